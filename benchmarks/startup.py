@@ -1,0 +1,67 @@
+"""What a new process waits for: the import, and the first call of each routine with and without a cache."""
+
+import subprocess
+import sys
+
+BATCH = """
+import numpy as np
+import compactla as cla
+a = np.tile(np.eye(5), (64, 1, 1))
+cla.pack(a.astype(np.float32))  # Numba's own start is over then
+"""
+
+PACKS = f"""{BATCH}
+A, B = cla.pack(a), cla.pack(a)
+"""
+
+LINES = f"""{BATCH}
+diag = np.tile(np.eye(5), (64, 4, 1, 1))
+T = cla.BlockTridiag(diag[:, 1:] / 4, diag, diag[:, 1:] / 4)
+"""
+
+EMPTY_CACHE = """
+import os, tempfile
+folder = tempfile.TemporaryDirectory()
+os.environ["NUMBA_CACHE_DIR"] = folder.name
+"""
+
+CALLS = {
+    "pack": ("cla.pack(a)", BATCH),
+    "gemm": ("cla.gemm(A, A, B)", PACKS),
+    "trsm": ("cla.trsm(A, B)", PACKS),
+    "getrfnp": ("cla.getrfnp(B)", PACKS),
+    "factor": ("T.factor()", LINES),
+}
+
+
+class Process:
+    """The import, and all until the first pack is there"""
+
+    version = "1"
+    timeout = 300
+
+    def timeraw_import(self):
+        return "import compactla"
+
+    def timeraw_first_pack(self):
+        return BATCH
+
+
+class FirstCall:
+    """The first call of a routine in a process, its operands at hand"""
+
+    version = "1"
+    timeout = 300
+    params = tuple(CALLS)
+    param_names = ("routine",)
+
+    def setup(self, routine):
+        call, operands = CALLS[routine]
+        subprocess.run([sys.executable, "-c", operands + call], check=True)  # fills the cache
+
+    def timeraw_cached(self, routine):
+        return CALLS[routine]
+
+    def timeraw_compiled(self, routine):
+        call, operands = CALLS[routine]
+        return call, EMPTY_CACHE + operands

@@ -1,0 +1,286 @@
+"""The command line: ``python -m compactla solve MATRIX`` and ``python -m compactla info``."""
+
+import argparse
+import platform
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import llvmlite.binding
+import numba
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator, gmres
+
+from compactla.matrices import check_vector, read_lines, read_system, read_vector
+from compactla.pack import REAL, backend
+from compactla.precond import LinePreconditioner
+
+RESTART, MOST_STEPS = 50, 1500
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv=None) -> None:
+    parser = Parser(prog="python -m compactla", description="Block line preconditioners.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    solve = commands.add_parser("solve", help="solve a linear system with and without preconditioners")
+    solve.set_defaults(run=run_solve)
+    solve.add_argument("matrix", metavar="MATRIX", help=".npz, .mtx or .mtx.gz file")
+    solve.add_argument("--block-size", type=int, metavar="B", help="size of the blocks, if the file has none")
+    solve.add_argument("--lines", metavar="FILE", help="block rows of each line: .npy, .npz or rows of text")
+    solve.add_argument("--rhs", metavar="FILE", help="default: that in MATRIX, or else MATRIX times ones")
+    solve.add_argument("--device", choices=("cpu", "opencl"), default="cpu", help="where to factor and apply")
+    solve.add_argument("--tol", type=float, default=1e-8, help="relative residual to reach (default: 1e-8)")
+    solve.add_argument("--plot", metavar="FILE.png", help="draw the convergence histories")
+    info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
+    info.set_defaults(run=run_info)
+    args = parser.parse_args(argv)
+    try:
+        args.run(args)
+    except Exception as error:
+        expected = isinstance(error, (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError))
+        if not expected and not type(error).__module__.startswith("pyopencl"):
+            raise
+        parser.error(str(error).strip().split("\n")[0] or type(error).__name__)
+
+
+class Solve(NamedTuple):
+    """What came of one preconditioner."""
+
+    name: str
+    history: list[float]  # relative residual norm before the first step and after every step of GMRES
+    residual: float  # true relative residual at the end
+    converged: bool
+    seconds: float
+
+
+def run_solve(args) -> None:
+    pyplot = import_pyplot() if args.plot else None
+    if not args.tol > 0:
+        raise ValueError(f"--tol is {args.tol}, must be positive")
+    M, lines, rhs = read_system(args.matrix, args.block_size)
+    if args.lines:
+        lines = read_lines(args.lines)
+    if lines is None:
+        raise ValueError(
+            f"{args.matrix} has no lines: give --lines FILE, with the block rows of a line on each row"
+        )
+    rhs, rhs_from = right_hand_side(args, M, rhs)
+    queue = first_queue() if args.device == "opencl" else None
+    b, nrow = M.blocksize[0], len(M.indptr) - 1
+    size = f"n = {M.shape[0]}, {nrow} block rows of {b}, {len(M.indices)} blocks, {M.dtype}"
+    print(f"matrix    {Path(args.matrix).name}: {size}")
+    print(f"rhs       {rhs_from}")
+    print(f"device    {'cpu' if queue is None else queue.device.name.strip()}")
+
+    def build(M, lines):
+        return timed(lambda: LinePreconditioner(M, lines, queue=queue))
+
+    two_blocks = scipy.sparse.eye_array(2 * b, dtype=M.dtype, format="csr").tobsr(blocksize=(b, b))
+    _, compile_time = timed(lambda: build(two_blocks, [[0, 1]])[0] @ np.ones(2 * b, rhs.dtype))
+    line, build_time = build(M, lines)
+    factor_time = min(timed(lambda: line.update(M))[1] for _ in range(3))
+    apply_time = min(timed(lambda: line @ rhs)[1] for _ in range(3))
+    jacobi, _ = build(M, np.arange(nrow)[:, None])
+    print(f"lines     {describe_lines(lines)}")
+    print(f"factors   line: {describe_info(line.info, 'line')}")
+    print(f"          block Jacobi: {describe_info(jacobi.info, 'block')}")
+    times = [duration(t) for t in (max(build_time - factor_time, 0), factor_time, apply_time, compile_time)]
+    print("times     set-up {}, factor {}, apply {}; first use {} (compiles or loads kernels)".format(*times))
+
+    limits = f"to relative residual {args.tol:g}, at most {MOST_STEPS} steps"
+    print(f"\nGMRES({RESTART}), right-preconditioned, {limits}\n")
+    print("preconditioner   iterations   residual         time")
+    solves = []
+    for name, apply in (("none", lambda r: r), ("block Jacobi", jacobi.solve), ("line", line.solve)):
+        result = solve_with(name, apply, M, rhs, args.tol)
+        solves.append(result)
+        steps, seconds = len(result.history) - 1, duration(result.seconds)
+        remark = "" if result.converged else "   not converged"
+        print(f"{name:<14} {steps:>12} {result.residual:>10.1e} {seconds:>12}{remark}")
+    if pyplot:
+        plot(pyplot, solves, Path(args.matrix).name, args.plot)
+
+
+def right_hand_side(args, M, rhs):
+    n = M.shape[0]
+    if args.rhs:
+        rhs, where = read_vector(args.rhs, n), args.rhs
+    elif rhs is not None:
+        rhs, where = check_vector(args.matrix, rhs, n), "from the matrix file"
+    else:
+        rhs, where = M @ np.ones(n, M.dtype), "matrix times ones"
+    if not np.isfinite(rhs).all() or not rhs.any():
+        raise ValueError(f"the right-hand side ({where}) is zero or not finite")
+    return rhs, where
+
+
+def solve_with(name, apply, M, rhs, tol) -> Solve:
+    """GMRES on M P, where P is what `apply` does."""
+    history = [1.0]
+    operator = LinearOperator(M.shape, lambda y: M @ apply(y), dtype=np.result_type(M.dtype, rhs.dtype))
+    cycles = -(-MOST_STEPS // min(RESTART, len(rhs)))
+    with progress_bar(name) as bar:
+
+        def note(residual):
+            history.append(float(residual))
+            bar.set_postfix_str(f"residual {residual:.1e}", refresh=False)
+            bar.update()
+            if not np.isfinite(residual):
+                raise FloatingPointError
+
+        start = time.perf_counter()
+        try:
+            y, status = gmres(
+                operator,
+                rhs,
+                rtol=tol,
+                atol=0,
+                restart=RESTART,
+                maxiter=cycles,
+                callback=note,
+                callback_type="pr_norm",
+            )
+        except FloatingPointError:
+            y, status = np.full_like(rhs, np.nan), 1
+        x = apply(y)
+        seconds = time.perf_counter() - start
+    residual = float(np.linalg.norm(rhs - M @ x) / np.linalg.norm(rhs))
+    return Solve(name, history, residual, status == 0, seconds)
+
+
+class NoBar:
+    """Stands for a progress bar where tqdm is not installed."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def set_postfix_str(self, text, refresh):
+        pass
+
+    def update(self):
+        pass
+
+
+def progress_bar(name):
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return NoBar()
+    return tqdm(total=MOST_STEPS, desc=name, leave=False, disable=None)
+
+
+def import_pyplot():
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("--plot needs matplotlib: pip install matplotlib") from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def plot(pyplot, solves, title, path) -> None:
+    figure, axes = pyplot.subplots(layout="constrained")
+    for solve in solves:
+        axes.semilogy(solve.history, label=f"{solve.name}: {len(solve.history) - 1} iterations")
+    axes.set(title=title, xlabel=f"iterations of GMRES({RESTART})", ylabel="relative residual norm")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=150)
+    pyplot.close(figure)
+    print(f"\nplot      {path}")
+
+
+def timed(call):
+    """The result of a call, and how many seconds it took."""
+    start = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - start
+
+
+def duration(seconds: float) -> str:
+    for unit, factor in (("s", 1), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def describe_lines(lines) -> str:
+    lengths = [len(line) for line in lines]
+    shortest, longest = min(lengths), max(lengths)
+    return f"{len(lines)} of {shortest if shortest == longest else f'{shortest} to {longest}'} block rows"
+
+
+def describe_info(info, what: str) -> str:
+    failed = np.flatnonzero(info)
+    if not len(failed):
+        return f"all {len(info)} {what}s nonsingular"
+    first = ", ".join(f"{what} {i} (row {info[i] - 1})" for i in failed[:3])
+    return f"zero pivot in {len(failed)} of {len(info)} {what}s: {first}{', ...' if len(failed) > 3 else ''}"
+
+
+def run_info(args) -> None:
+    print(f"processor   {processor()} ({llvmlite.binding.get_host_cpu_name()})")
+    vectors = ", ".join(f"{np.dtype(c)} {backend(None).default_vlen(np.dtype(c), None)}" for c in REAL)
+    print(f"vectors     {vectors}")
+    print(f"threads     {numba.get_num_threads()}")
+    versions = f"numba {numba.__version__}, numpy {np.__version__}, scipy {scipy.__version__}"
+    print(f"versions    python {platform.python_version()}, {versions}")
+    try:
+        devices = opencl_devices()
+    except ImportError as error:
+        print(f"opencl      {error}")
+        return
+    for device in devices:
+        fp64 = "fp64" if device.double_fp_config else "no fp64"
+        driver = f"{device.platform.name}, driver {device.driver_version}"
+        print(f"opencl      {device.name.strip()} ({driver}, {fp64})")
+    if not devices:
+        print("opencl      no devices")
+
+
+def processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for text in cpuinfo.read_text().splitlines():
+            if text.startswith("model name"):
+                return text.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def opencl_devices():
+    """All devices of all platforms, GPUs first."""
+    try:
+        import pyopencl as cl
+    except ImportError as error:
+        raise ImportError("pyopencl is not installed: pip install pyopencl") from error
+    try:
+        platforms = cl.get_platforms()
+    except cl.LogicError:  # there is no driver
+        return []
+    devices = [device for platform in platforms for device in platform.get_devices()]
+    return sorted(devices, key=lambda device: not device.type & cl.device_type.GPU)
+
+
+def first_queue():
+    devices = opencl_devices()
+    if not devices:
+        raise RuntimeError("there is no OpenCL device: install the driver of a GPU, or PoCL for a CPU")
+    import pyopencl as cl
+
+    return cl.CommandQueue(cl.Context(devices[:1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Batch-level BLAS: arguments are checked here, once, and the work is done where the packs live."""
+
+import numpy as np
+
+from compactla.pack import Pack, backend, lower_left
+
+
+def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
+    """Matrix products C <- alpha op(A) op(B) + beta C, in place.
+
+    Parameters
+    ----------
+    A, B, C : Pack
+        nm matrices each, op(A) of m x k, op(B) of k x n, C of m x n, with the same dtype, vector length and device.
+    alpha, beta : scalar
+        Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
+    transa, transb : {"N", "T", "C"}
+        op(X) is X, its transpose, or its conjugate transpose.
+
+    Returns
+    -------
+    Pack
+        C.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, C is read-only or shares memory with A or B, or an option is unknown.
+
+    Notes
+    -----
+    BLAS ``?gemm``, Intel MKL ``mkl_?gemm_compact``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.ones((100, 3, 4)), np.ones((100, 4, 2))
+    >>> C = cla.gemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(100, 3, 2))
+    >>> bool((C.unpack() == a @ b).all())
+    True
+    """
+    check_packs(A=A, B=B, C=C)
+    transa, transb = option("transa", transa, "NTC"), option("transb", transb, "NTC")
+    a = A.view if transa == "N" else A.view.T
+    b = B.view if transb == "N" else B.view.T
+    c = C.view
+    if (a.m, b.n) != (c.m, c.n) or a.n != b.m:
+        raise ValueError(
+            f"C is {c.m} x {c.n}, must be {a.m} x {b.n}: op(A) is {a.m} x {a.n} and op(B) is {b.m} x {b.n}"
+            if a.n == b.m
+            else f"op(B) is {b.m} x {b.n}, must have the {a.n} rows that op(A) has columns"
+        )
+    alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    check_output("C", C, A=A, B=B)
+    complex_ = C.dtype.kind == "c"
+    backend(C.queue).gemm(a, b, c, alpha, beta, complex_ and transa == "C", complex_ and transb == "C")
+    return C
+
+
+def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1) -> Pack:
+    """Triangular solves B <- alpha inv(op(A)) B, or B <- alpha B inv(op(A)), in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm triangular matrices, of m x m for side "L", of n x n for side "R". The other triangle is not read.
+    B : Pack
+        nm right-hand sides of m x n, with A's dtype, vector length and device.
+    side : {"L", "R"}
+        On which side of the unknown op(A) stands.
+    uplo : {"L", "U"}
+        Whether A is lower or upper triangular.
+    trans : {"N", "T", "C"}
+        op(A) is A, its transpose, or its conjugate transpose.
+    diag : {"N", "U"}
+        "U": the diagonal is taken as ones and not read.
+    alpha : scalar
+        Where it is zero, B becomes zero and A is not read.
+
+    Returns
+    -------
+    Pack
+        B. Division by an exactly zero pivot gives infinities or NaNs, in that matrix only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, B is read-only or shares memory with A, or an option is unknown.
+
+    Notes
+    -----
+    BLAS ``?trsm``, Intel MKL ``mkl_?trsm_compact``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tril(np.ones((100, 3, 3))), np.ones((100, 3, 2))
+    >>> X = cla.trsm(cla.pack(a), cla.pack(b))
+    >>> bool(np.allclose(a @ X.unpack(), b))
+    True
+    """
+    check_packs(A=A, B=B)
+    side, uplo = option("side", side, "LR"), option("uplo", uplo, "LU")
+    trans, diag = option("trans", trans, "NTC"), option("diag", diag, "NU")
+    size = B.m if side == "L" else B.n
+    if (A.m, A.n) != (size, size):
+        raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
+    alpha = scalar("alpha", alpha, B)
+    check_output("B", B, A=A)
+    a, b = lower_left(A.view, B.view, side, uplo, trans)
+    backend(B.queue).trsm(a, b, alpha, B.dtype.kind == "c" and trans == "C", diag == "U")
+    return B
+
+
+def option(name, value, allowed) -> str:
+    """The option letter in upper case."""
+    letter = value.upper() if isinstance(value, str) else value
+    if not isinstance(letter, str) or len(letter) != 1 or letter not in allowed:
+        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
+    return letter
+
+
+def scalar(name, value, target):
+    """The scalar in the dtype of the pack `target`."""
+    if np.ndim(value) != 0 or isinstance(value, str | bytes):
+        raise TypeError(f"{name} is {value!r}, must be a number")
+    if np.iscomplexobj(value) and target.dtype.kind != "c":
+        raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
+    try:
+        return target.dtype.type(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} is {value!r}, must be a number") from error
+
+
+def check_packs(**packs) -> None:
+    """Refuse packs that do not agree with the last of them."""
+    for name, P in packs.items():
+        if not isinstance(P, Pack):
+            raise TypeError(f"{name} is a {type(P).__name__}, must be a Pack (see compactla.pack)")
+    last, reference = next(reversed(packs.items()))
+    for name, P in packs.items():
+        if P.dtype != reference.dtype:
+            raise TypeError(f"{name} is of {P.dtype}, must be of {reference.dtype} as {last}")
+        if P.queue is not reference.queue and context(P) != context(reference):
+            raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
+        if P.vlen != reference.vlen:
+            raise ValueError(f"{name} has vector length {P.vlen}, must have {reference.vlen} as {last}")
+        if P.nm != reference.nm:
+            raise ValueError(f"{name} has {P.nm} matrices, must have {reference.nm} as {last}")
+
+
+def context(P):
+    return None if P.queue is None else P.queue.context
+
+
+def check_output(name, P, **inputs) -> None:
+    """Refuse to write to read-only memory, or to memory that is read too."""
+    if P.queue is not None:
+        shared = [n for n, Q in inputs.items() if Q.data.base_data is P.data.base_data and overlap(P.view, Q.view)]
+    else:
+        if not P.data.flags.writeable:
+            raise ValueError(f"{name} is read-only, must be writeable")
+        near = [n for n, Q in inputs.items() if np.may_share_memory(P.data, Q.data)]
+        shared = [n for n in near if np.shares_memory(P.data, inputs[n].data)]
+    if shared:
+        raise ValueError(f"{name} shares memory with {shared[0]}, must not: it is written while {shared[0]} is read")
+
+
+def overlap(A, B) -> bool:
+    """Whether the memory of two views of one device buffer overlaps, judged by its bounds."""
+
+    def bounds(V):
+        ends = [(size - 1) * stride for size, stride in ((V.npack, V.ps), (V.m, V.rs), (V.n, V.cs))]
+        return V.address + sum(min(e, 0) for e in ends), V.address + sum(max(e, 0) for e in ends)
+
+    (a0, a1), (b0, b1) = bounds(A), bounds(B)
+    return a0 <= b1 and b0 <= a1 and min(A[2:5] + B[2:5]) > 0

@@ -1,0 +1,217 @@
+"""Block tridiagonal systems along many lines: factored once, solved many times."""
+
+import collections
+import functools
+
+import numpy as np
+
+from compactla.pack import COMPLEX, backend, check_dtype, check_queue, is_device_array, pack
+
+
+class BlockTridiag:
+    """A batch of block tridiagonal matrices ("lines") of K blocks of b x b.
+
+    Parameters
+    ----------
+    lower : (nlines, K-1, b, b) array_like or pyopencl.array.Array
+        ``lower[:, k]`` couples row k + 1 to unknown k.
+    diag : (nlines, K, b, b) array_like or pyopencl.array.Array
+        Diagonal blocks; float32, float64, complex64 or complex128.
+    upper : (nlines, K-1, b, b) array_like or pyopencl.array.Array
+        ``upper[:, k]`` couples row k to unknown k + 1.
+    vlen : int, optional
+        Vector length V; default: what suits the device.
+    queue : pyopencl.CommandQueue, optional
+        Where the lines are copied to and factored; default: where `diag` lives.
+
+    Attributes
+    ----------
+    nlines, b, vlen : int
+        Number of lines, size of the blocks, vector length.
+    dtype : numpy.dtype
+        That of the blocks.
+    queue : pyopencl.CommandQueue or None
+        Where the lines live; None on the CPU.
+    info : (nlines,) ndarray of int64, or None before `factor`
+        What `factor` returned.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If shapes, dtypes or devices do not fit together.
+
+    Notes
+    -----
+    One pack of V lines is factored by LU of the diagonal block, two triangular solves and one update a block, without
+    pivoting [1]_. Results do not depend on the number of threads or the position of a line.
+
+    References
+    ----------
+    .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> diag = rng.random((100, 8, 3, 3)) + 9 * np.eye(3)
+    >>> T = cla.BlockTridiag(rng.random((100, 7, 3, 3)), diag, rng.random((100, 7, 3, 3)))
+    >>> bool(T.factor().any())
+    False
+    >>> T.solve(np.ones((100, 8, 3))).shape
+    (100, 8, 3)
+    """
+
+    def __init__(self, lower, diag, upper, vlen=None, queue=None):
+        blocks = {"lower": lower, "diag": diag, "upper": upper}
+        if queue is not None:
+            check_queue(queue, "queue")
+        elif is_device_array(diag):
+            queue = diag.queue
+        for name, a in blocks.items():
+            blocks[name] = a = a if is_device_array(a) else np.asarray(a)
+            dtype = check_dtype(a.dtype, name)
+            if a.ndim != 4 or a.shape[2] != a.shape[3]:
+                raise ValueError(f"{name} has shape {a.shape}, must be (lines, blocks, b, b)")
+        nlines, K, b, _ = blocks["diag"].shape
+        if K < 1:
+            raise ValueError(f"diag has shape {blocks['diag'].shape}, must have at least one block a line")
+        dtype = blocks["diag"].dtype
+        for name in ("lower", "upper"):
+            if blocks[name].shape != (nlines, K - 1, b, b):
+                raise ValueError(f"{name} has shape {blocks[name].shape}, must be {(nlines, K - 1, b, b)} to fit diag")
+            if blocks[name].dtype != dtype:
+                raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
+        packed = []
+        for name, a in blocks.items():
+            A = pack(a.reshape(nlines, a.shape[1] * b, b), vlen, queue, period=max(b, 1), unit=int(name == "diag"))
+            vlen, slots = A.vlen, A.data.shape[0] * a.shape[1]
+            packed.append(A.data.reshape(slots, b, *A.data.shape[2:]))
+        npack = -(-nlines // vlen)
+        line = np.arange(npack * vlen).reshape(npack, 1, vlen)
+        rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
+        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue)
+        self._shape = (nlines, K, b)
+
+    @classmethod
+    def from_packed(cls, lower, diag, upper, offset, rows, nlines, queue=None) -> "BlockTridiag":
+        """Lines that are packed already, of any lengths; used without a copy.
+
+        Parameters
+        ----------
+        lower, upper : (nslot - npack, b, b, V) or (nslot - npack, b, b, 2, V) ndarray or pyopencl.array.Array
+            Slot ``offset[p] - p + k`` holds the couplings of blocks k and k + 1 of the lines of pack p.
+        diag : (nslot, b, b, V) or (nslot, b, b, 2, V) ndarray or pyopencl.array.Array
+            Slot ``offset[p] + k`` holds diagonal block k of the lines of pack p. In unused lanes, and past the end of
+            the shorter lines of a pack, there are identities, and zeros in `lower` and `upper`.
+        offset : (npack + 1,) ndarray of int64
+            First slot of each pack.
+        rows : (nslot, V) ndarray of int64
+            Which block row of a vector each block is, -1 for padding; see `solve_rows`.
+        nlines : int
+            Number of lines.
+        queue : pyopencl.CommandQueue, optional
+            Where the arrays live; default: the CPU.
+        """
+        T = cls.__new__(cls)
+        T._adopt(lower, diag, upper, offset, rows, nlines, queue)
+        return T
+
+    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue):
+        run = backend(queue)
+        self.lower, self.diag, self.upper = lower, diag, upper
+        self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
+        real = np.dtype(diag.dtype)
+        self.dtype = real if diag.ndim == 4 else COMPLEX[real]
+        offset, rows = (np.ascontiguousarray(a, np.int64) for a in (offset, rows))
+        self._work_lines = functools.partial(run.work_lines, diag, offset)
+        self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
+        self._work = collections.defaultdict(list)
+        self.info = None
+
+    def factor(self) -> np.ndarray:
+        """Factor all lines in place.
+
+        Returns
+        -------
+        (nlines,) ndarray of int64
+            For each line 0, or 1 + the index of its first pivot that is exactly zero, counted over the K b rows of the
+            line. The solution on such a line is meaningless; no other line is touched.
+
+        Notes
+        -----
+        Once factored, lines stay factored: a second call returns the same `info`.
+        """
+        return self.refactor() if self.info is None else self.info
+
+    def refactor(self) -> np.ndarray:
+        """Factor again, after the packed arrays were filled with new values. Returns what `factor` returns."""
+        run = backend(self.queue)
+        info = run.upload(np.zeros((self._offset.shape[0] - 1) * self.vlen, np.int64), self.queue)
+        run.factor_lines(self.lower, self.diag, self.upper, self._offset, info)
+        self.info = run.download(info)[: self.nlines]
+        return self.info
+
+    def solve(self, rhs):
+        """Solve with the factored lines.
+
+        Parameters
+        ----------
+        rhs : (nlines, K, b) or (nlines, K, b, nrhs) array_like or pyopencl.array.Array
+            Right-hand sides, of a dtype that casts to that of the lines.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            The solutions, of the kind and shape of `rhs`. NumPy arrays are copied to the device of the lines and back.
+
+        Raises
+        ------
+        RuntimeError
+            If the lines are not factored.
+        TypeError, ValueError
+            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere.
+        """
+        on_device = is_device_array(rhs)
+        rhs = rhs if on_device else np.asarray(rhs)
+        shape = self._shape
+        if rhs.ndim not in (3, 4) or rhs.shape[:3] != shape:
+            raise ValueError(f"rhs has shape {rhs.shape}, must be {shape} or {(*shape, 'nrhs')}")
+        if on_device and self.queue is None:
+            raise TypeError("rhs is a pyopencl Array, must be a NumPy array: the lines live on the CPU")
+        if not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
+        nrhs = rhs.shape[3] if rhs.ndim == 4 else 1
+        run = backend(self.queue)
+        if not on_device:
+            rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
+        elif rhs.dtype != self.dtype:
+            rhs = rhs.astype(self.dtype)
+        x = run.empty(rhs.shape, self.dtype, self.queue)
+        self.solve_rows(*(a.reshape(shape[0] * shape[1], shape[2], nrhs) for a in (rhs, x)))
+        return x if on_device else run.download(x)
+
+    def solve_rows(self, rhs, x) -> None:
+        """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
+
+        Parameters
+        ----------
+        rhs, x : (nrows, b, nrhs) ndarray or pyopencl.array.Array
+            Right-hand sides and solutions, C-contiguous, of the dtype and on the device of the lines. `x` may be
+            `rhs`. Rows of `x` that are on no line are left alone.
+
+        Raises
+        ------
+        RuntimeError
+            If the lines are not factored.
+        """
+        if self.info is None:
+            raise RuntimeError("the lines are not factored: call factor() first")
+        # Work arrays are kept; each of several threads that solve at once takes its own.
+        spare = self._work[rhs.shape[2]]
+        try:
+            work = spare.pop()
+        except IndexError:
+            work = self._work_lines(rhs.shape[2])
+        run = backend(self.queue)
+        run.solve_lines(self.lower, self.diag, self.upper, self._offset, self._rows, rhs, x, work)
+        spare.append(work)

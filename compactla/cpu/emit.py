@@ -1,0 +1,217 @@
+"""How kernels are written: plain Python that runs once, while Numba compiles, and emits the code of a routine.
+
+Indices known at that time are Python integers, the others are LLVM values; `Code` has the integer arithmetic and the
+loops for both. `@routine` makes a function that emits code callable from Numba functions.
+"""
+
+import inspect
+from contextlib import contextmanager
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from compactla.cpu.simd import INDEX, Elements, Lanes, Matrix, index
+
+
+class Code:
+    """Where code is being emitted to."""
+
+    def __init__(self, builder):
+        self.builder = builder
+
+    def call(self, name, kinds, emit, *values, attributes=()):
+        """Call the function of this name, made by ``emit(code, *arguments)`` where the module does not have it."""
+        module = self.builder.module
+        function = module.globals.get(name)
+        if function is None:
+            function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+            function.linkage = "internal"
+            for attribute in attributes:
+                function.attributes.add(attribute)
+            body = ir.IRBuilder(function.append_basic_block("entry"))
+            emit(Code(body), *function.args)
+            body.ret_void()
+        self.builder.call(function, values)
+
+    def add(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if isinstance(a, int) and a == 0:
+            return b
+        if isinstance(b, int) and b == 0:
+            return a
+        return self.builder.add(index(a), index(b))
+
+    def sub(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return self.builder.sub(index(a), index(b))
+
+    def mul(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, int) and x in (0, 1):
+                return y if x else 0
+        return self.builder.mul(index(a), index(b))
+
+    def min(self, a, b):
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        a, b = index(a), index(b)
+        return self.builder.select(self.builder.icmp_signed("<", a, b), a, b)
+
+    @contextmanager
+    def loop(self, count):
+        with cgutils.for_range(self.builder, index(count)) as loop:
+            yield loop.index
+
+    def tiles(self, size, largest):
+        """Cut `size` into tiles that differ by at most one: yields (start, extent), the extent a Python integer.
+
+        What the caller emits between two yields is a loop body, once for every extent that occurs.
+        """
+        if isinstance(size, int):
+            count = max(-(-size // largest), 1)
+            extent, wider = divmod(size, count)
+            start = 0
+            for tiles, width in ((wider, extent + 1), (count - wider, extent)):
+                if tiles and width:
+                    with self.loop(tiles) as t:
+                        yield self.add(start, self.mul(t, width)), width
+                    start += tiles * width
+            return
+        b = self.builder
+        small = ir.IntType(32)
+        size = b.trunc(size, small)
+        count = b.udiv(b.add(size, small(largest - 1)), small(largest))
+        count = b.select(b.icmp_unsigned("==", count, small(0)), small(1), count)
+        extent = b.udiv(size, count)
+        wider = b.zext(b.sub(size, b.mul(extent, count)), INDEX)
+        count, extent = b.zext(count, INDEX), b.zext(extent, INDEX)
+        with self.loop(count) as t:
+            start = b.add(b.mul(t, extent), self.min(t, wider))
+            width = b.add(extent, b.zext(b.icmp_signed("<", t, wider), INDEX))
+            done = b.append_basic_block("tiled")
+            switch = b.switch(width, done)
+            for width in range(1, largest + 1):
+                case = b.append_basic_block(f"tile{width}")
+                switch.add_case(INDEX(width), case)
+                b.position_at_end(case)
+                yield start, width
+                b.branch(done)
+            b.position_at_end(done)
+
+    def zero(self, vector):
+        return Lanes(self.builder, vector, *([None] * (2 if vector.is_complex else 1))).constant(0)
+
+    def broadcast(self, x, vector):
+        """A scalar argument in every lane: `x` is a `Number`, or a Python number known now."""
+        return x.lanes(self, vector) if isinstance(x, Number) else self.zero(vector).constant(x)
+
+    def is_zero(self, lanes):
+        """Whether a scalar that was broadcast is zero."""
+        return self.builder.extract_element(lanes.is_zero(), ir.IntType(32)(0))
+
+    def registers(self, vector, m, n=1):
+        return Registers(self.builder, vector, m, n)
+
+
+class Registers:
+    """m x n variables of a vector type, which LLVM keeps in registers."""
+
+    def __init__(self, builder, vector, m, n):
+        self.builder, self.vector = builder, vector
+        parts = range(2 if vector.is_complex else 1)
+        self.slots = {
+            (i, j): [cgutils.alloca_once(builder, vector.part) for _ in parts] for i in range(m) for j in range(n)
+        }
+
+    def __getitem__(self, ij):
+        values = [self.builder.load(slot, typ=self.vector.part) for slot in self.slots[ij]]
+        return Lanes(self.builder, self.vector, *values)
+
+    def __setitem__(self, ij, lanes):
+        for slot, value in zip(self.slots[ij], lanes.parts, strict=True):
+            self.builder.store(value, slot)
+
+
+class Number:
+    """A scalar argument of a routine whose value is not known when the code is emitted."""
+
+    def __init__(self, context, kind, value):
+        self.context, self.kind, self.value = context, kind, value
+
+    def lanes(self, code, vector):
+        """The number in every lane."""
+        b = code.builder
+        value = self.context.cast(b, self.value, self.kind, vector.dtype)
+        parts = [b.extract_value(value, i) for i in range(2)] if vector.is_complex else [value]
+        return Lanes(b, vector, *(splat(b, vector, part) for part in parts))
+
+
+def splat(builder, vector, scalar):
+    """A vector with the scalar in every lane."""
+    first = builder.insert_element(ir.Constant(vector.part, ir.Undefined), scalar, ir.IntType(32)(0))
+    order = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
+    return builder.shuffle_vector(first, ir.Constant(vector.part, ir.Undefined), order)
+
+
+def routine(emit):
+    """Make ``emit(code, A, B, ...)`` callable from Numba functions.
+
+    Matrices arrive in `emit` as `Elements`, arrays as pointers, literals (strings, booleans, integers) and
+    defaults as Python values, other scalars as `Number`.
+    """
+    parameters = inspect.signature(emit)
+
+    def define(typing_context, *args, **kwargs):
+        given = parameters.bind(typing_context, *args, **kwargs).arguments
+        kinds = [given.get(name, types.Omitted(p.default)) for name, p in list(parameters.parameters.items())[1:]]
+        return types.void(*kinds), lower
+
+    def lower(context, builder, signature, args):
+        passed = [(kind, value) for kind, value in zip(signature.args, args, strict=True) if not is_constant(kind)]
+        kinds = [context.get_value_type(kind) for kind, _ in passed]
+
+        def body(code, *values):
+            values = iter(values)
+            emit(code, *(operand(context, code, kind, values) for kind in signature.args))
+
+        name = f"compactla.{emit.__name__}({', '.join(map(str, signature.args))})"
+        Code(builder).call(name, kinds, body, *(value for _, value in passed))
+        return context.get_dummy_value()
+
+    define.__signature__ = parameters
+    define.__doc__ = emit.__doc__
+    define.__name__ = emit.__name__
+    return intrinsic(prefer_literal=True)(define)
+
+
+def is_constant(kind):
+    return isinstance(kind, types.Literal | types.Omitted)
+
+
+def operand(context, code, kind, values):
+    if isinstance(kind, types.Literal):
+        return kind.literal_value
+    if isinstance(kind, types.Omitted):
+        return kind.value
+    value = next(values)
+    if isinstance(kind, Matrix):
+        return elements(context, code, kind, value)
+    if isinstance(kind, types.Array):
+        return context.make_array(kind)(context, code.builder, value).data
+    if isinstance(kind, types.Integer):
+        return context.cast(code.builder, value, kind, types.intp)
+    return Number(context, kind, value)
+
+
+def elements(context, code, kind, value):
+    proxy = cgutils.create_struct_proxy(kind)(context, code.builder, value)
+    known = (kind.m, kind.n, kind.rs, kind.cs)
+    passed = (proxy.m, proxy.n, proxy.rs, proxy.cs)
+    size = [value if number is None else number for number, value in zip(known, passed, strict=True)]
+    return Elements(code, kind.vector, proxy.base, *size, proxy.im, kind.conj)

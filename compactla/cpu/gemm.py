@@ -1,0 +1,82 @@
+"""gemm at the register level (`update`), at the pack level (`gemm`), and over a batch."""
+
+from compactla.cpu.emit import Code, routine
+from compactla.cpu.lanes import at
+from compactla.cpu.simd import Elements, index, tile_size
+
+
+def update(code: Code, A: Elements, B: Elements, C: Elements, alpha, beta):
+    """Register tile: C <- alpha A B + beta C for a C whose size is known.
+
+    `alpha` and `beta` are 1, -1 or 0, or `Lanes`; where beta is `Lanes`, C is not read if it is zero.
+    """
+    literal = alpha in (1, -1) and beta in (0, 1)
+    tile = [(i, j) for i in range(C.m) for j in range(C.n)]
+    c = code.registers(C.vector, C.m, C.n)
+    for ij in tile:
+        c[ij] = C[ij] if literal and beta == 1 else code.zero(C.vector)
+    with code.loop(A.n) as p:
+        b = [B[p, j] for j in range(C.n)]
+        for i in range(C.m):
+            a = -A[i, p] if alpha == -1 else A[i, p]
+            for j in range(C.n):
+                c[i, j] = a.fma(b[j], c[i, j])
+    if literal:
+        for ij in tile:
+            C[ij] = c[ij]
+        return
+    with code.builder.if_else(code.is_zero(beta)) as (zero, nonzero):
+        with zero:
+            for ij in tile:
+                C[ij] = alpha * c[ij]
+        with nonzero:
+            for ij in tile:
+                C[ij] = beta.fma(C[ij], alpha * c[ij])
+
+
+def product(code, A, B, C, alpha, beta):
+    """C <- alpha A B + beta C tile by tile; scalars are integers known now, or `Number`."""
+    k = A.n
+    if alpha not in (1, -1) or beta not in (0, 1):
+        alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
+        k = code.builder.select(code.is_zero(alpha), index(0), index(k))
+    tile = tile_size(C.vector, C.m, C.n)
+    for i, m in code.tiles(C.m, tile):
+        for j, n in code.tiles(C.n, tile):
+            update(code, A.block(i, 0, m, k), B.block(0, j, k, n), C.block(i, j, m, n), alpha, beta)
+
+
+@routine
+def gemm(code, A, B, C, alpha=1, beta=0):
+    """C <- alpha A B + beta C for the V matrices of a pack, in a Numba function.
+
+    Parameters
+    ----------
+    A, B, C : matrix
+        m x k, k x n and m x n, from `matrix`; ``A.T`` and ``A.H`` are views.
+    alpha, beta : number
+        The constants alpha = 1 or -1 with beta = 0 or 1 are compiled in.
+        If beta is zero C is not read, if alpha is zero A and B are not read.
+    """
+    product(code, A, B, C, alpha, beta)
+
+
+@routine
+def gemm_fixed(code, A, B, C, alpha, beta, fixed):
+    """gemm whose scalars are compiled in if `fixed`, "alpha beta", is not empty."""
+    product(code, A, B, C, *(map(int, fixed.split()) if fixed else (alpha, beta)))
+
+
+def gemm_batch(fixed, A_form, B_form, C_form, width, digest):
+    """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
+
+    def kernel(lo, hi, V, m, n, k, alpha, beta, a, ap, ar, ac, b, bp, br, bc, c, cp, cr, cc):
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                A = at(a, p * ap + v, m, k, ar, ac, V, A_form)
+                B = at(b, p * bp + v, k, n, br, bc, V, B_form)
+                C = at(c, p * cp + v, m, n, cr, cc, V, C_form)
+                gemm_fixed(A, B, C, alpha, beta, fixed)
+        return digest
+
+    return kernel

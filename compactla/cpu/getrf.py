@@ -1,0 +1,100 @@
+"""getrfnp at the register level (`factor`), at the pack level (`getrfnp`), and over a batch."""
+
+from llvmlite import ir
+
+from compactla.cpu.emit import Code, routine
+from compactla.cpu.lanes import at
+from compactla.cpu.simd import INDEX, Elements, index, tile_size
+from compactla.cpu.trsm import solve
+
+
+def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):
+    """Register tile: A <- the L\\U of A - L U, for a square A whose size is known.
+
+    Sets `pivots` to the reciprocals of U's diagonal, which are stored in its place if `diag` is "R". A zero pivot
+    is entered into `info`, counted from `first`, and leaves its column unscaled, as in LAPACK.
+    """
+    size = range(A.m)
+    a = code.registers(A.vector, A.m, A.m)
+    for i in size:
+        for j in size:
+            a[i, j] = A[i, j]
+    with code.loop(L.n) as p:
+        u = [U[p, j] for j in size]
+        for i in size:
+            lip = -L[i, p]
+            for j in size:
+                a[i, j] = lip.fma(u[j], a[i, j])
+    for q in size:
+        zero = a[q, q].is_zero()
+        report(code, zero, info, code.add(first, q + 1))
+        pivots[q, 0] = a[q, q].select(zero, code.zero(A.vector).constant(1)).reciprocal()
+        for i in range(q + 1, A.m):
+            a[i, q] = a[i, q] * pivots[q, 0]
+            lip = -a[i, q]
+            for j in range(q + 1, A.m):
+                a[i, j] = lip.fma(a[q, j], a[i, j])
+    for i in size:
+        for j in size:
+            A[i, j] = pivots[i, 0] if i == j and diag == "R" else a[i, j]
+
+
+def report(code, zero, info, pivot):
+    """Enter `pivot` into `info` for the lanes where `zero` is set and nothing is entered yet."""
+    b, lanes = code.builder, ir.IntType(zero.type.count)
+    mask = b.bitcast(zero, lanes)
+
+    def enter(code, mask, info, pivot):
+        b = code.builder
+        with code.loop(lanes.width) as lane:
+            slot = b.gep(info, [lane], source_etype=INDEX)
+            entered = b.load(slot, typ=INDEX)
+            bit = b.trunc(b.lshr(b.zext(mask, INDEX), lane), ir.IntType(1))
+            enter = b.and_(bit, b.icmp_unsigned("==", entered, INDEX(0)))
+            b.store(b.select(enter, pivot, entered), slot)
+
+    with b.if_then(b.icmp_unsigned("!=", mask, lanes(0)), likely=False):
+        kinds = [lanes, INDEX.as_pointer(), INDEX]
+        code.call(f"compactla.report{lanes}", kinds, enter, mask, info, index(pivot), attributes=("noinline", "cold"))
+
+
+@routine
+def getrfnp(code, A, info, first=0, diag="N"):
+    """A <- L\\U without pivoting for the V matrices of a pack, in a Numba function.
+
+    Parameters
+    ----------
+    A : matrix
+        m x n, from `matrix`.
+    info : array of V int64
+        Set to ``first + i + 1`` for a matrix whose pivot i is the first that is exactly zero; otherwise left alone.
+    first : int
+        What the first pivot counts as.
+    diag : str
+        "N", or the constant "R" to store the reciprocals of the pivots in their place, for `trsm` with this `diag`.
+    """
+    tile = tile_size(A.vector, A.m, A.n)
+    size = code.min(A.m, A.n)
+    for i, t in code.tiles(size, tile):
+        j = code.add(i, t)
+        D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
+        pivots = code.registers(A.vector, t)
+        factor(code, L, U, D, pivots, info, code.add(first, i), diag)
+        for q, n in code.tiles(code.sub(A.n, j), tile):
+            q = code.add(j, q)
+            solve(code, D, None, L, A.block(0, q, i, n), A.block(i, q, t, n), 1)
+        for q, m in code.tiles(code.sub(A.m, j), tile):
+            q = code.add(j, q)
+            solve(code, D.T, pivots, U.T, A.block(q, 0, m, i).T, A.block(q, i, m, t).T, 1)
+
+
+def getrf_batch(A_form, width, digest):
+    """Kernel for packs lo to hi; address, sizes and strides are those of `View`, info has V entries a pack."""
+
+    def kernel(lo, hi, V, m, n, a, ap, ar, ac, info):
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                getrfnp(at(a, p * ap + v, m, n, ar, ac, V, A_form), info[p * V + v :])
+        return digest
+
+    return kernel

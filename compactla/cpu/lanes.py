@@ -1,0 +1,240 @@
+"""What Numba functions see of the lane type: matrices of vectors, their elements, and arithmetic.
+
+In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one vector of its elements, to be added,
+subtracted, multiplied and divided; ``A[i, j] = x`` stores, ``A.T`` and ``A.H`` are views, ``A.m`` and ``A.n`` sizes.
+"""
+
+import inspect
+import operator
+
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, lower_getattr
+
+from compactla.cpu.emit import Code, Number, elements
+from compactla.cpu.simd import INDEX, Lanes, Matrix, Vector
+
+KINDS = {"f": types.float32, "d": types.float64, "F": types.complex64, "D": types.complex128}
+
+
+def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
+    proxy = cgutils.create_struct_proxy(kind)(context, builder)
+    proxy.base = builder.bitcast(base, kind.vector.part.element.as_pointer())
+    proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im = m, n, rs, cs, im
+    return proxy._getvalue()
+
+
+@intrinsic(prefer_literal=True)
+def matrix(typing_context, a, V, m=None, n=None):
+    """The V matrices in `a`, an array of shape (m, n, V), or (m, n, 2, V) for complex numbers.
+
+    `V`, and `m` and `n` if given, are compile-time constants; loops over given sizes are unrolled into registers.
+    """
+    if not isinstance(a, types.Array) or a.ndim not in (3, 4) or not isinstance(V, types.IntegerLiteral):
+        return None
+    dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
+    sizes = [kind.literal_value if isinstance(kind, types.IntegerLiteral) else None for kind in (m, n)]
+    strides = (None, None)
+    if a.layout == "C" and sizes[1] is not None:
+        step = V.literal_value * (a.ndim - 2)
+        strides = (sizes[1] * step, step)
+    result = Matrix(Vector(dtype, V.literal_value), *sizes, *strides)
+    arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
+
+    def lower(context, builder, signature, args):
+        array = context.make_array(a)(context, builder, args[0])
+        shape, strides = (cgutils.unpack_tuple(builder, t) for t in (array.shape, array.strides))
+        item = INDEX(a.dtype.bitwidth // 8)
+        rs, cs = (builder.sdiv(stride, item) for stride in strides[:2])
+        return matrix_value(context, builder, result, array.data, *shape[:2], rs, cs, INDEX(V.literal_value))
+
+    return result(a, V, *arguments), lower
+
+
+def form(dtype, width, m=None, n=None, strides=(None, None), conj=False):
+    """What is known of a matrix at compile time, as a string for `at`: "D8 3,3,48,16 conj", "?" for the unknown."""
+    known = ["?" if x is None else str(x) for x in (m, n, *strides)]
+    return f"{dtype.char}{width} {','.join(known)}{' conj' if conj else ''}"
+
+
+def parse_form(text):
+    vector, known, *conj = text.split()
+    known = [None if x == "?" else int(x) for x in known.split(",")]
+    return Matrix(Vector(KINDS[vector[0]], int(vector[1:])), *known, bool(conj))
+
+
+@intrinsic(prefer_literal=True)
+def at(typing_context, address, offset, m, n, rs, cs, im, form):
+    """Matrix at `offset` real numbers from an address in bytes; see `form`."""
+    result = parse_form(form.literal_value)
+
+    def lower(context, builder, signature, args):
+        element = result.vector.part.element
+        start = builder.inttoptr(args[0], element.as_pointer())
+        base = builder.gep(start, [args[1]], source_etype=element)
+        return matrix_value(context, builder, result, base, *args[2:7])
+
+    return result(*[types.intp] * 7, form), lower
+
+
+# Elements of matrices, and their arithmetic.
+
+
+@infer_global(operator.getitem)
+class GetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        A, _ = args
+        if isinstance(A, Matrix):
+            return signature(A.vector, A, types.UniTuple(types.intp, 2))
+
+
+@infer_global(operator.setitem)
+class SetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        A, _, x = args
+        if isinstance(A, Matrix) and x == A.vector:
+            return signature(types.none, A, types.UniTuple(types.intp, 2), x)
+
+
+@lower_builtin(operator.getitem, Matrix, types.UniTuple)
+def lower_getitem(context, builder, signature, args):
+    A = elements(context, Code(builder), signature.args[0], args[0])
+    return A[tuple(cgutils.unpack_tuple(builder, args[1], 2))].wrap()
+
+
+@lower_builtin(operator.setitem, Matrix, types.UniTuple, Vector)
+def lower_setitem(context, builder, signature, args):
+    A = elements(context, Code(builder), signature.args[0], args[0])
+    A[tuple(cgutils.unpack_tuple(builder, args[1], 2))] = Lanes.unwrap(builder, signature.args[2], args[2])
+    return context.get_dummy_value()
+
+
+@infer_getattr
+class MatrixAttributes(AttributeTemplate):
+    key = Matrix
+
+    def resolve_m(self, A):
+        return types.intp
+
+    resolve_n = resolve_m
+
+    def resolve_T(self, A):
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj)
+
+    def resolve_H(self, A):
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj)
+
+
+@lower_getattr(Matrix, "m")
+def lower_m(context, builder, kind, value):
+    return cgutils.create_struct_proxy(kind)(context, builder, value).m
+
+
+@lower_getattr(Matrix, "n")
+def lower_n(context, builder, kind, value):
+    return cgutils.create_struct_proxy(kind)(context, builder, value).n
+
+
+@lower_getattr(Matrix, "T")
+def lower_T(context, builder, kind, value):
+    A = cgutils.create_struct_proxy(kind)(context, builder, value)
+    return matrix_value(context, builder, Matrix(kind.vector), A.base, A.n, A.m, A.cs, A.rs, A.im)
+
+
+lower_getattr(Matrix, "H")(lower_T)
+
+
+def define_operator(operation):
+    """Let Numba functions apply an operator of `Lanes` to vectors of one type."""
+
+    @infer_global(operation)
+    class Operator(AbstractTemplate):
+        def generic(self, args, kws):
+            if isinstance(args[0], Vector) and all(kind == args[0] for kind in args):
+                return signature(args[0], *args)
+
+    def lower(context, builder, signature, args):
+        lanes = [Lanes.unwrap(builder, kind, x) for kind, x in zip(signature.args, args, strict=True)]
+        return operation(*lanes).wrap()
+
+    arguments = [Vector] * (1 if operation is operator.neg else 2)
+    lower_builtin(operation, *arguments)(lower)
+
+
+for operation in (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg):
+    define_operator(operation)
+
+
+def function(apply):
+    """Make ``apply(x, ...)``, of vectors of one type, callable from Numba functions."""
+
+    def define(typing_context, *kinds):
+        if not isinstance(kinds[0], Vector) or any(kind != kinds[0] for kind in kinds):
+            return None
+
+        def lower(context, builder, signature, args):
+            return apply(*(Lanes.unwrap(builder, kinds[0], x) for x in args)).wrap()
+
+        return kinds[0](*kinds), lower
+
+    define.__name__, define.__doc__ = apply.__name__, apply.__doc__
+    context = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_ONLY)
+    define.__signature__ = inspect.Signature([context, *inspect.signature(apply).parameters.values()])
+    return intrinsic(define)
+
+
+@function
+def fma(a, b, c):
+    """a b + c, rounded once where the machine can."""
+    return a.fma(b, c)
+
+
+@function
+def fnma(a, b, c):
+    """c - a b, rounded once where the machine can."""
+    return (-a).fma(b, c)
+
+
+@function
+def conj(a):
+    """The complex conjugate."""
+    return a.conjugate()
+
+
+@intrinsic
+def broadcast(typing_context, x, like):
+    """The scalar `x` in every lane of a vector of the type of `like`."""
+    if not isinstance(like, Vector):
+        return None
+
+    def lower(context, builder, signature, args):
+        return Number(context, signature.args[0], args[0]).lanes(Code(builder), like).wrap()
+
+    return like(x, like), lower
+
+
+# Single numbers.
+
+
+@intrinsic(prefer_literal=True)
+def peek(typing_context, address, dtype):
+    """The real number of type "f" or "d" at an address in bytes."""
+    real = KINDS[dtype.literal_value]
+
+    def lower(context, builder, signature, args):
+        pointer = builder.inttoptr(args[0], context.get_value_type(real).as_pointer())
+        return builder.load(pointer, align=1, typ=context.get_value_type(real))
+
+    return real(types.intp, dtype), lower
+
+
+@intrinsic
+def poke(typing_context, address, x):
+    """Store the real number x at an address in bytes."""
+
+    def lower(context, builder, signature, args):
+        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, x), lower

@@ -1,0 +1,244 @@
+"""The lane type: V numbers, real or complex, as one value.
+
+`Vector(float64, 8)` is LLVM's ``<8 x double>``, and its complex twin a pair of them. `Matrix` is a matrix of such
+vectors in memory: one pack, or a view of it. `Lanes` and `Elements` are the same two things while code is emitted, and
+hold what there is of arithmetic and addresses; `compactla.cpu.lanes` is what Numba functions use.
+"""
+
+import functools
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.extending import models, register_model
+
+INDEX = ir.IntType(64)
+
+
+def index(x):
+    """LLVM value of an index; plain Python integers are those known when the code is emitted."""
+    return ir.Constant(INDEX, x) if isinstance(x, int) else x
+
+
+class Vector(types.Type):
+    """V real numbers, or V complex numbers as real and imaginary parts."""
+
+    def __init__(self, dtype, lanes):
+        self.dtype, self.lanes = dtype, lanes
+        self.is_complex = isinstance(dtype, types.Complex)
+        self.real = dtype.underlying_float if self.is_complex else dtype
+        self.parts = ("re", "im") if self.is_complex else ("re",)
+        super().__init__(name=f"Vector({dtype}, {lanes})")
+
+    @property
+    def part(self):
+        """LLVM type of the V real (or imaginary) parts."""
+        return ir.VectorType(ir.DoubleType() if self.real == types.float64 else ir.FloatType(), self.lanes)
+
+
+@register_model(Vector)
+class VectorModel(models.PrimitiveModel):
+    def __init__(self, dmm, vector):
+        part = vector.part
+        super().__init__(dmm, vector, ir.LiteralStructType([part, part]) if vector.is_complex else part)
+
+
+class Lanes:
+    """A `Vector` while code is emitted, with its arithmetic."""
+
+    def __init__(self, builder, vector, *parts):
+        self.builder, self.vector, self.parts = builder, vector, parts
+
+    @classmethod
+    def unwrap(cls, builder, vector, value):
+        if not vector.is_complex:
+            return cls(builder, vector, value)
+        return cls(builder, vector, *(builder.extract_value(value, i) for i in range(2)))
+
+    def wrap(self):
+        if not self.vector.is_complex:
+            return self.parts[0]
+        pair = ir.Constant(ir.LiteralStructType([self.vector.part] * 2), ir.Undefined)
+        for i, part in enumerate(self.parts):
+            pair = self.builder.insert_value(pair, part, i)
+        return pair
+
+    def _new(self, *parts):
+        return Lanes(self.builder, self.vector, *parts)
+
+    def constant(self, x):
+        """The real number `x` in every lane."""
+        fill = [ir.Constant(self.vector.part, [value] * self.vector.lanes) for value in (float(x), 0.0)]
+        return self._new(*fill[: len(self.parts)])
+
+    def __add__(self, other):
+        return self._new(*map(self.builder.fadd, self.parts, other.parts))
+
+    def __sub__(self, other):
+        return self._new(*map(self.builder.fsub, self.parts, other.parts))
+
+    def __neg__(self):
+        return self._new(*map(self.builder.fneg, self.parts))
+
+    def __mul__(self, other):
+        multiply = self.builder.fmul
+        if not self.vector.is_complex:
+            return self._new(multiply(self.parts[0], other.parts[0]))
+        (a, b), (c, d) = self.parts, other.parts
+        negative = self.builder.fneg(b)
+        return self._new(self._fma(negative, d, multiply(a, c)), self._fma(b, c, multiply(a, d)))
+
+    def __truediv__(self, other):
+        if not self.vector.is_complex:
+            return self._new(self.builder.fdiv(self.parts[0], other.parts[0]))
+        return self * other.reciprocal()
+
+    def conjugate(self):
+        if not self.vector.is_complex:
+            return self
+        return self._new(self.parts[0], self.builder.fneg(self.parts[1]))
+
+    def reciprocal(self):
+        """1 / self; complex numbers are scaled first, so that their squares cannot overflow."""
+        b = self.builder
+        one = ir.Constant(self.vector.part, [1.0] * self.vector.lanes)
+        if not self.vector.is_complex:
+            return self._new(b.fdiv(one, self.parts[0]))
+        absolute = [self._call("llvm.fabs", part) for part in self.parts]
+        largest = b.select(b.fcmp_ordered(">", *absolute), *absolute)
+        scale = b.fdiv(one, largest)
+        re, im = (b.fmul(part, scale) for part in self.parts)
+        factor = b.fdiv(scale, self._fma(re, re, b.fmul(im, im)))
+        return self._new(b.fmul(re, factor), b.fneg(b.fmul(im, factor)))
+
+    def fma(self, other, addend):
+        """self * other + addend"""
+        if not self.vector.is_complex:
+            return self._new(self._fma(self.parts[0], other.parts[0], addend.parts[0]))
+        (a, b), (c, d), (re, im) = self.parts, other.parts, addend.parts
+        negative = self.builder.fneg(b)
+        return self._new(
+            self._fma(negative, d, self._fma(a, c, re)),
+            self._fma(b, c, self._fma(a, d, im)),
+        )
+
+    def is_zero(self):
+        """Mask of the lanes that are exactly zero."""
+        zero = ir.Constant(self.vector.part, [0.0] * self.vector.lanes)
+        masks = [self.builder.fcmp_ordered("==", part, zero) for part in self.parts]
+        return masks[0] if len(masks) == 1 else self.builder.and_(*masks)
+
+    def select(self, mask, other):
+        """`other` where the mask is set, else self."""
+        return self._new(*(self.builder.select(mask, y, x) for x, y in zip(self.parts, other.parts, strict=True)))
+
+    def _fma(self, a, b, c):
+        # fmuladd, unlike fma, becomes a multiplication and an addition on machines without the instruction.
+        return self._call("llvm.fmuladd", a, b, c)
+
+    def _call(self, name, *args):
+        part = self.vector.part
+        suffix = f"v{self.vector.lanes}f{self.vector.real.bitwidth}"
+        kind = ir.FunctionType(part, [part] * len(args))
+        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, f"{name}.{suffix}"), args)
+
+
+@functools.cache
+def machine():
+    """Bytes of a vector register and number of vector registers of the CPU that Numba compiles for."""
+    features = set(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
+    if "+avx512f" in features:
+        return 64, 32
+    if "+avx" in features:
+        return 32, 16
+    return 16, 32 if "+neon" in features else 16
+
+
+def native_width(dtype):
+    """Real numbers of this dtype in a vector register."""
+    return machine()[0] // (dtype.itemsize // (2 if dtype.kind == "c" else 1))
+
+
+def tile_size(vector, *extents):
+    """Rows and columns of a register tile: its accumulators, one of its rows and a number fit the registers.
+
+    Where an extent is not known, code is emitted for every tile up to this size, which has to stay little.
+    """
+    largest = 5 if all(isinstance(extent, int) for extent in extents) else 4
+    size, registers = machine()
+    values = len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size))
+    return next(t for t in range(largest, 0, -1) if t == 1 or (t * t + t + 1) * values <= registers)
+
+
+class Matrix(types.Type):
+    """An m x n matrix of vectors in memory; sizes and strides are integers where code is for them alone, else None."""
+
+    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False):
+        self.vector, self.m, self.n, self.rs, self.cs, self.conj = vector, m, n, rs, cs, conj
+        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj})")
+
+
+@register_model(Matrix)
+class MatrixModel(models.StructModel):
+    def __init__(self, dmm, matrix):
+        members = [("base", types.CPointer(matrix.vector.real))]
+        members += [(name, types.intp) for name in ("m", "n", "rs", "cs", "im")]
+        super().__init__(dmm, matrix, members)
+
+
+class Elements:
+    """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers."""
+
+    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False):
+        self.code, self.vector, self.base = code, vector, base
+        self.m, self.n, self.rs, self.cs, self.im, self.conj = m, n, rs, cs, im, conj
+
+    def _replace(self, **changes):
+        fields = dict(self.__dict__)
+        fields.update(changes)
+        return Elements(**fields)
+
+    @property
+    def T(self):
+        return self._replace(m=self.n, n=self.m, rs=self.cs, cs=self.rs)
+
+    @property
+    def H(self):
+        return self.T._replace(conj=not self.conj)
+
+    @property
+    def rows_reversed(self):
+        last = self.code.sub(self.m, 1)
+        return self._replace(base=self._at(last, 0), rs=self.code.sub(0, self.rs))
+
+    @property
+    def reversed(self):
+        return self.rows_reversed.T.rows_reversed.T
+
+    def block(self, i, j, m, n):
+        return self._replace(base=self._at(i, j), m=m, n=n)
+
+    def _at(self, i, j, im=0):
+        code = self.code
+        offset = code.add(code.add(code.mul(i, self.rs), code.mul(j, self.cs)), im)
+        if offset == 0:
+            return self.base
+        return code.builder.gep(self.base, [index(offset)], source_etype=self.vector.part.element)
+
+    def __getitem__(self, ij):
+        builder, part = self.code.builder, self.vector.part
+        parts = []
+        for im in (0, self.im) if self.vector.is_complex else (0,):
+            pointer = builder.bitcast(self._at(*ij, im), part.as_pointer())
+            parts.append(builder.load(pointer, align=self.vector.real.bitwidth // 8, typ=part))
+        lanes = Lanes(builder, self.vector, *parts)
+        return lanes.conjugate() if self.conj else lanes
+
+    def __setitem__(self, ij, lanes):
+        builder, part = self.code.builder, self.vector.part
+        if self.conj:
+            lanes = lanes.conjugate()
+        for im, value in zip((0, self.im), lanes.parts, strict=False):
+            pointer = builder.bitcast(self._at(*ij, im), part.as_pointer())
+            builder.store(value, pointer, align=self.vector.real.bitwidth // 8)

@@ -1,0 +1,88 @@
+"""OpenCL sources, programs and kernels: each is built once for a context and its options."""
+
+import hashlib
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+
+from compactla.pack import REAL, check_dtype, check_size
+
+PACKAGE = Path(__file__).parents[1]
+# a wheel carries the sources inside the package, a checkout beside it
+SOURCES = next(folder for folder in (PACKAGE / "opencl", PACKAGE.parent / "opencl") if folder.is_dir())
+# Drivers' caches look at a source but not at what it includes, so every build names a digest of it all.
+DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()[:16]
+C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+
+_programs: dict[tuple, cl.Program] = {}
+_build_lock = threading.Lock()
+_thread = threading.local()
+
+
+def build(context, source, dtype, vlen=32, **defines):
+    """Build OpenCL C that may include the sources of this package.
+
+    Parameters
+    ----------
+    context : pyopencl.Context
+        What to build for.
+    source : str
+        The program. ``#include "gemm.cl"``, ``"trsm.cl"`` and ``"getrf.cl"`` give it the pack-level functions
+        `gemm`, `trsm` and `getrfnp`, and ``"lane.h"`` the lane type; those files document them.
+    dtype : dtype
+        float32, float64, complex64 or complex128: the type of a `lane`.
+    vlen : int
+        Vector length of the packs that the kernels are given.
+    **defines : int or str
+        Further macros, such as ``TILE=4``, the rows and columns of a register tile.
+
+    Returns
+    -------
+    pyopencl.Program
+        The same object for the same arguments, also from several threads.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the dtype or the vector length is not one of the above, or a device has no double precision.
+    RuntimeError
+        If the program does not compile; the message has the compiler's log.
+    """
+    dtype = check_dtype(dtype, "dtype")
+    if check_size(vlen, "vlen") < 1:
+        raise ValueError(f"vlen is {vlen}, must be at least 1")
+    key = context, source, dtype, vlen, tuple(defines.items())
+    with _build_lock:
+        if key not in _programs:
+            _programs[key] = _build(context, source, dtype, vlen, defines)
+        return _programs[key]
+
+
+def _build(context, source, dtype, vlen, defines):
+    real = REAL[dtype.char]
+    for device in context.devices:
+        if real == np.float64 and "cl_khr_fp64" not in device.extensions:
+            raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
+    macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
+    options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
+    try:
+        return cl.Program(context, source).build(["-cl-std=CL1.2", "-I", str(SOURCES), *options])
+    except cl.RuntimeError as error:
+        raise RuntimeError(f"OpenCL program does not build with {' '.join(options)}:\n{error}") from None
+
+
+def kernel(context, file, name, dtype, vlen, args, **defines):
+    """The kernel `name` of a source file, of the calling thread alone: setting arguments is not thread-safe.
+
+    Every int among `args`, the arguments of a first call, is a long of the kernel's, and every float a REAL.
+    """
+    kernels = _thread.__dict__.setdefault("kernels", {})
+    key = context, name, dtype, vlen, tuple(defines.items())
+    if key not in kernels:
+        program = build(context, f'#include "{file}"\n', dtype, vlen, **defines)
+        types = {int: np.int64, float: REAL[dtype.char].type}
+        kernels[key] = cl.Kernel(program, name)
+        kernels[key].set_scalar_arg_dtypes([types.get(type(arg)) for arg in args])
+    return kernels[key]

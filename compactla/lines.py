@@ -1,0 +1,233 @@
+"""Which block rows form lines, and where their blocks are: the symbolic part of a line preconditioner."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numba import njit
+
+from compactla.pack import check_size
+
+
+class Slots(NamedTuple):
+    """Lines sorted into packs: lane v of slot s holds block row ``rows[s, v]``.
+
+    Longer lines come first, so that the lanes of a pack hold lines of similar length; the slots of pack p are
+    ``offset[p] : offset[p + 1]``, as many as its longest line has rows.
+    """
+
+    nlines: int
+    order: np.ndarray  # (nlines,): the user's number of the line at each place, lane after lane
+    offset: np.ndarray  # (npack + 1,)
+    rows: np.ndarray  # (nslot, V), -1 where a lane's line has ended or there is none
+
+
+def pack_lines(lines, nrow: int, vlen: int) -> Slots:
+    """Check that every one of `nrow` block rows is on exactly one line, and sort the lines into packs.
+
+    Parameters
+    ----------
+    lines : sequence of sequences of int, or (nlines, length) array of int
+        The block rows along each line.
+    nrow : int
+        Number of block rows of the matrix.
+    vlen : int
+        Vector length V.
+
+    Raises
+    ------
+    TypeError
+        If `lines` is not a sequence of sequences of integers.
+    ValueError
+        If a line is empty or a block row is out of range, on no line or there twice.
+    """
+    flat, length = _flatten(lines)
+    nlines = len(length)
+    line = np.repeat(np.arange(nlines), length)
+    _check_cover(flat, line, nrow)
+    order = np.argsort(-length, kind="stable")
+    offset = np.concatenate([[0], np.cumsum(length[order[::vlen]])])
+    place = np.empty(nlines, np.int64)
+    place[order] = np.arange(nlines)
+    pack, lane = np.divmod(place, vlen)
+    first_slot = offset[pack] - (np.cumsum(length) - length)
+    rows = np.full((offset[-1], vlen), -1)
+    rows[np.arange(nrow) + first_slot[line], lane[line]] = flat
+    return Slots(nlines, order, offset, rows)
+
+
+def _flatten(lines) -> tuple[np.ndarray, np.ndarray]:
+    """All lines in one array, and their lengths."""
+    if isinstance(lines, np.ndarray) and lines.ndim == 2:
+        flat, length = lines.ravel(), np.full(len(lines), lines.shape[1])
+    else:
+        try:
+            lines = list(lines)
+            length = np.array([len(line) for line in lines], np.int64)
+            flat = np.concatenate(lines) if length.all() and len(lines) else np.zeros(0, np.int64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"lines must be a sequence of sequences of block rows: {error}") from error
+    empty = np.flatnonzero(length == 0)
+    if len(empty):
+        raise ValueError(f"lines[{empty[0]}] is empty, must hold at least one block row")
+    if flat.ndim != 1:
+        raise TypeError(f"lines has {flat.ndim + 1} dimensions, must be a sequence of sequences of integers")
+    if flat.dtype.kind not in "iu":
+        raise TypeError(f"lines holds entries of type {flat.dtype}, must hold integers")
+    return flat.astype(np.int64, copy=False), length
+
+
+def _check_cover(flat, line, nrow) -> None:
+    outside = np.flatnonzero((flat < 0) | (flat >= nrow))
+    if len(outside):
+        i = outside[0]
+        raise ValueError(f"lines[{line[i]}] holds block row {flat[i]}, must be one of 0 to {nrow - 1}")
+    count = np.bincount(flat, minlength=nrow)
+    wrong = np.flatnonzero(count != 1)
+    if len(wrong):
+        row = wrong[0]
+        on = [f"lines[{i}]" for i in line[flat == row]]
+        where = " and ".join(on[:2]) if on else "no line"
+        message = f"block row {row} is on {where}, must be on exactly one line"
+        raise ValueError(f"{message} ({len(wrong)} of {nrow} block rows are not)")
+
+
+def check_matrix(M, block_size=None) -> int:
+    """The block size of a square sparse matrix that lines can be taken from.
+
+    Raises
+    ------
+    TypeError
+        If `M` is not a scipy.sparse matrix or array in BSR or CSR format, or `block_size` is no integer.
+    ValueError
+        If `M` is not square or not made of square blocks of size `block_size`.
+    """
+    if not scipy.sparse.issparse(M):
+        raise TypeError(f"M is a {type(M).__name__}, must be a scipy.sparse matrix in BSR or CSR format")
+    if M.format not in ("bsr", "csr"):
+        raise TypeError(f"M is in {M.format.upper()} format, must be BSR or CSR: convert it with M.tocsr()")
+    if M.ndim != 2 or M.shape[0] != M.shape[1]:
+        raise ValueError(f"M has shape {M.shape}, must be square")
+    if block_size is not None:
+        check_size(block_size, "block_size")
+    if M.format == "bsr":
+        b, columns = M.blocksize
+        if b != columns:
+            raise ValueError(f"M has blocks of {b} x {columns}, must have square blocks")
+        if block_size not in (None, b):
+            raise ValueError(f"block_size is {block_size}, must be that of M, {b}")
+    elif block_size is None:
+        raise ValueError("block_size is missing, must be given for a matrix in CSR format")
+    elif block_size < 1 or M.shape[0] % block_size:
+        raise ValueError(f"block_size is {block_size}, must divide the {M.shape[0]} rows of M")
+    else:
+        b = int(block_size)
+    return b
+
+
+class Extraction:
+    """Where the blocks on and beside the diagonal of every line are in the values of a sparse matrix.
+
+    Attributes
+    ----------
+    diag : (nslot, V) array of int64
+        Place in ``M.data`` of block (r, r) for the block row r of each slot and lane; -1 where the pattern
+        has no such block (a zero block), -2 where the lane has no row (an identity block).
+    lower, upper : (nslot - npack, V) arrays of int64
+        The same for blocks (s, r) and (r, s), where the line goes from block row r to s: for every slot but
+        the last one of each pack.
+    indptr, indices
+        The pattern, as the first matrix stored it.
+
+    For a CSR matrix the places are (.., b, b, V) and count elements, not blocks.
+    """
+
+    def __init__(self, M, block_size: int, slots: Slots):
+        canonical = _canonical(M)
+        if canonical.nnz < M.nnz:
+            M = canonical
+        self.format, self.shape, self.block_size = M.format, M.shape, block_size
+        self.indptr, self.indices = M.indptr.copy(), M.indices[: M.indptr[-1]].copy()
+        coupled = np.delete(np.arange(len(slots.rows)), slots.offset[1:] - 1)
+        row, following = slots.rows[coupled], slots.rows[coupled + 1]
+        self.lower = self._find(following, row, -1)
+        self.diag = self._find(slots.rows, slots.rows, -2)
+        self.upper = self._find(row, following, -1)
+
+    def _find(self, row, column, no_row: int) -> np.ndarray:
+        b = 1 if self.format == "bsr" else self.block_size
+        place = np.empty((len(row), b, b, row.shape[1]), np.int64)
+        _find_blocks(self.indptr, self.indices, row, column, no_row, place)
+        return place[:, 0, 0] if self.format == "bsr" else place
+
+    def values(self, M) -> np.ndarray:
+        """The values of a matrix of the same pattern, in the order that the places count.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the format, the shape, the block size or the pattern is another.
+        """
+        check_matrix(M, self.block_size)
+        if M.format != self.format or M.shape != self.shape:
+            raise ValueError(f"M is {M.format} {M.shape}, must be {self.format} {self.shape} as at first")
+        if _same_pattern(M, self):
+            return np.ascontiguousarray(M.data[: M.indptr[-1]])
+        M = _canonical(M)
+        first = _csr(self, np.arange(len(self.indices)))
+        first.sort_indices()
+        if not _same_pattern(M, first):
+            raise ValueError(f"M has another sparsity pattern than at first: {_difference(M, first)}")
+        data = np.empty_like(M.data[: M.indptr[-1]])
+        data[first.data] = M.data[: M.indptr[-1]]
+        return data
+
+
+@njit(cache=True, nogil=True)
+def _find_blocks(indptr, indices, row, column, no_row, place):
+    """Place of each entry of the blocks (row, column), b x b each, of a matrix in CSR form.
+
+    -1 where there is none; `no_row` on, and -1 off, the diagonal of a block whose row or column is -1.
+    """
+    b = place.shape[1]
+    place[:] = -1
+    for s in range(place.shape[0]):
+        for v in range(place.shape[3]):
+            for i in range(b):
+                if row[s, v] < 0 or column[s, v] < 0:
+                    place[s, i, i, v] = no_row
+                else:
+                    for k in range(indptr[row[s, v] * b + i], indptr[row[s, v] * b + i + 1]):
+                        j = indices[k] - column[s, v] * b
+                        if 0 <= j < b:
+                            place[s, i, j, v] = k
+
+
+def _canonical(M):
+    """`M`, or, where its indices are not sorted or not unique, a copy with that, duplicates summed."""
+    if M.has_canonical_format:
+        return M
+    M = M.copy()
+    M.sort_indices()
+    M.sum_duplicates()
+    return M
+
+
+def _same_pattern(M, first) -> bool:
+    return np.array_equal(M.indptr, first.indptr) and np.array_equal(M.indices[: M.indptr[-1]], first.indices)
+
+
+def _csr(M, data):
+    """The pattern of `M`, of its blocks if it has some, with other values."""
+    n = len(M.indptr) - 1
+    return scipy.sparse.csr_array((data, M.indices[: len(data)], M.indptr), shape=(n, n), copy=True)
+
+
+def _difference(M, first) -> str:
+    """Names the first entry in which two patterns differ."""
+    extra, missing = (_csr(P, np.ones(P.indptr[-1], np.int8)) for P in (M, first))
+    difference = (extra - missing).tocoo()
+    i = np.flatnonzero(difference.data)[0]
+    kind = "block" if M.format == "bsr" else "entry"
+    change = "new" if difference.data[i] > 0 else "missing"
+    return f"{kind} ({difference.row[i]}, {difference.col[i]}) is {change}"

@@ -1,0 +1,149 @@
+"""Reads what the command line is given: matrices, lines and right-hand sides from files."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+
+
+class System(NamedTuple):
+    """A matrix in BSR form, and the lines and the right-hand side that its file has, if any."""
+
+    M: scipy.sparse.bsr_array
+    lines: np.ndarray | None
+    rhs: np.ndarray | None
+
+
+def read_system(path, block_size: int | None = None) -> System:
+    """Read a matrix from a .npz, .mtx or .mtx.gz file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A Matrix Market file; or a .npz file that `scipy.sparse.save_npz` wrote; or one with the arrays `data`
+        (nnzb, b, b), `indices` and `indptr` of a square BSR matrix, and perhaps `rhs` (n,) and `lines`
+        (nlines, length).
+    block_size : int, optional
+        Size b of the blocks; needed if the file does not hold blocks.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be read or holds no square matrix of such blocks.
+    """
+    arrays = {}
+    if str(path).endswith((".mtx", ".mtx.gz")):
+        M = _parse(path, "a matrix", lambda: scipy.io.mmread(path))
+    else:
+        arrays = _parse(path, "a matrix", lambda: _load(path))
+        M = _parse(path, "a matrix", lambda: _matrix(path, arrays))
+    if not scipy.sparse.issparse(M):
+        raise ValueError(f"{path} holds a dense array, must hold a sparse matrix")
+    if M.ndim != 2 or M.shape[0] != M.shape[1]:
+        raise ValueError(f"{path} holds a matrix of shape {M.shape}, must be square")
+    if M.dtype.kind in "biu":
+        M = M.astype(np.float64)
+    return System(_blocked(path, M, block_size), arrays.get("lines"), arrays.get("rhs"))
+
+
+def read_lines(path):
+    """Read lines: a 2-D array from a .npy or .npz file, or text with the block rows of a line on each row.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be read or holds no such array or something other than integers.
+    """
+    if str(path).endswith((".npy", ".npz")):
+        return _parse(path, "lines", lambda: _array(path, "lines"))
+    lines = []
+    for number, text in enumerate(_parse(path, "lines", Path(path).read_text).splitlines(), start=1):
+        try:
+            line = [int(row) for row in text.split()]
+        except ValueError as error:
+            raise ValueError(f"{path}, row {number}: {text.strip()!r} must be block row numbers") from error
+        if line:
+            lines.append(line)
+    return lines
+
+
+def read_vector(path, n: int) -> np.ndarray:
+    """Read a vector of length n from a .npy, .npz, .mtx, .mtx.gz or text file.
+
+    Raises
+    ------
+    OSError, ValueError
+        If the file cannot be read or holds something else.
+    """
+    if str(path).endswith((".npy", ".npz")):
+        x = _parse(path, "a vector", lambda: _array(path, "rhs"))
+    elif str(path).endswith((".mtx", ".mtx.gz")):
+        x = _parse(path, "a vector", lambda: scipy.io.mmread(path))
+    else:
+        x = _parse(path, "a vector", lambda: np.loadtxt(path, ndmin=1))
+    if scipy.sparse.issparse(x):
+        x = x.toarray()
+    return check_vector(path, x, n)
+
+
+def check_vector(path, x, n: int) -> np.ndarray:
+    """`x` as floating-point numbers in shape (n,), or a ValueError that names the file."""
+    if x.shape not in ((n,), (n, 1), (1, n)) or x.dtype.kind not in "iufc":
+        raise ValueError(f"{path} holds a right-hand side of {x.dtype} {x.shape}, must be numbers ({n},)")
+    return x.reshape(n).astype(np.result_type(x.dtype, np.float32), copy=False)
+
+
+def _parse(path, what, read):
+    """What `read` returns; whatever a parser raises over a broken file becomes a ValueError."""
+    try:
+        return read()
+    except OSError as error:
+        if error.strerror is None:
+            raise ValueError(f"{path} cannot be read as {what}: {error}") from error
+        raise
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise ValueError(f"{path} cannot be read as {what}: {reason}") from error
+
+
+def _load(path) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file by name; that of a .npy file has the name ''."""
+    with open(path, "rb") as stream:  # which NumPy leaves open if the file is broken
+        file = np.load(stream)
+        return {"": file} if isinstance(file, np.ndarray) else dict(file)
+
+
+def _matrix(path, arrays):
+    if "format" in arrays:
+        return scipy.sparse.load_npz(path)
+    missing = [name for name in ("data", "indices", "indptr") if name not in arrays]
+    if missing:
+        raise ValueError(f"it has no array {missing[0]!r}")
+    n = (len(arrays["indptr"]) - 1) * arrays["data"].shape[1]
+    M = scipy.sparse.bsr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, n))
+    M.check_format(full_check=True)
+    return M
+
+
+def _array(path, name):
+    """The array of a .npy file; of a .npz file the one called `name`, or the only one."""
+    arrays = _load(path)
+    if len(arrays) == 1:
+        (name,) = arrays
+    if name not in arrays:
+        raise ValueError(f"it has no array {name!r}")
+    return arrays[name]
+
+
+def _blocked(path, M, block_size):
+    if block_size is None:
+        if M.format != "bsr":
+            raise ValueError(f"{path} holds no blocks, their size must be given: --block-size B")
+        block_size = M.blocksize[0]
+    if block_size < 1 or M.shape[0] % block_size:
+        raise ValueError(f"{path} has {M.shape[0]} rows, which do not divide into blocks of {block_size}")
+    if M.format == "bsr" and M.blocksize == (block_size, block_size):
+        return M
+    return scipy.sparse.csr_array(M).tobsr(blocksize=(block_size, block_size))

@@ -1,0 +1,352 @@
+"""The compact layout: V matrices of a batch share every SIMD register.
+
+Element (i, j) of matrix q is ``data[q // V, i, j, q % V]``; complex packs hold V real parts, then V
+imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL's compact routines.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+REAL: dict[str, np.dtype] = {char: np.dtype(char.lower()) for char in "fdFD"}
+COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
+
+
+class View(NamedTuple):
+    """What a kernel sees of a batch of matrices; strides count real elements and may be negative."""
+
+    buffer: Any  # the array that owns the memory
+    address: int  # of the first element: bytes on the CPU, real elements from the buffer's start on a device
+    npack: int
+    m: int
+    n: int
+    ps: int  # stride from pack to pack
+    rs: int  # from row to row
+    cs: int  # from column to column
+    vlen: int
+    dtype: np.dtype
+    queue: Any
+
+    @property
+    def T(self) -> "View":
+        return self._replace(m=self.n, n=self.m, rs=self.cs, cs=self.rs)
+
+    @property
+    def rows_reversed(self) -> "View":
+        step = 1 if self.queue is not None else REAL[self.dtype.char].itemsize
+        return self._replace(address=self.address + step * max(self.m - 1, 0) * self.rs, rs=-self.rs)
+
+    @property
+    def reversed(self) -> "View":
+        return self.rows_reversed.T.rows_reversed.T
+
+
+def backend(queue):
+    """Module with the kernels for where the data lives: `compactla.cpu.run` or `compactla.gpu.run`."""
+    if queue is None:
+        from compactla.cpu import run
+    else:
+        from compactla.gpu import run
+    return run
+
+
+def check_dtype(dtype, name) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if dtype.char not in REAL or not dtype.isnative:
+        raise TypeError(f"{name}: dtype is {dtype}, must be float32, float64, complex64 or complex128")
+    return dtype
+
+
+def check_vlen(vlen, dtype: np.dtype, queue) -> int:
+    if vlen is None:
+        return backend(queue).default_vlen(dtype, queue)
+    if check_size(vlen, "vlen") < 1:
+        raise ValueError(f"vlen is {vlen}, must be at least 1")
+    return int(vlen)
+
+
+def check_size(size, name) -> int:
+    if not isinstance(size, int | np.integer) or isinstance(size, bool):
+        raise TypeError(f"{name} is {size!r}, must be an integer")
+    if size < 0:
+        raise ValueError(f"{name} is {size}, must not be negative")
+    return int(size)
+
+
+def check_queue(queue, name) -> None:
+    if not (type(queue).__module__.startswith("pyopencl") and hasattr(queue, "device")):
+        raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue")
+
+
+def lower_left(A, B, side: str, uplo: str, trans: str):
+    """The operands of a triangular solve, as views in which A is lower triangular, on the left, and not transposed.
+
+    op(A)^T X^T = B^T for side "R", and an upper triangle becomes a lower one when both axes are reversed.
+    """
+    upper = uplo == "U"
+    if side == "R":
+        B = B.T
+    if (side == "R") == (trans == "N"):
+        A, upper = A.T, not upper
+    if upper:
+        A, B = A.reversed, B.rows_reversed
+    return A, B
+
+
+def is_device_array(a) -> bool:
+    """Whether `a` is a pyopencl Array, without importing pyopencl."""
+    return type(a).__module__.startswith("pyopencl.") and hasattr(a, "base_data")
+
+
+class Pack:
+    """A batch of `nm` matrices of size m x n in the compact layout.
+
+    Made by `compactla.pack`, by `Pack.zeros`, `Pack.empty` and `Pack.identity`, or, without a copy, from an
+    array that already holds the layout.
+
+    Parameters
+    ----------
+    data : ndarray or pyopencl.array.Array
+        Shape (npack, m, n, V) for real matrices, (npack, m, n, 2, V) for complex ones, dtype float32 or float64.
+        Strides of the first three axes are free, the others must be contiguous.
+    nm : int, optional
+        Number of matrices, at most ``npack * V`` (the default) and too many for one pack less.
+
+    Attributes
+    ----------
+    nm, m, n, vlen : int
+        Number of matrices, rows, columns, and vector length V.
+    dtype : numpy.dtype
+        float32, float64, complex64 or complex128.
+    device : "cpu" or pyopencl.Device
+        Where the data lives.
+    queue : pyopencl.CommandQueue or None
+        The queue that the data lives in; None on the CPU.
+    data : ndarray or pyopencl.array.Array
+        The memory itself.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `data` or `nm` do not describe compact matrices.
+
+    References
+    ----------
+    .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
+    """
+
+    __slots__ = ("data", "dtype", "m", "n", "nm", "queue", "view", "vlen")
+
+    def __init__(self, data, nm=None):
+        on_device = is_device_array(data)
+        if not on_device and not isinstance(data, np.ndarray):
+            raise TypeError(f"data is a {type(data).__name__}, must be a NumPy or pyopencl array")
+        if data.ndim not in (4, 5) or (data.ndim == 5 and data.shape[3] != 2):
+            raise ValueError(f"data has shape {data.shape}, must be (npack, m, n, V) or (npack, m, n, 2, V)")
+        real = np.dtype(data.dtype)
+        if real not in COMPLEX or not real.isnative:
+            raise TypeError(f"data: dtype is {real}, must be float32 or float64")
+        npack, m, n, *_, vlen = data.shape
+        if vlen < 1:
+            raise ValueError(f"data has vector length {vlen}, must be at least 1")
+        strides, item = data.strides, real.itemsize
+        contiguous = (vlen == 1 or strides[-1] == item) and (data.ndim == 4 or strides[3] == vlen * item)
+        if not contiguous or any(s % item for s in strides):
+            raise ValueError(f"data has strides {strides}, must be contiguous within a vector of {vlen} lanes")
+        nm = npack * vlen if nm is None else check_size(nm, "nm")
+        if -(-nm // vlen) != npack:
+            raise ValueError(f"nm is {nm}, must need exactly the {npack} packs of {vlen} lanes that data has")
+        self.data = data
+        self.nm, self.m, self.n, self.vlen = nm, m, n, vlen
+        self.dtype = real if data.ndim == 4 else COMPLEX[real]
+        self.queue = data.queue if on_device else None
+        if on_device:
+            address = data.offset // item
+        else:
+            address = data.__array_interface__["data"][0]
+        ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
+        self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue)
+
+    @property
+    def device(self):
+        return "cpu" if self.queue is None else self.queue.device
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(nm, m, n)"""
+        return self.nm, self.m, self.n
+
+    @property
+    def T(self) -> "Pack":
+        """The transposed matrices, as a view of the same memory."""
+        return Pack(self.data.transpose((0, 2, 1, *range(3, self.data.ndim))), self.nm)
+
+    def __getitem__(self, block) -> "Pack":
+        """``A[i0:i1, j0:j1]``: the same block of every matrix, as a view."""
+        if not (isinstance(block, tuple) and len(block) == 2 and all(isinstance(s, slice) for s in block)):
+            raise TypeError(f"index is {block!r}, must be two slices: A[i0:i1, j0:j1]")
+        return Pack(self.data[(slice(None), *block)], self.nm)
+
+    def __repr__(self) -> str:
+        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
+
+    def unpack(self, out=None):
+        """The matrices as an ordinary array.
+
+        Parameters
+        ----------
+        out : ndarray or pyopencl.array.Array, optional
+            Array of shape (nm, m, n) and the pack's dtype, of any strides, on the pack's device, to write to.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            `out`, or a new NumPy array of shape (nm, m, n).
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `out` is of another kind, dtype or shape, or is read-only.
+        """
+        run = backend(self.queue)
+        if out is None:
+            target = run.empty(self.shape, self.dtype, self.queue)
+            run.unpack(self.view, self.nm, target)
+            return run.download(target)
+        if is_device_array(out) != (self.queue is not None) or not hasattr(out, "strides"):
+            raise TypeError(f"out is a {type(out).__name__}, must be an array on the device of the pack, {self.device}")
+        if out.dtype != self.dtype:
+            raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
+        if out.shape != self.shape:
+            raise ValueError(f"out has shape {out.shape}, must be {self.shape}")
+        if self.queue is None and not out.flags.writeable:
+            raise ValueError("out is read-only, must be writeable")
+        run.unpack(self.view, self.nm, out)
+        return out
+
+    def to(self, device) -> "Pack":
+        """A copy of the batch on another device.
+
+        Parameters
+        ----------
+        device : "cpu" or pyopencl.CommandQueue
+            Where the copy lives.
+
+        Raises
+        ------
+        TypeError
+            If `device` is neither.
+        """
+        data = self.data if self.queue is None else backend(self.queue).download(self.data)
+        if isinstance(device, str) and device == "cpu":
+            copy = backend(None).empty(data.shape, data.dtype, None)
+            copy[...] = data
+        else:
+            check_queue(device, "device")
+            copy = backend(device).upload(data, device)
+        return Pack(copy, self.nm)
+
+    @classmethod
+    def empty(cls, nm, m, n, dtype=np.float64, vlen=None, queue=None) -> "Pack":
+        """A batch of unset matrices; unused lanes hold the identity.
+
+        Parameters
+        ----------
+        nm, m, n : int
+            Number of matrices, rows, columns.
+        dtype : dtype
+            float32, float64, complex64 or complex128.
+        vlen : int, optional
+            Vector length; default: what suits the device.
+        queue : pyopencl.CommandQueue, optional
+            Where the batch lives; default: the CPU.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a size is not a non-negative integer, or the dtype or the vector length is not one of the above.
+        """
+        P = cls._allocate(nm, m, n, dtype, vlen, queue)
+        unused = -P.nm % P.vlen
+        if unused:
+            cls(P.data[P.nm // P.vlen :], P.vlen - unused)._fill(np.zeros((P.m, P.n), P.dtype))
+        return P
+
+    @classmethod
+    def zeros(cls, nm, m, n, dtype=np.float64, vlen=None, queue=None) -> "Pack":
+        """A batch of zero matrices; unused lanes hold the identity. Parameters as in `empty`."""
+        return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.zeros((m, n), dtype))
+
+    @classmethod
+    def identity(cls, nm, m, n=None, dtype=np.float64, vlen=None, queue=None) -> "Pack":
+        """A batch of identity matrices (ones where i == j), square by default. Parameters as in `empty`."""
+        n = m if n is None else n
+        return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.eye(m, n, dtype=dtype))
+
+    @classmethod
+    def _allocate(cls, nm, m, n, dtype, vlen, queue):
+        dtype = check_dtype(dtype, "dtype")
+        if queue is not None:
+            check_queue(queue, "queue")
+        vlen = check_vlen(vlen, dtype, queue)
+        nm, m, n = check_size(nm, "nm"), check_size(m, "m"), check_size(n, "n")
+        lanes = (vlen,) if dtype.kind == "f" else (2, vlen)
+        return cls(backend(queue).empty((-(-nm // vlen), m, n, *lanes), REAL[dtype.char], queue), nm)
+
+    def _fill(self, matrix):
+        run = backend(self.queue)
+        run.pack(run.broadcast(matrix, self.nm, self.queue), self.view, self.nm, max(self.m, 1), 1)
+        return self
+
+
+def pack(a, vlen=None, queue=None, *, period=None, unit=1) -> Pack:
+    """Pack a batch of matrices into the compact layout.
+
+    Parameters
+    ----------
+    a : (nm, m, n) array_like or pyopencl.array.Array
+        The matrices: float32, float64, complex64 or complex128, with any strides.
+    vlen : int, optional
+        Vector length V; default: what suits the device (a SIMD register on a CPU, a warp on a GPU).
+    queue : pyopencl.CommandQueue, optional
+        Where the pack lives; default: where `a` lives.
+    period, unit : int, optional
+        What element (i, j) of the unused lanes of the last pack holds: `unit` where ``i % period == j``, else 0;
+        default: the identity. Lines of K blocks are tall matrices with the period of a block.
+
+    Returns
+    -------
+    Pack
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue.
+
+    Notes
+    -----
+    Intel MKL calls this ``mkl_?gepack_compact``, with the same memory format in row-major order.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.ones((10, 3, 4)), vlen=8)
+    >>> A.data.shape
+    (2, 3, 4, 8)
+    """
+    on_device = is_device_array(a)
+    if not on_device:
+        a = np.asarray(a)
+    dtype = check_dtype(a.dtype, "a")
+    if a.ndim != 3:
+        raise ValueError(f"a has shape {a.shape}, must be (nm, m, n)")
+    if queue is not None:
+        check_queue(queue, "queue")
+    elif on_device:
+        queue = a.queue
+    nm, m, n = a.shape
+    A = Pack._allocate(nm, m, n, dtype, vlen, queue)
+    run = backend(queue)
+    source = a if on_device else run.upload(a, queue)
+    run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit)
+    return A

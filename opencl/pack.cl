@@ -1,0 +1,79 @@
+/* Moves between ordinary arrays and packs.
+ *
+ * Ordinary arrays hold a complex element as two neighbouring REAL numbers. Dimension 0 of the range counts lanes,
+ * q = pack * V + lane, so that neighbours touch neighbouring elements of a pack; dimension 1 shares out the elements
+ * of a matrix, in runs, so that a work-item touches neighbouring elements of the ordinary array.
+ */
+#include "lane.h"
+
+/* e, i, j over this work-item's run of the elements e = i n + j of m x n */
+#define EACH_ELEMENT(m, n) \
+    const long count = (m) * (n), run = (count + get_global_size(1) - 1) / get_global_size(1); \
+    const long begin = get_global_id(1) * run, end = min(begin + run, count); \
+    for (long e = begin, i = e / n, j = e % n; e < end; e++, i += j + 1 == n, j = j + 1 == n ? 0 : j + 1)
+
+/* A[q] <- source[q]; lanes of the last pack from nm on hold unit where i % period == j, else 0 */
+__kernel void pack(long lanes, long nm, long m, long n, long period, REAL unit,
+                   __global const REAL *source, long s0, long sq, long si, long sj,
+                   __global REAL *A, long a0, long aps, long ars, long acs)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    EACH_ELEMENT(m, n)
+    {
+        const lane a = q < nm ? lane_load_apart(source, s0 + q * sq + i * si + j * sj, 1)
+                              : lane_real(i % period == j ? unit : 0);
+        lane_store(A, a0 + q / V * aps + q % V + i * ars + j * acs, a);
+    }
+}
+
+/* target[q] <- A[q] for the first nm lanes */
+__kernel void unpack(long nm, long m, long n,
+                     __global const REAL *A, long a0, long aps, long ars, long acs,
+                     __global REAL *target, long t0, long tq, long ti, long tj)
+{
+    const long q = get_global_id(0);
+    if (q >= nm) return;
+    EACH_ELEMENT(m, n)
+    {
+        const lane a = lane_load(A, a0 + q / V * aps + q % V + i * ars + j * acs);
+        lane_store_apart(target, t0 + q * tq + i * ti + j * tj, 1, a);
+    }
+}
+
+/* Where element e of the b x b block of slot q / V is, counted in vectors of lanes. */
+INLINE long in_slot(long q, long e, long b) { return q / V * b * b + e; }
+
+/* source[index], or for a negative index 0 (-1) or what the identity holds (-2) */
+INLINE lane gathered(__global const REAL *source, long index, int negative, int on_diagonal)
+{
+    return negative ? lane_real(negative == -2 && on_diagonal) : lane_load_apart(source, index * PARTS, 1);
+}
+
+/* Block (s, v) of target <- block index[s, v] of source */
+__kernel void gather_blocks(long lanes, long b, __global const REAL *source, __global const long *index,
+                            __global REAL *target)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    const long block = index[q];
+    EACH_ELEMENT(b, b)
+    {
+        const lane a = gathered(source, block * b * b + e, min(block, 0L), i == j);
+        lane_store(target, in_slot(q, e, b) * PARTS * V + q % V, a);
+    }
+}
+
+/* Element (s, i, j, v) of target <- element index[s, i, j, v] of source */
+__kernel void gather_values(long lanes, long b, __global const REAL *source, __global const long *index,
+                            __global REAL *target)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    EACH_ELEMENT(b, b)
+    {
+        const long element = index[in_slot(q, e, b) * V + q % V];
+        const lane a = gathered(source, element, min(element, 0L), 1);
+        lane_store(target, in_slot(q, e, b) * PARTS * V + q % V, a);
+    }
+}

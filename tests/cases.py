@@ -1,0 +1,82 @@
+"""The inputs that the tests of every routine share."""
+
+import numpy as np
+
+import compactla as cla
+
+DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
+SIZES = [*range(18), 24, 31, 32, 33, 50]
+VLENS = [1, 3, 4, 8, 16, 32, None]
+BATCH = 11  # a partial pack everywhere
+SCALARS = {"f": (0, 1, -1, 0.75), "c": (0, 1, -1, 0.75 - 0.5j)}
+
+
+def scalars(dtype):
+    """What alpha and beta are tried with."""
+    return SCALARS[np.dtype(dtype).kind]
+
+
+def random(rng, shape, dtype):
+    """Numbers in [-1, 1], real and imaginary."""
+    a = np.empty(shape, dtype)
+    a.real = rng.uniform(-1, 1, shape)
+    if np.iscomplexobj(a):
+        a.imag = rng.uniform(-1, 1, shape)
+    return a
+
+
+def dominant(rng, nm, m, n, dtype):
+    """Matrices with large diagonals, whose pivots stay away from zero."""
+    return random(rng, (nm, m, n), dtype) + 2 * max(m, n) * np.eye(m, n, dtype=dtype)
+
+
+def make_singular(a, k):
+    """Set the pivot `k` of one matrix to exactly zero: its row of L is zero, and so is its diagonal."""
+    a[k, : k + 1] = 0
+
+
+def hide(a, uplo, diag):
+    """A copy with NaN wherever trsm must not look."""
+    unread = {"L": np.triu, "U": np.tril}[uplo.upper()](np.ones(a.shape[-2:], bool))
+    np.fill_diagonal(unread, diag.upper() == "U")
+    return np.where(unread, np.nan, a).astype(a.dtype)
+
+
+def lines(rng, nlines, K, b, dtype):
+    """Block tridiagonal lines that need no pivoting: lower, diag, upper."""
+    coupling = (nlines, max(K - 1, 0), b, b)
+    diag = random(rng, (nlines, K, b, b), dtype) + 6 * b * np.eye(b, dtype=dtype)
+    return random(rng, coupling, dtype), diag, random(rng, coupling, dtype)
+
+
+def same_bits(a, b):
+    """Whether two arrays are equal bit for bit, NaN and signs of zero included."""
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def poisoned(a, vlen, queue):
+    """A pack of `a` whose unused lanes hold NaN."""
+    A = cla.pack(a, vlen)
+    used = len(a) - A.vlen * (len(A.data) - 1)
+    A.data[-1:, ..., used:] = np.nan
+    return A if queue is None else A.to(queue)
+
+
+def transposed(a, vlen=None, queue=None):
+    """A view of the pack of the transposed matrices."""
+    return cla.pack(a.swapaxes(1, 2), vlen, queue).T
+
+
+def framed(a, vlen=None, queue=None):
+    """A block of a pack of larger matrices, with NaN around it."""
+    nm, m, n = a.shape
+    frame = np.full((nm, m + 3, n + 2), np.nan, a.dtype)
+    frame[:, 1 : 1 + m, 2 : 2 + n] = a
+    return cla.pack(frame, vlen, queue)[1 : 1 + m, 2 : 2 + n]
+
+
+def framed_transposed(a, vlen=None, queue=None):
+    return framed(a.swapaxes(1, 2), vlen, queue).T
+
+
+LAYOUTS = {"plain": cla.pack, "transposed": transposed, "block": framed, "block of transposed": framed_transposed}

@@ -1,0 +1,35 @@
+"""Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
+
+import hypothesis
+import numpy as np
+import pyopencl as cl
+import pytest
+from cases import DTYPES
+from drivers import working_devices
+
+DEVICES = working_devices()
+
+# Sizes are compiled for: the same examples in every run find their kernels in the cache.
+hypothesis.settings.register_profile("compactla", deadline=None, max_examples=15, derandomize=True, database=None)
+hypothesis.settings.load_profile("compactla")
+
+
+def pytest_configure():
+    if not DEVICES:
+        raise pytest.UsageError("no OpenCL device works here; `python3 tests/run.py` gets a driver and runs the tests")
+
+
+@pytest.fixture(scope="session", params=[None, *DEVICES], ids=["numba", *(f"opencl{i}" for i in range(len(DEVICES)))])
+def queue(request):
+    """Where packs live: None, the CPU, or a queue of an OpenCL device."""
+    return request.param and cl.CommandQueue(cl.Context([request.param]))
+
+
+@pytest.fixture(params=DTYPES.values(), ids=DTYPES)
+def dtype(request):
+    return np.dtype(request.param)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20171112)

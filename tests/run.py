@@ -1,0 +1,91 @@
+"""Set up everything that the tests need and run them: `python3 tests/run.py [arguments of pytest]`.
+
+Needs Python 3.11 and pip. Makes the virtual environment .venv in the repository root, installs compactla
+there (editable, with the test dependencies), and gets an OpenCL driver if the machine has none that works.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def succeeds(*command, env=None):
+    return subprocess.run(command, cwd=ROOT, env=env).returncode == 0
+
+
+def require(purpose, *command):
+    if not succeeds(*command):
+        sys.exit(f"tests/run.py: {purpose} failed: {' '.join(map(str, command))}")
+
+
+def make_environment():
+    """Make .venv and install the project there, unless that was done for this very pyproject.toml."""
+    stamp = VENV / "stamp"
+    state = f"{sys.version} {ROOT} {hashlib.sha256((ROOT / 'pyproject.toml').read_bytes()).hexdigest()}"
+    if stamp.is_file() and stamp.read_text() == state:
+        return
+    print(f"Setting up {VENV}: a minute or more, once", flush=True)
+    # Linux distributions may leave out ensurepip: without it, the pip that is here installs into .venv.
+    venv = (sys.executable, "-m", "venv", "--clear", VENV)
+    if succeeds(*venv):
+        pip = [PYTHON, "-m", "pip"]
+    else:
+        require("making a virtual environment", *venv, "--without-pip")
+        pip = [sys.executable, "-m", "pip", "--python", PYTHON]
+    require("getting a recent pip", *pip, "install", "--quiet", "--upgrade", "pip>=25.1")
+    project = ("--editable", ROOT, "--group", "test")
+    require("installing compactla", PYTHON, "-m", "pip", "install", "--quiet", *project)
+    stamp.write_text(state)
+
+
+def driver_of_the_machine():
+    return dict(os.environ)
+
+
+def driver_from_apt():
+    """PoCL from the Linux distribution, where this user may install it."""
+    if not shutil.which("apt-get") or os.geteuid() != 0:
+        return None
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OCL_ICD_")}
+    apt = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
+    succeeds("apt-get", "update", "--quiet", env=apt)
+    install = ("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "pocl-opencl-icd")
+    return environment if succeeds(*install, env=apt) else None
+
+
+def driver_from_pip():
+    """Intel's runtime, which works on processors of other makers too; only .venv learns of it."""
+    library = VENV / "lib" / "libintelocl.so"
+    if not library.is_file():
+        packages = ("intel-opencl-rt", "intel-cmplr-lib-rt")
+        if not succeeds(PYTHON, "-m", "pip", "install", "--quiet", *packages):
+            return None
+    return {**os.environ, "OCL_ICD_VENDORS": str(library)}
+
+
+def opencl_environment():
+    """Environment variables under which an OpenCL device works; the first source of a driver that has one."""
+    for source in (driver_of_the_machine, driver_from_apt, driver_from_pip):
+        environment = source()
+        if environment and succeeds(PYTHON, ROOT / "tests" / "drivers.py", env=environment):
+            return environment
+    sys.exit("tests/run.py: no OpenCL driver works here, and neither apt nor pip could install one that does")
+
+
+def main():
+    if sys.version_info < (3, 11):
+        sys.exit(f"tests/run.py: compactla needs Python 3.11 or later, this is {sys.version.split()[0]}")
+    make_environment()
+    environment = opencl_environment()
+    sys.exit(subprocess.run([PYTHON, "-m", "pytest", *sys.argv[1:]], cwd=ROOT, env=environment).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""BlockTridiag: factor and solve lines of blocks."""
+
+import numpy as np
+import pyopencl.array
+import pytest
+import reference
+from cases import BATCH, SIZES, VLENS, lines, make_singular, random, same_bits
+from hypothesis import given
+from hypothesis import strategies as st
+
+import compactla as cla
+
+
+def factored(blocks, vlen=None, queue=None):
+    T = cla.BlockTridiag(*blocks, vlen=vlen, queue=queue)
+    return T, T.factor()
+
+
+def check(blocks, rhs, **where):
+    """Solve, and hold the result against the dense matrices."""
+    T, info = factored(blocks, **where)
+    assert info.shape == blocks[1].shape[:1] and info.dtype.kind == "i" and not info.any()
+    assert np.array_equal(T.info, info)
+    x = T.solve(rhs)
+    assert x.shape == rhs.shape and x.dtype == rhs.dtype
+    assert ratio(blocks, x, rhs) < reference.THRESHOLD
+
+
+def ratio(blocks, x, rhs):
+    nlines, K, b, *nrhs = rhs.shape
+    columns = (nlines, K * b, *(nrhs or [1]))
+    return reference.solve_ratio(reference.block_tridiagonal(*blocks), x.reshape(columns), rhs.reshape(columns))
+
+
+@pytest.mark.parametrize("b", SIZES)
+def test_block_sizes(queue, dtype, b, rng):
+    check(lines(rng, BATCH, 3, b, dtype), random(rng, (BATCH, 3, b), dtype), queue=queue)
+
+
+@pytest.mark.parametrize("nrhs", [0, 1, 2, 5, 8, 17])
+def test_right_hand_sides(queue, dtype, nrhs, rng):
+    for b in (3, 9):
+        check(lines(rng, BATCH, 4, b, dtype), random(rng, (BATCH, 4, b, nrhs), dtype), queue=queue)
+
+
+def test_line_lengths(queue, dtype, rng):
+    for K in (1, 2, 5, 40):
+        check(lines(rng, BATCH, K, 3, dtype), random(rng, (BATCH, K, 3), dtype), queue=queue)
+
+
+@pytest.mark.parametrize("vlen", VLENS)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
+    for nlines in (0, 1, 4, 33):
+        check(lines(rng, nlines, 3, 3, dtype), random(rng, (nlines, 3, 3), dtype), vlen=vlen, queue=queue)
+
+
+@given(nlines=st.integers(0, 40), K=st.integers(1, 9), b=st.integers(0, 20), nrhs=st.integers(0, 9))
+def test_any_shape(queue, nlines, K, b, nrhs):
+    rng = np.random.default_rng(0)
+    check(lines(rng, nlines, K, b, np.float64), random(rng, (nlines, K, b, nrhs), np.float64), queue=queue)
+
+
+def test_any_strides(queue, dtype, rng):
+    blocks, rhs = lines(rng, BATCH, 4, 3, dtype), random(rng, (BATCH, 4, 3, 2), dtype)
+    expected = factored(blocks, queue=queue)[0].solve(rhs)
+    for arrange in (np.asfortranarray, lambda a: a[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1]):
+        strided = [arrange(a) for a in (*blocks, rhs)]
+        for a in strided:
+            a.flags.writeable = False
+        assert same_bits(factored(strided[:3], queue=queue)[0].solve(strided[3]), expected)
+
+
+def test_arguments_are_left_alone(queue, dtype, rng):
+    arrays = (*lines(rng, BATCH, 4, 3, dtype), random(rng, (BATCH, 4, 3), dtype))
+    copies = [a.copy() for a in arrays]
+    T, _ = factored(arrays[:3], queue=queue)
+    x = T.solve(arrays[3])
+    assert all(map(same_bits, arrays, copies))
+    assert same_bits(T.solve(arrays[3]), x)
+
+
+def test_device_arrays_in_and_out(queue, dtype, rng):
+    if queue is None:
+        put, get = np.copy, np.asarray
+    else:
+        put, get = lambda a: pyopencl.array.to_device(queue, a), lambda a: a.get()
+    blocks, rhs = lines(rng, BATCH, 4, 3, dtype), random(rng, (BATCH, 4, 3), dtype)
+    expected = factored(blocks, queue=queue)[0].solve(rhs)
+    T, _ = factored([put(a) for a in blocks])
+    x = T.solve(put(rhs))
+    assert type(x) is type(put(rhs))
+    assert same_bits(get(x), expected)
+    assert same_bits(T.solve(rhs), expected)
+
+
+def test_a_singular_line_is_reported_and_stays_alone(queue, dtype, rng):
+    K, b = 4, 3
+    blocks, rhs = lines(rng, BATCH, K, b, dtype), random(rng, (BATCH, K, b), dtype)
+    expected = factored(blocks, 4, queue)[0].solve(rhs)
+    others = np.arange(BATCH) != 6
+    for k, i in ((0, 0), (0, 2), (2, 1), (3, 2)):
+        lower, diag, upper = (a.copy() for a in blocks)
+        make_singular(diag[6, k], i)
+        if k:
+            lower[6, k - 1, i] = 0
+        T, info = factored((lower, diag, upper), 4, queue)
+        assert np.array_equal(info, np.where(others, 0, 1 + k * b + i))
+        assert same_bits(T.solve(rhs)[others], expected[others])
+
+
+def test_results_do_not_depend_on_the_rest_of_the_batch(queue, dtype, rng):
+    blocks, rhs = lines(rng, 150, 3, 4, dtype), random(rng, (150, 3, 4), dtype)
+    whole = factored(blocks, queue=queue)[0].solve(rhs)
+    for part in (slice(0, 1), slice(5, 42), slice(149, 150), slice(None, None, -1)):
+        x = factored([a[part] for a in blocks], queue=queue)[0].solve(rhs[part])
+        assert same_bits(x, whole[part].copy())

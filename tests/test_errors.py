@@ -1,0 +1,191 @@
+"""Bad arguments raise a TypeError or ValueError that names the argument, and nothing is written."""
+
+import sys
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from cases import lines, random, same_bits
+from conftest import DEVICES
+
+import compactla as cla
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A queue that shares memory with none of the others."""
+    return cl.CommandQueue(cl.Context(DEVICES[:1]))
+
+
+@pytest.fixture
+def packs(queue, rng):
+    """Makes packs of matrices of the given sizes."""
+
+    def make(*shapes, nm=5, dtype=np.float64, vlen=4, queue=queue):
+        return [cla.pack(random(rng, (nm, *shape), dtype), vlen, queue) for shape in shapes]
+
+    return make
+
+
+def refuse(error, argument, routine, *args, **kwargs):
+    """The call raises `error`, whose message names `argument`, and leaves all packs as they were."""
+    given = [A for A in (*args, *kwargs.values()) if isinstance(A, cla.Pack)]
+    before = [A.unpack() for A in given]
+    with pytest.raises(error, match=rf"\b{argument}\b"):
+        routine(*args, **kwargs)
+    assert all(same_bits(A.unpack(), old) for A, old in zip(given, before, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [int, bool, object, np.float16, np.longdouble, ">f8" if sys.byteorder == "little" else "<f8"])
+def test_dtypes(dtype, queue):
+    refuse(TypeError, "a", cla.pack, np.zeros((2, 3, 3), dtype), queue=queue)
+    refuse(TypeError, "dtype", cla.Pack.zeros, 2, 3, 3, dtype=dtype, queue=queue)
+
+
+def test_pack():
+    a = np.zeros((2, 3, 3))
+    for shape in ((), (3,), (3, 3), (1, 2, 3, 3)):
+        refuse(ValueError, "a", cla.pack, np.zeros(shape))
+    for vlen in (0, -4):
+        refuse(ValueError, "vlen", cla.pack, a, vlen)
+    for vlen in (4.0, "8", True):
+        refuse(TypeError, "vlen", cla.pack, a, vlen)
+    for queue in ("gpu", 0, cla):
+        refuse(TypeError, "queue", cla.pack, a, queue=queue)
+
+
+def test_new_packs():
+    for new in (cla.Pack.empty, cla.Pack.zeros, cla.Pack.identity):
+        refuse(ValueError, "nm", new, -1, 3, 3)
+        refuse(TypeError, "m", new, 1, 3.0, 3)
+        refuse(TypeError, "n", new, 1, 3, "3")
+        refuse(TypeError, "queue", new, 1, 3, 3, queue="gpu")
+
+
+def test_wrapped_memory():
+    data = np.zeros((2, 3, 3, 4))
+    refuse(TypeError, "data", cla.Pack, data.tolist())
+    refuse(TypeError, "data", cla.Pack, data.astype(int))
+    refuse(TypeError, "data", cla.Pack, data.astype(complex))
+    for bad in (data[0], np.zeros((2, 3, 3, 3, 4)), data[..., ::2], data[..., ::-1], data[..., :0]):
+        refuse(ValueError, "data", cla.Pack, bad)
+    refuse(ValueError, "data", cla.Pack, np.zeros((2, 3, 3, 4, 2)).swapaxes(3, 4))
+    for nm in (-1, 4, 9):
+        refuse(ValueError, "nm", cla.Pack, data, nm)
+    refuse(TypeError, "nm", cla.Pack, data, 5.0)
+
+
+def test_views_and_copies(packs):
+    (A,) = packs((3, 4))
+    for index in (0, slice(2), (0, 1), (slice(2), 1), (slice(1), slice(1), slice(1))):
+        with pytest.raises(TypeError, match="index"):
+            A[index]
+    for device in ("gpu", None, 1):
+        refuse(TypeError, "device", A.to, device)
+
+
+def test_unpack(packs, queue, elsewhere):
+    (A,) = packs((3, 4))
+    new = np.zeros if queue is None else lambda *args: cl.array.zeros(queue, *args)
+    refuse(ValueError, "out", A.unpack, new((5, 4, 3), np.float64))
+    refuse(ValueError, "out", A.unpack, new((4, 3, 4), np.float64))
+    refuse(TypeError, "out", A.unpack, new((5, 3, 4), np.float32))
+    refuse(TypeError, "out", A.unpack, [0.0])
+    refuse(TypeError, "out", A.unpack, cl.array.zeros(elsewhere, (5, 3, 4), np.float64) if queue is None else np.zeros((5, 3, 4)))
+
+
+def test_read_only_memory(rng):
+    a = cla.pack(random(rng, (5, 3, 3), np.float64), 4)
+    data = a.data.copy()
+    data.flags.writeable = False
+    A = cla.Pack(data, 5)
+    refuse(ValueError, "C", cla.gemm, a, a, A)
+    refuse(ValueError, "B", cla.trsm, a, A)
+    refuse(ValueError, "A", cla.getrfnp, A)
+    out = np.zeros((5, 3, 3))
+    out.flags.writeable = False
+    refuse(ValueError, "out", A.unpack, out)
+
+
+def others(packs, queue, elsewhere, shape):
+    """Packs that do not go with a float64 pack of 5 matrices and 4 lanes: error, pack."""
+    yield ValueError, *packs(shape, nm=6)
+    yield ValueError, *packs(shape, vlen=8)
+    yield TypeError, *packs(shape, dtype=np.float32)
+    yield TypeError, *packs(shape, dtype=np.complex128)
+    yield (TypeError, ValueError), *packs(shape, queue=elsewhere)
+    if queue is not None:
+        yield (TypeError, ValueError), *packs(shape, queue=None)
+    yield TypeError, np.zeros((5, *shape))
+
+
+def test_gemm(packs, queue, elsewhere):
+    A, B, C = packs((3, 4), (4, 5), (3, 5))
+    for error, bad in others(packs, queue, elsewhere, (4, 5)):
+        refuse(error, "B", cla.gemm, A, bad, C)
+    for error, bad in others(packs, queue, elsewhere, (3, 5)):
+        refuse(error, "C", cla.gemm, A, B, bad)
+    refuse(TypeError, "A", cla.gemm, A.unpack(), B, C)
+    for shape in ((3, 5), (5, 4), (4, 4)):
+        refuse(ValueError, "B|C", cla.gemm, A, *packs(shape), C)
+    for shape in ((5, 3), (3, 4), (4, 5)):
+        refuse(ValueError, "C", cla.gemm, A, B, *packs(shape))
+    refuse(ValueError, "A|B|C", cla.gemm, A, B, C, transa="T")
+    for option in ("X", "", "NN", "H"):
+        refuse(ValueError, "transa", cla.gemm, A, B, C, transa=option)
+        refuse(ValueError, "transb", cla.gemm, A, B, C, transb=option)
+    for option in (None, 1, True):
+        refuse((TypeError, ValueError), "transa", cla.gemm, A, B, C, transa=option)
+    for scalar in (1j, "1", None, np.ones(3)):
+        refuse(TypeError, "alpha", cla.gemm, A, B, C, scalar)
+        refuse(TypeError, "beta", cla.gemm, A, B, C, 1, scalar)
+
+
+def test_trsm(packs, queue, elsewhere):
+    A, B = packs((3, 3), (3, 5))
+    for error, bad in others(packs, queue, elsewhere, (3, 5)):
+        refuse(error, "B", cla.trsm, A, bad)
+    refuse(TypeError, "A", cla.trsm, A.unpack(), B)
+    refuse(ValueError, "A", cla.trsm, *packs((3, 4)), B)
+    refuse(ValueError, "B", cla.trsm, A, *packs((4, 3)))
+    refuse(ValueError, "B", cla.trsm, A, B, side="R")
+    for name in ("side", "uplo", "trans", "diag"):
+        for option in ("X", "", "LL"):
+            refuse(ValueError, name, cla.trsm, A, B, **{name: option})
+        refuse((TypeError, ValueError), name, cla.trsm, A, B, **{name: 1})
+    for scalar in (1j, "1", None, np.ones(3)):
+        refuse(TypeError, "alpha", cla.trsm, A, B, alpha=scalar)
+
+
+def test_getrfnp():
+    for bad in (np.zeros((5, 3, 3)), None):
+        refuse(TypeError, "A", cla.getrfnp, bad)
+
+
+def test_block_tridiagonal(queue, elsewhere, rng):
+    lower, diag, upper = lines(rng, 5, 4, 3, np.float64)
+
+    def new(lower=lower, diag=diag, upper=upper, **options):
+        return cla.BlockTridiag(lower, diag, upper, queue=queue, **options)
+
+    for name, block in (("lower", lower), ("upper", upper)):
+        for bad in (block[0], block[:4], block[:, :2], block[..., :2], block[:, :, :2]):
+            refuse(ValueError, name, new, **{name: bad})
+    for bad in (diag[0], diag[..., :2], diag[:, :0]):
+        refuse(ValueError, "diag", new, diag=bad)
+    for name in ("lower", "diag", "upper"):
+        refuse(TypeError, name, new, **{name: np.zeros((5, 4 if name == "diag" else 3, 3, 3), int)})
+    for name in ("lower", "upper"):
+        refuse(TypeError, name, new, **{name: lower.astype(np.float32)})
+    refuse(ValueError, "vlen", new, vlen=0)
+    refuse(TypeError, "queue", cla.BlockTridiag, lower, diag, upper, queue="gpu")
+
+    T = new()
+    with pytest.raises(RuntimeError, match="factor"):
+        T.solve(np.zeros((5, 4, 3)))
+    T.factor()
+    for shape in ((5, 4), (4, 4, 3), (5, 3, 3), (5, 4, 2), (5, 4, 3, 1, 1)):
+        refuse(ValueError, "rhs", T.solve, np.zeros(shape))
+    refuse(TypeError, "rhs", T.solve, np.zeros((5, 4, 3), complex))
+    refuse((TypeError, ValueError), "rhs", T.solve, cl.array.zeros(elsewhere, (5, 4, 3), np.float64))

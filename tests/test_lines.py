@@ -1,0 +1,187 @@
+"""Which block rows form lines, and where their blocks are in a sparse matrix."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from compactla.lines import Extraction, check_matrix, pack_lines
+from systems import STORED, convection_diffusion, scattered
+
+LENGTHS = [1, 7, 3, 3, 12, 1, 5, 7]
+
+
+def test_pack_lines_example():
+    slots = pack_lines([[0], [4, 3, 2], [5, 1]], nrow=6, vlen=2)
+    assert slots.nlines == 3
+    np.testing.assert_array_equal(slots.order, [1, 2, 0])
+    np.testing.assert_array_equal(slots.offset, [0, 3, 4])
+    np.testing.assert_array_equal(slots.rows, [[4, 5], [3, 1], [2, -1], [0, -1]])
+
+
+@pytest.mark.parametrize("vlen", [1, 3, 4, 16])
+def test_pack_lines(rng, vlen):
+    lines = np.split(rng.permutation(sum(LENGTHS)), np.cumsum(LENGTHS)[:-1])
+    slots = pack_lines(lines, sum(LENGTHS), vlen)
+    lengths = np.array(LENGTHS)[slots.order]
+    assert (np.diff(lengths) <= 0).all()
+    np.testing.assert_array_equal(np.diff(slots.offset), lengths[::vlen])
+    for place, line in enumerate(slots.order):
+        pack, lane = divmod(place, vlen)
+        column = slots.rows[slots.offset[pack] : slots.offset[pack + 1], lane]
+        np.testing.assert_array_equal(column[: len(lines[line])], lines[line])
+        assert (column[len(lines[line]) :] == -1).all()
+    assert (slots.rows >= 0).sum() == sum(LENGTHS)
+
+
+def test_pack_lines_of_equal_length_stay_in_order():
+    np.testing.assert_array_equal(pack_lines(np.arange(12).reshape(6, 2), 12, 4).order, np.arange(6))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [((0, 1), (2,)), [np.array([0, 1]), [2]], [range(2), np.array([2], np.uint8)], iter([[0, 1], [2]])],
+)
+def test_any_sequences_are_lines(lines):
+    np.testing.assert_array_equal(pack_lines(lines, 3, 2).rows, [[0, 2], [1, -1]])
+
+
+@pytest.mark.parametrize(("lines", "nrow"), [([], 0), (np.zeros((0, 5), int), 0)])
+def test_no_lines(lines, nrow):
+    slots = pack_lines(lines, nrow, 4)
+    assert slots.nlines == 0
+    assert slots.rows.shape == (0, 4)
+    np.testing.assert_array_equal(slots.offset, [0])
+
+
+@pytest.mark.parametrize(
+    ("lines", "error", "message"),
+    [
+        ([[0, 1], [3]], ValueError, "block row 2 is on no line"),
+        ([[0, 1], [2, 1, 3]], ValueError, r"block row 1 is on lines\[0\] and lines\[1\]"),
+        ([[0, 1], [2, 3, 3]], ValueError, r"block row 3 is on lines\[1\] and lines\[1\]"),
+        ([[0, 1], [2, 4, 3]], ValueError, r"lines\[1\] holds block row 4, must be one of 0 to 3"),
+        ([[0, 1], [-1, 2, 3]], ValueError, r"lines\[1\] holds block row -1"),
+        ([[0, 1], [], [2, 3]], ValueError, r"lines\[1\] is empty"),
+        (np.zeros((3, 0), int), ValueError, r"lines\[0\] is empty"),
+        ([], ValueError, "block row 0 is on no line"),
+        ([[0.0, 1.0], [2.0, 3.0]], TypeError, "float64"),
+        (np.array([[0.0, 1], [2, 3]]), TypeError, "float64"),
+        (np.array([[True, False]]), TypeError, "bool"),
+        (["01", "23"], TypeError, "lines"),
+        ([0, 1, 2, 3], TypeError, "lines"),
+        (np.arange(4).reshape(1, 2, 2), TypeError, "dimensions"),
+        (None, TypeError, "lines"),
+        (4, TypeError, "lines"),
+    ],
+)
+def test_wrong_lines(lines, error, message):
+    with pytest.raises(error, match=message):
+        pack_lines(lines, 4, 2)
+
+
+def blocks_of(M, extraction):
+    """What the places of an extraction stand for, as blocks (slots, b, b, V)."""
+    b = extraction.block_size
+    values = extraction.values(M)
+    if M.format == "csr":
+        values = np.append(values, [1, 0])
+        return [values[place] for place in (extraction.lower, extraction.diag, extraction.upper)]
+    values = np.concatenate([values, [np.eye(b), np.zeros((b, b))]])
+    places = extraction.lower, extraction.diag, extraction.upper
+    return [np.moveaxis(values[place], 1, -1) for place in places]
+
+
+def blocks_by_hand(M, slots, b):
+    dense = M.toarray().reshape(M.shape[0] // b, b, -1, b)
+    diag = np.zeros((len(slots.rows), b, b, slots.rows.shape[1]), M.dtype)
+    coupled = np.delete(np.arange(len(diag)), slots.offset[1:] - 1)
+    lower, upper = np.zeros_like(diag), np.zeros_like(diag)
+    for (s, v), r in np.ndenumerate(slots.rows):
+        diag[s, :, :, v] = np.eye(b) if r < 0 else dense[r, :, r]
+        if s in coupled and r >= 0 and slots.rows[s + 1, v] >= 0:
+            lower[s, :, :, v] = dense[slots.rows[s + 1, v], :, r]
+            upper[s, :, :, v] = dense[r, :, slots.rows[s + 1, v]]
+    return lower[coupled], diag, upper[coupled]
+
+
+@pytest.mark.parametrize("b", [1, 2, 5])
+@pytest.mark.parametrize("vlen", [1, 3, 8])
+@pytest.mark.parametrize("form", ["bsr", "csr"])
+@pytest.mark.parametrize("stored", STORED)
+def test_extraction(rng, b, vlen, form, stored):
+    M, lines = scattered(rng, LENGTHS, b, np.float64)
+    slots = pack_lines(lines, sum(LENGTHS), vlen)
+    expected = blocks_by_hand(M, slots, b)
+    M = stored(M if form == "bsr" else M.tocsr())
+    before = M.data.copy(), M.indices.copy()
+    extraction = Extraction(M, b, slots)
+    for block, by_hand in zip(blocks_of(M, extraction), expected, strict=True):
+        np.testing.assert_allclose(block, by_hand, rtol=1e-14)
+    for now, then in zip((M.data, M.indices), before, strict=True):
+        np.testing.assert_array_equal(now, then)
+
+
+def test_places_of_missing_blocks_and_rows():
+    M = scipy.sparse.bsr_array(np.array([[1.0, 2, 0], [0, 3, 0], [0, 0, 4]])).tocsr().tobsr(blocksize=(1, 1))
+    extraction = Extraction(M, 1, pack_lines([[0, 1], [2]], 3, 2))
+    np.testing.assert_array_equal(extraction.diag, [[0, 3], [2, -2]])
+    np.testing.assert_array_equal(extraction.upper, [[1, -1]])
+    np.testing.assert_array_equal(extraction.lower, [[-1, -1]])
+
+
+@pytest.mark.parametrize("first", STORED)
+@pytest.mark.parametrize("second", STORED)
+def test_values_in_another_order(rng, first, second):
+    M, lines = scattered(rng, LENGTHS, 2, np.float64)
+    slots = pack_lines(lines, sum(LENGTHS), 4)
+    extraction = Extraction(first(M), 2, slots)
+    for block, by_hand in zip(
+        blocks_of(second(3 * M), extraction), blocks_by_hand(3 * M, slots, 2), strict=True
+    ):
+        np.testing.assert_allclose(block, by_hand, rtol=1e-14)
+
+
+def test_values_with_unused_memory_behind_them(rng):
+    M, lines = scattered(rng, LENGTHS, 2, np.float64)
+    extraction = Extraction(M, 2, pack_lines(lines, sum(LENGTHS), 4))
+    loose = M.copy()
+    loose.data = np.concatenate([M.data, np.full((3, 2, 2), np.nan)])
+    loose.indices = np.append(M.indices, [0, 0, 0]).astype(M.indices.dtype)
+    np.testing.assert_array_equal(extraction.values(loose), M.data)
+
+
+def test_values_of_another_matrix(rng):
+    M, lines = convection_diffusion(4, 5, 3)
+    extraction = Extraction(M, 3, pack_lines(lines, 20, 4))
+    more, less = M.tolil(), M.tolil()
+    more[0, 59] = 1
+    less[:3, 3:6] = 0
+    for other, message in (
+        (more.tobsr((3, 3)), r"pattern than at first: block \(0, 19\) is new"),
+        (less.tobsr((3, 3)), r"pattern than at first: block \(0, 1\) is missing"),
+        (M.tocsr(), "csr"),
+        (convection_diffusion(4, 6, 3)[0], r"\(72, 72\)"),
+        (M.tocsr().tobsr((1, 1)), "block_size is 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            extraction.values(other)
+
+
+@pytest.mark.parametrize(
+    ("M", "block_size", "error", "message"),
+    [
+        (np.eye(4), 2, TypeError, "ndarray"),
+        (scipy.sparse.eye_array(4, format="csc"), 2, TypeError, r"CSC .* M.tocsr\(\)"),
+        (scipy.sparse.eye_array(4, 6, format="csr"), 2, ValueError, r"\(4, 6\)"),
+        (scipy.sparse.eye_array(4, format="csr"), None, ValueError, "block_size"),
+        (scipy.sparse.eye_array(4, format="csr"), 3, ValueError, "divide the 4 rows"),
+        (scipy.sparse.eye_array(4, format="csr"), 0, ValueError, "block_size is 0"),
+        (scipy.sparse.eye_array(4, format="csr"), -2, ValueError, "block_size is -2"),
+        (scipy.sparse.eye_array(4, format="csr"), 2.0, TypeError, "block_size is 2.0"),
+        (scipy.sparse.eye_array(4, format="csr").tobsr((2, 2)), 4, ValueError, "block_size is 4"),
+        (scipy.sparse.eye_array(4, format="csr").tobsr((2, 1)), None, ValueError, "blocks of 2 x 1"),
+    ],
+)
+def test_wrong_matrix(M, block_size, error, message):
+    with pytest.raises(error, match=message):
+        check_matrix(M, block_size)

@@ -1,0 +1,180 @@
+"""pack, unpack and Pack: the memory, the views, every kind of source, every device."""
+
+import numpy as np
+import pyopencl.array
+import pytest
+import reference
+from cases import BATCH, DTYPES, LAYOUTS, VLENS, random, same_bits
+from hypothesis import given
+from hypothesis import strategies as st
+
+import compactla as cla
+
+
+def memory(A):
+    """The memory of a pack as a NumPy array."""
+    return A.to("cpu").data
+
+
+def check(a, A):
+    """`A` is exactly the pack of `a`, with the identity in its unused lanes."""
+    assert (A.nm, A.m, A.n, A.dtype) == (*a.shape, a.dtype)
+    assert same_bits(memory(A), reference.pack(a, A.vlen))
+    assert same_bits(A.unpack(), np.ascontiguousarray(a))
+
+
+@pytest.mark.parametrize("vlen", VLENS)
+def test_memory_is_the_compact_format(queue, dtype, vlen, rng):
+    for nm in (0, 1, 3, 4, 33, 64):
+        for m, n in ((3, 3), (1, 1), (2, 5), (5, 2), (0, 3), (3, 0), (33, 17)):
+            a = random(rng, (nm, m, n), dtype)
+            A = cla.pack(a, vlen, queue)
+            assert A.vlen == vlen or vlen is None
+            check(a, A)
+
+
+def test_attributes(queue):
+    A = cla.pack(np.ones((5, 3, 2), np.complex64), 4, queue)
+    assert A.device == ("cpu" if queue is None else queue.device)
+    assert A.queue is queue
+    assert A.data.shape == (2, 3, 2, 2, 4)
+    assert A.data.dtype == np.float32
+    assert "complex64" in repr(A)
+
+
+def test_memory_is_aligned_for_vectors(dtype):
+    assert cla.pack(np.ones((9, 3, 3), dtype)).data.ctypes.data % 64 == 0
+
+
+SOURCES = {
+    "C": lambda a: np.ascontiguousarray(a),
+    "F": lambda a: np.asfortranarray(a),
+    "column-major matrices": lambda a: np.ascontiguousarray(a.swapaxes(1, 2)).swapaxes(1, 2),
+    "batch last": lambda a: np.ascontiguousarray(a.transpose(1, 2, 0)).transpose(2, 0, 1),
+    "offset": lambda a: np.pad(a, ((2, 1), (1, 3), (3, 1)))[2:-1, 1:-3, 3:-1],
+    "strided": lambda a: np.repeat(np.repeat(np.repeat(a, 2, 0), 3, 1), 2, 2)[::2, ::3, ::2],
+}
+NUMPY_SOURCES = {
+    **SOURCES,
+    "negative strides": lambda a: np.ascontiguousarray(a[::-1, ::-1, ::-1])[::-1, ::-1, ::-1],
+    "broadcast": lambda a: np.broadcast_to(a[:1], a.shape),
+    "no alignment": lambda a: np.frombuffer(b"x" + a.tobytes(), a.dtype, offset=1).reshape(a.shape),
+}
+
+
+@pytest.mark.parametrize("source", NUMPY_SOURCES.values(), ids=NUMPY_SOURCES)
+def test_sources(queue, dtype, source, rng):
+    a = source(random(rng, (BATCH, 4, 3), dtype))
+    copy = a.copy()
+    a.flags.writeable = False
+    check(copy, cla.pack(a, 4, queue))
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_device_sources_and_targets(queue, dtype, source, rng):
+    def arrange(a):
+        a = source(a)
+        return a if queue is None else on_device(a, queue)
+
+    a = random(rng, (BATCH, 4, 3), dtype)
+    A = cla.pack(arrange(a), 4)
+    assert A.queue is queue
+    check(a, A)
+    target = arrange(np.zeros_like(a))
+    assert A.unpack(out=target) is target
+    assert same_bits(np.ascontiguousarray(target if queue is None else on_host(target)), a)
+
+
+def on_device(a, queue):
+    """The memory that `a` is a view of, on the device, as an Array with the same strides and offset."""
+    memory = a
+    while memory.base is not None:
+        memory = memory.base
+    offset = a.ctypes.data - memory.ctypes.data
+    buffer = pyopencl.array.to_device(queue, memory.ravel("K")).base_data
+    return pyopencl.array.Array(queue, a.shape, a.dtype, strides=a.strides, data=buffer, offset=offset)
+
+
+def on_host(a):
+    memory = np.empty(a.base_data.size, np.uint8)
+    a.finish()
+    pyopencl.enqueue_copy(a.queue, memory, a.base_data)
+    return np.ndarray(a.shape, a.dtype, memory, a.offset, a.strides)
+
+
+def test_lists_are_arrays(queue):
+    check(np.arange(6.0).reshape(1, 2, 3), cla.pack([[[0.0, 1, 2], [3, 4, 5]]], queue=queue))
+
+
+def test_padding_of_lines_of_blocks(queue, dtype, rng):
+    a = random(rng, (5, 6, 2), dtype)
+    for unit in (0, 1):
+        A = cla.pack(a, 4, queue, period=2, unit=unit)
+        assert same_bits(memory(A), reference.pack(a, 4, 2, unit))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_views_unpack(queue, dtype, layout, rng):
+    a = random(rng, (BATCH, 4, 3), dtype)
+    A = layout(a, 4, queue)
+    assert same_bits(A.unpack(), a)
+    assert same_bits(A.T.unpack(), np.ascontiguousarray(a.swapaxes(1, 2)))
+    assert same_bits(A[1:, 1:3].T[:1, :].unpack(), np.ascontiguousarray(a[:, 1:, 1:2].swapaxes(1, 2)))
+    assert same_bits(memory(A), reference.pack(a, 4)) or layout is not cla.pack
+
+
+def test_views_share_memory(rng):
+    A = cla.pack(random(rng, (5, 4, 3), np.float64), 4)
+    for view in (A.T, A[1:3, :2], cla.Pack(A.data, A.nm)):
+        assert np.shares_memory(A.data, view.data)
+    assert A.T.T.view[1:] == A.view[1:]
+
+
+def test_wrapping_is_without_a_copy(queue, dtype, rng):
+    a = random(rng, (7, 4, 3), dtype)
+    A = cla.pack(a, 4, queue)
+    B = cla.Pack(A.data, 7)
+    assert B.data is A.data
+    check(a, B)
+    assert cla.Pack(A.data).nm == 8
+
+
+def test_copies_between_devices(queue, dtype, rng):
+    a = random(rng, (BATCH, 4, 3), dtype)
+    A = cla.pack(a, 4)
+    there = A.to("cpu" if queue is None else queue)
+    back = there.to("cpu")
+    assert there.queue is queue
+    A.data[...] = 0
+    check(a, there)
+    check(a, back)
+
+
+def test_new_packs(queue, dtype):
+    options = {"dtype": dtype, "vlen": 4, "queue": queue}
+    check(np.zeros((5, 2, 3), dtype), cla.Pack.zeros(5, 2, 3, **options))
+    check(np.broadcast_to(np.eye(3, dtype=dtype), (5, 3, 3)), cla.Pack.identity(5, 3, **options))
+    check(np.broadcast_to(np.eye(3, 2, dtype=dtype), (5, 3, 2)), cla.Pack.identity(5, 3, 2, **options))
+    E = cla.Pack.empty(5, 2, 3, **options)
+    lanes = memory(E)[1, ..., 1:]
+    assert same_bits(lanes.copy(), reference.pack(np.zeros((5, 2, 3), dtype), 4)[1, ..., 1:].copy())
+
+
+def test_many_small_matrices(queue, rng):
+    a = random(rng, (20011, 3, 2), np.float64)
+    check(a[:1000], cla.pack(a[:1000], queue=queue))
+    A = cla.pack(a, queue=queue)
+    assert same_bits(A.unpack(), a)
+    assert same_bits(A.T.unpack(), np.ascontiguousarray(a.swapaxes(1, 2)))
+
+
+@given(
+    shape=st.tuples(st.integers(0, 70), st.integers(0, 50), st.integers(0, 50)),
+    vlen=st.integers(1, 40),
+    dtype=st.sampled_from(list(DTYPES.values())),
+)
+def test_any_shape(shape, vlen, dtype):
+    a = random(np.random.default_rng(0), shape, dtype)
+    A = cla.pack(a, vlen)
+    assert A.data.shape[0] == -(-shape[0] // vlen)
+    assert same_bits(A.unpack(), a)

@@ -1,0 +1,85 @@
+"""The wheel holds what it must, works from where it is installed, and imports lightly."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNELS = sorted(path.name for path in (ROOT / "opencl").iterdir())
+IMPORT_SECONDS = 2.0
+
+
+def python(*arguments, cwd, path=""):
+    """What a fresh interpreter prints that looks for modules in `path` first."""
+    command = [sys.executable, *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    run = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory):
+    """The folder of the wheel and the source distribution, freshly built."""
+    folder = tmp_path_factory.mktemp("dist")
+    python("-m", "hatchling", "build", "--directory", folder, cwd=ROOT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(dist, tmp_path_factory):
+    """A folder that holds compactla as the wheel installs it, and nothing else."""
+    folder = tmp_path_factory.mktemp("site")
+    (wheel,) = dist.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(folder)
+    return folder
+
+
+def test_the_wheel_holds_every_file(installed):
+    package = installed / "compactla"
+    assert sorted(path.name for path in (package / "opencl").iterdir()) == KERNELS
+    tracked = {path.relative_to(ROOT) for path in (ROOT / "compactla").rglob("*.py")}
+    tracked |= {Path("compactla/py.typed"), Path("compactla/data/sherman5_b3.npz")}
+    assert {path for path in tracked if not (installed / path).is_file()} == set()
+
+
+def test_the_source_distribution_holds_every_file(dist):
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    wanted = {"pyproject.toml", "README.md", "LICENSE", "asv.conf.json", "compactla/py.typed"}
+    wanted |= {f"opencl/{name}" for name in KERNELS}
+    for folder in ("compactla", "tests", "benchmarks"):
+        wanted |= {str(path.relative_to(ROOT)) for path in (ROOT / folder).rglob("*.py")}
+    assert wanted - names == set()
+
+
+def test_the_installed_package_finds_its_kernels(installed, tmp_path):
+    program = f"""
+import compactla
+from compactla.gpu import program
+assert compactla.__file__.startswith({str(installed)!r}), compactla.__file__
+print(*sorted(path.name for path in program.SOURCES.iterdir()))
+print(program.SOURCES)
+"""
+    kernels, sources = python("-c", program, cwd=tmp_path, path=installed).splitlines()
+    assert kernels.split() == KERNELS
+    assert Path(sources) == installed / "compactla" / "opencl"
+
+
+def test_importing_is_light(installed, tmp_path):
+    program = """
+import sys, time
+start = time.perf_counter()
+import compactla
+print(time.perf_counter() - start)
+print(*sorted({"scipy", "pyopencl", "matplotlib", "tqdm"} & set(sys.modules)))
+"""
+    runs = [python("-c", program, cwd=tmp_path, path=installed).split("\n") for _ in range(3)]
+    assert runs[0][1] == ""
+    assert min(float(seconds) for seconds, *_ in runs) < IMPORT_SECONDS
