@@ -32,18 +32,19 @@ class Gemm(common.Benchmark):
     track_gflops.unit = "GFlop/s"
 
 
-def make_sweep(V):
+def make_sweep(V, n):
     @numba.njit
     def sweep(a, b, c, rounds):
         for _ in range(rounds):
             for p in range(len(a)):
-                gemm(matrix(a[p], V), matrix(b[p], V), matrix(c[p], V), 1, 1)
+                A, B, C = matrix(a[p], V, n, n), matrix(b[p], V, n, n), matrix(c[p], V, n, n)
+                gemm(A, B, C, 1, 1)
 
     return sweep
 
 
 class GemmInCache:
-    """64 matrices, 16 x 16, float64, one thread: C <- A B + C at the pack level."""
+    """64 matrices, 16 x 16, float64, one thread: C <- A B + C at the pack level, the size compiled in."""
 
     version = "1"
     timeout = 300
@@ -52,7 +53,7 @@ class GemmInCache:
         n, nm, rounds = 16, 64, 200
         a, b = common.random(2, nm, n, n)
         A, B, C = cla.pack(a), cla.pack(b), cla.Pack.zeros(nm, n, n)
-        sweep = make_sweep(A.vlen)
+        sweep = make_sweep(A.vlen, n)
         sweep(A.data, B.data, C.data, 1)
         np.testing.assert_allclose(C.unpack(), a @ b, rtol=0, atol=1e-13 * n)
         self.flops = 2 * n**3 * nm * rounds

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, gmres
 
+from compactla.cpu.run import THREADS
 from compactla.matrices import check_vector, read_lines, read_system, read_vector
 from compactla.pack import REAL, backend
 from compactla.precond import LinePreconditioner
@@ -72,7 +73,11 @@ def run_solve(args) -> None:
             f"{args.matrix} has no lines: give --lines FILE, with the block rows of a line on each row"
         )
     rhs, rhs_from = right_hand_side(args, M, rhs)
-    queue = first_queue() if args.device == "opencl" else None
+    queue = None
+    if args.device == "opencl":
+        from compactla.gpu.devices import first_queue
+
+        queue = first_queue()
     b, nrow = M.blocksize[0], len(M.indptr) - 1
     size = f"n = {M.shape[0]}, {nrow} block rows of {b}, {len(M.indices)} blocks, {M.dtype}"
     print(f"matrix    {Path(args.matrix).name}: {size}")
@@ -234,19 +239,17 @@ def run_info(args) -> None:
     print(f"processor   {processor()} ({llvmlite.binding.get_host_cpu_name()})")
     vectors = ", ".join(f"{np.dtype(c)} {backend(None).default_vlen(np.dtype(c), None)}" for c in REAL)
     print(f"vectors     {vectors}")
-    print(f"threads     {numba.get_num_threads()}")
+    print(f"threads     {THREADS}")
     versions = f"numba {numba.__version__}, numpy {np.__version__}, scipy {scipy.__version__}"
     print(f"versions    python {platform.python_version()}, {versions}")
-    try:
-        devices = opencl_devices()
-    except ImportError as error:
-        print(f"opencl      {error}")
-        return
-    for device in devices:
+    from compactla.gpu.devices import devices
+
+    found = devices()
+    for device in found:
         fp64 = "fp64" if device.double_fp_config else "no fp64"
         driver = f"{device.platform.name}, driver {device.driver_version}"
         print(f"opencl      {device.name.strip()} ({driver}, {fp64})")
-    if not devices:
+    if not found:
         print("opencl      no devices")
 
 
@@ -257,29 +260,6 @@ def processor() -> str:
             if text.startswith("model name"):
                 return text.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
-
-
-def opencl_devices():
-    """All devices of all platforms, GPUs first."""
-    try:
-        import pyopencl as cl
-    except ImportError as error:
-        raise ImportError("pyopencl is not installed: pip install pyopencl") from error
-    try:
-        platforms = cl.get_platforms()
-    except cl.LogicError:  # there is no driver
-        return []
-    devices = [device for platform in platforms for device in platform.get_devices()]
-    return sorted(devices, key=lambda device: not device.type & cl.device_type.GPU)
-
-
-def first_queue():
-    devices = opencl_devices()
-    if not devices:
-        raise RuntimeError("there is no OpenCL device: install the driver of a GPU, or PoCL for a CPU")
-    import pyopencl as cl
-
-    return cl.CommandQueue(cl.Context(devices[:1]))
 
 
 if __name__ == "__main__":

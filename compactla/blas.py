@@ -121,13 +121,15 @@ def option(name, value, allowed) -> str:
 
 
 def scalar(name, value, target):
-    """The scalar in the dtype of the pack `target`."""
-    if np.ndim(value) != 0 or isinstance(value, str | bytes):
-        raise TypeError(f"{name} is {value!r}, must be a number")
-    if np.iscomplexobj(value) and target.dtype.kind != "c":
-        raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
+    """The scalar as a Python number, complex for a complex pack `target`."""
+    is_complex = target.dtype.kind == "c"
+    if type(value) not in (int, float):
+        if np.ndim(value) != 0 or isinstance(value, str | bytes):
+            raise TypeError(f"{name} is {value!r}, must be a number")
+        if np.iscomplexobj(value) and not is_complex:
+            raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
     try:
-        return target.dtype.type(value)
+        return complex(value) if is_complex else float(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} is {value!r}, must be a number") from error
 
@@ -139,39 +141,36 @@ def check_packs(**packs) -> None:
             raise TypeError(f"{name} is a {type(P).__name__}, must be a Pack (see compactla.pack)")
     last, reference = next(reversed(packs.items()))
     for name, P in packs.items():
+        if P.kind == reference.kind:
+            continue
         if P.dtype != reference.dtype:
             raise TypeError(f"{name} is of {P.dtype}, must be of {reference.dtype} as {last}")
-        if P.queue is not reference.queue and context(P) != context(reference):
-            raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
         if P.vlen != reference.vlen:
             raise ValueError(f"{name} has vector length {P.vlen}, must have {reference.vlen} as {last}")
         if P.nm != reference.nm:
             raise ValueError(f"{name} has {P.nm} matrices, must have {reference.nm} as {last}")
-
-
-def context(P):
-    return None if P.queue is None else P.queue.context
+        raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
 
 
 def check_output(name, P, **inputs) -> None:
     """Refuse to write to read-only memory, or to memory that is read too."""
-    if P.queue is not None:
-        shared = [n for n, Q in inputs.items() if Q.data.base_data is P.data.base_data and overlap(P.view, Q.view)]
-    else:
-        if not P.data.flags.writeable:
-            raise ValueError(f"{name} is read-only, must be writeable")
-        near = [n for n, Q in inputs.items() if np.may_share_memory(P.data, Q.data)]
-        shared = [n for n in near if np.shares_memory(P.data, inputs[n].data)]
-    if shared:
-        raise ValueError(f"{name} shares memory with {shared[0]}, must not: it is written while {shared[0]} is read")
+    if P.queue is None and not P.data.flags.writeable:
+        raise ValueError(f"{name} is read-only, must be writeable")
+    for other, Q in inputs.items():
+        if overlap(P, Q):
+            raise ValueError(f"{name} shares memory with {other}, must not: it is written while {other} is read")
 
 
-def overlap(A, B) -> bool:
-    """Whether the memory of two views of one device buffer overlaps, judged by its bounds."""
+def overlap(P, Q) -> bool:
+    """Whether two packs share memory; on a device judged by the bounds of what they cover."""
+    if P.queue is None:
+        return np.may_share_memory(P.data, Q.data) and np.shares_memory(P.data, Q.data)
+    if P.data.base_data is not Q.data.base_data or P.data.size == 0 or Q.data.size == 0:
+        return False
 
-    def bounds(V):
-        ends = [(size - 1) * stride for size, stride in ((V.npack, V.ps), (V.m, V.rs), (V.n, V.cs))]
-        return V.address + sum(min(e, 0) for e in ends), V.address + sum(max(e, 0) for e in ends)
+    def bounds(A):
+        ends = [(size - 1) * stride for size, stride in ((A.npack, A.ps), (A.m, A.rs), (A.n, A.cs))]
+        return A.address + sum(min(end, 0) for end in ends), A.address + sum(max(end, 0) for end in ends)
 
-    (a0, a1), (b0, b1) = bounds(A), bounds(B)
-    return a0 <= b1 and b0 <= a1 and min(A[2:5] + B[2:5]) > 0
+    (first, last), (start, end) = bounds(P.view), bounds(Q.view)
+    return first <= end and start <= last

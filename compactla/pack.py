@@ -4,6 +4,8 @@ Element (i, j) of matrix q is ``data[q // V, i, j, q % V]``; complex packs hold 
 imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL's compact routines.
 """
 
+import functools
+import importlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,28 +28,31 @@ class View(NamedTuple):
     vlen: int
     dtype: np.dtype
     queue: Any
+    row_major: bool  # whether the elements of a matrix are contiguous, row after row
 
     @property
     def T(self) -> "View":
-        return self._replace(m=self.n, n=self.m, rs=self.cs, cs=self.rs)
+        return self._replace(m=self.n, n=self.m, rs=self.cs, cs=self.rs, row_major=False)
 
     @property
     def rows_reversed(self) -> "View":
         step = 1 if self.queue is not None else REAL[self.dtype.char].itemsize
-        return self._replace(address=self.address + step * max(self.m - 1, 0) * self.rs, rs=-self.rs)
+        last = self.address + step * max(self.m - 1, 0) * self.rs
+        return self._replace(address=last, rs=-self.rs, row_major=False)
 
     @property
     def reversed(self) -> "View":
         return self.rows_reversed.T.rows_reversed.T
 
 
+@functools.cache
+def _module(name):
+    return importlib.import_module(name)
+
+
 def backend(queue):
-    """Module with the kernels for where the data lives: `compactla.cpu.run` or `compactla.gpu.run`."""
-    if queue is None:
-        from compactla.cpu import run
-    else:
-        from compactla.gpu import run
-    return run
+    """Module with the kernels for where the data lives; pyopencl is not imported before there is a queue."""
+    return _module("compactla.cpu.run" if queue is None else "compactla.gpu.run")
 
 
 def check_dtype(dtype, name) -> np.dtype:
@@ -135,7 +140,7 @@ class Pack:
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
     """
 
-    __slots__ = ("data", "dtype", "m", "n", "nm", "queue", "view", "vlen")
+    __slots__ = ("data", "dtype", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
     def __init__(self, data, nm=None):
         on_device = is_device_array(data)
@@ -165,7 +170,10 @@ class Pack:
         else:
             address = data.__array_interface__["data"][0]
         ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
-        self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue)
+        row_major = (rs, cs) == (n * (data.ndim - 3) * vlen, (data.ndim - 3) * vlen)
+        self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue, row_major)
+        # What packs have to share to be arguments of one call.
+        self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
     @property
     def device(self):

@@ -4,6 +4,7 @@ import hypothesis
 import numpy as np
 import pyopencl as cl
 import pytest
+
 from cases import DTYPES
 from drivers import working_devices
 

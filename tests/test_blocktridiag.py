@@ -3,12 +3,12 @@
 import numpy as np
 import pyopencl.array
 import pytest
-import reference
-from cases import BATCH, SIZES, VLENS, lines, make_singular, random, same_bits
 from hypothesis import given
 from hypothesis import strategies as st
 
 import compactla as cla
+import reference
+from cases import BATCH, SIZES, VLENS, lines, make_singular, random, same_bits
 
 
 def factored(blocks, vlen=None, queue=None):

@@ -4,12 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-import reference
-from cases import BATCH, LAYOUTS, SIZES, VLENS, poisoned, random, same_bits, scalars
 from hypothesis import given
 from hypothesis import strategies as st
 
 import compactla as cla
+import reference
+from cases import BATCH, LAYOUTS, SIZES, VLENS, poisoned, random, same_bits, scalars
 
 OPTIONS = list(product("NTC", repeat=2))
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-import reference
-from cases import BATCH, LAYOUTS, SIZES, VLENS, dominant, make_singular, poisoned, random, same_bits
 from hypothesis import given
 from hypothesis import strategies as st
 
 import compactla as cla
+import reference
+from cases import BATCH, LAYOUTS, SIZES, VLENS, dominant, make_singular, poisoned, random, same_bits
 
 
 def getrfnp(a, vlen=None, queue=None, layout=cla.pack):

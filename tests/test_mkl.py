@@ -8,10 +8,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-import reference
-from cases import dominant, random, same_bits, scalars
 
 import compactla as cla
+import reference
+from cases import dominant, random, same_bits, scalars
 
 # The package exists for these machines only.
 pytestmark = pytest.mark.skipif(
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 SSE, AVX, AVX512 = 181, 182, 183
 REGISTERS = {SSE: 16, AVX: 32, AVX512: 64}  # bytes of a vector
+LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
 ROW, COLUMN = 101, 102
 TRANS = {"N": 111, "T": 112, "C": 113}
 UPLO = {"U": 121, "L": 122}
@@ -59,7 +60,7 @@ class MKL:
         self.vlen = REGISTERS[form] // self.real.itemsize
 
     def function(self, name):
-        return getattr(self.library, f"mkl_{dict(f='s', d='d', F='c', D='z')[self.dtype.char]}{name}_compact")
+        return getattr(self.library, f"mkl_{LETTER[self.dtype.char]}{name}_compact")
 
     def call(self, name, *args):
         self.function(name)(self.layout, *args, self.form, BATCH)

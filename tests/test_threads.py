@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 import pytest
-from cases import dominant, lines, random, same_bits
 
 import compactla as cla
+from cases import dominant, lines, random, same_bits
 
 CALLS = 12
 

@@ -4,12 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-import reference
-from cases import BATCH, LAYOUTS, SIZES, VLENS, dominant, hide, poisoned, random, same_bits, scalars
 from hypothesis import given
 from hypothesis import strategies as st
 
 import compactla as cla
+import reference
+from cases import BATCH, LAYOUTS, SIZES, VLENS, dominant, hide, poisoned, random, same_bits, scalars
 
 OPTIONS = list(product("LR", "LU", "NTC", "NU"))
 
@@ -67,8 +67,8 @@ def test_lower_case(queue, dtype, rng):
 @pytest.mark.parametrize("side", ["L", "R"])
 def test_zero_alpha_reads_nothing(queue, dtype, side, rng):
     a, b = operands(rng, BATCH, 4, 3, dtype, side)
-    zero = np.zeros_like(b)
-    assert np.array_equal(trsm(np.full_like(a, np.nan), np.full_like(b, np.nan), side, "L", "N", "N", 0, queue=queue), zero)
+    x = trsm(np.full_like(a, np.nan), np.full_like(b, np.nan), side, "L", "N", "N", 0, queue=queue)
+    assert np.array_equal(x, np.zeros_like(b))
 
 
 @pytest.mark.parametrize("vlen", VLENS)

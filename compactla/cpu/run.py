@@ -17,19 +17,23 @@ from compactla.cpu.lanes import KINDS, form
 from compactla.cpu.pack import gather_batch, transfer_batch
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
-from compactla.pack import REAL, View
+from compactla.pack import COMPLEX, REAL, View
 
 # Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all of them.
 SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
 DIGEST = int.from_bytes(hashlib.sha256(SOURCES).digest()[:7], "little")
+# The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
+THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
 # Sizes for which code is compiled that knows the size; larger ones share code.
 STATIC = 16
 # Multiply-adds, or elements moved, below which waking another thread costs more than it saves.
 SERIAL = 500_000
+# The pairs alpha, beta that are compiled into gemm.
+FIXED = {(1, 0): "1 0", (1, 1): "1 1", (-1, 1): "-1 1"}
+SCALAR = {"f": types.float64, "c": types.complex128}
 INT, INTS = types.int64, types.int64[::1]
 
 
-@functools.cache
 def compiled(make, arguments, *key):
     """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi."""
     signature = INT(INT, INT, *arguments)
@@ -39,10 +43,11 @@ def compiled(make, arguments, *key):
 @functools.cache
 def pool():
     """Threads that help the calling one."""
-    return ThreadPoolExecutor(max(numba.config.NUMBA_NUM_THREADS - 1, 1), "compactla")
+    return ThreadPoolExecutor(max(THREADS - 1, 1), "compactla")
 
 
-os.register_at_fork(after_in_child=pool.cache_clear)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)
 
 
 def share(kernel, count, cost, *args, work=None):
@@ -50,12 +55,12 @@ def share(kernel, count, cost, *args, work=None):
 
     A row of `work` for each thread, if given, comes as a last argument.
     """
-    threads = min(numba.config.NUMBA_NUM_THREADS, count) if cost > SERIAL else 1
-    last = [()] * threads if work is None else [(row.ctypes.data,) for row in work]
-    if threads <= 1:
+    threads = min(THREADS, count) if cost > SERIAL else 1
+    if threads <= 1 and work is None:
         if count:
-            kernel(0, count, *args, *last[0])
+            kernel(0, count, *args)
         return
+    last = [()] * threads if work is None else [(row.ctypes.data,) for row in work]
     bounds = [count * t // threads for t in range(threads + 1)]
     helpers = [pool().submit(kernel, bounds[t], bounds[t + 1], *args, *last[t]) for t in range(1, threads)]
     kernel(bounds[0], bounds[1], *args, *last[0])
@@ -97,17 +102,16 @@ def parts(dtype):
     return 2 if dtype.kind == "c" else 1
 
 
-def matrix_form(A: View, conj=False, static=False):
-    lanes = width(A.dtype, A.vlen)
-    return form(A.dtype, lanes, A.m, A.n, (A.rs, A.cs), conj) if static else form(A.dtype, lanes, conj=conj)
-
-
-def row_major(A: View):
-    return A.cs == A.vlen * parts(A.dtype) and A.rs == A.n * A.cs
+def square(size, dtype, vlen):
+    """Form of a contiguous matrix of known size, or of any matrix if `size` is 0."""
+    if not size:
+        return form(dtype, width(dtype, vlen))
+    column = vlen * parts(dtype)
+    return form(dtype, width(dtype, vlen), size, size, (size * column, column))
 
 
 def place(A: View):
-    return A.address, A.ps, A.rs, A.cs
+    return A[1], A[5], A[6], A[7]
 
 
 def pack(source, A: View, nm, period, unit):
@@ -119,81 +123,115 @@ def unpack(A: View, nm, target):
 
 
 def _transfer(array, A, nm, period, unit, packing):
-    real = REAL[A.dtype.char]
-    kernel = compiled(transfer_batch, (*[INT] * 6, KINDS[real.char], *[INT] * 8), real.char, packing)
-    address = array.__array_interface__["data"][0]
+    kernel = transfer_kernel(A.dtype.char, packing)
     sizes = A.vlen, nm, A.m, A.n, parts(A.dtype)
-    cost = nm * A.m * A.n
-    share(kernel, A.npack, cost, *sizes, period, real.type(unit), address, *array.strides, *place(A))
+    unit = REAL[A.dtype.char].type(unit)
+    address = array.__array_interface__["data"][0]
+    share(kernel, A.npack, nm * A.m * A.n, *sizes, period, unit, address, *array.strides, *place(A))
+
+
+@functools.cache
+def transfer_kernel(char, packing):
+    real = REAL[char].char
+    return compiled(transfer_batch, (*[INT] * 6, KINDS[real], *[INT] * 8), real, packing)
 
 
 def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb):
     m, n, k = C.m, C.n, A.n
-    fixed = f"{int(alpha.real)} {int(beta.real)}" if (alpha, beta) in ((1, 0), (1, 1), (-1, 1)) else ""
-    static = m == n == k <= STATIC and fixed and not (conja or conjb) and row_major(A) and row_major(B) and row_major(C)
-    number = KINDS[C.dtype.char]
-    forms = matrix_form(A, conja, static), matrix_form(B, conjb, static), matrix_form(C, False, static)
-    arguments = (*[INT] * 4, number, number, *[INT] * 12)
-    kernel = compiled(gemm_batch, arguments, fixed, *forms, width(C.dtype, C.vlen))
+    fixed = FIXED.get((alpha, beta), "")
+    known = m == n == k <= STATIC and fixed and A.row_major and B.row_major and C.row_major and not (conja or conjb)
+    kernel = gemm_kernel(C.dtype, C.vlen, fixed, conja, conjb, n if known else 0)
     cost = C.npack * C.vlen * m * n * max(k, 1)
     share(kernel, C.npack, cost, C.vlen, m, n, k, alpha, beta, *place(A), *place(B), *place(C))
 
 
+@functools.cache
+def gemm_kernel(dtype, vlen, fixed, conja, conjb, size):
+    C = square(size, dtype, vlen)
+    A, B = (C + " conj" if conj else C for conj in (conja, conjb))
+    arguments = (*[INT] * 4, SCALAR[dtype.kind], SCALAR[dtype.kind], *[INT] * 12)
+    return compiled(gemm_batch, arguments, fixed, A, B, C, width(dtype, vlen))
+
+
 def trsm(A: View, B: View, alpha, conj, unit):
-    static = A.m == B.n <= STATIC and alpha == 1 and not conj and row_major(A) and row_major(B)
-    forms = matrix_form(A, conj, static), matrix_form(B, False, static)
-    arguments = (INT, INT, INT, KINDS[B.dtype.char], *[INT] * 8)
-    options = "U" if unit else "N", "1" if alpha == 1 else ""
-    kernel = compiled(trsm_batch, arguments, *options, *forms, width(B.dtype, B.vlen))
+    fixed = "1" if alpha == 1 else ""
+    known = B.m == B.n <= STATIC and fixed and A.row_major and B.row_major and not conj
+    kernel = trsm_kernel(B.dtype, B.vlen, "U" if unit else "N", fixed, conj, B.n if known else 0)
     cost = B.npack * B.vlen * B.m * B.m * B.n
     share(kernel, B.npack, cost, B.vlen, B.m, B.n, alpha, *place(A), *place(B))
 
 
+@functools.cache
+def trsm_kernel(dtype, vlen, diag, fixed, conj, size):
+    B = square(size, dtype, vlen)
+    arguments = (INT, INT, INT, SCALAR[dtype.kind], *[INT] * 8)
+    return compiled(trsm_batch, arguments, diag, fixed, B + " conj" if conj else B, B, width(dtype, vlen))
+
+
 def getrfnp(A: View, nm):
-    static = A.m == A.n <= STATIC and row_major(A)
-    kernel = compiled(getrf_batch, (*[INT] * 7, INTS), matrix_form(A, False, static), width(A.dtype, A.vlen))
+    known = A.m == A.n <= STATIC and A.row_major
+    kernel = getrf_kernel(A.dtype, A.vlen, A.n if known else 0)
     info = np.zeros(A.npack * A.vlen, np.int64)
     cost = nm * A.m * A.n * min(A.m, A.n)
     share(kernel, A.npack, cost, A.vlen, A.m, A.n, *place(A), info)
     return info[:nm]
 
 
-def _block(diag):
-    """Form, and V, b, elements of a slot, row and column stride, of the b x b blocks of lines."""
+@functools.cache
+def getrf_kernel(dtype, vlen, size):
+    return compiled(getrf_batch, (*[INT] * 7, INTS), square(size, dtype, vlen), width(dtype, vlen))
+
+
+def line_type(diag):
+    """The dtype and the vector length of blocks (slots, b, b, [2,] V)."""
+    return (diag.dtype if diag.ndim == 4 else COMPLEX[diag.dtype]), diag.shape[-1]
+
+
+def line_sizes(diag):
+    """V, b, and the real numbers in a slot, from row to row, and from column to column."""
     b, V = diag.shape[1], diag.shape[-1]
     column = V * (diag.ndim - 3)
-    dtype = diag.dtype if diag.ndim == 4 else np.result_type(diag.dtype, np.complex64)
-    known = (b, b, (b * column, column)) if b <= STATIC else ()
-    return dtype, form(dtype, width(dtype, V), *known), (V, b, b * b * column, b * column, column)
+    return V, b, b * b * column, b * column, column
 
 
 def factor_lines(lower, diag, upper, offset, info):
-    dtype, block, sizes = _block(diag)
-    kernel = compiled(factor_batch, (*[INT] * 8, INTS, INTS), block, width(dtype, diag.shape[-1]))
-    address = [array.ctypes.data for array in (lower, diag, upper)]
-    share(kernel, len(offset) - 1, 4 * diag.size * diag.shape[1], *sizes, *address, offset, info)
+    dtype, vlen = line_type(diag)
+    b = diag.shape[1]
+    kernel = factor_kernel(dtype, vlen, b if b <= STATIC else 0)
+    blocks = [array.ctypes.data for array in (lower, diag, upper)]
+    share(kernel, len(offset) - 1, 4 * diag.size * b, *line_sizes(diag), *blocks, offset, info)
+
+
+@functools.cache
+def factor_kernel(dtype, vlen, b):
+    return compiled(factor_batch, (*[INT] * 8, INTS, INTS), square(b, dtype, vlen), width(dtype, vlen))
 
 
 def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
-    dtype, block, sizes = _block(diag)
-    lanes, b, nrhs = width(dtype, diag.shape[-1]), diag.shape[1], rhs.shape[2]
-    step = parts(dtype) * lanes
-    known = (b, nrhs, (nrhs * step, step)) if b <= STATIC and nrhs <= STATIC // 2 else ()
-    column = form(dtype, lanes, *known)
-    arguments = (*[INT] * 10, INTS, INTS, INT, INT, INT)
-    kernel = compiled(solve_batch, arguments, REAL[dtype.char].char, block, column, lanes)
-    factors = [array.ctypes.data for array in (lower, diag, upper)]
+    dtype, vlen = line_type(diag)
+    b, nrhs = rhs.shape[1:]
+    kernel = solve_kernel(dtype, vlen, b if b <= STATIC else 0, nrhs if nrhs <= STATIC // 2 else 0)
+    blocks = [array.ctypes.data for array in (lower, diag, upper)]
     vectors = offset, rows.reshape(-1), rhs.ctypes.data, x.ctypes.data
     cost = 4 * diag.size * nrhs
-    share(kernel, len(offset) - 1, cost, *sizes, nrhs, parts(dtype), *factors, *vectors, work=work)
+    share(kernel, len(offset) - 1, cost, *line_sizes(diag), nrhs, parts(dtype), *blocks, *vectors, work=work)
+
+
+@functools.cache
+def solve_kernel(dtype, vlen, b, nrhs):
+    lanes = width(dtype, vlen)
+    step = parts(dtype) * lanes
+    column = form(dtype, lanes, b, nrhs, (nrhs * step, step)) if b and nrhs else form(dtype, lanes)
+    arguments = (*[INT] * 10, INTS, INTS, INT, INT, INT)
+    return compiled(solve_batch, arguments, REAL[dtype.char].char, square(b, dtype, vlen), column, lanes)
 
 
 def work_lines(diag, offset, nrhs):
     """Room for the x of one pack of lines, for each thread."""
     longest = int(np.diff(offset).max(initial=0))
-    dtype = _block(diag)[0]
-    size = longest * diag.shape[1] * nrhs * parts(dtype) * width(dtype, diag.shape[-1])
-    return empty((numba.config.NUMBA_NUM_THREADS, size), diag.dtype, None)
+    dtype, vlen = line_type(diag)
+    size = longest * diag.shape[1] * nrhs * parts(dtype) * width(dtype, vlen)
+    return empty((THREADS, size), diag.dtype, None)
 
 
 def gather_blocks(source, index, target):
@@ -207,9 +245,13 @@ def gather_values(source, index, target):
 
 
 def _gather(source, index, target, scale, si, sj, xs, xi, xj):
-    real = target.dtype.char
-    kernel = compiled(gather_batch, (INT, INT, INT, KINDS[real], *[INT] * 4, INTS, *[INT] * 4), real)
     b, V = target.shape[1], target.shape[-1]
     sizes = V, b, target.ndim - 3, target.dtype.type(1)
     places = index.reshape(-1), xs, xi, xj, target.ctypes.data
+    kernel = gather_kernel(target.dtype.char)
     share(kernel, target.shape[0], target.size, *sizes, source.ctypes.data, scale, si, sj, *places)
+
+
+@functools.cache
+def gather_kernel(real):
+    return compiled(gather_batch, (INT, INT, INT, KINDS[real], *[INT] * 4, INTS, *[INT] * 4), real)
