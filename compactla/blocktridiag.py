@@ -5,7 +5,16 @@ import functools
 
 import numpy as np
 
-from compactla.pack import COMPLEX, backend, check_dtype, check_queue, is_device_array, pack
+from compactla.pack import (
+    COMPLEX,
+    backend,
+    check_context,
+    check_contiguous,
+    check_dtype,
+    check_queue,
+    is_device_array,
+    pack,
+)
 
 
 class BlockTridiag:
@@ -67,9 +76,15 @@ class BlockTridiag:
             check_queue(queue, "queue")
         elif is_device_array(diag):
             queue = diag.queue
+        on_device = is_device_array(diag)
         for name, a in blocks.items():
-            blocks[name] = a = a if is_device_array(a) else np.asarray(a)
-            dtype = check_dtype(a.dtype, name)
+            if is_device_array(a) != on_device:
+                raise TypeError(f"{name} is a {type(a).__name__}, must be an array of the kind of diag")
+            if on_device:
+                check_context(a, queue, name)
+                check_contiguous(a, name)
+            blocks[name] = a = a if on_device else np.asarray(a)
+            check_dtype(a.dtype, name)
             if a.ndim != 4 or a.shape[2] != a.shape[3]:
                 raise ValueError(f"{name} has shape {a.shape}, must be (lines, blocks, b, b)")
         nlines, K, b, _ = blocks["diag"].shape
@@ -182,9 +197,12 @@ class BlockTridiag:
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
         nrhs = rhs.shape[3] if rhs.ndim == 4 else 1
         run = backend(self.queue)
-        if not on_device:
+        if on_device:
+            check_context(rhs, self.queue, "rhs")
+            check_contiguous(rhs, "rhs")
+        else:
             rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
-        elif rhs.dtype != self.dtype:
+        if rhs.dtype != self.dtype:
             rhs = rhs.astype(self.dtype)
         x = run.empty(rhs.shape, self.dtype, self.queue)
         self.solve_rows(*(a.reshape(shape[0] * shape[1], shape[2], nrhs) for a in (rhs, x)))

@@ -83,6 +83,18 @@ def check_queue(queue, name) -> None:
         raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue")
 
 
+def check_context(a, queue, name) -> None:
+    """Refuse a pyopencl Array that the queue cannot reach."""
+    if a.queue is None or a.queue.context != queue.context:
+        raise ValueError(f"{name} lives on {a.queue and a.queue.device}, must live in the context of the queue")
+
+
+def check_contiguous(a, name) -> None:
+    """Refuse a pyopencl Array that cannot be reshaped."""
+    if not a.flags.c_contiguous:
+        raise ValueError(f"{name} has strides {a.strides}, must be C-contiguous")
+
+
 def lower_left(A, B, side: str, uplo: str, trans: str):
     """The operands of a triangular solve, as views in which A is lower triangular, on the left, and not transposed.
 
@@ -223,6 +235,8 @@ class Pack:
             return run.download(target)
         if is_device_array(out) != (self.queue is not None) or not hasattr(out, "strides"):
             raise TypeError(f"out is a {type(out).__name__}, must be an array on the device of the pack, {self.device}")
+        if self.queue is not None:
+            check_context(out, self.queue, "out")
         if out.dtype != self.dtype:
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != self.shape:
@@ -352,6 +366,8 @@ def pack(a, vlen=None, queue=None, *, period=None, unit=1) -> Pack:
         check_queue(queue, "queue")
     elif on_device:
         queue = a.queue
+    if on_device:
+        check_context(a, queue, "a")
     nm, m, n = a.shape
     A = Pack._allocate(nm, m, n, dtype, vlen, queue)
     run = backend(queue)

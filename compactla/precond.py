@@ -5,7 +5,17 @@ from scipy.sparse.linalg import LinearOperator
 
 from compactla.blocktridiag import BlockTridiag
 from compactla.lines import Extraction, check_matrix, pack_lines
-from compactla.pack import COMPLEX, REAL, backend, check_dtype, check_queue, check_vlen, is_device_array
+from compactla.pack import (
+    COMPLEX,
+    REAL,
+    backend,
+    check_context,
+    check_contiguous,
+    check_dtype,
+    check_queue,
+    check_vlen,
+    is_device_array,
+)
 
 
 class LinePreconditioner(LinearOperator):
@@ -151,10 +161,9 @@ class LinePreconditioner(LinearOperator):
             r = np.asarray(r)
         elif self.queue is None:
             raise TypeError("r is a pyopencl Array, must be a NumPy array as P lives on the CPU")
-        elif r.context != self.queue.context:
-            raise ValueError("r lives in another OpenCL context, must be in that of P")
-        elif not r.flags.c_contiguous:
-            raise ValueError(f"r has strides {r.strides}, must be C-contiguous")
+        else:
+            check_context(r, self.queue, "r")
+            check_contiguous(r, "r")
         if r.ndim not in (1, 2) or r.shape[0] != self.shape[0]:
             raise ValueError(f"r has shape {r.shape}, must be ({self.shape[0]},) or ({self.shape[0]}, nrhs)")
         if r.dtype.kind not in "biufc":

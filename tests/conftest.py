@@ -23,7 +23,8 @@ def pytest_configure():
 @pytest.fixture(scope="session", params=[None, *DEVICES], ids=["numba", *(f"opencl{i}" for i in range(len(DEVICES)))])
 def queue(request):
     """Where packs live: None, the CPU, or a queue of an OpenCL device."""
-    return request.param and cl.CommandQueue(cl.Context([request.param]))
+    context = request.param and cl.Context([request.param])  # some drivers need it to have a name
+    yield context and cl.CommandQueue(context)
 
 
 @pytest.fixture(params=DTYPES.values(), ids=DTYPES)

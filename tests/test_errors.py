@@ -13,7 +13,8 @@ from conftest import DEVICES
 @pytest.fixture(scope="module")
 def elsewhere():
     """A queue that shares memory with none of the others."""
-    return cl.CommandQueue(cl.Context(DEVICES[:1]))
+    context = cl.Context(DEVICES[:1])
+    yield cl.CommandQueue(context)
 
 
 @pytest.fixture

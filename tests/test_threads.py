@@ -2,12 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import numpy as np
 import pytest
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
+from compactla.cpu import run
 
 CALLS = 12
 
@@ -52,7 +52,7 @@ def test_calls_from_several_threads(queue, routine):
 def test_number_of_threads(routine, monkeypatch):
     results = []
     for count in (1, 2, 3, 7):
-        monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", count)
+        monkeypatch.setattr(run, "THREADS", count)
         results.append(routine(np.random.default_rng(0), None))
     assert all(same_bits(result, results[0]) for result in results)
 
