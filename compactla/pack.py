@@ -86,7 +86,7 @@ def check_queue(queue, name) -> None:
 def check_context(a, queue, name) -> None:
     """Refuse a pyopencl Array that the queue cannot reach."""
     if a.queue is None or a.queue.context != queue.context:
-        raise ValueError(f"{name} lives on {a.queue and a.queue.device}, must live in the context of the queue")
+        raise ValueError(f"{name} lives in another OpenCL context, must live in the context of the queue")
 
 
 def check_contiguous(a, name) -> None:

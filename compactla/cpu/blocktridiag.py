@@ -60,11 +60,8 @@ def solve_batch(real, block, column, width, digest):
                     for lane in range(width):
                         r = rows[s * V + v + lane]
                         for e in range(length * parts):
-                            to = X + (e * width + lane) * item
-                            if r >= 0:
-                                poke(to, peek(rhs + (r * length * parts + e) * item, real))
-                            else:
-                                poke(to, zero)
+                            number = peek(rhs + (r * length * parts + e) * item, real) if r >= 0 else zero
+                            poke(X + (e * width + lane) * item, number)
                 for s in range(first, last + 1):
                     X = at(work, (s - first) * step, b, nrhs, row, element, width, column)
                     if s > first:

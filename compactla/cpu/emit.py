@@ -35,6 +35,22 @@ class Code:
             body.ret_void()
         self.builder.call(function, values)
 
+    def shared(self, emit, B, *others):
+        """Emit ``emit(code, B, *others)``: once, as a function for all B of unknown size, if this one is."""
+        if isinstance(B.m, int) and isinstance(B.n, int):
+            emit(self, B, *others)
+            return
+        matrices = (B, *others)
+        fields = ("base", "m", "n", "rs", "cs", "im")
+        values = [index(getattr(A, field)) for A in matrices for field in fields]
+
+        def body(code, *values):
+            given = iter(values)
+            emit(code, *(A._replace(code=code, **{field: next(given) for field in fields}) for A in matrices))
+
+        name = f"compactla.{emit.__name__}({', '.join(f'{A.vector} {A.conj}' for A in matrices)})"
+        self.call(name, [value.type for value in values], body, *values)
+
     def add(self, a, b):
         if isinstance(a, int) and isinstance(b, int):
             return a + b
@@ -68,20 +84,28 @@ class Code:
         with cgutils.for_range(self.builder, index(count)) as loop:
             yield loop.index
 
-    def tiles(self, size, largest):
-        """Cut `size` into tiles that differ by at most one: yields (start, extent), the extent a Python integer.
+    def each(self, count):
+        """Yield 0 to count - 1: as Python integers if `count` is one, else as the index of a loop."""
+        if isinstance(count, int):
+            yield from range(count)
+        else:
+            with self.loop(count) as i:
+                yield i
 
-        What the caller emits between two yields is a loop body, once for every extent that occurs.
+    def spans(self, size, largest, unroll=False):
+        """Cut `size` into spans that differ by at most one: yields (start, extent).
+
+        What the caller emits between two yields is a loop body. If `size` is a Python integer so are the extents,
+        and with `unroll` the starts.
         """
         if isinstance(size, int):
             count = max(-(-size // largest), 1)
             extent, wider = divmod(size, count)
             start = 0
-            for tiles, width in ((wider, extent + 1), (count - wider, extent)):
-                if tiles and width:
-                    with self.loop(tiles) as t:
-                        yield self.add(start, self.mul(t, width)), width
-                    start += tiles * width
+            for spans, width in ((wider, extent + 1), (count - wider, extent)):
+                for t in self.each(spans if unroll else index(spans)) if spans and width else ():
+                    yield self.add(start, self.mul(t, width)), width
+                start += spans * width
             return
         b = self.builder
         small = ir.IntType(32)
@@ -93,16 +117,29 @@ class Code:
         count, extent = b.zext(count, INDEX), b.zext(extent, INDEX)
         with self.loop(count) as t:
             start = b.add(b.mul(t, extent), self.min(t, wider))
-            width = b.add(extent, b.zext(b.icmp_signed("<", t, wider), INDEX))
-            done = b.append_basic_block("tiled")
-            switch = b.switch(width, done)
-            for width in range(1, largest + 1):
-                case = b.append_basic_block(f"tile{width}")
-                switch.add_case(INDEX(width), case)
-                b.position_at_end(case)
-                yield start, width
-                b.branch(done)
-            b.position_at_end(done)
+            yield start, b.add(extent, b.zext(b.icmp_signed("<", t, wider), INDEX))
+
+    def cases(self, extent, largest):
+        """Yield `extent` as a Python integer: what the caller emits is emitted for all up to `largest` if need be."""
+        if isinstance(extent, int):
+            yield extent
+            return
+        b = self.builder
+        done = b.append_basic_block("done")
+        switch = b.switch(extent, done)
+        for known in range(1, largest + 1):
+            block = b.append_basic_block(f"case{known}")
+            switch.add_case(INDEX(known), block)
+            b.position_at_end(block)
+            yield known
+            b.branch(done)
+        b.position_at_end(done)
+
+    def tiles(self, size, largest):
+        """Spans of `size` whose extents are Python integers."""
+        for start, extent in self.spans(size, largest):
+            for known in self.cases(extent, largest):
+                yield start, known
 
     def zero(self, vector):
         return Lanes(self.builder, vector, *([None] * (2 if vector.is_complex else 1))).constant(0)
@@ -117,6 +154,24 @@ class Code:
 
     def registers(self, vector, m, n=1):
         return Registers(self.builder, vector, m, n)
+
+    def pivots(self, B, m, unit=False):
+        """Room for m reciprocals of pivots to multiply the rows of B with; None for a unit diagonal.
+
+        For a B of unknown size they are ones then, so that one function serves all diagonals.
+        """
+        known = isinstance(B.m, int) and isinstance(B.n, int)
+        if unit and known:
+            return None
+        vector = B.vector
+        step = vector.lanes * len(vector.parts)
+        memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * len(vector.parts)))
+        base = self.builder.bitcast(memory, vector.part.element.as_pointer())
+        pivots = Elements(self, vector, base, m, 1, step, step, vector.lanes)
+        if unit:
+            for i in range(m):
+                pivots[i, 0] = self.zero(vector).constant(1)
+        return pivots
 
 
 class Registers:

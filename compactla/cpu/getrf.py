@@ -5,7 +5,7 @@ from llvmlite import ir
 from compactla.cpu.emit import Code, routine
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import INDEX, Elements, index, tile_size
-from compactla.cpu.trsm import solve
+from compactla.cpu.trsm import solve_rows
 
 
 def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):
@@ -74,18 +74,16 @@ def getrfnp(code, A, info, first=0, diag="N"):
         "N", or the constant "R" to store the reciprocals of the pivots in their place, for `trsm` with this `diag`.
     """
     tile = tile_size(A.vector, A.m, A.n)
-    size = code.min(A.m, A.n)
-    for i, t in code.tiles(size, tile):
+    for i, t in code.spans(code.min(A.m, A.n), tile, unroll=True):
         j = code.add(i, t)
         D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
-        pivots = code.registers(A.vector, t)
-        factor(code, L, U, D, pivots, info, code.add(first, i), diag)
-        for q, n in code.tiles(code.sub(A.n, j), tile):
-            q = code.add(j, q)
-            solve(code, D, None, L, A.block(0, q, i, n), A.block(i, q, t, n), 1)
-        for q, m in code.tiles(code.sub(A.m, j), tile):
-            q = code.add(j, q)
-            solve(code, D.T, pivots, U.T, A.block(q, 0, m, i).T, A.block(q, i, m, t).T, 1)
+        right = A.block(i, j, t, code.sub(A.n, j))
+        below = A.block(j, i, code.sub(A.m, j), t)
+        pivots, ones = code.pivots(below, tile), code.pivots(right, tile, unit=True)
+        for known in code.cases(t, tile):
+            factor(code, L, U, D.block(0, 0, known, known), pivots, info, code.add(first, i), diag)
+        code.shared(solve_rows, right, D, L, A.block(0, j, i, right.n), *([] if ones is None else [ones]))
+        code.shared(solve_rows, below.T, D.T, U.T, A.block(j, 0, below.m, i).T, pivots)
 
 
 def getrf_batch(A_form, width, digest):

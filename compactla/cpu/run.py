@@ -154,18 +154,17 @@ def gemm_kernel(dtype, vlen, fixed, conja, conjb, size):
 
 
 def trsm(A: View, B: View, alpha, conj, unit):
-    fixed = "1" if alpha == 1 else ""
-    known = B.m == B.n <= STATIC and fixed and A.row_major and B.row_major and not conj
-    kernel = trsm_kernel(B.dtype, B.vlen, "U" if unit else "N", fixed, conj, B.n if known else 0)
+    known = B.m == B.n <= STATIC and A.row_major and B.row_major and not conj
+    kernel = trsm_kernel(B.dtype, B.vlen, "U" if unit else "N", conj, B.n if known else 0)
     cost = B.npack * B.vlen * B.m * B.m * B.n
     share(kernel, B.npack, cost, B.vlen, B.m, B.n, alpha, *place(A), *place(B))
 
 
 @functools.cache
-def trsm_kernel(dtype, vlen, diag, fixed, conj, size):
+def trsm_kernel(dtype, vlen, diag, conj, size):
     B = square(size, dtype, vlen)
     arguments = (INT, INT, INT, SCALAR[dtype.kind], *[INT] * 8)
-    return compiled(trsm_batch, arguments, diag, fixed, B + " conj" if conj else B, B, width(dtype, vlen))
+    return compiled(trsm_batch, arguments, diag, B + " conj" if conj else B, B, width(dtype, vlen))
 
 
 def getrfnp(A: View, nm):

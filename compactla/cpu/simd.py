@@ -17,7 +17,7 @@ INDEX = ir.IntType(64)
 
 
 def index(x):
-    """LLVM value of an index; plain Python integers are those known when the code is emitted."""
+    """LLVM value of an index; Python integers are those known when the code is emitted."""
     return ir.Constant(INDEX, x) if isinstance(x, int) else x
 
 

@@ -9,17 +9,16 @@ from compactla.cpu.simd import Elements, tile_size
 from compactla.pack import lower_left
 
 
-def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements, alpha):
-    """Register tile: B <- inv(D) (alpha B - L U) for a B whose size is known.
+def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements):
+    """Register tile: B <- inv(D) (B - L U) for a B whose size is known.
 
-    D is lower triangular; `pivots` are the reciprocals of its diagonal, None for a unit diagonal.
-    `alpha` is 1 or `Lanes`.
+    D is lower triangular; `pivots` holds the reciprocals of its diagonal, or is None for a unit diagonal.
     """
     columns = range(B.n)
     x = code.registers(B.vector, B.m, B.n)
     for i in range(B.m):
         for j in columns:
-            x[i, j] = B[i, j] if alpha == 1 else alpha * B[i, j]
+            x[i, j] = B[i, j]
     with code.loop(L.n) as p:
         u = [U[p, j] for j in columns]
         for i in range(B.m):
@@ -37,31 +36,42 @@ def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements
             B[i, j] = x[i, j]
 
 
-def forward(code, A, B, diag, alpha):
-    """B <- alpha inv(A) B tile by tile, for a lower triangular A."""
+def solve_rows(code, B, D, L, U, pivots=None):
+    """B <- inv(D) (B - L U) tile by tile, for a B of no more rows than a tile has."""
     tile = tile_size(B.vector, B.m, B.n)
-    for i, m in code.tiles(B.m, tile):
-        D = A.block(i, i, m, m)
-        pivots = None
-        if diag != "U":
-            pivots = code.registers(B.vector, m)
-            for q in range(m):
-                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal()
+    for m in code.cases(B.m, tile):
         for j, n in code.tiles(B.n, tile):
-            solve(code, D, pivots, A.block(i, 0, m, i), B.block(0, j, i, n), B.block(i, j, m, n), alpha)
+            known = D.block(0, 0, m, m), pivots, L.block(0, 0, m, L.n), U.block(0, j, U.m, n), B.block(0, j, m, n)
+            solve(code, *known)
+
+
+def forward(code, A, B, diag):
+    """B <- inv(A) B for a lower triangular A; `diag` is "N", "U", or "R" if A holds the reciprocals of its diagonal."""
+    tile = tile_size(B.vector, B.m, B.n)
+    for i, m in code.spans(B.m, tile):
+        D = A.block(i, i, m, m)
+        pivots = code.pivots(B, tile, unit=diag == "U")
+        if diag != "U":
+            for q in code.each(m):
+                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal()
+        rows = B.block(i, 0, m, B.n), D, A.block(i, 0, m, i), B.block(0, 0, i, B.n)
+        code.shared(solve_rows, *rows, *([] if pivots is None else [pivots]))
 
 
 def scaled_forward(code, A, B, diag, alpha):
-    """`forward` with any alpha; B becomes zero, whatever A and B hold, where alpha is zero."""
+    """B <- alpha inv(A) B; B becomes zero, whatever A and B hold, where alpha is zero."""
     if alpha == 1:
-        forward(code, A, B, diag, 1)
+        forward(code, A, B, diag)
         return
     alpha = code.broadcast(alpha, B.vector)
     with code.builder.if_else(code.is_zero(alpha)) as (zero, nonzero):
         with zero, code.loop(B.m) as i, code.loop(B.n) as j:
             B[i, j] = code.zero(B.vector)
         with nonzero:
-            forward(code, A, B, diag, alpha)
+            with code.builder.if_then(code.builder.not_(code.is_zero(alpha - code.zero(B.vector).constant(1)))):
+                with code.loop(B.m) as i, code.loop(B.n) as j:
+                    B[i, j] = alpha * B[i, j]
+            forward(code, A, B, diag)
 
 
 @routine
@@ -82,12 +92,12 @@ def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1):
 
 
 @routine
-def trsm_lower(code, A, B, diag, alpha, fixed):
-    """The solve with a lower triangle on the left; alpha is 1 if `fixed` is not empty."""
-    scaled_forward(code, A, B, diag, 1 if fixed else alpha)
+def trsm_lower(code, A, B, diag, alpha):
+    """The solve with a lower triangle on the left."""
+    scaled_forward(code, A, B, diag, alpha)
 
 
-def trsm_batch(diag, fixed, A_form, B_form, width, digest):
+def trsm_batch(diag, A_form, B_form, width, digest):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
 
     def kernel(lo, hi, V, m, n, alpha, a, ap, ar, ac, b, bp, br, bc):
@@ -95,7 +105,7 @@ def trsm_batch(diag, fixed, A_form, B_form, width, digest):
             for v in range(0, V, width):
                 A = at(a, p * ap + v, m, m, ar, ac, V, A_form)
                 B = at(b, p * bp + v, m, n, br, bc, V, B_form)
-                trsm_lower(A, B, diag, alpha, fixed)
+                trsm_lower(A, B, diag, alpha)
         return digest
 
     return kernel

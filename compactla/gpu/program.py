@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,9 @@ def _build(context, source, dtype, vlen, defines):
     macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
     options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
     try:
-        return cl.Program(context, source).build(["-cl-std=CL1.2", "-I", str(SOURCES), *options])
+        with warnings.catch_warnings():  # some drivers write a log about every program
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            return cl.Program(context, source).build(["-cl-std=CL1.2", "-I", str(SOURCES), *options])
     except cl.RuntimeError as error:
         raise RuntimeError(f"OpenCL program does not build with {' '.join(options)}:\n{error}") from None
 
