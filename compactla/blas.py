@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.pack import Pack, backend, lower_left
+from compactla.pack import Pack, backend, lower_left, option
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
@@ -50,7 +50,7 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
             if a.n == b.m
             else f"op(B) is {b.m} x {b.n}, must have the {a.n} rows that op(A) has columns"
         )
-    alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    alpha, beta = scalar("alpha", alpha if a.n else 0, C), scalar("beta", beta, C)
     check_output("C", C, A=A, B=B)
     complex_ = C.dtype.kind == "c"
     backend(C.queue).gemm(a, b, c, alpha, beta, complex_ and transa == "C", complex_ and transb == "C")
@@ -112,26 +112,18 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1) -> Pack:
     return B
 
 
-def option(name, value, allowed) -> str:
-    """The option letter in upper case."""
-    letter = value.upper() if isinstance(value, str) else value
-    if not isinstance(letter, str) or len(letter) != 1 or letter not in allowed:
-        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
-    return letter
-
-
 def scalar(name, value, target):
     """The scalar as a Python number, complex for a complex pack `target`."""
     is_complex = target.dtype.kind == "c"
     if type(value) not in (int, float):
-        if np.ndim(value) != 0 or isinstance(value, str | bytes):
+        if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biufc":
             raise TypeError(f"{name} is {value!r}, must be a number")
         if np.iscomplexobj(value) and not is_complex:
             raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
     try:
         return complex(value) if is_complex else float(value)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} is {value!r}, must be a number") from error
+    except OverflowError:
+        raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}") from None
 
 
 def check_packs(**packs) -> None:
@@ -156,6 +148,9 @@ def check_output(name, P, **inputs) -> None:
     """Refuse to write to read-only memory, or to memory that is read too."""
     if P.queue is None and not P.data.flags.writeable:
         raise ValueError(f"{name} is read-only, must be writeable")
+    V = P.view
+    if (V.ps == 0 and V.npack > 1) or (V.rs == 0 and V.m > 1) or (V.cs == 0 and V.n > 1):
+        raise ValueError(f"{name} has strides {P.data.strides}, must have memory of its own for every element")
     for other, Q in inputs.items():
         if overlap(P, Q):
             raise ValueError(f"{name} shares memory with {other}, must not: it is written while {other} is read")

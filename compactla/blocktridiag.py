@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import threading
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from compactla.pack import (
     check_dtype,
     check_queue,
     is_device_array,
-    pack,
+    pack_padded,
 )
 
 
@@ -98,7 +99,7 @@ class BlockTridiag:
                 raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
         packed = []
         for name, a in blocks.items():
-            A = pack(a.reshape(nlines, a.shape[1] * b, b), vlen, queue, period=max(b, 1), unit=int(name == "diag"))
+            A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, queue, max(b, 1), int(name == "diag"))
             vlen, slots = A.vlen, A.data.shape[0] * a.shape[1]
             packed.append(A.data.reshape(slots, b, *A.data.shape[2:]))
         npack = -(-nlines // vlen)
@@ -126,7 +127,29 @@ class BlockTridiag:
             Number of lines.
         queue : pyopencl.CommandQueue, optional
             Where the arrays live; default: the CPU.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If shapes, dtypes or offsets do not fit together.
         """
+        offset, rows = np.asarray(offset), np.asarray(rows)
+        nslot, b, *lanes = diag.shape
+        npack = len(offset) - 1
+        if offset.ndim != 1 or offset[0] != 0 or offset[-1] != nslot or (np.diff(offset) < 1).any():
+            raise ValueError(f"offset is {offset}, must rise from 0 to the {nslot} slots of diag")
+        if lanes[0] != b or len(lanes) not in (2, 3) or (len(lanes) == 3 and lanes[1] != 2):
+            raise ValueError(f"diag has shape {diag.shape}, must be (slots, b, b, V) or (slots, b, b, 2, V)")
+        if rows.shape != (nslot, lanes[-1]) or rows.min(initial=0) < -1:
+            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, lanes[-1])}, with entries of at least -1")
+        if not (npack - 1) * lanes[-1] < nlines <= npack * lanes[-1] and npack:
+            raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {lanes[-1]} lines")
+        for name, a in (("lower", lower), ("diag", diag), ("upper", upper)):
+            if np.dtype(a.dtype) not in COMPLEX or a.dtype != diag.dtype:
+                raise TypeError(f"{name}: dtype is {a.dtype}, must be float32 or float64, as diag's")
+            shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
+            if a.shape != shape or not a.flags.c_contiguous:
+                raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
         T = cls.__new__(cls)
         T._adopt(lower, diag, upper, offset, rows, nlines, queue)
         return T
@@ -141,7 +164,16 @@ class BlockTridiag:
         self._work_lines = functools.partial(run.work_lines, diag, offset)
         self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
         self._work = collections.defaultdict(list)
+        self._nrows = int(rows.max(initial=-1)) + 1
+        self._shape = None
+        self._lock = threading.Lock()
         self.info = None
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _lock=threading.Lock())
 
     def factor(self) -> np.ndarray:
         """Factor all lines in place.
@@ -156,10 +188,15 @@ class BlockTridiag:
         -----
         Once factored, lines stay factored: a second call returns the same `info`.
         """
-        return self.refactor() if self.info is None else self.info
+        with self._lock:
+            return self._factor() if self.info is None else self.info
 
     def refactor(self) -> np.ndarray:
         """Factor again, after the packed arrays were filled with new values. Returns what `factor` returns."""
+        with self._lock:
+            return self._factor()
+
+    def _factor(self):
         run = backend(self.queue)
         info = run.upload(np.zeros((self._offset.shape[0] - 1) * self.vlen, np.int64), self.queue)
         run.factor_lines(self.lower, self.diag, self.upper, self._offset, info)
@@ -184,8 +221,11 @@ class BlockTridiag:
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere.
+            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made
+            by `from_packed`.
         """
+        if self._shape is None:
+            raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
         on_device = is_device_array(rhs)
         rhs = rhs if on_device else np.asarray(rhs)
         shape = self._shape
@@ -221,9 +261,18 @@ class BlockTridiag:
         ------
         RuntimeError
             If the lines are not factored.
+        TypeError, ValueError
+            If the arrays are of another dtype or shape.
         """
         if self.info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
+        for name, a in (("rhs", rhs), ("x", x)):
+            if a.dtype != self.dtype:
+                raise TypeError(f"{name}: dtype is {a.dtype}, must be {self.dtype}")
+            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < self._nrows or a.shape != rhs.shape:
+                least = f"({self._nrows} or more, {self.b}, nrhs)"
+                raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
+            check_contiguous(a, name)
         # Work arrays are kept; each of several threads that solve at once takes its own.
         spare = self._work[rhs.shape[2]]
         try:

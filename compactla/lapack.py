@@ -28,7 +28,8 @@ def getrfnp(A) -> np.ndarray:
 
     Notes
     -----
-    Intel MKL ``mkl_?getrfnp_compact``, with an `info` for each matrix.
+    Intel MKL ``mkl_?getrfnp_compact``, with an `info` for each matrix. Columns are scaled by the reciprocal of their
+    pivot, which overflows for subnormal pivots: matrices of so small entries have to be scaled first.
 
     Examples
     --------

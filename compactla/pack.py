@@ -110,6 +110,14 @@ def lower_left(A, B, side: str, uplo: str, trans: str):
     return A, B
 
 
+def option(name, value, allowed) -> str:
+    """The option letter in upper case."""
+    letter = value.upper() if isinstance(value, str) else value
+    if not isinstance(letter, str) or len(letter) != 1 or letter not in allowed:
+        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
+    return letter
+
+
 def is_device_array(a) -> bool:
     """Whether `a` is a pyopencl Array, without importing pyopencl."""
     return type(a).__module__.startswith("pyopencl.") and hasattr(a, "base_data")
@@ -152,7 +160,7 @@ class Pack:
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
     """
 
-    __slots__ = ("data", "dtype", "kind", "m", "n", "nm", "queue", "view", "vlen")
+    __slots__ = ("dtype", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
     def __init__(self, data, nm=None):
         on_device = is_device_array(data)
@@ -173,7 +181,6 @@ class Pack:
         nm = npack * vlen if nm is None else check_size(nm, "nm")
         if -(-nm // vlen) != npack:
             raise ValueError(f"nm is {nm}, must need exactly the {npack} packs of {vlen} lanes that data has")
-        self.data = data
         self.nm, self.m, self.n, self.vlen = nm, m, n, vlen
         self.dtype = real if data.ndim == 4 else COMPLEX[real]
         self.queue = data.queue if on_device else None
@@ -186,6 +193,13 @@ class Pack:
         self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue, row_major)
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
+
+    def __reduce__(self):
+        return Pack, (self.data, self.nm)
+
+    @property
+    def data(self):
+        return self.view.buffer
 
     @property
     def device(self):
@@ -202,10 +216,15 @@ class Pack:
         return Pack(self.data.transpose((0, 2, 1, *range(3, self.data.ndim))), self.nm)
 
     def __getitem__(self, block) -> "Pack":
-        """``A[i0:i1, j0:j1]``: the same block of every matrix, as a view."""
+        """``A[i0:i1, j0:j1]``: the same block of every matrix, as a view. Steps may be larger than 1."""
         if not (isinstance(block, tuple) and len(block) == 2 and all(isinstance(s, slice) for s in block)):
             raise TypeError(f"index is {block!r}, must be two slices: A[i0:i1, j0:j1]")
-        return Pack(self.data[(slice(None), *block)], self.nm)
+        ranges = [range(size)[s] for size, s in zip((self.m, self.n), block, strict=True)]
+        if any(r.step < 0 for r in ranges):
+            raise ValueError(f"index is {block!r}, must have positive steps")
+        # Only plain slices: pyopencl takes others for what they are not.
+        rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
+        return Pack(self.data[:, rows, columns], self.nm)
 
     def __repr__(self) -> str:
         return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
@@ -243,6 +262,8 @@ class Pack:
             raise ValueError(f"out has shape {out.shape}, must be {self.shape}")
         if self.queue is None and not out.flags.writeable:
             raise ValueError("out is read-only, must be writeable")
+        if self.queue is None and np.may_share_memory(out, self.data):
+            raise ValueError("out shares memory with the pack, must not")
         run.unpack(self.view, self.nm, out)
         return out
 
@@ -313,6 +334,8 @@ class Pack:
         vlen = check_vlen(vlen, dtype, queue)
         nm, m, n = check_size(nm, "nm"), check_size(m, "m"), check_size(n, "n")
         lanes = (vlen,) if dtype.kind == "f" else (2, vlen)
+        if (nm + vlen) * m * n * dtype.itemsize >= 2**63:
+            raise ValueError(f"nm, m, n are {nm}, {m}, {n}, must make less than 2**63 bytes")
         return cls(backend(queue).empty((-(-nm // vlen), m, n, *lanes), REAL[dtype.char], queue), nm)
 
     def _fill(self, matrix):
@@ -321,7 +344,7 @@ class Pack:
         return self
 
 
-def pack(a, vlen=None, queue=None, *, period=None, unit=1) -> Pack:
+def pack(a, vlen=None, queue=None) -> Pack:
     """Pack a batch of matrices into the compact layout.
 
     Parameters
@@ -332,13 +355,11 @@ def pack(a, vlen=None, queue=None, *, period=None, unit=1) -> Pack:
         Vector length V; default: what suits the device (a SIMD register on a CPU, a warp on a GPU).
     queue : pyopencl.CommandQueue, optional
         Where the pack lives; default: where `a` lives.
-    period, unit : int, optional
-        What element (i, j) of the unused lanes of the last pack holds: `unit` where ``i % period == j``, else 0;
-        default: the identity. Lines of K blocks are tall matrices with the period of a block.
 
     Returns
     -------
     Pack
+        Unused lanes of its last pack hold the identity.
 
     Raises
     ------
@@ -355,6 +376,15 @@ def pack(a, vlen=None, queue=None, *, period=None, unit=1) -> Pack:
     >>> A = cla.pack(np.ones((10, 3, 4)), vlen=8)
     >>> A.data.shape
     (2, 3, 4, 8)
+    """
+    return pack_padded(a, vlen, queue)
+
+
+def pack_padded(a, vlen, queue, period=None, unit=1) -> Pack:
+    """`pack` with a choice for the unused lanes of the last pack.
+
+    Element (i, j) of these is `unit` where ``i % period == j``, else 0. Lines of K blocks are tall matrices with the
+    period of a block.
     """
     on_device = is_device_array(a)
     if not on_device:

@@ -84,7 +84,8 @@ def main():
         sys.exit(f"tests/run.py: compactla needs Python 3.11 or later, this is {sys.version.split()[0]}")
     make_environment()
     environment = opencl_environment()
-    sys.exit(subprocess.run([PYTHON, "-m", "pytest", "--numprocesses=auto", *sys.argv[1:]], cwd=ROOT, env=environment).returncode)
+    pytest = (PYTHON, "-m", "pytest", "--numprocesses=auto", *sys.argv[1:])
+    sys.exit(subprocess.run(pytest, cwd=ROOT, env=environment).returncode)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Bad arguments raise a TypeError or ValueError that names the argument, and nothing is written."""
 
+import numba
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
 
 import compactla as cla
+import compactla.cpu as pack_level
 from cases import lines, random, same_bits
 from conftest import DEVICES
 
@@ -191,3 +193,65 @@ def test_block_tridiagonal(queue, elsewhere, rng):
         refuse(ValueError, "rhs", T.solve, np.zeros(shape))
     refuse(TypeError, "rhs", T.solve, np.zeros((5, 4, 3), complex))
     refuse((TypeError, ValueError), "rhs", T.solve, cl.array.zeros(elsewhere, (5, 4, 3), np.float64))
+
+
+def packed_lines(**changes):
+    """Arguments of from_packed: one pack of 8 lines of 3 blocks of 2 x 2, some of them changed."""
+    diag = np.ascontiguousarray(np.broadcast_to(np.eye(2)[:, :, None] * 5, (3, 2, 2, 8)))
+    arguments = {"lower": np.ones((2, 2, 2, 8)), "diag": diag, "upper": np.ones((2, 2, 2, 8))}
+    arguments |= {"offset": [0, 3], "rows": np.arange(24).reshape(8, 3).T, "nlines": 8}
+    return arguments | changes
+
+
+def test_packed_lines():
+    refuse(ValueError, "lower", cla.BlockTridiag.from_packed, **packed_lines(lower=np.ones((3, 2, 2, 8))))
+    refuse(TypeError, "upper", cla.BlockTridiag.from_packed, **packed_lines(upper=np.ones((2, 2, 2, 8), np.float32)))
+    refuse(ValueError, "offset", cla.BlockTridiag.from_packed, **packed_lines(offset=[0, 4]))
+    refuse(ValueError, "rows", cla.BlockTridiag.from_packed, **packed_lines(rows=np.zeros((3, 4), int)))
+    refuse(ValueError, "nlines", cla.BlockTridiag.from_packed, **packed_lines(nlines=9))
+    T = cla.BlockTridiag.from_packed(**packed_lines())
+    T.factor()
+    x = np.ones((24, 2, 1))
+    refuse(ValueError, "rhs", T.solve_rows, np.ones((23, 2, 1)), x)
+    refuse(ValueError, "x", T.solve_rows, x, np.ones((24, 2, 2)))
+    refuse(TypeError, "x", T.solve_rows, x, x.astype(np.float32))
+    refuse(TypeError, "solve_rows", T.solve, np.ones((8, 3, 2)))
+    T.solve_rows(x, x)
+    assert np.isfinite(x).all()
+
+
+def in_numba(body, *args):
+    """Run statements on arrays a, b, ... and pack-level functions, compiled by Numba."""
+    names = "abcd"[: len(args)]
+    scope = {name: getattr(pack_level, name) for name in pack_level.__all__}
+    exec(f"def kernel({', '.join(names)}):\n    {body}", scope)
+    return numba.njit(scope["kernel"])(*args)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("side", 'trsm(matrix(a, 8), matrix(b, 8), "X")'),
+        ("diag", 'trsm(matrix(a, 8), matrix(b, 8), diag="X")'),
+        ("info", "getrfnp(matrix(a, 8), c)"),
+        ("A", "trsm(matrix(a, 8, 4, 4), matrix(b, 8, 4, 2), 'R')"),
+        ("matrices", "gemm(matrix(a, 8), matrix(b, 8), matrix(d, 8))"),
+        ("constants", "gemm(matrix(a, 8, len(a)), matrix(b, 8), matrix(b, 8))"),
+        ("lanes", "matrix(a, 4)"),
+        ("m and n", "matrix(a, 8, 9, 9)"),
+        ("lanes", "matrix(a[:, :, ::2], 4)"),
+    ],
+)
+def test_pack_level(name, body):
+    a, b = np.ones((4, 4, 8)), np.ones((4, 2, 8))
+    with pytest.raises((numba.core.errors.NumbaError, ValueError), match=rf"\b{name}\b"):
+        in_numba(body, a, b, np.zeros(8), np.ones((4, 2, 8), np.float32))
+    assert (a == 1).all() and (b == 1).all()
+
+
+def test_pack_level_options_in_lower_case():
+    a, b = np.ones((4, 4, 8)) + np.eye(4)[:, :, None], np.ones((4, 2, 8))
+    upper = b.copy()
+    in_numba('trsm(matrix(a, 8), matrix(b, 8), "l", "u", "t", "n")', a, b)
+    in_numba('trsm(matrix(a, 8), matrix(b, 8), "L", "U", "T", "N")', a, upper)
+    assert same_bits(b, upper)

@@ -1,5 +1,8 @@
 """pack, unpack and Pack: the memory, the views, every kind of source, every device."""
 
+import copy
+import pickle
+
 import numpy as np
 import pyopencl.array
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import BATCH, DTYPES, LAYOUTS, VLENS, random, same_bits
+from compactla.pack import pack_padded
 
 
 def memory(A):
@@ -109,7 +113,7 @@ def test_lists_are_arrays(queue):
 def test_padding_of_lines_of_blocks(queue, dtype, rng):
     a = random(rng, (5, 6, 2), dtype)
     for unit in (0, 1):
-        A = cla.pack(a, 4, queue, period=2, unit=unit)
+        A = pack_padded(a, 4, queue, period=2, unit=unit)
         assert same_bits(memory(A), reference.pack(a, 4, 2, unit))
 
 
@@ -178,3 +182,19 @@ def test_any_shape(shape, vlen, dtype):
     A = cla.pack(a, vlen)
     assert A.data.shape[0] == -(-shape[0] // vlen)
     assert same_bits(A.unpack(), a)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda A: pickle.loads(pickle.dumps(A))])
+def test_copies_are_packs_of_their_own_memory(copied, rng):
+    A = cla.pack(random(rng, (5, 3, 3), np.float64))
+    B = copied(A)
+    same = B.data is A.data
+    cla.gemm(A, A, cla.Pack.zeros(5, 3, 3))
+    cla.getrfnp(B)
+    assert np.array_equal(A.unpack(), B.unpack()) == same
+
+
+@pytest.mark.parametrize("block", [np.s_[3:1, :], np.s_[:, 4:2], np.s_[1:3, 5:], np.s_[::2, 1:4:3], np.s_[-2:, :-1]])
+def test_blocks_are_numpys(block, queue, rng):
+    a = random(rng, (5, 4, 4), np.float64)
+    assert np.array_equal(cla.pack(a, queue=queue)[block].unpack(), a[:, block[0], block[1]])

@@ -64,3 +64,33 @@ def test_one_factorization_serves_several_threads(queue, rng):
     expected = [T.solve(b) for b in rhs]
     with ThreadPoolExecutor(4) as pool:
         assert all(map(same_bits, pool.map(T.solve, rhs), expected))
+
+
+def test_factored_once_by_several_threads(queue, rng):
+    blocks, rhs = lines(rng, 2000, 6, 3, np.float64), random(rng, (2000, 6, 3), np.float64)
+    expected = cla.BlockTridiag(*blocks, queue=queue)
+    expected.factor()
+    T = cla.BlockTridiag(*blocks, queue=queue)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: T.factor(), range(8)))
+    assert same_bits(T.solve(rhs), expected.solve(rhs))
+
+
+def test_a_mixed_up_cache_is_noticed(monkeypatch, rng):
+    """Numba may load another kernel than it was asked for: here, one that says it is somebody else."""
+    real, loads = run.njit, []
+
+    def mixed_up(signature, cache, **options):
+        def decorate(kernel):
+            loads.append(cache)
+            return (lambda *args: -1) if cache else real(signature, cache=False, **options)(kernel)
+
+        return decorate
+
+    monkeypatch.setattr(run, "njit", mixed_up)
+    run.gemm_kernel.cache_clear()
+    a, b = random(rng, (2, 9, 3, 3), np.float64)
+    C = cla.gemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(9, 3, 3))
+    run.gemm_kernel.cache_clear()
+    assert loads == [True, False]
+    assert np.allclose(C.unpack(), a @ b)

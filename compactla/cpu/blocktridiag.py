@@ -11,7 +11,7 @@ from compactla.cpu.lanes import KINDS, at, peek, poke
 from compactla.cpu.trsm import trsm
 
 
-def factor_batch(block, width, digest):
+def factor_batch(block, width, identity):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block.
 
     diag[k] <- L\\U with the reciprocals of the pivots, upper[k] <- inv(L) upper[k], lower[k] <- lower[k] inv(U),
@@ -35,12 +35,12 @@ def factor_batch(block, width, digest):
                         after = (s - p) * size + v
                         trsm(D, at(upper, after, b, b, rs, cs, V, block), "L", "L", "N", "U")
                         trsm(D, at(lower, after, b, b, rs, cs, V, block), "R", "U", "N", "R")
-        return digest
+        return identity
 
     return kernel
 
 
-def solve_batch(real, block, column, width, digest):
+def solve_batch(real, block, column, width, identity):
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
     `rows` says which block row of `rhs` and `x` a slot's lane is, -1 for an unused lane. `work` has room for the
@@ -81,6 +81,6 @@ def solve_batch(real, block, column, width, digest):
                         if r >= 0:
                             for e in range(length * parts):
                                 poke(x + (r * length * parts + e) * item, peek(X + (e * width + lane) * item, real))
-        return digest
+        return identity
 
     return kernel

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
 from compactla.cpu.simd import INDEX, Elements, Lanes, Matrix, index
@@ -199,6 +199,10 @@ class Number:
     def __init__(self, context, kind, value):
         self.context, self.kind, self.value = context, kind, value
 
+    def index(self, code):
+        """The number as an index."""
+        return self.context.cast(code.builder, self.value, self.kind, types.intp)
+
     def lanes(self, code, vector):
         """The number in every lane."""
         b = code.builder
@@ -217,14 +221,15 @@ def splat(builder, vector, scalar):
 def routine(emit):
     """Make ``emit(code, A, B, ...)`` callable from Numba functions.
 
-    Matrices arrive in `emit` as `Elements`, arrays as pointers, literals (strings, booleans, integers) and
-    defaults as Python values, other scalars as `Number`.
+    Matrices arrive in `emit` as `Elements`, arrays as pointers, literals (strings, integers) and defaults as Python
+    values, other scalars as `Number`.
     """
     parameters = inspect.signature(emit)
 
     def define(typing_context, *args, **kwargs):
         given = parameters.bind(typing_context, *args, **kwargs).arguments
         kinds = [given.get(name, types.Omitted(p.default)) for name, p in list(parameters.parameters.items())[1:]]
+        check_kinds(emit.__name__, kinds)
         return types.void(*kinds), lower
 
     def lower(context, builder, signature, args):
@@ -245,6 +250,25 @@ def routine(emit):
     return intrinsic(prefer_literal=True)(define)
 
 
+def check_kinds(name, kinds):
+    """Refuse arguments that a routine cannot have, while Numba infers types."""
+    vectors = {kind.vector for kind in kinds if isinstance(kind, Matrix)}
+    if len(vectors) > 1:
+        raise errors.TypingError(f"{name}: matrices are of {' and '.join(map(str, vectors))}, must be of one type")
+    for kind in kinds:
+        if isinstance(kind, types.Array):
+            if (kind.ndim, kind.layout, kind.dtype, kind.mutable) != (1, "C", types.int64, True):
+                raise errors.TypingError(f"{name}: info is {kind}, must be a contiguous array of int64")
+        elif not isinstance(kind, Matrix | types.Number | types.Boolean | types.Literal | types.Omitted):
+            raise errors.TypingError(f"{name}: argument is {kind}, must be a matrix, a number or a constant")
+
+
+def check_fit(name, sizes, needed):
+    """Refuse sizes that are known not to fit."""
+    if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(sizes, needed, strict=True)):
+        raise ValueError(f"{name} has sizes {sizes}, must have {needed}")
+
+
 def is_constant(kind):
     return isinstance(kind, types.Literal | types.Omitted)
 
@@ -259,8 +283,6 @@ def operand(context, code, kind, values):
         return elements(context, code, kind, value)
     if isinstance(kind, types.Array):
         return context.make_array(kind)(context, code.builder, value).data
-    if isinstance(kind, types.Integer):
-        return context.cast(code.builder, value, kind, types.intp)
     return Number(context, kind, value)
 
 

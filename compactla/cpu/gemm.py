@@ -1,6 +1,6 @@
 """gemm at the register level (`update`), at the pack level (`gemm`), and over a batch."""
 
-from compactla.cpu.emit import Code, routine
+from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import Elements, index, tile_size
 
@@ -37,6 +37,8 @@ def update(code: Code, A: Elements, B: Elements, C: Elements, alpha, beta):
 def product(code, A, B, C, alpha, beta):
     """C <- alpha A B + beta C tile by tile; scalars are integers known now, or `Number`."""
     k = A.n
+    check_fit("B", (B.m, B.n), (A.n, C.n))
+    check_fit("A", (A.m,), (C.m,))
     if alpha not in (1, -1) or beta not in (0, 1):
         alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
         k = code.builder.select(code.is_zero(alpha), index(0), index(k))
@@ -67,7 +69,7 @@ def gemm_fixed(code, A, B, C, alpha, beta, fixed):
     product(code, A, B, C, *(map(int, fixed.split()) if fixed else (alpha, beta)))
 
 
-def gemm_batch(fixed, A_form, B_form, C_form, width, digest):
+def gemm_batch(fixed, A_form, B_form, C_form, width, identity):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
 
     def kernel(lo, hi, V, m, n, k, alpha, beta, a, ap, ar, ac, b, bp, br, bc, c, cp, cr, cc):
@@ -77,6 +79,6 @@ def gemm_batch(fixed, A_form, B_form, C_form, width, digest):
                 B = at(b, p * bp + v, k, n, br, bc, V, B_form)
                 C = at(c, p * cp + v, m, n, cr, cc, V, C_form)
                 gemm_fixed(A, B, C, alpha, beta, fixed)
-        return digest
+        return identity
 
     return kernel

@@ -2,10 +2,11 @@
 
 from llvmlite import ir
 
-from compactla.cpu.emit import Code, routine
+from compactla.cpu.emit import Code, Number, routine
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import INDEX, Elements, index, tile_size
 from compactla.cpu.trsm import solve_rows
+from compactla.pack import option
 
 
 def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):
@@ -49,7 +50,9 @@ def report(code, zero, info, pivot):
         with code.loop(lanes.width) as lane:
             slot = b.gep(info, [lane], source_etype=INDEX)
             entered = b.load(slot, typ=INDEX)
-            bit = b.trunc(b.lshr(b.zext(mask, INDEX), lane), ir.IntType(1))
+            resize = b.trunc if lanes.width < 64 else b.zext
+            shift = lane if lanes.width == 64 else resize(lane, lanes)
+            bit = b.trunc(b.lshr(mask, shift), ir.IntType(1)) if lanes.width > 1 else mask
             enter = b.and_(bit, b.icmp_unsigned("==", entered, INDEX(0)))
             b.store(b.select(enter, pivot, entered), slot)
 
@@ -73,6 +76,8 @@ def getrfnp(code, A, info, first=0, diag="N"):
     diag : str
         "N", or the constant "R" to store the reciprocals of the pivots in their place, for `trsm` with this `diag`.
     """
+    diag = option("diag", diag, "NR")
+    first = first.index(code) if isinstance(first, Number) else first
     tile = tile_size(A.vector, A.m, A.n)
     for i, t in code.spans(code.min(A.m, A.n), tile, unroll=True):
         j = code.add(i, t)
@@ -86,13 +91,13 @@ def getrfnp(code, A, info, first=0, diag="N"):
         code.shared(solve_rows, below.T, D.T, U.T, A.block(j, 0, below.m, i).T, pivots)
 
 
-def getrf_batch(A_form, width, digest):
+def getrf_batch(A_form, width, identity):
     """Kernel for packs lo to hi; address, sizes and strides are those of `View`, info has V entries a pack."""
 
     def kernel(lo, hi, V, m, n, a, ap, ar, ac, info):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 getrfnp(at(a, p * ap + v, m, n, ar, ac, V, A_form), info[p * V + v :])
-        return digest
+        return identity
 
     return kernel

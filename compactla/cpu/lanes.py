@@ -8,7 +8,7 @@ import inspect
 import operator
 
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, errors
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, lower_getattr
 
@@ -29,25 +29,37 @@ def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
 def matrix(typing_context, a, V, m=None, n=None):
     """The V matrices in `a`, an array of shape (m, n, V), or (m, n, 2, V) for complex numbers.
 
-    `V`, and `m` and `n` if given, are compile-time constants; loops over given sizes are unrolled into registers.
+    `V` is a compile-time constant. So are `m` and `n` if they are given, which have to be the array's: kernels are then
+    compiled for this size. An array that does not fit raises a ValueError; indices are not checked.
     """
-    if not isinstance(a, types.Array) or a.ndim not in (3, 4) or not isinstance(V, types.IntegerLiteral):
-        return None
+    if not isinstance(a, types.Array) or a.ndim not in (3, 4) or a.dtype not in (types.float32, types.float64):
+        raise errors.TypingError(f"a is {a}, must be an array (m, n, V) or (m, n, 2, V) of float32 or float64")
+    absent = types.Omitted | types.NoneType
+    sizes = [None if size is None or isinstance(size, absent) else size for size in (m, n)]
+    if not all(isinstance(size, types.IntegerLiteral) for size in (V, *(size for size in sizes if size is not None))):
+        raise errors.TypingError("V, m and n must be compile-time constants")
+    sizes = [None if size is None else size.literal_value for size in sizes]
+    lanes = V.literal_value
+    column = lanes * (a.ndim - 2)
+    strides = (sizes[1] * column, column) if a.layout == "C" and sizes[1] is not None else (None, None)
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
-    sizes = [kind.literal_value if isinstance(kind, types.IntegerLiteral) else None for kind in (m, n)]
-    strides = (None, None)
-    if a.layout == "C" and sizes[1] is not None:
-        step = V.literal_value * (a.ndim - 2)
-        strides = (sizes[1] * step, step)
-    result = Matrix(Vector(dtype, V.literal_value), *sizes, *strides)
+    result = Matrix(Vector(dtype, lanes), *sizes, *strides)
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
 
     def lower(context, builder, signature, args):
         array = context.make_array(a)(context, builder, args[0])
-        shape, strides = (cgutils.unpack_tuple(builder, t) for t in (array.shape, array.strides))
-        item = INDEX(a.dtype.bitwidth // 8)
-        rs, cs = (builder.sdiv(stride, item) for stride in strides[:2])
-        return matrix_value(context, builder, result, array.data, *shape[:2], rs, cs, INDEX(V.literal_value))
+        shape, steps = (cgutils.unpack_tuple(builder, t) for t in (array.shape, array.strides))
+        item = a.dtype.bitwidth // 8
+        needed = [*zip(shape, (*sizes, *[2, lanes][4 - a.ndim :]), strict=True)]
+        needed += [(steps[-1], item)] if lanes > 1 else []
+        needed += [(steps[2], item * lanes)] if a.ndim == 4 else []
+        for value, known in needed:
+            if known is not None:
+                with builder.if_then(builder.icmp_unsigned("!=", value, INDEX(known)), likely=False):
+                    message = f"array must have vectors of {lanes} contiguous lanes, and the given m and n"
+                    context.call_conv.return_user_exc(builder, ValueError, (message,))
+        rs, cs = (builder.sdiv(step, INDEX(item)) for step in steps[:2])
+        return matrix_value(context, builder, result, array.data, *shape[:2], rs, cs, INDEX(lanes))
 
     return result(a, V, *arguments), lower
 

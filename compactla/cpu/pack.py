@@ -5,7 +5,7 @@ import numpy as np
 from compactla.cpu.lanes import KINDS, peek, poke
 
 
-def transfer_batch(real, packing, digest):
+def transfer_batch(real, packing, identity):
     """Kernel that packs or unpacks packs lo to hi, of `parts` = 1 (real) or 2 (complex) numbers an element.
 
     Packing sets element (i, j) of the unused lanes to `unit` where i % period == j, else to 0.
@@ -29,12 +29,12 @@ def transfer_batch(real, packing, digest):
                         else:
                             for v in range(used):
                                 poke(matrix + v * sq, peek(lanes + v * item, real))
-        return digest
+        return identity
 
     return kernel
 
 
-def gather_batch(real, digest):
+def gather_batch(real, identity):
     """Kernel that fills slots lo to hi of lines with b x b blocks of a sparse matrix's values.
 
     Element (i, j) in lane v of slot s is ``source[index * scale + i * si + j * sj]`` with the index at
@@ -55,6 +55,6 @@ def gather_batch(real, digest):
                             else:
                                 value = one if x == -2 and i == j and part == 0 else zero
                             poke(lanes + v * item, value)
-        return digest
+        return identity
 
     return kernel

@@ -19,9 +19,13 @@ from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
 from compactla.pack import COMPLEX, REAL, View
 
+
+def digest(text: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(text).digest()[:7], "little")
+
+
 # Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all of them.
-SOURCES = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
-DIGEST = int.from_bytes(hashlib.sha256(SOURCES).digest()[:7], "little")
+DIGEST = digest(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
 # Sizes for which code is compiled that knows the size; larger ones share code.
@@ -35,9 +39,18 @@ INT, INTS = types.int64, types.int64[::1]
 
 
 def compiled(make, arguments, *key):
-    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi."""
+    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
+
+    It returns what identifies it: the files of Numba's cache can be mixed up by processes that write them at once.
+    """
+    identity = digest(repr((make.__name__, key, DIGEST)).encode())
     signature = INT(INT, INT, *arguments)
-    return njit(signature, cache=True, nogil=True, error_model="numpy")(make(*key, DIGEST))
+    nothing = [np.zeros(1, np.int64) if kind is INTS else kind(0) for kind in arguments]
+    for cache in (True, False):
+        kernel = njit(signature, cache=cache, nogil=True, error_model="numpy")(make(*key, identity))
+        if kernel(0, 0, *nothing) == identity:
+            break
+    return kernel
 
 
 @functools.cache

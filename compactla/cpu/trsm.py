@@ -3,10 +3,10 @@
 There is one algorithm, for a lower triangle on the left: all other cases are views of it (`lower_left`).
 """
 
-from compactla.cpu.emit import Code, routine
+from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import Elements, tile_size
-from compactla.pack import lower_left
+from compactla.pack import lower_left, option
 
 
 def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements):
@@ -87,7 +87,10 @@ def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1):
     alpha : number
         The constant 1 is compiled in. If alpha is zero A and B are not read.
     """
+    side, uplo = option("side", side, "LR"), option("uplo", uplo, "LU")
+    trans, diag = option("trans", trans, "NTC"), option("diag", diag, "NUR")
     A, B = lower_left(A, B, side, uplo, trans)
+    check_fit("A", (A.m, A.n), (B.m, B.m))
     scaled_forward(code, A._replace(conj=A.conj != (trans == "C")), B, diag, alpha)
 
 
@@ -97,7 +100,7 @@ def trsm_lower(code, A, B, diag, alpha):
     scaled_forward(code, A, B, diag, alpha)
 
 
-def trsm_batch(diag, A_form, B_form, width, digest):
+def trsm_batch(diag, A_form, B_form, width, identity):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
 
     def kernel(lo, hi, V, m, n, alpha, a, ap, ar, ac, b, bp, br, bc):
@@ -106,6 +109,6 @@ def trsm_batch(diag, A_form, B_form, width, digest):
                 A = at(a, p * ap + v, m, m, ar, ac, V, A_form)
                 B = at(b, p * bp + v, m, n, br, bc, V, B_form)
                 trsm_lower(A, B, diag, alpha)
-        return digest
+        return identity
 
     return kernel
