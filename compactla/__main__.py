@@ -1,7 +1,9 @@
 """The command line: ``python -m compactla solve MATRIX`` and ``python -m compactla info``."""
 
 import argparse
+import io
 import platform
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +36,7 @@ def main(argv=None) -> None:
     solve.set_defaults(run=run_solve)
     solve.add_argument("matrix", metavar="MATRIX", help=".npz, .mtx or .mtx.gz file")
     solve.add_argument("--block-size", type=int, metavar="B", help="size of the blocks, if the file has none")
-    solve.add_argument("--lines", metavar="FILE", help="block rows of each line: .npy, .npz or rows of text")
+    solve.add_argument("--lines", metavar="FILE", help="block rows of each line, from 0: .npy, .npz or rows of text")
     solve.add_argument("--rhs", metavar="FILE", help="default: that in MATRIX, or else MATRIX times ones")
     solve.add_argument("--device", choices=("cpu", "opencl"), default="cpu", help="where to factor and apply")
     solve.add_argument("--tol", type=float, default=1e-8, help="relative residual to reach (default: 1e-8)")
@@ -42,6 +44,8 @@ def main(argv=None) -> None:
     info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
     info.set_defaults(run=run_info)
     args = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # solving may take long: show what there is
     try:
         args.run(args)
     except Exception as error:
@@ -62,9 +66,9 @@ class Solve(NamedTuple):
 
 
 def run_solve(args) -> None:
-    pyplot = import_pyplot() if args.plot else None
-    if not args.tol > 0:
-        raise ValueError(f"--tol is {args.tol}, must be positive")
+    pyplot = import_pyplot(args.plot) if args.plot else None
+    if not 0 < args.tol < 1:
+        raise ValueError(f"--tol is {args.tol}, must be between 0 and 1")
     M, lines, rhs = read_system(args.matrix, args.block_size)
     if args.lines:
         lines = read_lines(args.lines)
@@ -184,7 +188,11 @@ def progress_bar(name):
     return tqdm(total=MOST_STEPS, desc=name, leave=False, disable=None)
 
 
-def import_pyplot():
+def import_pyplot(path):
+    if not str(path).endswith(".png"):
+        raise ValueError(f"--plot is {path}, must end in .png")
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(f"--plot is {path}, must be in a folder that exists")
     try:
         import matplotlib
     except ImportError as error:

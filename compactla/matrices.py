@@ -33,6 +33,10 @@ def read_system(path, block_size: int | None = None) -> System:
     OSError, ValueError
         If the file cannot be read or holds no square matrix of such blocks.
     """
+    if not Path(path).is_file():
+        raise ValueError(f"{path} does not exist, must be a .npz, .mtx or .mtx.gz file")
+    if not str(path).endswith((".npz", ".mtx", ".mtx.gz")):
+        raise ValueError(f"{path} has another ending, must be a .npz, .mtx or .mtx.gz file")
     arrays = {}
     if str(path).endswith((".mtx", ".mtx.gz")):
         M = _parse(path, "a matrix", lambda: scipy.io.mmread(path))
@@ -43,6 +47,8 @@ def read_system(path, block_size: int | None = None) -> System:
         raise ValueError(f"{path} holds a dense array, must hold a sparse matrix")
     if M.ndim != 2 or M.shape[0] != M.shape[1]:
         raise ValueError(f"{path} holds a matrix of shape {M.shape}, must be square")
+    if not np.isfinite(M.data).all():
+        raise ValueError(f"{path} holds numbers that are infinite or NaN, must hold finite ones")
     if M.dtype.kind in "biu":
         M = M.astype(np.float64)
     return System(_blocked(path, M, block_size), arrays.get("lines"), arrays.get("rhs"))
@@ -51,13 +57,18 @@ def read_system(path, block_size: int | None = None) -> System:
 def read_lines(path):
     """Read lines: a 2-D array from a .npy or .npz file, or text with the block rows of a line on each row.
 
+    Block rows count from 0; in text, spaces separate them.
+
     Raises
     ------
     OSError, ValueError
         If the file cannot be read or holds no such array or something other than integers.
     """
     if str(path).endswith((".npy", ".npz")):
-        return _parse(path, "lines", lambda: _array(path, "lines"))
+        lines = _parse(path, "lines", lambda: _array(path, "lines"))
+        if lines.ndim != 2 or lines.dtype.kind not in "iu":
+            raise ValueError(f"{path} holds {lines.dtype} of shape {lines.shape}, must be integers (lines, length)")
+        return lines
     lines = []
     for number, text in enumerate(_parse(path, "lines", Path(path).read_text).splitlines(), start=1):
         try:
@@ -121,6 +132,9 @@ def _matrix(path, arrays):
     missing = [name for name in ("data", "indices", "indptr") if name not in arrays]
     if missing:
         raise ValueError(f"it has no array {missing[0]!r}")
+    shape = arrays["data"].shape
+    if len(shape) != 3 or shape[1] != shape[2]:
+        raise ValueError(f"its data has shape {shape}, must be (blocks, b, b)")
     n = (len(arrays["indptr"]) - 1) * arrays["data"].shape[1]
     M = scipy.sparse.bsr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, n))
     M.check_format(full_check=True)
@@ -142,7 +156,9 @@ def _blocked(path, M, block_size):
         if M.format != "bsr":
             raise ValueError(f"{path} holds no blocks, their size must be given: --block-size B")
         block_size = M.blocksize[0]
-    if block_size < 1 or M.shape[0] % block_size:
+    if block_size < 1:
+        raise ValueError(f"--block-size is {block_size}, must be positive")
+    if M.shape[0] % block_size:
         raise ValueError(f"{path} has {M.shape[0]} rows, which do not divide into blocks of {block_size}")
     if M.format == "bsr" and M.blocksize == (block_size, block_size):
         return M

@@ -5,6 +5,7 @@ there (editable, with the test dependencies), and gets an OpenCL driver if the m
 """
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -34,7 +35,7 @@ def make_environment():
     print(f"Setting up {VENV}: a minute or more, once", flush=True)
     # Linux distributions may leave out ensurepip: without it, the pip that is here installs into .venv.
     venv = (sys.executable, "-m", "venv", "--clear", VENV)
-    if succeeds(*venv):
+    if importlib.util.find_spec("ensurepip") and succeeds(*venv):
         pip = [PYTHON, "-m", "pip"]
     else:
         require("making a virtual environment", *venv, "--without-pip")

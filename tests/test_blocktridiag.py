@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, SIZES, VLENS, lines, make_singular, random, same_bits
+from cases import BATCH, VLENS, lines, make_singular, random, same_bits
 
 
 def factored(blocks, vlen=None, queue=None):
@@ -32,14 +32,18 @@ def ratio(blocks, x, rhs):
     return reference.solve_ratio(reference.block_tridiagonal(*blocks), x.reshape(columns), rhs.reshape(columns))
 
 
-@pytest.mark.parametrize("b", SIZES)
+# Every size up to 16 is compiled for, which takes a second for factor and solve each: these stand for all.
+BLOCKS = [0, 1, 2, 3, 5, 8, 9, 15, 16, 17, 33, 50]
+
+
+@pytest.mark.parametrize("b", BLOCKS)
 def test_block_sizes(queue, dtype, b, rng):
     check(lines(rng, BATCH, 3, b, dtype), random(rng, (BATCH, 3, b), dtype), queue=queue)
 
 
-@pytest.mark.parametrize("nrhs", [0, 1, 2, 5, 8, 17])
+@pytest.mark.parametrize("nrhs", [0, 1, 3, 8, 17])
 def test_right_hand_sides(queue, dtype, nrhs, rng):
-    for b in (3, 9):
+    for b in (3, 17):
         check(lines(rng, BATCH, 4, b, dtype), random(rng, (BATCH, 4, b, nrhs), dtype), queue=queue)
 
 
@@ -55,7 +59,7 @@ def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
         check(lines(rng, nlines, 3, 3, dtype), random(rng, (nlines, 3, 3), dtype), vlen=vlen, queue=queue)
 
 
-@given(nlines=st.integers(0, 40), K=st.integers(1, 9), b=st.integers(0, 20), nrhs=st.integers(0, 9))
+@given(nlines=st.integers(0, 40), K=st.integers(1, 9), b=st.sampled_from(BLOCKS), nrhs=st.sampled_from([0, 1, 3, 9]))
 def test_any_shape(queue, nlines, K, b, nrhs):
     rng = np.random.default_rng(0)
     check(lines(rng, nlines, K, b, np.float64), random(rng, (nlines, K, b, nrhs), np.float64), queue=queue)

@@ -145,17 +145,19 @@ def write(path, content):
     [
         ([], "COMMAND"),
         (["solve"], "MATRIX"),
-        (["solve", "nowhere.npz"], "No such file"),
+        (["solve", "nowhere.npz"], "nowhere.npz does not exist"),
         (["solve", "nowhere.mtx"], "nowhere.mtx"),
         (["solve", "broken.npz"], "broken.npz cannot be read as a matrix"),
         (["solve", "broken.mtx"], "broken.mtx cannot be read as a matrix"),
         (["solve", "empty.npz"], "empty.npz cannot be read as a matrix"),
         (["solve", "lines.npz"], "no array 'data'"),
-        (["solve", "lines.npy"], "lines.npy cannot be read as a matrix"),
+        (["solve", "lines.npy"], "lines.npy has another ending"),
         (["solve", "rhs.mtx"], "dense"),
+        (["solve", "nan.npz"], "infinite or NaN"),
+        (["solve", "oblong.npz"], r"data has shape \(2, 3, 2\)"),
         (["solve", "matrix.mtx"], "--block-size"),
         (["solve", "matrix.mtx", "--block-size", "5"], "144 rows, which do not divide into blocks of 5"),
-        (["solve", "matrix.mtx", "--block-size", "0"], "blocks of 0"),
+        (["solve", "matrix.mtx", "--block-size", "0"], "--block-size is 0, must be positive"),
         (["solve", "matrix.mtx", "--block-size", "two"], "--block-size"),
         (["solve", "matrix.mtx", "--block-size", "3"], "--lines FILE"),
         (
@@ -171,7 +173,7 @@ def write(path, content):
         ),
         (["solve", "system.npz", "--rhs", "zero.npy"], "zero or not finite"),
         (["solve", "system.npz", "--rhs", "broken.npz"], "broken.npz cannot be read as a vector"),
-        (["solve", "system.npz", "--tol", "-1"], "--tol is -1.0, must be positive"),
+        (["solve", "system.npz", "--tol", "-1"], "--tol is -1.0, must be between 0 and 1"),
         (["solve", "system.npz", "--device", "abacus"], "--device"),
         (["solve", "system.npz", "--plot", "no/such/folder.png"], "no/such"),
         (["solve", "system.npz", "--plot", "history.nonsense"], "nonsense"),
@@ -182,6 +184,9 @@ def test_errors_are_one_sentence(capsys, system, monkeypatch, args, message):
     write(system / "broken.npz", b"PK\x03\x04 broken")
     write(system / "broken.mtx", b"%%MatrixMarket matrix coordinate real general\n2 2 1\n7 7 1.0\n")
     write(system / "empty.npz", b"")
+    pattern = {"indices": [0, 1], "indptr": [0, 1, 2]}
+    np.savez(system / "nan.npz", data=np.full((2, 3, 3), np.nan), **pattern)
+    np.savez(system / "oblong.npz", data=np.ones((2, 3, 2)), **pattern)
     write(system / "broken.txt", b"0 1\n2 three\n")
     write(system / "few.txt", b"0 1 2\n")
     np.save(system / "zero.npy", np.zeros(144))
