@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from compactla.pack import Pack, backend, lower_left, option
+from compactla.checks import option
+from compactla.pack import Pack, backend, lower_left
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:

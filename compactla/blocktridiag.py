@@ -6,16 +6,8 @@ import threading
 
 import numpy as np
 
-from compactla.pack import (
-    COMPLEX,
-    backend,
-    check_context,
-    check_contiguous,
-    check_dtype,
-    check_queue,
-    is_device_array,
-    pack_padded,
-)
+from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, is_device_array
+from compactla.pack import COMPLEX, backend, pack_padded
 
 
 class BlockTridiag:

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from numba import njit
 
-from compactla.pack import check_size
+from compactla.checks import check_size
 
 
 class Slots(NamedTuple):

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla.checks import check_context, check_dtype, check_queue, check_size, is_device_array
+
 REAL: dict[str, np.dtype] = {char: np.dtype(char.lower()) for char in "fdFD"}
 COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
 
@@ -55,12 +57,6 @@ def backend(queue):
     return _module("compactla.cpu.run" if queue is None else "compactla.gpu.run")
 
 
-def check_dtype(dtype, name) -> np.dtype:
-    dtype = np.dtype(dtype)
-    if dtype.char not in REAL or not dtype.isnative:
-        raise TypeError(f"{name}: dtype is {dtype}, must be float32, float64, complex64 or complex128")
-    return dtype
-
 
 def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     if vlen is None:
@@ -70,29 +66,8 @@ def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     return int(vlen)
 
 
-def check_size(size, name) -> int:
-    if not isinstance(size, int | np.integer) or isinstance(size, bool):
-        raise TypeError(f"{name} is {size!r}, must be an integer")
-    if size < 0:
-        raise ValueError(f"{name} is {size}, must not be negative")
-    return int(size)
 
 
-def check_queue(queue, name) -> None:
-    if not (type(queue).__module__.startswith("pyopencl") and hasattr(queue, "device")):
-        raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue")
-
-
-def check_context(a, queue, name) -> None:
-    """Refuse a pyopencl Array that the queue cannot reach."""
-    if a.queue is None or a.queue.context != queue.context:
-        raise ValueError(f"{name} lives in another OpenCL context, must live in the context of the queue")
-
-
-def check_contiguous(a, name) -> None:
-    """Refuse a pyopencl Array that cannot be reshaped."""
-    if not a.flags.c_contiguous:
-        raise ValueError(f"{name} has strides {a.strides}, must be C-contiguous")
 
 
 def lower_left(A, B, side: str, uplo: str, trans: str):
@@ -110,17 +85,6 @@ def lower_left(A, B, side: str, uplo: str, trans: str):
     return A, B
 
 
-def option(name, value, allowed) -> str:
-    """The option letter in upper case."""
-    letter = value.upper() if isinstance(value, str) else value
-    if not isinstance(letter, str) or len(letter) != 1 or letter not in allowed:
-        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
-    return letter
-
-
-def is_device_array(a) -> bool:
-    """Whether `a` is a pyopencl Array, without importing pyopencl."""
-    return type(a).__module__.startswith("pyopencl.") and hasattr(a, "base_data")
 
 
 class Pack:

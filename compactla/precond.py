@@ -4,18 +4,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from compactla.blocktridiag import BlockTridiag
+from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, is_device_array
 from compactla.lines import Extraction, check_matrix, pack_lines
-from compactla.pack import (
-    COMPLEX,
-    REAL,
-    backend,
-    check_context,
-    check_contiguous,
-    check_dtype,
-    check_queue,
-    check_vlen,
-    is_device_array,
-)
+from compactla.pack import COMPLEX, REAL, backend, check_vlen
 
 
 class LinePreconditioner(LinearOperator):

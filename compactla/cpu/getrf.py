@@ -2,11 +2,11 @@
 
 from llvmlite import ir
 
+from compactla.checks import option
 from compactla.cpu.emit import Code, Number, routine
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import INDEX, Elements, index, tile_size
 from compactla.cpu.trsm import solve_rows
-from compactla.pack import option
 
 
 def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):

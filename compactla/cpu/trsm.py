@@ -3,10 +3,11 @@
 There is one algorithm, for a lower triangle on the left: all other cases are views of it (`lower_left`).
 """
 
+from compactla.checks import option
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import Elements, tile_size
-from compactla.pack import lower_left, option
+from compactla.pack import lower_left
 
 
 def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements):

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pyopencl as cl
 
-from compactla.pack import REAL, check_dtype, check_size
+from compactla.checks import check_dtype, check_size
+from compactla.pack import REAL
 
 PACKAGE = Path(__file__).parents[1]
 # a wheel carries the sources inside the package, a checkout beside it

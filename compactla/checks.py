@@ -1,0 +1,48 @@
+"""Checks of arguments: each refuses with a message that names the argument, what it is and what it must be."""
+
+import numpy as np
+
+
+def check_dtype(dtype, name) -> np.dtype:
+    dtype = np.dtype(dtype)
+    if dtype.char not in "fdFD" or not dtype.isnative:
+        raise TypeError(f"{name}: dtype is {dtype}, must be float32, float64, complex64 or complex128")
+    return dtype
+
+
+def check_size(size, name) -> int:
+    if not isinstance(size, int | np.integer) or isinstance(size, bool):
+        raise TypeError(f"{name} is {size!r}, must be an integer")
+    if size < 0:
+        raise ValueError(f"{name} is {size}, must not be negative")
+    return int(size)
+
+
+def check_queue(queue, name) -> None:
+    if not (type(queue).__module__.startswith("pyopencl") and hasattr(queue, "device")):
+        raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue")
+
+
+def check_context(a, queue, name) -> None:
+    """Refuse a pyopencl Array that the queue cannot reach."""
+    if a.queue is None or a.queue.context != queue.context:
+        raise ValueError(f"{name} lives in another OpenCL context, must live in the context of the queue")
+
+
+def check_contiguous(a, name) -> None:
+    """Refuse a pyopencl Array that cannot be reshaped."""
+    if not a.flags.c_contiguous:
+        raise ValueError(f"{name} has strides {a.strides}, must be C-contiguous")
+
+
+def option(name, value, allowed) -> str:
+    """The option letter in upper case."""
+    letter = value.upper() if isinstance(value, str) else value
+    if not isinstance(letter, str) or len(letter) != 1 or letter not in allowed:
+        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
+    return letter
+
+
+def is_device_array(a) -> bool:
+    """Whether `a` is a pyopencl Array, without importing pyopencl."""
+    return type(a).__module__.startswith("pyopencl.") and hasattr(a, "base_data")
