@@ -51,7 +51,9 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
             if a.n == b.m
             else f"op(B) is {b.m} x {b.n}, must have the {a.n} rows that op(A) has columns"
         )
-    alpha, beta = scalar("alpha", alpha if a.n else 0, C), scalar("beta", beta, C)
+    alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    if a.n == 0:  # an empty sum is zero, whatever multiplies it
+        alpha = type(alpha)(0)
     check_output("C", C, A=A, B=B)
     complex_ = C.dtype.kind == "c"
     backend(C.queue).gemm(a, b, c, alpha, beta, complex_ and transa == "C", complex_ and transb == "C")

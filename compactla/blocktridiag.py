@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, is_device_array
-from compactla.pack import COMPLEX, backend, pack_padded
+from compactla.pack import COMPLEX, backend, pack_padded, packed_dtype
 
 
 class BlockTridiag:
@@ -150,8 +150,7 @@ class BlockTridiag:
         run = backend(queue)
         self.lower, self.diag, self.upper = lower, diag, upper
         self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
-        real = np.dtype(diag.dtype)
-        self.dtype = real if diag.ndim == 4 else COMPLEX[real]
+        self.dtype = packed_dtype(diag)
         offset, rows = (np.ascontiguousarray(a, np.int64) for a in (offset, rows))
         self._work_lines = functools.partial(run.work_lines, diag, offset)
         self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)

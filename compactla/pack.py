@@ -57,7 +57,6 @@ def backend(queue):
     return _module("compactla.cpu.run" if queue is None else "compactla.gpu.run")
 
 
-
 def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     if vlen is None:
         return backend(queue).default_vlen(dtype, queue)
@@ -66,8 +65,10 @@ def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     return int(vlen)
 
 
-
-
+def packed_dtype(data) -> np.dtype:
+    """The dtype of compact data: (.., .., .., V) of a real type is that, (.., .., .., 2, V) its complex twin."""
+    real = np.dtype(data.dtype)
+    return real if data.ndim == 4 else COMPLEX[real]
 
 
 def lower_left(A, B, side: str, uplo: str, trans: str):
@@ -83,8 +84,6 @@ def lower_left(A, B, side: str, uplo: str, trans: str):
     if upper:
         A, B = A.reversed, B.rows_reversed
     return A, B
-
-
 
 
 class Pack:
@@ -146,7 +145,7 @@ class Pack:
         if -(-nm // vlen) != npack:
             raise ValueError(f"nm is {nm}, must need exactly the {npack} packs of {vlen} lanes that data has")
         self.nm, self.m, self.n, self.vlen = nm, m, n, vlen
-        self.dtype = real if data.ndim == 4 else COMPLEX[real]
+        self.dtype = packed_dtype(data)
         self.queue = data.queue if on_device else None
         if on_device:
             address = data.offset // item

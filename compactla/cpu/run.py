@@ -17,7 +17,7 @@ from compactla.cpu.lanes import KINDS, form
 from compactla.cpu.pack import gather_batch, transfer_batch
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
-from compactla.pack import COMPLEX, REAL, View
+from compactla.pack import REAL, View, packed_dtype
 
 
 def digest(text: bytes) -> int:
@@ -194,11 +194,6 @@ def getrf_kernel(dtype, vlen, size):
     return compiled(getrf_batch, (*[INT] * 7, INTS), square(size, dtype, vlen), width(dtype, vlen))
 
 
-def line_type(diag):
-    """The dtype and the vector length of blocks (slots, b, b, [2,] V)."""
-    return (diag.dtype if diag.ndim == 4 else COMPLEX[diag.dtype]), diag.shape[-1]
-
-
 def line_sizes(diag):
     """V, b, and the real numbers in a slot, from row to row, and from column to column."""
     b, V = diag.shape[1], diag.shape[-1]
@@ -207,7 +202,7 @@ def line_sizes(diag):
 
 
 def factor_lines(lower, diag, upper, offset, info):
-    dtype, vlen = line_type(diag)
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
     b = diag.shape[1]
     kernel = factor_kernel(dtype, vlen, b if b <= STATIC else 0)
     blocks = [array.ctypes.data for array in (lower, diag, upper)]
@@ -220,7 +215,7 @@ def factor_kernel(dtype, vlen, b):
 
 
 def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
-    dtype, vlen = line_type(diag)
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
     b, nrhs = rhs.shape[1:]
     kernel = solve_kernel(dtype, vlen, b if b <= STATIC else 0, nrhs if nrhs <= STATIC // 2 else 0)
     blocks = [array.ctypes.data for array in (lower, diag, upper)]
@@ -241,7 +236,7 @@ def solve_kernel(dtype, vlen, b, nrhs):
 def work_lines(diag, offset, nrhs):
     """Room for the x of one pack of lines, for each thread."""
     longest = int(np.diff(offset).max(initial=0))
-    dtype, vlen = line_type(diag)
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
     size = longest * diag.shape[1] * nrhs * parts(dtype) * width(dtype, vlen)
     return empty((THREADS, size), diag.dtype, None)
 

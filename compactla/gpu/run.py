@@ -10,7 +10,7 @@ import pyopencl as cl
 import pyopencl.array as cla
 
 from compactla.gpu.program import kernel
-from compactla.pack import COMPLEX, REAL, View
+from compactla.pack import REAL, View, packed_dtype
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
 RUN = 16  # elements of a matrix that a work-item moves, more where the device has no place for so many
@@ -127,14 +127,9 @@ def specialisation(b, dtype):
     return {"TILE": min(TILES[dtype.kind], key=lambda tile: -(-b // tile))}
 
 
-def line_type(diag):
-    """The dtype and the vector length of blocks (slots, b, b, [2,] V)."""
-    return (diag.dtype if diag.ndim == 4 else COMPLEX[diag.dtype]), diag.shape[-1]
-
-
 def factor_lines(lower, diag, upper, offset, info):
     b, lanes = diag.shape[1], info.size
-    dtype, vlen = line_type(diag)
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
     macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
     args = lanes, b, lower, diag, upper, offset, info
     launch(diag.queue, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
@@ -142,7 +137,7 @@ def factor_lines(lower, diag, upper, offset, info):
 
 def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
     _, b, nrhs = x.shape
-    dtype, vlen = line_type(diag)
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
     lanes = (offset.size - 1) * vlen
     macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
     args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
