@@ -4,6 +4,7 @@ Indices known at that time are Python integers, the others are LLVM values; `Cod
 loops for both. `@routine` makes a function that emits code callable from Numba functions.
 """
 
+import functools
 import inspect
 from contextlib import contextmanager
 
@@ -14,12 +15,18 @@ from numba.extending import intrinsic
 
 from compactla.cpu.simd import INDEX, Elements, Lanes, Matrix, index
 
+BYTE = ir.IntType(8)
+BYTES = BYTE.as_pointer()
+LINE, PAGE = 64, 4096  # bytes
+UNROLLED = 8  # Loops of more rounds are loops in machine code too.
+
 
 class Code:
     """Where code is being emitted to."""
 
     def __init__(self, builder):
         self.builder = builder
+        self.ahead = None
 
     def call(self, name, kinds, emit, *values, attributes=()):
         """Call the function of this name, made by ``emit(code, *arguments)`` where the module does not have it."""
@@ -81,31 +88,50 @@ class Code:
 
     @contextmanager
     def loop(self, count):
-        with cgutils.for_range(self.builder, index(count)) as loop:
-            yield loop.index
+        """Emit a loop whose index goes from 0 to count - 1."""
+        b = self.builder
+        entry, body, after = b.block, b.append_basic_block("body"), b.append_basic_block("after")
+        b.cbranch(b.icmp_signed("<", INDEX(0), index(count)), body, after)
+        b.position_at_end(body)
+        i = b.phi(INDEX)
+        i.add_incoming(INDEX(0), entry)
+        yield i
+        following = b.add(i, INDEX(1))
+        i.add_incoming(following, b.block)
+        again = b.cbranch(b.icmp_signed("<", following, index(count)), body, after)
+        again.set_metadata("llvm.loop", never_unrolled(b.module))
+        b.position_at_end(after)
 
     def each(self, count):
-        """Yield 0 to count - 1: as Python integers if `count` is one, else as the index of a loop."""
-        if isinstance(count, int):
+        """Yield 0 to count - 1: as Python integers if `count` is a small one, else as the index of a loop."""
+        if isinstance(count, int) and count <= UNROLLED:
             yield from range(count)
         else:
             with self.loop(count) as i:
                 yield i
 
-    def spans(self, size, largest, unroll=False):
+    def rounds(self, count):
+        """`each`, in an innermost loop: what is ahead is fetched there, bit by bit."""
+        start = self.ahead.advance(count) if self.ahead else None
+        for p in self.each(count):
+            if start:
+                self.ahead.fetch(start, p)
+            yield p
+
+    def fetch_ahead(self, matrices, rounds):
+        """Let the `rounds` rounds of innermost loops to come, if there are any, fetch matrices of known size."""
+        if rounds:
+            self.ahead = Ahead(self, matrices, rounds)
+
+    def spans(self, size, largest):
         """Cut `size` into spans that differ by at most one: yields (start, extent).
 
-        What the caller emits between two yields is a loop body. If `size` is a Python integer so are the extents,
-        and with `unroll` the starts.
+        What the caller emits between two yields is a loop body. If `size` is a Python integer so are the extents.
         """
         if isinstance(size, int):
-            count = max(-(-size // largest), 1)
-            extent, wider = divmod(size, count)
-            start = 0
-            for spans, width in ((wider, extent + 1), (count - wider, extent)):
-                for t in self.each(spans if unroll else index(spans)) if spans and width else ():
+            for start, count, width in grid(size, largest):
+                for t in self.each(1 if count == 1 else index(count)):
                     yield self.add(start, self.mul(t, width)), width
-                start += spans * width
             return
         b = self.builder
         small = ir.IntType(32)
@@ -118,6 +144,34 @@ class Code:
         with self.loop(count) as t:
             start = b.add(b.mul(t, extent), self.min(t, wider))
             yield start, b.add(extent, b.zext(b.icmp_signed("<", t, wider), INDEX))
+
+    def blocks(self, size, largest):
+        """Spans of `size` with what follows them: yields (start, extent, rest).
+
+        ``rest(end)`` yields the spans from there to `end`, which is at least `size`.
+        """
+        if not isinstance(size, int):
+            for start, extent in self.spans(size, largest):
+                behind = self.add(start, extent)
+                yield start, extent, functools.partial(self._whole, behind)
+            return
+        groups = grid(size, largest)
+        for g, (first, count, width) in enumerate(groups):
+            for t in self.each(1 if count == 1 else index(count)):
+                start = self.add(first, self.mul(t, width))
+                left = self.sub(count - 1, t)
+                yield start, width, functools.partial(self._rest, start, left, width, groups[g + 1 :], size, largest)
+
+    def _whole(self, start, end):
+        return [(start, self.sub(end, start))]
+
+    def _rest(self, start, left, width, groups, size, largest, end):
+        """`left` more spans of `width` behind the one at `start`, then those of `groups`, then those from `size`."""
+        following = [(self.add(start, width), left, width)] if left != 0 else []
+        beyond = [(size + first, count, width) for first, count, width in grid(end - size, largest)]
+        for first, count, width in [*following, *groups, *beyond]:
+            for t in self.each(1 if count == 1 else index(count)):
+                yield self.add(first, self.mul(t, width)), width
 
     def cases(self, extent, largest):
         """Yield `extent` as a Python integer: what the caller emits is emitted for all up to `largest` if need be."""
@@ -174,6 +228,27 @@ class Code:
         return pivots
 
 
+def never_unrolled(module):
+    """Metadata of a loop that LLVM is not to unroll: it would spend most of the compile time there, for little."""
+    hint = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
+    loop = ir.values.MDValue(module, [], name=str(len(module.metadata)))
+    loop.operands = loop, hint  # LLVM wants a loop's metadata to begin with itself
+    return loop
+
+
+def grid(size, largest):
+    """Cut a known size into as few spans of at most `largest` as do: [(start, count, extent)], with two extents."""
+    count = -(-size // largest)
+    extent, wider = divmod(size, max(count, 1))
+    groups = (0, wider, extent + 1), (wider * (extent + 1), count - wider, extent)
+    return [group for group in groups if group[1]]
+
+
+def starts(size, largest):
+    """Where the spans of a known size start."""
+    return [first + t * extent for first, count, extent in grid(size, largest) for t in range(count)]
+
+
 class Registers:
     """m x n variables of a vector type, which LLVM keeps in registers."""
 
@@ -191,6 +266,46 @@ class Registers:
     def __setitem__(self, ij, lanes):
         for slot, value in zip(self.slots[ij], lanes.parts, strict=True):
             self.builder.store(value, slot)
+
+
+class Ahead:
+    """Contiguous matrices of one known size that are fetched into the cache side by side, some bytes of each a round.
+
+    Even progress on several of them at once is what the memory likes best; one large matrix is fetched as two halves.
+    """
+
+    def __init__(self, code, matrices, rounds):
+        self.code = code
+        self.starts = [code.builder.bitcast(A.base, BYTES) for A in matrices]
+        size = nbytes(matrices[0])
+        if len(matrices) == 1 and size >= PAGE:
+            size //= 2
+            self.starts.append(code.builder.gep(self.starts[0], [INDEX(size)], source_etype=BYTE))
+        self.step = -(-size // rounds)
+        self.place = cgutils.alloca_once_value(code.builder, INDEX(0))
+
+    def advance(self, rounds):
+        """Where the first of some rounds begins to fetch."""
+        code, b = self.code, self.code.builder
+        place = b.load(self.place, typ=INDEX)
+        b.store(code.add(place, code.mul(rounds, self.step)), self.place)
+        return [b.gep(start, [place], source_etype=BYTE) for start in self.starts]
+
+    def fetch(self, starts, p):
+        """The cache lines of round p."""
+        builder = self.code.builder
+        kind = ir.FunctionType(ir.VoidType(), [BYTES, *[ir.IntType(32)] * 3])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        read_all_levels_data = [ir.IntType(32)(x) for x in (0, 3, 1)]
+        for start in starts:
+            for line in range(0, self.step, LINE):
+                offset = index(self.code.add(self.code.mul(p, self.step), line))
+                builder.call(prefetch, [builder.gep(start, [offset], source_etype=BYTE), *read_all_levels_data])
+
+
+def nbytes(A):
+    """Bytes of a matrix of known size."""
+    return A.m * A.n * A.vector.lanes * len(A.vector.parts) * A.vector.real.bitwidth // 8
 
 
 class Number:

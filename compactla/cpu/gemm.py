@@ -1,7 +1,7 @@
 """gemm at the register level (`update`), at the pack level (`gemm`), and over a batch."""
 
-from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.lanes import at
+from compactla.cpu.emit import Code, check_fit, routine, starts
+from compactla.cpu.lanes import at, fence
 from compactla.cpu.simd import Elements, index, tile_size
 
 
@@ -15,7 +15,7 @@ def update(code: Code, A: Elements, B: Elements, C: Elements, alpha, beta):
     c = code.registers(C.vector, C.m, C.n)
     for ij in tile:
         c[ij] = C[ij] if literal and beta == 1 else code.zero(C.vector)
-    with code.loop(A.n) as p:
+    for p in code.rounds(A.n):
         b = [B[p, j] for j in range(C.n)]
         for i in range(C.m):
             a = -A[i, p] if alpha == -1 else A[i, p]
@@ -49,7 +49,7 @@ def product(code, A, B, C, alpha, beta):
 
 
 @routine
-def gemm(code, A, B, C, alpha=1, beta=0):
+def gemm(code, A, B, C, alpha=1, beta=0, ahead=None):
     """C <- alpha A B + beta C for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -59,17 +59,34 @@ def gemm(code, A, B, C, alpha=1, beta=0):
     alpha, beta : number
         The constants alpha = 1 or -1 with beta = 0 or 1 are compiled in.
         If beta is zero C is not read, if alpha is zero A and B are not read.
+    ahead : matrix, optional
+        Of known size, and contiguous: it is fetched into the cache meanwhile.
     """
+    if ahead is not None:
+        code.fetch_ahead([ahead], rounds(C, A.n))
     product(code, A, B, C, alpha, beta)
 
 
+def rounds(C, k):
+    """Number of rounds in the innermost loops of a product."""
+    tile = tile_size(C.vector, C.m, C.n)
+    return len(starts(C.m, tile)) * len(starts(C.n, tile)) * k
+
+
 @routine
-def gemm_fixed(code, A, B, C, alpha, beta, fixed):
-    """gemm whose scalars are compiled in if `fixed`, "alpha beta", is not empty."""
+def gemm_fixed(code, A, B, C, alpha, beta, fixed, far, ap, bp, cp, v, V):
+    """gemm whose scalars are compiled in if `fixed`, "alpha beta", is not empty.
+
+    For matrices `far` from the caches the next ones are fetched meanwhile; with "stream" C is written past the caches.
+    """
+    if far:
+        C = C._replace(stream=far == "stream")
+        coming = [(A, ap), (B, bp)] if C.stream else [(A, ap), (B, bp), (C, cp)]
+        code.fetch_ahead([X.following(stride, v, V) for X, stride in coming], rounds(C, A.n))
     product(code, A, B, C, *(map(int, fixed.split()) if fixed else (alpha, beta)))
 
 
-def gemm_batch(fixed, A_form, B_form, C_form, width, identity):
+def gemm_batch(fixed, A_form, B_form, C_form, width, far, identity):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
 
     def kernel(lo, hi, V, m, n, k, alpha, beta, a, ap, ar, ac, b, bp, br, bc, c, cp, cr, cc):
@@ -78,7 +95,9 @@ def gemm_batch(fixed, A_form, B_form, C_form, width, identity):
                 A = at(a, p * ap + v, m, k, ar, ac, V, A_form)
                 B = at(b, p * bp + v, k, n, br, bc, V, B_form)
                 C = at(c, p * cp + v, m, n, cr, cc, V, C_form)
-                gemm_fixed(A, B, C, alpha, beta, fixed)
+                gemm_fixed(A, B, C, alpha, beta, fixed, far, ap, bp, cp, v, V)
+        if far == "stream":
+            fence()
         return identity
 
     return kernel

@@ -1,9 +1,11 @@
 """getrfnp at the register level (`factor`), at the pack level (`getrfnp`), and over a batch."""
 
+import functools
+
 from llvmlite import ir
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, Number, routine
+from compactla.cpu.emit import Code, Number, routine, starts
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import INDEX, Elements, index, tile_size
 from compactla.cpu.trsm import solve_rows
@@ -20,16 +22,16 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
     for i in size:
         for j in size:
             a[i, j] = A[i, j]
-    with code.loop(L.n) as p:
+    for p in code.rounds(L.n):
         u = [U[p, j] for j in size]
         for i in size:
             lip = -L[i, p]
             for j in size:
                 a[i, j] = lip.fma(u[j], a[i, j])
+    zeros = []
     for q in size:
-        zero = a[q, q].is_zero()
-        report(code, zero, info, code.add(first, q + 1))
-        pivots[q, 0] = a[q, q].select(zero, code.zero(A.vector).constant(1)).reciprocal()
+        zeros.append(a[q, q].is_zero())
+        pivots[q, 0] = a[q, q].select(zeros[q], code.zero(A.vector).constant(1)).reciprocal()
         for i in range(q + 1, A.m):
             a[i, q] = a[i, q] * pivots[q, 0]
             lip = -a[i, q]
@@ -38,12 +40,13 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
     for i in size:
         for j in size:
             A[i, j] = pivots[i, 0] if i == j and diag == "R" else a[i, j]
+    report(code, zeros, info, code.add(first, 1))
 
 
-def report(code, zero, info, pivot):
-    """Enter `pivot` into `info` for the lanes where `zero` is set and nothing is entered yet."""
-    b, lanes = code.builder, ir.IntType(zero.type.count)
-    mask = b.bitcast(zero, lanes)
+def report(code, zeros, info, pivot):
+    """Enter pivots, counted from `pivot`, into `info` where their masks in `zeros` are set and nothing is entered."""
+    b, lanes = code.builder, ir.IntType(zeros[0].type.count)
+    masks = [b.bitcast(zero, lanes) for zero in zeros]
 
     def enter(code, mask, info, pivot):
         b = code.builder
@@ -56,13 +59,15 @@ def report(code, zero, info, pivot):
             enter = b.and_(bit, b.icmp_unsigned("==", entered, INDEX(0)))
             b.store(b.select(enter, pivot, entered), slot)
 
-    with b.if_then(b.icmp_unsigned("!=", mask, lanes(0)), likely=False):
+    with b.if_then(b.icmp_unsigned("!=", functools.reduce(b.or_, masks), lanes(0)), likely=False):
         kinds = [lanes, INDEX.as_pointer(), INDEX]
-        code.call(f"compactla.report{lanes}", kinds, enter, mask, info, index(pivot), attributes=("noinline", "cold"))
+        for q, mask in enumerate(masks):
+            call = f"compactla.report{lanes}", kinds, enter, mask, info, index(code.add(pivot, q))
+            code.call(*call, attributes=("noinline", "cold"))
 
 
 @routine
-def getrfnp(code, A, info, first=0, diag="N"):
+def getrfnp(code, A, info, first=0, diag="N", ahead=None):
     """A <- L\\U without pivoting for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -75,29 +80,37 @@ def getrfnp(code, A, info, first=0, diag="N"):
         What the first pivot counts as.
     diag : str
         "N", or the constant "R" to store the reciprocals of the pivots in their place, for `trsm` with this `diag`.
+    ahead : matrix, optional
+        Of known size, and contiguous: it is fetched into the cache meanwhile.
     """
     diag = option("diag", diag, "NR")
     first = first.index(code) if isinstance(first, Number) else first
     tile = tile_size(A.vector, A.m, A.n)
-    for i, t in code.spans(code.min(A.m, A.n), tile, unroll=True):
-        j = code.add(i, t)
+    if ahead is not None:
+        rounds = sum((2 * i + 1) * k for i, k in enumerate(reversed(starts(min(A.m, A.n), tile))))
+        code.fetch_ahead([ahead], rounds)
+    for i, t, rest in code.blocks(code.min(A.m, A.n), tile):
         D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
-        right = A.block(i, j, t, code.sub(A.n, j))
-        below = A.block(j, i, code.sub(A.m, j), t)
-        pivots, ones = code.pivots(below, tile), code.pivots(right, tile, unit=True)
+        pivots, ones = code.pivots(A, tile), code.pivots(A, tile, unit=True)
         for known in code.cases(t, tile):
             factor(code, L, U, D.block(0, 0, known, known), pivots, info, code.add(first, i), diag)
-        code.shared(solve_rows, right, D, L, A.block(0, j, i, right.n), *([] if ones is None else [ones]))
-        code.shared(solve_rows, below.T, D.T, U.T, A.block(j, 0, below.m, i).T, pivots)
+        for j, n in rest(A.n):
+            code.shared(solve_rows, A.block(i, j, t, n), D, L, A.block(0, j, i, n), *([] if ones is None else [ones]))
+        for j, m in rest(A.m):
+            code.shared(solve_rows, A.block(j, i, m, t).T, D.T, U.T, A.block(j, 0, m, i).T, pivots)
 
 
-def getrf_batch(A_form, width, identity):
+def getrf_batch(A_form, width, far, identity):
     """Kernel for packs lo to hi; address, sizes and strides are those of `View`, info has V entries a pack."""
 
     def kernel(lo, hi, V, m, n, a, ap, ar, ac, info):
         for p in range(lo, hi):
             for v in range(0, V, width):
-                getrfnp(at(a, p * ap + v, m, n, ar, ac, V, A_form), info[p * V + v :])
+                A = at(a, p * ap + v, m, n, ar, ac, V, A_form)
+                if far:
+                    getrfnp(A, info[p * V + v :], 0, "N", at(a, (p + 1) * ap + v * (ap // V), m, n, ar, ac, V, A_form))
+                else:
+                    getrfnp(A, info[p * V + v :])
         return identity
 
     return kernel

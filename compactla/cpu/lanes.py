@@ -7,8 +7,10 @@ subtracted, multiplied and divided; ``A[i, j] = x`` stores, ``A.T`` and ``A.H`` 
 import inspect
 import operator
 
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils, errors
+from numba.core.registry import cpu_target
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, lower_getattr
 
@@ -250,3 +252,16 @@ def poke(typing_context, address, x):
         return context.get_dummy_value()
 
     return types.void(types.intp, x), lower
+
+
+@intrinsic
+def fence(typing_context):
+    """Let other threads see what was streamed past the caches."""
+
+    def lower(context, builder, signature, args):
+        if "x86" in cpu_target.target_context.codegen().magic_tuple()[0]:
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse.sfence"), [])
+        return context.get_dummy_value()
+
+    return types.void(), lower

@@ -29,7 +29,7 @@ DIGEST = digest(b"".join(path.read_bytes() for path in sorted(Path(__file__).par
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
 # Sizes for which code is compiled that knows the size; larger ones share code.
-STATIC = 16
+STATIC = 32
 # Multiply-adds, or elements moved, below which waking another thread costs more than it saves.
 SERIAL = 500_000
 # The pairs alpha, beta that are compiled into gemm.
@@ -159,11 +159,11 @@ def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb):
 
 
 @functools.cache
-def gemm_kernel(dtype, vlen, fixed, conja, conjb, size):
+def gemm_kernel(dtype, vlen, fixed, conja, conjb, size, far=""):
     C = square(size, dtype, vlen)
     A, B = (C + " conj" if conj else C for conj in (conja, conjb))
     arguments = (*[INT] * 4, SCALAR[dtype.kind], SCALAR[dtype.kind], *[INT] * 12)
-    return compiled(gemm_batch, arguments, fixed, A, B, C, width(dtype, vlen))
+    return compiled(gemm_batch, arguments, fixed, A, B, C, width(dtype, vlen), far)
 
 
 def trsm(A: View, B: View, alpha, conj, unit):
@@ -174,10 +174,10 @@ def trsm(A: View, B: View, alpha, conj, unit):
 
 
 @functools.cache
-def trsm_kernel(dtype, vlen, diag, conj, size):
+def trsm_kernel(dtype, vlen, diag, conj, size, far=""):
     B = square(size, dtype, vlen)
     arguments = (INT, INT, INT, SCALAR[dtype.kind], *[INT] * 8)
-    return compiled(trsm_batch, arguments, diag, B + " conj" if conj else B, B, width(dtype, vlen))
+    return compiled(trsm_batch, arguments, diag, B + " conj" if conj else B, B, width(dtype, vlen), far)
 
 
 def getrfnp(A: View, nm):
@@ -190,8 +190,8 @@ def getrfnp(A: View, nm):
 
 
 @functools.cache
-def getrf_kernel(dtype, vlen, size):
-    return compiled(getrf_batch, (*[INT] * 7, INTS), square(size, dtype, vlen), width(dtype, vlen))
+def getrf_kernel(dtype, vlen, size, far=""):
+    return compiled(getrf_batch, (*[INT] * 7, INTS), square(size, dtype, vlen), width(dtype, vlen), far)
 
 
 def line_sizes(diag):

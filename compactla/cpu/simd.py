@@ -190,9 +190,9 @@ class MatrixModel(models.StructModel):
 class Elements:
     """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers."""
 
-    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False):
+    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stream=False):
         self.code, self.vector, self.base = code, vector, base
-        self.m, self.n, self.rs, self.cs, self.im, self.conj = m, n, rs, cs, im, conj
+        self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
 
     def _replace(self, **changes):
         fields = dict(self.__dict__)
@@ -215,6 +215,13 @@ class Elements:
     @property
     def reversed(self):
         return self.rows_reversed.T.rows_reversed.T
+
+    def following(self, stride, lane, lanes):
+        """What to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
+        b = self.code.builder
+        stride, lane, lanes = (x.index(self.code) for x in (stride, lane, lanes))
+        distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
+        return self._replace(base=b.gep(self.base, [distance], source_etype=self.vector.part.element))
 
     def block(self, i, j, m, n):
         return self._replace(base=self._at(i, j), m=m, n=n)
@@ -241,4 +248,7 @@ class Elements:
             lanes = lanes.conjugate()
         for im, value in zip((0, self.im), lanes.parts, strict=False):
             pointer = builder.bitcast(self._at(*ij, im), part.as_pointer())
-            builder.store(value, pointer, align=self.vector.real.bitwidth // 8)
+            store = builder.store(value, pointer, align=self.vector.real.bitwidth // 8)
+            if self.stream:
+                store.align *= self.vector.lanes
+                store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))

@@ -4,7 +4,7 @@ There is one algorithm, for a lower triangle on the left: all other cases are vi
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.emit import PAGE, Code, check_fit, nbytes, routine, starts
 from compactla.cpu.lanes import at
 from compactla.cpu.simd import Elements, tile_size
 from compactla.pack import lower_left
@@ -20,7 +20,7 @@ def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements
     for i in range(B.m):
         for j in columns:
             x[i, j] = B[i, j]
-    with code.loop(L.n) as p:
+    for p in code.rounds(L.n):
         u = [U[p, j] for j in columns]
         for i in range(B.m):
             a = -L[i, p]
@@ -76,7 +76,7 @@ def scaled_forward(code, A, B, diag, alpha):
 
 
 @routine
-def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1):
+def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, ahead=None):
     """B <- alpha inv(op(A)) B or alpha B inv(op(A)) for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -87,21 +87,34 @@ def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1):
         Constants as in BLAS; `diag` "R" says that A holds the reciprocals of its diagonal.
     alpha : number
         The constant 1 is compiled in. If alpha is zero A and B are not read.
+    ahead : matrix, optional
+        Of known size, and contiguous: it is fetched into the cache meanwhile.
     """
     side, uplo = option("side", side, "LR"), option("uplo", uplo, "LU")
     trans, diag = option("trans", trans, "NTC"), option("diag", diag, "NUR")
     A, B = lower_left(A, B, side, uplo, trans)
+    if ahead is not None:
+        code.fetch_ahead([ahead], rounds(B))
     check_fit("A", (A.m, A.n), (B.m, B.m))
     scaled_forward(code, A._replace(conj=A.conj != (trans == "C")), B, diag, alpha)
 
 
+def rounds(B):
+    """Number of rounds in the innermost loops of a solve for B."""
+    tile = tile_size(B.vector, B.m, B.n)
+    return sum(starts(B.m, tile)) * len(starts(B.n, tile))
+
+
 @routine
-def trsm_lower(code, A, B, diag, alpha):
-    """The solve with a lower triangle on the left."""
+def trsm_lower(code, A, B, diag, alpha, far, ap, bp, v, V):
+    """The solve with a lower triangle on the left; for matrices `far` from the caches the next ones are fetched."""
+    if far:
+        coming = [(B, bp)] if nbytes(A) < 2 * PAGE else [(A, ap), (B, bp)]  # half of A is not read: of little use
+        code.fetch_ahead([X.following(stride, v, V) for X, stride in coming], rounds(B))
     scaled_forward(code, A, B, diag, alpha)
 
 
-def trsm_batch(diag, A_form, B_form, width, identity):
+def trsm_batch(diag, A_form, B_form, width, far, identity):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
 
     def kernel(lo, hi, V, m, n, alpha, a, ap, ar, ac, b, bp, br, bc):
@@ -109,7 +122,7 @@ def trsm_batch(diag, A_form, B_form, width, identity):
             for v in range(0, V, width):
                 A = at(a, p * ap + v, m, m, ar, ac, V, A_form)
                 B = at(b, p * bp + v, m, n, br, bc, V, B_form)
-                trsm_lower(A, B, diag, alpha)
+                trsm_lower(A, B, diag, alpha, far, ap, bp, v, V)
         return identity
 
     return kernel
