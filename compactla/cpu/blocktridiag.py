@@ -11,7 +11,7 @@ from compactla.cpu.lanes import KINDS, at, peek, poke
 from compactla.cpu.trsm import trsm
 
 
-def factor_batch(block, width, identity):
+def factor_batch(block, width, fetch, identity):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block.
 
     diag[k] <- L\\U with the reciprocals of the pivots, upper[k] <- inv(L) upper[k], lower[k] <- lower[k] inv(U),
@@ -25,22 +25,22 @@ def factor_batch(block, width, identity):
                 pivots = info[p * V + v :]
                 for s in range(first, last + 1):
                     D = at(diag, s * size + v, b, b, rs, cs, V, block)
+                    F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
                     if s > first:
                         before = (s - p - 1) * size + v
                         E = at(lower, before, b, b, rs, cs, V, block)
-                        F = at(upper, before, b, b, rs, cs, V, block)
-                        gemm(E, F, D, -1, 1)
+                        G = at(upper, before, b, b, rs, cs, V, block)
+                        gemm(E, G, D, -1, 1, (at(lower, before + size, b, b, rs, cs, V, block), F, at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)) if fetch else ())
                     getrfnp(D, pivots, (s - first) * b, "R")
                     if s < last:
-                        after = (s - p) * size + v
-                        trsm(D, at(upper, after, b, b, rs, cs, V, block), "L", "L", "N", "U")
-                        trsm(D, at(lower, after, b, b, rs, cs, V, block), "R", "U", "N", "R")
+                        trsm(D, F, "L", "L", "N", "U")
+                        trsm(D, F, "L", "U", "N", "R")
         return identity
 
     return kernel
 
 
-def solve_batch(real, block, column, width, identity):
+def solve_batch(real, block, column, width, fetch, identity):
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
     `rows` says which block row of `rhs` and `x` a slot's lane is, -1 for an unused lane. `work` has room for the
@@ -66,14 +66,17 @@ def solve_batch(real, block, column, width, identity):
                     X = at(work, (s - first) * step, b, nrhs, row, element, width, column)
                     if s > first:
                         E = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
-                        gemm(E, at(work, (s - first - 1) * step, b, nrhs, row, element, width, column), X, -1, 1)
-                    trsm(at(diag, s * size + v, b, b, rs, cs, V, block), X, "L", "L", "N", "U")
+                        ahead = at(lower, (s - p) * size + v, b, b, rs, cs, V, block), at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
+                        gemm(E, at(work, (s - first - 1) * step, b, nrhs, row, element, width, column), X, -1, 1, ahead if fetch else ())
+                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
+                    trsm(D, X, "L", "L", "N", "U")
+                    trsm(D, X, "L", "U", "N", "R")
                 for s in range(last, first - 1, -1):
                     X = at(work, (s - first) * step, b, nrhs, row, element, width, column)
                     if s < last:
                         F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
-                        gemm(F, at(work, (s - first + 1) * step, b, nrhs, row, element, width, column), X, -1, 1)
-                    trsm(at(diag, s * size + v, b, b, rs, cs, V, block), X, "L", "U", "N", "R")
+                        ahead = (at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block),)
+                        gemm(F, at(work, (s - first + 1) * step, b, nrhs, row, element, width, column), X, -1, 1, ahead if fetch else ())
                 for s in range(first, last + 1):
                     X = work + (s - first) * step * item
                     for lane in range(width):

@@ -374,6 +374,8 @@ def check_kinds(name, kinds):
         if isinstance(kind, types.Array):
             if (kind.ndim, kind.layout, kind.dtype, kind.mutable) != (1, "C", types.int64, True):
                 raise errors.TypingError(f"{name}: info is {kind}, must be a contiguous array of int64")
+        elif isinstance(kind, types.BaseTuple):
+            check_kinds(name, kind)
         elif not isinstance(kind, Matrix | types.Number | types.Boolean | types.Literal | types.Omitted):
             raise errors.TypingError(f"{name}: argument is {kind}, must be a matrix, a number or a constant")
 
@@ -394,6 +396,9 @@ def operand(context, code, kind, values):
     if isinstance(kind, types.Omitted):
         return kind.value
     value = next(values)
+    if isinstance(kind, types.BaseTuple):
+        members = (code.builder.extract_value(value, i) for i in range(len(kind)))
+        return [operand(context, code, member, members) for member in kind]
     if isinstance(kind, Matrix):
         return elements(context, code, kind, value)
     if isinstance(kind, types.Array):

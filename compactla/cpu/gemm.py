@@ -42,14 +42,14 @@ def product(code, A, B, C, alpha, beta):
     if alpha not in (1, -1) or beta not in (0, 1):
         alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
         k = code.builder.select(code.is_zero(alpha), index(0), index(k))
-    tile = tile_size(C.vector, C.m, C.n)
-    for i, m in code.tiles(C.m, tile):
-        for j, n in code.tiles(C.n, tile):
+    rows, columns = tile_size(C.vector, C.m, C.n)
+    for i, m in code.tiles(C.m, rows):
+        for j, n in code.tiles(C.n, columns):
             update(code, A.block(i, 0, m, k), B.block(0, j, k, n), C.block(i, j, m, n), alpha, beta)
 
 
 @routine
-def gemm(code, A, B, C, alpha=1, beta=0, ahead=None):
+def gemm(code, A, B, C, alpha=1, beta=0, ahead=()):
     """C <- alpha A B + beta C for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -59,18 +59,18 @@ def gemm(code, A, B, C, alpha=1, beta=0, ahead=None):
     alpha, beta : number
         The constants alpha = 1 or -1 with beta = 0 or 1 are compiled in.
         If beta is zero C is not read, if alpha is zero A and B are not read.
-    ahead : matrix, optional
-        Of known size, and contiguous: it is fetched into the cache meanwhile.
+    ahead : tuple of matrices
+        Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
-    if ahead is not None:
-        code.fetch_ahead([ahead], rounds(C, A.n))
+    if ahead:
+        code.fetch_ahead(ahead, rounds(C, A.n))
     product(code, A, B, C, alpha, beta)
 
 
 def rounds(C, k):
     """Number of rounds in the innermost loops of a product."""
-    tile = tile_size(C.vector, C.m, C.n)
-    return len(starts(C.m, tile)) * len(starts(C.n, tile)) * k
+    rows, columns = tile_size(C.vector, C.m, C.n)
+    return len(starts(C.m, rows)) * len(starts(C.n, columns)) * k
 
 
 @routine

@@ -67,7 +67,7 @@ def report(code, zeros, info, pivot):
 
 
 @routine
-def getrfnp(code, A, info, first=0, diag="N", ahead=None):
+def getrfnp(code, A, info, first=0, diag="N", ahead=()):
     """A <- L\\U without pivoting for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -80,15 +80,15 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=None):
         What the first pivot counts as.
     diag : str
         "N", or the constant "R" to store the reciprocals of the pivots in their place, for `trsm` with this `diag`.
-    ahead : matrix, optional
-        Of known size, and contiguous: it is fetched into the cache meanwhile.
+    ahead : tuple of matrices
+        Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
     diag = option("diag", diag, "NR")
     first = first.index(code) if isinstance(first, Number) else first
-    tile = tile_size(A.vector, A.m, A.n)
-    if ahead is not None:
+    tile = min(tile_size(A.vector, A.m, A.n))
+    if ahead:
         rounds = sum((2 * i + 1) * k for i, k in enumerate(reversed(starts(min(A.m, A.n), tile))))
-        code.fetch_ahead([ahead], rounds)
+        code.fetch_ahead(ahead, rounds)
     for i, t, rest in code.blocks(code.min(A.m, A.n), tile):
         D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
         pivots, ones = code.pivots(A, tile), code.pivots(A, tile, unit=True)
@@ -108,7 +108,7 @@ def getrf_batch(A_form, width, far, identity):
             for v in range(0, V, width):
                 A = at(a, p * ap + v, m, n, ar, ac, V, A_form)
                 if far:
-                    getrfnp(A, info[p * V + v :], 0, "N", at(a, (p + 1) * ap + v * (ap // V), m, n, ar, ac, V, A_form))
+                    getrfnp(A, info[p * V + v :], 0, "N", (at(a, (p + 1) * ap + v * (ap // V), m, n, ar, ac, V, A_form),))
                 else:
                     getrfnp(A, info[p * V + v :])
         return identity

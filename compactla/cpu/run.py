@@ -211,7 +211,7 @@ def factor_lines(lower, diag, upper, offset, info):
 
 @functools.cache
 def factor_kernel(dtype, vlen, b):
-    return compiled(factor_batch, (*[INT] * 8, INTS, INTS), square(b, dtype, vlen), width(dtype, vlen))
+    return compiled(factor_batch, (*[INT] * 8, INTS, INTS), square(b, dtype, vlen), width(dtype, vlen), b > 0)
 
 
 def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
@@ -230,7 +230,7 @@ def solve_kernel(dtype, vlen, b, nrhs):
     step = parts(dtype) * lanes
     column = form(dtype, lanes, b, nrhs, (nrhs * step, step)) if b and nrhs else form(dtype, lanes)
     arguments = (*[INT] * 10, INTS, INTS, INT, INT, INT)
-    return compiled(solve_batch, arguments, REAL[dtype.char].char, square(b, dtype, vlen), column, lanes)
+    return compiled(solve_batch, arguments, REAL[dtype.char].char, square(b, dtype, vlen), column, lanes, bool(b and nrhs))
 
 
 def work_lines(diag, offset, nrhs):

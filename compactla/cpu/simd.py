@@ -14,6 +14,7 @@ from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
 INDEX = ir.IntType(64)
+TALLEST = 6
 
 
 def index(x):
@@ -160,15 +161,20 @@ def native_width(dtype):
     return machine()[0] // (dtype.itemsize // (2 if dtype.kind == "c" else 1))
 
 
-def tile_size(vector, *extents):
-    """Rows and columns of a register tile: its accumulators, one of its rows and a number fit the registers.
+def tile_size(vector, m, n):
+    """Rows and columns of a register tile of an m x n matrix: its numbers, one of its rows and one more fit the registers.
 
     Where an extent is not known, code is emitted for every tile up to this size, which has to stay little.
     """
-    largest = 5 if all(isinstance(extent, int) for extent in extents) else 4
     size, registers = machine()
     values = len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size))
-    return next(t for t in range(largest, 0, -1) if t == 1 or (t * t + t + 1) * values <= registers)
+    room = registers // values - 1
+    known = isinstance(m, int) and isinstance(n, int)
+    square = next(t for t in range(5 if known else 4, 0, -1) if t == 1 or t * (t + 1) <= room)
+    if not known:
+        return square, square
+    columns = n if n <= square + 1 else square
+    return max(1, min((room - 1) // max(columns, 1) - 1, TALLEST)), columns
 
 
 class Matrix(types.Type):

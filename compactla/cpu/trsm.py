@@ -39,19 +39,19 @@ def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements
 
 def solve_rows(code, B, D, L, U, pivots=None):
     """B <- inv(D) (B - L U) tile by tile, for a B of no more rows than a tile has."""
-    tile = tile_size(B.vector, B.m, B.n)
-    for m in code.cases(B.m, tile):
-        for j, n in code.tiles(B.n, tile):
+    tallest, widest = tile_size(B.vector, B.m, B.n)
+    for m in code.cases(B.m, tallest):
+        for j, n in code.tiles(B.n, widest):
             known = D.block(0, 0, m, m), pivots, L.block(0, 0, m, L.n), U.block(0, j, U.m, n), B.block(0, j, m, n)
             solve(code, *known)
 
 
 def forward(code, A, B, diag):
     """B <- inv(A) B for a lower triangular A; `diag` is "N", "U", or "R" if A holds the reciprocals of its diagonal."""
-    tile = tile_size(B.vector, B.m, B.n)
-    for i, m in code.spans(B.m, tile):
+    tallest, _ = tile_size(B.vector, B.m, B.n)
+    for i, m in code.spans(B.m, tallest):
         D = A.block(i, i, m, m)
-        pivots = code.pivots(B, tile, unit=diag == "U")
+        pivots = code.pivots(B, tallest, unit=diag == "U")
         if diag != "U":
             for q in code.each(m):
                 pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal()
@@ -76,7 +76,7 @@ def scaled_forward(code, A, B, diag, alpha):
 
 
 @routine
-def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, ahead=None):
+def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, ahead=()):
     """B <- alpha inv(op(A)) B or alpha B inv(op(A)) for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -87,22 +87,22 @@ def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, ahead=Non
         Constants as in BLAS; `diag` "R" says that A holds the reciprocals of its diagonal.
     alpha : number
         The constant 1 is compiled in. If alpha is zero A and B are not read.
-    ahead : matrix, optional
-        Of known size, and contiguous: it is fetched into the cache meanwhile.
+    ahead : tuple of matrices
+        Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
     side, uplo = option("side", side, "LR"), option("uplo", uplo, "LU")
     trans, diag = option("trans", trans, "NTC"), option("diag", diag, "NUR")
     A, B = lower_left(A, B, side, uplo, trans)
-    if ahead is not None:
-        code.fetch_ahead([ahead], rounds(B))
+    if ahead:
+        code.fetch_ahead(ahead, rounds(B))
     check_fit("A", (A.m, A.n), (B.m, B.m))
     scaled_forward(code, A._replace(conj=A.conj != (trans == "C")), B, diag, alpha)
 
 
 def rounds(B):
     """Number of rounds in the innermost loops of a solve for B."""
-    tile = tile_size(B.vector, B.m, B.n)
-    return sum(starts(B.m, tile)) * len(starts(B.n, tile))
+    tallest, widest = tile_size(B.vector, B.m, B.n)
+    return sum(starts(B.m, tallest)) * len(starts(B.n, widest))
 
 
 @routine
