@@ -156,6 +156,8 @@ class Code:
                 yield start, extent, functools.partial(self._whole, behind)
             return
         groups = grid(size, largest)
+        if sum(count for _, count, _ in groups) <= 3:  # known starts make faster code
+            groups = [(first + t * width, 1, width) for first, count, width in groups for t in range(count)]
         for g, (first, count, width) in enumerate(groups):
             for t in self.each(1 if count == 1 else index(count)):
                 start = self.add(first, self.mul(t, width))

@@ -54,7 +54,7 @@ def forward(code, A, B, diag):
         pivots = code.pivots(B, tallest, unit=diag == "U")
         if diag != "U":
             for q in code.each(m):
-                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal()
+                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal(many=True)
         rows = B.block(i, 0, m, B.n), D, A.block(i, 0, m, i), B.block(0, 0, i, B.n)
         code.shared(solve_rows, *rows, *([] if pivots is None else [pivots]))
 
