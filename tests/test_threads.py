@@ -7,7 +7,7 @@ import pytest
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
-from compactla.cpu import run
+from compactla.cpu import parallel, run
 
 CALLS = 12
 
@@ -52,7 +52,7 @@ def test_calls_from_several_threads(queue, routine):
 def test_number_of_threads(routine, monkeypatch):
     results = []
     for count in (1, 2, 3, 7):
-        monkeypatch.setattr(run, "THREADS", count)
+        monkeypatch.setattr(parallel, "THREADS", count)
         results.append(routine(np.random.default_rng(0), None))
     assert all(same_bits(result, results[0]) for result in results)
 
@@ -80,17 +80,19 @@ def test_a_mixed_up_cache_is_noticed(monkeypatch, rng):
     """Numba may load another kernel than it was asked for: here, one that says it is somebody else."""
     real, loads = run.njit, []
 
-    def mixed_up(signature, cache, **options):
+    def mixed_up(signature, cache=False, **options):
         def decorate(kernel):
             loads.append(cache)
-            return (lambda *args: -1) if cache else real(signature, cache=False, **options)(kernel)
+            return (lambda *args: -1) if cache else real(signature, **options)(kernel)
 
         return decorate
 
     monkeypatch.setattr(run, "njit", mixed_up)
     run.gemm_kernel.cache_clear()
+    run.gemm_choice.cache_clear()
     a, b = random(rng, (2, 9, 3, 3), np.float64)
     C = cla.gemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(9, 3, 3))
     run.gemm_kernel.cache_clear()
+    run.gemm_choice.cache_clear()
     assert loads == [True, False]
     assert np.allclose(C.unpack(), a @ b)
