@@ -3,7 +3,7 @@
 import numpy as np
 
 from compactla.checks import check_threads, option
-from compactla.pack import Pack, backend, lower_left
+from compactla.pack import Pack, lower_left
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None) -> Pack:
@@ -60,10 +60,10 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None) -> Pack
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
-    check_output("C", c, ("A", a), ("B", b))
+    check_output("CAB", c, a, b)
     check_threads(threads, C.queue)
     conja, conjb = C.is_complex and transa in "Cc", C.is_complex and transb in "Cc"
-    backend(C.queue).gemm(a, b, c, alpha, beta, conja, conjb, threads)
+    c.run.gemm(a, b, c, alpha, beta, conja, conjb, threads)
     return C
 
 
@@ -120,10 +120,10 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None) -
     if (A.m, A.n) != (size, size):
         raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
     alpha = scalar("alpha", alpha, B)
-    check_output("B", B.view, ("A", A.view))
+    check_output("BA", B.view, A.view)
     check_threads(threads, B.queue)
     a, b = lower_left(A.view, B.view, side, uplo, trans)
-    backend(B.queue).trsm(a, b, alpha, trans == "C" and B.is_complex, diag == "U", threads)
+    b.run.trsm(a, b, alpha, trans == "C" and B.is_complex, diag == "U", threads)
     return B
 
 
@@ -158,16 +158,21 @@ def check_packs(**packs) -> None:
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
 
 
-def check_output(name, written, *inputs) -> None:
-    """Refuse to write to read-only memory, to one place several times, or to memory that is read too."""
+def check_output(names, written, *inputs) -> None:
+    """Refuse to write to read-only memory, to one place several times, or to memory that is read too.
+
+    `names` has a letter for each of the views.
+    """
     if written.queue is None and not written.buffer.flags.writeable:
-        raise ValueError(f"{name} is read-only, must be writeable")
+        raise ValueError(f"{names[0]} is read-only, must be writeable")
     if written.repeats:
-        raise ValueError(f"{name} has strides {written.buffer.strides}, must have memory of its own for every element")
+        strides = written.buffer.strides
+        raise ValueError(f"{names[0]} has strides {strides}, must have memory of its own for every element")
     start, end = written.span
-    for other, read in inputs:
+    for read in inputs:
         first, last = read.span
         if start < last and first < end and share_memory(written, read):
+            name, other = names[0], names[1 + inputs.index(read)]
             raise ValueError(f"{name} shares memory with {other}, must not: it is written while {other} is read")
 
 

@@ -129,7 +129,7 @@ class BlockTridiag:
         Raises
         ------
         TypeError, ValueError
-            If shapes, dtypes or offsets do not fit together.
+            If shapes, dtypes or offsets do not fit together, or an array is read-only.
         """
         offset, rows = np.asarray(offset), np.asarray(rows)
         nslot, b, *lanes = diag.shape
@@ -148,6 +148,8 @@ class BlockTridiag:
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
             if a.shape != shape or not a.flags.c_contiguous:
                 raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
+            if isinstance(a, np.ndarray) and not a.flags.writeable:
+                raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         T = cls.__new__(cls)
         T._adopt(lower, diag, upper, offset, rows, nlines, queue)
         return T
@@ -251,11 +253,11 @@ class BlockTridiag:
         if on_device:
             check_context(rhs, self.queue, "rhs")
             check_contiguous(rhs, "rhs")
+            rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
+            x = run.empty(rhs.shape, self.dtype, self.queue)
         else:
             rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
-        if rhs.dtype != self.dtype:
-            rhs = rhs.astype(self.dtype)
-        x = run.empty(rhs.shape, self.dtype, self.queue)
+            x = np.empty(rhs.shape, self.dtype) if self.queue is None else rhs
         rows = shape[0] * shape[1], shape[2], nrhs
         self.solve_rows(rhs.reshape(rows), x.reshape(rows), threads)
         return x if on_device else run.download(x)
@@ -291,6 +293,8 @@ class BlockTridiag:
                 least = f"({self._nrows} or more, {self.b}, nrhs)"
                 raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
             check_contiguous(a, name)
+            if self.queue is not None:
+                check_context(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
         check_threads(threads, self.queue)

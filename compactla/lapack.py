@@ -4,7 +4,7 @@ import numpy as np
 
 from compactla.blas import check_output, check_packs
 from compactla.checks import check_threads
-from compactla.pack import Pack, backend
+from compactla.pack import Pack
 
 
 def getrfnp(A, threads=None) -> np.ndarray:
@@ -45,4 +45,4 @@ def getrfnp(A, threads=None) -> np.ndarray:
         check_packs(A=A)
     check_output("A", A.view)
     check_threads(threads, A.queue)
-    return backend(A.queue).getrfnp(A.view, A.nm, threads)
+    return A.view.run.getrfnp(A.view, A.nm, threads)

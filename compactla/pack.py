@@ -76,6 +76,11 @@ class View:
         return any(stride == 0 and size > 1 for stride, size in zip(strides, (self.npack, self.m, self.n), strict=True))
 
     @cached_property
+    def run(self):
+        """The module with the kernels."""
+        return backend(self.queue)
+
+    @cached_property
     def T(self) -> "View":
         address, ps, rs, cs = self.place
         return replace(self, place=(address, ps, cs, rs), m=self.n, n=self.m, row_major=False)

@@ -132,7 +132,7 @@ def transfer_kernel(char, packing):
 
 def operations(A: Layout, count):
     """Vector operations that `count` multiply-adds of each matrix of a pack are."""
-    return max(A.vlen // native_width(A.dtype), 1) * parts(A.dtype) ** 2 * count
+    return A.vlen / width(A.dtype, A.vlen) * parts(A.dtype) ** 2 * count
 
 
 def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
@@ -169,7 +169,7 @@ def trsm_choice(A: Layout, B: Layout, conj, unit):
     """The kernel, and what it costs for a pack."""
     known = B.m == B.n <= STATIC and A.row_major and B.row_major and not conj
     kernel = trsm_kernel(B.dtype, B.vlen, "U" if unit else "N", conj, B.n if known else 0)
-    return kernel, operations(B, B.m * B.m * B.n)
+    return kernel, operations(B, B.m * B.m * B.n / 2)
 
 
 @functools.cache
@@ -191,7 +191,7 @@ def getrf_choice(A: Layout):
     """The kernel, and what it costs for a pack."""
     known = A.m == A.n <= STATIC and A.row_major
     kernel = getrf_kernel(A.dtype, A.vlen, A.n if known else 0)
-    return kernel, operations(A, A.m * A.n * min(A.m, A.n))
+    return kernel, operations(A, A.m * A.n * min(A.m, A.n) / 2)
 
 
 @functools.cache
@@ -243,7 +243,7 @@ def solve_lines(lines, rhs, x, work, threads=None):
 def solve_choice(A: Layout, nrhs):
     """The kernel, and what it costs for a slot."""
     kernel = solve_kernel(A.dtype, A.vlen, A.m if A.m <= STATIC else 0, nrhs if nrhs <= STATIC // 2 else 0)
-    return kernel, operations(A, 4 * A.m**2 * nrhs)
+    return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
 
 @functools.cache
