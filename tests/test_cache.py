@@ -81,6 +81,7 @@ def test_a_package_that_cannot_be_written(package, tmp_path):
     assert [gemm(package, None, **user) for _ in range(2)] == [COMPILED, LOADED]
     nobody = {"HOME": str(nowhere), "XDG_CACHE_HOME": str(nowhere), "LOCALAPPDATA": str(nowhere)}
     assert [gemm(package, None, **nobody) for _ in range(2)] == [COMPILED, COMPILED]
+    python("import compactla.precond", package=package, NUMBA_CACHE_DIR=None, **nobody)
 
 
 def test_a_full_disk(package, tmp_path):
