@@ -1,9 +1,11 @@
 """Kernels on disk are those that the sources say, whoever writes there, and calls work where nothing can be written."""
 
+import ast
 import shutil
 
 import pytest
 
+from compactla.cpu.run import SOURCES
 from processes import ROOT, finish, python, start
 
 # Multiplies matrices without packing them, and says where the kernel came from.
@@ -50,6 +52,15 @@ def test_kernels_are_loaded_until_a_source_changes(package, tmp_path):
     assert gemm(package, cache) == LOADED
     assert gemm(package, cache, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == COMPILED
     assert gemm(package, cache) == LOADED
+
+
+def test_all_sources_of_kernels_are_known():
+    """What the files that write kernels import of the package is among the files that the cache watches."""
+    known = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in SOURCES}
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = node.module if isinstance(node, ast.ImportFrom) else None
+            assert not module or not module.startswith("compactla.") or module in known | {"compactla.cpu"}, path
 
 
 def test_processes_that_start_at_once(package, tmp_path):

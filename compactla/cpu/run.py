@@ -27,7 +27,8 @@ def digest(text: bytes) -> int:
 
 
 # Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all that write it.
-SOURCES = sorted(path for folder in Path(__file__).parents[:2] for path in folder.glob("*.py"))
+HERE = Path(__file__).parent
+SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "pack.py", HERE.parent / "checks.py"]
 DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()
