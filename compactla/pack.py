@@ -26,7 +26,7 @@ class Layout:
     vlen: int
     m: int
     n: int
-    row_major: bool  # whether the elements of a matrix are contiguous, row after row
+    row_major: bool
 
 
 layout = functools.cache(Layout)
@@ -34,19 +34,25 @@ layout = functools.cache(Layout)
 
 @dataclass
 class View:
-    """What a kernel sees of a batch of matrices."""
+    """What a kernel sees of a batch of matrices; strides count real elements and may be negative."""
 
     buffer: Any = field(compare=False)  # the array that owns the memory
-    # The address of the first element, in bytes on the CPU, in real elements from the buffer's start on a device, and
-    # the strides from pack to pack, row to row and column to column, in real elements; these may be negative.
-    place: tuple[int, int, int, int]
+    address: int  # of the first element: bytes on the CPU, real elements from the buffer's start on a device
     npack: int
     m: int
     n: int
+    ps: int  # stride from pack to pack
+    rs: int  # from row to row
+    cs: int  # from column to column
     vlen: int
     dtype: np.dtype
     queue: Any
-    row_major: bool
+    row_major: bool  # whether the elements of a matrix are contiguous, row after row
+
+    @cached_property
+    def place(self) -> tuple[int, int, int, int]:
+        """Where the elements are, as kernels are told: the address and the strides."""
+        return self.address, self.ps, self.rs, self.cs
 
     @cached_property
     def layout(self) -> Layout:
@@ -60,20 +66,18 @@ class View:
     @cached_property
     def span(self) -> tuple[int, int]:
         """Addresses where the memory begins and ends that the elements are in."""
-        address, *strides = self.place
-        sizes = self.npack, self.m, self.n
-        if 0 in sizes:
+        if not self.npack * self.m * self.n:
             return 0, 0
-        ends = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
+        ends = (self.npack - 1) * self.ps, (self.m - 1) * self.rs, (self.n - 1) * self.cs
         lanes = self.vlen * (2 if self.dtype.kind == "c" else 1)
         first, last = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + lanes
-        return address + self.unit * first, address + self.unit * last
+        return self.address + self.unit * first, self.address + self.unit * last
 
     @cached_property
     def repeats(self) -> bool:
         """Whether several elements are one place in memory."""
-        _, *strides = self.place
-        return any(stride == 0 and size > 1 for stride, size in zip(strides, (self.npack, self.m, self.n), strict=True))
+        steps = (self.ps, self.npack), (self.rs, self.m), (self.cs, self.n)
+        return any(stride == 0 and size > 1 for stride, size in steps)
 
     @cached_property
     def run(self):
@@ -82,14 +86,12 @@ class View:
 
     @cached_property
     def T(self) -> "View":
-        address, ps, rs, cs = self.place
-        return replace(self, place=(address, ps, cs, rs), m=self.n, n=self.m, row_major=False)
+        return replace(self, m=self.n, n=self.m, rs=self.cs, cs=self.rs, row_major=False)
 
     @cached_property
     def rows_reversed(self) -> "View":
-        address, ps, rs, cs = self.place
-        last = address + self.unit * max(self.m - 1, 0) * rs
-        return replace(self, place=(last, ps, -rs, cs), row_major=False)
+        last = self.address + self.unit * max(self.m - 1, 0) * self.rs
+        return replace(self, address=last, rs=-self.rs, row_major=False)
 
     @cached_property
     def reversed(self) -> "View":
@@ -202,7 +204,7 @@ class Pack:
             address = data.__array_interface__["data"][0]
         ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
         row_major = (rs, cs) == (n * (data.ndim - 3) * vlen, (data.ndim - 3) * vlen)
-        self.view = View(data, (address, ps, rs, cs), npack, m, n, vlen, self.dtype, self.queue, row_major)
+        self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue, row_major)
         self._T = None
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)

@@ -60,8 +60,8 @@ def ordinary(a) -> View:
     """An ordinary array of three axes as packs of one lane."""
     item = REAL[a.dtype.char].itemsize
     nm, m, n = a.shape
-    place = a.offset // item, *(stride // item for stride in a.strides)
-    return View(a, place, nm, m, n, 1, a.dtype, a.queue, False)
+    ps, rs, cs = (stride // item for stride in a.strides)
+    return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue, False)
 
 
 def launch(queue, file, name, dtype, vlen, size, *args, **defines):
