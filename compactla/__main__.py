@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from compactla.cpu.run import THREADS
+from compactla.cpu.parallel import THREADS
 from compactla.matrices import check_vector, read_lines, read_system, read_vector
 from compactla.pack import REAL, backend
 from compactla.precond import LinePreconditioner

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from compactla.checks import option
-from compactla.pack import Pack, backend, lower_left
+from compactla.checks import check_threads, option
+from compactla.pack import Pack, lower_left
 
 
-def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
+def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None) -> Pack:
     """Matrix products C <- alpha op(A) op(B) + beta C, in place.
 
     Parameters
@@ -17,6 +17,9 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
         Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
     transa, transb : {"N", "T", "C"}
         op(X) is X, its transpose, or its conjugate transpose.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, the calling one included. Default, and limit: the environment
+        variable NUMBA_NUM_THREADS, or the number of processors. Small batches are not shared out.
 
     Returns
     -------
@@ -26,7 +29,8 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A or B, or an option is unknown.
+        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
+        `threads` is not a positive integer, or given for packs on a device.
 
     Notes
     -----
@@ -40,12 +44,14 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
     >>> bool((C.unpack() == a @ b).all())
     True
     """
-    check_packs(A=A, B=B, C=C)
-    transa, transb = option("transa", transa, "NTC"), option("transb", transb, "NTC")
-    a = A.view if transa == "N" else A.view.T
-    b = B.view if transb == "N" else B.view.T
-    c = C.view
-    if (a.m, b.n) != (c.m, c.n) or a.n != b.m:
+    if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
+        check_packs(A=A, B=B, C=C)
+    a, b, c = A.view, B.view, C.view
+    if transa != "N" and option("transa", transa, "NTC") != "N":
+        a = a.T
+    if transb != "N" and option("transb", transb, "NTC") != "N":
+        b = b.T
+    if a.m != c.m or b.n != c.n or a.n != b.m:
         raise ValueError(
             f"C is {c.m} x {c.n}, must be {a.m} x {b.n}: op(A) is {a.m} x {a.n} and op(B) is {b.m} x {b.n}"
             if a.n == b.m
@@ -54,13 +60,14 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N") -> Pack:
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
-    check_output("C", C, A=A, B=B)
-    complex_ = C.dtype.kind == "c"
-    backend(C.queue).gemm(a, b, c, alpha, beta, complex_ and transa == "C", complex_ and transb == "C")
+    check_output("CAB", c, a, b)
+    check_threads(threads, C.queue)
+    conja, conjb = C.is_complex and transa in "Cc", C.is_complex and transb in "Cc"
+    c.run.gemm(a, b, c, alpha, beta, conja, conjb, threads)
     return C
 
 
-def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1) -> Pack:
+def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None) -> Pack:
     """Triangular solves B <- alpha inv(op(A)) B, or B <- alpha B inv(op(A)), in place.
 
     Parameters
@@ -79,6 +86,8 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1) -> Pack:
         "U": the diagonal is taken as ones and not read.
     alpha : scalar
         Where it is zero, B becomes zero and A is not read.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `gemm`.
 
     Returns
     -------
@@ -88,7 +97,8 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1) -> Pack:
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, B is read-only or shares memory with A, or an option is unknown.
+        If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or `threads` is
+        not a positive integer, or given for packs on a device.
 
     Notes
     -----
@@ -102,29 +112,30 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1) -> Pack:
     >>> bool(np.allclose(a @ X.unpack(), b))
     True
     """
-    check_packs(A=A, B=B)
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
     side, uplo = option("side", side, "LR"), option("uplo", uplo, "LU")
     trans, diag = option("trans", trans, "NTC"), option("diag", diag, "NU")
     size = B.m if side == "L" else B.n
     if (A.m, A.n) != (size, size):
         raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
     alpha = scalar("alpha", alpha, B)
-    check_output("B", B, A=A)
+    check_output("BA", B.view, A.view)
+    check_threads(threads, B.queue)
     a, b = lower_left(A.view, B.view, side, uplo, trans)
-    backend(B.queue).trsm(a, b, alpha, B.dtype.kind == "c" and trans == "C", diag == "U")
+    b.run.trsm(a, b, alpha, trans == "C" and B.is_complex, diag == "U", threads)
     return B
 
 
 def scalar(name, value, target):
     """The scalar as a Python number, complex for a complex pack `target`."""
-    is_complex = target.dtype.kind == "c"
     if type(value) not in (int, float):
         if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biufc":
             raise TypeError(f"{name} is {value!r}, must be a number")
-        if np.iscomplexobj(value) and not is_complex:
+        if np.iscomplexobj(value) and not target.is_complex:
             raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
     try:
-        return complex(value) if is_complex else float(value)
+        return complex(value) if target.is_complex else float(value)
     except OverflowError:
         raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}") from None
 
@@ -147,28 +158,26 @@ def check_packs(**packs) -> None:
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
 
 
-def check_output(name, P, **inputs) -> None:
-    """Refuse to write to read-only memory, or to memory that is read too."""
-    if P.queue is None and not P.data.flags.writeable:
-        raise ValueError(f"{name} is read-only, must be writeable")
-    V = P.view
-    if (V.ps == 0 and V.npack > 1) or (V.rs == 0 and V.m > 1) or (V.cs == 0 and V.n > 1):
-        raise ValueError(f"{name} has strides {P.data.strides}, must have memory of its own for every element")
-    for other, Q in inputs.items():
-        if overlap(P, Q):
+def check_output(names, written, *inputs) -> None:
+    """Refuse to write to read-only memory, to one place several times, or to memory that is read too.
+
+    `names` has a letter for each of the views.
+    """
+    if written.queue is None and not written.buffer.flags.writeable:
+        raise ValueError(f"{names[0]} is read-only, must be writeable")
+    if written.repeats:
+        strides = written.buffer.strides
+        raise ValueError(f"{names[0]} has strides {strides}, must have memory of its own for every element")
+    start, end = written.span
+    for read in inputs:
+        first, last = read.span
+        if start < last and first < end and share_memory(written, read):
+            name, other = names[0], names[1 + inputs.index(read)]
             raise ValueError(f"{name} shares memory with {other}, must not: it is written while {other} is read")
 
 
-def overlap(P, Q) -> bool:
-    """Whether two packs share memory; on a device judged by the bounds of what they cover."""
-    if P.queue is None:
-        return np.may_share_memory(P.data, Q.data) and np.shares_memory(P.data, Q.data)
-    if P.data.base_data is not Q.data.base_data or P.data.size == 0 or Q.data.size == 0:
-        return False
-
-    def bounds(A):
-        ends = [(size - 1) * stride for size, stride in ((A.npack, A.ps), (A.m, A.rs), (A.n, A.cs))]
-        return A.address + sum(min(end, 0) for end in ends), A.address + sum(max(end, 0) for end in ends)
-
-    (first, last), (start, end) = bounds(P.view), bounds(Q.view)
-    return first <= end and start <= last
+def share_memory(a, b) -> bool:
+    """Whether views whose spans overlap share memory; on a device they do if they are of one buffer."""
+    if a.queue is None:
+        return np.shares_memory(a.buffer, b.buffer)
+    return a.buffer.base_data is b.buffer.base_data

@@ -1,12 +1,18 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
 import collections
-import functools
 import threading
 
 import numpy as np
 
-from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, is_device_array
+from compactla.checks import (
+    check_context,
+    check_contiguous,
+    check_dtype,
+    check_queue,
+    check_threads,
+    is_device_array,
+)
 from compactla.pack import COMPLEX, backend, pack_padded, packed_dtype
 
 
@@ -123,7 +129,7 @@ class BlockTridiag:
         Raises
         ------
         TypeError, ValueError
-            If shapes, dtypes or offsets do not fit together.
+            If shapes, dtypes or offsets do not fit together, or an array is read-only.
         """
         offset, rows = np.asarray(offset), np.asarray(rows)
         nslot, b, *lanes = diag.shape
@@ -142,6 +148,8 @@ class BlockTridiag:
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
             if a.shape != shape or not a.flags.c_contiguous:
                 raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
+            if isinstance(a, np.ndarray) and not a.flags.writeable:
+                raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         T = cls.__new__(cls)
         T._adopt(lower, diag, upper, offset, rows, nlines, queue)
         return T
@@ -152,22 +160,32 @@ class BlockTridiag:
         self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
         self.dtype = packed_dtype(diag)
         offset, rows = (np.ascontiguousarray(a, np.int64) for a in (offset, rows))
-        self._work_lines = functools.partial(run.work_lines, diag, offset)
         self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
-        self._work = collections.defaultdict(list)
         self._nrows = int(rows.max(initial=-1)) + 1
         self._shape = None
-        self._lock = threading.Lock()
         self.info = None
+        self._prepare()
+
+    def _prepare(self):
+        """Set what is not copied along with the lines."""
+        self._lines = backend(self.queue).Lines(self.lower, self.diag, self.upper, self._offset, self._rows)
+        self._work = collections.defaultdict(list)
+        self._lock = threading.Lock()
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_lines", "_work", "_lock")}
 
     def __setstate__(self, state):
-        self.__dict__.update(state, _lock=threading.Lock())
+        self.__dict__.update(state)
+        self._prepare()
 
-    def factor(self) -> np.ndarray:
+    def factor(self, threads=None) -> np.ndarray:
         """Factor all lines in place.
+
+        Parameters
+        ----------
+        threads : int, optional
+            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
 
         Returns
         -------
@@ -179,28 +197,32 @@ class BlockTridiag:
         -----
         Once factored, lines stay factored: a second call returns the same `info`.
         """
+        check_threads(threads, self.queue)
         with self._lock:
-            return self._factor() if self.info is None else self.info
+            return self._factor(threads) if self.info is None else self.info
 
-    def refactor(self) -> np.ndarray:
-        """Factor again, after the packed arrays were filled with new values. Returns what `factor` returns."""
+    def refactor(self, threads=None) -> np.ndarray:
+        """Factor again, after the packed arrays were filled with new values. Arguments and result as for `factor`."""
+        check_threads(threads, self.queue)
         with self._lock:
-            return self._factor()
+            return self._factor(threads)
 
-    def _factor(self):
+    def _factor(self, threads):
         run = backend(self.queue)
-        info = run.upload(np.zeros((self._offset.shape[0] - 1) * self.vlen, np.int64), self.queue)
-        run.factor_lines(self.lower, self.diag, self.upper, self._offset, info)
+        info = run.upload(np.zeros((len(self._offset) - 1) * self.vlen, np.int64), self.queue)
+        run.factor_lines(self._lines, info, threads)
         self.info = run.download(info)[: self.nlines]
         return self.info
 
-    def solve(self, rhs):
+    def solve(self, rhs, threads=None):
         """Solve with the factored lines.
 
         Parameters
         ----------
         rhs : (nlines, K, b) or (nlines, K, b, nrhs) array_like or pyopencl.array.Array
             Right-hand sides, of a dtype that casts to that of the lines.
+        threads : int, optional
+            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
 
         Returns
         -------
@@ -213,7 +235,7 @@ class BlockTridiag:
             If the lines are not factored.
         TypeError, ValueError
             If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made
-            by `from_packed`.
+            by `from_packed`, or `threads` is not a positive integer, or given for lines on a device.
         """
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
@@ -224,22 +246,23 @@ class BlockTridiag:
             raise ValueError(f"rhs has shape {rhs.shape}, must be {shape} or {(*shape, 'nrhs')}")
         if on_device and self.queue is None:
             raise TypeError("rhs is a pyopencl Array, must be a NumPy array: the lines live on the CPU")
-        if not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
+        if rhs.dtype != self.dtype and not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
         nrhs = rhs.shape[3] if rhs.ndim == 4 else 1
         run = backend(self.queue)
         if on_device:
             check_context(rhs, self.queue, "rhs")
             check_contiguous(rhs, "rhs")
+            rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
+            x = run.empty(rhs.shape, self.dtype, self.queue)
         else:
             rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
-        if rhs.dtype != self.dtype:
-            rhs = rhs.astype(self.dtype)
-        x = run.empty(rhs.shape, self.dtype, self.queue)
-        self.solve_rows(*(a.reshape(shape[0] * shape[1], shape[2], nrhs) for a in (rhs, x)))
+            x = np.empty(rhs.shape, self.dtype) if self.queue is None else rhs
+        rows = shape[0] * shape[1], shape[2], nrhs
+        self.solve_rows(rhs.reshape(rows), x.reshape(rows), threads)
         return x if on_device else run.download(x)
 
-    def solve_rows(self, rhs, x) -> None:
+    def solve_rows(self, rhs, x, threads=None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 
         Parameters
@@ -247,29 +270,40 @@ class BlockTridiag:
         rhs, x : (nrows, b, nrhs) ndarray or pyopencl.array.Array
             Right-hand sides and solutions, C-contiguous, of the dtype and on the device of the lines. `x` may be
             `rhs`. Rows of `x` that are on no line are left alone.
+        threads : int, optional
+            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
 
         Raises
         ------
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If the arrays are of another dtype or shape.
+            If the arrays are of another dtype or shape or live elsewhere, or x is read-only, or `threads` is not a
+            positive integer, or given for lines on a device.
         """
         if self.info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
         for name, a in (("rhs", rhs), ("x", x)):
+            if is_device_array(a) != (self.queue is not None) or not hasattr(a, "flags"):
+                where = "a NumPy array" if self.queue is None else "a pyopencl Array"
+                raise TypeError(f"{name} is a {type(a).__name__}, must be {where}: there the lines live")
             if a.dtype != self.dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {self.dtype}")
             if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < self._nrows or a.shape != rhs.shape:
                 least = f"({self._nrows} or more, {self.b}, nrhs)"
                 raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
             check_contiguous(a, name)
+            if self.queue is not None:
+                check_context(a, self.queue, name)
+        if self.queue is None and not x.flags.writeable:
+            raise ValueError("x is read-only, must be writeable")
+        check_threads(threads, self.queue)
+        run, nrhs = backend(self.queue), rhs.shape[2]
         # Work arrays are kept; each of several threads that solve at once takes its own.
-        spare = self._work[rhs.shape[2]]
+        spare = self._work[nrhs]
         try:
             work = spare.pop()
         except IndexError:
-            work = self._work_lines(rhs.shape[2])
-        run = backend(self.queue)
-        run.solve_lines(self.lower, self.diag, self.upper, self._offset, self._rows, rhs, x, work)
+            work = run.Work(self._lines, nrhs)
+        run.solve_lines(self._lines, rhs, x, work, threads)
         spare.append(work)

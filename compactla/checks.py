@@ -37,12 +37,25 @@ def check_contiguous(a, name) -> None:
 
 def option(name, value, allowed) -> str:
     """The option letter in upper case."""
-    letter = value.upper() if isinstance(value, str) else value
-    if not isinstance(letter, str) or len(letter) != 1 or letter not in allowed:
-        raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
-    return letter
+    if isinstance(value, str) and len(value) == 1:
+        if value in allowed:
+            return value
+        if value.upper() in allowed:
+            return value.upper()
+    raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
+
+
+def check_threads(threads, queue) -> None:
+    if threads is None:
+        return
+    if queue is not None:
+        raise ValueError(f"threads is {threads!r}, must be None for data on a device")
+    if check_size(threads, "threads") < 1:
+        raise ValueError(f"threads is {threads}, must be at least 1")
 
 
 def is_device_array(a) -> bool:
     """Whether `a` is a pyopencl Array, without importing pyopencl."""
+    if type(a) is np.ndarray:
+        return False
     return type(a).__module__.startswith("pyopencl.") and hasattr(a, "base_data")

@@ -3,16 +3,19 @@
 import numpy as np
 
 from compactla.blas import check_output, check_packs
-from compactla.pack import backend
+from compactla.checks import check_threads
+from compactla.pack import Pack
 
 
-def getrfnp(A) -> np.ndarray:
+def getrfnp(A, threads=None) -> np.ndarray:
     """LU factorizations without pivoting, A <- L\\U, in place.
 
     Parameters
     ----------
     A : Pack
         nm matrices of m x n; on return U is on and above the diagonal, and L, with a unit diagonal, below.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
 
     Returns
     -------
@@ -24,7 +27,7 @@ def getrfnp(A) -> np.ndarray:
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only.
+        If A is not a pack, or is read-only, or `threads` is not a positive integer, or given for a pack on a device.
 
     Notes
     -----
@@ -38,6 +41,8 @@ def getrfnp(A) -> np.ndarray:
     >>> cla.getrfnp(A)
     array([0, 1])
     """
-    check_packs(A=A)
-    check_output("A", A)
-    return backend(A.queue).getrfnp(A.view, A.nm)
+    if type(A) is not Pack:
+        check_packs(A=A)
+    check_output("A", A.view)
+    check_threads(threads, A.queue)
+    return A.view.run.getrfnp(A.view, A.nm, threads)

@@ -125,6 +125,14 @@ def check_matrix(M, block_size=None) -> int:
     return b
 
 
+def compiled_once(function):
+    """`function` compiled by Numba, and kept on disk where there is a place for it."""
+    try:
+        return njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's can be written
+        return njit(nogil=True)(function)
+
+
 class Extraction:
     """Where the blocks on and beside the diagonal of every line are in the values of a sparse matrix.
 
@@ -183,7 +191,7 @@ class Extraction:
         return data
 
 
-@njit(cache=True, nogil=True)
+@compiled_once
 def _find_blocks(indptr, indices, row, column, no_row, place):
     """Place of each entry of the blocks (row, column), b x b each, of a matrix in CSR form.
 

@@ -6,20 +6,37 @@ imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL
 
 import functools
 import importlib
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from compactla.checks import check_context, check_dtype, check_queue, check_size, is_device_array
+from compactla.checks import check_context, check_dtype, check_queue, check_size, check_threads, is_device_array
 
 REAL: dict[str, np.dtype] = {char: np.dtype(char.lower()) for char in "fdFD"}
 COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
 
 
-class View(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What a kernel is chosen by. There is one object for each, which hashes fast: `layout` makes it."""
+
+    dtype: np.dtype
+    vlen: int
+    m: int
+    n: int
+    row_major: bool
+
+
+layout = functools.cache(Layout)
+
+
+@dataclass
+class View:
     """What a kernel sees of a batch of matrices; strides count real elements and may be negative."""
 
-    buffer: Any  # the array that owns the memory
+    buffer: Any = field(compare=False)  # the array that owns the memory
     address: int  # of the first element: bytes on the CPU, real elements from the buffer's start on a device
     npack: int
     m: int
@@ -32,17 +49,51 @@ class View(NamedTuple):
     queue: Any
     row_major: bool  # whether the elements of a matrix are contiguous, row after row
 
+    @cached_property
+    def place(self) -> tuple[int, int, int, int]:
+        """Where the elements are, as kernels are told: the address and the strides."""
+        return self.address, self.ps, self.rs, self.cs
+
+    @cached_property
+    def layout(self) -> Layout:
+        return layout(self.dtype, self.vlen, self.m, self.n, self.row_major)
+
     @property
+    def unit(self) -> int:
+        """How far apart the addresses of neighbouring real elements are."""
+        return 1 if self.queue is not None else REAL[self.dtype.char].itemsize
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Addresses where the memory begins and ends that the elements are in."""
+        if not self.npack * self.m * self.n:
+            return 0, 0
+        ends = (self.npack - 1) * self.ps, (self.m - 1) * self.rs, (self.n - 1) * self.cs
+        lanes = self.vlen * (2 if self.dtype.kind == "c" else 1)
+        first, last = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + lanes
+        return self.address + self.unit * first, self.address + self.unit * last
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether several elements are one place in memory."""
+        steps = (self.ps, self.npack), (self.rs, self.m), (self.cs, self.n)
+        return any(stride == 0 and size > 1 for stride, size in steps)
+
+    @cached_property
+    def run(self):
+        """The module with the kernels."""
+        return backend(self.queue)
+
+    @cached_property
     def T(self) -> "View":
-        return self._replace(m=self.n, n=self.m, rs=self.cs, cs=self.rs, row_major=False)
+        return replace(self, m=self.n, n=self.m, rs=self.cs, cs=self.rs, row_major=False)
 
-    @property
+    @cached_property
     def rows_reversed(self) -> "View":
-        step = 1 if self.queue is not None else REAL[self.dtype.char].itemsize
-        last = self.address + step * max(self.m - 1, 0) * self.rs
-        return self._replace(address=last, rs=-self.rs, row_major=False)
+        last = self.address + self.unit * max(self.m - 1, 0) * self.rs
+        return replace(self, address=last, rs=-self.rs, row_major=False)
 
-    @property
+    @cached_property
     def reversed(self) -> "View":
         return self.rows_reversed.T.rows_reversed.T
 
@@ -123,7 +174,7 @@ class Pack:
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
     """
 
-    __slots__ = ("dtype", "kind", "m", "n", "nm", "queue", "view", "vlen")
+    __slots__ = ("_T", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
     def __init__(self, data, nm=None):
         on_device = is_device_array(data)
@@ -145,7 +196,7 @@ class Pack:
         if -(-nm // vlen) != npack:
             raise ValueError(f"nm is {nm}, must need exactly the {npack} packs of {vlen} lanes that data has")
         self.nm, self.m, self.n, self.vlen = nm, m, n, vlen
-        self.dtype = packed_dtype(data)
+        self.dtype, self.is_complex = packed_dtype(data), data.ndim == 5
         self.queue = data.queue if on_device else None
         if on_device:
             address = data.offset // item
@@ -154,6 +205,7 @@ class Pack:
         ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
         row_major = (rs, cs) == (n * (data.ndim - 3) * vlen, (data.ndim - 3) * vlen)
         self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue, row_major)
+        self._T = None
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
@@ -176,7 +228,9 @@ class Pack:
     @property
     def T(self) -> "Pack":
         """The transposed matrices, as a view of the same memory."""
-        return Pack(self.data.transpose((0, 2, 1, *range(3, self.data.ndim))), self.nm)
+        if self._T is None:
+            self._T = Pack(self.data.transpose((0, 2, 1, *range(3, self.data.ndim))), self.nm)
+        return self._T
 
     def __getitem__(self, block) -> "Pack":
         """``A[i0:i1, j0:j1]``: the same block of every matrix, as a view. Steps may be larger than 1."""
@@ -192,13 +246,15 @@ class Pack:
     def __repr__(self) -> str:
         return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
 
-    def unpack(self, out=None):
+    def unpack(self, out=None, threads=None):
         """The matrices as an ordinary array.
 
         Parameters
         ----------
         out : ndarray or pyopencl.array.Array, optional
             Array of shape (nm, m, n) and the pack's dtype, of any strides, on the pack's device, to write to.
+        threads : int, optional
+            At most how many threads work on packs on the CPU, as for `compactla.gemm`.
 
         Returns
         -------
@@ -208,12 +264,14 @@ class Pack:
         Raises
         ------
         TypeError, ValueError
-            If `out` is of another kind, dtype or shape, or is read-only.
+            If `out` is of another kind, dtype or shape, or is read-only, or `threads` is not a positive integer, or
+            given for a pack on a device.
         """
+        check_threads(threads, self.queue)
         run = backend(self.queue)
         if out is None:
             target = run.empty(self.shape, self.dtype, self.queue)
-            run.unpack(self.view, self.nm, target)
+            run.unpack(self.view, self.nm, target, threads)
             return run.download(target)
         if is_device_array(out) != (self.queue is not None) or not hasattr(out, "strides"):
             raise TypeError(f"out is a {type(out).__name__}, must be an array on the device of the pack, {self.device}")
@@ -227,7 +285,7 @@ class Pack:
             raise ValueError("out is read-only, must be writeable")
         if self.queue is None and np.may_share_memory(out, self.data):
             raise ValueError("out shares memory with the pack, must not")
-        run.unpack(self.view, self.nm, out)
+        run.unpack(self.view, self.nm, out, threads)
         return out
 
     def to(self, device) -> "Pack":
@@ -307,7 +365,7 @@ class Pack:
         return self
 
 
-def pack(a, vlen=None, queue=None) -> Pack:
+def pack(a, vlen=None, queue=None, threads=None) -> Pack:
     """Pack a batch of matrices into the compact layout.
 
     Parameters
@@ -318,6 +376,8 @@ def pack(a, vlen=None, queue=None) -> Pack:
         Vector length V; default: what suits the device (a SIMD register on a CPU, a warp on a GPU).
     queue : pyopencl.CommandQueue, optional
         Where the pack lives; default: where `a` lives.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
 
     Returns
     -------
@@ -327,7 +387,8 @@ def pack(a, vlen=None, queue=None) -> Pack:
     Raises
     ------
     TypeError, ValueError
-        If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue.
+        If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue, or
+        `threads` is not a positive integer, or given for a pack on a device.
 
     Notes
     -----
@@ -340,10 +401,10 @@ def pack(a, vlen=None, queue=None) -> Pack:
     >>> A.data.shape
     (2, 3, 4, 8)
     """
-    return pack_padded(a, vlen, queue)
+    return pack_padded(a, vlen, queue, threads=threads)
 
 
-def pack_padded(a, vlen, queue, period=None, unit=1) -> Pack:
+def pack_padded(a, vlen, queue, period=None, unit=1, threads=None) -> Pack:
     """`pack` with a choice for the unused lanes of the last pack.
 
     Element (i, j) of these is `unit` where ``i % period == j``, else 0. Lines of K blocks are tall matrices with the
@@ -361,9 +422,10 @@ def pack_padded(a, vlen, queue, period=None, unit=1) -> Pack:
         queue = a.queue
     if on_device:
         check_context(a, queue, "a")
+    check_threads(threads, queue)
     nm, m, n = a.shape
     A = Pack._allocate(nm, m, n, dtype, vlen, queue)
     run = backend(queue)
     source = a if on_device else run.upload(a, queue)
-    run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit)
+    run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit, threads)
     return A

@@ -4,7 +4,14 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from compactla.blocktridiag import BlockTridiag
-from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, is_device_array
+from compactla.checks import (
+    check_context,
+    check_contiguous,
+    check_dtype,
+    check_queue,
+    check_threads,
+    is_device_array,
+)
 from compactla.lines import Extraction, check_matrix, pack_lines
 from compactla.pack import COMPLEX, REAL, backend, check_vlen
 
@@ -32,6 +39,8 @@ class LinePreconditioner(LinearOperator):
         Vector length V; default: what suits the device.
     queue : pyopencl.CommandQueue, optional
         Where the factors live and the work is done; default: the CPU.
+    threads : int, optional
+        At most how many threads factor and solve on the CPU, as for `compactla.gemm`, where a call says nothing else.
 
     Attributes
     ----------
@@ -46,13 +55,16 @@ class LinePreconditioner(LinearOperator):
         Size of the blocks.
     queue : pyopencl.CommandQueue or None
         Where the factors live; None on the CPU.
+    threads : int or None
+        What was given.
 
     Raises
     ------
     TypeError
         If `M` is not such a matrix, its dtype is none of the above, or an argument is of the wrong type.
     ValueError
-        If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one.
+        If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one, or
+        `threads` is not positive, or given for a device.
 
     References
     ----------
@@ -73,15 +85,16 @@ class LinePreconditioner(LinearOperator):
     0
     """
 
-    def __init__(self, M, lines, block_size=None, vlen=None, queue=None):
+    def __init__(self, M, lines, block_size=None, vlen=None, queue=None, threads=None):
         b = self.block_size = check_matrix(M, block_size)
         dtype = check_dtype(M.dtype, "M")
         if queue is not None:
             check_queue(queue, "queue")
+        check_threads(threads, queue)
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
         super().__init__(dtype, M.shape)
-        self.queue = queue
+        self.queue, self.threads = queue, threads
         self._order = slots.order
         self._extraction = Extraction(M, b, slots)
         run = backend(queue)
@@ -92,7 +105,7 @@ class LinePreconditioner(LinearOperator):
         self.tridiag = BlockTridiag.from_packed(*self._blocks, slots.offset, slots.rows, slots.nlines, queue)
         self.update(M)
 
-    def update(self, M) -> np.ndarray:
+    def update(self, M, threads=None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
         Must not run while another thread applies the preconditioner.
@@ -101,6 +114,8 @@ class LinePreconditioner(LinearOperator):
         ----------
         M : scipy.sparse BSR or CSR matrix or array, (n, n)
             Format, shape, block size, dtype and pattern are those of the first matrix.
+        threads : int, optional
+            At most how many threads work on the CPU; default: what the preconditioner was made with.
 
         Returns
         -------
@@ -110,8 +125,10 @@ class LinePreconditioner(LinearOperator):
         Raises
         ------
         TypeError, ValueError
-            If `M` is not such a matrix. The factors are left as they were.
+            If `M` is not such a matrix, or `threads` is not a positive integer, or given for a device. The factors are
+            left as they were.
         """
+        threads = self._threads(threads)
         values = self._extraction.values(M)
         if values.dtype != self.dtype:
             raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
@@ -119,13 +136,13 @@ class LinePreconditioner(LinearOperator):
         values = run.upload(values, self.queue)
         gather = run.gather_blocks if values.ndim == 3 else run.gather_values
         for place, block in zip(self._places, self._blocks, strict=True):
-            gather(values, place, block)
+            gather(values, place, block, threads)
         info = np.empty(len(self._order), np.int64)
-        info[self._order] = self.tridiag.refactor()
+        info[self._order] = self.tridiag.refactor(threads)
         self.info = info
         return info
 
-    def solve(self, r):
+    def solve(self, r, threads=None):
         """Apply the preconditioner: solve along every line.
 
         Parameters
@@ -133,6 +150,8 @@ class LinePreconditioner(LinearOperator):
         r : (n,) or (n, nrhs) array_like or pyopencl.array.Array
             Right-hand sides. They are converted to the dtype of the matrix; for a real matrix, complex ones
             are solved as real and imaginary parts.
+        threads : int, optional
+            At most how many threads work on the CPU; default: what the preconditioner was made with.
 
         Returns
         -------
@@ -145,7 +164,8 @@ class LinePreconditioner(LinearOperator):
         TypeError
             If `r` is not numeric, or a pyopencl Array and the preconditioner lives on the CPU.
         ValueError
-            If `r` has another shape or, on a device, is not C-contiguous or lives in another context.
+            If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads` is
+            not positive, or given for a device.
         """
         on_device = is_device_array(r)
         if not on_device:
@@ -160,7 +180,7 @@ class LinePreconditioner(LinearOperator):
         if r.dtype.kind not in "biufc":
             raise TypeError(f"r: dtype is {r.dtype}, must be numeric")
         work = COMPLEX[self.dtype] if r.dtype.kind == "c" and self.dtype.kind == "f" else self.dtype
-        result = np.result_type(self.dtype, r.dtype)
+        result = work if r.dtype == work else np.result_type(self.dtype, r.dtype)
         run = backend(self.queue)
         if on_device:
             rhs = r if r.dtype == work else r.astype(work)
@@ -168,7 +188,7 @@ class LinePreconditioner(LinearOperator):
         else:
             rhs = run.upload(np.ascontiguousarray(r, work), self.queue)
             x = np.empty(r.shape, work) if self.queue is None else rhs
-        self.tridiag.solve_rows(self._rows(rhs), self._rows(x))
+        self.tridiag.solve_rows(self._rows(rhs), self._rows(x), self._threads(threads))
         if not on_device:
             x = run.download(x)
         return x if result == work else x.astype(result)
@@ -179,8 +199,13 @@ class LinePreconditioner(LinearOperator):
         nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
         return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
 
+    def _threads(self, threads):
+        """The `threads` of a call, checked."""
+        check_threads(threads, self.queue)
+        return self.threads if threads is None else threads
+
     _matvec = _matmat = solve
 
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
-        return self.solve(x) if is_device_array(x) else super().dot(x)
+        return self.solve(x) if type(x) is np.ndarray or is_device_array(x) else super().dot(x)

@@ -1,5 +1,8 @@
 """BlockTridiag: factor and solve lines of blocks."""
 
+import copy
+import pickle
+
 import numpy as np
 import pyopencl.array
 import pytest
@@ -119,3 +122,16 @@ def test_results_do_not_depend_on_the_rest_of_the_batch(queue, dtype, rng):
     for part in (slice(0, 1), slice(5, 42), slice(149, 150), slice(None, None, -1)):
         x = factored([a[part] for a in blocks], queue=queue)[0].solve(rhs[part])
         assert same_bits(x, whole[part].copy())
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda T: pickle.loads(pickle.dumps(T))])
+def test_copies_solve(copied, rng):
+    blocks, rhs = lines(rng, 7, 3, 4, np.float64), random(rng, (7, 3, 4), np.float64)
+    T = cla.BlockTridiag(*blocks)
+    early = copied(T)
+    early.factor()
+    x = early.solve(rhs)
+    late = copied(early)
+    del T, early
+    assert same_bits(late.solve(rhs), x)
+    assert reference.solve_ratio(reference.block_tridiagonal(*blocks), x.reshape(7, 12, 1), rhs.reshape(7, 12, 1)) < 30

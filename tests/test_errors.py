@@ -5,6 +5,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+import scipy.sparse
 
 import compactla as cla
 import compactla.cpu as pack_level
@@ -112,6 +113,73 @@ def test_read_only_memory(rng):
     refuse(ValueError, "out", A.unpack, out)
 
 
+def test_shared_memory(queue, rng):
+    """Memory that is written must not be read; what lies between its elements may be."""
+    A, other = (cla.pack(random(rng, (9, 6, 6), np.float64), 4, queue) for _ in range(2))
+    halves = A[:3, :], A[3:, :]
+    for C, X in ((A, A), (A, A.T), (A[:3, :3], A[2:5, 2:5]), (A[::2, ::2], A[:3, :3]), (A[:3, :].T, A[2:5, :].T)):
+        Y = other[: C.m, : C.n]
+        refuse(ValueError, "A", cla.gemm, X, Y, C)
+        refuse(ValueError, "B", cla.gemm, Y, X, C, transb="T")
+    refuse(ValueError, "A", cla.trsm, A[:3, :3], A[2:5, :])
+    apart = [(A[:3, :3], other[:3, :3]), (halves[0][:, :3], halves[1][:, :3]), (A[:0, :0], A[:0, :0])]
+    if queue is None:  # on a device, what is between the elements counts too
+        apart += [(A[::2, ::2], A[1::2, ::2]), (A[:3, :3], A[:3, 3:]), (A[:3, :3].T, A[3:, :3])]
+    for C, X in apart if queue is None else apart[::2]:
+        Y = other[3 : 3 + X.n, 3 : 3 + C.n]
+        expected = X.unpack() @ Y.unpack()
+        assert np.allclose(cla.gemm(X, Y, C).unpack(), expected, rtol=1e-13)
+
+
+def test_memory_for_several_elements(rng):
+    a = cla.pack(random(rng, (5, 3, 3), np.float64), 4)
+    for axis in range(3):
+        data = np.repeat(a.data[tuple(slice(1) if i == axis else slice(None) for i in range(4))], 1, axis)
+        strides = [0 if i == axis else stride for i, stride in enumerate(data.strides)]
+        repeated = cla.Pack(np.lib.stride_tricks.as_strided(data, a.data.shape, strides), 5)
+        refuse(ValueError, "C", cla.gemm, a, a, repeated)
+        refuse(ValueError, "A", cla.getrfnp, repeated)
+
+
+def test_number_of_threads(queue, packs, rng):
+    (A,), T = packs((3, 3)), cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
+    T.factor()
+    M = scipy.sparse.eye_array(6, format="bsr")
+    P = cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue)
+    calls = {
+        "gemm": lambda threads: cla.gemm(A, A, *packs((3, 3)), threads=threads),
+        "trsm": lambda threads: cla.trsm(A, *packs((3, 3)), threads=threads),
+        "getrfnp": lambda threads: cla.getrfnp(A, threads=threads),
+        "pack": lambda threads: cla.pack(np.zeros((5, 3, 3)), queue=queue, threads=threads),
+        "unpack": lambda threads: A.unpack(threads=threads),
+        "factor": lambda threads: T.factor(threads=threads),
+        "refactor": lambda threads: T.refactor(threads=threads),
+        "solve": lambda threads: T.solve(np.ones((5, 4, 3)), threads=threads),
+        "solve_rows": lambda threads: T.solve_rows(*[upload(np.ones((20, 3, 1)), queue)] * 2, threads=threads),
+        "new": lambda threads: cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue, threads=threads),
+        "update": lambda threads: P.update(M, threads=threads),
+        "apply": lambda threads: P.solve(np.ones(6), threads=threads),
+    }
+    before = A.unpack()
+    for call in calls.values():
+        for error, wrong in ((ValueError, 0), (ValueError, -2), (TypeError, 2.0), (TypeError, "2"), (TypeError, True)):
+            with pytest.raises(error if queue is None else ValueError, match=r"\bthreads\b"):
+                call(wrong)
+    assert same_bits(A.unpack(), before)
+    for call in calls.values():
+        call(None)
+        for threads in (1, np.int64(2), 1000):
+            if queue is None:
+                call(threads)
+            else:
+                with pytest.raises(ValueError, match=r"\bthreads\b"):
+                    call(threads)
+
+
+def upload(a, queue):
+    return a if queue is None else cl.array.to_device(queue, a)
+
+
 def others(packs, queue, elsewhere, shape):
     """Packs that do not go with a float64 pack of 5 matrices and 4 lanes: error, pack."""
     yield ValueError, *packs(shape, nm=6)
@@ -193,6 +261,9 @@ def test_block_tridiagonal(queue, elsewhere, rng):
         refuse(ValueError, "rhs", T.solve, np.zeros(shape))
     refuse(TypeError, "rhs", T.solve, np.zeros((5, 4, 3), complex))
     refuse((TypeError, ValueError), "rhs", T.solve, cl.array.zeros(elsewhere, (5, 4, 3), np.float64))
+    here, there = np.ones((20, 3, 1)), cl.array.zeros(elsewhere, (20, 3, 1), np.float64)
+    refuse((TypeError, ValueError), "rhs", T.solve_rows, there, there)
+    refuse(TypeError, "x", T.solve_rows, upload(here, queue), there if queue is None else here)
 
 
 def packed_lines(**changes):
@@ -209,12 +280,20 @@ def test_packed_lines():
     refuse(ValueError, "offset", cla.BlockTridiag.from_packed, **packed_lines(offset=[0, 4]))
     refuse(ValueError, "rows", cla.BlockTridiag.from_packed, **packed_lines(rows=np.zeros((3, 4), int)))
     refuse(ValueError, "nlines", cla.BlockTridiag.from_packed, **packed_lines(nlines=9))
+    read_only = np.ones((2, 2, 2, 8))
+    read_only.flags.writeable = False
+    refuse(ValueError, "upper", cla.BlockTridiag.from_packed, **packed_lines(upper=read_only))
     T = cla.BlockTridiag.from_packed(**packed_lines())
     T.factor()
     x = np.ones((24, 2, 1))
     refuse(ValueError, "rhs", T.solve_rows, np.ones((23, 2, 1)), x)
     refuse(ValueError, "x", T.solve_rows, x, np.ones((24, 2, 2)))
     refuse(TypeError, "x", T.solve_rows, x, x.astype(np.float32))
+    refuse(TypeError, "rhs", T.solve_rows, x.tolist(), x)
+    refuse(ValueError, "x", T.solve_rows, x, np.broadcast_to(1.0, x.shape))
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    refuse(ValueError, "x", T.solve_rows, x, read_only)
     refuse(TypeError, "solve_rows", T.solve, np.ones((8, 3, 2)))
     T.solve_rows(x, x)
     assert np.isfinite(x).all()

@@ -131,7 +131,7 @@ def test_views_share_memory(rng):
     A = cla.pack(random(rng, (5, 4, 3), np.float64), 4)
     for view in (A.T, A[1:3, :2], cla.Pack(A.data, A.nm)):
         assert np.shares_memory(A.data, view.data)
-    assert A.T.T.view[1:] == A.view[1:]
+    assert A.T.T.view == A.view
 
 
 def test_wrapping_is_without_a_copy(queue, dtype, rng):

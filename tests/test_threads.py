@@ -1,44 +1,60 @@
 """Results are the same, bit for bit, from several threads at once and for every number of threads."""
 
+import _thread
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
-from compactla.cpu import run
+from compactla.cpu import parallel, run
+from systems import scattered
 
 CALLS = 12
 
 
-def gemm(rng, queue):
+def gemm(rng, queue, **options):
     a, b, c = random(rng, (3, 5000, 7, 7), np.float64)
-    return cla.gemm(*(cla.pack(x, queue=queue) for x in (a, b, c)), 0.5, 2).unpack()
+    return cla.gemm(*(cla.pack(x, queue=queue) for x in (a, b, c)), 0.5, 2, **options).unpack()
 
 
-def trsm(rng, queue):
+def trsm(rng, queue, **options):
     a, b = dominant(rng, 5000, 7, 7, np.complex64) / 7, random(rng, (5000, 7, 3), np.complex64)
-    return cla.trsm(cla.pack(a.astype(np.complex64), queue=queue), cla.pack(b, queue=queue), uplo="U").unpack()
+    A, B = cla.pack(a.astype(np.complex64), queue=queue), cla.pack(b, queue=queue)
+    return cla.trsm(A, B, uplo="U", **options).unpack()
 
 
-def getrfnp(rng, queue):
+def getrfnp(rng, queue, **options):
     A = cla.pack(dominant(rng, 5000, 7, 5, np.complex128), queue=queue)
-    cla.getrfnp(A)
+    cla.getrfnp(A, **options)
     return A.unpack()
 
 
-def block_tridiagonal(rng, queue):
+def block_tridiagonal(rng, queue, **options):
     T = cla.BlockTridiag(*lines(rng, 2000, 6, 3, np.float32), queue=queue)
-    T.factor()
-    return T.solve(random(rng, (2000, 6, 3, 2), np.float32))
+    T.factor(**options)
+    return T.solve(random(rng, (2000, 6, 3, 2), np.float32), **options)
 
 
 ROUTINES = [gemm, trsm, getrfnp, block_tridiagonal]
 
 
+@pytest.fixture
+def seven(monkeypatch):
+    """Up to seven threads, also for little work."""
+    monkeypatch.setattr(parallel, "THREADS", 7)
+    monkeypatch.setattr(parallel, "GRAIN", 1)
+    parallel.pool.cache_clear()
+    yield
+    parallel.pool.cache_clear()
+
+
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_calls_from_several_threads(queue, routine):
+def test_calls_from_several_threads(queue, routine, seven):
     def call(seed):
         return routine(np.random.default_rng(seed % 3), queue)
 
@@ -49,12 +65,73 @@ def test_calls_from_several_threads(queue, routine):
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
-def test_number_of_threads(routine, monkeypatch):
-    results = []
-    for count in (1, 2, 3, 7):
-        monkeypatch.setattr(run, "THREADS", count)
-        results.append(routine(np.random.default_rng(0), None))
+def test_number_of_threads(routine, seven):
+    results = [routine(np.random.default_rng(0), None, threads=threads) for threads in (None, 1, 2, 3, 7, 100)]
     assert all(same_bits(result, results[0]) for result in results)
+
+
+def test_number_of_threads_that_pack(dtype, rng, seven):
+    a = random(rng, (1001, 5, 3), dtype)
+    A = cla.pack(a, threads=1)
+    for threads in (None, 2, 7):
+        assert same_bits(cla.pack(a, threads=threads).data, A.data)
+        assert same_bits(A.unpack(threads=threads), a)
+
+
+def test_number_of_threads_of_a_preconditioner(rng, seven):
+    M, along = scattered(rng, rng.integers(1, 30, 60), 3, np.float64)
+    r = random(rng, M.shape[0], np.float64)
+    x = cla.LinePreconditioner(M, along, threads=1) @ r
+    for threads in (None, 2, 7):
+        P = cla.LinePreconditioner(M, along, threads=threads)
+        P.update(M, threads=3)
+        assert same_bits(P @ r, x)
+        assert same_bits(P.solve(r, threads=5), x)
+
+
+@pytest.mark.parametrize("threads", [None, 1, 2])
+def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
+    """What is given to a call, and to the preconditioner that makes the call, is what is used."""
+    limits = []
+
+    def share(kernel, cost, args, threads=None, offset=None, work=None):
+        limits.append(threads)
+        return parallel.share(kernel, cost, args, threads, offset, work)
+
+    monkeypatch.setattr(run, "share", share)
+    a, M = dominant(rng, 20, 3, 3, np.float64), scipy.sparse.eye_array(6, format="bsr")
+    A, B, C = (cla.pack(a, threads=threads) for _ in range(3))
+    cla.gemm(A, B, C, threads=threads)
+    cla.getrfnp(A, threads=threads)
+    cla.trsm(A, B, threads=threads)
+    B.unpack(threads=threads)
+    P = cla.LinePreconditioner(M, [[0, 1], [2, 3], [4, 5]], threads=threads)
+    P @ np.ones(6)
+    P.update(M)
+    assert set(limits) == {threads}
+    limits.clear()
+    P.update(M, threads=4)
+    P.solve(np.ones(6), threads=4)
+    T = P.tridiag
+    T.refactor(threads=4)
+    T.solve_rows(np.ones((6, 1, 1)), np.ones((6, 1, 1)), threads=4)
+    assert set(limits) == {4}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids="sz")
+@pytest.mark.parametrize("n", [3, 7])
+def test_place_in_the_batch(queue, dtype, n, rng):
+    """A matrix gives the same bits wherever in the batch it stands."""
+    a, b = dominant(rng, 1, n, n, dtype), random(rng, (1, n, n), dtype)
+    A, B, C = (cla.pack(np.repeat(x, 45, axis=0), queue=queue) for x in (a, b, b))
+    cla.gemm(A, B, C, 0.5, 2)
+    cla.trsm(A, B, uplo="U", trans="T")
+    cla.getrfnp(A)
+    T = cla.BlockTridiag(*(np.repeat(x, 45, axis=0) for x in lines(rng, 1, 4, n, dtype)), queue=queue)
+    T.factor()
+    x = T.solve(np.repeat(random(rng, (1, 4, n), dtype), 45, axis=0))
+    for result in (A.unpack(), B.unpack(), C.unpack(), x):
+        assert same_bits(result, np.repeat(result[:1], 45, axis=0))
 
 
 def test_one_factorization_serves_several_threads(queue, rng):
@@ -80,17 +157,86 @@ def test_a_mixed_up_cache_is_noticed(monkeypatch, rng):
     """Numba may load another kernel than it was asked for: here, one that says it is somebody else."""
     real, loads = run.njit, []
 
-    def mixed_up(signature, cache, **options):
+    def mixed_up(signature, cache=False, **options):
         def decorate(kernel):
             loads.append(cache)
-            return (lambda *args: -1) if cache else real(signature, cache=False, **options)(kernel)
+            return (lambda *args: -1) if cache else real(signature, **options)(kernel)
 
         return decorate
 
     monkeypatch.setattr(run, "njit", mixed_up)
     run.gemm_kernel.cache_clear()
+    run.gemm_choice.cache_clear()
     a, b = random(rng, (2, 9, 3, 3), np.float64)
     C = cla.gemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(9, 3, 3))
     run.gemm_kernel.cache_clear()
+    run.gemm_choice.cache_clear()
     assert loads == [True, False]
     assert np.allclose(C.unpack(), a @ b)
+
+
+@pytest.mark.parametrize("offset", [None, np.array([0, 1, 2, 50, 51, 52, 53, 54, 60, 61, 100])])
+def test_every_item_is_shared_out_once(offset, seven):
+    done, rows = [], []
+
+    def kernel(lo, hi, name, row):
+        assert name == "argument"
+        done.extend(range(lo, hi))
+        rows.append(row)
+
+    for threads in (None, 1, 2, 3, 50):
+        parallel.share(kernel, 1e9, (0, 10, "argument"), threads, offset, list(range(7)))
+        assert sorted(done) == list(range(10))
+        assert sorted(rows) == list(range(min(threads or 7, 7)))
+        done.clear()
+        rows.clear()
+
+
+def test_a_call_ends_when_all_its_threads_have(seven):
+    """Errors and interrupts come out of the call, and not before the other threads are done."""
+    done = []
+
+    def fail(lo, hi):
+        if lo == 0:
+            raise MemoryError
+        done.append(lo)
+
+    def interrupt(lo, hi):
+        if lo == 0:
+            return
+        _thread.interrupt_main()
+        time.sleep(0.1)
+        done.append(lo)
+
+    for kernel, error in ((fail, MemoryError), (interrupt, KeyboardInterrupt)):
+        with pytest.raises(error):
+            parallel.share(kernel, 1e9, (0, 2))
+        assert done == [1]
+        done.clear()
+    assert len(parallel.pool().idle) == parallel.pool().size == 1
+
+
+def test_helpers_are_lent_to_one_call_at_a_time(seven):
+    """Calls within calls get what is left of the helpers, and never wait for one."""
+    running = []
+
+    def inner(lo, hi):
+        running.append(threading.current_thread())
+
+    def outer(lo, hi):
+        for _ in range(3):
+            parallel.share(inner, 1e9, (0, 7))
+
+    parallel.share(outer, 1e9, (0, 4))
+    assert len(running) >= 4 * 3
+    assert parallel.pool().size == 6 == len(set(parallel.pool().idle))
+
+
+def test_no_more_threads_to_be_had(seven, monkeypatch):
+    def refuse(helper):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(parallel.Helper, "start", refuse)
+    done = []
+    parallel.share(lambda lo, hi: done.append((lo, hi)), 1e9, (0, 5))
+    assert done == [(0, 5)]

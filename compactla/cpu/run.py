@@ -1,84 +1,64 @@
 """How the CPU runs a routine: one compiled kernel for each specialisation, its packs shared out over threads."""
 
+import ctypes
 import functools
 import hashlib
-import os
-from concurrent.futures import ThreadPoolExecutor
+import math
 from pathlib import Path
 
-import numba
 import numpy as np
 from numba import njit, types
+from numba.core.registry import cpu_target
 
+from compactla.cpu import parallel
 from compactla.cpu.blocktridiag import factor_batch, solve_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import KINDS, form
 from compactla.cpu.pack import gather_batch, transfer_batch
+from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
-from compactla.pack import REAL, View, packed_dtype
+from compactla.pack import REAL, Layout, View, layout, packed_dtype
 
 
 def digest(text: bytes) -> int:
     return int.from_bytes(hashlib.sha256(text).digest()[:7], "little")
 
 
-# Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all of them.
-DIGEST = digest(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
-# The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
-THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
+# Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all that write it.
+HERE = Path(__file__).parent
+SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "pack.py", HERE.parent / "checks.py"]
+DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
+# What the processor is, and which of its instructions are used.
+TARGET = cpu_target.target_context.codegen().magic_tuple()
 # Sizes for which code is compiled that knows the size; larger ones share code.
 STATIC = 32
-# Multiply-adds, or elements moved, below which waking another thread costs more than it saves.
-SERIAL = 500_000
 # The pairs alpha, beta that are compiled into gemm.
 FIXED = {(1, 0): "1 0", (1, 1): "1 1", (-1, 1): "-1 1"}
 SCALAR = {"f": types.float64, "c": types.complex128}
 INT, INTS = types.int64, types.int64[::1]
+NOTHING = ctypes.c_char * 0
 
 
 def compiled(make, arguments, *key):
     """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
 
-    It returns what identifies it: the files of Numba's cache can be mixed up by processes that write them at once.
+    It comes from Numba's cache on disk or goes there, if there is a place for it. Processes that write a file there at
+    once can mix up what is in it: every kernel has files of its own, and returns what identifies it.
     """
     identity = digest(repr((make.__name__, key, DIGEST)).encode())
+    kernel = make(*key, identity)
+    kernel.__qualname__ = f"{make.__name__}.{digest(repr((key, TARGET)).encode()):x}"
     signature = INT(INT, INT, *arguments)
     nothing = [np.zeros(1, np.int64) if kind is INTS else kind(0) for kind in arguments]
-    for cache in (True, False):
-        kernel = njit(signature, cache=cache, nogil=True, error_model="numpy")(make(*key, identity))
-        if kernel(0, 0, *nothing) == identity:
-            break
-    return kernel
-
-
-@functools.cache
-def pool():
-    """Threads that help the calling one."""
-    return ThreadPoolExecutor(max(THREADS - 1, 1), "compactla")
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)
-
-
-def share(kernel, count, cost, *args, work=None):
-    """Call ``kernel(lo, hi, *args)`` for parts of range(count), in several threads if `cost` is worth it.
-
-    A row of `work` for each thread, if given, comes as a last argument.
-    """
-    threads = min(THREADS, count) if cost > SERIAL else 1
-    if threads <= 1 and work is None:
-        if count:
-            kernel(0, count, *args)
-        return
-    last = [()] * threads if work is None else [(row.ctypes.data,) for row in work]
-    bounds = [count * t // threads for t in range(threads + 1)]
-    helpers = [pool().submit(kernel, bounds[t], bounds[t + 1], *args, *last[t]) for t in range(1, threads)]
-    kernel(bounds[0], bounds[1], *args, *last[0])
-    for helper in helpers:
-        helper.result()
+    try:
+        cached = njit(signature, cache=True, nogil=True, error_model="numpy")(kernel)
+        if cached(0, 0, *nothing) == identity:
+            return cached
+    except Exception:  # no place, no room, or a broken file: whatever it is, it must not stop us
+        pass
+    return njit(signature, nogil=True, error_model="numpy")(kernel)
 
 
 def default_vlen(dtype, queue):
@@ -88,9 +68,16 @@ def default_vlen(dtype, queue):
 def empty(shape, dtype, queue):
     """Uninitialised array, aligned to a cache line."""
     dtype = np.dtype(dtype)
-    memory = np.empty(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize + 64, np.uint8)
-    start = -memory.ctypes.data % 64
+    memory = np.empty(math.prod(shape) * dtype.itemsize + 64, np.uint8)
+    start = -address(memory) % 64
     return memory[start : memory.size - 64 + start].view(dtype).reshape(shape)
+
+
+def address(a):
+    """Where an array is in memory."""
+    if a.flags.c_contiguous and a.flags.writeable:
+        return ctypes.addressof(NOTHING.from_buffer(a))  # three times as fast
+    return a.ctypes.data
 
 
 def upload(a, queue):
@@ -123,24 +110,20 @@ def square(size, dtype, vlen):
     return form(dtype, width(dtype, vlen), size, size, (size * column, column))
 
 
-def place(A: View):
-    return A[1], A[5], A[6], A[7]
+def pack(source, A: View, nm, period, unit, threads=None):
+    _transfer(source, A, nm, period, unit, True, threads)
 
 
-def pack(source, A: View, nm, period, unit):
-    _transfer(source, A, nm, period, unit, True)
+def unpack(A: View, nm, target, threads=None):
+    _transfer(target, A, nm, 1, 0, False, threads)
 
 
-def unpack(A: View, nm, target):
-    _transfer(target, A, nm, 1, 0, False)
-
-
-def _transfer(array, A, nm, period, unit, packing):
+def _transfer(array, A, nm, period, unit, packing, threads):
     kernel = transfer_kernel(A.dtype.char, packing)
     sizes = A.vlen, nm, A.m, A.n, parts(A.dtype)
     unit = REAL[A.dtype.char].type(unit)
-    address = array.__array_interface__["data"][0]
-    share(kernel, A.npack, nm * A.m * A.n, *sizes, period, unit, address, *array.strides, *place(A))
+    args = 0, A.npack, *sizes, period, unit, address(array), *array.strides, *A.place
+    share(kernel, nm * A.m * A.n, args, threads)
 
 
 @functools.cache
@@ -149,13 +132,25 @@ def transfer_kernel(char, packing):
     return compiled(transfer_batch, (*[INT] * 6, KINDS[real], *[INT] * 8), real, packing)
 
 
-def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb):
-    m, n, k = C.m, C.n, A.n
+def operations(A: Layout, count):
+    """Vector operations that `count` multiply-adds of each matrix of a pack are."""
+    return A.vlen / width(A.dtype, A.vlen) * parts(A.dtype) ** 2 * count
+
+
+def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
     fixed = FIXED.get((alpha, beta), "")
+    kernel, cost = gemm_choice(A.layout, B.layout, C.layout, fixed, conja, conjb)
+    args = 0, C.npack, C.vlen, C.m, C.n, A.n, alpha, beta, *A.place, *B.place, *C.place
+    share(kernel, C.npack * cost, args, threads)
+
+
+@functools.cache
+def gemm_choice(A: Layout, B: Layout, C: Layout, fixed, conja, conjb):
+    """The kernel, and what it costs for a pack."""
+    m, n, k = C.m, C.n, A.n
     known = m == n == k <= STATIC and fixed and A.row_major and B.row_major and C.row_major and not (conja or conjb)
     kernel = gemm_kernel(C.dtype, C.vlen, fixed, conja, conjb, n if known else 0)
-    cost = C.npack * C.vlen * m * n * max(k, 1)
-    share(kernel, C.npack, cost, C.vlen, m, n, k, alpha, beta, *place(A), *place(B), *place(C))
+    return kernel, operations(C, m * n * max(k, 1))
 
 
 @functools.cache
@@ -166,11 +161,17 @@ def gemm_kernel(dtype, vlen, fixed, conja, conjb, size, far=""):
     return compiled(gemm_batch, arguments, fixed, A, B, C, width(dtype, vlen), far)
 
 
-def trsm(A: View, B: View, alpha, conj, unit):
+def trsm(A: View, B: View, alpha, conj, unit, threads=None):
+    kernel, cost = trsm_choice(A.layout, B.layout, conj, unit)
+    share(kernel, B.npack * cost, (0, B.npack, B.vlen, B.m, B.n, alpha, *A.place, *B.place), threads)
+
+
+@functools.cache
+def trsm_choice(A: Layout, B: Layout, conj, unit):
+    """The kernel, and what it costs for a pack."""
     known = B.m == B.n <= STATIC and A.row_major and B.row_major and not conj
     kernel = trsm_kernel(B.dtype, B.vlen, "U" if unit else "N", conj, B.n if known else 0)
-    cost = B.npack * B.vlen * B.m * B.m * B.n
-    share(kernel, B.npack, cost, B.vlen, B.m, B.n, alpha, *place(A), *place(B))
+    return kernel, operations(B, B.m * B.m * B.n / 2)
 
 
 @functools.cache
@@ -180,13 +181,19 @@ def trsm_kernel(dtype, vlen, diag, conj, size, far=""):
     return compiled(trsm_batch, arguments, diag, B + " conj" if conj else B, B, width(dtype, vlen), far)
 
 
-def getrfnp(A: View, nm):
+def getrfnp(A: View, nm, threads=None):
+    kernel, cost = getrf_choice(A.layout)
+    info = np.zeros(A.npack * A.vlen, np.int64)
+    share(kernel, A.npack * cost, (0, A.npack, A.vlen, A.m, A.n, *A.place, info), threads)
+    return info[:nm]
+
+
+@functools.cache
+def getrf_choice(A: Layout):
+    """The kernel, and what it costs for a pack."""
     known = A.m == A.n <= STATIC and A.row_major
     kernel = getrf_kernel(A.dtype, A.vlen, A.n if known else 0)
-    info = np.zeros(A.npack * A.vlen, np.int64)
-    cost = nm * A.m * A.n * min(A.m, A.n)
-    share(kernel, A.npack, cost, A.vlen, A.m, A.n, *place(A), info)
-    return info[:nm]
+    return kernel, operations(A, A.m * A.n * min(A.m, A.n) / 2)
 
 
 @functools.cache
@@ -194,19 +201,31 @@ def getrf_kernel(dtype, vlen, size, far=""):
     return compiled(getrf_batch, (*[INT] * 7, INTS), square(size, dtype, vlen), width(dtype, vlen), far)
 
 
-def line_sizes(diag):
-    """V, b, and the real numbers in a slot, from row to row, and from column to column."""
-    b, V = diag.shape[1], diag.shape[-1]
-    column = V * (diag.ndim - 3)
-    return V, b, b * b * column, b * column, column
+class Lines:
+    """Lines of blocks as the kernels see them; the arrays are those of `BlockTridiag`."""
+
+    def __init__(self, lower, diag, upper, offset, rows):
+        _, b, _, *lanes = diag.shape
+        column = math.prod(lanes)
+        self.layout = layout(packed_dtype(diag), lanes[-1], b, b, True)
+        self.sizes = lanes[-1], b, b * b * column, b * column, column  # real numbers in a slot, a row, a column
+        self.blocks = address(lower), address(diag), address(upper)
+        self.offset, self.rows = offset, rows.reshape(-1)
+        self.npack, self.nslot = len(offset) - 1, len(diag)
+        self.longest = int(np.diff(offset).max(initial=0))
 
 
-def factor_lines(lower, diag, upper, offset, info):
-    dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    b = diag.shape[1]
-    kernel = factor_kernel(dtype, vlen, b if b <= STATIC else 0)
-    blocks = [array.ctypes.data for array in (lower, diag, upper)]
-    share(kernel, len(offset) - 1, 4 * diag.size * b, *line_sizes(diag), *blocks, offset, info)
+def factor_lines(lines, info, threads=None):
+    kernel, cost = factor_choice(lines.layout)
+    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
+    share(kernel, lines.nslot * cost, args, threads, lines.offset)
+
+
+@functools.cache
+def factor_choice(A: Layout):
+    """The kernel, and what it costs for a slot."""
+    kernel = factor_kernel(A.dtype, A.vlen, A.m if A.m <= STATIC else 0)
+    return kernel, operations(A, 2 * A.m**3)
 
 
 @functools.cache
@@ -214,14 +233,19 @@ def factor_kernel(dtype, vlen, b):
     return compiled(factor_batch, (*[INT] * 8, INTS, INTS), square(b, dtype, vlen), width(dtype, vlen), b > 0)
 
 
-def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
-    dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    b, nrhs = rhs.shape[1:]
-    kernel = solve_kernel(dtype, vlen, b if b <= STATIC else 0, nrhs if nrhs <= STATIC // 2 else 0)
-    blocks = [array.ctypes.data for array in (lower, diag, upper)]
-    vectors = offset, rows.reshape(-1), rhs.ctypes.data, x.ctypes.data
-    cost = 4 * diag.size * nrhs
-    share(kernel, len(offset) - 1, cost, *line_sizes(diag), nrhs, parts(dtype), *blocks, *vectors, work=work)
+def solve_lines(lines, rhs, x, work, threads=None):
+    nrhs = rhs.shape[2]
+    kernel, cost = solve_choice(lines.layout, nrhs)
+    vectors = lines.offset, lines.rows, address(rhs), address(x)
+    args = 0, lines.npack, *lines.sizes, nrhs, parts(rhs.dtype), *lines.blocks, *vectors
+    share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
+
+
+@functools.cache
+def solve_choice(A: Layout, nrhs):
+    """The kernel, and what it costs for a slot."""
+    kernel = solve_kernel(A.dtype, A.vlen, A.m if A.m <= STATIC else 0, nrhs if nrhs <= STATIC // 2 else 0)
+    return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
 
 @functools.cache
@@ -233,30 +257,32 @@ def solve_kernel(dtype, vlen, b, nrhs):
     return compiled(solve_batch, arguments, REAL[dtype.char].char, square(b, dtype, vlen), column, lanes, bool(b and nrhs))
 
 
-def work_lines(diag, offset, nrhs):
+class Work:
     """Room for the x of one pack of lines, for each thread."""
-    longest = int(np.diff(offset).max(initial=0))
-    dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    size = longest * diag.shape[1] * nrhs * parts(dtype) * width(dtype, vlen)
-    return empty((THREADS, size), diag.dtype, None)
+
+    def __init__(self, lines, nrhs):
+        A = lines.layout
+        size = lines.longest * A.m * nrhs * parts(A.dtype) * width(A.dtype, A.vlen)
+        self.memory = empty((parallel.THREADS, size), REAL[A.dtype.char], None)
+        self.addresses = [address(row) for row in self.memory]
 
 
-def gather_blocks(source, index, target):
+def gather_blocks(source, index, target, threads=None):
     b = target.shape[1]
-    _gather(source, index, target, b * b, b, 1, index.shape[1], 0, 0)
+    _gather(source, index, target, b * b, b, 1, index.shape[1], 0, 0, threads)
 
 
-def gather_values(source, index, target):
+def gather_values(source, index, target, threads=None):
     b, V = target.shape[1], target.shape[-1]
-    _gather(source, index, target, 1, 0, 0, b * b * V, b * V, V)
+    _gather(source, index, target, 1, 0, 0, b * b * V, b * V, V, threads)
 
 
-def _gather(source, index, target, scale, si, sj, xs, xi, xj):
+def _gather(source, index, target, scale, si, sj, xs, xi, xj, threads):
     b, V = target.shape[1], target.shape[-1]
     sizes = V, b, target.ndim - 3, target.dtype.type(1)
-    places = index.reshape(-1), xs, xi, xj, target.ctypes.data
+    places = index.reshape(-1), xs, xi, xj, address(target)
     kernel = gather_kernel(target.dtype.char)
-    share(kernel, target.shape[0], target.size, *sizes, source.ctypes.data, scale, si, sj, *places)
+    share(kernel, target.size, (0, target.shape[0], *sizes, address(source), scale, si, sj, *places), threads)
 
 
 @functools.cache

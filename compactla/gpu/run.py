@@ -1,9 +1,11 @@
 """How a device runs a routine: one launch of one kernel, a work-item for each lane.
 
-The names are those of `compactla.cpu.run`; every array is a pyopencl Array, index arrays and `info` of lines
-too. Launches wait for the events of their arrays and leave their own there, so queues may run out of order.
-Nothing waits for a launch but `getrfnp` and `download`, which return NumPy arrays.
+The names and arguments are those of `compactla.cpu.run`, but `threads` means nothing here; every array is a pyopencl
+Array, index arrays and `info` of lines too. Launches wait for the events of their arrays and leave their own there, so
+queues may run out of order. Nothing waits for a launch but `getrfnp` and `download`, which return NumPy arrays.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -71,7 +73,7 @@ def launch(queue, file, name, dtype, vlen, size, *args, **defines):
     for arg in args:
         if isinstance(arg, View):
             arrays.append(arg.buffer)
-            values += arg.buffer.base_data, arg.address, arg.ps, arg.rs, arg.cs
+            values += arg.buffer.base_data, *arg.place
         elif isinstance(arg, cla.Array):
             arrays.append(arg)
             values.append(arg.data)
@@ -89,29 +91,29 @@ def parts(scalar):
     return float(scalar.real), float(scalar.imag)
 
 
-def pack(source, A: View, nm, period, unit):
+def pack(source, A: View, nm, period, unit, threads=None):
     lanes, size = A.npack * A.vlen, A.m * A.n
     args = lanes, nm, A.m, A.n, period, float(unit), ordinary(source), A
     launch(A.queue, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
 
 
-def unpack(A: View, nm, target):
+def unpack(A: View, nm, target, threads=None):
     launch(A.queue, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), nm, A.m, A.n, A, ordinary(target))
 
 
-def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb):
+def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
     lanes = C.npack * C.vlen
     args = lanes, C.m, C.n, A.n, *parts(alpha), A, int(conja), B, int(conjb), *parts(beta), C
     launch(C.queue, "gemm.cl", "gemm_batch", C.dtype, C.vlen, (lanes, 1), *args, GEMM_BATCH=1)
 
 
-def trsm(A: View, B: View, alpha, conj, unit):
+def trsm(A: View, B: View, alpha, conj, unit, threads=None):
     lanes = B.npack * B.vlen
     args = lanes, B.m, B.n, int(unit), *parts(alpha), A, int(conj), B
     launch(B.queue, "trsm.cl", "trsm_batch", B.dtype, B.vlen, (lanes, 1), *args, TRSM_BATCH=1)
 
 
-def getrfnp(A: View, nm) -> np.ndarray:
+def getrfnp(A: View, nm, threads=None) -> np.ndarray:
     """Factor in place; waits for the result, to return `info`."""
     lanes = A.npack * A.vlen
     info = empty((nm,), np.int64, A.queue)
@@ -127,7 +129,18 @@ def specialisation(b, dtype):
     return {"TILE": min(TILES[dtype.kind], key=lambda tile: -(-b // tile))}
 
 
-def factor_lines(lower, diag, upper, offset, info):
+class Lines(NamedTuple):
+    """Lines of blocks; the arrays are those of `BlockTridiag`."""
+
+    lower: cla.Array
+    diag: cla.Array
+    upper: cla.Array
+    offset: cla.Array
+    rows: cla.Array
+
+
+def factor_lines(lines, info, threads=None):
+    lower, diag, upper, offset, _ = lines
     b, lanes = diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
@@ -135,7 +148,8 @@ def factor_lines(lower, diag, upper, offset, info):
     launch(diag.queue, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
 
 
-def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
+def solve_lines(lines, rhs, x, work, threads=None):
+    lower, diag, upper, offset, rows = lines
     _, b, nrhs = x.shape
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     lanes = (offset.size - 1) * vlen
@@ -144,15 +158,15 @@ def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
     launch(x.queue, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
 
 
-def work_lines(diag, offset, nrhs) -> None:
+def Work(lines, nrhs) -> None:
     """A solve needs no memory but x."""
 
 
-def gather_blocks(source, index, target):
+def gather_blocks(source, index, target, threads=None):
     _gather("gather_blocks", source, index, target)
 
 
-def gather_values(source, index, target):
+def gather_values(source, index, target, threads=None):
     _gather("gather_values", source, index, target)
 
 

@@ -1,0 +1,170 @@
+"""Threads of ours beside those of Numba, after a fork, and at a process's end; kernels for processors with less."""
+
+import os
+import platform
+
+import pytest
+
+from processes import python
+
+# `work` keeps several threads busy; what it returns is known from one thread.
+WORK = """
+import os, threading
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+import compactla as cla
+from compactla.cpu import parallel
+parallel.GRAIN = 100
+
+def work(seed, threads=None):
+    rng = np.random.default_rng(seed)
+    a = rng.random((500, 3, 3)) + 9 * np.eye(3)
+    A, B, C = cla.pack(a, threads=threads), cla.pack(a), cla.Pack.zeros(500, 3, 3)
+    cla.gemm(A, B, C, threads=threads)
+    cla.getrfnp(A, threads=threads)
+    cla.trsm(A, C, threads=threads)
+    T = cla.BlockTridiag(np.ones((100, 4, 3, 3)), a.reshape(100, 5, 3, 3), np.ones((100, 4, 3, 3)))
+    T.factor(threads)
+    return C.unpack(threads=threads).tobytes() + T.solve(a[:, 0].reshape(100, 5, 3), threads).tobytes()
+
+expected = [work(seed, 1) for seed in range(4)]
+"""
+
+NUMBA_BUSY = """
+import numba
+
+@numba.njit(parallel=True)
+def numbas(x):
+    for i in numba.prange(len(x)):
+        x[i] = x[i] * 0.5 + i
+
+def busy():
+    x = np.zeros(10000)
+    while not over:
+        numbas(x)
+
+over = False
+thread = threading.Thread(target=busy)
+try:
+    numbas(np.zeros(10))
+except ValueError:  # this layer is not installed
+    print("none")
+else:
+    thread.start()
+    with ThreadPoolExecutor(4) as users:
+        assert list(users.map(work, list(range(4)) * 5)) == expected * 5
+    over = True
+    thread.join()
+    print(numba.threading_layer())
+"""
+
+
+@pytest.mark.parametrize("layer", ["workqueue", "omp", "tbb"])
+def test_beside_parallel_loops_of_the_user(layer):
+    output = python(WORK + NUMBA_BUSY, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="3").strip()
+    if output == "none":
+        pytest.skip(f"Numba has no threading layer {layer} here")
+    assert output == layer
+
+
+FORK = """
+work(0)
+assert parallel.pool().size
+child = os.fork()
+if not child:
+    os._exit(0 if [work(seed) for seed in range(4)] == expected and parallel.pool().size else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert work(1) == expected[1]
+
+import multiprocessing
+with multiprocessing.get_context("fork").Pool(2) as processes:
+    assert processes.map(work, range(4)) == expected
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_after_a_fork():
+    # later Pythons warn of any fork while there are threads
+    python("import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)" + WORK + FORK, NUMBA_NUM_THREADS="3")
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "16"])
+def test_calls_from_the_users_threads(threads):
+    program = """
+with ThreadPoolExecutor(5) as users:
+    assert list(users.map(work, list(range(4)) * 5)) == expected * 5
+print(sum(thread.name == "compactla" for thread in threading.enumerate()))
+"""
+    helpers = int(python(WORK + program, NUMBA_NUM_THREADS=threads))
+    assert helpers == 0 if threads == "1" else 0 < helpers < int(threads)
+
+
+def test_the_end_of_a_process():
+    """Nothing hangs or complains: not parked threads, calls at exit, nor calls still going on in the user's threads."""
+    program = """
+import atexit
+
+def last():
+    assert [work(seed) for seed in range(4)] == expected
+    print("last")
+
+def go_on():
+    while True:
+        work(0)
+
+class Owner:
+    def __del__(self):
+        assert work(2) == expected[2]
+        print("deleted")
+
+owner = Owner()
+atexit.register(last)
+threading.Thread(target=go_on, daemon=True).start()
+work(0)
+"""
+    for _ in range(2):
+        assert python(WORK + program, NUMBA_NUM_THREADS="3").split()[0] == "last"
+
+
+def test_a_first_call_at_exit():
+    """Helpers that cannot be started any more are done without."""
+    program = """
+import atexit
+atexit.register(lambda: print(work(3) == expected[3]))
+"""
+    assert python(WORK + program, NUMBA_NUM_THREADS="3") == "True\n"
+
+
+PROCESSOR = """
+import numpy as np
+import compactla as cla
+import reference
+from cases import dominant, lines, random
+from compactla.cpu.simd import native_width
+
+rng = np.random.default_rng(0)
+for dtype in (np.float64, np.complex64):
+    for n in (3, 18):
+        a, b, c = dominant(rng, 11, n, n, dtype), *random(rng, (2, 11, n, n), dtype)
+        a /= n
+        A, B, C = (cla.pack(x) for x in (a, b, c))
+        cla.gemm(A, B, C, 0.5, 2, transb="C")
+        assert reference.gemm_ratio(C.unpack(), a, b, c, 0.5, 2, transb="C") < reference.THRESHOLD
+        cla.trsm(A, B, uplo="U")
+        assert reference.trsm_ratio(B.unpack(), a, b, uplo="U") < reference.THRESHOLD
+        assert not cla.getrfnp(A).any()
+        assert reference.getrfnp_ratio(A.unpack(), a) < reference.THRESHOLD
+    blocks, rhs = lines(rng, 11, 4, 3, dtype), random(rng, (11, 4, 3), dtype)
+    T = cla.BlockTridiag(*blocks)
+    assert not T.factor().any()
+    dense, flat = reference.block_tridiagonal(*blocks), (11, 12, 1)
+    assert reference.solve_ratio(dense, T.solve(rhs).reshape(flat), rhs.reshape(flat)) < reference.THRESHOLD
+print(native_width(np.dtype(np.float64)))
+"""
+
+
+def test_a_processor_without_fma():
+    """NUMBA_CPU_NAME=generic is the least of its kind: 16-byte registers and no fused multiply-add on x86-64."""
+    output = python(PROCESSOR, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+    if platform.machine() in ("x86_64", "AMD64"):
+        assert output == "2\n"
