@@ -26,7 +26,7 @@ class Layout:
     vlen: int
     m: int
     n: int
-    row_major: bool
+    strides: tuple[int, int] | None  # from row to row and column to column, where the matrices are contiguous
 
 
 layout = functools.cache(Layout)
@@ -47,7 +47,6 @@ class View:
     vlen: int
     dtype: np.dtype
     queue: Any
-    row_major: bool  # whether the elements of a matrix are contiguous, row after row
 
     @cached_property
     def place(self) -> tuple[int, int, int, int]:
@@ -56,7 +55,9 @@ class View:
 
     @cached_property
     def layout(self) -> Layout:
-        return layout(self.dtype, self.vlen, self.m, self.n, self.row_major)
+        column = self.vlen * (2 if self.dtype.kind == "c" else 1)
+        contiguous = (abs(self.rs), abs(self.cs)) in ((self.n * column, column), (column, self.m * column))
+        return layout(self.dtype, self.vlen, self.m, self.n, (self.rs, self.cs) if contiguous else None)
 
     @property
     def unit(self) -> int:
@@ -86,12 +87,12 @@ class View:
 
     @cached_property
     def T(self) -> "View":
-        return replace(self, m=self.n, n=self.m, rs=self.cs, cs=self.rs, row_major=False)
+        return replace(self, m=self.n, n=self.m, rs=self.cs, cs=self.rs)
 
     @cached_property
     def rows_reversed(self) -> "View":
         last = self.address + self.unit * max(self.m - 1, 0) * self.rs
-        return replace(self, address=last, rs=-self.rs, row_major=False)
+        return replace(self, address=last, rs=-self.rs)
 
     @cached_property
     def reversed(self) -> "View":
@@ -203,8 +204,7 @@ class Pack:
         else:
             address = data.__array_interface__["data"][0]
         ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
-        row_major = (rs, cs) == (n * (data.ndim - 3) * vlen, (data.ndim - 3) * vlen)
-        self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue, row_major)
+        self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue)
         self._T = None
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)

@@ -1,7 +1,7 @@
 """gemm at the register level (`update`), at the pack level (`gemm`), and over a batch."""
 
 from compactla.cpu.emit import Code, check_fit, routine, starts
-from compactla.cpu.lanes import at, fence
+from compactla.cpu.lanes import at, fence, lanes_of
 from compactla.cpu.simd import Elements, index, tile_size
 
 
@@ -86,8 +86,9 @@ def gemm_fixed(code, A, B, C, alpha, beta, fixed, far, ap, bp, cp, v, V):
     product(code, A, B, C, *(map(int, fixed.split()) if fixed else (alpha, beta)))
 
 
-def gemm_batch(fixed, A_form, B_form, C_form, width, far, identity):
+def gemm_batch(A_form, B_form, C_form, fixed, far, identity):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
+    width = lanes_of(C_form)
 
     def kernel(lo, hi, V, m, n, k, alpha, beta, a, ap, ar, ac, b, bp, br, bc, c, cp, cr, cc):
         for p in range(lo, hi):

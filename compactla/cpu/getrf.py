@@ -6,7 +6,7 @@ from llvmlite import ir
 
 from compactla.checks import option
 from compactla.cpu.emit import Code, Number, routine, starts
-from compactla.cpu.lanes import at
+from compactla.cpu.lanes import at, lanes_of
 from compactla.cpu.simd import INDEX, Elements, index, tile_size
 from compactla.cpu.trsm import solve_rows
 
@@ -100,8 +100,9 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
             code.shared(solve_rows, A.block(j, i, m, t).T, D.T, U.T, A.block(j, 0, m, i).T, pivots)
 
 
-def getrf_batch(A_form, width, far, identity):
+def getrf_batch(A_form, far, identity):
     """Kernel for packs lo to hi; address, sizes and strides are those of `View`, info has V entries a pack."""
+    width = lanes_of(A_form)
 
     def kernel(lo, hi, V, m, n, a, ap, ar, ac, info):
         for p in range(lo, hi):

@@ -78,6 +78,11 @@ def parse_form(text):
     return Matrix(Vector(KINDS[vector[0]], int(vector[1:])), *known, bool(conj))
 
 
+def lanes_of(form):
+    """Lanes that are computed with at a time."""
+    return parse_form(form).vector.lanes
+
+
 @intrinsic(prefer_literal=True)
 def at(typing_context, address, offset, m, n, rs, cs, im, form):
     """Matrix at `offset` real numbers from an address in bytes; see `form`."""

@@ -34,6 +34,8 @@ DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 TARGET = cpu_target.target_context.codegen().magic_tuple()
 # Sizes for which code is compiled that knows the size; larger ones share code.
 STATIC = 32
+# Bytes of operands from which on they are fetched ahead, and results are written past the caches.
+FAR = 8_000_000
 # The pairs alpha, beta that are compiled into gemm.
 FIXED = {(1, 0): "1 0", (1, 1): "1 1", (-1, 1): "-1 1"}
 SCALAR = {"f": types.float64, "c": types.complex128}
@@ -102,12 +104,21 @@ def parts(dtype):
     return 2 if dtype.kind == "c" else 1
 
 
-def square(size, dtype, vlen):
-    """Form of a contiguous matrix of known size, or of any matrix if `size` is 0."""
-    if not size:
-        return form(dtype, width(dtype, vlen))
-    column = vlen * parts(dtype)
-    return form(dtype, width(dtype, vlen), size, size, (size * column, column))
+def known_form(A: Layout, known, conj=False):
+    """Form of a matrix of which all is known, or nothing but the type."""
+    return form(A.dtype, width(A.dtype, A.vlen), *((A.m, A.n, A.strides) if known else ()), conj=conj)
+
+
+def nbytes(A: Layout):
+    """Bytes of the matrices of a pack."""
+    return A.m * A.n * A.vlen * A.dtype.itemsize
+
+
+def is_aligned(A: View):
+    """Whether all vectors of a batch of contiguous matrices are aligned."""
+    item = REAL[A.dtype.char].itemsize
+    register = width(A.dtype, A.vlen) * item
+    return A.address % register == 0 and A.ps * item % register == 0
 
 
 def pack(source, A: View, nm, period, unit, threads=None):
@@ -138,67 +149,70 @@ def operations(A: Layout, count):
 
 
 def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
-    fixed = FIXED.get((alpha, beta), "")
-    kernel, cost = gemm_choice(A.layout, B.layout, C.layout, fixed, conja, conjb)
+    key = A.layout, B.layout, C.layout, FIXED.get((alpha, beta), ""), conja, conjb
+    kernel, cost, size = gemm_choice(*key)
+    if C.npack * size > FAR:
+        kernel, *_ = gemm_choice(*key, "stream" if beta == 0 and is_aligned(C) else "far")
     args = 0, C.npack, C.vlen, C.m, C.n, A.n, alpha, beta, *A.place, *B.place, *C.place
     share(kernel, C.npack * cost, args, threads)
 
 
 @functools.cache
-def gemm_choice(A: Layout, B: Layout, C: Layout, fixed, conja, conjb):
-    """The kernel, and what it costs for a pack."""
+def gemm_choice(A: Layout, B: Layout, C: Layout, fixed, conja, conjb, far=""):
+    """The kernel, what it costs for a pack, and the bytes of a pack if fetching them ahead is a choice."""
     m, n, k = C.m, C.n, A.n
-    known = m == n == k <= STATIC and fixed and A.row_major and B.row_major and C.row_major and not (conja or conjb)
-    kernel = gemm_kernel(C.dtype, C.vlen, fixed, conja, conjb, n if known else 0)
-    return kernel, operations(C, m * n * max(k, 1))
+    known = bool(m == n == k <= STATIC and fixed and A.strides and B.strides and C.strides)
+    kernel = gemm_kernel(known_form(A, known, conja), known_form(B, known, conjb), known_form(C, known), fixed, far)
+    return kernel, operations(C, m * n * max(k, 1)), known * (nbytes(A) + nbytes(B) + nbytes(C))
 
 
 @functools.cache
-def gemm_kernel(dtype, vlen, fixed, conja, conjb, size, far=""):
-    C = square(size, dtype, vlen)
-    A, B = (C + " conj" if conj else C for conj in (conja, conjb))
-    arguments = (*[INT] * 4, SCALAR[dtype.kind], SCALAR[dtype.kind], *[INT] * 12)
-    return compiled(gemm_batch, arguments, fixed, A, B, C, width(dtype, vlen), far)
+def gemm_kernel(A, B, C, fixed, far):
+    scalar = SCALAR[np.dtype(C[0]).kind]
+    return compiled(gemm_batch, (*[INT] * 4, scalar, scalar, *[INT] * 12), A, B, C, fixed, far)
 
 
 def trsm(A: View, B: View, alpha, conj, unit, threads=None):
-    kernel, cost = trsm_choice(A.layout, B.layout, conj, unit)
+    key = A.layout, B.layout, conj, unit
+    kernel, cost, size = trsm_choice(*key)
+    if B.npack * size > FAR:
+        kernel, *_ = trsm_choice(*key, "far")
     share(kernel, B.npack * cost, (0, B.npack, B.vlen, B.m, B.n, alpha, *A.place, *B.place), threads)
 
 
 @functools.cache
-def trsm_choice(A: Layout, B: Layout, conj, unit):
-    """The kernel, and what it costs for a pack."""
-    known = B.m == B.n <= STATIC and A.row_major and B.row_major and not conj
-    kernel = trsm_kernel(B.dtype, B.vlen, "U" if unit else "N", conj, B.n if known else 0)
-    return kernel, operations(B, B.m * B.m * B.n / 2)
+def trsm_choice(A: Layout, B: Layout, conj, unit, far=""):
+    """The kernel, what it costs for a pack, and the bytes of a pack if fetching them ahead is a choice."""
+    known = bool(B.m == B.n <= STATIC and A.strides and B.strides)
+    kernel = trsm_kernel(known_form(A, known, conj), known_form(B, known), "U" if unit else "N", far)
+    return kernel, operations(B, B.m * B.m * B.n / 2), known * (nbytes(A) + nbytes(B))
 
 
 @functools.cache
-def trsm_kernel(dtype, vlen, diag, conj, size, far=""):
-    B = square(size, dtype, vlen)
-    arguments = (INT, INT, INT, SCALAR[dtype.kind], *[INT] * 8)
-    return compiled(trsm_batch, arguments, diag, B + " conj" if conj else B, B, width(dtype, vlen), far)
+def trsm_kernel(A, B, diag, far):
+    return compiled(trsm_batch, (INT, INT, INT, SCALAR[np.dtype(B[0]).kind], *[INT] * 8), A, B, diag, far)
 
 
 def getrfnp(A: View, nm, threads=None):
-    kernel, cost = getrf_choice(A.layout)
+    kernel, cost, size = getrf_choice(A.layout)
+    if A.npack * size > FAR:
+        kernel, *_ = getrf_choice(A.layout, "far")
     info = np.zeros(A.npack * A.vlen, np.int64)
     share(kernel, A.npack * cost, (0, A.npack, A.vlen, A.m, A.n, *A.place, info), threads)
     return info[:nm]
 
 
 @functools.cache
-def getrf_choice(A: Layout):
-    """The kernel, and what it costs for a pack."""
-    known = A.m == A.n <= STATIC and A.row_major
-    kernel = getrf_kernel(A.dtype, A.vlen, A.n if known else 0)
-    return kernel, operations(A, A.m * A.n * min(A.m, A.n) / 2)
+def getrf_choice(A: Layout, far=""):
+    """The kernel, what it costs for a pack, and the bytes of a pack if fetching them ahead is a choice."""
+    known = bool(A.m == A.n <= STATIC and A.strides)
+    kernel = getrf_kernel(known_form(A, known), far)
+    return kernel, operations(A, A.m * A.n * min(A.m, A.n) / 2), known * nbytes(A)
 
 
 @functools.cache
-def getrf_kernel(dtype, vlen, size, far=""):
-    return compiled(getrf_batch, (*[INT] * 7, INTS), square(size, dtype, vlen), width(dtype, vlen), far)
+def getrf_kernel(A, far):
+    return compiled(getrf_batch, (*[INT] * 7, INTS), A, far)
 
 
 class Lines:
@@ -207,7 +221,7 @@ class Lines:
     def __init__(self, lower, diag, upper, offset, rows):
         _, b, _, *lanes = diag.shape
         column = math.prod(lanes)
-        self.layout = layout(packed_dtype(diag), lanes[-1], b, b, True)
+        self.layout = layout(packed_dtype(diag), lanes[-1], b, b, (b * column, column))
         self.sizes = lanes[-1], b, b * b * column, b * column, column  # real numbers in a slot, a row, a column
         self.blocks = address(lower), address(diag), address(upper)
         self.offset, self.rows = offset, rows.reshape(-1)
@@ -224,13 +238,9 @@ def factor_lines(lines, info, threads=None):
 @functools.cache
 def factor_choice(A: Layout):
     """The kernel, and what it costs for a slot."""
-    kernel = factor_kernel(A.dtype, A.vlen, A.m if A.m <= STATIC else 0)
+    known = A.m <= STATIC
+    kernel = compiled(factor_batch, (*[INT] * 8, INTS, INTS), known_form(A, known), known)
     return kernel, operations(A, 2 * A.m**3)
-
-
-@functools.cache
-def factor_kernel(dtype, vlen, b):
-    return compiled(factor_batch, (*[INT] * 8, INTS, INTS), square(b, dtype, vlen), width(dtype, vlen), b > 0)
 
 
 def solve_lines(lines, rhs, x, work, threads=None):
@@ -244,17 +254,13 @@ def solve_lines(lines, rhs, x, work, threads=None):
 @functools.cache
 def solve_choice(A: Layout, nrhs):
     """The kernel, and what it costs for a slot."""
-    kernel = solve_kernel(A.dtype, A.vlen, A.m if A.m <= STATIC else 0, nrhs if nrhs <= STATIC // 2 else 0)
-    return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
-
-
-@functools.cache
-def solve_kernel(dtype, vlen, b, nrhs):
-    lanes = width(dtype, vlen)
-    step = parts(dtype) * lanes
-    column = form(dtype, lanes, b, nrhs, (nrhs * step, step)) if b and nrhs else form(dtype, lanes)
+    known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
+    lanes = width(A.dtype, A.vlen)
+    step = parts(A.dtype) * lanes
+    column = form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
     arguments = (*[INT] * 10, INTS, INTS, INT, INT, INT)
-    return compiled(solve_batch, arguments, REAL[dtype.char].char, square(b, dtype, vlen), column, lanes, bool(b and nrhs))
+    kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, known)
+    return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
 
 class Work:

@@ -5,7 +5,7 @@ There is one algorithm, for a lower triangle on the left: all other cases are vi
 
 from compactla.checks import option
 from compactla.cpu.emit import PAGE, Code, check_fit, nbytes, routine, starts
-from compactla.cpu.lanes import at
+from compactla.cpu.lanes import at, lanes_of
 from compactla.cpu.simd import Elements, tile_size
 from compactla.pack import lower_left
 
@@ -114,8 +114,9 @@ def trsm_lower(code, A, B, diag, alpha, far, ap, bp, v, V):
     scaled_forward(code, A, B, diag, alpha)
 
 
-def trsm_batch(diag, A_form, B_form, width, far, identity):
+def trsm_batch(A_form, B_form, diag, far, identity):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
+    width = lanes_of(B_form)
 
     def kernel(lo, hi, V, m, n, alpha, a, ap, ar, ac, b, bp, br, bc):
         for p in range(lo, hi):
