@@ -15,7 +15,7 @@ from compactla.cpu.blocktridiag import factor_batch, solve_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import KINDS, form
-from compactla.cpu.pack import gather_batch, transfer_batch
+from compactla.cpu.pack import gather_batch, lanes_at_once, ordered, transfer_batch
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
@@ -122,25 +122,37 @@ def is_aligned(A: View):
 
 
 def pack(source, A: View, nm, period, unit, threads=None):
-    _transfer(source, A, nm, period, unit, True, threads)
+    _transfer(source, A, nm, "pack", threads)
+    unused = -nm % A.vlen
+    if unused and A.m and A.n:
+        last = A.buffer[-1]
+        last[..., -unused:] = 0
+        i = np.arange(A.m)
+        i = i[i % period < A.n]
+        (last if last.ndim == 3 else last[:, :, 0])[i, i % period, -unused:] = unit
 
 
 def unpack(A: View, nm, target, threads=None):
-    _transfer(target, A, nm, 1, 0, False, threads)
+    _transfer(target, A, nm, "unpack", threads)
 
 
-def _transfer(array, A, nm, period, unit, packing, threads):
-    kernel = transfer_kernel(A.dtype.char, packing)
-    sizes = A.vlen, nm, A.m, A.n, parts(A.dtype)
-    unit = REAL[A.dtype.char].type(unit)
-    args = 0, A.npack, *sizes, period, unit, address(array), *array.strides, *A.place
-    share(kernel, nm * A.m * A.n, args, threads)
+def _transfer(array, A, nm, direction, threads):
+    count = A.m * A.n
+    if not nm * count:
+        return
+    size = A.dtype.itemsize
+    sq, si, sj = array.strides
+    item = REAL[A.dtype.char].itemsize
+    order, run = ordered(A.m, A.n, si, sj, A.rs * item, A.cs * item, size)
+    group, block = 1, count
+    kernel = transfer_kernel(A.dtype.char, lanes_at_once(REAL[A.dtype.char], A.vlen), direction, False)
+    args = 0, A.npack, A.vlen, nm, address(array), sq, order, count, run, group, block, A.address, A.ps
+    share(kernel, nm * count, args, threads)
 
 
 @functools.cache
-def transfer_kernel(char, packing):
-    real = REAL[char].char
-    return compiled(transfer_batch, (*[INT] * 6, KINDS[real], *[INT] * 8), real, packing)
+def transfer_kernel(char, lanes, direction, past):
+    return compiled(transfer_batch, (*[INT] * 4, INTS, *[INT] * 6), char, lanes, direction, past)
 
 
 def operations(A: Layout, count):
@@ -274,23 +286,28 @@ class Work:
 
 
 def gather_blocks(source, index, target, threads=None):
-    b = target.shape[1]
-    _gather(source, index, target, b * b, b, 1, index.shape[1], 0, 0, threads)
+    b, V = target.shape[1], target.shape[-1]
+    size = source.itemsize
+    order, _ = ordered(1, b * b, 0, size, 0, V * size, size)
+    missing = missing_blocks(source.dtype, b)
+    places = index.reshape(-1), order, b * b, address(target)
+    kernel = gather_kernel(source.dtype.char, lanes_at_once(target.dtype, V))
+    args = 0, len(index), V, address(source), b * b * size, address(missing), *places
+    share(kernel, target.size, args, threads)
 
 
 def gather_values(source, index, target, threads=None):
-    b, V = target.shape[1], target.shape[-1]
-    _gather(source, index, target, 1, 0, 0, b * b * V, b * V, V, threads)
-
-
-def _gather(source, index, target, scale, si, sj, xs, xi, xj, threads):
-    b, V = target.shape[1], target.shape[-1]
-    sizes = V, b, target.ndim - 3, target.dtype.type(1)
-    places = index.reshape(-1), xs, xi, xj, address(target)
-    kernel = gather_kernel(target.dtype.char)
-    share(kernel, target.size, (0, target.shape[0], *sizes, address(source), scale, si, sj, *places), threads)
+    """As blocks of a single number."""
+    V = target.shape[-1]
+    gather_blocks(source, index.reshape(-1, V), target.reshape(-1, 1, 1, *target.shape[3:]), threads)
 
 
 @functools.cache
-def gather_kernel(real):
-    return compiled(gather_batch, (INT, INT, INT, KINDS[real], *[INT] * 4, INTS, *[INT] * 4), real)
+def missing_blocks(dtype, b):
+    """What stands for the places -1 and -2."""
+    return np.stack([np.zeros((b, b), dtype), np.eye(b, dtype=dtype)])
+
+
+@functools.cache
+def gather_kernel(char, lanes):
+    return compiled(gather_batch, (*[INT] * 4, INTS, INTS, INT, INT), char, lanes)
