@@ -1,22 +1,24 @@
 """Block tridiagonal lines: pack-level calls in a loop over the blocks of a line, one pack of lines at a time.
 
-Slot ``offset[p] + k`` of `diag` is block k of the lines of pack p; `lower` and `upper` have one slot less a pack.
+Slot ``offset[p] + k`` of `diag` is block k of the lines of pack p; `lower` and `upper` have one slot less a pack. With
+D, E and F for the blocks of a slot of `diag`, `lower` and `upper`: D x = r - E x_before - F x_after.
 """
 
-import numpy as np
-
+from compactla.cpu.emit import BYTE, BYTES, routine
 from compactla.cpu.gemm import gemm
 from compactla.cpu.getrf import getrfnp
-from compactla.cpu.lanes import KINDS, at, peek, poke
+from compactla.cpu.lanes import at, itemsize_of, lanes_of, parts_of
+from compactla.cpu.pack import Tile
+from compactla.cpu.simd import INDEX, index
 from compactla.cpu.trsm import trsm
 
 
-def factor_batch(block, width, fetch, identity):
-    """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block.
+def factor_batch(block, known, identity):
+    """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
-    diag[k] <- L\\U with the reciprocals of the pivots, upper[k] <- inv(L) upper[k], lower[k] <- lower[k] inv(U),
-    diag[k + 1] <- diag[k + 1] - lower[k] upper[k].
+    D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
     """
+    width = lanes_of(block)
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info):
         for p in range(lo, hi):
@@ -28,9 +30,11 @@ def factor_batch(block, width, fetch, identity):
                     F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
                     if s > first:
                         before = (s - p - 1) * size + v
-                        E = at(lower, before, b, b, rs, cs, V, block)
-                        G = at(upper, before, b, b, rs, cs, V, block)
-                        gemm(E, G, D, -1, 1, (at(lower, before + size, b, b, rs, cs, V, block), F, at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)) if fetch else ())
+                        E_before = at(lower, before, b, b, rs, cs, V, block)
+                        F_before = at(upper, before, b, b, rs, cs, V, block)
+                        E = at(lower, (s - p) * size + v, b, b, rs, cs, V, block)
+                        D_after = at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
+                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
                     getrfnp(D, pivots, (s - first) * b, "R")
                     if s < last:
                         trsm(D, F, "L", "L", "N", "U")
@@ -40,50 +44,87 @@ def factor_batch(block, width, fetch, identity):
     return kernel
 
 
-def solve_batch(real, block, column, width, fetch, identity):
+def solve_batch(block, column, known, identity):
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
-    `rows` says which block row of `rhs` and `x` a slot's lane is, -1 for an unused lane. `work` has room for the
-    x of one pack.
+    Forward x <- inv(D) (r - E x_before), backward x <- x - F x_after: every block is read once. `rows` says which
+    block row of `rhs` and `x` a slot's lane is, -1 for an unused lane. `work` begins with zeros, then there is room
+    for the numbers of unused lanes, then for the x of one pack.
     """
-    item, zero = KINDS[real].bitwidth // 8, np.dtype(real).type(0)
+    width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
-    def kernel(lo, hi, V, b, size, rs, cs, nrhs, parts, lower, diag, upper, offset, rows, rhs, x, work):
-        length = b * nrhs
-        step = length * parts * width
+    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, work):
         row, element = nrhs * parts * width, parts * width
+        unused = b * nrhs * parts * item
+        columns = work + (2 * unused + 63) // 64 * 64
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
             for v in range(0, V, width):
                 for s in range(first, last + 1):
-                    X = work + (s - first) * step * item
-                    for lane in range(width):
-                        r = rows[s * V + v + lane]
-                        for e in range(length * parts):
-                            number = peek(rhs + (r * length * parts + e) * item, real) if r >= 0 else zero
-                            poke(X + (e * width + lane) * item, number)
-                for s in range(first, last + 1):
-                    X = at(work, (s - first) * step, b, nrhs, row, element, width, column)
-                    if s > first:
-                        E = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
-                        ahead = at(lower, (s - p) * size + v, b, b, rs, cs, V, block), at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
-                        gemm(E, at(work, (s - first - 1) * step, b, nrhs, row, element, width, column), X, -1, 1, ahead if fetch else ())
+                    X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
                     D = at(diag, s * size + v, b, b, rs, cs, V, block)
+                    load_rows(X, rows[s * V + v :], rhs, work)
+                    if s > first:
+                        E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
+                        X_before = at(columns, (s - first - 1) * b * row, b, nrhs, row, element, width, column)
+                        E = at(lower, (s - p) * size + v, b, b, rs, cs, V, block)
+                        D_after = at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
+                        gemm(E_before, X_before, X, -1, 1, (D_after, E) if known else ())
                     trsm(D, X, "L", "L", "N", "U")
                     trsm(D, X, "L", "U", "N", "R")
                 for s in range(last, first - 1, -1):
-                    X = at(work, (s - first) * step, b, nrhs, row, element, width, column)
+                    X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
                     if s < last:
                         F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
-                        ahead = (at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block),)
-                        gemm(F, at(work, (s - first + 1) * step, b, nrhs, row, element, width, column), X, -1, 1, ahead if fetch else ())
-                for s in range(first, last + 1):
-                    X = work + (s - first) * step * item
-                    for lane in range(width):
-                        r = rows[s * V + v + lane]
-                        if r >= 0:
-                            for e in range(length * parts):
-                                poke(x + (r * length * parts + e) * item, peek(X + (e * width + lane) * item, real))
+                        X_after = at(columns, (s - first + 1) * b * row, b, nrhs, row, element, width, column)
+                        F_before = at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block)
+                        gemm(F, X_after, X, -1, 1, (F_before,) if known else ())
+                    store_rows(X, rows[s * V + v :], x, work + unused)
         return identity
 
     return kernel
+
+
+@routine
+def load_rows(code, X, rows, source, zeros):
+    """X <- the block rows `rows`, one a lane, of an array; what is at the address `zeros` for the row -1."""
+    copy_rows(code, X, rows, source, zeros, Tile.pack)
+
+
+@routine
+def store_rows(code, X, rows, target, unused):
+    """Block rows `rows`, one a lane, of an array <- X; lanes of row -1 go to the address `unused`."""
+    copy_rows(code, X, rows, target, unused, Tile.unpack)
+
+
+def copy_rows(code, X, rows, array, spare, move):
+    b, vector = code.builder, X.vector
+    lanes, real, item = vector.lanes, "fd"[vector.real.bitwidth == 64], vector.real.bitwidth // 8
+    array, spare = array.index(code), spare.index(code)
+    count = code.mul(code.mul(X.m, X.n), len(vector.parts))
+    size = index(code.mul(count, item))
+    places = []
+    for lane in range(lanes):
+        row = b.load(b.gep(rows, [INDEX(lane)], source_etype=INDEX), typ=INDEX)
+        used = b.icmp_signed(">=", row, INDEX(0))
+        places.append(b.inttoptr(b.select(used, b.add(array, b.mul(row, size)), spare), BYTES))
+    vectors = b.bitcast(X.base, BYTES)
+
+    def copy(start, run):
+        ends = [b.gep(place, [index(code.mul(start, item))], source_etype=BYTE) for place in places]
+        steps = (index(code.mul(code.add(start, k), lanes * item)) for k in range(run))
+        move(Tile(code, real, lanes, run), ends, [b.gep(vectors, [step], source_etype=BYTE) for step in steps])
+
+    run = 16 // item
+    if isinstance(count, int):
+        run = next(r for r in (4, 2, 1) if r <= min(run, max(count, 1)))
+        whole, rest = divmod(count, run)
+    else:
+        whole, rest = b.udiv(count, INDEX(run)), b.urem(count, INDEX(run))
+    for t in code.each(whole):
+        copy(code.mul(t, run), run)
+    if isinstance(count, int) and rest:
+        copy(count - run, run)  # some once more
+    elif not isinstance(count, int):
+        with code.loop(rest) as t:
+            copy(code.add(code.mul(whole, run), t), 1)

@@ -108,10 +108,8 @@ def getrf_batch(A_form, far, identity):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 A = at(a, p * ap + v, m, n, ar, ac, V, A_form)
-                if far:
-                    getrfnp(A, info[p * V + v :], 0, "N", (at(a, (p + 1) * ap + v * (ap // V), m, n, ar, ac, V, A_form),))
-                else:
-                    getrfnp(A, info[p * V + v :])
+                A_after = at(a, (p + 1) * ap + v * (ap // V), m, n, ar, ac, V, A_form)
+                getrfnp(A, info[p * V + v :], 0, "N", (A_after,) if far else ())
         return identity
 
     return kernel

@@ -83,6 +83,16 @@ def lanes_of(form):
     return parse_form(form).vector.lanes
 
 
+def parts_of(form):
+    """Real numbers in an element: 1, or 2 if it is complex."""
+    return len(parse_form(form).vector.parts)
+
+
+def itemsize_of(form):
+    """Bytes of a real number."""
+    return parse_form(form).vector.real.bitwidth // 8
+
+
 @intrinsic(prefer_literal=True)
 def at(typing_context, address, offset, m, n, rs, cs, im, form):
     """Matrix at `offset` real numbers from an address in bytes; see `form`."""

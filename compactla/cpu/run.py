@@ -14,7 +14,7 @@ from compactla.cpu import parallel
 from compactla.cpu.blocktridiag import factor_batch, solve_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
-from compactla.cpu.lanes import KINDS, form
+from compactla.cpu.lanes import form
 from compactla.cpu.pack import gather_batch, lanes_at_once, ordered, transfer_batch
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
@@ -259,7 +259,7 @@ def solve_lines(lines, rhs, x, work, threads=None):
     nrhs = rhs.shape[2]
     kernel, cost = solve_choice(lines.layout, nrhs)
     vectors = lines.offset, lines.rows, address(rhs), address(x)
-    args = 0, lines.npack, *lines.sizes, nrhs, parts(rhs.dtype), *lines.blocks, *vectors
+    args = 0, lines.npack, *lines.sizes, nrhs, *lines.blocks, *vectors
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
 
@@ -270,7 +270,7 @@ def solve_choice(A: Layout, nrhs):
     lanes = width(A.dtype, A.vlen)
     step = parts(A.dtype) * lanes
     column = form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
-    arguments = (*[INT] * 10, INTS, INTS, INT, INT, INT)
+    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT)
     kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, known)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
@@ -280,8 +280,11 @@ class Work:
 
     def __init__(self, lines, nrhs):
         A = lines.layout
-        size = lines.longest * A.m * nrhs * parts(A.dtype) * width(A.dtype, A.vlen)
+        column = A.m * nrhs * parts(A.dtype)
+        spare = -(-2 * column // 16) * 16
+        size = spare + lines.longest * column * width(A.dtype, A.vlen)
         self.memory = empty((parallel.THREADS, size), REAL[A.dtype.char], None)
+        self.memory[:, :spare] = 0
         self.addresses = [address(row) for row in self.memory]
 
 

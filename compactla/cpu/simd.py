@@ -192,8 +192,8 @@ def tile_size(vector, m, n):
     square = next(t for t in range(5 if known else 4, 0, -1) if t == 1 or t * (t + 1) <= room)
     if not known:
         return square, square
-    columns = n if n <= square + 1 else square
-    return max(1, min((room - 1) // max(columns, 1) - 1, TALLEST)), columns
+    columns = max(n, 1) if n <= square + 1 else square
+    return max(1, min((room - 1) // columns - 1, TALLEST)), columns
 
 
 class Matrix(types.Type):
