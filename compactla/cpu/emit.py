@@ -240,6 +240,8 @@ def never_unrolled(module):
 
 def grid(size, largest):
     """Cut a known size into as few spans of at most `largest` as do: [(start, count, extent)], with two extents."""
+    if not isinstance(size, int):
+        raise ValueError("ahead is for matrices of known size, must be empty for others")
     count = -(-size // largest)
     extent, wider = divmod(size, max(count, 1))
     groups = (0, wider, extent + 1), (wider * (extent + 1), count - wider, extent)
@@ -278,7 +280,7 @@ class Ahead:
 
     def __init__(self, code, matrices, rounds):
         self.code = code
-        self.starts = [code.builder.bitcast(A.base, BYTES) for A in matrices]
+        self.starts = [code.builder.bitcast(A.lowest, BYTES) for A in matrices]
         size = nbytes(matrices[0])
         if len(matrices) == 1 and size >= PAGE:
             size //= 2

@@ -241,6 +241,12 @@ class Elements:
     def reversed(self):
         return self.rows_reversed.T.rows_reversed.T
 
+    @property
+    def lowest(self):
+        """Where in memory a matrix of known size and strides begins."""
+        extents = (self.m - 1) * self.rs, (self.n - 1) * self.cs
+        return self._replace(rs=1)._at(sum(min(extent, 0) for extent in extents), 0)
+
     def following(self, stride, lane, lanes):
         """What to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
         b = self.code.builder
