@@ -22,7 +22,7 @@ from compactla.cpu.simd import machine, native_width
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers
 CPU_ROUNDS, DEVICE_ROUNDS = 1_000_000, 2000
 UNROLL = 8  # vectors that a turn of a loop over memory takes
-PASSES = 3  # over the loops: other work on the machine comes in bursts
+PASSES, REPEATS = 3, 4  # over the loops, and timings in each: other work on the machine comes in bursts
 DURATION = 2e-3  # seconds that one timing of a loop takes at least
 # Plain loops over memory, and what they move, in units of the working set.
 PATTERNS = {"read": 1.0, "copy": 1.0, "streamed copy": 1.0, "update": 2.0, "axpy": 1.5}
@@ -61,10 +61,12 @@ def _peak(char, queue, threads):
 def bandwidth(nbytes, queue=None, threads=None) -> dict[str, float]:
     """Bytes per second that plain loops move in a working set of `nbytes` bytes, by the names in `PATTERNS`.
 
+    What is much larger than all caches is measured on less.
     read: s += x; copy: y = x; streamed copy: the same with stores that go past the caches; update: x = a x + b;
     axpy: y += a x. Bytes that are read and bytes that are written count alike. A device only updates.
     """
-    return _bandwidth(int(nbytes), queue, THREADS if threads is None else threads)
+    threads = THREADS if threads is None else threads
+    return _bandwidth(min(nbytes, working_sets(threads)[-1]), queue, threads)
 
 
 @functools.cache
@@ -98,7 +100,7 @@ def best_of_rounds(rounds_of) -> float:
     rounds = 1
     while best(rounds_of(rounds), least=1) < DURATION:
         rounds *= 2
-    return best(rounds_of(rounds)) / rounds
+    return best(rounds_of(rounds), least=REPEATS) / rounds
 
 
 def in_threads(kernel, *columns):
