@@ -20,7 +20,7 @@ from compactla.cpu.run import THREADS, empty
 from compactla.cpu.simd import machine, native_width
 
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers
-CPU_ROUNDS, DEVICE_ROUNDS = 1_000_000, 2000
+DEVICE_ROUNDS = 2000
 UNROLL = 8  # vectors that a turn of a loop over memory takes
 PASSES, REPEATS = 3, 4  # over the loops, and timings in each: other work on the machine comes in bursts
 DURATION = 2e-3  # seconds that one timing of a loop takes at least
@@ -55,7 +55,7 @@ def _peak(char, queue, threads):
     dtype = np.dtype(char)
     V = native_width(dtype)
     kernel, x = multiply_adds(V), np.full((threads, CHAINS, 1, V), 0.5, dtype)
-    return 2 * x.size * CPU_ROUNDS / best(in_threads(kernel, x))
+    return 2 * x.size / best_of_rounds(lambda rounds: in_threads(kernel, x, [rounds] * threads), REPEATS * PASSES)
 
 
 def bandwidth(nbytes, queue=None, threads=None) -> dict[str, float]:
@@ -95,12 +95,12 @@ def sweep_time(pattern, slabs):
     return best_of_rounds(sweeps) / covered
 
 
-def best_of_rounds(rounds_of) -> float:
+def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
     """Least time of a round, where ``rounds_of(count)`` is a call that makes so many."""
     rounds = 1
     while best(rounds_of(rounds), least=1) < DURATION:
         rounds *= 2
-    return best(rounds_of(rounds), least=REPEATS) / rounds
+    return best(rounds_of(rounds), least=repeats) / rounds
 
 
 def in_threads(kernel, *columns):
@@ -118,7 +118,7 @@ def chains(code, x, rounds):
     values, factor = code.registers(x.vector, x.m), x[0, 0]
     for i in range(x.m):
         values[i, 0] = x[i, 0]
-    with code.loop(rounds):
+    with code.loop(rounds.index(code)):
         for i in range(x.m):
             values[i, 0] = values[i, 0].fma(factor, factor)
     for i in range(x.m):
@@ -128,8 +128,8 @@ def chains(code, x, rounds):
 @functools.cache
 def multiply_adds(V):
     @numba.njit(nogil=True, cache=True)
-    def kernel(x):
-        chains(matrix(x, V, CHAINS, 1), CPU_ROUNDS)
+    def kernel(x, rounds):
+        chains(matrix(x, V, CHAINS, 1), rounds)
 
     return kernel
 

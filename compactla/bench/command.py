@@ -49,7 +49,8 @@ one. It is told to use AVX2 (MKL_DEBUG_CPU_TYPE=5) or AVX-512 (7) there, unless 
 
 def register(commands) -> None:
     """Add the command to the parser's."""
-    text = {"description": DESCRIPTION, "epilog": BASELINES, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    text: dict = {"description": DESCRIPTION, "epilog": BASELINES, "allow_abbrev": False}
+    text["formatter_class"] = argparse.RawDescriptionHelpFormatter
     bench = commands.add_parser("bench", help="measure the routines against the machine and other libraries", **text)
     routines = bench.add_subparsers(required=True, metavar="ROUTINE")
 
