@@ -8,7 +8,7 @@ import sys
 
 from compactla.bench import cases
 from compactla.bench.ceilings import best_of_rounds, peak
-from compactla.bench.measure import ceiling, repeated
+from compactla.bench.measure import TIMINGS, ceiling, repeated
 
 BATCH = 16384
 SIZES = [3, 5, 10, 15]
@@ -84,7 +84,7 @@ class InCache:
         assert residual < cases.PASS, residual
 
     def fraction_of_peak(self):
-        return self.case.flops / best_of_rounds(self.case.in_cache) / peak(self.case.dtype, threads=1)
+        return self.case.flops / best_of_rounds(self.case.in_cache, TIMINGS) / peak(self.case.dtype, threads=1)
 
 
 class Overhead:
@@ -105,4 +105,4 @@ class Overhead:
             for _ in range(calls):
                 self.case.call()
 
-        return 1e6 * (repeated(call) / calls - best_of_rounds(self.case.in_cache))
+        return 1e6 * (repeated(call) / calls - best_of_rounds(self.case.in_cache, TIMINGS))

@@ -1,12 +1,13 @@
-"""Draw what was measured: `python benchmarks/plots.py`; with `--measure` first measure this machine.
+"""Draw what was measured: `python -m benchmarks.plots`; with `--measure` first measure this machine.
 
-Measurements are kept in benchmarks/plots, a JSON file for each processor; every file there is drawn anew.
+Measurements are kept in benchmarks/results, a JSON file for each processor; every file there is drawn anew.
 """
 
 import argparse
 import json
 import re
 from itertools import chain
+from math import atan, degrees
 from pathlib import Path
 
 from compactla.bench import cases, mkl
@@ -15,22 +16,24 @@ from compactla.bench.measure import as_dict, ceiling, environment, from_dict, me
 from compactla.bench.table import ROWS, progress_bar, row_line
 from compactla.cpu.run import THREADS
 
-FOLDER = Path(__file__).parent / "plots"
+FOLDER = Path(__file__).parent / "results"
 BATCH, LINES = 16384, 1024
 SIZES, BLOCKS = [3, 5, 8, 10, 12, 15, 16, 20, 24, 32], [3, 5, 8, 10, 15]
 LABELLED = [3, 5, 10, 15]  # in the roofline
 ROUTINES = {"gemm": cases.Gemm, "trsm": cases.Trsm, "getrfnp": cases.Getrfnp}
 COLORS = {"compactla": "#0072b2", "MKL": "#009e73", "numpy": "#e69f00", "scipy": "#cc79a7"}
 MARKS = {"gemm": "o", "trsm": "s", "getrfnp": "^", "factor": "D", "solve": "v"}
+NO_DATE = {"svg": {"Date": None}}  # the same measurements make the same file
 STYLE = {
     "font.size": 9,
+    "font.sans-serif": ["DejaVu Sans"],
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "grid.alpha": 0.3,
     "legend.frameon": False,
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "compactla",  # the same measurements make the same file
+    "svg.hashsalt": "compactla",
 }
 
 
@@ -53,7 +56,7 @@ def measure_machine(library):
     (FOLDER / f"{name}.json").write_text(json.dumps(results, default=float, indent=0) + "\n")
 
 
-def draw(file):
+def draw(file, suffix="svg"):
     """The plots of one file of measurements, beside it."""
     from matplotlib import pyplot, rc_context
 
@@ -65,9 +68,24 @@ def draw(file):
         for name, plot in (("roofline", roofline), ("sizes", sizes), ("lines", lines)):
             figure = plot(pyplot, rows, results["roofs"])
             figure.suptitle(f"{plot.__doc__}\n{machine}", fontsize=10)
-            figure.savefig(file.with_name(f"{file.stem}-{name}.svg"), metadata={"Date": None})
-            figure.savefig(file.with_name(f"{file.stem}-{name}.png"), dpi=100)
+            target = file.with_name(f"{file.stem}-{name}.{suffix}")
+            figure.savefig(target, dpi=100, metadata=NO_DATE.get(suffix))
             pyplot.close(figure)
+            if suffix == "svg":
+                target.write_text(shortened(target.read_text()))
+
+
+def shortened(svg):
+    """The same picture in half the bytes: two decimals, no comments, names of groups, rotations by 0, indentation."""
+    for pattern, short in (
+        (r"<!--.*?-->", ""),
+        (r"(\d\.\d\d)\d+", r"\1"),
+        (r'<g id="[^"]*">', "<g>"),
+        (r' transform="rotate\(-0 [^"]*\)"', ""),
+        (r"\n\s+", "\n"),
+    ):
+        svg = re.sub(pattern, short, svg, flags=re.DOTALL)
+    return svg
 
 
 def library_of(row):
@@ -84,16 +102,9 @@ def roofline(pyplot, rows, roofs):
         knee = peak / bandwidth
         axes.plot([left, knee, right], [left * bandwidth, peak, peak], color="0.45", linewidth=1)
         if knee > left:
-            axes.annotate(
-                f"{roof['level']} {bandwidth:.0f} GB/s",
-                (left * 1.06, left * 1.06 * bandwidth),
-                rotation=45,
-                rotation_mode="anchor",
-                transform_rotates_text=True,
-                color="0.35",
-                va="bottom",
-                fontsize=8,
-            )
+            along = {"rotation": degrees(atan(bandwidth)), "rotation_mode": "anchor", "transform_rotates_text": True}
+            name, x = f"{roof['level']} {bandwidth:.0f} GB/s", 1.05 * left
+            axes.text(x, x * bandwidth, name, **along, color="0.35", va="bottom", fontsize=8)
     axes.annotate(f"multiply-adds {peak:.0f} GFlop/s", (right, peak), color="0.35", ha="right", va="bottom", fontsize=8)
     for color, (routine, mark) in enumerate(MARKS.items()):
         ours = (r for r in rows if r.routine == routine and r.what == "compactla" and not r.in_cache)
@@ -103,6 +114,8 @@ def roofline(pyplot, rows, roofs):
         for row, point in zip(drawn, points, strict=True):
             axes.annotate(str(row.n), point, xytext=(4, -8), textcoords="offset points", fontsize=7)
     axes.set(xscale="log", yscale="log", xlim=(left, right), xlabel="flop / byte", ylabel="GFlop/s")
+    plain_ticks(axes.xaxis)
+    plain_ticks(axes.yaxis)
     axes.legend(loc="lower right", title="order of matrices at the points")
     return figure
 
@@ -121,11 +134,11 @@ def sizes(pyplot, rows, roofs):
             ours = fastest(row for row in drawn if row.what == "compactla")
             bound = [row.flops / least_time(row) / (row.ceiling.peak if in_cache else 1e9) for row in ours]
             axes.plot([row.n for row in ours], bound, "--", color="0.4", linewidth=1)
-            axes.set(ylim=(0, None), xticks=[3, 5, 10, 15, 20, 24, 32])
+            axes.set_xticks([3, 5, 10, 15, 20, 24, 32])
         grid[0, column].set_title(routine)
         grid[1, column].set_xlabel("n")
-    grid[0, 0].set_ylabel("fraction of peak, 1 thread\n64 matrices in cache")
-    grid[1, 0].set_ylabel(f"GFlop/s\n{BATCH} matrices, called from Python")
+    grid[0, 0].set(ylim=(0, None), ylabel="fraction of peak, 1 thread\n64 matrices in cache")
+    grid[1, 0].set(ylim=(0, None), ylabel=f"GFlop/s, {BATCH} matrices\ncalled from Python")
     add_legend(figure, rows, ROUTINES)
     return figure
 
@@ -144,8 +157,18 @@ def lines(pyplot, rows, roofs):
         title = "factor and solve" if routine == "both" else routine
         axes.set(title=title, yscale="log", xlabel="block size b", xticks=BLOCKS)
     grid[0].set_ylabel("time / ms")
+    plain_ticks(grid[0].yaxis, subs=(1,))
     add_legend(figure, rows, ("factor", "solve", "both"))
     return figure
+
+
+def plain_ticks(axis, subs=(1, 2, 5)):
+    """Numbers such as 0.2 and 50 at the ticks of a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def least_time(row):

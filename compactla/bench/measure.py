@@ -15,6 +15,7 @@ from compactla.cpu.run import THREADS
 from compactla.cpu.simd import machine
 
 SECONDS = 0.3  # that a call is repeated for
+TIMINGS = 50  # of a loop of compiled code
 
 
 class Ceiling(NamedTuple):
@@ -88,7 +89,7 @@ def measure(make, n, nm, library=None, baselines=True, iterations=None, **option
     if issubclass(make, cases.Batch) and case.queue is None:
         cached = make(n, cases.IN_CACHE, **options | {"threads": None})
         cached_bound = ceiling(cached.footprint, cached.dtype, threads=1)
-        seconds = best_of_rounds(cached.in_cache)
+        seconds = best_of_rounds(cached.in_cache, TIMINGS)
         yield row(cached, "compactla", seconds, cached.residual(), cached_bound, True)
     if not baselines:
         return
@@ -97,7 +98,7 @@ def measure(make, n, nm, library=None, baselines=True, iterations=None, **option
         yield row(case, peer.name, seconds, peer.residual(), bound)
     if cached and library:
         name, rounds_of, residual = mkl.fastest_in_cache(cached, library)
-        yield row(cached, name, best_of_rounds(rounds_of), residual(), cached_bound, True)
+        yield row(cached, name, best_of_rounds(rounds_of, TIMINGS), residual(), cached_bound, True)
 
 
 def measure_lines(n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
