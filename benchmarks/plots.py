@@ -134,7 +134,7 @@ def sizes(pyplot, rows, roofs):
             ours = fastest(row for row in drawn if row.what == "compactla")
             bound = [row.flops / least_time(row) / (row.ceiling.peak if in_cache else 1e9) for row in ours]
             axes.plot([row.n for row in ours], bound, "--", color="0.4", linewidth=1)
-            axes.set_xticks([3, 5, 10, 15, 20, 24, 32])
+            axes.set_xticks([3, 10, 16, 24, 32])
         grid[0, column].set_title(routine)
         grid[1, column].set_xlabel("n")
     grid[0, 0].set(ylim=(0, None), ylabel="fraction of peak, 1 thread\n64 matrices in cache")
