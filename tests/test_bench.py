@@ -1,5 +1,6 @@
 """`python -m compactla bench`: tables that are complete and right, errors that are one sentence."""
 
+import inspect
 import json
 import re
 
@@ -67,6 +68,14 @@ def test_trsm_options(capsys, options):
     out, rows = bench(capsys, "trsm", "--n", 4, "--nm", 9, "--dtype", "z", *chosen)
     assert "side = {}, uplo = {}, trans = {}, diag = {}".format(*options) in out
     assert ("trsm", 4, "compactla, in cache") in rows
+
+
+@pytest.mark.skipif("threads" not in inspect.signature(cla.gemm).parameters, reason="calls take no threads yet")
+@pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp", "pack", "line"])
+def test_threads(capsys, routine):
+    size = ("-N", 40, "-L", 3, "-B", 2) if routine == "line" else ("--n", 2, "--nm", 40)
+    out, _ = bench(capsys, routine, *size, "--threads", 1)
+    assert ", 1 thread\n" in out
 
 
 def test_gemm_that_overwrites(capsys):
