@@ -1,18 +1,19 @@
-"""What the benchmarks share: devices, batches, the clock, and the bound that a time is held against."""
+"""What the benchmarks share: devices, the sizes of the SC17 slides, and the classes that a routine's own derive from.
+
+What is timed, and on what, is in `compactla.bench.cases`.
+"""
 
 import subprocess
 import sys
-import time
 
-import numpy as np
-
-import compactla as cla
-
-from . import ceilings
+from compactla.bench import cases
+from compactla.bench.ceilings import best_of_rounds, peak
+from compactla.bench.measure import TIMINGS, ceiling, repeated
 
 BATCH = 16384
 SIZES = [3, 5, 10, 15]
-RNG_SEED = 2017
+CACHE_SIZES = [3, 5, 8, 10, 15, 16, 24, 32]
+DTYPES = ["float64", "float32"]
 
 
 def device_names():
@@ -30,56 +31,78 @@ for platform in pyopencl.get_platforms():
 DEVICES = device_names()
 
 
-def random(*shape):
-    return np.random.default_rng(RNG_SEED).uniform(-1, 1, shape)
+def open_queue(device):
+    """A queue on the OpenCL device of that name, or None for "cpu"."""
+    if device == "cpu":
+        return None
+    import pyopencl as cl
+
+    name = device.removeprefix("opencl:")
+    found = (d for p in cl.get_platforms() for d in p.get_devices() if d.name.strip() == name)
+    return cl.CommandQueue(cl.Context([next(found)]))
 
 
 class Benchmark:
-    """One call on a device: `setup` makes it, as `self.run`, to do the same work however often it runs."""
+    """One call of a case on a device."""
+
+    version = "2"
+    timeout = 300
+    params = (DEVICES, DTYPES, SIZES)
+    param_names = ("device", "dtype", "n")
+    make: type[cases.Case]
+
+    def setup(self, device, dtype, n):
+        self.open(device, dtype, n, BATCH)
+
+    def open(self, device, dtype, n, nm, **options):
+        """Make the case, as `self.case`, and see that it is right."""
+        queue = open_queue(device)
+        self.context = queue and queue.context  # some drivers let go of one that only its queue knows
+        self.case = self.make(n, nm, dtype, queue, **options)
+        residual = self.case.residual()
+        assert residual < cases.PASS, residual
+
+    def fraction_of_bound(self):
+        """Part of the speed that memory and arithmetic allow, both measured now, in this process."""
+        case = self.case
+        least = ceiling(case.footprint, case.dtype, case.queue).least_time(case.flops, case.nbytes)
+        return least / repeated(case.run)
+
+
+class InCache:
+    """A kernel on 64 matrices, in a loop of compiled code and in one thread, against the peak of multiply-adds."""
+
+    version = "2"
+    timeout = 300
+    params = (DTYPES, CACHE_SIZES)
+    param_names = ("dtype", "n")
+    make: type[cases.Batch]
+
+    def setup(self, dtype, n):
+        self.case = self.make(n, cases.IN_CACHE, dtype)
+        residual = self.case.residual()
+        assert residual < cases.PASS, residual
+
+    def fraction_of_peak(self):
+        return self.case.flops / best_of_rounds(self.case.in_cache, TIMINGS) / peak(self.case.dtype, threads=1)
+
+
+class Overhead:
+    """What a call from Python costs on top of its kernel, for one pack of 3 x 3 matrices: in microseconds."""
 
     version = "1"
     timeout = 300
-    params = (DEVICES, SIZES)
-    param_names = ("device", "n")
+    unit = "us"
+    make: type[cases.Batch]
 
-    def open(self, device):
-        """Set `queue` to a queue on the OpenCL device of that name, or None for "cpu"."""
-        self.queue = None
-        if device != "cpu":
-            import pyopencl as cl
+    def setup(self):
+        self.case = self.make(3, 1)
 
-            name = device.removeprefix("opencl:")
-            found = (d for p in cl.get_platforms() for d in p.get_devices() if d.name.strip() == name)
-            # some drivers let go of a context that only its queue knows
-            self.context = cl.Context([next(found)])
-            self.queue = cl.CommandQueue(self.context)
+    def overhead(self):
+        calls = 200
 
-    def pack(self, a):
-        return cla.pack(a, queue=self.queue)
+        def call():
+            for _ in range(calls):
+                self.case.call()
 
-    def timed(self):
-        """One call, to its end on the device."""
-        self.run()
-        if self.queue is not None:
-            self.queue.finish()
-
-    def seconds(self):
-        """Least time of a call, of at least 5 and as many as fit in 0.3 s."""
-        self.timed()
-        times, end = [], time.perf_counter() + 0.3
-        while len(times) < 5 or time.perf_counter() < end:
-            start = time.perf_counter()
-            self.timed()
-            times.append(time.perf_counter() - start)
-        return min(times)
-
-    def gflops(self, flops):
-        return flops / self.seconds() / 1e9
-
-    def fraction_of_bound(self, flops, nbytes):
-        """Part of the speed that memory and arithmetic allow, both measured now, in this process.
-
-        `nbytes` counts every operand's bytes once for each time that it is read or written.
-        """
-        bound = max(flops / ceilings.peak(self.queue), nbytes / ceilings.bandwidth(nbytes // 2, self.queue))
-        return bound / self.seconds()
+        return 1e6 * (repeated(call) / calls - best_of_rounds(self.case.in_cache, TIMINGS))

@@ -1,37 +1,31 @@
-"""getrfnp: batches of the SC17 slides on every device."""
+"""getrfnp: batches of the SC17 slides on every device, its kernel in cache, and what a call costs."""
 
-import numpy as np
-
-import compactla as cla
+from compactla.bench import cases
 
 from . import common
 
 
-class Getrf(common.Benchmark):
-    """A <- L\\U, timed on unit upper triangular matrices, which are their own factors"""
+class Getrfnp(common.Benchmark):
+    """A <- L\\U without pivoting"""
 
-    def setup(self, device, n):
-        self.open(device)
-        a = common.random(common.BATCH, n, n)
-        general = a + n * np.eye(n)
-        A = self.pack(general)
-        assert not cla.getrfnp(A).any()
-        lower, upper = np.tril(A.unpack(), -1) + np.eye(n), np.triu(A.unpack())
-        np.testing.assert_allclose(lower @ upper, general, rtol=0, atol=1e-13 * n)
-        A = self.pack(np.triu(a, 1) + np.eye(n))
-        self.run = lambda: cla.getrfnp(A)
+    make = cases.Getrfnp
 
-    def time_getrfnp(self, device, n):
-        self.timed()
+    def time_getrfnp(self, *parameters):
+        self.case.run()
 
-    def track_gflops(self, device, n):
-        return self.gflops(self.flops(n))
+    def track_fraction_of_bound(self, *parameters):
+        return self.fraction_of_bound()
 
-    def track_fraction_of_bound(self, device, n):
-        return self.fraction_of_bound(self.flops(n), 2 * n**2 * 8 * common.BATCH)
 
-    @staticmethod
-    def flops(n):
-        return common.BATCH * sum(k + 2 * k**2 for k in range(n))
+class GetrfnpInCache(common.InCache):
+    make = cases.Getrfnp
 
-    track_gflops.unit = "GFlop/s"
+    def track_fraction_of_peak(self, *parameters):
+        return self.fraction_of_peak()
+
+
+class GetrfnpOverhead(common.Overhead):
+    make = cases.Getrfnp
+
+    def track_overhead(self):
+        return self.overhead()

@@ -1,40 +1,31 @@
-"""trsm: batches of the SC17 slides on every device."""
+"""trsm: batches of the SC17 slides on every device, its kernel in cache, and what a call costs."""
 
-import numpy as np
-
-import compactla as cla
+from compactla.bench import cases
 
 from . import common
-
-
-def involution(x):
-    """Lower triangular matrices that are their own inverses, [I 0; X -I]: solves go back and forth."""
-    n = x.shape[1]
-    a = np.zeros_like(x)
-    a[:, range(n), range(n)] = np.where(np.arange(n) < n // 2, 1, -1)
-    a[:, n // 2 :, : n // 2] = x[:, n // 2 :, : n // 2]
-    return a
 
 
 class Trsm(common.Benchmark):
     """B <- A^-1 B, A lower triangular, n right-hand sides"""
 
-    def setup(self, device, n):
-        self.open(device)
-        a, b = common.random(2, common.BATCH, n, n)
-        general = np.tril(a) + n * np.eye(n)
-        x = cla.trsm(self.pack(general), self.pack(b)).unpack()
-        np.testing.assert_allclose(general @ x, b, rtol=0, atol=1e-13 * n)
-        A, B = self.pack(involution(a)), self.pack(b)
-        self.run = lambda: cla.trsm(A, B)
+    make = cases.Trsm
 
-    def time_trsm(self, device, n):
-        self.timed()
+    def time_trsm(self, *parameters):
+        self.case.run()
 
-    def track_gflops(self, device, n):
-        return self.gflops(n**3 * common.BATCH)
+    def track_fraction_of_bound(self, *parameters):
+        return self.fraction_of_bound()
 
-    def track_fraction_of_bound(self, device, n):
-        return self.fraction_of_bound(n**3 * common.BATCH, (n * (n + 1) // 2 + 2 * n**2) * 8 * common.BATCH)
 
-    track_gflops.unit = "GFlop/s"
+class TrsmInCache(common.InCache):
+    make = cases.Trsm
+
+    def track_fraction_of_peak(self, *parameters):
+        return self.fraction_of_peak()
+
+
+class TrsmOverhead(common.Overhead):
+    make = cases.Trsm
+
+    def track_overhead(self):
+        return self.overhead()

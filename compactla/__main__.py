@@ -1,4 +1,4 @@
-"""The command line: ``python -m compactla solve MATRIX`` and ``python -m compactla info``."""
+"""The command line: ``python -m compactla solve MATRIX``, ``bench ROUTINE`` and ``info``."""
 
 import argparse
 import io
@@ -14,6 +14,8 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, gmres
 
+from compactla.bench import command
+from compactla.bench.ceilings import processor
 from compactla.cpu.parallel import THREADS
 from compactla.matrices import check_vector, read_lines, read_system, read_vector
 from compactla.pack import REAL, backend
@@ -30,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv=None) -> None:
-    parser = Parser(prog="python -m compactla", description="Block line preconditioners.")
+    parser = Parser(prog="python -m compactla", description="Block line preconditioners and batched routines.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     solve = commands.add_parser("solve", help="solve a linear system with and without preconditioners")
     solve.set_defaults(run=run_solve)
@@ -41,6 +43,7 @@ def main(argv=None) -> None:
     solve.add_argument("--device", choices=("cpu", "opencl"), default="cpu", help="where to factor and apply")
     solve.add_argument("--tol", type=float, default=1e-8, help="relative residual to reach (default: 1e-8)")
     solve.add_argument("--plot", metavar="FILE.png", help="draw the convergence histories")
+    command.register(commands)
     info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
     info.set_defaults(run=run_info)
     args = parser.parse_args(argv)
@@ -259,15 +262,6 @@ def run_info(args) -> None:
         print(f"opencl      {device.name.strip()} ({driver}, {fp64})")
     if not found:
         print("opencl      no devices")
-
-
-def processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for text in cpuinfo.read_text().splitlines():
-            if text.startswith("model name"):
-                return text.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,283 @@
+"""What a machine can do at most, measured: multiply-adds in registers, and plain loops over memory.
+
+A routine takes at least max(operations / peak, bytes / bandwidth). The bandwidth is that of the cache or memory that
+its data fits in: it is measured on as many bytes, by as many threads.
+"""
+
+import functools
+import platform
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numba
+import numpy as np
+from llvmlite import ir
+
+from compactla.cpu import matrix
+from compactla.cpu.emit import routine
+from compactla.cpu.parallel import THREADS
+from compactla.cpu.run import empty
+from compactla.cpu.simd import machine, native_width
+
+CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers
+DEVICE_ROUNDS = 2000
+UNROLL = 8  # vectors that a turn of a loop over memory takes
+PASSES, REPEATS = 3, 4  # over the loops, and timings in each: other work on the machine comes in bursts
+DURATION = 2e-3  # seconds that one timing of a loop takes at least
+SLOW = 0.5  # seconds of a call that is not repeated often
+# Plain loops over memory, and what they move, in units of the working set.
+PATTERNS = {"read": 1.0, "copy": 1.0, "streamed copy": 1.0, "update": 2.0, "axpy": 1.5}
+
+
+def best(call, seconds=0.0, least=7) -> float:
+    """Least time of a call, in seconds, of at least `least` (2 if it is slow) and as many as fit into `seconds`."""
+    start = time.perf_counter()
+    call()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    if end - seconds - start > SLOW:
+        least = min(least, 2)
+    while len(times) < least or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def peak(dtype=np.float64, queue=None, threads=None) -> float:
+    """Flop/s of multiply-adds on numbers of a dtype, by that many threads (all by default) or by a device.
+
+    Complex numbers are counted as the real ones that their parts are.
+    """
+    return _peak(np.finfo(dtype).dtype.char, queue, THREADS if threads is None else threads)
+
+
+@functools.cache
+def _peak(char, queue, threads):
+    if queue is not None:
+        return device_peak(char, queue)
+    dtype = np.dtype(char)
+    V = native_width(dtype)
+    kernel, x = multiply_adds(V), np.full((threads, CHAINS, 1, V), 0.5, dtype)
+    return 2 * x.size / best_of_rounds(lambda rounds: in_threads(kernel, x, [rounds] * threads), REPEATS * PASSES)
+
+
+def bandwidth(nbytes, queue=None, threads=None) -> dict[str, float]:
+    """Bytes per second that plain loops move in a working set of `nbytes` bytes, by the names in `PATTERNS`.
+
+    What is much larger than all caches is measured on less.
+    read: s += x; copy: y = x; streamed copy: the same with stores that go past the caches; update: x = a x + b;
+    axpy: y += a x. Bytes that are read and bytes that are written count alike. A device only updates.
+    """
+    threads = THREADS if threads is None else threads
+    return _bandwidth(min(nbytes, working_sets(threads)[-1]), queue, threads)
+
+
+@functools.cache
+def _bandwidth(nbytes, queue, threads):
+    if queue is not None:
+        return {"update": device_update(nbytes, queue)}
+    V = native_width(np.dtype(np.float64))
+    rows = max(nbytes // (threads * UNROLL * V * 8), 2)
+    slabs = empty((threads, rows, UNROLL, V), np.float64, None)
+    slabs[...] = 1
+    times = [{name: sweep_time(name, slabs) for name in PATTERNS} for _ in range(PASSES)]
+    return {name: moved * slabs.nbytes / min(time[name] for time in times) for name, moved in PATTERNS.items()}
+
+
+def sweep_time(pattern, slabs):
+    """Seconds that a loop takes once over all slabs, each thread over its own."""
+    kernel, half = memory_loop(pattern), slabs.shape[1] // 2
+    whole = pattern in ("read", "update")
+    parts = [(slab, slab) if whole else (slab[:half], slab[half : 2 * half]) for slab in slabs]
+    covered = 1 if whole else 2 * half / slabs.shape[1]
+    totals = np.zeros((len(slabs), 1, *slabs.shape[2:]))
+
+    def sweeps(rounds):
+        return in_threads(kernel, *zip(*parts, strict=True), totals, [rounds] * len(slabs))
+
+    return best_of_rounds(sweeps) / covered
+
+
+def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
+    """Least time of a round, where ``rounds_of(count)`` is a call that makes so many."""
+    rounds = 1
+    while best(rounds_of(rounds), least=1) < DURATION:
+        rounds *= 2
+    return best(rounds_of(rounds), least=repeats) / rounds
+
+
+def in_threads(kernel, *columns):
+    """A call that runs the kernel on each row of arguments, in as many threads."""
+    rows = list(zip(*columns, strict=True))
+    if len(rows) == 1:
+        return lambda: kernel(*rows[0])
+    workers = ThreadPoolExecutor(len(rows))
+    return lambda: list(workers.map(lambda row: kernel(*row), rows))
+
+
+@routine
+def chains(code, x, rounds):
+    """x[i] <- x[i] * x[0] + x[0], `rounds` times, in registers."""
+    values, factor = code.registers(x.vector, x.m), x[0, 0]
+    for i in range(x.m):
+        values[i, 0] = x[i, 0]
+    with code.loop(rounds.index(code)):
+        for i in range(x.m):
+            values[i, 0] = values[i, 0].fma(factor, factor)
+    for i in range(x.m):
+        x[i, 0] = values[i, 0]
+
+
+@functools.cache
+def multiply_adds(V):
+    @numba.njit(nogil=True, cache=True)
+    def kernel(x, rounds):
+        chains(matrix(x, V, CHAINS, 1), rounds)
+
+    return kernel
+
+
+@routine
+def sweep(code, x, y, total, pattern):
+    """One loop over the rows of x, and of y, as `bandwidth` describes it."""
+    half, one = (code.zero(x.vector).constant(value) for value in (0.5, 1))
+    sums = code.registers(x.vector, 1, x.n)
+    columns = range(x.n if pattern == "read" else 0)
+    for j in columns:
+        sums[0, j] = total[0, j]
+    with code.loop(x.m) as i:
+        for j in range(x.n):
+            if pattern == "read":
+                sums[0, j] = sums[0, j] + x[i, j]
+            elif pattern == "update":
+                x[i, j] = half.fma(x[i, j], one)
+            elif pattern == "axpy":
+                y[i, j] = half.fma(x[i, j], y[i, j])
+            else:
+                y[i, j] = x[i, j]
+            if pattern == "streamed copy":
+                store = code.builder.block.instructions[-1]
+                store.align = machine()[0]
+                store.set_metadata("nontemporal", code.builder.module.add_metadata([ir.IntType(32)(1)]))
+    for j in columns:
+        total[0, j] = sums[0, j]
+
+
+@functools.cache
+def memory_loop(pattern):
+    V = native_width(np.dtype(np.float64))
+
+    @numba.njit(nogil=True, cache=True)
+    def kernel(x, y, total, rounds):
+        X, Y, T = matrix(x, V, None, UNROLL), matrix(y, V, None, UNROLL), matrix(total[0:1], V, None, UNROLL)
+        for _ in range(rounds):
+            sweep(X, Y, T, pattern)
+
+    return kernel
+
+
+def processor() -> str:
+    """What the processor calls itself."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for text in cpuinfo.read_text().splitlines():
+            if text.startswith("model name"):
+                return text.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def caches() -> dict[str, tuple[int, int]]:
+    """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
+    found = {}
+    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size, shared = (
+            (cache / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
+        )
+        if kind != "Instruction" and size.endswith("K"):
+            spans = [span.split("-") for span in shared.split(",")]
+            found[f"L{level}"] = int(size[:-1]) * 1024, sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+    return found
+
+
+def level(nbytes, threads) -> str:
+    """Name of the first cache that a working set of so many bytes fits in, shared out over threads, or "memory"."""
+    for name, (size, cores) in caches().items():
+        if nbytes <= size * -(-threads // cores):
+            return name
+    return "memory"
+
+
+def working_sets(threads) -> list[int]:
+    """Bytes that half fill each cache, and four times the largest of them."""
+    known = {"L1": (32 << 10, 1), "L2": (512 << 10, 1), "L3": (32 << 20, THREADS), **caches()}
+    sizes = [size * -(-threads // cores) for size, cores in known.values()]
+    return [*(size // 2 for size in sizes), max(4 * sizes[-1], 256 << 20)]
+
+
+DEVICE_SOURCE = """
+#if DOUBLE
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+kernel void multiply_adds(global VECTOR *x, int rounds)
+{
+    VECTOR a[CHAINS], factor = x[get_global_id(0)];
+    for (int i = 0; i < CHAINS; i++) a[i] = factor + i;
+    for (int r = 0; r < rounds; r++) {
+        #pragma unroll
+        for (int i = 0; i < CHAINS; i++) a[i] = fma(a[i], factor, factor);
+    }
+    for (int i = 1; i < CHAINS; i++) a[0] += a[i];
+    x[get_global_id(0)] = a[0];
+}
+kernel void update(global VECTOR *x)
+{
+    x[get_global_id(0)] = (REAL)0.5 * x[get_global_id(0)] + 1;
+}
+"""
+
+
+def device_peak(char, queue):
+    kernels, lanes = device_kernels(queue, char)
+    items = 4096 * queue.device.max_compute_units
+    x = device_zeros(queue, items * lanes, char)
+
+    def call():
+        kernels["multiply_adds"](queue, (items,), None, x.data, np.int32(DEVICE_ROUNDS))
+        queue.finish()
+
+    return 2 * CHAINS * lanes * items * DEVICE_ROUNDS / best(call)
+
+
+def device_update(nbytes, queue):
+    kernels, lanes = device_kernels(queue, "f")
+    items = -(-nbytes // (4 * lanes))
+    x = device_zeros(queue, items * lanes, "f")
+    rounds = -(-(2**28) // nbytes)
+
+    def call():
+        for _ in range(rounds):
+            kernels["update"](queue, (items,), None, x.data)
+        queue.finish()
+
+    return 2 * x.nbytes * rounds / best(call)
+
+
+def device_zeros(queue, size, char):
+    import pyopencl.array
+
+    return pyopencl.array.zeros(queue, size, np.dtype(char))
+
+
+@functools.cache
+def device_kernels(queue, char):
+    """The kernels of `DEVICE_SOURCE` for real numbers of a type, and how many of them they take at a time."""
+    import pyopencl as cl
+
+    real = "double" if char == "d" else "float"
+    lanes = max(getattr(queue.device, f"native_vector_width_{real}"), 1)
+    vector = f"{real}{lanes if lanes > 1 else ''}"
+    options = [f"-DREAL={real}", f"-DVECTOR={vector}", f"-DDOUBLE={int(char == 'd')}", f"-DCHAINS={CHAINS}"]
+    program = cl.Program(queue.context, DEVICE_SOURCE).build(options)
+    return {kernel.function_name: kernel for kernel in program.all_kernels()}, lanes

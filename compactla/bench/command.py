@@ -1,0 +1,195 @@
+"""``python -m compactla bench ROUTINE``: a table of what the routines reach, against the machine and against others."""
+
+import argparse
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+import scipy
+
+from compactla.bench import cases, mkl
+from compactla.bench.ceilings import processor, working_sets
+from compactla.bench.measure import as_dict, ceiling, environment, measure, measure_lines
+from compactla.bench.table import CEILINGS, ROWS, ceiling_line, progress_bar, row_line
+from compactla.cpu.parallel import THREADS
+from compactla.pack import REAL
+
+DTYPES = {"s": "f", "d": "d", "c": "F", "z": "D"}
+SIZES = [3, 5, 10, 15]  # those of the SC17 slides, as is the batch
+BATCH = 16384
+TRSM = {"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"}
+MAKES: dict[str, list] = {
+    "gemm": [cases.Gemm],
+    "trsm": [cases.Trsm],
+    "getrfnp": [cases.Getrfnp],
+    "pack": [cases.Pack, cases.Unpack],
+}
+
+DESCRIPTION = """\
+Measure a routine, in one run with what bounds it and with what else does its work.
+
+The table has the least time of a call, and fractions of three ceilings, measured in the same run by as many threads:
+  peak    multiply-adds in registers
+  bandw.  the fastest of five plain loops over a working set of the same size, which fits the same cache or memory
+  bound   the larger of the two times that these allow
+Every operand counts once for each time that it is read or written. Residuals are scaled by what rounding may cause, as
+LAPACK's tests do, which accept less than 30; "wrong" is more than that.
+  call      from Python, on packs that are there already
+  in cache  64 matrices in a loop of compiled code, in one thread
+"""
+
+BASELINES = """\
+Baselines: NumPy's and SciPy's routines for stacks of matrices, one call as they are, on ordinary arrays; and the
+compact routines of Intel MKL, on packs, where the package mkl is installed, in the fastest of its formats and in as
+many threads. Newer versions of MKL have slow kernels for processors of AMD: `pip install mkl==2019.0` is the strong
+one. It is told to use AVX2 (MKL_DEBUG_CPU_TYPE=5) or AVX-512 (7) there, unless that variable is set.
+"""
+
+
+def register(commands) -> None:
+    """Add the command to the parser's."""
+    text: dict = {"description": DESCRIPTION, "epilog": BASELINES, "allow_abbrev": False}
+    text["formatter_class"] = argparse.RawDescriptionHelpFormatter
+    bench = commands.add_parser("bench", help="measure the routines against the machine and other libraries", **text)
+    routines = bench.add_subparsers(required=True, metavar="ROUTINE")
+
+    def add(name, run, help):
+        routine = routines.add_parser(name, help=help, **text)
+        routine.set_defaults(run=run, routine=name)
+        routine.add_argument("--dtype", type=dtype, default="d", help="s, d, c or z, or NumPy's names (default: d)")
+        routine.add_argument("--threads", type=positive, metavar="T", help="default: one for each core")
+        routine.add_argument("--device", default="cpu", metavar="cpu|opencl[:NAME]", help="where the packs live")
+        return routine
+
+    def add_measured(name, run, help):
+        routine = add(name, run, help)
+        routine.add_argument("--no-baselines", action="store_true", help="leave out NumPy, SciPy and MKL")
+        routine.add_argument("--mkl", metavar="FILE", help="libmkl_rt to compare with (default: of the package mkl)")
+        routine.add_argument("--json", metavar="FILE", help="write the measurements to a file too")
+        return routine
+
+    def add_batch(name, help):
+        routine = add_measured(name, run_batch, help)
+        routine.add_argument("--n", type=positive, nargs="+", default=SIZES, help="orders of the matrices")
+        routine.add_argument("--nm", type=positive, default=BATCH, help=f"matrices in a batch (default: {BATCH})")
+        return routine
+
+    gemm = add_batch("gemm", "products C <- A B + beta C")
+    gemm.add_argument("--beta", type=int, choices=(0, 1), default=1)
+    trsm = add_batch("trsm", "triangular solves with n right-hand sides")
+    for name, choices in TRSM.items():
+        trsm.add_argument(f"--{name}", type=str.upper, choices=choices, default=choices[0])
+    add_batch("getrfnp", "LU without pivoting")
+    add_batch("pack", "copies into the compact layout and back")
+    line = add_measured("line", run_line, "block tridiagonal lines, factored and solved")
+    line.add_argument("-N", type=positive, default=1024, metavar="LINES", help="lines (default: 1024)")
+    line.add_argument("-L", type=positive, default=128, metavar="BLOCKS", help="blocks a line (default: 128)")
+    line.add_argument("-B", type=positive, nargs="+", default=SIZES, metavar="SIZE", help="sizes of the blocks")
+    line.add_argument("-Nvec", type=positive, default=1, metavar="VECTORS", help="right-hand sides (default: 1)")
+    line.add_argument("-Niter", type=positive, metavar="TIMES", help="calls timed (default: what fits into 0.3 s)")
+    add("ceilings", run_ceilings, "the machine itself: multiply-adds in registers, and loops over memory")
+
+
+def positive(text) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} must be positive")
+    return number
+
+
+def dtype(text) -> np.dtype:
+    try:
+        found = np.dtype(DTYPES.get(text, text))
+    except (TypeError, ValueError, SyntaxError):
+        found = None
+    if found is None or found.char not in REAL:
+        raise argparse.ArgumentTypeError(f"{text!r} must be s, d, c or z, or float32, float64, complex64 or complex128")
+    return found
+
+
+def queue_of(args):
+    """A queue on the device that is asked for, or None for the CPU."""
+    kind, _, name = args.device.partition(":")
+    if kind not in ("cpu", "opencl") or (kind == "cpu" and name):
+        raise ValueError(f"--device is {args.device}, must be cpu, opencl or opencl:NAME")
+    if kind == "cpu":
+        return None
+    if args.threads:
+        raise ValueError("--threads is for --device cpu")
+    from compactla.gpu.devices import devices, first_queue
+
+    if not name:
+        queue = first_queue()
+    else:
+        import pyopencl
+
+        found = [device for device in devices() if name.lower() in device.name.lower()]
+        if not found:
+            known = ", ".join(device.name.strip() for device in devices()) or "none"
+            raise ValueError(f"--device is {args.device}, must name one of the OpenCL devices: {known}")
+        queue = pyopencl.CommandQueue(pyopencl.Context(found[:1]))
+    if args.dtype.char in "dD" and not queue.device.double_fp_config:
+        raise ValueError(f"--dtype is {args.dtype}, must be s or c: {queue.device.name.strip()} has no fp64")
+    return queue
+
+
+def run_batch(args) -> None:
+    makes = MAKES[args.routine]
+    options = {name: getattr(args, name) for name in ("beta", *TRSM) if hasattr(args, name)}
+    work = "; ".join(str(make.__doc__) for make in makes)
+    chosen = "".join(f", {name} = {value}" for name, value in options.items())
+    jobs = [functools.partial(measure, make, n, args.nm, **options) for n in args.n for make in makes]
+    show(args, f"{work}{chosen}; {args.nm} matrices, n x n", jobs)
+
+
+def run_line(args) -> None:
+    options = {"K": args.L, "nrhs": args.Nvec, "iterations": args.Niter}
+    jobs = [functools.partial(measure_lines, b, args.N, **options) for b in args.B]
+    show(args, f"{args.N} lines of {args.L} blocks, n x n, right-hand sides: {args.Nvec}", jobs)
+
+
+def show(args, work, jobs) -> None:
+    """Run the jobs, which yield rows, and print them as they come."""
+    if args.json and not Path(args.json).absolute().parent.is_dir():
+        raise ValueError(f"--json is {args.json}, must be in a folder that exists")
+    queue = queue_of(args)
+    library = None if args.no_baselines else mkl.load(args.mkl)
+    print(f"routine    {args.routine}: {work}, {args.dtype}")
+    print(f"runs on    {place(args, queue)}")
+    if not args.no_baselines:
+        version = f"MKL {library.version}" if library else "no MKL (pip install mkl)"
+        print(f"baselines  numpy {np.__version__}, scipy {scipy.__version__}, {version}, on the CPU")
+    print(f"\n{ROWS}")
+    shared = {"dtype": args.dtype, "queue": queue, "threads": args.threads, "library": library}
+    rows = []
+    with progress_bar(len(jobs)) as bar:
+        for job in jobs:
+            for row in job(**shared, baselines=not args.no_baselines):
+                rows.append(row)
+                bar.write(row_line(row))
+            bar.update()
+    print("\nceilings   measured in this run: multiply-adds in GFlop/s, loops over a working set in GB/s")
+    print(f"\n{CEILINGS}")
+    for measured in {row.ceiling[:3]: row.ceiling for row in rows}.values():
+        print(ceiling_line(measured))
+    if args.json:
+        Path(args.json).write_text(json.dumps(environment() | {"rows": [as_dict(row) for row in rows]}, indent=1))
+
+
+def run_ceilings(args) -> None:
+    queue = queue_of(args)
+    print(f"runs on    {place(args, queue)}, {args.dtype}\n\n{CEILINGS}")
+    for threads in [args.threads] if args.threads else sorted({1, THREADS}):
+        for nbytes in working_sets(threads):
+            print(ceiling_line(ceiling(nbytes, args.dtype, queue, threads)))
+        if queue is not None:
+            break
+
+
+def place(args, queue) -> str:
+    """Where the routines run, in words."""
+    if queue is not None:
+        return queue.device.name.strip()
+    threads = args.threads or THREADS
+    return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}"

@@ -1,0 +1,144 @@
+"""Measurements of a case: this package, called from Python and within compiled code, and its peers."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import llvmlite.binding
+import numba
+import numpy as np
+
+import compactla as cla
+from compactla.bench import cases, mkl
+from compactla.bench.ceilings import bandwidth, best, best_of_rounds, level, peak, processor
+from compactla.bench.peers import banded, peers
+from compactla.cpu.parallel import THREADS
+from compactla.cpu.simd import machine
+
+SECONDS = 0.3  # that a call is repeated for
+TIMINGS = 50  # of a loop of compiled code
+
+
+class Ceiling(NamedTuple):
+    """What the machine does at most with a working set of so many bytes, measured: flop/s and bytes/s."""
+
+    footprint: int
+    level: str
+    threads: int
+    peak: float
+    bandwidth: dict[str, float]
+
+    def least_time(self, flops, nbytes) -> float:
+        return max(flops / self.peak, nbytes / max(self.bandwidth.values()))
+
+
+class Row(NamedTuple):
+    """One line of the table: a time, the work done in it, and what bounds it."""
+
+    routine: str
+    n: int
+    nm: int
+    dtype: str
+    what: str
+    in_cache: bool
+    seconds: float
+    flops: float
+    nbytes: int
+    residual: float
+    ceiling: Ceiling
+
+    @property
+    def of_peak(self):
+        return self.flops / self.seconds / self.ceiling.peak
+
+    @property
+    def of_bandwidth(self):
+        return self.nbytes / self.seconds / max(self.ceiling.bandwidth.values())
+
+    @property
+    def of_bound(self):
+        return max(self.of_peak, self.of_bandwidth)
+
+
+def ceiling(footprint, dtype, queue=None, threads=None) -> Ceiling:
+    """What bounds work on so many bytes on a device, or on threads of the CPU (all by default), measured now."""
+    if queue is not None:
+        return Ceiling(footprint, "device", 0, peak(dtype, queue), bandwidth(footprint, queue))
+    threads = THREADS if threads is None else threads
+    rates = peak(dtype, threads=threads), bandwidth(footprint, threads=threads)
+    return Ceiling(footprint, level(footprint, threads), threads, *rates)
+
+
+def row(case, what, seconds, residual, bound, in_cache=False) -> Row:
+    work = case.flops, case.nbytes, residual, bound
+    return Row(case.routine, case.n, case.nm, case.dtype.name, what, in_cache, seconds, *work)
+
+
+def repeated(call, iterations=None) -> float:
+    return best(call, 0 if iterations else SECONDS, iterations or 5)
+
+
+def measure(make, n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
+    """Rows of the routine of `cases` that ``make(n, nm, **options)`` makes, as they are measured.
+
+    `options` include dtype, queue and threads. `library` is MKL or None, see `mkl.load`.
+    """
+    case = make(n, nm, **options)
+    bound = ceiling(case.footprint, case.dtype, case.queue, case.threads.get("threads"))
+    yield row(case, "compactla", repeated(case.run, iterations), case.residual(), bound)
+    cached = None
+    if issubclass(make, cases.Batch) and case.queue is None:
+        cached = make(n, cases.IN_CACHE, **options | {"threads": None})
+        cached_bound = ceiling(cached.footprint, cached.dtype, threads=1)
+        seconds = best_of_rounds(cached.in_cache, TIMINGS)
+        yield row(cached, "compactla", seconds, cached.residual(), cached_bound, True)
+    if not baselines:
+        return
+    for peer in peers(case, library):
+        seconds = repeated(peer.call, iterations or 3)
+        yield row(case, peer.name, seconds, peer.residual(), bound)
+    if cached and library:
+        name, rounds_of, residual = mkl.fastest_in_cache(cached, library)
+        yield row(cached, name, best_of_rounds(rounds_of, TIMINGS), residual(), cached_bound, True)
+
+
+def measure_lines(n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
+    """Rows of factor and solve, and of both, as they are measured."""
+    both = []
+    for make in (cases.Factor, cases.Solve):
+        for measured in measure(make, n, nm, library, baselines, iterations, **options):
+            if measured.what == "compactla":
+                both.append(measured)
+            yield measured
+    factor, solve = both
+    together = factor._replace(
+        routine="both",
+        seconds=factor.seconds + solve.seconds,
+        flops=factor.flops + solve.flops,
+        nbytes=factor.nbytes + solve.nbytes,
+        ceiling=solve.ceiling,
+    )
+    yield together
+    if baselines:
+        peer = banded(cases.Lines(n, nm, **options))
+        seconds = repeated(peer.call, iterations or 3) * peer.scale
+        yield together._replace(what=peer.name, seconds=seconds, residual=peer.residual())
+
+
+def environment() -> dict:
+    """What was measured on, and with."""
+    return {
+        "processor": processor(),
+        "target": llvmlite.binding.get_host_cpu_name(),
+        "register": machine()[0],
+        "threads": THREADS,
+        "versions": {"compactla": cla.__version__, "numba": numba.__version__, "numpy": np.__version__},
+    }
+
+
+def as_dict(measured: Row) -> dict:
+    """A row for JSON files."""
+    return measured._asdict() | {"ceiling": measured.ceiling._asdict()}
+
+
+def from_dict(fields) -> Row:
+    return Row(**fields | {"ceiling": Ceiling(**fields["ceiling"])})

@@ -1,0 +1,60 @@
+"""How measurements are printed: lines of two tables, of rows and of ceilings, and a bar while they are made."""
+
+from compactla.bench.cases import PASS
+from compactla.bench.ceilings import PATTERNS
+
+ROWS = f"{'routine':<8} {'n':>3}  {'what':<30} {'time us':>12} {'GFlop/s':>8} {'GB/s':>7}  peak bandw. bound  residual"
+LOOPS = "".join(f"   {name:>5}" for name in PATTERNS)
+CEILINGS = f"{'working set':<22} {'threads':>7} {'GFlop/s':>8}{LOOPS}"
+
+
+def row_line(row) -> str:
+    what = f"{row.what}, in cache" if row.in_cache else row.what
+    flops = f"{row.flops / row.seconds / 1e9:8.1f}" if row.flops else f"{'-':>8}"
+    speed = f"{row.seconds * 1e6:12.2f} {flops} {row.nbytes / row.seconds / 1e9:7.1f}"
+    of_peak = percent(row.of_peak) if row.flops else "-"
+    fractions = f"{of_peak:>5} {percent(row.of_bandwidth):>6} {percent(row.of_bound):>5}"
+    wrong = "" if row.residual < PASS else "  wrong"
+    return f"{row.routine:<8} {row.n:>3}  {what:<30} {speed} {fractions}  {row.residual:>8.2g}{wrong}"
+
+
+def ceiling_line(ceiling) -> str:
+    size = f"{in_bytes(ceiling.footprint)} ({ceiling.level})"
+    rates = {name: f"{rate / 1e9:.1f}" for name, rate in ceiling.bandwidth.items()}
+    columns = "".join(f"   {rates.get(name, '-'):>{max(len(name), 5)}}" for name in PATTERNS)
+    return f"{size:<22} {ceiling.threads or '-':>7} {ceiling.peak / 1e9:>8.1f}{columns}"
+
+
+def percent(x) -> str:
+    return f"{100 * x:.0f}%"
+
+
+def in_bytes(count) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count / 1e3:.3g} kB"
+
+
+class NoBar:
+    """Stands for a progress bar where tqdm is not installed."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
+
+    def write(self, text):
+        print(text)
+
+    def update(self):
+        pass
+
+
+def progress_bar(total):
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return NoBar()
+    return tqdm(total=total, leave=False, disable=None)

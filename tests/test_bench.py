@@ -1,0 +1,228 @@
+"""`python -m compactla bench`: tables that are complete and right, errors that are one sentence."""
+
+import inspect
+import json
+import re
+
+import numpy as np
+import pytest
+
+import compactla as cla
+from compactla.__main__ import main
+from compactla.bench import cases, ceilings, measure, mkl, peers
+from compactla.cpu.parallel import THREADS
+from compactla.gpu.devices import devices
+
+COLUMNS = "routine n what time us GFlop/s GB/s peak bandw. bound residual".split()
+NUMBER = r"[-+.\deinf]+"
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Times need not be good here."""
+    monkeypatch.setattr(measure, "SECONDS", 0)
+    monkeypatch.setattr(ceilings, "DURATION", 1e-5)
+    monkeypatch.setattr(ceilings, "PASSES", 1)
+
+
+def bench(capsys, *args):
+    """What the command prints, and its rows as (routine, n, what, residual), after a check of their numbers."""
+    main(["bench", *map(str, args)])
+    out, err = capsys.readouterr()
+    assert err == ""
+    _, _, table = out.partition("\nroutine ")
+    header, *lines = ("routine " + table).split("\n\n")[0].splitlines()
+    assert header.split() == COLUMNS
+    rows = []
+    for line in lines:
+        pattern = rf"(\S+) +(\d+)  (.*?)  +({NUMBER}) +({NUMBER}) +({NUMBER}) +(\d+%|-) +(\d+)% +(\d+)%  +({NUMBER})$"
+        routine, n, what, *numbers, residual = re.fullmatch(pattern, line).groups()
+        seconds, _, gbytes, of_peak, of_bandwidth, of_bound = numbers
+        assert float(seconds) > 0 and float(gbytes) >= 0
+        assert int(of_bound) == max(int(of_bandwidth), int(of_peak.strip("%")) if of_peak != "-" else 0)
+        assert 0 <= float(residual) < cases.PASS
+        rows.append((routine, int(n), what))
+    assert re.search(r"^[.\d]+ [kMG]B \(\w+\) +(\d+|-) +[.\d]+   .*[.\d]+", out, re.MULTILINE)
+    return out, rows
+
+
+@pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp"])
+@pytest.mark.parametrize("dtype", ["s", "complex128"])
+def test_batches(capsys, routine, dtype):
+    out, rows = bench(capsys, routine, "--n", 1, 4, "--nm", 21, "--dtype", dtype)
+    assert f"{'float32' if dtype == 's' else 'complex128'}\n" in out
+    for n in (1, 4):
+        found = [what for name, size, what in rows if (name, size) == (routine, n)]
+        assert found[:2] == ["compactla", "compactla, in cache"]
+        assert any(what.startswith("numpy") for what in found)
+        if mkl.load():
+            assert any(re.fullmatch(r"MKL [.\d]+ (SSE|AVX|AVX512)", what) for what in found)
+            assert any(re.fullmatch(r"MKL [.\d]+ (SSE|AVX|AVX512), in cache", what) for what in found)
+    assert len(rows) == len(set(rows))
+
+
+@pytest.mark.parametrize("options", [("L", "U", "T", "N"), ("R", "L", "C", "U"), ("R", "U", "N", "N")])
+def test_trsm_options(capsys, options):
+    side, uplo, trans, diag = options
+    chosen = "--side", side, "--uplo", uplo, "--trans", trans, "--diag", diag
+    out, rows = bench(capsys, "trsm", "--n", 4, "--nm", 9, "--dtype", "z", *chosen)
+    assert "side = {}, uplo = {}, trans = {}, diag = {}".format(*options) in out
+    assert ("trsm", 4, "compactla, in cache") in rows
+
+
+@pytest.mark.skipif("threads" not in inspect.signature(cla.gemm).parameters, reason="calls take no threads yet")
+@pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp", "pack", "line"])
+def test_threads(capsys, routine):
+    size = ("-N", 40, "-L", 3, "-B", 2) if routine == "line" else ("--n", 2, "--nm", 40)
+    out, _ = bench(capsys, routine, *size, "--threads", 1)
+    assert ", 1 thread\n" in out
+
+
+def test_gemm_that_overwrites(capsys):
+    _, rows = bench(capsys, "gemm", "--n", 3, "--nm", 9, "--beta", 0)
+    assert ("gemm", 3, "numpy matmul") in rows
+
+
+@pytest.mark.parametrize("dtype", ["d", "c"])
+def test_pack(capsys, dtype):
+    _, rows = bench(capsys, "pack", "--n", 3, "--nm", 21, "--dtype", dtype)
+    assert {(routine, what.split()[0]) for routine, _, what in rows} >= {
+        (routine, what) for routine in ("pack", "unpack") for what in ("compactla", "numpy")
+    }
+
+
+@pytest.mark.parametrize("dtype", ["d", "c"])
+def test_line(capsys, dtype):
+    out, rows = bench(capsys, "line", "-N", 9, "-L", 4, "-B", 2, 3, "-Nvec", 2, "-Niter", 3, "--dtype", dtype)
+    assert "9 lines of 4 blocks, n x n, right-hand sides: 2" in out
+    for b in (2, 3):
+        assert ("both", b, "scipy solve_banded") in rows
+        for routine in ("factor", "solve"):
+            assert (routine, b, "compactla") in rows
+            assert (routine, b, "numpy block Thomas") in rows
+
+
+def test_lines_of_one_block(capsys):
+    _, rows = bench(capsys, "line", "-N", 3, "-L", 1, "-B", 2, "-Niter", 1)
+    assert ("both", 2, "compactla") in rows
+
+
+@pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp", "pack"])
+def test_opencl(capsys, routine):
+    out, rows = bench(capsys, routine, "--n", 3, "--nm", 40, "--device", "opencl")
+    assert "(device)" in out
+    assert "compactla" in {what for *_, what in rows}
+    assert "compactla, in cache" not in {what for *_, what in rows}
+
+
+def test_opencl_lines_on_a_named_device(capsys):
+    name = devices()[0].name.strip()
+    out, rows = bench(capsys, "line", "-N", 3, "-L", 3, "-B", 2, "--device", f"opencl:{name[2:]}", "--no-baselines")
+    assert f"runs on    {name}\n" in out
+    assert [(routine, what) for routine, _, what in rows] == [(r, "compactla") for r in ("factor", "solve", "both")]
+
+
+def test_ceilings(capsys):
+    main(["bench", "ceilings", "--dtype", "s", "--threads", "1"])
+    out, _ = capsys.readouterr()
+    for level in ("L1", "L2", "memory"):
+        assert f"({level})" in out
+
+
+def test_json(capsys, tmp_path):
+    file = tmp_path / "rows.json"
+    _, rows = bench(capsys, "getrfnp", "--n", 3, "--nm", 9, "--json", file)
+    content = json.loads(file.read_text())
+    restored = [measure.from_dict(row) for row in content["rows"]]
+    assert [(row.routine, row.n) for row in restored] == [row[:2] for row in rows]
+    assert restored[0].flops == 9 * (0 + 0 + 1 + 2 + 2 + 8)
+    assert content["threads"] == THREADS
+
+
+def test_without_mkl(capsys, monkeypatch):
+    monkeypatch.setattr(mkl, "load", lambda path: None)
+    out, rows = bench(capsys, "gemm", "--n", 3, "--nm", 9)
+    assert "no MKL (pip install mkl)" in out
+    assert not any(what.startswith("MKL") for *_, what in rows)
+
+
+def test_wrong_results_are_said(capsys, monkeypatch):
+    monkeypatch.setattr(cases.Gemm, "error", lambda *_: np.nan)
+    main(["bench", "gemm", "--n", "3", "--nm", "9", "--no-baselines"])
+    out, _ = capsys.readouterr()
+    assert out.count("  wrong\n") == 2
+
+
+@pytest.mark.parametrize("make", [cases.Trsm, cases.Getrfnp])
+def test_errors_are_seen(make):
+    """A residual that cannot fail would be worthless."""
+    case = make(4, 9)
+    assert case.residual() < 1
+    assert case.error(case.random(9, 4, 4)) > 1e10
+
+
+def test_errors_of_lines_are_seen():
+    case = cases.Solve(3, 9, K=4)
+    x = case.T.solve(case.rhs)
+    assert case.error(x) < 1
+    x[5, 2, 1] += 1e-6
+    assert case.error(x) > 1e3
+
+
+@pytest.mark.parametrize("make", [cases.Gemm, cases.Trsm, cases.Getrfnp, cases.Factor, cases.Solve])
+def test_operands_last(make):
+    """What is timed again and again neither overflows nor becomes subnormal."""
+    case = make(5, 9)
+    for _ in range(300):
+        case.call()
+    data = case.T.diag if hasattr(case, "T") else getattr(case, "C", getattr(case, "B", case.A)).data
+    size = np.abs(data[data != 0])
+    assert 1e-10 < size.min() and size.max() < 1e10
+
+
+def test_ceilings_of_several_threads():
+    bound = measure.ceiling(2**14, "complex64", threads=3)
+    assert set(bound.bandwidth) == set(ceilings.PATTERNS)
+    assert bound.least_time(bound.peak, 0) == pytest.approx(1)
+    assert bound.least_time(0, 3 * max(bound.bandwidth.values())) == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ([], "ROUTINE"),
+        (["abacus"], "abacus"),
+        (["gemm", "--n", "0"], "--n: 0 must be positive"),
+        (["gemm", "--n", "three"], "--n"),
+        (["gemm", "--nm", "-5"], "--nm: -5 must be positive"),
+        (["gemm", "--dtype", "int64"], "'int64' must be s, d, c or z, or float32"),
+        (["gemm", "--dtype", "nonsense"], "'nonsense' must be s, d, c or z"),
+        (["gemm", "--threads", "0"], "--threads: 0 must be positive"),
+        (["gemm", "--beta", "2"], "--beta"),
+        (["gemm", "--side", "L"], "--side"),
+        (["trsm", "--side", "M"], "--side"),
+        (["gemm", "--device", "abacus"], "--device is abacus, must be cpu, opencl or opencl:NAME"),
+        (["gemm", "--device", "cpu:0"], "--device is cpu:0, must be"),
+        (["gemm", "--device", "opencl:abacus"], "must name one of the OpenCL devices: "),
+        (["gemm", "--device", "opencl", "--threads", "1"], "--threads is for --device cpu"),
+        (["gemm", "--json", "no/such/folder.json"], "--json is no/such/folder.json, must be in a folder that exists"),
+        (["gemm", "--mkl", "no/such/library"], "no/such/library cannot be used as the runtime library of MKL"),
+        (["line", "-B", "0"], "-B: 0 must be positive"),
+        (["line", "--n", "3"], "--n"),
+        (["line", "-Nvec", "x"], "-Nvec"),
+    ],
+)
+def test_bad_options_are_errors(capsys, args, message):
+    with pytest.raises(SystemExit) as exit:
+        main(["bench", *args])
+    assert exit.value.code == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_pack_of_numpy_is_the_layout():
+    """What is compared does the same work."""
+    for dtype in "dF":
+        case = cases.Pack(3, 9, dtype)
+        assert np.array_equal(peers.library_pack(case)[0][1](), cla.pack(case.a).data)
