@@ -314,7 +314,7 @@ class Factor(Lines):
         getrf, trsm, gemm = sum(k + 2 * k**2 for k in range(n)), n**2 * (2 * n - 1), 2 * n**3
         self.flops = nm * self.work * (K * getrf + (K - 1) * (trsm + gemm))
         self.footprint = self.elements((3 * K - 2) * n**2)
-        self.nbytes = 2 * self.footprint
+        self.nbytes = self.elements((2 * K + 3 * (K - 1)) * n**2)  # the lower blocks are only read
         diag = np.broadcast_to(np.eye(n, dtype=self.dtype), self.diag.shape)
         self.T = cla.BlockTridiag(np.zeros_like(self.lower), diag, self.upper, queue=queue)  # its own factor
 

@@ -106,7 +106,8 @@ def parts(dtype):
 
 def known_form(A: Layout, known, conj=False):
     """Form of a matrix of which all is known, or nothing but the type."""
-    return form(A.dtype, width(A.dtype, A.vlen), *((A.m, A.n, A.strides) if known else ()), conj=conj)
+    size = (A.m, A.n, A.strides) if known else (None, None, (None, None))
+    return form(A.dtype, width(A.dtype, A.vlen), *size, conj)
 
 
 def nbytes(A: Layout):

@@ -61,7 +61,7 @@ def ordinary(a) -> View:
     item = REAL[a.dtype.char].itemsize
     nm, m, n = a.shape
     ps, rs, cs = (stride // item for stride in a.strides)
-    return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue, False)
+    return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue)
 
 
 def launch(queue, file, name, dtype, vlen, size, *args, **defines):
