@@ -13,8 +13,8 @@ from numba import njit, types
 from compactla.cpu.blocktridiag import factor_batch, solve_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
-from compactla.cpu.lanes import KINDS, form
-from compactla.cpu.pack import gather_batch, lanes_at_once, ordered, transfer_batch
+from compactla.cpu.lanes import form
+from compactla.cpu.pack import gather_batch, lanes_at_once, ordered, planned, transfer_batch
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
 from compactla.pack import REAL, View, packed_dtype
@@ -30,6 +30,8 @@ DIGEST = digest(b"".join(path.read_bytes() for path in sorted(Path(__file__).par
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
 # Sizes for which code is compiled that knows the size; larger ones share code.
 STATIC = 16
+# Bytes from which packs are stored past the caches, as no cache holds all of them.
+PAST = 32 << 20
 # Multiply-adds, or elements moved, below which waking another thread costs more than it saves.
 SERIAL = 500_000
 # The pairs alpha, beta that are compiled into gemm.
@@ -130,12 +132,16 @@ def place(A: View):
 def pack(source, A: View, nm, period, unit):
     _transfer(source, A, nm, "pack")
     unused = -nm % A.vlen
-    if unused and A.m and A.n:
-        last = A.buffer[-1]
-        last[..., -unused:] = 0
-        i = np.arange(A.m)
-        i = i[i % period < A.n]
-        (last if last.ndim == 3 else last[:, :, 0])[i, i % period, -unused:] = unit
+    if unused:
+        lanes = A.buffer[-1, ..., A.vlen - unused :]
+        lanes[...] = unused_lanes(A.dtype, A.m, A.n, period, unit)
+
+
+@functools.lru_cache(64)
+def unused_lanes(dtype, m, n, period, unit):
+    """A lane of each vector of a pack: `unit` where i % period == j, else 0."""
+    matrix = np.where(np.arange(m)[:, None] % period == np.arange(n), dtype.type(unit), dtype.type(0))
+    return matrix.view(REAL[dtype.char]).reshape(m, n, *[2][: parts(dtype) - 1], 1)
 
 
 def unpack(A: View, nm, target):
@@ -143,22 +149,23 @@ def unpack(A: View, nm, target):
 
 
 def _transfer(array, A, nm, direction):
-    count = A.m * A.n
-    if not nm * count:
+    cost = nm * A.m * A.n
+    if not cost:
         return
-    size = A.dtype.itemsize
-    sq, si, sj = array.strides
-    item = REAL[A.dtype.char].itemsize
-    order, run = ordered(A.m, A.n, si, sj, A.rs * item, A.cs * item, size)
-    group, block = 1, count
-    kernel = transfer_kernel(A.dtype.char, lanes_at_once(REAL[A.dtype.char], A.vlen), direction, False)
+    real, size = REAL[A.dtype.char], A.dtype.itemsize
+    lanes = lanes_at_once(real, A.vlen)
+    places = A.address, A.ps * real.itemsize, A.rs * real.itemsize, A.cs * real.itemsize
+    vector = lanes * real.itemsize
+    past = direction == "pack" and cost * size > PAST and vector >= 16 and not any(x % vector for x in places)
+    plan = planned(A.vlen, A.m, A.n, *array.strides, *places[2:], size, lanes)
     address = array.__array_interface__["data"][0]
-    share(kernel, A.npack, nm * count, A.vlen, nm, address, sq, order, count, run, group, block, A.address, A.ps)
+    kernel = transfer_kernel(A.dtype.char, lanes, direction, past)
+    share(kernel, A.npack, cost, A.vlen, nm, address, array.strides[0], *plan, A.address, A.ps)
 
 
 @functools.cache
 def transfer_kernel(char, lanes, direction, past):
-    return compiled(transfer_batch, (*[INT] * 4, INTS, *[INT] * 6), char, lanes, direction, past)
+    return compiled(transfer_batch, (*[INT] * 4, INTS, *[INT] * 7), char, lanes, direction, past)
 
 
 def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb):
