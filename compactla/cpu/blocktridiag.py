@@ -4,7 +4,8 @@ Slot ``offset[p] + k`` of `diag` is block k of the lines of pack p; `lower` and 
 D, E and F for the blocks of a slot of `diag`, `lower` and `upper`: D x = r - E x_before - F x_after.
 """
 
-from compactla.cpu.emit import BYTE, BYTES, routine
+from compactla.cpu.ahead import BYTE, BYTES
+from compactla.cpu.emit import routine
 from compactla.cpu.gemm import gemm
 from compactla.cpu.getrf import getrfnp
 from compactla.cpu.lanes import at, itemsize_of, lanes_of, parts_of

@@ -13,11 +13,9 @@ from numba import types
 from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
+from compactla.cpu.ahead import Ahead
 from compactla.cpu.simd import INDEX, Elements, Lanes, Matrix, index
 
-BYTE = ir.IntType(8)
-BYTES = BYTE.as_pointer()
-LINE, PAGE = 64, 4096  # bytes
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
 
 
@@ -270,46 +268,6 @@ class Registers:
     def __setitem__(self, ij, lanes):
         for slot, value in zip(self.slots[ij], lanes.parts, strict=True):
             self.builder.store(value, slot)
-
-
-class Ahead:
-    """Contiguous matrices of one known size that are fetched into the cache side by side, some bytes of each a round.
-
-    Even progress on several of them at once is what the memory likes best; one large matrix is fetched as two halves.
-    """
-
-    def __init__(self, code, matrices, rounds):
-        self.code = code
-        self.starts = [code.builder.bitcast(A.lowest, BYTES) for A in matrices]
-        size = nbytes(matrices[0])
-        if len(matrices) == 1 and size >= PAGE:
-            size //= 2
-            self.starts.append(code.builder.gep(self.starts[0], [INDEX(size)], source_etype=BYTE))
-        self.step = -(-size // rounds)
-        self.place = cgutils.alloca_once_value(code.builder, INDEX(0))
-
-    def advance(self, rounds):
-        """Where the first of some rounds begins to fetch."""
-        code, b = self.code, self.code.builder
-        place = b.load(self.place, typ=INDEX)
-        b.store(code.add(place, code.mul(rounds, self.step)), self.place)
-        return [b.gep(start, [place], source_etype=BYTE) for start in self.starts]
-
-    def fetch(self, starts, p):
-        """The cache lines of round p."""
-        builder = self.code.builder
-        kind = ir.FunctionType(ir.VoidType(), [BYTES, *[ir.IntType(32)] * 3])
-        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        read_all_levels_data = [ir.IntType(32)(x) for x in (0, 3, 1)]
-        for start in starts:
-            for line in range(0, self.step, LINE):
-                offset = index(self.code.add(self.code.mul(p, self.step), line))
-                builder.call(prefetch, [builder.gep(start, [offset], source_etype=BYTE), *read_all_levels_data])
-
-
-def nbytes(A):
-    """Bytes of a matrix of known size."""
-    return A.m * A.n * A.vector.lanes * len(A.vector.parts) * A.vector.real.bitwidth // 8
 
 
 class Number:

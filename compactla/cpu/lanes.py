@@ -10,7 +10,6 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, errors
-from numba.core.registry import cpu_target
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, lower_getattr
 
@@ -243,40 +242,16 @@ def broadcast(typing_context, x, like):
     return like(x, like), lower
 
 
-# Single numbers.
-
-
-@intrinsic(prefer_literal=True)
-def peek(typing_context, address, dtype):
-    """The real number of type "f" or "d" at an address in bytes."""
-    real = KINDS[dtype.literal_value]
-
-    def lower(context, builder, signature, args):
-        pointer = builder.inttoptr(args[0], context.get_value_type(real).as_pointer())
-        return builder.load(pointer, align=1, typ=context.get_value_type(real))
-
-    return real(types.intp, dtype), lower
-
-
-@intrinsic
-def poke(typing_context, address, x):
-    """Store the real number x at an address in bytes."""
-
-    def lower(context, builder, signature, args):
-        builder.store(args[1], builder.inttoptr(args[0], args[1].type.as_pointer()), align=1)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, x), lower
-
-
 @intrinsic
 def fence(typing_context):
-    """Let other threads see what was streamed past the caches."""
+    """Let other threads see what was stored past the caches no later than what is stored from now on."""
 
     def lower(context, builder, signature, args):
-        if "x86" in cpu_target.target_context.codegen().magic_tuple()[0]:
+        if builder.module.triple.startswith(("x86_64", "i686")):
             kind = ir.FunctionType(ir.VoidType(), [])
             builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse.sfence"), [])
+        else:
+            builder.fence("release")
         return context.get_dummy_value()
 
     return types.void(), lower

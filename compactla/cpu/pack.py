@@ -1,24 +1,26 @@
-"""Copies between ordinary matrices and the compact layout. Addresses and strides of ordinary arrays count bytes.
+"""Copies between ordinary matrices and the compact layout. Addresses, offsets and strides of elements count bytes.
 
 All of them move tiles: as many contiguous numbers as fill 16 bytes, of as many matrices as have their lanes in a cache
 line. A tile is transposed in registers, so that both sides of a copy are vectors.
 
-Where the elements of a matrix are says an `order`: for each the offset in the matrix and that in the pack, in turns. Each
-`run` elements that follow each other there are contiguous in the matrix.
+Where the elements of a matrix are says its `order`: for each the offset in the matrix and that in the pack, in turns.
+Each `run` elements that follow each other there are contiguous in the matrix.
 """
 
 import functools
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils
 
+from compactla.cpu.ahead import BYTE, BYTES, LINE, prefetch
 from compactla.cpu.emit import routine
+from compactla.cpu.lanes import fence
 from compactla.cpu.simd import INDEX
 
-LINE = 64  # bytes of a cache line
-STAGE = 16384  # bytes that are collected in the cache before they go past it to memory
-BYTE, SMALL = ir.IntType(8), ir.IntType(32)
+AHEAD = 8192  # bytes that a copy past the caches asks for before it needs them
+STREAM = 4096  # bytes of an element that follow each other before the next is copied, where those of all matrices do
+STREAMS = 8  # elements that are then copied side by side
+SMALL = ir.IntType(32)
 
 
 def lanes_at_once(real, V):
@@ -29,72 +31,67 @@ def lanes_at_once(real, V):
 class Tile:
     """Emits copies of `run` contiguous real numbers of each of `lanes` matrices; complex numbers are pairs."""
 
-    def __init__(self, code, real, lanes, run, stream=False):
-        self.builder, self.lanes, self.run, self.stream = code.builder, lanes, run, stream
-        self.real = ir.DoubleType() if real == "d" else ir.FloatType()
-        self.item = np.dtype(real).itemsize
+    def __init__(self, code, real, lanes, run, past=False):
+        self.builder, self.lanes, self.run, self.past = code.builder, lanes, run, past
+        self.real, self.item = (ir.DoubleType(), 8) if real == "d" else (ir.FloatType(), 4)
         self.vector = ir.VectorType(self.real, lanes)
         self.chunk = ir.VectorType(self.real, run) if run > 1 else self.real
-        self.in_blocks = 1 < run <= lanes and lanes & (lanes - 1) == 0
+        self.in_blocks = 1 < run <= lanes
 
     def load(self, pointer, kind):
         return self.builder.load(self.builder.bitcast(pointer, kind.as_pointer()), align=1, typ=kind)
 
     def store(self, value, pointer):
         pointer = self.builder.bitcast(pointer, value.type.as_pointer())
-        if not self.stream:
-            self.builder.store(value, pointer, align=1)
-            return
-        store = self.builder.store(value, pointer, align=self.lanes * self.item)
-        store.set_metadata("nontemporal", self.builder.module.add_metadata([SMALL(1)]))
+        store = self.builder.store(value, pointer, align=self.lanes * self.item if self.past else 1)
+        if self.past:
+            store.set_metadata("nontemporal", self.builder.module.add_metadata([SMALL(1)]))
 
     def pack(self, matrices, places):
-        for vector, place in zip(self.transposed([self.load(matrix, self.chunk) for matrix in matrices]), places):
+        chunks = [self.load(matrix, self.chunk) for matrix in matrices]
+        if self.in_blocks:
+            vectors = self.exchanged([self.joined(chunks[r :: self.run]) for r in range(self.run)])
+        else:
+            vectors = self.rearranged(chunks, self.vector, self.run)
+        for vector, place in zip(vectors, places, strict=True):
             self.store(vector, place)
 
     def unpack(self, matrices, places):
         vectors = [self.load(place, self.vector) for place in places]
-        for chunk, matrix in zip(self.transposed_back(vectors), matrices):
+        if self.in_blocks:
+            vectors = self.exchanged(vectors)
+            starts = range(0, self.lanes, self.run)
+            chunks = [self.shuffle(x, x, range(start, start + self.run)) for start in starts for x in vectors]
+        else:
+            chunks = self.rearranged(vectors, self.chunk, self.lanes)
+        for chunk, matrix in zip(chunks, matrices, strict=True):
             self.store(chunk, matrix)
 
-    def transposed(self, chunks):
-        """`run` vectors of `lanes` numbers from `lanes` vectors of `run`."""
-        if self.in_blocks:
-            return self.exchanged([self.joined(chunks[r :: self.run]) for r in range(self.run)])
-        return self.rearranged(chunks, self.vector, self.run)
-
-    def transposed_back(self, vectors):
-        if not self.in_blocks:
-            return self.rearranged(vectors, self.chunk, self.lanes)
-        vectors = self.exchanged(vectors)
-        starts = range(0, self.lanes, self.run)
-        return [self.shuffle(x, x, range(start, start + self.run)) for start in starts for x in vectors]
-
     def exchanged(self, vectors):
-        """Transpose all the blocks of run x run numbers of `run` vectors, where they are."""
+        """Transpose the blocks of run x run numbers that `run` vectors consist of, where they are."""
         distance = 1
         while distance < self.run:
             for i in range(self.run):
                 if not i & distance:
                     x, y = vectors[i], vectors[i + distance]
-                    lower = [k + (self.lanes - distance) * bool(k & distance) for k in range(self.lanes)]
-                    vectors[i] = self.shuffle(x, y, lower)
-                    vectors[i + distance] = self.shuffle(x, y, [k + distance for k in lower])
+                    order = [k + (self.lanes - distance) * bool(k & distance) for k in range(self.lanes)]
+                    vectors[i] = self.shuffle(x, y, order)
+                    vectors[i + distance] = self.shuffle(x, y, [k + distance for k in order])
             distance *= 2
         return vectors
 
     def joined(self, vectors):
-        """One vector of them all, a power of two."""
+        """One vector of them all, whose number is a power of two."""
         while len(vectors) > 1:
             both = range(2 * vectors[0].type.count)
-            vectors = [self.shuffle(x, y, both) for x, y in zip(vectors[::2], vectors[1::2])]
+            vectors = [self.shuffle(x, y, both) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
         return vectors[0]
 
     def shuffle(self, x, y, order):
         return self.builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SMALL, len(order)), list(order)))
 
     def rearranged(self, given, kind, count):
-        """The same for sizes that are not powers of two, and for single numbers."""
+        """Transpose what is not in blocks, number by number."""
         result = [ir.Constant(kind, ir.Undefined)] * count
         for i, x in enumerate(given):
             for j in range(count):
@@ -104,185 +101,182 @@ class Tile:
 
 
 class Lanes:
-    """Emits copies between some matrices and their lanes of a pack."""
+    """Emits copies between matrices, given by pointers to them, and their lanes of a pack.
 
-    def __init__(self, code, form, V, pointers, packed, order):
-        self.char, self.direction, *stream = form.split()
-        self.code, self.builder, self.pointers, self.packed, self.order = code, code.builder, pointers, packed, order
-        self.parts, self.real, self.stream = 2 if self.char in "FD" else 1, self.char.lower(), bool(stream)
-        self.imaginary = self.builder.mul(V, INDEX(np.dtype(self.real).itemsize))
+    `form` is the type of their elements, "pack" or "unpack", and, for aligned lanes that are to be stored past the
+    caches, "past": then `ahead` is how far from the first matrix the one is that has its turn some time later.
+    """
+
+    def __init__(self, code, form, V, matrices, packed, order, ahead=None):
+        self.code, self.builder = code, code.builder
+        char, self.direction, *past = form.split()
+        self.real, self.parts, self.past = char.lower(), 2 if char in "FD" else 1, bool(past)
+        self.matrices, self.packed, self.order, self.ahead = matrices, packed, order, ahead
+        self.size = self.parts * self.tile(1).item
+        self.imaginary = self.builder.mul(V, INDEX(self.tile(1).item))
 
     def tile(self, run):
-        return Tile(self.code, self.real, len(self.pointers), run, self.stream)
-
-    def offset(self, e, which):
-        b = self.builder
-        place = b.gep(self.order, [b.add(b.shl(e, INDEX(1)), INDEX(which))], source_etype=INDEX)
-        return b.load(place, typ=INDEX)
+        return Tile(self.code, self.real, len(self.matrices), run, self.past)
 
     def at(self, pointer, offset):
         return self.builder.gep(pointer, [offset], source_etype=BYTE)
 
+    def offset(self, e, side):
+        """Of element e: in the matrix (side 0) or in the pack (1)."""
+        b = self.builder
+        place = b.gep(self.order, [b.add(b.shl(e, INDEX(1)), INDEX(side))], source_etype=INDEX)
+        return b.load(place, typ=INDEX)
+
     def places(self, e, elements):
         """Where the lanes of the elements e, e + 1, ... are."""
-        b = self.builder
+        places = []
         for k in range(elements):
-            place = self.at(self.packed, self.offset(b.add(e, INDEX(k)), 1))
-            yield place
+            places.append(self.at(self.packed, self.offset(self.builder.add(e, INDEX(k)), 1)))
             if self.parts == 2:
-                yield self.at(place, self.imaginary)
+                places.append(self.at(places[-1], self.imaginary))
+        return places
 
     def copy(self, e, elements):
-        """The elements e, e + 1, ..., which are contiguous."""
+        """The elements e, e + 1, ..., which are contiguous in each matrix."""
         offset = self.offset(e, 0)
-        matrices = [self.at(pointer, offset) for pointer in self.pointers]
-        tile = self.tile(elements * self.parts)
-        getattr(tile, self.direction)(matrices, list(self.places(e, elements)))
+        if self.past:
+            self.prefetch(offset, elements)
+        matrices = [self.at(matrix, offset) for matrix in self.matrices]
+        getattr(self.tile(elements * self.parts), self.direction)(matrices, self.places(e, elements))
+
+    def prefetch(self, offset, elements):
+        """Ask for as much as is copied. Adjacent matrices are asked for in the order of memory, not of the copies."""
+        b, n = self.builder, len(self.matrices)
+        start = b.add(self.ahead, b.mul(offset, INDEX(n)))
+        for line in range(0, elements * self.size * n, LINE):
+            prefetch(b, self.at(self.matrices[0], b.add(start, INDEX(line))))
 
     def copy_adjacent(self, e):
-        """Element e, where the matrices are such that those of all of them are contiguous."""
-        b = self.builder
-        matrix, n = self.at(self.pointers[0], self.offset(e, 0)), len(self.pointers)
-        tile = self.tile(1)
+        """Element e, where those of all the matrices are contiguous."""
+        tile, n = self.tile(1), len(self.matrices)
+        matrix, places = self.at(self.matrices[0], self.offset(e, 0)), self.places(e, 1)
         order = [k * self.parts + part for part in range(self.parts) for k in range(n)]
-        both = ir.VectorType(tile.real, n * self.parts)
-        places = list(self.places(e, 1))
         if self.direction == "pack":
-            x = tile.load(matrix, both)
+            x = tile.load(matrix, ir.VectorType(tile.real, len(order)))
             for part, place in enumerate(places):
-                tile.store(tile.shuffle(x, x, order[part * n : part * n + n]), place)
+                tile.store(tile.shuffle(x, x, order[part * n :][:n]), place)
         else:
             x = tile.joined([tile.load(place, tile.vector) for place in places])
-            tile.store(tile.shuffle(x, x, [order.index(k) for k in range(n * self.parts)]), matrix)
+            tile.store(tile.shuffle(x, x, [order.index(k) for k in range(len(order))]), matrix)
 
-    def copy_all(self, first, count, run):
-        """`count` elements of the order from `first`, whose runs are contiguous."""
+    def copy_runs(self, first, runs, run):
+        """`runs` runs of elements from `first`."""
         b = self.builder
-        most = max(16 // (self.tile(1).item * self.parts), 1)
-        with self.code.loop(b.udiv(count, run)) as t:
+        most = max(16 // self.size, 1)
+        with self.code.loop(runs) as t:
             start = b.add(first, b.mul(t, run))
             tiles = b.udiv(run, INDEX(most))
             with self.code.loop(tiles) as k:
                 self.copy(b.add(start, b.mul(k, INDEX(most))), most)
             if most > 1:
                 done = b.mul(tiles, INDEX(most))
-                start = b.add(start, done)
                 with self.code.loop(b.sub(run, done)) as k:
-                    self.copy(b.add(start, k), 1)
+                    self.copy(b.add(b.add(start, done), k), 1)
 
 
-def number(code, x):
-    return INDEX(x) if isinstance(x, int) else x.index(code)
+def indices(code, *numbers):
+    return [INDEX(x) if isinstance(x, int) else x.index(code) for x in numbers]
 
 
 @routine
-def transfer(code, form, lanes, V, matrix, step, packed, order, first, count, run):
-    """Copy elements between `lanes` matrices, `step` apart, and their lanes in a pack."""
-    b = code.builder
-    V, matrix, step, packed, first, count, run = (number(code, x) for x in (V, matrix, step, packed, first, count, run))
-    pointer = BYTE.as_pointer()
+def transfer(code, form, lanes, V, matrix, step, packed, order, first, runs, run, ahead):
+    """Copy runs of elements of `lanes` matrices, `step` apart, to or from their lanes."""
+    b, pointer = code.builder, BYTES
+    V, matrix, step, packed, first, runs, run, ahead = indices(code, V, matrix, step, packed, first, runs, run, ahead)
     matrices = [b.inttoptr(b.add(matrix, b.mul(step, INDEX(k))), pointer) for k in range(lanes)]
-    copy = Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order)
+    copies = Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order, ahead)
     if lanes == 1:
-        copy.copy_all(first, count, run)
+        copies.copy_runs(first, runs, run)
         return
-    adjacent = b.icmp_signed("==", step, INDEX(copy.parts * copy.tile(1).item))
-    with b.if_else(adjacent) as (yes, no):
-        with yes, code.loop(count) as k:
-            copy.copy_adjacent(b.add(first, k))
-        with no:
-            copy.copy_all(first, count, run)
+    with b.if_else(b.icmp_signed("==", step, INDEX(copies.size))) as (adjacent, apart):
+        with adjacent, code.loop(b.mul(runs, run)) as k:
+            copies.copy_adjacent(b.add(first, k))
+        with apart:
+            copies.copy_runs(first, runs, run)
 
 
 @routine
-def gather(code, form, lanes, V, source, size, missing, places, start, packed, order, count):
-    """Fill lanes with the matrices of `size` bytes whose numbers in `source` are in `places`.
+def gather(code, form, lanes, V, source, size, missing, places, first, packed, order, count):
+    """Fill lanes with the matrices of `size` bytes whose numbers in `source` are in `places` from `first`.
 
-    -1 and -2 stand for the first and the second matrix at `missing`.
+    -1 and -2 stand for the first and the second matrix in `missing`.
     """
-    b = code.builder
-    numbers = (V, source, size, missing, start, packed, count)
-    V, source, size, missing, start, packed, count = (number(code, x) for x in numbers)
-    pointer = BYTE.as_pointer()
+    b, pointer = code.builder, BYTES
+    V, source, size, missing, first, packed, count = indices(code, V, source, size, missing, first, packed, count)
     matrices = []
     for k in range(lanes):
-        place = b.load(b.gep(places, [b.add(start, INDEX(k))], source_etype=INDEX), typ=INDEX)
-        here = b.icmp_signed(">=", place, INDEX(0))
-        base = b.select(here, source, missing)
-        matrices.append(b.inttoptr(b.add(base, b.mul(size, b.select(here, place, b.not_(place)))), pointer))
-    copy = Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order)
-    copy.copy_all(INDEX(0), count, count)
-
-
-@routine
-def stream(code, target, source, size):
-    """Copy bytes past the caches, except for those that fill no line."""
-    b = code.builder
-    target, source, size = (b.inttoptr(number(code, x), BYTE.as_pointer()) for x in (target, source, size))
-    raise NotImplementedError
-
-
-@routine
-def settle(code):
-    """Make what was stored past the caches visible to other threads, as other stores are."""
-    b = code.builder
-    if b.module.triple.startswith(("x86_64", "i686")):
-        kind = ir.FunctionType(ir.VoidType(), [])
-        b.call(cgutils.get_or_insert_function(b.module, kind, "llvm.x86.sse.sfence"), [])
-    else:
-        b.fence("release")
+        place = b.load(b.gep(places, [b.add(first, INDEX(k))], source_etype=INDEX), typ=INDEX)
+        there = b.icmp_signed(">=", place, INDEX(0))
+        base, place = b.select(there, source, missing), b.select(there, place, b.not_(place))
+        matrices.append(b.inttoptr(b.add(base, b.mul(size, place)), pointer))
+    Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order).copy_runs(INDEX(0), INDEX(1), count)
 
 
 def transfer_batch(char, lanes, direction, past, identity):
-    """Kernel that packs or unpacks packs lo to hi."""
+    """Kernel that packs or unpacks packs lo to hi, in groups of packs, and in these in blocks of elements."""
     item = np.dtype(char.lower()).itemsize
-    form = f"{char} {direction}"
-    fast = f"{form} stream" if past and direction == "pack" else form
+    one = f"{char} {direction}"
+    form = f"{one} past" if past else one
 
-    def kernel(lo, hi, V, nm, s, sq, order, count, run, group, block, a, ap):
+    def kernel(lo, hi, V, nm, s, sq, order, count, run, group, block, ahead, a, ap):
         for p0 in range(lo, hi, max(group, 1)):
-            p1 = min(p0 + group, hi)
             for e in range(0, count, max(block, 1)):
-                size = min(block, count - e)
-                for p in range(p0, p1):
+                runs = min(block, count - e) // run
+                for p in range(p0, min(p0 + group, hi)):
                     for v in range(0, V, lanes):
-                        q, packed = p * V + v, a + (p * ap + v) * item
+                        q = p * V + v
+                        matrix, packed = s + q * sq, a + (p * ap + v) * item
                         if q + lanes <= nm:
-                            transfer(fast, lanes, V, s + q * sq, sq, packed, order, e, size, min(run, size))
+                            transfer(form, lanes, V, matrix, sq, packed, order, e, runs, run, ahead)
                         else:
                             for k in range(nm - q):
-                                matrix = s + (q + k) * sq
-                                transfer(form, 1, V, matrix, sq, packed + k * item, order, e, size, min(run, size))
+                                transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, e, runs, run, 0)
         if past:
-            settle()
+            fence()
         return identity
 
     return kernel
 
 
 def gather_batch(char, lanes, identity):
-    """Kernel that fills slots lo to hi with b x b matrices of a sparse matrix."""
+    """Kernel that fills slots lo to hi with matrices of `count` elements, `size` bytes; see `gather`."""
     item = np.dtype(char.lower()).itemsize
     form = f"{char} pack"
 
     def kernel(lo, hi, V, source, size, missing, places, order, count, target):
-        for p in range(lo, hi):
+        for s in range(lo, hi):
             for v in range(0, V, lanes):
-                packed = target + p * V * size + v * item
-                gather(form, lanes, V, source, size, missing, places, p * V + v, packed, order, count)
+                packed = target + s * V * size + v * item
+                gather(form, lanes, V, source, size, missing, places, s * V + v, packed, order, count)
         return identity
 
     return kernel
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(32)
 def ordered(m, n, si, sj, ar, ac, size):
-    """The order of the elements in memory, and how many are contiguous."""
+    """The order of m x n elements of `size` bytes that goes through memory as they lie there, and its runs' length."""
     i, j = np.arange(m)[:, None], np.arange(n)
     order = np.stack([i * si + j * sj, i * ar + j * ac], 2)
-    if n < 2 or (m > 1 and abs(si) < abs(sj)):
+    if n == 1 or (m > 1 and abs(si) < abs(sj)):
         order, m, n, si, sj = order.swapaxes(0, 1), n, m, sj, si
     run = n if sj == size else 1
     if run > 1 and si == n * size:
         run *= m
     return order.reshape(-1), run
+
+
+@functools.lru_cache(32)
+def planned(V, m, n, sq, si, sj, ar, ac, size, lanes):
+    """How `transfer_batch` goes through a batch: order, count, run, group, block, ahead."""
+    order, run = ordered(m, n, si, sj, ar, ac, size)
+    count = m * n
+    ahead = -(-AHEAD // (lanes * count * size)) * lanes * sq
+    if abs(sq) < min(abs(si), abs(sj)):
+        return order, count, 1, -(-STREAM // (V * size)), STREAMS, ahead
+    return order, count, run, 1, count, ahead

@@ -15,7 +15,7 @@ from compactla.cpu.blocktridiag import factor_batch, solve_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import form
-from compactla.cpu.pack import gather_batch, lanes_at_once, ordered, transfer_batch
+from compactla.cpu.pack import gather_batch, lanes_at_once, ordered, planned, transfer_batch
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
@@ -36,6 +36,8 @@ TARGET = cpu_target.target_context.codegen().magic_tuple()
 STATIC = 32
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
+# Bytes from which on packs are stored past the caches.
+PAST = 32 << 20
 # The pairs alpha, beta that are compiled into gemm.
 FIXED = {(1, 0): "1 0", (1, 1): "1 1", (-1, 1): "-1 1"}
 SCALAR = {"f": types.float64, "c": types.complex128}
@@ -106,8 +108,8 @@ def parts(dtype):
 
 def known_form(A: Layout, known, conj=False):
     """Form of a matrix of which all is known, or nothing but the type."""
-    size = (A.m, A.n, A.strides) if known else (None, None, (None, None))
-    return form(A.dtype, width(A.dtype, A.vlen), *size, conj)
+    lanes = width(A.dtype, A.vlen)
+    return form(A.dtype, lanes, A.m, A.n, A.strides, conj) if known else form(A.dtype, lanes, conj=conj)
 
 
 def nbytes(A: Layout):
@@ -125,12 +127,16 @@ def is_aligned(A: View):
 def pack(source, A: View, nm, period, unit, threads=None):
     _transfer(source, A, nm, "pack", threads)
     unused = -nm % A.vlen
-    if unused and A.m and A.n:
-        last = A.buffer[-1]
-        last[..., -unused:] = 0
-        i = np.arange(A.m)
-        i = i[i % period < A.n]
-        (last if last.ndim == 3 else last[:, :, 0])[i, i % period, -unused:] = unit
+    if unused:
+        lanes = A.buffer[-1, ..., A.vlen - unused :]
+        lanes[...] = unused_lanes(A.dtype, A.m, A.n, period, unit)
+
+
+@functools.lru_cache(64)
+def unused_lanes(dtype, m, n, period, unit):
+    """A lane of each vector of a pack: `unit` where i % period == j, else 0."""
+    matrix = np.where(np.arange(m)[:, None] % period == np.arange(n), dtype.type(unit), dtype.type(0))
+    return matrix.view(REAL[dtype.char]).reshape(m, n, *[2][: parts(dtype) - 1], 1)
 
 
 def unpack(A: View, nm, target, threads=None):
@@ -138,22 +144,22 @@ def unpack(A: View, nm, target, threads=None):
 
 
 def _transfer(array, A, nm, direction, threads):
-    count = A.m * A.n
-    if not nm * count:
+    cost = nm * A.m * A.n
+    if not cost:
         return
-    size = A.dtype.itemsize
-    sq, si, sj = array.strides
-    item = REAL[A.dtype.char].itemsize
-    order, run = ordered(A.m, A.n, si, sj, A.rs * item, A.cs * item, size)
-    group, block = 1, count
-    kernel = transfer_kernel(A.dtype.char, lanes_at_once(REAL[A.dtype.char], A.vlen), direction, False)
-    args = 0, A.npack, A.vlen, nm, address(array), sq, order, count, run, group, block, A.address, A.ps
-    share(kernel, nm * count, args, threads)
+    real, size = REAL[A.dtype.char], A.dtype.itemsize
+    lanes = lanes_at_once(real, A.vlen)
+    places = A.address, A.ps * real.itemsize, A.rs * real.itemsize, A.cs * real.itemsize
+    vector = lanes * real.itemsize
+    past = direction == "pack" and cost * size > PAST and vector >= 16 and not any(x % vector for x in places)
+    plan = planned(A.vlen, A.m, A.n, *array.strides, *places[2:], size, lanes)
+    kernel = transfer_kernel(A.dtype.char, lanes, direction, past)
+    share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), array.strides[0], *plan, A.address, A.ps), threads)
 
 
 @functools.cache
 def transfer_kernel(char, lanes, direction, past):
-    return compiled(transfer_batch, (*[INT] * 4, INTS, *[INT] * 6), char, lanes, direction, past)
+    return compiled(transfer_batch, (*[INT] * 4, INTS, *[INT] * 7), char, lanes, direction, past)
 
 
 def operations(A: Layout, count):

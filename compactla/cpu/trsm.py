@@ -4,7 +4,8 @@ There is one algorithm, for a lower triangle on the left: all other cases are vi
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import PAGE, Code, check_fit, nbytes, routine, starts
+from compactla.cpu.ahead import PAGE, nbytes
+from compactla.cpu.emit import Code, check_fit, routine, starts
 from compactla.cpu.lanes import at, lanes_of
 from compactla.cpu.simd import Elements, tile_size
 from compactla.pack import lower_left
