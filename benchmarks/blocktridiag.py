@@ -1,6 +1,7 @@
 """Block tridiagonal systems: lines of 128 blocks, factored and solved on every device."""
 
 from compactla.bench import cases
+from compactla.bench.measure import repeated
 
 from . import common
 
@@ -41,3 +42,19 @@ class Solve(Lines):
 
     def track_fraction_of_bound(self, *parameters):
         return self.fraction_of_bound()
+
+
+class OwnFactor:
+    """A user's loop over the pack-level routines, against BlockTridiag.factor, both in one thread"""
+
+    version = "1"
+    timeout = 300
+    params = common.SIZES
+    param_names = ("b",)
+
+    def setup(self, b):
+        self.own, self.ours = (make(b, 1024, threads=1) for make in (cases.OwnFactor, cases.Factor))
+        assert self.own.residual() < cases.PASS
+
+    def track_time_over_factor(self, b):
+        return repeated(self.own.run) / repeated(self.ours.run)

@@ -226,3 +226,13 @@ def test_pack_of_numpy_is_the_layout():
     for dtype in "dF":
         case = cases.Pack(3, 9, dtype)
         assert np.array_equal(peers.library_pack(case)[0][1](), cla.pack(case.a).data)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize("n", [3, 17])
+def test_own_factorization(n, dtype):
+    """A loop as users write it gives the very factors of BlockTridiag."""
+    own = cases.OwnFactor(n, 5, dtype, K=4)
+    assert own.residual() < cases.PASS
+    ours, theirs = cases.Factor(n, 5, dtype, K=4).factored(), own.factored()
+    assert all((getattr(ours, name) == getattr(theirs, name)).all() for name in ("lower", "diag", "upper", "info"))

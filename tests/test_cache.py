@@ -16,9 +16,11 @@ from compactla.cpu import run
 assert cla.__file__.startswith({folder!r}), cla.__file__
 rng = np.random.default_rng(0)
 a, b, c = rng.random((3, 2, 3, 3, 4))
-cla.gemm(cla.Pack(a), cla.Pack(b), cla.Pack(c))
+A, B, C = cla.Pack(a), cla.Pack(b), cla.Pack(c)
+cla.gemm(A, B, C)
 assert np.allclose(c, np.einsum("pikv,pkjv->pijv", a, b), rtol=1e-14)
-stats = run.gemm_kernel(np.dtype(float), 4, "1 0", False, False, 3).stats
+kernel, *_ = run.gemm_choice(A.view.layout, B.view.layout, C.view.layout, "1 0", False, False)
+stats = kernel.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 LOADED, COMPILED = "1 0\n", "0 1\n"

@@ -36,7 +36,7 @@ class Tile:
         self.real, self.item = (ir.DoubleType(), 8) if real == "d" else (ir.FloatType(), 4)
         self.vector = ir.VectorType(self.real, lanes)
         self.chunk = ir.VectorType(self.real, run) if run > 1 else self.real
-        self.in_blocks = 1 < run <= lanes
+        self.in_blocks = 1 < run <= lanes and lanes & (lanes - 1) == 0
 
     def load(self, pointer, kind):
         return self.builder.load(self.builder.bitcast(pointer, kind.as_pointer()), align=1, typ=kind)
