@@ -11,13 +11,17 @@ import functools
 
 import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
 
 from compactla.cpu.emit import routine
 from compactla.cpu.simd import INDEX
 
 LINE = 64  # bytes of a cache line
 AHEAD = 8192  # bytes that a copy past the caches asks for before it needs them
+COLLECTED = 2048  # bytes that are collected in the cache, in whole lines, before they are stored past it,
+STAGE = 16384  # or this many at most, as packs are collected whole
 STREAM = 4096  # bytes of an element that follow each other before the next is copied, where those of all matrices do
 STREAMS = 8  # elements that are then copied side by side
 BYTE, SMALL = ir.IntType(8), ir.IntType(32)
@@ -103,8 +107,8 @@ class Tile:
 class Lanes:
     """Emits copies between matrices, given by pointers to them, and their lanes of a pack.
 
-    `form` is the type of their elements, "pack" or "unpack", and, for aligned lanes that are to be stored past the
-    caches, "past": then `ahead` is how far from the first matrix the one is that has its turn some time later.
+    `form` is the type of their elements, "pack" or "unpack", and "past" where a copy goes past the caches: then lanes
+    that are written are aligned, and `ahead` is how far away what is read some time later lies.
     """
 
     def __init__(self, code, form, V, matrices, packed, order, ahead=None):
@@ -116,7 +120,7 @@ class Lanes:
         self.imaginary = self.builder.mul(V, INDEX(self.tile(1).item))
 
     def tile(self, run):
-        return Tile(self.code, self.real, len(self.matrices), run, self.past)
+        return Tile(self.code, self.real, len(self.matrices), run, self.past and self.direction == "pack")
 
     def at(self, pointer, offset):
         return self.builder.gep(pointer, [offset], source_etype=BYTE)
@@ -138,21 +142,24 @@ class Lanes:
 
     def copy(self, e, elements):
         """The elements e, e + 1, ..., which are contiguous in each matrix."""
-        offset = self.offset(e, 0)
-        if self.past:
-            self.prefetch(offset, elements)
+        offset, places = self.offset(e, 0), self.places(e, elements)
+        if self.past and self.direction == "pack":
+            # Adjacent matrices are asked for in the order of memory, not of the copies.
+            n = len(self.matrices)
+            here = self.at(self.matrices[0], self.builder.mul(offset, INDEX(n)))
+            self.prefetch(self.at(here, INDEX(line)) for line in range(0, elements * self.size * n, LINE))
+        elif self.past:
+            self.prefetch(places)
         matrices = [self.at(matrix, offset) for matrix in self.matrices]
-        getattr(self.tile(elements * self.parts), self.direction)(matrices, self.places(e, elements))
+        getattr(self.tile(elements * self.parts), self.direction)(matrices, places)
 
-    def prefetch(self, offset, elements):
-        """Ask for as much as is copied. Adjacent matrices are asked for in the order of memory, not of the copies."""
-        b, n = self.builder, len(self.matrices)
+    def prefetch(self, pointers):
+        """Ask for what is `ahead` of these."""
         kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), SMALL, SMALL, SMALL])
-        prefetch = cgutils.get_or_insert_function(b.module, kind, "llvm.prefetch.p0i8")
-        start = b.add(self.ahead, b.mul(offset, INDEX(n)))
-        for line in range(0, elements * self.size * n, LINE):
-            pointer = self.at(self.matrices[0], b.add(start, INDEX(line)))
-            b.call(prefetch, [pointer, SMALL(0), SMALL(3), SMALL(1)])  # to be read, kept in all caches, data
+        prefetch = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0i8")
+        for pointer in pointers:
+            # To be read, kept in all caches, data.
+            self.builder.call(prefetch, [self.at(pointer, self.ahead), SMALL(0), SMALL(3), SMALL(1)])
 
     def copy_adjacent(self, e):
         """Element e, where those of all the matrices are contiguous."""
@@ -220,6 +227,49 @@ def gather(code, form, lanes, V, source, size, missing, places, first, packed, o
     Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order).copy_runs(INDEX(0), INDEX(1), count)
 
 
+@intrinsic
+def stage(typing_context):
+    """Address of room for what is on its way past the caches, the start of a cache line."""
+
+    def lower(context, builder, signature, args):
+        with builder.goto_entry_block():  # cgutils.alloca_once would write all of it
+            address = builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, STAGE + 3 * LINE)), INDEX)
+        return builder.and_(builder.add(address, INDEX(LINE - 1)), INDEX(-LINE))
+
+    return types.intp(), lower
+
+
+@routine
+def store_lines(code, target, source, first, size, last):
+    """Copy the full lines among `size` bytes past the caches, and the bytes after them to the start of `source`.
+
+    Both addresses are starts of lines. The first line is copied from byte `first`, and with `last` all of the bytes.
+    """
+    b, pointer = code.builder, BYTE.as_pointer()
+    target, source, first, size, last = indices(code, target, source, first, size, last)
+    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, INDEX, ir.IntType(1)])
+    memcpy = cgutils.get_or_insert_function(b.module, kind, "llvm.memcpy.p0i8.p0i8.i64")
+
+    def at(base, byte):
+        return b.inttoptr(b.add(base, byte), pointer)
+
+    def copy(start, end):
+        b.call(memcpy, [at(target, start), at(source, start), b.sub(end, start), ir.IntType(1)(0)])
+
+    past, cached = (Tile(code, "d", LINE // 8, 1, past) for past in (True, False))
+    skipped = b.and_(b.add(first, INDEX(LINE - 1)), INDEX(-LINE))
+    with b.if_then(b.icmp_signed(">", first, INDEX(0)), likely=False):
+        copy(first, code.min(skipped, size))
+    full = b.and_(size, INDEX(-LINE))
+    with code.loop(b.ashr(b.sub(full, skipped), INDEX(6))) as k:
+        byte = b.add(skipped, b.shl(k, INDEX(6)))
+        past.store(past.load(at(source, byte), past.vector), at(target, byte))
+    with b.if_then(b.icmp_signed("!=", last, INDEX(0)), likely=False):
+        start = b.select(b.icmp_signed("<", full, skipped), skipped, full)
+        copy(code.min(start, size), size)
+    cached.store(cached.load(at(source, full), cached.vector), at(source, INDEX(0)))
+
+
 @routine
 def settle(code):
     """Let other threads see what was stored past the caches no later than what is stored from now on."""
@@ -252,6 +302,35 @@ def transfer_batch(char, lanes, direction, past, identity):
                                 transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, e, runs, run, 0)
         if past:
             settle()
+        return identity
+
+    return kernel
+
+
+def unpack_past_batch(char, lanes, identity):
+    """Kernel that unpacks packs lo to hi past the caches, in groups, to matrices that are all contiguous."""
+    item = np.dtype(char.lower()).itemsize
+    one = f"{char} unpack"
+    form = f"{one} past"
+
+    def kernel(lo, hi, V, nm, s, sq, order, count, run, group, block, ahead, a, ap):
+        lines = stage()
+        for p0 in range(lo, hi, max(group, 1)):
+            p1 = min(p0 + group, hi)
+            target = s + p0 * V * sq
+            head = target % LINE
+            for p in range(p0, p1):
+                for v in range(0, V, lanes):
+                    q = p * V + v
+                    matrix, packed = lines + head + (q - p0 * V) * sq, a + (p * ap + v) * item
+                    if q + lanes <= nm:
+                        transfer(form, lanes, V, matrix, sq, packed, order, 0, 1, run, ahead)
+                        continue
+                    for k in range(nm - q):
+                        transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, 0, 1, run, 0)
+            end = head + (min(p1 * V, nm) - p0 * V) * sq
+            store_lines(target - head, lines, head * (p0 == lo), end, int(p1 == hi))
+        settle()
         return identity
 
     return kernel
@@ -294,3 +373,12 @@ def planned(V, m, n, sq, si, sj, ar, ac, size, lanes):
     if abs(sq) < min(abs(si), abs(sj)):
         return order, count, 1, -(-STREAM // (V * size)), STREAMS, ahead
     return order, count, run, 1, count, ahead
+
+
+@functools.lru_cache(32)
+def planned_past(V, m, n, sq, si, sj, ar, ac, size):
+    """The same for `unpack_past_batch`; None where it does not serve."""
+    order, run = ordered(m, n, si, sj, ar, ac, size)
+    if run == m * n and sq == run * size and V * sq <= STAGE:
+        return order, run, run, max(COLLECTED // (V * sq), 1), run, AHEAD
+    return None
