@@ -20,8 +20,8 @@ from compactla.cpu.simd import INDEX
 
 LINE = 64  # bytes of a cache line
 AHEAD = 8192  # bytes that a copy past the caches asks for before it needs them
-COLLECTED = 2048  # bytes that are collected in the cache, in whole lines, before they are stored past it,
-STAGE = 16384  # or this many at most, as packs are collected whole
+COLLECTED = 2048  # bytes that are unpacked to a buffer before as many of earlier ones are stored past the caches
+STAGE = 65536  # bytes of this buffer, which holds one pack at least
 STREAM = 4096  # bytes of an element that follow each other before the next is copied, where those of all matrices do
 STREAMS = 8  # elements that are then copied side by side
 BYTE, SMALL = ir.IntType(8), ir.IntType(32)
@@ -229,45 +229,37 @@ def gather(code, form, lanes, V, source, size, missing, places, first, packed, o
 
 @intrinsic
 def stage(typing_context):
-    """Address of room for what is on its way past the caches, the start of a cache line."""
+    """Address of room for twice what is on its way past the caches, the start of a cache line."""
 
     def lower(context, builder, signature, args):
         with builder.goto_entry_block():  # cgutils.alloca_once would write all of it
-            address = builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, STAGE + 3 * LINE)), INDEX)
+            address = builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, 2 * STAGE + 5 * LINE)), INDEX)
         return builder.and_(builder.add(address, INDEX(LINE - 1)), INDEX(-LINE))
 
     return types.intp(), lower
 
 
 @routine
-def store_lines(code, target, source, first, size, last):
-    """Copy the full lines among `size` bytes past the caches, and the bytes after them to the start of `source`.
-
-    Both addresses are starts of lines. The first line is copied from byte `first`, and with `last` all of the bytes.
-    """
+def store_lines(code, target, source, first, end):
+    """Copy the cache lines from byte `first` to byte `end`, at addresses where lines start, past the caches."""
     b, pointer = code.builder, BYTE.as_pointer()
-    target, source, first, size, last = indices(code, target, source, first, size, last)
-    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, INDEX, ir.IntType(1)])
-    memcpy = cgutils.get_or_insert_function(b.module, kind, "llvm.memcpy.p0i8.p0i8.i64")
+    target, source, first, end = indices(code, target, source, first, end)
+    tile = Tile(code, "d", LINE // 8, 1, past=True)
+    with code.loop(b.sdiv(b.sub(end, first), INDEX(LINE))) as k:
+        byte = b.add(first, b.mul(k, INDEX(LINE)))
+        here, there = (b.inttoptr(b.add(base, byte), pointer) for base in (source, target))
+        tile.store(tile.load(here, tile.vector), there)
 
-    def at(base, byte):
-        return b.inttoptr(b.add(base, byte), pointer)
 
-    def copy(start, end):
-        b.call(memcpy, [at(target, start), at(source, start), b.sub(end, start), ir.IntType(1)(0)])
-
-    past, cached = (Tile(code, "d", LINE // 8, 1, past) for past in (True, False))
-    skipped = b.and_(b.add(first, INDEX(LINE - 1)), INDEX(-LINE))
-    with b.if_then(b.icmp_signed(">", first, INDEX(0)), likely=False):
-        copy(first, code.min(skipped, size))
-    full = b.and_(size, INDEX(-LINE))
-    with code.loop(b.ashr(b.sub(full, skipped), INDEX(6))) as k:
-        byte = b.add(skipped, b.shl(k, INDEX(6)))
-        past.store(past.load(at(source, byte), past.vector), at(target, byte))
-    with b.if_then(b.icmp_signed("!=", last, INDEX(0)), likely=False):
-        start = b.select(b.icmp_signed("<", full, skipped), skipped, full)
-        copy(code.min(start, size), size)
-    cached.store(cached.load(at(source, full), cached.vector), at(source, INDEX(0)))
+@routine
+def store_bytes(code, target, source, first, end):
+    """Copy the bytes from `first` to `end`."""
+    b, pointer = code.builder, BYTE.as_pointer()
+    target, source, first, end = indices(code, target, source, first, end)
+    with code.loop(b.sub(end, first)) as k:
+        byte = b.add(first, k)
+        here, there = (b.inttoptr(b.add(base, byte), pointer) for base in (source, target))
+        b.store(b.load(here, typ=BYTE), there)
 
 
 @routine
@@ -308,28 +300,47 @@ def transfer_batch(char, lanes, direction, past, identity):
 
 
 def unpack_past_batch(char, lanes, identity):
-    """Kernel that unpacks packs lo to hi past the caches, in groups, to matrices that are all contiguous."""
-    item = np.dtype(char.lower()).itemsize
+    """Kernel that unpacks packs lo to hi past the caches, to matrices that are all contiguous.
+
+    Groups of packs are unpacked to one half of `stage`, in blocks of elements, and after each block some lines of the
+    group before are stored from the other half, so that reading and writing memory overlap.
+    """
+    item, size = np.dtype(char.lower()).itemsize, np.dtype(char).itemsize
     one = f"{char} unpack"
     form = f"{one} past"
 
     def kernel(lo, hi, V, nm, s, sq, order, count, run, group, block, ahead, a, ap):
-        lines = stage()
+        here = stage()
+        before = here + STAGE + 2 * LINE
+        # Of the group before: where its first line is, the bytes to be stored, and those that fill lines.
+        target, first, end, full = 0, 0, 0, 0
         for p0 in range(lo, hi, max(group, 1)):
             p1 = min(p0 + group, hi)
-            target = s + p0 * V * sq
-            head = target % LINE
-            for p in range(p0, p1):
-                for v in range(0, V, lanes):
-                    q = p * V + v
-                    matrix, packed = lines + head + (q - p0 * V) * sq, a + (p * ap + v) * item
-                    if q + lanes <= nm:
-                        transfer(form, lanes, V, matrix, sq, packed, order, 0, 1, run, ahead)
-                        continue
-                    for k in range(nm - q):
-                        transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, 0, 1, run, 0)
-            end = head + (min(p1 * V, nm) - p0 * V) * sq
-            store_lines(target - head, lines, head * (p0 == lo), end, int(p1 == hi))
+            start = s + p0 * V * sq
+            head = start % LINE
+            store_bytes(here, before + full, 0, head)
+            for e in range(0, count, max(block, 1)):
+                elements = min(block, count - e)
+                for p in range(p0, p1):
+                    for v in range(0, V, lanes):
+                        q = p * V + v
+                        matrix, packed = here + head + (q - p0 * V) * sq, a + (p * ap + v) * item
+                        if q + lanes <= nm:
+                            transfer(form, lanes, V, matrix, sq, packed, order, e, 1, elements, ahead)
+                            continue
+                        for k in range(nm - q):
+                            transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, e, 1, elements, 0)
+                last = full if e + elements == count else min(first + elements * V * size // LINE * LINE, full)
+                store_lines(target, before, first, last)
+                first = max(first, last)
+            target, first, end = start - head, 0, head + (min(p1 * V, nm) - p0 * V) * sq
+            full = end // LINE * LINE
+            if p0 == lo and head > 0:
+                first = min(end, LINE)
+                store_bytes(target, here, head, first)
+            here, before = before, here
+        store_lines(target, before, first, full)
+        store_bytes(target, before, max(first, full), end)
         settle()
         return identity
 
@@ -380,5 +391,5 @@ def planned_past(V, m, n, sq, si, sj, ar, ac, size):
     """The same for `unpack_past_batch`; None where it does not serve."""
     order, run = ordered(m, n, si, sj, ar, ac, size)
     if run == m * n and sq == run * size and V * sq <= STAGE:
-        return order, run, run, max(COLLECTED // (V * sq), 1), run, AHEAD
+        return order, run, run, max(COLLECTED // (V * sq), 1), max(COLLECTED // (V * size), 1), AHEAD
     return None
