@@ -1,18 +1,26 @@
 """pack, unpack and Pack: the memory, the views, every kind of source, every device."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyopencl.array
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import compactla as cla
 import reference
 from cases import BATCH, DTYPES, LAYOUTS, VLENS, random, same_bits
+from compactla.cpu import run
 from compactla.pack import pack_padded
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def memory(A):
@@ -182,6 +190,90 @@ def test_any_shape(shape, vlen, dtype):
     A = cla.pack(a, vlen)
     assert A.data.shape[0] == -(-shape[0] // vlen)
     assert same_bits(A.unpack(), a)
+
+
+def strided(shape, steps, axes, shift, dtype):
+    """Bytes, and an array in them with these steps, its axes in this order in memory, `shift` bytes from the start."""
+    room = [shape[axis] * max(abs(steps[axis]), 1) for axis in axes]
+    memory = np.full(np.prod(room) * np.dtype(dtype).itemsize + shift + 9, 0xA5, np.uint8)
+    whole = np.ndarray(room, dtype, memory, shift).transpose(np.argsort(axes))
+    part = whole[tuple(slice(None, None, step) if step else slice(1) for step in steps)]
+    strides = [stride if step else 0 for stride, step in zip(part.strides, steps, strict=True)]
+    return memory, np.lib.stride_tricks.as_strided(part, shape, strides)
+
+
+ANY_STRIDES = {
+    "shape": st.tuples(st.integers(1, 40), st.integers(1, 9), st.integers(1, 9)),
+    "steps": st.tuples(*[st.sampled_from([1, 1, 1, 2, -1, -3])] * 3),
+    "axes": st.permutations(range(3)),
+    "shift": st.integers(0, 9),
+    "vlen": st.sampled_from([1, 2, 3, 4, 5, 7, 8, 12, 16, 32]),
+    "dtype": st.sampled_from(list(DTYPES.values())),
+}
+
+
+@given(**ANY_STRIDES, fixed=st.sampled_from([None, None, 0, 1, 2]))
+@settings(max_examples=150)
+def test_any_source(shape, steps, axes, shift, vlen, dtype, fixed):
+    """Sources of any axis order, steps and alignment, and broadcast ones, to packs of their own and to any memory."""
+    steps = [0 if axis == fixed else step for axis, step in enumerate(steps)]
+    a = strided(shape, steps, axes, shift, dtype)[1]
+    a[...] = random(np.random.default_rng(0), shape, dtype) if fixed is None else 0.75
+    packed = reference.pack(a, vlen)
+    assert same_bits(cla.pack(a, vlen).data, packed)
+    memory = np.full(packed.size + 3, np.nan, packed.dtype)
+    A = cla.Pack(memory[1:-2].reshape(packed.shape), len(a))
+    run.pack(a, A.view, len(a), shape[1], 1)
+    assert same_bits(A.data, packed)
+    assert np.isnan(memory[[0, -2, -1]]).all()
+
+
+@pytest.mark.parametrize("past", [run.PAST, 0])
+@given(**ANY_STRIDES)
+@settings(max_examples=150)
+def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
+    """Nothing but the target is written."""
+    a = random(np.random.default_rng(0), shape, dtype)
+    memory, target = strided(shape, steps, axes, shift, dtype)
+    expected, view = strided(shape, steps, axes, shift, dtype)
+    view[...] = a
+    A = cla.pack(a, vlen)
+    with mock.patch.object(run, "PAST", past):
+        A.unpack(out=target)
+    assert same_bits(memory, expected)
+
+
+@pytest.mark.parametrize("vlen", [1, 2, 3, 4, 8, 16, 32])
+@pytest.mark.parametrize("source", NUMPY_SOURCES.values(), ids=NUMPY_SOURCES)
+def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng):
+    monkeypatch.setattr(run, "PAST", 0)
+    for shape in ((35, 4, 3), (400, 5, 5), (3, 1, 1), (37, 17, 9)):
+        a = source(random(rng, shape, dtype))
+        check(a, cla.pack(a, vlen))
+        assert same_bits(cla.pack(a.swapaxes(1, 2), vlen).T.unpack(), np.ascontiguousarray(a))
+        # Where they cannot: vectors that are not aligned.
+        packed = reference.pack(a, vlen)
+        A = cla.Pack(np.empty(packed.size + 1, packed.dtype)[1:].reshape(packed.shape), len(a))
+        run.pack(a, A.view, len(a), shape[1], 1)
+        assert same_bits(A.data, packed)
+
+
+PLAIN_MACHINE = """
+import numpy as np, compactla as cla, reference
+for char in "fdFD":
+    for vlen in (3, 4, 16):
+        for a in (np.arange(11 * 15.0).astype(char).reshape(11, 3, 5), np.ones((15, 5, 33), char).T[::3]):
+            A = cla.pack(a, vlen)
+            assert np.array_equal(A.data, reference.pack(a, vlen)), (char, vlen)
+            assert np.array_equal(A.unpack(), a), (char, vlen)
+"""
+
+
+def test_a_machine_of_short_vectors():
+    """Numba's cache is told of the machine, so these kernels do not get mixed up with those of this one."""
+    path = os.pathsep.join((str(ROOT), str(ROOT / "tests")))
+    environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "PYTHONPATH": path}
+    subprocess.run([sys.executable, "-c", PLAIN_MACHINE], env=environment, check=True)
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda A: pickle.loads(pickle.dumps(A))])

@@ -11,6 +11,8 @@ import functools
 
 import numpy as np
 from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from compactla.cpu.ahead import BYTE, BYTES, LINE, prefetch
 from compactla.cpu.emit import routine
@@ -18,6 +20,8 @@ from compactla.cpu.lanes import fence
 from compactla.cpu.simd import INDEX
 
 AHEAD = 8192  # bytes that a copy past the caches asks for before it needs them
+COLLECTED = 2048  # bytes that are unpacked to a buffer before as many of earlier ones are stored past the caches
+STAGE = 65536  # bytes of this buffer, which holds one pack at least
 STREAM = 4096  # bytes of an element that follow each other before the next is copied, where those of all matrices do
 STREAMS = 8  # elements that are then copied side by side
 SMALL = ir.IntType(32)
@@ -103,8 +107,8 @@ class Tile:
 class Lanes:
     """Emits copies between matrices, given by pointers to them, and their lanes of a pack.
 
-    `form` is the type of their elements, "pack" or "unpack", and, for aligned lanes that are to be stored past the
-    caches, "past": then `ahead` is how far from the first matrix the one is that has its turn some time later.
+    `form` is the type of their elements, "pack" or "unpack", and "past" where a copy goes past the caches: then lanes
+    that are written are aligned, and `ahead` is how far away what is read some time later lies.
     """
 
     def __init__(self, code, form, V, matrices, packed, order, ahead=None):
@@ -116,7 +120,7 @@ class Lanes:
         self.imaginary = self.builder.mul(V, INDEX(self.tile(1).item))
 
     def tile(self, run):
-        return Tile(self.code, self.real, len(self.matrices), run, self.past)
+        return Tile(self.code, self.real, len(self.matrices), run, self.past and self.direction == "pack")
 
     def at(self, pointer, offset):
         return self.builder.gep(pointer, [offset], source_etype=BYTE)
@@ -138,18 +142,21 @@ class Lanes:
 
     def copy(self, e, elements):
         """The elements e, e + 1, ..., which are contiguous in each matrix."""
-        offset = self.offset(e, 0)
-        if self.past:
-            self.prefetch(offset, elements)
+        offset, places = self.offset(e, 0), self.places(e, elements)
+        if self.past and self.direction == "pack":
+            # Adjacent matrices are asked for in the order of memory, not of the copies.
+            n = len(self.matrices)
+            here = self.at(self.matrices[0], self.builder.mul(offset, INDEX(n)))
+            self.prefetch(self.at(here, INDEX(line)) for line in range(0, elements * self.size * n, LINE))
+        elif self.past:
+            self.prefetch(places)
         matrices = [self.at(matrix, offset) for matrix in self.matrices]
-        getattr(self.tile(elements * self.parts), self.direction)(matrices, self.places(e, elements))
+        getattr(self.tile(elements * self.parts), self.direction)(matrices, places)
 
-    def prefetch(self, offset, elements):
-        """Ask for as much as is copied. Adjacent matrices are asked for in the order of memory, not of the copies."""
-        b, n = self.builder, len(self.matrices)
-        start = b.add(self.ahead, b.mul(offset, INDEX(n)))
-        for line in range(0, elements * self.size * n, LINE):
-            prefetch(b, self.at(self.matrices[0], b.add(start, INDEX(line))))
+    def prefetch(self, pointers):
+        """Ask for what is `ahead` of these."""
+        for pointer in pointers:
+            prefetch(self.builder, self.at(pointer, self.ahead))
 
     def copy_adjacent(self, e):
         """Element e, where those of all the matrices are contiguous."""
@@ -217,6 +224,41 @@ def gather(code, form, lanes, V, source, size, missing, places, first, packed, o
     Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order).copy_runs(INDEX(0), INDEX(1), count)
 
 
+@intrinsic
+def stage(typing_context):
+    """Address of room for twice what is on its way past the caches, the start of a cache line."""
+
+    def lower(context, builder, signature, args):
+        with builder.goto_entry_block():  # cgutils.alloca_once would write all of it
+            address = builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, 2 * STAGE + 5 * LINE)), INDEX)
+        return builder.and_(builder.add(address, INDEX(LINE - 1)), INDEX(-LINE))
+
+    return types.intp(), lower
+
+
+@routine
+def store_lines(code, target, source, first, end):
+    """Copy the cache lines from byte `first` to byte `end`, at addresses where lines start, past the caches."""
+    b, pointer = code.builder, BYTES
+    target, source, first, end = indices(code, target, source, first, end)
+    tile = Tile(code, "d", LINE // 8, 1, past=True)
+    with code.loop(b.sdiv(b.sub(end, first), INDEX(LINE))) as k:
+        byte = b.add(first, b.mul(k, INDEX(LINE)))
+        here, there = (b.inttoptr(b.add(base, byte), pointer) for base in (source, target))
+        tile.store(tile.load(here, tile.vector), there)
+
+
+@routine
+def store_bytes(code, target, source, first, end):
+    """Copy the bytes from `first` to `end`."""
+    b, pointer = code.builder, BYTES
+    target, source, first, end = indices(code, target, source, first, end)
+    with code.loop(b.sub(end, first)) as k:
+        byte = b.add(first, k)
+        here, there = (b.inttoptr(b.add(base, byte), pointer) for base in (source, target))
+        b.store(b.load(here, typ=BYTE), there)
+
+
 def transfer_batch(char, lanes, direction, past, identity):
     """Kernel that packs or unpacks packs lo to hi, in groups of packs, and in these in blocks of elements."""
     item = np.dtype(char.lower()).itemsize
@@ -238,6 +280,54 @@ def transfer_batch(char, lanes, direction, past, identity):
                                 transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, e, runs, run, 0)
         if past:
             fence()
+        return identity
+
+    return kernel
+
+
+def unpack_past_batch(char, lanes, identity):
+    """Kernel that unpacks packs lo to hi past the caches, to matrices that are all contiguous.
+
+    Groups of packs are unpacked to one half of `stage`, in blocks of elements, and after each block some lines of the
+    group before are stored from the other half, so that reading and writing memory overlap.
+    """
+    item, size = np.dtype(char.lower()).itemsize, np.dtype(char).itemsize
+    one = f"{char} unpack"
+    form = f"{one} past"
+
+    def kernel(lo, hi, V, nm, s, sq, order, count, run, group, block, ahead, a, ap):
+        here = stage()
+        before = here + STAGE + 2 * LINE
+        # Of the group before: where its first line is, the bytes to be stored, and those that fill lines.
+        target, first, end, full = 0, 0, 0, 0
+        for p0 in range(lo, hi, max(group, 1)):
+            p1 = min(p0 + group, hi)
+            start = s + p0 * V * sq
+            head = start % LINE
+            store_bytes(here, before + full, 0, head)
+            for e in range(0, count, max(block, 1)):
+                elements = min(block, count - e)
+                for p in range(p0, p1):
+                    for v in range(0, V, lanes):
+                        q = p * V + v
+                        matrix, packed = here + head + (q - p0 * V) * sq, a + (p * ap + v) * item
+                        if q + lanes <= nm:
+                            transfer(form, lanes, V, matrix, sq, packed, order, e, 1, elements, ahead)
+                            continue
+                        for k in range(nm - q):
+                            transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, e, 1, elements, 0)
+                last = full if e + elements == count else min(first + elements * V * size // LINE * LINE, full)
+                store_lines(target, before, first, last)
+                first = max(first, last)
+            target, first, end = start - head, 0, head + (min(p1 * V, nm) - p0 * V) * sq
+            full = end // LINE * LINE
+            if p0 == lo and head > 0:
+                first = min(end, LINE)
+                store_bytes(target, here, head, first)
+            here, before = before, here
+        store_lines(target, before, first, full)
+        store_bytes(target, before, max(first, full), end)
+        fence()
         return identity
 
     return kernel
@@ -280,3 +370,12 @@ def planned(V, m, n, sq, si, sj, ar, ac, size, lanes):
     if abs(sq) < min(abs(si), abs(sj)):
         return order, count, 1, -(-STREAM // (V * size)), STREAMS, ahead
     return order, count, run, 1, count, ahead
+
+
+@functools.lru_cache(32)
+def planned_past(V, m, n, sq, si, sj, ar, ac, size):
+    """The same for `unpack_past_batch`; None where it does not serve."""
+    order, run = ordered(m, n, si, sj, ar, ac, size)
+    if run == m * n and sq == run * size and V * sq <= STAGE:
+        return order, run, run, max(COLLECTED // (V * sq), 1), max(COLLECTED // (V * size), 1), AHEAD
+    return None

@@ -15,7 +15,15 @@ from compactla.cpu.blocktridiag import factor_batch, solve_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import form
-from compactla.cpu.pack import gather_batch, lanes_at_once, ordered, planned, transfer_batch
+from compactla.cpu.pack import (
+    gather_batch,
+    lanes_at_once,
+    ordered,
+    planned,
+    planned_past,
+    transfer_batch,
+    unpack_past_batch,
+)
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
@@ -150,16 +158,30 @@ def _transfer(array, A, nm, direction, threads):
     real, size = REAL[A.dtype.char], A.dtype.itemsize
     lanes = lanes_at_once(real, A.vlen)
     places = A.address, A.ps * real.itemsize, A.rs * real.itemsize, A.cs * real.itemsize
-    vector = lanes * real.itemsize
-    past = direction == "pack" and cost * size > PAST and vector >= 16 and not any(x % vector for x in places)
-    plan = planned(A.vlen, A.m, A.n, *array.strides, *places[2:], size, lanes)
-    kernel = transfer_kernel(A.dtype.char, lanes, direction, past)
+    shape = A.vlen, A.m, A.n, *array.strides, *places[2:], size
+    past = cost * size > PAST
+    plan = planned_past(*shape) if past and direction == "unpack" else None
+    if plan:
+        kernel = unpack_past_kernel(A.dtype.char, lanes)
+    else:
+        vector = lanes * real.itemsize
+        past = past and direction == "pack" and vector >= 16 and not any(x % vector for x in places)
+        plan = planned(*shape, lanes)
+        kernel = transfer_kernel(A.dtype.char, lanes, direction, past)
     share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), array.strides[0], *plan, A.address, A.ps), threads)
+
+
+TRANSFER = (*[INT] * 4, INTS, *[INT] * 7)
 
 
 @functools.cache
 def transfer_kernel(char, lanes, direction, past):
-    return compiled(transfer_batch, (*[INT] * 4, INTS, *[INT] * 7), char, lanes, direction, past)
+    return compiled(transfer_batch, TRANSFER, char, lanes, direction, past)
+
+
+@functools.cache
+def unpack_past_kernel(char, lanes):
+    return compiled(unpack_past_batch, TRANSFER, char, lanes)
 
 
 def operations(A: Layout, count):
