@@ -65,7 +65,7 @@ class Benchmark:
     def fraction_of_bound(self):
         """Part of the speed that memory and arithmetic allow, both measured now, in this process."""
         case = self.case
-        least = ceiling(case.footprint, case.dtype, case.queue).least_time(case.flops, case.nbytes)
+        least = ceiling(case.footprint, case.dtype, case.queue).least_time(case.flops, case.nbytes, case.loop)
         return least / repeated(case.run)
 
 

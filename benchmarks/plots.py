@@ -172,7 +172,7 @@ def plain_ticks(axis, subs=(1, 2, 5)):
 
 
 def least_time(row):
-    return row.ceiling.least_time(row.flops, row.nbytes)
+    return row.ceiling.least_time(row.flops, row.nbytes, row.loop)
 
 
 def fastest(rows):

@@ -365,7 +365,7 @@ class Pack:
         return self
 
 
-def pack(a, vlen=None, queue=None, threads=None) -> Pack:
+def pack(a, vlen=None, queue=None, threads=None, out=None) -> Pack:
     """Pack a batch of matrices into the compact layout.
 
     Parameters
@@ -378,17 +378,20 @@ def pack(a, vlen=None, queue=None, threads=None) -> Pack:
         Where the pack lives; default: where `a` lives.
     threads : int, optional
         At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    out : Pack, optional
+        A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
 
     Returns
     -------
     Pack
-        Unused lanes of its last pack hold the identity.
+        `out`, or a new pack. Unused lanes of its last pack hold the identity.
 
     Raises
     ------
     TypeError, ValueError
-        If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue, or
-        `threads` is not a positive integer, or given for a pack on a device.
+        If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue,
+        `threads` is not a positive integer, or given for a pack on a device, or `out` does not fit, is read-only or
+        shares memory with `a`.
 
     Notes
     -----
@@ -401,10 +404,10 @@ def pack(a, vlen=None, queue=None, threads=None) -> Pack:
     >>> A.data.shape
     (2, 3, 4, 8)
     """
-    return pack_padded(a, vlen, queue, threads=threads)
+    return pack_padded(a, vlen, queue, threads=threads, out=out)
 
 
-def pack_padded(a, vlen, queue, period=None, unit=1, threads=None) -> Pack:
+def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None) -> Pack:
     """`pack` with a choice for the unused lanes of the last pack.
 
     Element (i, j) of these is `unit` where ``i % period == j``, else 0. Lines of K blocks are tall matrices with the
@@ -416,7 +419,10 @@ def pack_padded(a, vlen, queue, period=None, unit=1, threads=None) -> Pack:
     dtype = check_dtype(a.dtype, "a")
     if a.ndim != 3:
         raise ValueError(f"a has shape {a.shape}, must be (nm, m, n)")
-    if queue is not None:
+    if out is not None:
+        check_target(out, a, dtype, vlen, queue)
+        queue = out.queue
+    elif queue is not None:
         check_queue(queue, "queue")
     elif on_device:
         queue = a.queue
@@ -424,8 +430,25 @@ def pack_padded(a, vlen, queue, period=None, unit=1, threads=None) -> Pack:
         check_context(a, queue, "a")
     check_threads(threads, queue)
     nm, m, n = a.shape
-    A = Pack._allocate(nm, m, n, dtype, vlen, queue)
+    A = Pack._allocate(nm, m, n, dtype, vlen, queue) if out is None else out
     run = backend(queue)
     source = a if on_device else run.upload(a, queue)
     run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit, threads)
     return A
+
+
+def check_target(out, a, dtype, vlen, queue) -> None:
+    """Refuse a pack that `a` cannot be written to."""
+    if not isinstance(out, Pack):
+        raise TypeError(f"out is a {type(out).__name__}, must be a Pack")
+    if out.shape != a.shape or out.dtype != dtype:
+        raise ValueError(f"out is {out.shape} of {out.dtype}, must be {a.shape} of {dtype} as a")
+    for name, given, its in (("vlen", vlen, out.vlen), ("queue", queue, out.queue)):
+        if given is not None and given != its:
+            raise ValueError(f"{name} is {given!r}, must be that of out, {its!r}, or left away")
+    if is_device_array(a) and out.queue is None:
+        raise TypeError("out lives on the CPU, must live on a device as a")
+    if out.view.repeats or (out.queue is None and not out.data.flags.writeable):
+        raise ValueError("out is read-only or has elements that share memory, must be writeable")
+    if out.queue is None and np.may_share_memory(out.data, a):
+        raise ValueError("out shares memory with a, must not")

@@ -290,3 +290,30 @@ def test_copies_are_packs_of_their_own_memory(copied, rng):
 def test_blocks_are_numpys(block, queue, rng):
     a = random(rng, (5, 4, 4), np.float64)
     assert np.array_equal(cla.pack(a, queue=queue)[block].unpack(), a[:, block[0], block[1]])
+
+
+@pytest.mark.parametrize("vlen", [3, None])
+def test_pack_to_a_pack_that_is_there(queue, dtype, vlen, rng):
+    a, b = random(rng, (2, BATCH, 3, 4), dtype)
+    A = cla.pack(a, vlen, queue)
+    assert cla.pack(b, out=A) is A
+    assert same_bits(A.unpack(), b) and same_bits(cla.pack(b, vlen, queue).to("cpu").data, A.to("cpu").data)
+    block = cla.Pack.zeros(BATCH, 5, 4, dtype, vlen, queue)
+    cla.pack(a, out=block[1:4, :])
+    assert same_bits(block.unpack()[:, 1:4], a) and not block.unpack()[:, [0, 4]].any()
+
+
+def test_packs_that_cannot_be_written_to(rng):
+    a = random(rng, (BATCH, 3, 3), np.float64)
+    A, locked = cla.pack(a), cla.pack(a)
+    locked.data.flags.writeable = False
+    with pytest.raises(TypeError, match=r"\bout\b.*must be a Pack"):
+        cla.pack(a, out=a)
+    for b, out in ((a[1:], A), (a[:, :2], A), (a.astype(np.float32), A), (a, locked)):
+        with pytest.raises(ValueError, match=r"\bout\b"):
+            cla.pack(b, out=out)
+    with pytest.raises(ValueError, match=r"\bvlen\b"):
+        cla.pack(a, vlen=A.vlen + 1, out=A)
+    whole = A.data.reshape(-1)[: BATCH // A.vlen * A.vlen * 9].reshape(-1, 3, 3)
+    with pytest.raises(ValueError, match="shares memory"):
+        cla.pack(whole, out=cla.Pack(A.data[: len(whole) // A.vlen]))

@@ -27,12 +27,15 @@ class Case:
     ----------
     flops, nbytes : float
         Operations on real numbers, and bytes read plus bytes written, of one call: each operand counts once.
+    loop : str
+        The loop of `ceilings.bandwidth` that moves bytes like the routine: the bandwidth it is held against.
     footprint : int
         Bytes of all operands.
     """
 
     routine: ClassVar[str]
     flops: float
+    loop: str = "update"
     nbytes: int
     footprint: int
 
@@ -112,7 +115,7 @@ class Gemm(Batch):
         super().__init__(n, nm, dtype, queue, threads)
         self.a, self.b, self.c = self.random(3, nm, n, n)
         self.A, self.B, self.C = map(self.pack, (self.a, self.b, self.c))
-        self.beta = beta
+        self.beta, self.loop = beta, "axpy" if beta else "streamed copy"
         self.flops = 2 * n**3 * nm * self.work
         self.nbytes, self.footprint = self.elements((4 if beta else 3) * n**2), self.elements(3 * n**2)
 
@@ -140,7 +143,7 @@ class Gemm(Batch):
 class Trsm(Batch):
     """B <- inv(op(A)) B, or B <- B inv(op(A))"""
 
-    routine = "trsm"
+    routine, loop = "trsm", "axpy"
 
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, side="L", uplo="L", trans="N", diag="N"):
         super().__init__(n, nm, dtype, queue, threads)
@@ -225,6 +228,8 @@ class Getrfnp(Batch):
 class Copy(Case):
     """Between an ordinary array and a pack, on the device"""
 
+    loop = "streamed copy"
+
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
         super().__init__(n, nm, dtype, queue, threads)
         self.a = self.random(nm, n, n)
@@ -239,12 +244,12 @@ class Copy(Case):
 
 
 class Pack(Copy):
-    """pack: from an array to a new pack"""
+    """pack: from an array to a pack that is there"""
 
     routine = "pack"
 
     def call(self):
-        return cla.pack(self.array, **self.threads)
+        return cla.pack(self.array, out=self.A, **self.threads)
 
     def residual(self):
         return self.error(self.call().unpack())
@@ -366,7 +371,7 @@ def written_out(V, b):
 class Solve(Lines):
     """Solution with the factored lines"""
 
-    routine = "solve"
+    routine, loop = "solve", "read"
 
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1):
         super().__init__(n, nm, dtype, queue, threads, K, nrhs)

@@ -27,8 +27,12 @@ class Ceiling(NamedTuple):
     peak: float
     bandwidth: dict[str, float]
 
-    def least_time(self, flops, nbytes) -> float:
-        return max(flops / self.peak, nbytes / max(self.bandwidth.values()))
+    def rate(self, loop) -> float:
+        """Bandwidth of the loop of that name, or of the fastest where it was not measured."""
+        return self.bandwidth.get(loop) or max(self.bandwidth.values())
+
+    def least_time(self, flops, nbytes, loop) -> float:
+        return max(flops / self.peak, nbytes / self.rate(loop))
 
 
 class Row(NamedTuple):
@@ -44,6 +48,7 @@ class Row(NamedTuple):
     flops: float
     nbytes: int
     residual: float
+    loop: str
     ceiling: Ceiling
 
     @property
@@ -52,7 +57,7 @@ class Row(NamedTuple):
 
     @property
     def of_bandwidth(self):
-        return self.nbytes / self.seconds / max(self.ceiling.bandwidth.values())
+        return self.nbytes / self.seconds / self.ceiling.rate(self.loop)
 
     @property
     def of_bound(self):
@@ -69,7 +74,7 @@ def ceiling(footprint, dtype, queue=None, threads=None) -> Ceiling:
 
 
 def row(case, what, seconds, residual, bound, in_cache=False) -> Row:
-    work = case.flops, case.nbytes, residual, bound
+    work = case.flops, case.nbytes, residual, case.loop, bound
     return Row(case.routine, case.n, case.nm, case.dtype.name, what, in_cache, seconds, *work)
 
 
