@@ -258,6 +258,23 @@ def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng)
         assert same_bits(A.data, packed)
 
 
+def test_threads_share_cache_lines_past_the_caches(monkeypatch, rng):
+    """Where the part of one thread ends within a cache line, the other's bytes of it stay."""
+    monkeypatch.setattr(run, "PAST", 0)
+    monkeypatch.setattr(run, "THREADS", 3)
+    a = random(rng, (60013, 3, 3), np.float32)
+    A = cla.pack(a, 4)
+    assert same_bits(A.data, cla.pack(a.T.copy().T, 4).data)
+    memory = np.zeros(a.size + 33, a.dtype)
+    for start in range(17):
+        memory[:] = -7
+        target = memory[start:][: a.size].reshape(a.shape)
+        A.unpack(out=target)
+        assert same_bits(target, a)
+        assert (memory[:start] == -7).all()
+        assert (memory[start + a.size :] == -7).all()
+
+
 PLAIN_MACHINE = """
 import numpy as np, compactla as cla, reference
 for char in "fdFD":

@@ -21,7 +21,8 @@ from compactla.cpu.simd import INDEX
 
 AHEAD = 8192  # bytes that a copy past the caches asks for before it needs them
 COLLECTED = 2048  # bytes that are unpacked to a buffer before as many of earlier ones are stored past the caches
-STAGE = 65536  # bytes of this buffer, which holds one pack at least
+STAGE = 65536  # bytes of such a buffer, which holds one pack at least
+APART = STAGE + 2048 + 2 * LINE  # from one to the other: a load may wait for a store a multiple of 4096 bytes away
 STREAM = 4096  # bytes of an element that follow each other before the next is copied, where those of all matrices do
 STREAMS = 8  # elements that are then copied side by side
 SMALL = ir.IntType(32)
@@ -226,11 +227,11 @@ def gather(code, form, lanes, V, source, size, missing, places, first, packed, o
 
 @intrinsic
 def stage(typing_context):
-    """Address of room for twice what is on its way past the caches, the start of a cache line."""
+    """Address of two buffers, APART, for what is on its way past the caches; a cache line starts there."""
 
     def lower(context, builder, signature, args):
         with builder.goto_entry_block():  # cgutils.alloca_once would write all of it
-            address = builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, 2 * STAGE + 5 * LINE)), INDEX)
+            address = builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, 2 * APART)), INDEX)
         return builder.and_(builder.add(address, INDEX(LINE - 1)), INDEX(-LINE))
 
     return types.intp(), lower
@@ -288,8 +289,8 @@ def transfer_batch(char, lanes, direction, past, identity):
 def unpack_past_batch(char, lanes, identity):
     """Kernel that unpacks packs lo to hi past the caches, to matrices that are all contiguous.
 
-    Groups of packs are unpacked to one half of `stage`, in blocks of elements, and after each block some lines of the
-    group before are stored from the other half, so that reading and writing memory overlap.
+    Groups of packs are unpacked to one buffer, in blocks of elements, and after each block some lines of the group
+    before are stored from the other, so that reading and writing memory overlap.
     """
     item, size = np.dtype(char.lower()).itemsize, np.dtype(char).itemsize
     one = f"{char} unpack"
@@ -297,7 +298,7 @@ def unpack_past_batch(char, lanes, identity):
 
     def kernel(lo, hi, V, nm, s, sq, order, count, run, group, block, ahead, a, ap):
         here = stage()
-        before = here + STAGE + 2 * LINE
+        before = here + APART
         # Of the group before: where its first line is, the bytes to be stored, and those that fill lines.
         target, first, end, full = 0, 0, 0, 0
         for p0 in range(lo, hi, max(group, 1)):
