@@ -41,6 +41,59 @@ __kernel void unpack(long nm, long m, long n,
     }
 }
 
+#ifdef TILED
+/* The same, a work-group for the V matrices of a pack and ELEMENTS elements of each: dimension 0 counts packs,
+ * dimension 1 runs of elements. They go through local memory, since neighbours are elements of a matrix in the ordinary
+ * array, but lanes in the pack. Tunables:
+ *
+ * ELEMENTS  elements of each matrix
+ * GROUP     work-items of a work-group
+ * ALONG     what the work-items follow in the ordinary array: 0 the elements, 1 the matrices
+ */
+#include "unroll.h"
+
+#define SIZE (ELEMENTS * V)
+#define LINE (V + 1) /* odd for the sake of the banks where V is even */
+/* v, e, i, j, place over the lanes, and elements of an m x n matrix, that are this work-item's */
+#define EACH_IN_TILE(order) \
+    for (int t = get_local_id(0), v, e; t < SIZE; t += GROUP) \
+        if (v = (order) ? t % V : t / ELEMENTS, e = (order) ? t / V : t % ELEMENTS, e0 + e < m * n)
+
+__kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, REAL unit,
+                                         __global const REAL *source, long s0, long sq, long si, long sj,
+                                         __global REAL *A, long a0, long aps, long ars, long acs)
+{
+    __local lane tile[ELEMENTS * LINE];
+    const long p = get_group_id(0);
+    const int e0 = get_group_id(1) * ELEMENTS, columns = n;
+    EACH_IN_TILE(ALONG)
+    {
+        const int i = (e0 + e) / columns, j = (e0 + e) % columns;
+        tile[e * LINE + v] = p * V + v < nm ? lane_load_apart(source, s0 + (p * V + v) * sq + i * si + j * sj, 1)
+                                            : lane_real(i % period == j ? unit : 0);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    EACH_IN_TILE(1)
+    lane_store(A, a0 + p * aps + v + (e0 + e) / columns * ars + (e0 + e) % columns * acs, tile[e * LINE + v]);
+}
+
+__kernel GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
+                                           __global const REAL *A, long a0, long aps, long ars, long acs,
+                                           __global REAL *target, long t0, long tq, long ti, long tj)
+{
+    __local lane tile[ELEMENTS * LINE];
+    const long p = get_group_id(0);
+    const int e0 = get_group_id(1) * ELEMENTS, columns = n;
+    EACH_IN_TILE(1)
+    tile[e * LINE + v] = lane_load(A, a0 + p * aps + v + (e0 + e) / columns * ars + (e0 + e) % columns * acs);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    EACH_IN_TILE(ALONG)
+    if (p * V + v < nm)
+        lane_store_apart(target, t0 + (p * V + v) * tq + (e0 + e) / columns * ti + (e0 + e) % columns * tj, 1,
+                         tile[e * LINE + v]);
+}
+#endif
+
 /* Where element e of the b x b block of slot q / V is, counted in vectors of lanes. */
 INLINE long in_slot(long q, long e, long b) { return q / V * b * b + e; }
 

@@ -69,6 +69,8 @@ def _build(context, source, dtype, vlen, defines):
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
     macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
     options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
+    if all("NVIDIA" in device.platform.name for device in context.devices):
+        options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
     try:
         with warnings.catch_warnings():  # some drivers write a log about every program
             warnings.simplefilter("ignore", cl.CompilerWarning)
