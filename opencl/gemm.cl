@@ -49,6 +49,8 @@ __kernel void gemm_batch(long lanes, long m, long n, long k, REAL alpha, REAL al
  *            work-items of a warp read different banks
  *   DEPTH    columns of A in local memory
  *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out
+ *   ROUNDS   how often LANES matrices a work-group takes on, where there are many: the first loads of the next are
+ *            under way during the products of the last
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM)
 #include "unroll.h"
@@ -117,45 +119,58 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
 {
     __local lane a_part[A_SIZE], b_part[B_SIZE];
     const int t = get_local_id(0), l = t % LANES, tj = t / LANES % TEAMJ, ti = t / LANES / TEAMJ;
-    const long q = get_group_id(0) * (long)LANES;
-    A += a0 + q / V * aps + q % V;
-    B += b0 + q / V * bps + q % V;
-    C += c0 + q / V * cps + q % V + l;
+    __global const REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
+    __global REAL *const all_of_c = C + c0 + l;
+    const long step = get_num_groups(0) * (long)LANES;
     lane a_next[A_SHARE], b_next[B_SHARE], c[TI][TJ];
 #define ROW(i) (ti * TI + (i))
 #define COLUMN(j) ((j) * TEAMJ + tj)
+#define TURN_TO(q) \
+    A = all_of_a + (q) / V * aps + (q) % V; \
+    B = all_of_b + (q) / V * bps + (q) % V;
+    long q = get_group_id(0) * (long)LANES;
+    TURN_TO(q)
     if (AHEAD) { FETCH(0) }
-    UNROLL for (int i = 0; i < TI; i++)
-        UNROLL for (int j = 0; j < TJ; j++)
-            c[i][j] = BETA ? lane_scale(lane_of(beta, beta_im),
-                                        lane_load(C, C_AT(min(ROW(i), M - 1), min(COLUMN(j), N - 1))))
-                           : lane_real(0);
+    for (; q < lanes; q += step) {
+        C = all_of_c + q / V * cps + q % V;
+        UNROLL for (int i = 0; i < TI; i++)
+            UNROLL for (int j = 0; j < TJ; j++)
+                c[i][j] = BETA ? lane_scale(lane_of(beta, beta_im),
+                                            lane_load(C, C_AT(min(ROW(i), M - 1), min(COLUMN(j), N - 1))))
+                               : lane_real(0);
 #if AHEAD == 2
-    UNROLL
+        UNROLL
 #endif
-    for (int k0 = 0; k0 < K; k0 += DEPTH) {
-        if (k0) barrier(CLK_LOCAL_MEM_FENCE);
-        if (!AHEAD) { FETCH(k0) }
-        UNROLL for (int u = 0; u < A_SHARE; u++)
-            if (A_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < A_SIZE)
-                a_part[u * WORK_ITEMS + t] = CONJUGATED(CONJA, a_next[u]);
-        UNROLL for (int u = 0; u < B_SHARE; u++)
-            if (B_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < B_SIZE)
-                b_part[u * WORK_ITEMS + t] = SCALE(CONJUGATED(CONJB, b_next[u]));
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (AHEAD && k0 + DEPTH < K) { FETCH(k0 + DEPTH) }
-        UNROLL for (int k = 0; k < DEPTH; k++) {
-            lane a[TI], b[TJ];
-            UNROLL for (int i = 0; i < TI; i++) a[i] = a_part[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
-            UNROLL for (int j = 0; j < TJ; j++) b[j] = b_part[(k * N + min(COLUMN(j), N - 1)) * LANES + l];
-            UNROLL for (int i = 0; i < TI; i++)
-                UNROLL for (int j = 0; j < TJ; j++) c[i][j] = lane_fma(a[i], b[j], c[i][j]);
+        for (int k0 = 0; k0 < K; k0 += DEPTH) {
+            if (k0 || ROUNDS > 1) barrier(CLK_LOCAL_MEM_FENCE);
+            if (!AHEAD) { FETCH(k0) }
+            UNROLL for (int u = 0; u < A_SHARE; u++)
+                if (A_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < A_SIZE)
+                    a_part[u * WORK_ITEMS + t] = CONJUGATED(CONJA, a_next[u]);
+            UNROLL for (int u = 0; u < B_SHARE; u++)
+                if (B_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < B_SIZE)
+                    b_part[u * WORK_ITEMS + t] = SCALE(CONJUGATED(CONJB, b_next[u]));
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (k0 + DEPTH < K) {
+                if (AHEAD) { FETCH(k0 + DEPTH) }
+            } else if (ROUNDS > 1 && q + step < lanes) {
+                TURN_TO(q + step)
+                if (AHEAD) { FETCH(0) }
+            }
+            UNROLL for (int k = 0; k < DEPTH; k++) {
+                lane a[TI], b[TJ];
+                UNROLL for (int i = 0; i < TI; i++) a[i] = a_part[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
+                UNROLL for (int j = 0; j < TJ; j++) b[j] = b_part[(k * N + min(COLUMN(j), N - 1)) * LANES + l];
+                UNROLL for (int i = 0; i < TI; i++)
+                    UNROLL for (int j = 0; j < TJ; j++) c[i][j] = lane_fma(a[i], b[j], c[i][j]);
+            }
         }
+        UNROLL for (int i = 0; i < TI; i++)
+            UNROLL for (int j = 0; j < TJ; j++)
+                if ((M % TI == 0 || ROW(i) < M) && (N % TJ == 0 || COLUMN(j) < N))
+                    lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
+        if (ROUNDS == 1) break;
     }
-    UNROLL for (int i = 0; i < TI; i++)
-        UNROLL for (int j = 0; j < TJ; j++)
-            if ((M % TI == 0 || ROW(i) < M) && (N % TJ == 0 || COLUMN(j) < N))
-                lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
 }
 #endif
 

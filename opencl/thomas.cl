@@ -5,7 +5,7 @@
  *
  * Where blocktridiag.cl stores factors, this stores inverses: lower stays as it was and is not written, and the rows of
  * a block of a solve don't wait for each other. Slots, offset and rows are as in blocktridiag.cl. Define one of
- * FACTOR_LINE, FACTOR_TEAM, SOLVE_TEAM, and BLOCK. Tunables:
+ * FACTOR_LINE, FACTOR_TEAM, SOLVE_TEAM, and BLOCK, or DESCRIBE_LINES. Tunables:
  *
  * FACTOR_LINE  one work-item a line, blocks in its registers
  *   GROUP      work-items of a work-group
@@ -20,9 +20,31 @@
  *   RHS        right-hand sides that are carried through a line together
  *   AHEAD      block rows that are loaded in advance down the line
  *   AHEAD_UP   the same up the line
+ *   REGULAR    1: `rows` is what describe_lines found, which is far less to read
  */
 #include "getrf.cl"
 #include "unroll.h"
+
+#ifdef DESCRIBE_LINES
+/* Lines whose block rows are a constant distance apart: start, distance and length of each. *irregular <- 1 if a line is
+ * none, else it is left alone. */
+__kernel void describe_lines(long lanes, __global const long *restrict offset, __global const long *restrict rows,
+                             __global long *restrict lines, __global int *irregular)
+{
+    const long q = get_global_id(0), p = q / V;
+    if (q >= lanes) return;
+    const long count = offset[p + 1] - offset[p];
+    rows += offset[p] * V + q % V;
+    const long start = rows[0], stride = count > 1 ? rows[V] - start : 0;
+    long length = 0;
+    while (length < count && rows[length * V] >= 0) length++;
+    for (long k = 0; k < count; k++)
+        if (rows[k * V] != (k < length ? start + k * stride : -1)) *irregular = 1;
+    lines[3 * q] = start;
+    lines[3 * q + 1] = stride;
+    lines[3 * q + 2] = length;
+}
+#endif
 
 #define ELEMENT(i, j) (((i) * BLOCK + (j)) * (PARTS * V))
 #define SLOT (BLOCK * BLOCK * PARTS * V) /* REAL elements of the blocks of a pack */
@@ -230,7 +252,17 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
     diag += offset[p] * SLOT + first;
     lower += (offset[p] - p) * SLOT + first;
     upper += (offset[p] - p) * SLOT + first;
+#if REGULAR
+    __local long start[LANES], stride[LANES], length[LANES];
+    if (t < LANES) {
+        start[t] = rows[3 * (q + t)];
+        stride[t] = rows[3 * (q + t) + 1];
+        length[t] = rows[3 * (q + t) + 2];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
     rows += offset[p] * V + q % V;
+#endif
     const int h0 = get_group_id(1) * RHS, some = min((long)RHS, nrhs - h0); /* this group's right-hand sides */
     rhs += r0 + h0 * PARTS;
     x += x0 + h0 * PARTS;
@@ -250,7 +282,12 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
         if (v = e / (chunk * BLOCK), k = e / BLOCK % chunk, i = e % BLOCK, 1)
 #define MOVED(turn, chunk, h) vectors[((((turn) * chunk + k) * BLOCK + i) * RHS + (h)) * LINE + v]
 #define ENTRY(at) (((at) * BLOCK + i) * nrhs * PARTS)
-#define FIND(row) EACH_MOVED(AHEAD) at[n] = rows[min((row) + k, count - 1) * (long)V + v];
+#if REGULAR
+#define ROW_AT(row, v) (row < length[v] ? start[v] + row * stride[v] : -1)
+#else
+#define ROW_AT(row, v) rows[(row) * (long)V + v]
+#endif
+#define FIND(row) EACH_MOVED(AHEAD) at[n] = ROW_AT(min((row) + k, count - 1), v);
 #define TAKE \
     EACH_MOVED(AHEAD) EACH(h) coming[n][h] = at[n] >= 0 && h < some \
         ? lane_load_apart(rhs, ENTRY(at[n]) + h * PARTS, 1) : lane_real(0);
@@ -311,7 +348,7 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
     barrier(CLK_LOCAL_MEM_FENCE);
     turn = 0;
     for (int row0 = count - 1; row0 >= 0; row0 -= AHEAD_UP, turn ^= 1) {
-        EACH_MOVED(AHEAD_UP) to[n] = rows[max(row0 - k, 0) * (long)V + v];
+        EACH_MOVED(AHEAD_UP) to[n] = ROW_AT(max(row0 - k, 0), v);
         UNROLL for (int u = 0; u < AHEAD_UP; u++) {
             const int here = turn * AHEAD_UP + u;
             const int below = u ? here - 1 : (turn ^ 1) * AHEAD_UP + AHEAD_UP - 1;

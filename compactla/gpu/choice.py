@@ -81,7 +81,7 @@ def candidates(device, routine: str, size: tuple[int, ...], dtype, vlen: int) ->
 
 def lane_counts(vlen: int) -> list[int]:
     """Divisors of the vector length up to a warp's lanes, the largest first."""
-    return [lanes for lanes in range(min(vlen, 32), 0, -1) if vlen % lanes == 0][:4]
+    return [lanes for lanes in range(min(vlen, 64), 0, -1) if vlen % lanes == 0][:4]
 
 
 def group_size(routine, choice, size) -> int:
@@ -108,7 +108,7 @@ def local_bytes(routine, choice, size, dtype) -> int:
             count = (2 * choice["COLUMNS"] * size[0] + size[0] ** 2 + choice["TEAM"]) * lanes
         case "solve_team":
             rows = 2 * max(choice["AHEAD"], choice["AHEAD_UP"]) + 1
-            count = rows * size[0] * choice["RHS"] * (lanes + 1)
+            count = rows * size[0] * choice["RHS"] * (lanes + 1) + 24 * lanes // dtype.itemsize
         case _:
             count = 0
     return count * dtype.itemsize
@@ -121,35 +121,35 @@ def registers(count, dtype) -> int:
 
 def gemm_candidates(size, dtype, lanes):
     m, n, k = size
-    if k * n <= 144 and registers(k * n + n + k, dtype) <= REGISTERS + 20:
+    if registers(k * n + n + k, dtype) <= 100:
         yield {"kernel": "gemm_item", "GROUP": 64}
     for tile in tiles(m, n, dtype):
+        team = -(-m // tile[0]) * -(-n // tile[1])
         for depth in depths(k):
-            for some in lanes:
-                for ahead in (2, 1, 0):
-                    if 64 <= some * -(-m // tile[0]) * -(-n // tile[1]) <= 512:
+            for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 200))):  # noqa: B023
+                for ahead, rounds in ((2, 1), (0, 1), (1, 8), (2, 8)):
+                    if 64 <= some * team <= 512 or some == lanes[0]:
                         yield {"kernel": "gemm_team", "LANES": some, "TI": tile[0], "TJ": tile[1], "DEPTH": depth,
-                               "AHEAD": ahead}  # fmt: skip
+                               "AHEAD": ahead, "ROUNDS": rounds}  # fmt: skip
 
 
 def tiles(m, n, dtype):
-    """Rows and columns of tiles for an m x n matrix: those that fit without a rest and are nearly square first."""
+    """Rows and columns of tiles for an m x n matrix: those that fit without a rest and are of a good size first."""
     limit = 512 // dtype.itemsize  # lanes of a tile: half of the registers
     pairs = [(i, j) for i in range(1, min(m, 16) + 1) for j in range(1, min(n, 8) + 1) if i * j <= limit]
-    pairs = [(i, j) for i, j in pairs if i >= j or i == m]
-    best = 5 if max(m, n) < 20 else 8
+    rows, columns = (5, 4) if max(m, n) < 20 else (8, 4)
 
     def cost(tile):
         waste = -(-m // tile[0]) * tile[0] * -(-n // tile[1]) * tile[1] / (m * n)
-        return waste**8 * (1 + abs(math.log(tile[0] / best)) + abs(math.log(tile[1] / best)))
+        return waste**6 * (1 + abs(math.log(tile[0] / rows)) + abs(math.log(tile[1] / columns)))
 
-    return sorted(pairs, key=cost)[: 4 if max(m, n) < 20 else 8]
+    return sorted((pair for pair in pairs if pair[0] >= pair[1] or pair[0] == m), key=cost)[:5]
 
 
 def depths(k):
     """Depths of the part of A in local memory, divisors of k near 8 first."""
     whole = [depth for depth in range(2, min(k, 16) + 1) if k % depth == 0] or [min(k, 8)]
-    return sorted(whole, key=lambda depth: abs(depth - 7))[:2]
+    return sorted(whole, key=lambda depth: abs(depth - (4 if k > 20 else 7)))[:3]
 
 
 def trsm_candidates(size, dtype, lanes):
@@ -160,7 +160,7 @@ def trsm_candidates(size, dtype, lanes):
         if registers(columns * n, dtype) <= REGISTERS + 20:
             for some in lanes:
                 team = -(-r // columns)
-                if 64 <= some * team <= 512 or team == 1:
+                if 64 <= some * team <= 512 or (team == 1 and some >= 32):
                     yield {"kernel": "trsm_team", "LANES": some, "COLUMNS": columns, "TEAM": team}
 
 
@@ -181,14 +181,14 @@ def getrfnp_candidates(size, dtype, lanes):
 def factor_candidates(size, dtype, lanes):
     (b,) = size
     if registers(4 * b * b, dtype) <= REGISTERS:
-        for ahead in (0, 1):
+        for ahead in (1, 0):
             if registers((4 + 3 * ahead) * b * b, dtype) <= REGISTERS + 20:
                 yield {"kernel": "factor_line", "GROUP": 32, "AHEAD": ahead}
     whole = [c for c in range(1, min(b, 5) + 1) if b % c == 0]
     for columns in sorted(whole, key=lambda c: abs(c - (3 if b > 10 else 1))):
-        for some in lanes:
+        for some in sorted(lanes, key=lambda some: abs(some - 16.1)):
             for ahead in (2, 1, 0) if columns == 1 else (1, 0):
-                if registers((3 + ahead) * columns * b, dtype) <= REGISTERS + 20 * (ahead == 0) and b * some // columns >= 16:
+                if registers((3 + ahead) * columns * b, dtype) <= REGISTERS + 40 * (ahead == 0) and b * some // columns >= 16:
                     yield {"kernel": "factor_team", "LANES": some, "COLUMNS": columns, "TEAM": b // columns,
                            "AHEAD": ahead}  # fmt: skip
 
@@ -197,9 +197,10 @@ def solve_candidates(size, dtype, lanes):
     b, nrhs = size
     for some in lanes:
         for rhs in [nrhs] if nrhs <= 8 else [8, 4]:
-            for ahead, up in ((2, 4), (1, 2), (4, 4), (4, 8), (8, 8)):
-                if registers(max((2 * b + rhs) * ahead, (b + rhs) * up) + 2 * rhs, dtype) <= REGISTERS:
+            for ahead, up in ((4, 4), (4, 8), (8, 8), (2, 4), (1, 2)) if b < 6 else ((2, 4), (1, 2), (4, 4), (4, 8)):
+                if registers(max((2 * b + rhs) * ahead, (b + rhs) * up) + 2 * rhs, dtype) <= REGISTERS - 100 * (b > 10):
                     yield {"kernel": "solve_team", "LANES": some, "RHS": rhs, "AHEAD": ahead, "AHEAD_UP": up}
+    yield {"kernel": "solve_team", "LANES": lanes[-1], "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
 
 
 CANDIDATES = {

@@ -26,6 +26,7 @@ TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 MOVE_GROUP, MOVE_ELEMENTS = 256, 32  # work-items, and elements of each matrix, of a group that packs or unpacks
+FILL = 16  # work-groups of a compute unit that keep it busy
 UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
 
 _thread = threading.local()
@@ -156,6 +157,8 @@ def dense(A: View) -> bool:
 
 def launch_plan(queue, plan, lanes, arrays, values, columns=1):
     groups = -(-lanes // plan.lanes)
+    if "ROUNDS" in plan.choice:
+        groups = min(groups, max(-(-groups // plan.choice["ROUNDS"]), FILL * queue.device.max_compute_units))
     launch(queue, plan.kernel, (groups * plan.group, columns), (plan.group, 1), arrays, values)
 
 
@@ -288,23 +291,40 @@ def plan_factor(queue, b, dtype, vlen):
     return known[key]
 
 
-def plan_solve(queue, b, nrhs, dtype, vlen):
+def plan_solve(queue, b, nrhs, dtype, vlen, regular):
     """The kernel that solves lines with inverses in them; None for lines with LU factors."""
     if plan_factor(queue, b, dtype, vlen) is None or nrhs == 0:
         return None
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, "solve", dtype.char, vlen, b, nrhs
+    key = queue.context, "solve", dtype.char, vlen, b, nrhs, regular
     known = plans()
     if key not in known:
-        types = 0, 0, None, None, None, None, None, None, 0, None, 0, None
-        choices = choice.choose(queue.device, "solve", (b, nrhs), dtype, vlen), *choice.candidates(
-            queue.device, "solve", (b, nrhs), dtype, vlen
-        )
-        plans_of = (compiled(queue, c, "solve", (b, nrhs), dtype, vlen, types, BLOCK=b) for c in choices)
-        known[key] = next(filter(None, plans_of), None)
+        size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
+        choices = choice.candidates(queue.device, "solve", size, dtype, vlen)
+        choices = choice.choose(queue.device, "solve", size, dtype, vlen), *choices
+        every = (compiled(queue, c, "solve", size, dtype, vlen, types, BLOCK=b, REGULAR=regular) for c in choices)
+        known[key] = next(filter(None, every), None)
         if known[key] is None:
             raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
     return known[key]
+
+
+class Work:
+    """What a solve keeps between the way down the lines and the way up, and what it found out about the lines."""
+
+    def __init__(self, memory):
+        self.memory, self.lines = memory, None
+
+    def describe(self, offset, rows, vlen):
+        """Start, distance and length of regular lines, else their rows; the first time, the device is waited for."""
+        if self.lines is None:
+            queue, lanes = rows.queue, (offset.size - 1) * vlen
+            lines, irregular = empty((3 * lanes,), np.int64, queue), cla.zeros(queue, (1,), np.int32)
+            args = lanes, offset, rows, lines, irregular
+            launch_lanes(queue, "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
+                         DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
+            self.lines = rows if download(irregular)[0] else lines
+        return self.lines
 
 
 def factor_lines(lower, diag, upper, offset, info):
@@ -325,26 +345,27 @@ def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
     _, b, nrhs = x.shape
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     lanes = (offset.size - 1) * vlen
-    special = plan_solve(queue, b, nrhs, dtype, vlen)
-    if special is None:
+    if work is None:
         macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
         launch_lanes(queue, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
     elif lanes:
         item = REAL[dtype.char].itemsize
-        arrays, values = flatten((lanes, nrhs, lower, diag, upper, offset, rows))
-        values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.data
-        launch_plan(queue, special, lanes, (*arrays, rhs, x, work), values, -(-nrhs // special.choice["RHS"]))
+        lines = work.describe(offset, rows, vlen)
+        special = plan_solve(queue, b, nrhs, dtype, vlen, int(lines is not rows))
+        arrays, values = flatten((lanes, nrhs, lower, diag, upper, offset, lines))
+        values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
+        launch_plan(queue, special, lanes, (*arrays, rhs, x, work.memory), values, -(-nrhs // special.choice["RHS"]))
 
 
 def work_lines(diag, offset, nrhs):
-    """What a solve keeps between the way down the lines and the way up."""
+    """What `solve_lines` works with; None if that needs nothing."""
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
-    special = plan_solve(diag.queue, b, nrhs, dtype, vlen)
+    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1)
     if special is None:
         return None
-    rounds = -(-nrhs // special.choice["RHS"])
-    return empty((rounds * max(diag.shape[0], 1) * b * special.choice["RHS"] * vlen,), dtype, diag.queue)
+    rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
+    return Work(empty((max(diag.shape[0], 1) * b * rounded * vlen,), dtype, diag.queue))
 
 
 def gather_blocks(source, index, target):

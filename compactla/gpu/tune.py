@@ -34,7 +34,7 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "solve": [(b, nrhs) for b in BLOCKS for nrhs in (1, 8)],
 }
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
-DISTINCT = 16  # packs of random numbers; the rest of a batch repeats them
+DISTINCT = 15  # packs of random numbers; the rest of a batch repeats them
 BLOCKS_A_LINE = 128
 ROUNDS, WARM_UP = 10, 2
 THRESHOLD = 30  # that LAPACK's tests hold scaled residuals against
@@ -100,7 +100,7 @@ class Problem:
 
     def error(self):
         """The largest scaled residual of the first, a middle and the last pack."""
-        packs = (0, self.npack // 2 + 1, self.npack - 1)
+        packs = {0, self.npack // 2, self.npack - 1}
         with np.errstate(all="ignore"):
             worst = max(float(np.nan_to_num(self.residual(p).max(), nan=np.inf)) for p in packs)
         return worst / np.finfo(self.dtype).eps
@@ -245,6 +245,10 @@ class Factor(Problem):
             count = min(some.nbytes, self.rhs.nbytes - start)
             cl.enqueue_copy(self.queue, self.rhs.base_data, some.view(np.uint8).reshape(-1)[:count], dst_offset=start)
         self.b, self.x = some.reshape(DISTINCT, self.vlen, K, b, nrhs), pyopencl.array.zeros_like(self.rhs)
+
+    def restore(self):
+        super().restore()
+        self.T._work.clear()  # it fits the kernel that was chosen before
 
     def start(self):
         assert not self.T.refactor().any()
@@ -446,3 +450,28 @@ def save(device, found: dict[str, dict]) -> None:
     new = file.with_suffix(f".{os.getpid()}")
     new.write_text(json.dumps(about, indent=1) + "\n")
     new.replace(file)
+
+
+def tune_all(routines, name, dtypes, report=print) -> None:
+    """Tune the first device whose name contains `name` for the usual sizes, and save what is found."""
+    found = [device for device in devices() if name.lower() in device.name.lower()]
+    if not found:
+        raise ValueError(f"--device is {name!r}, must be part of a name among {[d.name.strip() for d in devices()]}")
+    device = found[0]
+    cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in SIZES[r]]
+    with Tuner(device) as tuner:
+        report(f"{device.name.strip()}: a copy moves {tuner.copy / 1e9:.0f} GB/s; results go to {choice.user_file(device)}")
+        for count, (routine, size, dtype) in enumerate(cases, 1):
+            results = list(tuner.tune(routine, size, dtype))
+            where = f"{count}/{len(cases)}  {choice.key(routine, size, dtype)}"
+            best = min(results, key=lambda r: r.seconds, default=None)
+            if best is None or best.remark:
+                report(f"{where}: none of {len(results)} candidates works")
+                continue
+            save(device, {choice.key(routine, size, dtype): best.choice})
+            speed = f"{best.seconds * 1e3:.4g} ms, {best.fraction:.2f} of a copy"
+            report(f"{where}: {speed}; {describe(best.choice)}, of {len(results)}")
+
+
+def describe(candidate) -> str:
+    return " ".join(str(v) if k == "kernel" else f"{k}={v}" for k, v in candidate.items()) or "the kernel for any size"
