@@ -20,7 +20,7 @@ from compactla.pack import REAL, backend
 from compactla.precond import LinePreconditioner
 
 RESTART, MOST_STEPS = 50, 1500
-ROUTINES = ("gemm", "trsm", "getrfnp", "factor", "solve")
+ROUTINES = ("gemm", "trsm", "getrfnp", "factor", "factor_few", "solve", "solve_few")
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 

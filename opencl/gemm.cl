@@ -131,7 +131,10 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
     long q = get_group_id(0) * (long)LANES;
     TURN_TO(q)
     if (AHEAD) { FETCH(0) }
-    for (; q < lanes; q += step) {
+#if ROUNDS > 1
+    for (; q < lanes; q += step)
+#endif
+    {
         C = all_of_c + q / V * cps + q % V;
         UNROLL for (int i = 0; i < TI; i++)
             UNROLL for (int j = 0; j < TJ; j++)
@@ -142,7 +145,7 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
         UNROLL
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
-            if (k0 || ROUNDS > 1) barrier(CLK_LOCAL_MEM_FENCE);
+            barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
             UNROLL for (int u = 0; u < A_SHARE; u++)
                 if (A_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < A_SIZE)
@@ -169,7 +172,6 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
             UNROLL for (int j = 0; j < TJ; j++)
                 if ((M % TI == 0 || ROW(i) < M) && (N % TJ == 0 || COLUMN(j) < N))
                     lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
-        if (ROUNDS == 1) break;
     }
 }
 #endif

@@ -16,7 +16,8 @@ import numpy as np
 import platformdirs
 import pyopencl as cl
 
-LARGEST = {"gemm": 32, "trsm": 32, "getrfnp": 32, "factor": 16, "solve": 16}  # sizes with kernels of their own
+# Sizes with kernels of their own; lines are tuned apart where there are few of them.
+LARGEST = {"gemm": 32, "trsm": 32, "getrfnp": 32, "factor": 16, "factor_few": 16, "solve": 16, "solve_few": 16}
 GROUP_SIZE = 1024  # no group has more work-items
 REGISTERS = 240  # 4-byte registers of a work-item that a candidate may hold its matrices in
 SHIPPED = Path(__file__).parent / "tuned"
@@ -52,7 +53,7 @@ def results(device) -> dict[str, Choice]:
 
 def choose(device, routine: str, size: tuple[int, ...], dtype, vlen: int) -> Choice:
     """The choice for a device; never an error."""
-    if not 0 < min(size) <= max(size[: 1 if routine == "solve" else None]) <= LARGEST[routine]:
+    if not 0 < min(size) <= max(size[:1] if "solve" in routine else size) <= LARGEST[routine]:
         return {}
     tuned = results(device).get(key(routine, size, dtype))
     if tuned is not None and fits(device, routine, tuned, size, dtype, vlen):
@@ -186,11 +187,22 @@ def factor_candidates(size, dtype, lanes):
                 yield {"kernel": "factor_line", "GROUP": 32, "AHEAD": ahead}
     whole = [c for c in range(1, min(b, 5) + 1) if b % c == 0]
     for columns in sorted(whole, key=lambda c: abs(c - (3 if b > 10 else 1))):
-        for some in sorted(lanes, key=lambda some: abs(some - 16.1)):
+        for some in lanes if lanes[0] < lanes[-1] else sorted(lanes, key=lambda some: abs(some - 16.1)):
             for ahead in (2, 1, 0) if columns == 1 else (1, 0):
                 if registers((3 + ahead) * columns * b, dtype) <= REGISTERS + 40 * (ahead == 0) and b * some // columns >= 16:
                     yield {"kernel": "factor_team", "LANES": some, "COLUMNS": columns, "TEAM": b // columns,
                            "AHEAD": ahead}  # fmt: skip
+
+
+def factor_few_candidates(size, dtype, lanes):
+    """Small work-groups, which reach more compute units."""
+    team = [choice for choice in factor_candidates(size, dtype, lanes[::-1]) if choice["kernel"] == "factor_team"]
+    line = [choice for choice in factor_candidates(size, dtype, lanes) if choice["kernel"] == "factor_line"]
+    return line + team if size[0] < 4 else team + line
+
+
+def solve_few_candidates(size, dtype, lanes):
+    return solve_candidates(size, dtype, sorted(lanes, key=lambda some: abs(some - 8.1)))
 
 
 def solve_candidates(size, dtype, lanes):
@@ -208,5 +220,7 @@ CANDIDATES = {
     "trsm": trsm_candidates,
     "getrfnp": getrfnp_candidates,
     "factor": factor_candidates,
+    "factor_few": factor_few_candidates,
     "solve": solve_candidates,
+    "solve_few": solve_few_candidates,
 }

@@ -27,6 +27,7 @@ TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the on
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 MOVE_GROUP, MOVE_ELEMENTS = 256, 32  # work-items, and elements of each matrix, of a group that packs or unpacks
 FILL = 16  # work-groups of a compute unit that keep it busy
+FEW = 8  # lines for each compute unit, and less, are few
 UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
 
 _thread = threading.local()
@@ -142,6 +143,7 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
 
 
 FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrf.cl", "factor": "thomas.cl", "solve": "thomas.cl"}
+FILES |= {"factor_few": "thomas.cl", "solve_few": "thomas.cl"}
 
 
 def plans() -> dict:
@@ -281,32 +283,42 @@ def specialisation(b, dtype):
     return {"TILE": min(TILES[dtype.kind], key=lambda tile: -(-b // tile))}
 
 
-def plan_factor(queue, b, dtype, vlen):
+def plan_factor(queue, b, dtype, vlen, lanes=None):
     """The kernel that stores inverses in lines; None for LU factors."""
-    key = queue.context, "factor", dtype.char, vlen, b
+    few = is_few(queue, lanes)
+    key = queue.context, "factor", dtype.char, vlen, b, few
     known = plans()
     if key not in known:
         types = 0, None, None, None, None, None
-        known[key] = plan(queue, "factor", (b,), dtype, vlen, types, BLOCK=b)
+        found = plan(queue, "factor", (b,), dtype, vlen, types, BLOCK=b)
+        if found and few:
+            found = plan(queue, "factor_few", (b,), dtype, vlen, types, BLOCK=b) or found
+        known[key] = found
     return known[key]
 
 
-def plan_solve(queue, b, nrhs, dtype, vlen, regular):
+def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None):
     """The kernel that solves lines with inverses in them; None for lines with LU factors."""
-    if plan_factor(queue, b, dtype, vlen) is None or nrhs == 0:
+    if nrhs == 0 or plan_factor(queue, b, dtype, vlen) is None:
         return None
+    routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, "solve", dtype.char, vlen, b, nrhs, regular
+    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular
     known = plans()
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
-        choices = choice.candidates(queue.device, "solve", size, dtype, vlen)
-        choices = choice.choose(queue.device, "solve", size, dtype, vlen), *choices
-        every = (compiled(queue, c, "solve", size, dtype, vlen, types, BLOCK=b, REGULAR=regular) for c in choices)
+        choices = choice.candidates(queue.device, routine, size, dtype, vlen)
+        choices = choice.choose(queue.device, routine, size, dtype, vlen), *choices
+        every = (compiled(queue, c, routine, size, dtype, vlen, types, BLOCK=b, REGULAR=regular) for c in choices)
         known[key] = next(filter(None, every), None)
         if known[key] is None:
             raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
     return known[key]
+
+
+def is_few(queue, lanes) -> bool:
+    """Whether so many lines, each a chain, leave much of a device idle."""
+    return lanes is not None and lanes <= FEW * queue.device.max_compute_units
 
 
 class Work:
@@ -330,7 +342,7 @@ class Work:
 def factor_lines(lower, diag, upper, offset, info):
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    special = plan_factor(queue, b, dtype, vlen)
+    special = plan_factor(queue, b, dtype, vlen, lanes)
     if special is None:
         macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
         args = lanes, b, lower, diag, upper, offset, info
@@ -352,7 +364,7 @@ def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
     elif lanes:
         item = REAL[dtype.char].itemsize
         lines = work.describe(offset, rows, vlen)
-        special = plan_solve(queue, b, nrhs, dtype, vlen, int(lines is not rows))
+        special = plan_solve(queue, b, nrhs, dtype, vlen, int(lines is not rows), lanes)
         arrays, values = flatten((lanes, nrhs, lower, diag, upper, offset, lines))
         values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
         launch_plan(queue, special, lanes, (*arrays, rhs, x, work.memory), values, -(-nrhs // special.choice["RHS"]))
@@ -361,7 +373,7 @@ def solve_lines(lower, diag, upper, offset, rows, rhs, x, work):
 def work_lines(diag, offset, nrhs):
     """What `solve_lines` works with; None if that needs nothing."""
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
-    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1)
+    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen)
     if special is None:
         return None
     rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]

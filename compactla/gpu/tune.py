@@ -31,11 +31,13 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "trsm": [(n, n) for n in SQUARES],
     "getrfnp": [(n, n) for n in SQUARES],
     "factor": [(b,) for b in BLOCKS],
+    "factor_few": [(b,) for b in BLOCKS],
     "solve": [(b, nrhs) for b in BLOCKS for nrhs in (1, 8)],
+    "solve_few": [(b, 1) for b in BLOCKS],
 }
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
 DISTINCT = 15  # packs of random numbers; the rest of a batch repeats them
-BLOCKS_A_LINE = 128
+BLOCKS_A_LINE, FEW_LINES = 128, 512
 ROUNDS, WARM_UP = 10, 2
 THRESHOLD = 30  # that LAPACK's tests hold scaled residuals against
 
@@ -291,7 +293,19 @@ class Solve(Factor):
         return Problem.error(self)
 
 
-PROBLEMS = {"gemm": Gemm, "trsm": Trsm, "getrfnp": Getrfnp, "factor": Factor, "solve": Solve}
+class FactorFew(Factor):
+    """Too few lines to fill the device"""
+
+    def packs(self, nbytes):
+        return max(1, FEW_LINES // self.vlen)
+
+
+class SolveFew(Solve):
+    packs = FactorFew.packs
+
+
+PROBLEMS = {"gemm": Gemm, "trsm": Trsm, "getrfnp": Getrfnp}
+PROBLEMS |= {"factor": Factor, "factor_few": FactorFew, "solve": Solve, "solve_few": SolveFew}
 
 
 def left_in_memory(log: str) -> str:
@@ -340,7 +354,7 @@ class Tuner:
         self.device = device
         gpu = bool(device.type & cl.device_type.GPU)
         self.nbytes = min(nbytes or BYTES[gpu], device.max_mem_alloc_size, device.global_mem_size // 8)
-        self.copy = copy_bandwidth(self.queue, self.nbytes)
+        self.copy = copy_bandwidth(self.queue, max(self.nbytes, 2**24))
         builders = min(os.cpu_count() or 1, 16) if builders is None else builders
         self.builders = ProcessPoolExecutor(builders, get_context("spawn")) if gpu and builders else None
 
@@ -354,7 +368,7 @@ class Tuner:
     def candidates(self, routine, size, dtype, vlen) -> list[dict]:
         found: list[dict] = list(choice.candidates(self.device, routine, size, dtype, vlen))
         if not self.device.type & cl.device_type.GPU:
-            if routine != "solve":
+            if "few" not in routine and routine != "solve":
                 return [{}, *found]
             if run.plan_factor(self.queue, size[0], dtype, vlen) is None:
                 return [{}]
