@@ -2,15 +2,18 @@
 
     python benchmarks/gpu_peers.py [--out results.json] [--quick]
 
-Times are of the device's clock, medians of 10 calls. `fraction` is the bandwidth that the bytes that must move make of a
-time, over that of the best copy kernel. Peers get their own layout, one matrix after the other, and do the same work;
-loops of their batched calls over block rows run as CUDA graphs.
+Times are of the device's clock, medians of 10 calls. `fraction` is the bandwidth that the bytes that must move make of
+a time, over that of the best copy kernel. Peers get their own layout, one matrix after the other, and do the same work;
+loops of cuBLAS's batched calls over block rows run as CUDA graphs.
 """
 
 import argparse
+import ctypes
 import json
 import platform
+import re
 import time
+from pathlib import Path
 
 import cupy
 import numpy as np
@@ -30,15 +33,15 @@ ROUNDS = 10
 
 
 class TrsmUpper(tune.Trsm):
-    options = dict(side="L", uplo="U", trans="N", diag="N")
+    options = ("L", "U", "N", "N")
 
 
 class TrsmRight(tune.Trsm):
-    options = dict(side="R", uplo="U", trans="N", diag="N")
+    options = ("R", "U", "N", "N")
 
 
 class TrsmRightLower(tune.Trsm):
-    options = dict(side="R", uplo="L", trans="T", diag="U")
+    options = ("R", "L", "T", "U")
 
 
 class PackOnDevice(tune.Problem):
@@ -104,7 +107,8 @@ def peers_gemm(n, nm, dtype, update):
         yield "torch.baddbmm", lambda: torch.baddbmm(tc, ta, tb, beta=1, alpha=-1, out=tc)
     else:
         yield "torch.bmm", lambda: torch.bmm(ta, tb, out=tc)
-    handle, one, beta = cupy.cuda.device.get_cublas_handle(), np.array(-1.0 if update else 1.0, dtype), np.array(float(update), dtype)
+    handle = cupy.cuda.device.get_cublas_handle()
+    one, beta = np.array(-1.0 if update else 1.0, dtype), np.array(float(update), dtype)
     gemm = cublas.dgemmStridedBatched if dtype == np.float64 else cublas.sgemmStridedBatched
     yield "cublas gemmStridedBatched", lambda: gemm(
         handle, 0, 0, n, n, n, one.ctypes.data, a.data.ptr, n, n * n, b.data.ptr, n, n * n, beta.ctypes.data,
@@ -130,60 +134,73 @@ def peers_trsm(n, nm, dtype, upper):
     yield "cublas trsmBatched", lambda: trsm(handle, LEFT, uplo, NO_TRANS, diag, n, n, one.ctypes.data, pa.data.ptr, n,
                                              pb.data.ptr, n, nm)  # fmt: skip
     ta, tb = as_torch(a), as_torch(b)
-    yield "torch solve_triangular", lambda: torch.linalg.solve_triangular(ta, tb, upper=upper, unitriangular=not upper, out=tb)
+    yield "torch solve_triangular", lambda: torch.linalg.solve_triangular(
+        ta, tb, upper=upper, unitriangular=not upper, out=tb)  # fmt: skip
+
+
+class Cublas:
+    """cuBLAS's batched calls on a stream; CuPy's own refuse to be captured in a graph."""
+
+    def __init__(self, stream, dtype):
+        maps = Path("/proc/self/maps").read_text()
+        self.library = ctypes.CDLL(re.search(r"/\S*libcublas\.so\S*", maps).group())
+        self.letter = "D" if dtype == np.float64 else "S"
+        self.real = ctypes.c_double if dtype == np.float64 else ctypes.c_float
+        self.handle = ctypes.c_void_p()
+        self.call("cublasCreate_v2", ctypes.byref(self.handle))
+        self.call("cublasSetStream_v2", self.handle, ctypes.c_void_p(stream.ptr))
+
+    def call(self, name, *args):
+        status = getattr(self.library, name)(*args)
+        if status:
+            raise RuntimeError(f"{name} returned {status}")
+
+    def __getattr__(self, name):
+        def batched(*args):
+            args = [ctypes.c_void_p(a.data.ptr) if isinstance(a, cupy.ndarray) else a for a in args]
+            args = [ctypes.byref(self.real(a)) if isinstance(a, float) else a for a in args]
+            self.call(f"cublas{self.letter}{name}Batched", self.handle, *args)
+
+        return batched
 
 
 def peers_lines(b, lines, K, dtype):
-    """Loops of cuBLAS's batched calls over the block rows, as graphs: factor and solve."""
+    """Times of loops of cuBLAS's batched calls over the block rows, as graphs: factor and solve."""
     d = dominant(K * lines, b, dtype).reshape(K, lines, b, b)
     e, f = (cupy.random.uniform(-1, 1, (K - 1, lines, b, b), dtype=dtype) / b for _ in range(2))
     x, info = cupy.random.uniform(-1, 1, (K, lines, 1, b), dtype=dtype), cupy.zeros(lines, cupy.int32)
     pd, pe, pf, px = map(pointers, (d, e, f, x))
-    one, minus = np.array(1.0, dtype), np.array(-1.0, dtype)
-    double = dtype == np.float64
-    getrf = cublas.dgetrfBatched if double else cublas.sgetrfBatched
-    trsm = cublas.dtrsmBatched if double else cublas.strsmBatched
-    gemm = cublas.dgemmBatched if double else cublas.sgemmBatched
+    cupy.cuda.get_current_stream().synchronize()
 
-    def solve_with(handle, side, uplo, diag, k, P, r):
-        m, n = (b, r) if side == LEFT else (r, b)
-        trsm(handle, side, uplo, NO_TRANS, diag, m, n, one.ctypes.data, pd[k].data.ptr, b, P.data.ptr, m, lines)
-
-    def subtract(handle, P, Q, R, n):
-        gemm(handle, 0, 0, b, n, b, minus.ctypes.data, P.data.ptr, b, Q.data.ptr, b, one.ctypes.data, R.data.ptr, b, lines)
-
-    def factor(handle):
+    def factor(blas):
         for k in range(K):
-            getrf(handle, b, pd[k].data.ptr, b, 0, info.data.ptr, lines)
+            blas.getrf(b, pd[k], b, None, info, lines)
             if k < K - 1:
-                solve_with(handle, LEFT, LOWER, UNIT, k, pf[k], b)
-                solve_with(handle, RIGHT, UPPER, NON_UNIT, k, pe[k], b)
-                subtract(handle, pe[k], pf[k], pd[k + 1], b)
+                blas.trsm(LEFT, LOWER, NO_TRANS, UNIT, b, b, 1.0, pd[k], b, pf[k], b, lines)
+                blas.trsm(RIGHT, UPPER, NO_TRANS, NON_UNIT, b, b, 1.0, pd[k], b, pe[k], b, lines)
+                blas.gemm(NO_TRANS, NO_TRANS, b, b, b, -1.0, pe[k], b, pf[k], b, 1.0, pd[k + 1], b, lines)
 
-    def solve(handle):
+    def solve(blas):
         for k in range(K):
             if k:
-                subtract(handle, pe[k - 1], px[k - 1], px[k], 1)
-            solve_with(handle, LEFT, LOWER, UNIT, k, px[k], 1)
+                blas.gemm(NO_TRANS, NO_TRANS, b, 1, b, -1.0, pe[k - 1], b, px[k - 1], b, 1.0, px[k], b, lines)
+            blas.trsm(LEFT, LOWER, NO_TRANS, UNIT, b, 1, 1.0, pd[k], b, px[k], b, lines)
         for k in reversed(range(K)):
             if k < K - 1:
-                subtract(handle, pf[k], px[k + 1], px[k], 1)
-            solve_with(handle, LEFT, UPPER, NON_UNIT, k, px[k], 1)
+                blas.gemm(NO_TRANS, NO_TRANS, b, 1, b, -1.0, pf[k], b, px[k + 1], b, 1.0, px[k], b, lines)
+            blas.trsm(LEFT, UPPER, NO_TRANS, NON_UNIT, b, 1, 1.0, pd[k], b, px[k], b, lines)
 
     for name, loop in (("factor", factor), ("solve", solve)):
         stream = cupy.cuda.Stream(non_blocking=True)
+        blas = Cublas(stream, dtype)
+        loop(blas)  # cuBLAS loads its kernels outside of the graph
+        stream.synchronize()
         with stream:
-            handle = cupy.cuda.device.get_cublas_handle()
-            cublas.setStream(handle, stream.ptr)
-            loop(handle)  # cuBLAS loads its kernels outside of the graph
-            stream.synchronize()
             stream.begin_capture()
-            loop(handle)
+            loop(blas)
             graph = stream.end_capture()
-            outer = torch.cuda.ExternalStream(stream.ptr)
-            with torch.cuda.stream(outer):
-                yield name, cuda_seconds(lambda graph=graph, stream=stream: graph.launch(stream))
-        cublas.setStream(cupy.cuda.device.get_cublas_handle(), cupy.cuda.get_current_stream().ptr)
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr)):
+            yield name, cuda_seconds(lambda graph=graph, stream=stream: graph.launch(stream))
 
 
 class Report:

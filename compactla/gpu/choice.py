@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import platformdirs
 import pyopencl as cl
 
 # Sizes with kernels of their own; lines are tuned apart where there are few of them.
 LARGEST = {"gemm": 32, "trsm": 32, "getrfnp": 32, "factor": 16, "factor_few": 16, "solve": 16, "solve_few": 16}
 GROUP_SIZE = 1024  # no group has more work-items
+LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
 REGISTERS = 240  # 4-byte registers of a work-item that a candidate may hold its matrices in
 SHIPPED = Path(__file__).parent / "tuned"
 
@@ -67,9 +67,11 @@ def fits(device, routine, choice, size, dtype, vlen) -> bool:
     """Whether a choice can run for this vector length on this device."""
     return (
         not choice
-        or vlen % choice.get("LANES", 1) == 0
-        and group_size(routine, choice, size) <= min(GROUP_SIZE, device.max_work_group_size)
-        and local_bytes(routine, choice, size, dtype) <= min(device.local_mem_size, 48 * 1024)
+        or (
+            vlen % choice.get("LANES", 1) == 0
+            and group_size(routine, choice, size) <= min(GROUP_SIZE, device.max_work_group_size)
+            and local_bytes(routine, choice, size, dtype) <= min(device.local_mem_size, LOCAL_BYTES)
+        )
     )
 
 
@@ -127,7 +129,7 @@ def gemm_candidates(size, dtype, lanes):
     for tile in tiles(m, n, dtype):
         team = -(-m // tile[0]) * -(-n // tile[1])
         for depth in depths(k):
-            for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 200))):  # noqa: B023
+            for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 200))):
                 for ahead, rounds in ((2, 1), (0, 1), (1, 8), (2, 8)):
                     if 64 <= some * team <= 512 or some == lanes[0]:
                         yield {"kernel": "gemm_team", "LANES": some, "TI": tile[0], "TJ": tile[1], "DEPTH": depth,
@@ -180,6 +182,10 @@ def getrfnp_candidates(size, dtype, lanes):
 
 
 def factor_candidates(size, dtype, lanes):
+    return lines_candidates(size, dtype, sorted(lanes, key=lambda some: abs(some - 16.1)))
+
+
+def lines_candidates(size, dtype, lanes):
     (b,) = size
     if registers(4 * b * b, dtype) <= REGISTERS:
         for ahead in (1, 0):
@@ -187,18 +193,18 @@ def factor_candidates(size, dtype, lanes):
                 yield {"kernel": "factor_line", "GROUP": 32, "AHEAD": ahead}
     whole = [c for c in range(1, min(b, 5) + 1) if b % c == 0]
     for columns in sorted(whole, key=lambda c: abs(c - (3 if b > 10 else 1))):
-        for some in lanes if lanes[0] < lanes[-1] else sorted(lanes, key=lambda some: abs(some - 16.1)):
+        for some in lanes:
             for ahead in (2, 1, 0) if columns == 1 else (1, 0):
-                if registers((3 + ahead) * columns * b, dtype) <= REGISTERS + 40 * (ahead == 0) and b * some // columns >= 16:
+                limit = REGISTERS + 40 * (ahead == 0)
+                if registers((3 + ahead) * columns * b, dtype) <= limit and b * some // columns >= 16:
                     yield {"kernel": "factor_team", "LANES": some, "COLUMNS": columns, "TEAM": b // columns,
                            "AHEAD": ahead}  # fmt: skip
 
 
 def factor_few_candidates(size, dtype, lanes):
     """Small work-groups, which reach more compute units."""
-    team = [choice for choice in factor_candidates(size, dtype, lanes[::-1]) if choice["kernel"] == "factor_team"]
-    line = [choice for choice in factor_candidates(size, dtype, lanes) if choice["kernel"] == "factor_line"]
-    return line + team if size[0] < 4 else team + line
+    found = list(lines_candidates(size, dtype, lanes[::-1]))
+    return sorted(found, key=lambda choice: (choice["kernel"] == "factor_line") == (size[0] > 3))
 
 
 def solve_few_candidates(size, dtype, lanes):

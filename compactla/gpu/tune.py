@@ -1,7 +1,7 @@
 """Which kernels and tunables are fastest on a device: ``python -m compactla tune``.
 
-Every candidate of `choice` is compiled, in processes of their own, refused where the compiler's log shows arrays left in
-memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `choice`
+Every candidate of `choice` is compiled, in processes of their own, refused where the compiler's log shows arrays left
+in memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `choice`
 finds them.
 """
 
@@ -153,7 +153,7 @@ class GemmUpdate(Gemm):
 class Trsm(Problem):
     """B <- inv(L) B"""
 
-    options: dict = dict(side="L", uplo="L", trans="N", diag="U")
+    options = ("L", "L", "N", "U")  # side, uplo, trans, diag
 
     def values(self):
         n, r = self.size
@@ -161,28 +161,27 @@ class Trsm(Problem):
 
     def moved(self):
         n, r = self.size
-        unit = self.options["diag"] == "U"
+        unit = self.options[3] == "U"
         triangle = n * (n - 1) // 2 + n * (not unit)
         return (triangle + 2 * n * r - r * unit) * self.dtype.itemsize * self.vlen * self.npack
 
     def prepare(self):
         n, r = self.size
-        side = self.options["side"] == "L"
         self.a = self.random(n, n) / n + 2 * np.eye(n, dtype=self.dtype)
-        self.b = self.random(n, r) if side else self.random(r, n)
+        self.b = self.random(n, r) if self.options[0] == "L" else self.random(r, n)
         self.A, self.B = self.pack(self.a), self.pack(self.b, in_place=True)
 
     def start(self):
-        blas.trsm(self.A, self.B, **self.options)
+        blas.trsm(self.A, self.B, *self.options)
         return self.B.data.events[-1]
 
     def residual(self, p):
-        n, side = self.size[0], self.options["side"]
+        n, (side, uplo, trans, diag) = self.size[0], self.options
         a, b = (v[p % DISTINCT].astype(np.result_type(self.dtype, np.float64)) for v in (self.a, self.b))
-        a = np.tril(a) if self.options["uplo"] == "L" else np.triu(a)
-        if self.options["diag"] == "U":
+        a = np.tril(a) if uplo == "L" else np.triu(a)
+        if diag == "U":
             a[:, range(n), range(n)] = 1
-        a = a if self.options["trans"] == "N" else a.swapaxes(-1, -2)
+        a = a if trans == "N" else a.swapaxes(-1, -2)
         x = self.host(self.B.data, p)
         if side == "R":
             a, b, x = a.swapaxes(-1, -2), b.swapaxes(-1, -2), x.swapaxes(-1, -2)
@@ -333,14 +332,16 @@ def copy_bandwidth(queue, nbytes=2**29) -> float:
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void copy(__global const VECTOR *restrict a, __global VECTOR *restrict b) { b[get_global_id(0)] = a[get_global_id(0)]; }
 """
-    a, b = (pyopencl.array.zeros(queue, nbytes // 8, np.float64) for _ in range(2))
+    zeros = np.zeros(nbytes // 8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    a, b = (cl.Buffer(queue.context, flags, hostbuf=zeros) for _ in range(2))
     best = np.inf
     for vector, width in (("double", 8), ("double2", 16), ("double4", 32)):
         for group in (128, 256, 512):
             program = cl.Program(queue.context, source).build([f"-DGROUP={group}", f"-DVECTOR={vector}"])
             kernel = cl.Kernel(program, "copy")
             for _ in range(ROUNDS):
-                event = kernel(queue, (nbytes // width,), (group,), a.data, b.data)
+                event = kernel(queue, (nbytes // width,), (group,), a, b)
                 event.wait()
                 best = min(best, (event.profile.end - event.profile.start) * 1e-9)
     return 2 * nbytes / best
@@ -449,7 +450,8 @@ def resources(log: str) -> str:
 
 def build_log(plan) -> str:
     program = plan.kernel.get_info(cl.kernel_info.PROGRAM)
-    return "".join(program.get_build_info(d, cl.program_build_info.LOG) for d in program.get_info(cl.program_info.DEVICES))
+    built_for = program.get_info(cl.program_info.DEVICES)
+    return "".join(program.get_build_info(device, cl.program_build_info.LOG) for device in built_for)
 
 
 def save(device, found: dict[str, dict]) -> None:
@@ -474,7 +476,8 @@ def tune_all(routines, name, dtypes, report=print) -> None:
     device = found[0]
     cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in SIZES[r]]
     with Tuner(device) as tuner:
-        report(f"{device.name.strip()}: a copy moves {tuner.copy / 1e9:.0f} GB/s; results go to {choice.user_file(device)}")
+        speed = f"a copy moves {tuner.copy / 1e9:.0f} GB/s"
+        report(f"{device.name.strip()}: {speed}; results go to {choice.user_file(device)}")
         for count, (routine, size, dtype) in enumerate(cases, 1):
             results = list(tuner.tune(routine, size, dtype))
             where = f"{count}/{len(cases)}  {choice.key(routine, size, dtype)}"
