@@ -49,48 +49,52 @@ __kernel void unpack(long nm, long m, long n,
  * ELEMENTS  elements of each matrix
  * GROUP     work-items of a work-group
  * ALONG     what the work-items follow in the ordinary array: 0 the elements, 1 the matrices
+ * FLAT      1 if the elements of a matrix are sj apart in the ordinary array and acs in the pack, across its rows too
  */
 #include "unroll.h"
 
 #define SIZE (ELEMENTS * V)
+#define SHARE ((SIZE + GROUP - 1) / GROUP)
 #define LINE (V + 1) /* odd for the sake of the banks where V is even */
-/* v, e, i, j, place over the lanes, and elements of an m x n matrix, that are this work-item's */
+/* u, and lane v and element e of the tile, for everything that is this work-item's */
 #define EACH_IN_TILE(order) \
-    for (int t = get_local_id(0), v, e; t < SIZE; t += GROUP) \
-        if (v = (order) ? t % V : t / ELEMENTS, e = (order) ? t / V : t % ELEMENTS, e0 + e < m * n)
+    UNROLL for (int u = 0, t = get_local_id(0), v, e; u < SHARE; u++, t += GROUP) \
+        if (v = (order) ? t % V : t / ELEMENTS, e = (order) ? t / V : t % ELEMENTS, t < SIZE && e0 + e < m * n)
+#define PLACE(rs, cs) (FLAT ? (e0 + e) * cs : (e0 + e) / (int)n * rs + (e0 + e) % (int)n * cs)
 
 __kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, REAL unit,
-                                         __global const REAL *source, long s0, long sq, long si, long sj,
-                                         __global REAL *A, long a0, long aps, long ars, long acs)
+                                         __global const REAL *restrict source, long s0, long sq, long si, long sj,
+                                         __global REAL *restrict A, long a0, long aps, long ars, long acs)
 {
     __local lane tile[ELEMENTS * LINE];
-    const long p = get_group_id(0);
-    const int e0 = get_group_id(1) * ELEMENTS, columns = n;
+    const long q0 = get_group_id(0) * (long)V;
+    const int e0 = get_group_id(1) * ELEMENTS;
+    lane a[SHARE];
     EACH_IN_TILE(ALONG)
     {
-        const int i = (e0 + e) / columns, j = (e0 + e) % columns;
-        tile[e * LINE + v] = p * V + v < nm ? lane_load_apart(source, s0 + (p * V + v) * sq + i * si + j * sj, 1)
-                                            : lane_real(i % period == j ? unit : 0);
+        a[u] = q0 + v < nm ? lane_load_apart(source, s0 + (q0 + v) * sq + PLACE(si, sj), 1)
+                           : lane_real((e0 + e) / n % period == (e0 + e) % n ? unit : 0);
     }
+    EACH_IN_TILE(ALONG) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
-    EACH_IN_TILE(1)
-    lane_store(A, a0 + p * aps + v + (e0 + e) / columns * ars + (e0 + e) % columns * acs, tile[e * LINE + v]);
+    A += a0 + get_group_id(0) * aps;
+    EACH_IN_TILE(1) lane_store(A, v + PLACE(ars, acs), tile[e * LINE + v]);
 }
 
 __kernel GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
-                                           __global const REAL *A, long a0, long aps, long ars, long acs,
-                                           __global REAL *target, long t0, long tq, long ti, long tj)
+                                           __global const REAL *restrict A, long a0, long aps, long ars, long acs,
+                                           __global REAL *restrict target, long t0, long tq, long ti, long tj)
 {
     __local lane tile[ELEMENTS * LINE];
-    const long p = get_group_id(0);
-    const int e0 = get_group_id(1) * ELEMENTS, columns = n;
-    EACH_IN_TILE(1)
-    tile[e * LINE + v] = lane_load(A, a0 + p * aps + v + (e0 + e) / columns * ars + (e0 + e) % columns * acs);
+    const long q0 = get_group_id(0) * (long)V;
+    const int e0 = get_group_id(1) * ELEMENTS;
+    lane a[SHARE];
+    A += a0 + get_group_id(0) * aps;
+    EACH_IN_TILE(1) a[u] = lane_load(A, v + PLACE(ars, acs));
+    EACH_IN_TILE(1) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
     EACH_IN_TILE(ALONG)
-    if (p * V + v < nm)
-        lane_store_apart(target, t0 + (p * V + v) * tq + (e0 + e) / columns * ti + (e0 + e) % columns * tj, 1,
-                         tile[e * LINE + v]);
+    if (q0 + v < nm) lane_store_apart(target, t0 + (q0 + v) * tq + PLACE(ti, tj), 1, tile[e * LINE + v]);
 }
 #endif
 

@@ -92,3 +92,10 @@ def kernel(context, file, name, dtype, vlen, args, **defines):
         kernels[key] = cl.Kernel(program, name)
         kernels[key].set_scalar_arg_dtypes([types.get(type(arg)) for arg in args])
     return kernels[key]
+
+
+def forget() -> None:
+    """Drop all programs, and the calling thread's kernels, of which devices hold only so many."""
+    with _build_lock:
+        _programs.clear()
+    _thread.__dict__.pop("kernels", None)

@@ -25,7 +25,7 @@ PLACES = 32768  # work-items along the elements of a matrix; some devices take n
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
-MOVE_GROUP, MOVE_ELEMENTS = 256, 32  # work-items, and elements of each matrix, of a group that packs or unpacks
+MOVE_ELEMENTS, MOVE_BYTES = 64, 24 * 1024  # elements of each matrix, and local memory, of a group that packs
 FILL = 16  # work-groups of a compute unit that keep it busy
 FEW = 8  # lines for each compute unit, and less, are few
 UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
@@ -85,11 +85,13 @@ def ordinary(a) -> View:
 
 
 def launch(queue, run, work_items, group, arrays, values):
-    """Enqueue a kernel; it waits for the events of the arrays and leaves its own there."""
-    events = [event for array in arrays for event in array.events]
-    event = run(queue, work_items, group, *values, wait_for=events)
-    for array in {id(array.events): array for array in arrays}.values():
-        array.add_event(event)
+    """Enqueue a kernel; it waits for the events of the arrays, and its own takes their place."""
+    before = []
+    for array in arrays:
+        before += array.events
+    event = run(queue, work_items, group, *values, wait_for=before)
+    for array in arrays:
+        array.events[:] = (event,)
 
 
 def launch_lanes(queue, file, name, dtype, vlen, size, *args, **defines):
@@ -183,18 +185,25 @@ def unpack(A: View, nm, target):
 
 def move(name, A: View, other: View, nm, *padding) -> bool:
     """Run a kernel that moves through local memory, unless the device has no use for it."""
-    tile = MOVE_ELEMENTS * (A.vlen + 1) * A.dtype.itemsize
     size = A.m * A.n
-    fits = tile <= 24 * 1024 and size <= MOVE_ELEMENTS * 65535
-    if A.queue.device.type & cl.device_type.CPU or not fits or A.npack * size == 0:
+    most = min(MOVE_ELEMENTS, MOVE_BYTES // ((A.vlen + 1) * A.dtype.itemsize))
+    if A.queue.device.type & cl.device_type.CPU or most == 0 or not 0 < size <= most * 65535 or A.npack == 0:
         return False
-    along = int(abs(other.ps) < min(abs(other.rs), abs(other.cs)))
-    defines = {"TILED": 1, "ELEMENTS": MOVE_ELEMENTS, "GROUP": MOVE_GROUP, "ALONG": along}
-    views = (other, A) if padding else (A, other)
-    arrays, values = flatten((nm, A.m, A.n, *padding, *views))
+    elements = -(-size // -(-size // most))
+    flat = A.n == 1 or A.m == 1 or (A.rs == A.n * A.cs and other.rs == A.n * other.cs)
+    if A.n == 1 and A.m > 1:  # elements are rows
+        A, other = A._replace(cs=A.rs), other._replace(cs=other.rs)
+    defines = {
+        "TILED": 1,
+        "ELEMENTS": elements,
+        "GROUP": min(max(elements * A.vlen // 4 // 32 * 32, 32), 256),
+        "ALONG": int(abs(other.ps) < min(abs(other.rs), abs(other.cs))),
+        "FLAT": int(flat),
+    }
+    arrays, values = flatten((nm, A.m, A.n, *padding, *((other, A) if padding else (A, other))))
     run = kernel(A.queue.context, "pack.cl", name, A.dtype, A.vlen, values, **defines)
-    work_items = A.npack * MOVE_GROUP, -(-size // MOVE_ELEMENTS)
-    launch(A.queue, run, work_items, (MOVE_GROUP, 1), arrays, values)
+    group = defines["GROUP"]
+    launch(A.queue, run, (A.npack * group, -(-size // elements)), (group, 1), arrays, values)
     return True
 
 
@@ -202,7 +211,7 @@ def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb):
     queue, lanes = C.queue, C.npack * C.vlen
     if lanes * C.m * C.n == 0:
         return
-    key = (queue.context, "gemm", C.dtype.char, C.vlen, C.m, C.n, A.n, A.rs, A.cs, B.rs, B.cs, C.rs, C.cs,
+    key = (queue, "gemm", C.dtype.char, C.vlen, C.m, C.n, A.n, A.rs, A.cs, B.rs, B.cs, C.rs, C.cs,
            conja, conjb, alpha == 1, beta == 0)  # fmt: skip
     known = plans()
     if key not in known:
@@ -229,7 +238,7 @@ def trsm(A: View, B: View, alpha, conj, unit):
     queue, lanes = B.queue, B.npack * B.vlen
     if lanes * B.m * B.n == 0:
         return
-    key = queue.context, "trsm", B.dtype.char, B.vlen, B.m, B.n, A.rs, A.cs, B.rs, B.cs, conj, unit, alpha == 1
+    key = queue, "trsm", B.dtype.char, B.vlen, B.m, B.n, A.rs, A.cs, B.rs, B.cs, conj, unit, alpha == 1
     known = plans()
     if key not in known:
         known[key] = plan_trsm(queue, A, B, alpha, conj, unit)
@@ -256,7 +265,7 @@ def getrfnp(A: View, nm) -> np.ndarray:
     info = empty((nm,), np.int32, queue)
     if lanes * A.m * A.n == 0:
         return np.zeros(nm, np.int64)
-    key = queue.context, "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
+    key = queue, "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
     known = plans()
     if key not in known:
         known[key] = plan_getrfnp(queue, A)
@@ -286,7 +295,7 @@ def specialisation(b, dtype):
 def plan_factor(queue, b, dtype, vlen, lanes=None):
     """The kernel that stores inverses in lines; None for LU factors."""
     few = is_few(queue, lanes)
-    key = queue.context, "factor", dtype.char, vlen, b, few
+    key = queue, "factor", dtype.char, vlen, b, few
     known = plans()
     if key not in known:
         types = 0, None, None, None, None, None
@@ -303,7 +312,7 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None):
         return None
     routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular
+    key = queue, routine, dtype.char, vlen, b, nrhs, regular
     known = plans()
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)

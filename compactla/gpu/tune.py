@@ -20,7 +20,7 @@ import pyopencl.array
 
 from compactla import blas, lapack
 from compactla.blocktridiag import BlockTridiag
-from compactla.gpu import choice, run
+from compactla.gpu import choice, program, run
 from compactla.gpu.devices import devices
 from compactla.pack import Pack
 
@@ -357,7 +357,9 @@ class Tuner:
         self.nbytes = min(nbytes or BYTES[gpu], device.max_mem_alloc_size, device.global_mem_size // 8)
         self.copy = copy_bandwidth(self.queue, max(self.nbytes, 2**24))
         builders = min(os.cpu_count() or 1, 16) if builders is None else builders
-        self.builders = ProcessPoolExecutor(builders, get_context("spawn")) if gpu and builders else None
+        self.builders = None
+        if gpu and builders:  # drivers get slow, and fail, with thousands of programs in a process
+            self.builders = ProcessPoolExecutor(builders, get_context("spawn"), max_tasks_per_child=100)
 
     def __enter__(self):
         return self
@@ -397,6 +399,7 @@ class Tuner:
             best = min(best, result, key=lambda r: r.seconds)
             yield result
         remember(self.device, routine, size, dtype, best.choice)
+        program.forget()
 
 
 def remember(device, routine, size, dtype, candidate) -> None:
@@ -449,9 +452,9 @@ def resources(log: str) -> str:
 
 
 def build_log(plan) -> str:
-    program = plan.kernel.get_info(cl.kernel_info.PROGRAM)
-    built_for = program.get_info(cl.program_info.DEVICES)
-    return "".join(program.get_build_info(device, cl.program_build_info.LOG) for device in built_for)
+    built = plan.kernel.get_info(cl.kernel_info.PROGRAM)
+    devices = built.get_info(cl.program_info.DEVICES)
+    return "".join(built.get_build_info(device, cl.program_build_info.LOG) for device in devices)
 
 
 def save(device, found: dict[str, dict]) -> None:
@@ -483,7 +486,7 @@ def tune_all(routines, name, dtypes, report=print) -> None:
             where = f"{count}/{len(cases)}  {choice.key(routine, size, dtype)}"
             best = min(results, key=lambda r: r.seconds, default=None)
             if best is None or best.remark:
-                report(f"{where}: none of {len(results)} candidates works")
+                report(f"{where}: none of {len(results)} candidates works{': ' + best.remark if best else ''}")
                 continue
             save(device, {choice.key(routine, size, dtype): best.choice})
             speed = f"{best.seconds * 1e3:.4g} ms, {best.fraction:.2f} of a copy"
