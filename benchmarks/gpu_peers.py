@@ -1,6 +1,6 @@
 """Batched routines and lines of blocks on a CUDA GPU, beside cuBLAS (through CuPy) and PyTorch in the same run.
 
-    python benchmarks/gpu_peers.py [--out results.json] [--quick]
+    python benchmarks/gpu_peers.py [--out results.json] [--quick] [--only NAME]
 
 Times are of the device's clock, medians of 10 calls. `fraction` is the bandwidth that the bytes that must move make of
 a time, over that of the best copy kernel. Peers get their own layout, one matrix after the other, and do the same work;
@@ -32,8 +32,8 @@ NO_TRANS, LEFT, RIGHT, LOWER, UPPER, NON_UNIT, UNIT = 0, 0, 1, 0, 1, 0, 1
 ROUNDS = 10
 
 
-class TrsmUpper(tune.Trsm):
-    options = ("L", "U", "N", "N")
+class TrsmLower(tune.Trsm):
+    options = ("L", "L", "N", "U")
 
 
 class TrsmRight(tune.Trsm):
@@ -204,10 +204,12 @@ def peers_lines(b, lines, K, dtype):
 
 
 class Report:
-    def __init__(self, tuner):
-        self.tuner, self.rows = tuner, []
+    def __init__(self, tuner, only):
+        self.tuner, self.only, self.rows = tuner, only, []
 
     def ours(self, name, problem, size, dtype, vlen=None, nbytes=None, peers=()):
+        if self.only and not name.startswith(self.only):
+            return
         dtype = np.dtype(dtype)
         vlen = vlen or run.default_vlen(dtype, self.tuner.queue)
         case = problem(self.tuner.queue, size, dtype, vlen, nbytes or self.tuner.nbytes)
@@ -238,7 +240,6 @@ class Report:
         fastest = min(row["peers_ms"].items(), key=lambda item: item[1], default=None)
         beside = f"{fastest[1] / row['ms']:7.1f}x  {fastest[0]} {fastest[1]:.4g} ms" if fastest else ""
         print(f"{name:10} {dtype.name:10} {size!s:14} {row['ms']:8.4f} ms {row['fraction']:6.3f}  {beside}", flush=True)
-        return row
 
 
 def call_overhead(device):
@@ -272,26 +273,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", help="JSON file for the results")
     parser.add_argument("--quick", action="store_true", help="double precision and few sizes only")
+    parser.add_argument("--only", help="rows whose name begins so")
     args = parser.parse_args()
     device = next(d for d in devices() if "NVIDIA" in d.platform.name)
     f, d, z = np.float32, np.float64, np.complex128
     squares, blocks = (SQUARES[:2], BLOCKS[:1]) if args.quick else (SQUARES, BLOCKS)
     with tune.Tuner(device, builders=0) as tuner:
         print(f"{device.name.strip()}, driver {device.driver_version}: a copy moves {tuner.copy / 1e9:.0f} GB/s")
-        report = Report(tuner)
+        report = Report(tuner, args.only)
         for n in squares:
             report.ours("gemm", tune.Gemm, (n, n, n), d, peers=lambda nm, n=n: peers_gemm(n, nm, d, False))
             report.ours("gemm -=", tune.GemmUpdate, (n, n, n), d, peers=lambda nm, n=n: peers_gemm(n, nm, d, True))
             report.ours("getrfnp", tune.Getrfnp, (n, n), d, peers=lambda nm, n=n: peers_getrf(n, nm, d))
-            report.ours("trsm LLNU", tune.Trsm, (n, n), d, peers=lambda nm, n=n: peers_trsm(n, nm, d, False))
-            report.ours("trsm LUNN", TrsmUpper, (n, n), d, peers=lambda nm, n=n: peers_trsm(n, nm, d, True))
+            report.ours("trsm LLNU", TrsmLower, (n, n), d, peers=lambda nm, n=n: peers_trsm(n, nm, d, False))
+            report.ours("trsm LUNN", tune.Trsm, (n, n), d, peers=lambda nm, n=n: peers_trsm(n, nm, d, True))
             report.ours("trsm RUNN", TrsmRight, (n, n), d)
             report.ours("trsm RLTU", TrsmRightLower, (n, n), d)
         for b in blocks:
             lines = 16384 if b <= 6 else 4096
-            loop = dict(peers_lines(b, lines, tune.BLOCKS_A_LINE, d))
-            report.ours("factor", tune.Factor, (b,), d, peers=lambda nm, loop=loop: [("cublas loop", loop["factor"])])
-            report.ours("solve", tune.Solve, (b, 1), d, peers=lambda nm, loop=loop: [("cublas loop", loop["solve"])])
+            loop = dict(peers_lines(b, lines, tune.BLOCKS_A_LINE, d)) if not args.only else None
+            for name, problem, size in (("factor", tune.Factor, (b,)), ("solve", tune.Solve, (b, 1))):
+                peers = loop and (lambda nm, seconds=loop[name]: [("cublas loop", seconds)])
+                report.ours(name, problem, size, d, peers=peers)
             report.ours("solve", tune.Solve, (b, 8), d)
         for lines in (512, 64, 32) if not args.quick else ():
             tune.FEW_LINES = lines
@@ -305,8 +308,8 @@ def main():
             for n in SQUARES:
                 report.ours("gemm", tune.Gemm, (n, n, n), f, peers=lambda nm, n=n: peers_gemm(n, nm, f, False))
                 report.ours("getrfnp", tune.Getrfnp, (n, n), f, peers=lambda nm, n=n: peers_getrf(n, nm, f))
-                report.ours("trsm LLNU", tune.Trsm, (n, n), f, peers=lambda nm, n=n: peers_trsm(n, nm, f, False))
-                report.ours("trsm LUNN", TrsmUpper, (n, n), f, peers=lambda nm, n=n: peers_trsm(n, nm, f, True))
+                report.ours("trsm LLNU", TrsmLower, (n, n), f, peers=lambda nm, n=n: peers_trsm(n, nm, f, False))
+                report.ours("trsm LUNN", tune.Trsm, (n, n), f, peers=lambda nm, n=n: peers_trsm(n, nm, f, True))
                 report.ours("gemm", tune.Gemm, (n, n, n), z)
             for b in BLOCKS:
                 report.ours("factor", tune.Factor, (b,), f)

@@ -42,10 +42,11 @@ __kernel void unpack(long nm, long m, long n,
 }
 
 #ifdef TILED
-/* The same, a work-group for the V matrices of a pack and ELEMENTS elements of each: dimension 0 counts packs,
- * dimension 1 runs of elements. They go through local memory, since neighbours are elements of a matrix in the ordinary
- * array, but lanes in the pack. Tunables:
+/* The same, a work-group for LANES matrices of a pack and ELEMENTS elements of each: dimension 0 counts groups of
+ * matrices, dimension 1 runs of elements. They go through local memory: neighbours are elements of a matrix in the
+ * ordinary array, but lanes in the pack. Tunables:
  *
+ * LANES     matrices of a work-group, a divisor of V
  * ELEMENTS  elements of each matrix
  * GROUP     work-items of a work-group
  * ALONG     what the work-items follow in the ordinary array: 0 the elements, 1 the matrices
@@ -53,13 +54,13 @@ __kernel void unpack(long nm, long m, long n,
  */
 #include "unroll.h"
 
-#define SIZE (ELEMENTS * V)
+#define SIZE (ELEMENTS * LANES)
 #define SHARE ((SIZE + GROUP - 1) / GROUP)
-#define LINE (V + 1) /* odd for the sake of the banks where V is even */
+#define LINE (LANES + 1) /* odd for the sake of the banks where LANES is even */
 /* u, and lane v and element e of the tile, for everything that is this work-item's */
 #define EACH_IN_TILE(order) \
     UNROLL for (int u = 0, t = get_local_id(0), v, e; u < SHARE; u++, t += GROUP) \
-        if (v = (order) ? t % V : t / ELEMENTS, e = (order) ? t / V : t % ELEMENTS, t < SIZE && e0 + e < m * n)
+        if (v = (order) ? t % LANES : t / ELEMENTS, e = (order) ? t / LANES : t % ELEMENTS, t < SIZE && e0 + e < m * n)
 #define PLACE(rs, cs) (FLAT ? (e0 + e) * cs : (e0 + e) / (int)n * rs + (e0 + e) % (int)n * cs)
 
 __kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, REAL unit,
@@ -67,7 +68,7 @@ __kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, R
                                          __global REAL *restrict A, long a0, long aps, long ars, long acs)
 {
     __local lane tile[ELEMENTS * LINE];
-    const long q0 = get_group_id(0) * (long)V;
+    const long q0 = get_group_id(0) * (long)LANES;
     const int e0 = get_group_id(1) * ELEMENTS;
     lane a[SHARE];
     EACH_IN_TILE(ALONG)
@@ -77,7 +78,7 @@ __kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, R
     }
     EACH_IN_TILE(ALONG) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
-    A += a0 + get_group_id(0) * aps;
+    A += a0 + q0 / V * aps + q0 % V;
     EACH_IN_TILE(1) lane_store(A, v + PLACE(ars, acs), tile[e * LINE + v]);
 }
 
@@ -86,10 +87,10 @@ __kernel GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
                                            __global REAL *restrict target, long t0, long tq, long ti, long tj)
 {
     __local lane tile[ELEMENTS * LINE];
-    const long q0 = get_group_id(0) * (long)V;
+    const long q0 = get_group_id(0) * (long)LANES;
     const int e0 = get_group_id(1) * ELEMENTS;
     lane a[SHARE];
-    A += a0 + get_group_id(0) * aps;
+    A += a0 + q0 / V * aps + q0 % V;
     EACH_IN_TILE(1) a[u] = lane_load(A, v + PLACE(ars, acs));
     EACH_IN_TILE(1) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -181,23 +181,23 @@ def test_lines_of_any_rows(queue, rng, use):
 
 
 @on_devices
-@pytest.mark.parametrize("vlen", [1, 5, 32])
-def test_moves_through_local_memory(queue, dtype, rng, monkeypatch, vlen):
+@pytest.mark.parametrize(("vlen", "most"), [(1, 2**15), (5, 2**10), (32, 2**15), (32, 2**12)])
+def test_moves_through_local_memory(queue, dtype, rng, monkeypatch, vlen, most):
     class Gpu:
         type = cl.device_type.GPU
 
-    monkeypatch.setattr(run, "MOVE_ELEMENTS", 8)
-    for shape in ((NM, 3, 4), (1, 1, 1), (NM, 7, 5), (0, 2, 2), (70, 2, 0)):
+    for shape in ((NM, 3, 4), (1, 1, 1), (70, 7, 5), (0, 2, 2), (70, 2, 0)):
         a = random(rng, shape, dtype)
         source = pyopencl.array.to_device(queue, a)
         A = cla.Pack.zeros(*shape, dtype, vlen, queue)
         for view in (A.view, A.T.view):
             moved = source if view is A.view else source.transpose((0, 2, 1))
             where = view._replace(queue=type("Q", (), {"device": Gpu, "context": queue.context})())
+            monkeypatch.setattr(run, "MOVE_ELEMENTS", 8)
+            monkeypatch.setattr(run, "MOVE_BYTES", most)
             monkeypatch.setattr(run, "launch", lambda q, *rest, launch=run.launch: launch(queue, *rest))
             run.move("pack_tiled", where, run.ordinary(moved), shape[0], max(view.m, 1), 1.0)
             monkeypatch.undo()
-            monkeypatch.setattr(run, "MOVE_ELEMENTS", 8)
         assert same_bits(run.download(A.data), reference.pack(a, vlen))
 
 

@@ -174,8 +174,8 @@ def getrfnp_candidates(size, dtype, lanes):
     for columns in sorted({c for c in (2, 3, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
         if registers(columns * m, dtype) <= REGISTERS:
             for panel in (1, 0) if n > 24 else (0, 1):
-                for some in lanes:
-                    team = -(-n // columns)
+                team = -(-n // columns)
+                for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 160))):
                     if 64 <= some * team <= 512:
                         yield {"kernel": "getrfnp_team", "LANES": some, "COLUMNS": columns, "TEAM": team,
                                "PANEL": panel}  # fmt: skip
@@ -215,7 +215,8 @@ def solve_candidates(size, dtype, lanes):
     b, nrhs = size
     for some in lanes:
         for rhs in [nrhs] if nrhs <= 8 else [8, 4]:
-            for ahead, up in ((4, 4), (4, 8), (8, 8), (2, 4), (1, 2)) if b < 6 else ((2, 4), (1, 2), (4, 4), (4, 8)):
+            depths = ((4, 4), (4, 8), (8, 8), (2, 4), (1, 2)) if b < 6 else ((2, 4), (1, 2), (4, 4), (4, 8))
+            for ahead, up in depths if b <= 10 else ((1, 2), (2, 4)):
                 if registers(max((2 * b + rhs) * ahead, (b + rhs) * up) + 2 * rhs, dtype) <= REGISTERS - 100 * (b > 10):
                     yield {"kernel": "solve_team", "LANES": some, "RHS": rhs, "AHEAD": ahead, "AHEAD_UP": up}
     yield {"kernel": "solve_team", "LANES": lanes[-1], "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}

@@ -25,7 +25,7 @@ PLACES = 32768  # work-items along the elements of a matrix; some devices take n
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
-MOVE_ELEMENTS, MOVE_BYTES = 64, 24 * 1024  # elements of each matrix, and local memory, of a group that packs
+MOVE_ELEMENTS, MOVE_BYTES = 64, 45 * 1024  # elements of each matrix, and local memory, of a group that packs
 FILL = 16  # work-groups of a compute unit that keep it busy
 FEW = 8  # lines for each compute unit, and less, are few
 UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
@@ -185,25 +185,30 @@ def unpack(A: View, nm, target):
 
 def move(name, A: View, other: View, nm, *padding) -> bool:
     """Run a kernel that moves through local memory, unless the device has no use for it."""
-    size = A.m * A.n
-    most = min(MOVE_ELEMENTS, MOVE_BYTES // ((A.vlen + 1) * A.dtype.itemsize))
-    if A.queue.device.type & cl.device_type.CPU or most == 0 or not 0 < size <= most * 65535 or A.npack == 0:
+    size, item = A.m * A.n, A.dtype.itemsize
+    if A.queue.device.type & cl.device_type.CPU or size * A.npack == 0:
         return False
-    elements = -(-size // -(-size // most))
+    # whole matrices, which are neighbours in an ordinary array, or as many elements as are a few lines of its memory
+    whole = (lanes for lanes in choice.lane_counts(A.vlen) if size * (lanes + 1) * item <= MOVE_BYTES)
+    lanes = next(whole, A.vlen)
+    elements = min(size, MOVE_ELEMENTS) if size * (lanes + 1) * item > MOVE_BYTES else size
+    if elements * (lanes + 1) * item > MOVE_BYTES or size > elements * 65535:
+        return False
     flat = A.n == 1 or A.m == 1 or (A.rs == A.n * A.cs and other.rs == A.n * other.cs)
     if A.n == 1 and A.m > 1:  # elements are rows
         A, other = A._replace(cs=A.rs), other._replace(cs=other.rs)
     defines = {
         "TILED": 1,
+        "LANES": lanes,
         "ELEMENTS": elements,
-        "GROUP": min(max(elements * A.vlen // 4 // 32 * 32, 32), 256),
+        "GROUP": min(max(elements * lanes // 4 // 32 * 32, 32), 256),
         "ALONG": int(abs(other.ps) < min(abs(other.rs), abs(other.cs))),
         "FLAT": int(flat),
     }
     arrays, values = flatten((nm, A.m, A.n, *padding, *((other, A) if padding else (A, other))))
     run = kernel(A.queue.context, "pack.cl", name, A.dtype, A.vlen, values, **defines)
     group = defines["GROUP"]
-    launch(A.queue, run, (A.npack * group, -(-size // elements)), (group, 1), arrays, values)
+    launch(A.queue, run, (A.npack * A.vlen // lanes * group, -(-size // elements)), (group, 1), arrays, values)
     return True
 
 
