@@ -26,8 +26,8 @@
 #include "unroll.h"
 
 #ifdef DESCRIBE_LINES
-/* Lines whose block rows are a constant distance apart: start, distance and length of each. *irregular <- 1 if a line is
- * none, else it is left alone. */
+/* Start, distance and length of lines whose block rows are a constant distance apart. *irregular <- 1 if one is not such
+ * a line, else it is left alone. */
 __kernel void describe_lines(long lanes, __global const long *restrict offset, __global const long *restrict rows,
                              __global long *restrict lines, __global int *irregular)
 {

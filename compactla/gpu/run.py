@@ -27,6 +27,7 @@ TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the on
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 MOVE_ELEMENTS, MOVE_BYTES = 64, 45 * 1024  # elements of each matrix, and local memory, of a group that packs
 FILL = 16  # work-groups of a compute unit that keep it busy
+SECTOR = 32  # bytes that memory moves at once
 FEW = 8  # lines for each compute unit, and less, are few
 UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
 
@@ -50,7 +51,11 @@ def default_vlen(dtype, queue) -> int:
 
 
 def empty(shape, dtype, queue):
-    return cla.empty(queue, shape, dtype)
+    try:
+        return cla.empty(queue, shape, dtype)
+    except (cl.MemoryError, cl.LogicError) as error:
+        size = f"an array of shape {shape} and {np.dtype(dtype)}"
+        raise MemoryError(f"{size} does not fit in the memory of {queue.device.name.strip()}: {error}") from None
 
 
 def upload(a, queue):
@@ -188,8 +193,10 @@ def move(name, A: View, other: View, nm, *padding) -> bool:
     size, item = A.m * A.n, A.dtype.itemsize
     if A.queue.device.type & cl.device_type.CPU or size * A.npack == 0:
         return False
-    # whole matrices, which are neighbours in an ordinary array, or as many elements as are a few lines of its memory
-    whole = (lanes for lanes in choice.lane_counts(A.vlen) if size * (lanes + 1) * item <= MOVE_BYTES)
+    # Whole matrices, which are neighbours in an ordinary array, else runs of elements; where those would begin in the
+    # middle of what memory moves at once, whole matrices of fewer lanes.
+    counts = choice.lane_counts(A.vlen) if size * item % SECTOR else [A.vlen]
+    whole = (lanes for lanes in counts if size * (lanes + 1) * item <= MOVE_BYTES)
     lanes = next(whole, A.vlen)
     elements = min(size, MOVE_ELEMENTS) if size * (lanes + 1) * item > MOVE_BYTES else size
     if elements * (lanes + 1) * item > MOVE_BYTES or size > elements * 65535:
@@ -266,10 +273,16 @@ def plan_trsm(queue, A, B, alpha, conj, unit):
 
 def getrfnp(A: View, nm) -> np.ndarray:
     """Factor in place; waits for the result, to return `info`."""
-    queue, lanes = A.queue, A.npack * A.vlen
-    info = empty((nm,), np.int32, queue)
-    if lanes * A.m * A.n == 0:
+    if A.npack * A.m * A.n == 0:
         return np.zeros(nm, np.int64)
+    info = empty((nm,), np.int32, A.queue)
+    factor_packs(A, nm, info)
+    return download(info).astype(np.int64)
+
+
+def factor_packs(A: View, nm, info) -> None:
+    """Factor in place, and write `info`, a device array of int32."""
+    queue, lanes = A.queue, A.npack * A.vlen
     key = queue, "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
     known = plans()
     if key not in known:
@@ -280,7 +293,6 @@ def getrfnp(A: View, nm) -> np.ndarray:
     else:
         values = lanes, nm, A.buffer.base_data, A.address, A.ps, info.data
         launch_plan(queue, known[key], lanes, (A.buffer, info), values)
-    return download(info).astype(np.int64)
 
 
 def plan_getrfnp(queue, A):
