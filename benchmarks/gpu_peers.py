@@ -248,7 +248,7 @@ def call_overhead(device):
     queue = cl.CommandQueue(context)
     A, B, C = (cla.Pack.zeros(64, 5, 5, queue=queue) for _ in range(3))
     cla.gemm(A, B, C)
-    key = next(key for key in run.plans() if key[0] == queue and key[1] == "gemm")
+    key = next(key for key in run.plans() if key[0] == context and key[1] == "gemm")
     plan = run.plans()[key]
     values = (64, 1.0, 0.0, A.data.base_data, 0, A.view.ps, B.data.base_data, 0, B.view.ps,
               0.0, 0.0, C.data.base_data, 0, C.view.ps)  # fmt: skip

@@ -17,6 +17,12 @@ on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, 
 NM, VLEN = 11, 4  # a partial pack, and as many packs as need two work-groups
 
 
+@pytest.fixture(params=["d", "F"], ids=["d", "c"])
+def dtype(request):
+    """One real and one complex type: every kernel is compiled anew for each."""
+    return np.dtype(request.param)
+
+
 @pytest.fixture
 def use(monkeypatch):
     """A function that makes `choice` choose this kernel of a routine, with these tunables."""

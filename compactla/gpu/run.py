@@ -223,7 +223,7 @@ def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb):
     queue, lanes = C.queue, C.npack * C.vlen
     if lanes * C.m * C.n == 0:
         return
-    key = (queue, "gemm", C.dtype.char, C.vlen, C.m, C.n, A.n, A.rs, A.cs, B.rs, B.cs, C.rs, C.cs,
+    key = (queue.context, "gemm", C.dtype.char, C.vlen, C.m, C.n, A.n, A.rs, A.cs, B.rs, B.cs, C.rs, C.cs,
            conja, conjb, alpha == 1, beta == 0)  # fmt: skip
     known = plans()
     if key not in known:
@@ -250,7 +250,7 @@ def trsm(A: View, B: View, alpha, conj, unit):
     queue, lanes = B.queue, B.npack * B.vlen
     if lanes * B.m * B.n == 0:
         return
-    key = queue, "trsm", B.dtype.char, B.vlen, B.m, B.n, A.rs, A.cs, B.rs, B.cs, conj, unit, alpha == 1
+    key = queue.context, "trsm", B.dtype.char, B.vlen, B.m, B.n, A.rs, A.cs, B.rs, B.cs, conj, unit, alpha == 1
     known = plans()
     if key not in known:
         known[key] = plan_trsm(queue, A, B, alpha, conj, unit)
@@ -283,7 +283,7 @@ def getrfnp(A: View, nm) -> np.ndarray:
 def factor_packs(A: View, nm, info) -> None:
     """Factor in place, and write `info`, a device array of int32."""
     queue, lanes = A.queue, A.npack * A.vlen
-    key = queue, "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
+    key = queue.context, "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
     known = plans()
     if key not in known:
         known[key] = plan_getrfnp(queue, A)
@@ -312,7 +312,7 @@ def specialisation(b, dtype):
 def plan_factor(queue, b, dtype, vlen, lanes=None):
     """The kernel that stores inverses in lines; None for LU factors."""
     few = is_few(queue, lanes)
-    key = queue, "factor", dtype.char, vlen, b, few
+    key = queue.context, "factor", dtype.char, vlen, b, few
     known = plans()
     if key not in known:
         types = 0, None, None, None, None, None
@@ -329,7 +329,7 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None):
         return None
     routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue, routine, dtype.char, vlen, b, nrhs, regular
+    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular
     known = plans()
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
