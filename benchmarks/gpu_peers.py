@@ -23,7 +23,7 @@ import torch
 from cupy_backends.cuda.libs import cublas
 
 import compactla as cla
-from compactla.gpu import run, tune
+from compactla.gpu import problems, run, tune
 from compactla.gpu.devices import devices
 
 SQUARES = [3, 5, 8, 9, 10, 15, 16, 24, 32]
@@ -32,19 +32,19 @@ NO_TRANS, LEFT, RIGHT, LOWER, UPPER, NON_UNIT, UNIT = 0, 0, 1, 0, 1, 0, 1
 ROUNDS = 10
 
 
-class TrsmLower(tune.Trsm):
+class TrsmLower(problems.Trsm):
     options = ("L", "L", "N", "U")
 
 
-class TrsmRight(tune.Trsm):
+class TrsmRight(problems.Trsm):
     options = ("R", "U", "N", "N")
 
 
-class TrsmRightLower(tune.Trsm):
+class TrsmRightLower(problems.Trsm):
     options = ("R", "L", "T", "U")
 
 
-class PackOnDevice(tune.Problem):
+class PackOnDevice(problems.Problem):
     """pack of an array that lies on the device"""
 
     def values(self):
@@ -282,40 +282,40 @@ def main():
         print(f"{device.name.strip()}, driver {device.driver_version}: a copy moves {tuner.copy / 1e9:.0f} GB/s")
         report = Report(tuner, args.only)
         for n in squares:
-            report.ours("gemm", tune.Gemm, (n, n, n), d, peers=lambda nm, n=n: peers_gemm(n, nm, d, False))
-            report.ours("gemm -=", tune.GemmUpdate, (n, n, n), d, peers=lambda nm, n=n: peers_gemm(n, nm, d, True))
-            report.ours("getrfnp", tune.Getrfnp, (n, n), d, peers=lambda nm, n=n: peers_getrf(n, nm, d))
+            report.ours("gemm", problems.Gemm, (n, n, n), d, peers=lambda nm, n=n: peers_gemm(n, nm, d, False))
+            report.ours("gemm -=", problems.GemmUpdate, (n, n, n), d, peers=lambda nm, n=n: peers_gemm(n, nm, d, True))
+            report.ours("getrfnp", problems.Getrfnp, (n, n), d, peers=lambda nm, n=n: peers_getrf(n, nm, d))
             report.ours("trsm LLNU", TrsmLower, (n, n), d, peers=lambda nm, n=n: peers_trsm(n, nm, d, False))
-            report.ours("trsm LUNN", tune.Trsm, (n, n), d, peers=lambda nm, n=n: peers_trsm(n, nm, d, True))
+            report.ours("trsm LUNN", problems.Trsm, (n, n), d, peers=lambda nm, n=n: peers_trsm(n, nm, d, True))
             report.ours("trsm RUNN", TrsmRight, (n, n), d)
             report.ours("trsm RLTU", TrsmRightLower, (n, n), d)
         for b in blocks:
             lines = 16384 if b <= 6 else 4096
-            loop = dict(peers_lines(b, lines, tune.BLOCKS_A_LINE, d)) if not args.only else None
-            for name, problem, size in (("factor", tune.Factor, (b,)), ("solve", tune.Solve, (b, 1))):
+            loop = dict(peers_lines(b, lines, problems.BLOCKS_A_LINE, d)) if not args.only else None
+            for name, problem, size in (("factor", problems.Factor, (b,)), ("solve", problems.Solve, (b, 1))):
                 peers = loop and (lambda nm, seconds=loop[name]: [("cublas loop", seconds)])
                 report.ours(name, problem, size, d, peers=peers)
-            report.ours("solve", tune.Solve, (b, 8), d)
+            report.ours("solve", problems.Solve, (b, 8), d)
         for lines in (512, 64, 32) if not args.quick else ():
-            tune.FEW_LINES = lines
+            problems.FEW_LINES = lines
             for b in blocks:
-                report.ours(f"factor {lines}", tune.FactorFew, (b,), d)
-                report.ours(f"solve {lines}", tune.SolveFew, (b, 1), d)
+                report.ours(f"factor {lines}", problems.FactorFew, (b,), d)
+                report.ours(f"solve {lines}", problems.SolveFew, (b, 1), d)
         for n in squares:
             report.ours("pack", PackOnDevice, (n, n), d)
             report.ours("unpack", UnpackOnDevice, (n, n), d)
         if not args.quick:
             for n in SQUARES:
-                report.ours("gemm", tune.Gemm, (n, n, n), f, peers=lambda nm, n=n: peers_gemm(n, nm, f, False))
-                report.ours("getrfnp", tune.Getrfnp, (n, n), f, peers=lambda nm, n=n: peers_getrf(n, nm, f))
+                report.ours("gemm", problems.Gemm, (n, n, n), f, peers=lambda nm, n=n: peers_gemm(n, nm, f, False))
+                report.ours("getrfnp", problems.Getrfnp, (n, n), f, peers=lambda nm, n=n: peers_getrf(n, nm, f))
                 report.ours("trsm LLNU", TrsmLower, (n, n), f, peers=lambda nm, n=n: peers_trsm(n, nm, f, False))
-                report.ours("trsm LUNN", tune.Trsm, (n, n), f, peers=lambda nm, n=n: peers_trsm(n, nm, f, True))
-                report.ours("gemm", tune.Gemm, (n, n, n), z)
+                report.ours("trsm LUNN", problems.Trsm, (n, n), f, peers=lambda nm, n=n: peers_trsm(n, nm, f, True))
+                report.ours("gemm", problems.Gemm, (n, n, n), z)
             for b in BLOCKS:
-                report.ours("factor", tune.Factor, (b,), f)
-                report.ours("solve", tune.Solve, (b, 1), f)
+                report.ours("factor", problems.Factor, (b,), f)
+                report.ours("solve", problems.Solve, (b, 1), f)
             for n in (24, 32):
-                report.ours("gemm V=8", tune.Gemm, (n, n, n), d, vlen=8)
+                report.ours("gemm V=8", problems.Gemm, (n, n, n), d, vlen=8)
         overhead = call_overhead(device)
         print("call overhead", {name: round(value, 2) for name, value in overhead.items()})
     if args.out:

@@ -10,7 +10,7 @@ import pytest
 import compactla as cla
 import reference
 from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
-from compactla.gpu import choice, run, tune
+from compactla.gpu import choice, problems, run, tune
 from drivers import working_devices
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
@@ -280,10 +280,10 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
 
 
 @on_devices
-@pytest.mark.parametrize("routine", list(tune.PROBLEMS))
+@pytest.mark.parametrize("routine", list(problems.PROBLEMS))
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
-    monkeypatch.setattr(tune, "BLOCKS_A_LINE", 3)
+    monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
     size = {"gemm": (2, 2, 2), "factor": (2,), "factor_few": (2,)}.get(routine, (2, 1))
     before = dict(choice.results(queue.device))
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
