@@ -1,4 +1,4 @@
-"""The command line: ``python -m compactla solve MATRIX``, ``bench ROUTINE`` and ``info``."""
+"""The command line: ``python -m compactla solve MATRIX``, ``bench ROUTINE``, ``tune`` and ``info``."""
 
 import argparse
 import io
@@ -22,6 +22,8 @@ from compactla.pack import REAL, backend
 from compactla.precond import LinePreconditioner
 
 RESTART, MOST_STEPS = 50, 1500
+ROUTINES = ("gemm", "trsm", "getrfnp", "factor", "factor_few", "solve", "solve_few")
+DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 class Parser(argparse.ArgumentParser):
@@ -44,6 +46,11 @@ def main(argv=None) -> None:
     solve.add_argument("--tol", type=float, default=1e-8, help="relative residual to reach (default: 1e-8)")
     solve.add_argument("--plot", metavar="FILE.png", help="draw the convergence histories")
     command.register(commands)
+    tune = commands.add_parser("tune", help="find the fastest kernels for an OpenCL device")
+    tune.set_defaults(run=run_tune)
+    tune.add_argument("routine", nargs="?", choices=ROUTINES, metavar="ROUTINE", help=f"default: {', '.join(ROUTINES)}")
+    tune.add_argument("--device", default="", help="part of the device's name (default: the first device)")
+    tune.add_argument("--dtype", action="append", choices=DTYPES, help="may be repeated (default: float64, float32)")
     info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
     info.set_defaults(run=run_info)
     args = parser.parse_args(argv)
@@ -244,6 +251,12 @@ def describe_info(info, what: str) -> str:
         return f"all {len(info)} {what}s nonsingular"
     first = ", ".join(f"{what} {i} (row {info[i] - 1})" for i in failed[:3])
     return f"zero pivot in {len(failed)} of {len(info)} {what}s: {first}{', ...' if len(failed) > 3 else ''}"
+
+
+def run_tune(args) -> None:
+    from compactla.gpu.tune import tune_all
+
+    tune_all([args.routine] if args.routine else ROUTINES, args.device, args.dtype or ("float64", "float32"))
 
 
 def run_info(args) -> None:

@@ -69,6 +69,8 @@ def _build(context, source, dtype, vlen, defines):
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
     macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
     options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
+    if all("NVIDIA" in device.platform.name for device in context.devices):
+        options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
     try:
         with warnings.catch_warnings():  # some drivers write a log about every program
             warnings.simplefilter("ignore", cl.CompilerWarning)
@@ -90,3 +92,10 @@ def kernel(context, file, name, dtype, vlen, args, **defines):
         kernels[key] = cl.Kernel(program, name)
         kernels[key].set_scalar_arg_dtypes([types.get(type(arg)) for arg in args])
     return kernels[key]
+
+
+def forget() -> None:
+    """Drop all programs, and the calling thread's kernels, of which devices hold only so many."""
+    with _build_lock:
+        _programs.clear()
+    _thread.__dict__.pop("kernels", None)

@@ -1,0 +1,249 @@
+"""Which kernels and tunables are fastest on a device: ``python -m compactla tune``.
+
+Every candidate of `choice` is compiled, in processes of their own, refused where the compiler's log shows arrays left
+in memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `choice`
+finds them.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+import pyopencl as cl
+
+from compactla.gpu import choice, program, run
+from compactla.gpu.devices import devices
+from compactla.gpu.problems import BYTES, PROBLEMS
+
+SQUARES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 32)
+BLOCKS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16)
+SIZES: dict[str, list[tuple[int, ...]]] = {
+    "gemm": [(n, n, n) for n in SQUARES],
+    "trsm": [(n, n) for n in SQUARES],
+    "getrfnp": [(n, n) for n in SQUARES],
+    "factor": [(b,) for b in BLOCKS],
+    "factor_few": [(b,) for b in BLOCKS],
+    "solve": [(b, nrhs) for b in BLOCKS for nrhs in (1, 8)],
+    "solve_few": [(b, 1) for b in BLOCKS],
+}
+ROUNDS, WARM_UP = 10, 2
+THRESHOLD = 30  # that LAPACK's tests hold scaled residuals against
+
+
+class Result(NamedTuple):
+    """What became of a candidate."""
+
+    choice: dict
+    seconds: float  # infinite where it was refused
+    fraction: float  # bytes that must move in that time, as a fraction of what a copy moves
+    remark: str
+    log: str = ""  # registers and such, of compilers that say so
+
+
+def left_in_memory(log: str) -> str:
+    """What is wrong with a kernel by NVIDIA's build log: a stack frame beyond what was spilled from registers."""
+    for frame, spilled in re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log):
+        if int(frame) > int(spilled):
+            return f"{frame} bytes of arrays left in memory"
+    return ""
+
+
+def median_seconds(problem) -> float:
+    """Time of a call on the device's clock."""
+    times = []
+    for _ in range(WARM_UP + ROUNDS):
+        problem.restore()
+        event = problem.start()
+        event.wait()
+        times.append((event.profile.end - event.profile.start) * 1e-9)
+    return float(np.median(times[WARM_UP:]))
+
+
+def copy_bandwidth(queue, nbytes=2**29) -> float:
+    """Bytes a second that the best of some copy kernels reads and writes."""
+    source = """
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void copy(__global const VECTOR *restrict a, __global VECTOR *restrict b) { b[get_global_id(0)] = a[get_global_id(0)]; }
+"""
+    zeros = np.zeros(nbytes // 8)
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    a, b = (cl.Buffer(queue.context, flags, hostbuf=zeros) for _ in range(2))
+    best = np.inf
+    for vector, width in (("double", 8), ("double2", 16), ("double4", 32)):
+        for group in (128, 256, 512):
+            program = cl.Program(queue.context, source).build([f"-DGROUP={group}", f"-DVECTOR={vector}"])
+            kernel = cl.Kernel(program, "copy")
+            for _ in range(ROUNDS):
+                event = kernel(queue, (nbytes // width,), (group,), a, b)
+                event.wait()
+                best = min(best, (event.profile.end - event.profile.start) * 1e-9)
+    return 2 * nbytes / best
+
+
+class Tuner:
+    """Tries candidates on a device; use as a context manager."""
+
+    def __init__(self, device, nbytes: int | None = None, builders: int | None = None):
+        self.queue = cl.CommandQueue(cl.Context([device]), properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self.device = device
+        gpu = bool(device.type & cl.device_type.GPU)
+        self.nbytes = min(nbytes or BYTES[gpu], device.max_mem_alloc_size, device.global_mem_size // 8)
+        self.copy = copy_bandwidth(self.queue, max(self.nbytes, 2**24))
+        builders = min(os.cpu_count() or 1, 16) if builders is None else builders
+        self.builders = None
+        if gpu and builders:  # drivers get slow, and fail, with thousands of programs in a process
+            self.builders = ProcessPoolExecutor(builders, get_context("spawn"), max_tasks_per_child=100)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        if self.builders:
+            self.builders.shutdown(cancel_futures=True)
+
+    def candidates(self, routine, size, dtype, vlen) -> list[dict]:
+        found: list[dict] = list(choice.candidates(self.device, routine, size, dtype, vlen))
+        if not self.device.type & cl.device_type.GPU:
+            if "few" not in routine and routine != "solve":
+                return [{}, *found]
+            if run.plan_factor(self.queue, size[0], dtype, vlen) is None:
+                return [{}]
+        return found
+
+    def tune(self, routine, size, dtype, vlen=None, problem=None, candidates=None) -> Iterator[Result]:
+        """Results of all candidates, as they come; the tables of `choice` are left with the best."""
+        dtype = np.dtype(dtype)
+        vlen = vlen or run.default_vlen(dtype, self.queue)
+        problem = problem or PROBLEMS[routine]
+        run.plans().clear()
+        found = self.candidates(routine, size, dtype, vlen) if candidates is None else candidates
+        where = devices().index(self.device)
+        built = [
+            self.builders.submit(attempt_small, where, problem, routine, size, dtype, vlen, candidate)
+            if self.builders
+            else None
+            for candidate in found
+        ]
+        case = problem(self.queue, size, dtype, vlen, self.nbytes)
+        best = Result({}, np.inf, 0.0, "")
+        with counted_as(routine):
+            for candidate, future in zip(found, built, strict=True):
+                remark, log = future.result() if future else ("", "")
+                result = attempt(case, routine, candidate, remark, self.copy)._replace(log=log)
+                best = min(best, result, key=lambda r: r.seconds)
+                yield result
+        remember(self.device, routine, size, dtype, best.choice)
+        program.forget()
+
+
+@contextlib.contextmanager
+def counted_as(routine):
+    """While this lasts, any number of lines counts as few, or as many, as the name of the routine says."""
+    few, run.FEW = run.FEW, 2**60 if routine.endswith("_few") else 0
+    run.plans().clear()
+    yield
+    run.FEW = few
+    run.plans().clear()
+
+
+def remember(device, routine, size, dtype, candidate) -> None:
+    """Make `choice` choose this from now on."""
+    choice.results(device)[choice.key(routine, size, dtype)] = candidate
+    run.plans().clear()
+
+
+def attempt(case, routine, candidate, remark, copy) -> Result:
+    """Check and time a candidate."""
+    if remark:
+        return Result(candidate, np.inf, 0.0, remark)
+    remember(case.queue.device, routine, case.size, case.dtype, candidate)
+    try:
+        case.restore()
+        case.start().wait()
+        error = case.error()
+        if not error < THRESHOLD:
+            return Result(candidate, np.inf, 0.0, f"wrong: residual {error:.3g}")
+        seconds = median_seconds(case)
+    except (cl.Error, RuntimeError, AssertionError) as failure:
+        return Result(candidate, np.inf, 0.0, str(failure).strip().split("\n")[0] or type(failure).__name__)
+    return Result(candidate, seconds, case.moved() / seconds / copy, "")
+
+
+@functools.cache
+def builders_queue(where):
+    """The one queue of a process that builds."""
+    context = cl.Context([devices()[where]])
+    return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
+def attempt_small(where, problem, routine, size, dtype, vlen, candidate) -> tuple[str, str]:
+    """In a process that builds: compile a candidate and run it once. Returns what is wrong with it, and the log."""
+    try:
+        queue = builders_queue(where)
+        remember(queue.device, routine, size, dtype, candidate)
+        with counted_as(routine):
+            problem(queue, size, dtype, vlen, 0).start().wait()
+            logs = [resources(build_log(plan)) for plan in run.plans().values() if plan and plan.choice == candidate]
+    except (cl.Error, RuntimeError, AssertionError) as failure:
+        return str(failure).strip().split("\n")[0] or type(failure).__name__, ""
+    if candidate and not logs:
+        return "cannot run here", ""
+    return left_in_memory("\n".join(logs)), "\n".join(logs)
+
+
+def resources(log: str) -> str:
+    """What NVIDIA's build log says of a kernel's registers and memory."""
+    return ", ".join(re.findall(r"\d+ (?:registers|bytes stack frame, \d+ bytes spill stores)", log))
+
+
+def build_log(plan) -> str:
+    built = plan.kernel.get_info(cl.kernel_info.PROGRAM)
+    devices = built.get_info(cl.program_info.DEVICES)
+    return "".join(built.get_build_info(device, cl.program_build_info.LOG) for device in devices)
+
+
+def save(device, found: dict[str, dict]) -> None:
+    """Add results to the user's file for a device."""
+    file = choice.user_file(device)
+    try:
+        results = json.loads(file.read_text())["results"]
+    except (OSError, ValueError, KeyError):
+        results = {}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    about = {"device": device.name.strip(), "driver": device.driver_version, "results": results | found}
+    new = file.with_suffix(f".{os.getpid()}")
+    new.write_text(json.dumps(about, indent=1) + "\n")
+    new.replace(file)
+
+
+def tune_all(routines, name, dtypes, report=print) -> None:
+    """Tune the first device whose name contains `name` for the usual sizes, and save what is found."""
+    found = [device for device in devices() if name.lower() in device.name.lower()]
+    if not found:
+        raise ValueError(f"--device is {name!r}, must be part of a name among {[d.name.strip() for d in devices()]}")
+    device = found[0]
+    cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in SIZES[r]]
+    with Tuner(device) as tuner:
+        speed = f"a copy moves {tuner.copy / 1e9:.0f} GB/s"
+        report(f"{device.name.strip()}: {speed}; results go to {choice.user_file(device)}")
+        for count, (routine, size, dtype) in enumerate(cases, 1):
+            results = list(tuner.tune(routine, size, dtype))
+            where = f"{count}/{len(cases)}  {choice.key(routine, size, dtype)}"
+            best = min(results, key=lambda r: r.seconds, default=None)
+            if best is None or best.remark:
+                report(f"{where}: none of {len(results)} candidates works{': ' + best.remark if best else ''}")
+                continue
+            save(device, {choice.key(routine, size, dtype): best.choice})
+            speed = f"{best.seconds * 1e3:.4g} ms, {best.fraction:.2f} of a copy"
+            report(f"{where}: {speed}; {describe(best.choice)}, of {len(results)}")
+
+
+def describe(candidate) -> str:
+    return " ".join(str(v) if k == "kernel" else f"{k}={v}" for k, v in candidate.items()) or "the kernel for any size"

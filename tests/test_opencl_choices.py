@@ -1,0 +1,298 @@
+"""Kernels that are compiled for a size: each is right on every device, and choosing one of them never fails."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+
+import compactla as cla
+import reference
+from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
+from compactla.gpu import choice, problems, run, tune
+from drivers import working_devices
+
+on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+NM, VLEN = 11, 4  # a partial pack, and as many packs as need two work-groups
+
+
+@pytest.fixture(params=["d", "F"], ids=["d", "c"])
+def dtype(request):
+    """One real and one complex type: every kernel is compiled anew for each."""
+    return np.dtype(request.param)
+
+
+@pytest.fixture
+def use(monkeypatch):
+    """A function that makes `choice` choose this kernel of a routine, with these tunables."""
+    run.plans().clear()
+    used = {}
+    monkeypatch.setattr(choice, "choose", lambda device, routine, *_: used.get(routine.removesuffix("_few"), {}))
+
+    def choose(routine, kernel, **tunables):
+        used[routine] = {"kernel": kernel, **tunables}
+        run.plans().clear()
+
+    yield choose
+    run.plans().clear()
+
+
+def ran(routine):
+    """The kernels that ran, by name."""
+    found = [plan for key, plan in run.plans().items() if key[1].removesuffix("_few") == routine and plan]
+    return {plan.choice["kernel"] for plan in found}
+
+
+GEMM = [
+    ((5, 3, 4), "gemm_item", {"GROUP": 8}),
+    ((6, 4, 8), "gemm_team", {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, "AHEAD": 0, "ROUNDS": 1}),
+    ((6, 4, 8), "gemm_team", {"LANES": 2, "TI": 3, "TJ": 2, "DEPTH": 4, "AHEAD": 2, "ROUNDS": 4}),
+    ((5, 7, 5), "gemm_team", {"LANES": 4, "TI": 2, "TJ": 3, "DEPTH": 3, "AHEAD": 1, "ROUNDS": 1}),
+]
+
+
+@on_devices
+@pytest.mark.parametrize(("size", "kernel", "tunables"), GEMM)
+def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
+    use("gemm", kernel, **tunables)
+    monkeypatch.setattr(run, "FILL", 0)  # as few work-groups as ROUNDS asks for
+    m, n, k = size
+    a, b, c = random(rng, (NM, m, k), dtype), random(rng, (NM, k, n), dtype), random(rng, (NM, m, n), dtype)
+    scalars = 0.75 - 0.5j if dtype.kind == "c" else 0.75
+    for alpha, beta in ((1, 0), (scalars, -1)):
+        A, B, C = transposed(a, VLEN, queue), cla.pack(b, VLEN, queue), cla.pack(c, VLEN, queue)
+        cla.gemm(A, B, C, alpha, beta)
+        assert reference.gemm_ratio(C.unpack(), a, b, c, alpha, beta) < reference.THRESHOLD
+        cla.gemm(cla.pack(a.swapaxes(1, 2), VLEN, queue), transposed(b, VLEN, queue), C, alpha, 0, "C")
+        assert reference.gemm_ratio(C.unpack(), a.swapaxes(1, 2), b, c, alpha, 0, "C") < reference.THRESHOLD
+    assert ran("gemm") == {kernel}
+
+
+@on_devices
+def test_a_zero_alpha_does_not_read(queue, rng, use):
+    use("gemm", "gemm_item", GROUP=8)
+    a, c = np.full((NM, 3, 3), np.nan), random(rng, (NM, 3, 3), np.float64)
+    A, C = cla.pack(a, VLEN, queue), cla.pack(c, VLEN, queue)
+    assert same_bits(cla.gemm(A, A, C, 0, 1).unpack(), c)
+
+
+TRSM = [
+    ((5, 3), "trsm_item", {"GROUP": 8}),
+    ((6, 5), "trsm_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3}),
+    ((4, 6), "trsm_team", {"LANES": 2, "COLUMNS": 2, "TEAM": 3}),
+    ((3, 1), "trsm_team", {"LANES": 4, "COLUMNS": 1, "TEAM": 1}),
+]
+
+
+@on_devices
+@pytest.mark.parametrize(("size", "kernel", "tunables"), TRSM)
+@pytest.mark.parametrize("side", "LR")
+def test_trsm(queue, dtype, rng, use, size, kernel, tunables, side):
+    use("trsm", kernel, **tunables)
+    n, r = size
+    a = dominant(rng, NM, n, n, dtype)
+    b = random(rng, (NM, n, r) if side == "L" else (NM, r, n), dtype)
+    for uplo, trans, diag, alpha in (("L", "N", "U", 1), ("U", "N", "N", 1), ("L", "C", "N", -2), ("U", "T", "U", 2)):
+        scaled = a / (4 * n) if diag == "U" else a  # else the solution grows
+        X = cla.pack(b, VLEN, queue)
+        cla.trsm(poisoned(scaled, VLEN, queue), X, side, uplo, trans, diag, alpha)
+        found = reference.trsm_ratio(X.unpack(), scaled, b, side, uplo, trans, diag, alpha)
+        assert found < reference.THRESHOLD
+    assert ran("trsm") == {kernel}
+
+
+GETRF = [
+    ((4, 3), "getrfnp_item", {"GROUP": 8}),
+    ((6, 6), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3, "PANEL": 0}),
+    ((6, 6), "getrfnp_team", {"LANES": 2, "COLUMNS": 2, "TEAM": 3, "PANEL": 1}),
+    ((7, 5), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3, "PANEL": 0}),
+    ((4, 7), "getrfnp_team", {"LANES": 4, "COLUMNS": 3, "TEAM": 3, "PANEL": 1}),
+]
+
+
+@on_devices
+@pytest.mark.parametrize(("size", "kernel", "tunables"), GETRF)
+def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
+    use("getrfnp", kernel, **tunables)
+    a = dominant(rng, NM, *size, dtype)
+    make_singular(a[4], 2)
+    A = cla.pack(a, VLEN, queue)
+    info = cla.getrfnp(A)
+    assert info.tolist() == [3 if q == 4 else 0 for q in range(NM)]
+    lu, expected = A.unpack(), reference.getrfnp(a)[0]
+    good = np.arange(NM) != 4
+    assert np.allclose(lu[good], expected[good], rtol=0, atol=1e3 * np.finfo(dtype).eps)
+    assert same_bits(lu[:, 0], a[:, 0])
+    assert ran("getrfnp") == {kernel}
+
+
+FACTOR = [
+    (3, "factor_line", {"GROUP": 8, "AHEAD": 0}),
+    (2, "factor_line", {"GROUP": 8, "AHEAD": 1}),
+    (3, "factor_team", {"LANES": 4, "COLUMNS": 1, "TEAM": 3, "AHEAD": 0}),
+    (4, "factor_team", {"LANES": 2, "COLUMNS": 2, "TEAM": 2, "AHEAD": 1}),
+    (3, "factor_team", {"LANES": 4, "COLUMNS": 1, "TEAM": 3, "AHEAD": 2}),
+    (2, "factor_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 1, "AHEAD": 2}),
+]
+SOLVE = {1: {"LANES": 4, "RHS": 1, "AHEAD": 2, "AHEAD_UP": 3}, 3: {"LANES": 2, "RHS": 2, "AHEAD": 1, "AHEAD_UP": 1}}
+
+
+@on_devices
+@pytest.mark.parametrize(("b", "kernel", "tunables"), FACTOR)
+def test_lines(queue, dtype, rng, use, b, kernel, tunables):
+    use("factor", kernel, **tunables)
+    for nrhs, solve_with in SOLVE.items():
+        use("solve", "solve_team", **solve_with)
+        for K in (1, 2, 5):
+            blocks, rhs = lines(rng, NM, K, b, dtype), random(rng, (NM, K, b, nrhs), dtype)
+            make_singular(blocks[1][4, 0], 1)
+            T = cla.BlockTridiag(*blocks, vlen=VLEN, queue=queue)
+            assert T.factor().tolist() == [2 if q == 4 else 0 for q in range(NM)]
+            x, good = T.solve(rhs), np.arange(NM) != 4
+            dense = reference.block_tridiagonal(*(a[good] for a in blocks))
+            columns = (NM - 1, K * b, nrhs)
+            found = reference.solve_ratio(dense, x[good].reshape(columns), rhs[good].reshape(columns))
+            assert found < reference.THRESHOLD
+        assert ran("factor") == {kernel} and ran("solve") == {"solve_team"}
+
+
+@on_devices
+def test_lines_of_any_rows(queue, rng, use):
+    """Rows in no order, lines of several lengths: nothing that `describe_lines` could shorten."""
+    use("factor", "factor_team", **FACTOR[2][2])
+    use("solve", "solve_team", **SOLVE[1])
+    b, lengths = 3, [5, 2, 4, 1, 3]
+    order = rng.permutation(sum(lengths) + 2)
+    (lower, diag, upper), rows = lines(rng, 5, 5, b, np.float64), np.full((2 * 5, VLEN), -1)
+    x, expected = np.zeros((len(order), b, 1)), []
+    for q, length in enumerate(lengths):
+        mine = order[sum(lengths[:q]) :][:length]
+        rows[q // VLEN * 5 :][:length, q % VLEN] = mine
+        diag[q, length:], lower[q, length - 1 :], upper[q, length - 1 :] = np.eye(b), 0, 0
+        dense = reference.block_tridiagonal(*(a[q : q + 1] for a in (lower, diag, upper)))[0]
+        expected.append((mine, dense[: length * b, : length * b]))
+    packed = cla.BlockTridiag(lower, diag, upper, vlen=VLEN, queue=queue)
+    blocks = packed.lower, packed.diag, packed.upper
+    T = cla.BlockTridiag.from_packed(*blocks, np.arange(3) * 5, rows, 5, queue)
+    T.factor()
+    rhs = random(rng, x.shape, np.float64)
+    device = [pyopencl.array.to_device(queue, a) for a in (rhs, x)]
+    for _ in range(2):
+        T.solve_rows(*device)
+    x = device[1].get()
+    for mine, dense in expected:
+        assert reference.solve_ratio(dense[None], x[mine].reshape(1, -1, 1), rhs[mine].reshape(1, -1, 1)) < 30
+    assert not x[order[sum(lengths) :]].any()
+
+
+@on_devices
+@pytest.mark.parametrize(("vlen", "most"), [(1, 2**15), (5, 2**10), (32, 2**15), (32, 2**12)])
+def test_moves_through_local_memory(queue, dtype, rng, monkeypatch, vlen, most):
+    class Gpu:
+        type = cl.device_type.GPU
+
+    for shape in ((NM, 3, 4), (1, 1, 1), (70, 7, 5), (0, 2, 2), (70, 2, 0)):
+        a = random(rng, shape, dtype)
+        source = pyopencl.array.to_device(queue, a)
+        A = cla.Pack.zeros(*shape, dtype, vlen, queue)
+        for view in (A.view, A.T.view):
+            moved = source if view is A.view else source.transpose((0, 2, 1))
+            where = replace(view, queue=type("Q", (), {"device": Gpu, "context": queue.context})())
+            monkeypatch.setattr(run, "MOVE_ELEMENTS", 8)
+            monkeypatch.setattr(run, "MOVE_BYTES", most)
+            monkeypatch.setattr(run, "launch", lambda q, *rest, launch=run.launch: launch(queue, *rest))
+            run.move("pack_tiled", where, run.ordinary(moved), shape[0], max(view.m, 1), 1.0)
+            monkeypatch.undo()
+        assert same_bits(run.download(A.data), reference.pack(a, vlen))
+
+
+def small_gpu(**changes):
+    """A device that nobody knows."""
+    known = {"name": "Some GPU 9", "type": cl.device_type.GPU, "max_work_group_size": 256, "local_mem_size": 2**15}
+    return type("Device", (), known | changes)()
+
+
+@pytest.mark.parametrize("vlen", [1, 3, 8, 32, 64])
+def test_unknown_devices_get_something_that_fits(dtype, vlen):
+    device = small_gpu()
+    for routine, largest in choice.LARGEST.items():
+        for n in (0, 1, 2, 3, 7, 13, largest, largest + 1):
+            sizes = {"gemm": (n, n, n), "factor": (n,), "factor_few": (n,)}
+            found = choice.choose(device, routine, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
+            assert choice.fits(device, routine, found, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
+            assert found or n in (0, largest + 1) or dtype.kind == "c" or n > 7 or vlen < 8
+
+
+def test_results_of_the_user_come_first(tmp_path, monkeypatch):
+    device, size, dtype = small_gpu(), (4, 4, 4), np.dtype(np.float32)
+    monkeypatch.setattr(choice, "SHIPPED", tmp_path)
+    monkeypatch.setattr(choice.platformdirs, "user_cache_dir", lambda name: str(tmp_path / "user" / name))
+    choice.results.cache_clear()
+    default = choice.choose(device, "gemm", size, dtype, 32)
+    shipped, mine = {"kernel": "gemm_item", "GROUP": 128}, {"kernel": "gemm_item", "GROUP": 32}
+    file = tmp_path / choice.file_name(device)
+    assert file.name == "some-gpu-9.json"
+    for text, expected in (
+        ("{not json", default),
+        ('{"results": []}', default),
+        (json.dumps({"results": {"gemm float32 4 4 4": shipped}}), shipped),
+        (json.dumps({"results": {"gemm float32 4 4 4": {"kernel": "gemm_item", "GROUP": 4096}}}), default),
+    ):
+        file.write_text(text)
+        choice.results.cache_clear()
+        assert choice.choose(device, "gemm", size, dtype, 32) == expected
+    file.write_text(json.dumps({"results": {"gemm float32 4 4 4": shipped}}))
+    tune.save(type("Device", (), vars(type(device)) | {"driver_version": "1"})(), {"gemm float32 4 4 4": mine})
+    choice.results.cache_clear()
+    assert choice.choose(device, "gemm", size, dtype, 32) == mine
+    choice.results.cache_clear()
+
+
+def test_shipped_results_are_candidates_that_fit():
+    for file in choice.SHIPPED.glob("*.json"):
+        for key, chosen in json.loads(file.read_text())["results"].items():
+            routine, dtype, *size = key.split()
+            assert routine in choice.LARGEST
+            size = tuple(map(int, size))
+            device = small_gpu(max_work_group_size=1024, local_mem_size=2**16)
+            assert choice.fits(device, routine, chosen, size, np.dtype(dtype), 32)
+
+
+def test_arrays_left_in_memory_are_seen():
+    log = "    {} bytes stack frame, {} bytes spill stores, 0 bytes spill loads\nptxas info    : Used 40 registers"
+    assert tune.left_in_memory(log.format(0, 0)) == "" == tune.left_in_memory(log.format(16, 16))
+    assert "320 bytes" in tune.left_in_memory(log.format(320, 0))
+
+
+@on_devices
+def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
+    monkeypatch.setattr(tune, "ROUNDS", 2)
+    good = {"kernel": "gemm_item", "GROUP": 8}
+    bad = {"kernel": "gemm_team", "LANES": 4, "TI": 1, "TJ": 1, "DEPTH": 3, "AHEAD": 0, "ROUNDS": 1, "GROUP": 8}
+    key = choice.key("gemm", (3, 3, 3), np.dtype(np.float32))
+    with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
+        found = list(tuner.tune("gemm", (3, 3, 3), np.float32, 4, candidates=[bad, good]))
+        assert [bool(r.remark) for r in found] == [True, False]
+        assert 0 < found[1].seconds < 1 and found[1].fraction > 0
+        assert choice.results(queue.device)[key] == good
+    del choice.results(queue.device)[key]
+
+
+@on_devices
+@pytest.mark.parametrize("routine", list(problems.PROBLEMS))
+def test_tuner_knows_every_routine(queue, routine, monkeypatch):
+    monkeypatch.setattr(tune, "ROUNDS", 1)
+    monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
+    size = {"gemm": (2, 2, 2), "factor": (2,), "factor_few": (2,)}.get(routine, (2, 1))
+    before = dict(choice.results(queue.device))
+    with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
+        for part in ("factor", routine):
+            some = list(choice.candidates(queue.device, part, size[:1] if part == "factor" else size, np.dtype("d"), 4))
+            shape = size[:1] if "factor" in part else size
+            found = list(tuner.tune(part, shape, np.float64, 4, candidates=some[:1]))
+            assert [r.remark for r in found] == [""]
+    choice.results(queue.device).clear()
+    choice.results(queue.device).update(before)
+    run.plans().clear()
