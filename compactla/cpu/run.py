@@ -129,7 +129,7 @@ def is_aligned(A: View):
     """Whether all vectors of a batch of contiguous matrices are aligned."""
     item = REAL[A.dtype.char].itemsize
     register = width(A.dtype, A.vlen) * item
-    return A.address % register == 0 and A.ps * item % register == 0
+    return register & (register - 1) == 0 and A.address % register == 0 and A.ps * item % register == 0
 
 
 def pack(source, A: View, nm, period, unit, threads=None):
