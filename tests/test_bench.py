@@ -183,8 +183,9 @@ def test_operands_last(make):
 def test_ceilings_of_several_threads():
     bound = measure.ceiling(2**14, "complex64", threads=3)
     assert set(bound.bandwidth) == set(ceilings.PATTERNS)
-    assert bound.least_time(bound.peak, 0) == pytest.approx(1)
-    assert bound.least_time(0, 3 * max(bound.bandwidth.values())) == pytest.approx(3)
+    assert bound.least_time(bound.peak, 0, "read") == pytest.approx(1)
+    assert bound.least_time(0, 3 * bound.bandwidth["copy"], "copy") == pytest.approx(3)
+    assert bound.least_time(0, max(bound.bandwidth.values()), "of a device") == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """pack, unpack and Pack: the memory, the views, every kind of source, every device."""
 
 import copy
+import functools
 import os
 import pickle
 import subprocess
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import BATCH, DTYPES, LAYOUTS, VLENS, random, same_bits
-from compactla.cpu import run
+from compactla.cpu import parallel, run
 from compactla.pack import pack_padded
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -261,7 +262,8 @@ def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng)
 def test_threads_share_cache_lines_past_the_caches(monkeypatch, rng):
     """Where the part of one thread ends within a cache line, the other's bytes of it stay."""
     monkeypatch.setattr(run, "PAST", 0)
-    monkeypatch.setattr(run, "THREADS", 3)
+    monkeypatch.setattr(parallel, "THREADS", 3)
+    monkeypatch.setattr(parallel, "pool", functools.cache(parallel.Pool))
     a = random(rng, (60013, 3, 3), np.float32)
     A = cla.pack(a, 4)
     assert same_bits(A.data, cla.pack(a.T.copy().T, 4).data)
