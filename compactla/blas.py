@@ -169,10 +169,11 @@ def check_output(names, written, *inputs) -> None:
         strides = written.buffer.strides
         raise ValueError(f"{names[0]} has strides {strides}, must have memory of its own for every element")
     start, end = written.span
-    for other, read in zip(names[1:], inputs, strict=True):
+    for i, read in enumerate(inputs, 1):
         first, last = read.span
         if start < last and first < end and share_memory(written, read):
-            raise ValueError(f"{names[0]} shares memory with {other}, must not: it is written while {other} is read")
+            name, other = names[0], names[i]
+            raise ValueError(f"{name} shares memory with {other}, must not: it is written while {other} is read")
 
 
 def share_memory(a, b) -> bool:
