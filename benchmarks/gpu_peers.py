@@ -15,16 +15,20 @@ import re
 import time
 from pathlib import Path
 
-import cupy
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
-import torch
-from cupy_backends.cuda.libs import cublas
 
 import compactla as cla
 from compactla.gpu import problems, run, tune
 from compactla.gpu.devices import devices
+
+try:
+    import cupy
+    import torch
+    from cupy_backends.cuda.libs import cublas
+except ImportError:  # asv imports all files here
+    cupy = torch = cublas = None
 
 SQUARES = [3, 5, 8, 9, 10, 15, 16, 24, 32]
 BLOCKS = [3, 5, 9, 10, 15]
@@ -275,6 +279,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="double precision and few sizes only")
     parser.add_argument("--only", help="rows whose name begins so")
     args = parser.parse_args()
+    if cupy is None:
+        parser.exit(2, "gpu_peers.py needs CuPy and PyTorch\n")
     device = next(d for d in devices() if "NVIDIA" in d.platform.name)
     f, d, z = np.float32, np.float64, np.complex128
     squares, blocks = (SQUARES[:2], BLOCKS[:1]) if args.quick else (SQUARES, BLOCKS)
