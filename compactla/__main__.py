@@ -18,8 +18,8 @@ from compactla.bench import command
 from compactla.bench.ceilings import processor
 from compactla.cpu.parallel import THREADS
 from compactla.matrices import check_vector, read_lines, read_system, read_vector
-from compactla.pack import REAL, backend
 from compactla.precond import LinePreconditioner
+from compactla.view import REAL, backend
 
 RESTART, MOST_STEPS = 50, 1500
 ROUTINES = ("gemm", "trsm", "getrfnp", "factor", "factor_few", "solve", "solve_few")

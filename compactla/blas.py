@@ -3,7 +3,8 @@
 import numpy as np
 
 from compactla.checks import check_threads, option
-from compactla.pack import Pack, lower_left
+from compactla.pack import Pack
+from compactla.view import lower_left
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None) -> Pack:

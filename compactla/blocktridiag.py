@@ -5,15 +5,9 @@ import threading
 
 import numpy as np
 
-from compactla.checks import (
-    check_context,
-    check_contiguous,
-    check_dtype,
-    check_queue,
-    check_threads,
-    is_device_array,
-)
-from compactla.pack import COMPLEX, backend, pack_padded, packed_dtype
+from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
+from compactla.pack import pack_padded
+from compactla.view import COMPLEX, backend, packed_dtype
 
 
 class BlockTridiag:

@@ -4,16 +4,10 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from compactla.blocktridiag import BlockTridiag
-from compactla.checks import (
-    check_context,
-    check_contiguous,
-    check_dtype,
-    check_queue,
-    check_threads,
-    is_device_array,
-)
+from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
 from compactla.lines import Extraction, check_matrix, pack_lines
-from compactla.pack import COMPLEX, REAL, backend, check_vlen
+from compactla.pack import check_vlen
+from compactla.view import COMPLEX, REAL, backend
 
 
 class LinePreconditioner(LinearOperator):

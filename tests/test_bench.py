@@ -1,6 +1,5 @@
 """`python -m compactla bench`: tables that are complete and right, errors that are one sentence."""
 
-import inspect
 import json
 import re
 
@@ -70,7 +69,6 @@ def test_trsm_options(capsys, options):
     assert ("trsm", 4, "compactla, in cache") in rows
 
 
-@pytest.mark.skipif("threads" not in inspect.signature(cla.gemm).parameters, reason="calls take no threads yet")
 @pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp", "pack", "line"])
 def test_threads(capsys, routine):
     size = ("-N", 40, "-L", 3, "-B", 2) if routine == "line" else ("--n", 2, "--nm", 40)

@@ -47,7 +47,7 @@ def test_kernels_are_loaded_until_a_source_changes(package, tmp_path):
     cache = tmp_path / "cache"
     assert gemm(package, cache) == COMPILED
     assert gemm(package, cache) == LOADED
-    for source in ("pack.py", "checks.py", "cpu/emit.py"):
+    for source in ("view.py", "checks.py", "cpu/emit.py"):
         with (package / "compactla" / source).open("a") as file:
             file.write("\n# changed\n")
         assert gemm(package, cache) == COMPILED, source
@@ -99,7 +99,7 @@ def test_a_package_that_cannot_be_written(package, tmp_path):
 
 def test_a_full_disk(package, tmp_path):
     """Files may grow to no more than 2000 bytes."""
-    pytest.importorskip("resource")
+    pytest.importorskip("resource", reason="only Unix limits the size of files")
     program = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
     program += PROGRAM.format(folder=str(package))
     for _ in range(2):

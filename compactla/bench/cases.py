@@ -4,6 +4,7 @@ A case runs again and again: factorizations and solves in place are timed on ope
 back and forth. Its residual is that of one call on general operands.
 """
 
+import abc
 import functools
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ import numpy as np
 
 import compactla as cla
 from compactla.cpu import gemm, getrfnp, matrix, run, trsm
-from compactla.pack import lower_left
+from compactla.view import lower_left
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core
@@ -20,7 +21,7 @@ SAMPLE = 512  # at most, matrices of a product that are compared with one in a w
 PASS = 30  # LAPACK's tests, and those of this package, accept residuals below
 
 
-class Case:
+class Case(abc.ABC):
     """A routine on a batch: operands and options are those of the constructor, which the classes below describe.
 
     Attributes
@@ -61,12 +62,13 @@ class Case:
         """Bytes of so many numbers of every matrix."""
         return int(count * self.nm * self.dtype.itemsize)
 
+    @abc.abstractmethod
     def call(self) -> Any:
         """What is timed."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def residual(self) -> float:
-        raise NotImplementedError
+        """How wrong the results are, in units of rounding errors; see `PASS`."""
 
     def finish(self):
         """Wait for the device."""
@@ -82,9 +84,9 @@ class Case:
 class Batch(Case):
     """A case that has a kernel on packs of the CPU, which compiled code calls too."""
 
+    @abc.abstractmethod
     def kernel(self) -> tuple:
         """The kernel that the routine picks, and its arguments after the range of packs."""
-        raise NotImplementedError
 
     def in_cache(self, rounds):
         """A call that runs the kernel over the batch so often, within compiled code and in one thread."""

@@ -13,7 +13,7 @@ from compactla.bench.ceilings import processor, working_sets
 from compactla.bench.measure import as_dict, ceiling, environment, measure, measure_lines
 from compactla.bench.table import CEILINGS, ROWS, ceiling_line, progress_bar, row_line
 from compactla.cpu.parallel import THREADS
-from compactla.pack import REAL
+from compactla.view import REAL
 
 DTYPES = {"s": "f", "d": "d", "c": "F", "z": "D"}
 SIZES = [3, 5, 10, 15]  # those of the SC17 slides, as is the batch

@@ -124,7 +124,7 @@ def measure_lines(n, nm, library=None, baselines=True, iterations=None, **option
     )
     yield together
     if baselines:
-        peer = banded(cases.Lines(n, nm, **options))
+        peer = banded(cases.Solve(n, nm, **options))
         seconds = repeated(peer.call, iterations or 3) * peer.scale
         yield together._replace(what=peer.name, seconds=seconds, residual=peer.residual())
 

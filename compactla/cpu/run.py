@@ -27,7 +27,7 @@ from compactla.cpu.pack import (
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
-from compactla.pack import REAL, Layout, View, layout, packed_dtype
+from compactla.view import REAL, Layout, View, layout, packed_dtype
 
 
 def digest(text: bytes) -> int:
@@ -36,7 +36,7 @@ def digest(text: bytes) -> int:
 
 # Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all that write it.
 HERE = Path(__file__).parent
-SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "pack.py", HERE.parent / "checks.py"]
+SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "view.py", HERE.parent / "checks.py"]
 DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()

@@ -8,7 +8,7 @@ from compactla.cpu.ahead import PAGE, nbytes
 from compactla.cpu.emit import Code, check_fit, routine, starts
 from compactla.cpu.lanes import at, lanes_of
 from compactla.cpu.simd import Elements, tile_size
-from compactla.pack import lower_left
+from compactla.view import lower_left
 
 
 def solve(code: Code, D: Elements, pivots, L: Elements, U: Elements, B: Elements):

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.checks import check_dtype, check_size
-from compactla.pack import REAL
+from compactla.view import REAL
 
 PACKAGE = Path(__file__).parents[1]
 # a wheel carries the sources inside the package, a checkout beside it

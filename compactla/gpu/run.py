@@ -18,7 +18,7 @@ import pyopencl.array as cla
 
 from compactla.gpu import choice
 from compactla.gpu.program import kernel
-from compactla.pack import REAL, View, packed_dtype
+from compactla.view import REAL, View, packed_dtype
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
 RUN = 16  # elements of a matrix that a work-item moves, more where the device has no place for so many
@@ -150,19 +150,13 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
     return Plan(run, group, chosen.get("LANES", group), chosen)
 
 
-FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrf.cl", "factor": "thomas.cl", "solve": "thomas.cl"}
-FILES |= {"factor_few": "thomas.cl", "solve_few": "thomas.cl"}
+FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrf.cl"}
+FILES |= dict.fromkeys(("factor", "factor_few", "solve", "solve_few"), "thomas.cl")
 
 
 def plans() -> dict:
     """Plans of the calling thread: kernels are not thread-safe."""
     return _thread.__dict__.setdefault("plans", {})
-
-
-def dense(A: View) -> bool:
-    """Whether the matrices have no gaps, by rows or by columns, in either direction."""
-    item = A.vlen * (2 if A.dtype.kind == "c" else 1)
-    return (abs(A.rs), abs(A.cs)) in ((A.n * item, item), (item, A.m * item))
 
 
 def launch_plan(queue, plan, lanes, arrays, values, columns=1):
@@ -239,7 +233,7 @@ def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
 
 
 def plan_gemm(queue, A, B, C, conja, conjb, alpha, beta):
-    if not (dense(A) and dense(B) and dense(C)):
+    if not (A.layout.strides and B.layout.strides and C.layout.strides):
         return None
     types = 0, 0.0, 0.0, None, 0, 0, None, 0, 0, 0.0, 0.0, None, 0, 0
     return plan(queue, "gemm", (C.m, C.n, A.n), C.dtype, C.vlen, types, M=C.m, N=C.n, K=A.n,
@@ -264,7 +258,7 @@ def trsm(A: View, B: View, alpha, conj, unit, threads=None):
 
 
 def plan_trsm(queue, A, B, alpha, conj, unit):
-    if not (dense(A) and dense(B)):
+    if not (A.layout.strides and B.layout.strides):
         return None
     types = 0, 0.0, 0.0, None, 0, 0, None, 0, 0
     return plan(queue, "trsm", (B.m, B.n), B.dtype, B.vlen, types, N=B.m, R=B.n,
@@ -297,7 +291,7 @@ def factor_packs(A: View, nm, info) -> None:
 
 
 def plan_getrfnp(queue, A):
-    if not dense(A):
+    if not A.layout.strides:
         return None
     types = 0, 0, None, 0, 0, None
     return plan(queue, "getrfnp", (A.m, A.n), A.dtype, A.vlen, types, M=A.m, N=A.n, ARS=A.rs, ACS=A.cs)

@@ -1,0 +1,124 @@
+"""What kernels see of a batch of matrices, and where these live."""
+
+import functools
+import importlib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+REAL: dict[str, np.dtype] = {char: np.dtype(char.lower()) for char in "fdFD"}
+COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What a kernel is chosen by. There is one object for each, which hashes fast: `layout` makes it."""
+
+    dtype: np.dtype
+    vlen: int
+    m: int
+    n: int
+    strides: tuple[int, int] | None  # from row to row and column to column, where the matrices are contiguous
+
+
+layout = functools.cache(Layout)
+
+
+@dataclass
+class View:
+    """What a kernel sees of a batch of matrices; strides count real elements and may be negative."""
+
+    buffer: Any = field(compare=False)  # the array that owns the memory
+    address: int  # of the first element: bytes on the CPU, real elements from the buffer's start on a device
+    npack: int
+    m: int
+    n: int
+    ps: int  # stride from pack to pack
+    rs: int  # from row to row
+    cs: int  # from column to column
+    vlen: int
+    dtype: np.dtype
+    queue: Any
+
+    @cached_property
+    def place(self) -> tuple[int, int, int, int]:
+        """Where the elements are, as kernels are told: the address and the strides."""
+        return self.address, self.ps, self.rs, self.cs
+
+    @cached_property
+    def layout(self) -> Layout:
+        column = self.vlen * (2 if self.dtype.kind == "c" else 1)
+        contiguous = (abs(self.rs), abs(self.cs)) in ((self.n * column, column), (column, self.m * column))
+        return layout(self.dtype, self.vlen, self.m, self.n, (self.rs, self.cs) if contiguous else None)
+
+    @property
+    def unit(self) -> int:
+        """How far apart the addresses of neighbouring real elements are."""
+        return 1 if self.queue is not None else REAL[self.dtype.char].itemsize
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Addresses where the memory begins and ends that the elements are in."""
+        if not self.npack * self.m * self.n:
+            return 0, 0
+        ends = (self.npack - 1) * self.ps, (self.m - 1) * self.rs, (self.n - 1) * self.cs
+        lanes = self.vlen * (2 if self.dtype.kind == "c" else 1)
+        first, last = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + lanes
+        return self.address + self.unit * first, self.address + self.unit * last
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether several elements are one place in memory."""
+        steps = (self.ps, self.npack), (self.rs, self.m), (self.cs, self.n)
+        return any(stride == 0 and size > 1 for stride, size in steps)
+
+    @cached_property
+    def run(self):
+        """The module with the kernels."""
+        return backend(self.queue)
+
+    @cached_property
+    def T(self) -> "View":
+        return replace(self, m=self.n, n=self.m, rs=self.cs, cs=self.rs)
+
+    @cached_property
+    def rows_reversed(self) -> "View":
+        last = self.address + self.unit * max(self.m - 1, 0) * self.rs
+        return replace(self, address=last, rs=-self.rs)
+
+    @cached_property
+    def reversed(self) -> "View":
+        return self.rows_reversed.T.rows_reversed.T
+
+
+@functools.cache
+def _module(name):
+    return importlib.import_module(name)
+
+
+def backend(queue):
+    """Module with the kernels for where the data lives; pyopencl is not imported before there is a queue."""
+    return _module("compactla.cpu.run" if queue is None else "compactla.gpu.run")
+
+
+def packed_dtype(data) -> np.dtype:
+    """The dtype of compact data: (.., .., .., V) of a real type is that, (.., .., .., 2, V) its complex twin."""
+    real = np.dtype(data.dtype)
+    return real if data.ndim == 4 else COMPLEX[real]
+
+
+def lower_left(A, B, side: str, uplo: str, trans: str):
+    """The operands of a triangular solve, as views in which A is lower triangular, on the left, and not transposed.
+
+    op(A)^T X^T = B^T for side "R", and an upper triangle becomes a lower one when both axes are reversed.
+    """
+    upper = uplo == "U"
+    if side == "R":
+        B = B.T
+    if (side == "R") == (trans == "N"):
+        A, upper = A.T, not upper
+    if upper:
+        A, B = A.reversed, B.rows_reversed
+    return A, B
