@@ -6,7 +6,7 @@ from . import common
 
 
 class Pack(common.Benchmark):
-    """From an array on the device to a new pack"""
+    """From an array on the device to a pack that is there already"""
 
     make = cases.Pack
 
