@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
-import pyopencl.array
 
 import compactla as cla
 from compactla.gpu import problems, run, tune
@@ -46,34 +45,6 @@ class TrsmRight(problems.Trsm):
 
 class TrsmRightLower(problems.Trsm):
     options = ("R", "L", "T", "U")
-
-
-class PackOnDevice(problems.Problem):
-    """pack of an array that lies on the device"""
-
-    def values(self):
-        return self.size[0] * self.size[1]
-
-    def moved(self):
-        return 2 * self.source.nbytes
-
-    def prepare(self):
-        nm = self.npack * self.vlen
-        self.source = pyopencl.array.empty(self.queue, (nm, *self.size), self.dtype)
-        self.source.fill(1.5)
-        self.A = cla.Pack.empty(nm, *self.size, self.dtype, self.vlen, self.queue)
-
-    def start(self):
-        run.pack(self.source, self.A.view, self.A.nm, self.size[0], 1)
-        return self.A.data.events[-1]
-
-
-class UnpackOnDevice(PackOnDevice):
-    """unpack to an array that lies on the device"""
-
-    def start(self):
-        self.A.unpack(self.source)
-        return self.source.events[-1]
 
 
 def cuda_seconds(call):
@@ -308,8 +279,8 @@ def main():
                 report.ours(f"factor {lines}", problems.FactorFew, (b,), d)
                 report.ours(f"solve {lines}", problems.SolveFew, (b, 1), d)
         for n in squares:
-            report.ours("pack", PackOnDevice, (n, n), d)
-            report.ours("unpack", UnpackOnDevice, (n, n), d)
+            report.ours("pack", problems.PackBatch, (n, n), d)
+            report.ours("unpack", problems.UnpackBatch, (n, n), d)
         if not args.quick:
             for n in SQUARES:
                 report.ours("gemm", problems.Gemm, (n, n, n), f, peers=lambda nm, n=n: peers_gemm(n, nm, f, False))

@@ -22,7 +22,7 @@ from compactla.precond import LinePreconditioner
 from compactla.view import REAL, backend
 
 RESTART, MOST_STEPS = 50, 1500
-ROUTINES = ("gemm", "trsm", "getrfnp", "factor", "factor_few", "solve", "solve_few")
+ROUTINES = ("gemm", "trsm", "getrfnp", "pack", "unpack", "factor", "factor_few", "solve", "solve_few")
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
 

@@ -41,10 +41,10 @@ __kernel void unpack(long nm, long m, long n,
     }
 }
 
-#ifdef TILED
+#if defined(PACK_TILED) || defined(UNPACK_TILED)
 /* The same, a work-group for LANES matrices of a pack and ELEMENTS elements of each: dimension 0 counts groups of
  * matrices, dimension 1 runs of elements. They go through local memory: neighbours are elements of a matrix in the
- * ordinary array, but lanes in the pack. Tunables:
+ * ordinary array, but lanes in the pack. Define PACK_TILED or UNPACK_TILED. Tunables:
  *
  * LANES     matrices of a work-group, a divisor of V
  * ELEMENTS  elements of each matrix
@@ -57,12 +57,15 @@ __kernel void unpack(long nm, long m, long n,
 #define SIZE (ELEMENTS * LANES)
 #define SHARE ((SIZE + GROUP - 1) / GROUP)
 #define LINE (LANES + 1) /* odd for the sake of the banks where LANES is even */
-/* u, and lane v and element e of the tile, for everything that is this work-item's */
+/* u, and lane v and element e of the tile, for everything that is this work-item's; INSIDE if the matrix has e */
 #define EACH_IN_TILE(order) \
     UNROLL for (int u = 0, t = get_local_id(0), v, e; u < SHARE; u++, t += GROUP) \
-        if (v = (order) ? t % LANES : t / ELEMENTS, e = (order) ? t / LANES : t % ELEMENTS, t < SIZE && e0 + e < m * n)
+        if (v = (order) ? t % LANES : t / ELEMENTS, e = (order) ? t / LANES : t % ELEMENTS, SIZE % GROUP == 0 || t < SIZE)
+#define INSIDE (e0 + e < m * n)
 #define PLACE(rs, cs) (FLAT ? (e0 + e) * cs : (e0 + e) / (int)n * rs + (e0 + e) % (int)n * cs)
+#endif
 
+#ifdef PACK_TILED
 __kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, REAL unit,
                                          __global const REAL *restrict source, long s0, long sq, long si, long sj,
                                          __global REAL *restrict A, long a0, long aps, long ars, long acs)
@@ -73,15 +76,19 @@ __kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, R
     lane a[SHARE];
     EACH_IN_TILE(ALONG)
     {
-        a[u] = q0 + v < nm ? lane_load_apart(source, s0 + (q0 + v) * sq + PLACE(si, sj), 1)
-                           : lane_real((e0 + e) / n % period == (e0 + e) % n ? unit : 0);
+        a[u] = q0 + v < nm && INSIDE ? lane_load_apart(source, s0 + (q0 + v) * sq + PLACE(si, sj), 1)
+                                     : lane_real((e0 + e) / n % period == (e0 + e) % n ? unit : 0);
     }
     EACH_IN_TILE(ALONG) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
     A += a0 + q0 / V * aps + q0 % V;
-    EACH_IN_TILE(1) lane_store(A, v + PLACE(ars, acs), tile[e * LINE + v]);
+    EACH_IN_TILE(1) a[u] = tile[e * LINE + v];
+    EACH_IN_TILE(1)
+    if (INSIDE) lane_store(A, v + PLACE(ars, acs), a[u]);
 }
+#endif
 
+#ifdef UNPACK_TILED
 __kernel GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
                                            __global const REAL *restrict A, long a0, long aps, long ars, long acs,
                                            __global REAL *restrict target, long t0, long tq, long ti, long tj)
@@ -91,11 +98,12 @@ __kernel GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
     const int e0 = get_group_id(1) * ELEMENTS;
     lane a[SHARE];
     A += a0 + q0 / V * aps + q0 % V;
-    EACH_IN_TILE(1) a[u] = lane_load(A, v + PLACE(ars, acs));
+    EACH_IN_TILE(1) a[u] = INSIDE ? lane_load(A, v + PLACE(ars, acs)) : lane_real(0);
     EACH_IN_TILE(1) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
+    EACH_IN_TILE(ALONG) a[u] = tile[e * LINE + v]; /* all of them before the first is stored */
     EACH_IN_TILE(ALONG)
-    if (q0 + v < nm) lane_store_apart(target, t0 + (q0 + v) * tq + PLACE(ti, tj), 1, tile[e * LINE + v]);
+    if (q0 + v < nm && INSIDE) lane_store_apart(target, t0 + (q0 + v) * tq + PLACE(ti, tj), 1, a[u]);
 }
 #endif
 

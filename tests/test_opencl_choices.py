@@ -1,7 +1,6 @@
 """Kernels that are compiled for a size: each is right on every device, and choosing one of them never fails."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pyopencl as cl
@@ -187,25 +186,29 @@ def test_lines_of_any_rows(queue, rng, use):
     assert not x[order[sum(lengths) :]].any()
 
 
-@on_devices
-@pytest.mark.parametrize(("vlen", "most"), [(1, 2**15), (5, 2**10), (32, 2**15), (32, 2**12)])
-def test_moves_through_local_memory(queue, dtype, rng, monkeypatch, vlen, most):
-    class Gpu:
-        type = cl.device_type.GPU
+MOVES = [(4, 6, 32), (2, 6, 32), (4, 4, 8)]  # lanes of a work-group, elements of each matrix, work-items
 
-    for shape in ((NM, 3, 4), (1, 1, 1), (70, 7, 5), (0, 2, 2), (70, 2, 0)):
-        a = random(rng, shape, dtype)
-        source = pyopencl.array.to_device(queue, a)
-        A = cla.Pack.zeros(*shape, dtype, vlen, queue)
-        for view in (A.view, A.T.view):
-            moved = source if view is A.view else source.transpose((0, 2, 1))
-            where = replace(view, queue=type("Q", (), {"device": Gpu, "context": queue.context})())
-            monkeypatch.setattr(run, "MOVE_ELEMENTS", 8)
-            monkeypatch.setattr(run, "MOVE_BYTES", most)
-            monkeypatch.setattr(run, "launch", lambda q, *rest, launch=run.launch: launch(queue, *rest))
-            run.move("pack_tiled", where, run.ordinary(moved), shape[0], max(view.m, 1), 1.0)
-            monkeypatch.undo()
-        assert same_bits(run.download(A.data), reference.pack(a, vlen))
+
+@on_devices
+@pytest.mark.parametrize("shape", [(11, 3, 2), (9, 5, 4), (8, 7, 1), (5, 1, 6), (3, 40, 3)])
+@pytest.mark.parametrize("move", MOVES)
+def test_moves_through_local_memory(queue, dtype, rng, use, shape, move):
+    nm, m, n = shape
+    for routine in ("pack", "unpack"):
+        use(routine, f"{routine}_tiled", **dict(zip(("LANES", "ELEMENTS", "GROUP"), move, strict=True)))
+    a = random(rng, shape, dtype)
+    source = pyopencl.array.to_device(queue, a)
+    A = cla.pack(source, VLEN)
+    assert same_bits(run.download(A.data), reference.pack(a, VLEN))
+    target = pyopencl.array.zeros_like(source)
+    assert same_bits(A.unpack(target).get(), a)
+    elsewhere = pyopencl.array.to_device(queue, a.transpose(1, 2, 0).copy()).transpose((2, 0, 1))  # matrices are neighbours
+    T = cla.Pack.empty(nm, n, m, dtype, VLEN, queue).T
+    assert same_bits(cla.pack(elsewhere, out=T).unpack(), a)
+    columns = pyopencl.array.to_device(queue, a.swapaxes(1, 2).copy()).transpose((0, 2, 1))
+    target = pyopencl.array.zeros_like(columns)
+    assert same_bits(run.download(cla.pack(columns, VLEN).unpack(target)), a)
+    assert ran("pack") == {"pack_tiled"} and ran("unpack") == {"unpack_tiled"}
 
 
 def small_gpu(**changes):

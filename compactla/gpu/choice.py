@@ -17,8 +17,11 @@ import pyopencl as cl
 
 # Sizes with kernels of their own; lines are tuned apart where there are few of them.
 LARGEST = {"gemm": 32, "trsm": 32, "getrfnp": 32, "factor": 16, "factor_few": 16, "solve": 16, "solve_few": 16}
+LARGEST |= {"pack": 2**62, "unpack": 2**62}
 GROUP_SIZE = 1024  # no group has more work-items
 LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
+PLACES = 65535  # work-groups along the elements of a matrix that every device takes
+SECTOR = 32  # bytes that memory moves at once
 REGISTERS = 240  # 4-byte registers of a work-item that a candidate may hold its matrices in
 SHIPPED = Path(__file__).parent / "tuned"
 
@@ -112,6 +115,8 @@ def local_bytes(routine, choice, size, dtype) -> int:
         case "solve_team":
             rows = 2 * max(choice["AHEAD"], choice["AHEAD_UP"]) + 1
             count = rows * size[0] * choice["RHS"] * (lanes + 1) + 24 * lanes // dtype.itemsize
+        case "pack_tiled" | "unpack_tiled":
+            count = choice["ELEMENTS"] * (lanes + 1)
         case _:
             count = 0
     return count * dtype.itemsize
@@ -222,7 +227,29 @@ def solve_candidates(size, dtype, lanes):
     yield {"kernel": "solve_team", "LANES": lanes[-1], "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
 
 
+def pack_candidates(size, dtype, lanes, kernel="pack_tiled"):
+    """Whole matrices, which are neighbours in an ordinary array, or runs of elements of all lanes.
+
+    Runs that would begin in the middle of what memory moves at once come last.
+    """
+    count = size[0] * size[1]
+    whole, runs = [(some, count) for some in lanes], [(lanes[0], run) for run in (64, 32, 128) if run < count]
+    tiles = whole + runs if count * dtype.itemsize % SECTOR else whole[:1] + runs + whole[1:]
+    for some, run in tiles:
+        if -(-count // run) <= PLACES:
+            usual = min(max(some * run // 128 * 32, 32), 256)
+            for group in (usual, usual // 2, usual * 2):
+                if 32 <= group <= 512 and some * run <= 32 * group:
+                    yield {"kernel": kernel, "LANES": some, "ELEMENTS": run, "GROUP": group}
+
+
+def unpack_candidates(size, dtype, lanes):
+    return pack_candidates(size, dtype, lanes, "unpack_tiled")
+
+
 CANDIDATES = {
+    "pack": pack_candidates,
+    "unpack": unpack_candidates,
     "gemm": gemm_candidates,
     "trsm": trsm_candidates,
     "getrfnp": getrfnp_candidates,

@@ -9,7 +9,7 @@ import pyopencl.array
 from compactla import blas, lapack
 from compactla.blocktridiag import BlockTridiag
 from compactla.gpu import run
-from compactla.pack import Pack
+from compactla.pack import Pack, pack
 
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
 DISTINCT = 15  # packs of random numbers; the rest of a batch repeats them
@@ -179,6 +179,48 @@ class Getrfnp(Problem):
         return abs(lower @ upper - a) / (abs(lower) @ abs(upper)) / max(m, n)
 
 
+class PackBatch(Problem):
+    """pack of an array that lies on the device"""
+
+    def values(self):
+        return self.size[0] * self.size[1]
+
+    def moved(self):
+        return 2 * self.source.nbytes
+
+    def prepare(self):
+        nm = self.npack * self.vlen
+        self.a = self.random(*self.size)
+        self.source = pyopencl.array.empty(self.queue, (nm, *self.size), self.dtype)
+        for start in range(0, nm, len(self.a.reshape(-1, *self.size))):
+            some = self.a.reshape(-1, *self.size)[: nm - start]
+            cl.enqueue_copy(self.queue, self.source.base_data, some, dst_offset=start * some[0].nbytes)
+        self.A = Pack.empty(nm, *self.size, self.dtype, self.vlen, self.queue)
+
+    def start(self):
+        pack(self.source, out=self.A)
+        return self.A.data.events[-1]
+
+    def residual(self, p):
+        return abs(self.host(self.A.data, p) - self.a[p % DISTINCT])
+
+
+class UnpackBatch(PackBatch):
+    """unpack to an array that lies on the device"""
+
+    def prepare(self):
+        super().prepare()
+        pack(self.source, out=self.A)
+        self.source.fill(0)
+
+    def start(self):
+        self.A.unpack(self.source)
+        return self.source.events[-1]
+
+    def residual(self, p):
+        return abs(run.download(self.source[p * self.vlen : (p + 1) * self.vlen]) - self.a[p % DISTINCT])
+
+
 class Factor(Problem):
     """Lines of blocks, factored; checked by a solve"""
 
@@ -267,5 +309,5 @@ class SolveFew(Solve):
     packs = FactorFew.packs
 
 
-PROBLEMS = {"gemm": Gemm, "trsm": Trsm, "getrfnp": Getrfnp}
+PROBLEMS = {"gemm": Gemm, "trsm": Trsm, "getrfnp": Getrfnp, "pack": PackBatch, "unpack": UnpackBatch}
 PROBLEMS |= {"factor": Factor, "factor_few": FactorFew, "solve": Solve, "solve_few": SolveFew}

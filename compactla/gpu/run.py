@@ -26,9 +26,7 @@ PLACES = 32768  # work-items along the elements of a matrix; some devices take n
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
-MOVE_ELEMENTS, MOVE_BYTES = 64, 45 * 1024  # elements of each matrix, and local memory, of a group that packs
 FILL = 16  # work-groups of a compute unit that keep it busy
-SECTOR = 32  # bytes that memory moves at once
 FEW = 8  # lines for each compute unit, and less, are few
 UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
 
@@ -138,7 +136,7 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
         return None
     name = str(chosen["kernel"])
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
-    defines = {name.upper().replace("NP", ""): 1, **macros, **tunables}
+    defines = {name.upper().replace("GETRFNP", "GETRF"): 1, **macros, **tunables}
     group = choice.group_size(routine, chosen, size)
     try:
         run = kernel(queue.context, FILES[routine], name, dtype, vlen, types, **defines)
@@ -151,6 +149,7 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
 
 
 FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrf.cl"}
+FILES |= {"pack": "pack.cl", "unpack": "pack.cl"}
 FILES |= dict.fromkeys(("factor", "factor_few", "solve", "solve_few"), "thomas.cl")
 
 
@@ -172,45 +171,35 @@ def parts(scalar):
 
 def pack(source, A: View, nm, period, unit, threads=None):
     lanes, size = A.npack * A.vlen, A.m * A.n
-    if not move("pack_tiled", A, ordinary(source), nm, period, float(unit)):
+    if not move("pack", A, ordinary(source), nm, period, float(unit)):
         args = lanes, nm, A.m, A.n, period, float(unit), ordinary(source), A
         launch_lanes(A.queue, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
 
 
 def unpack(A: View, nm, target, threads=None):
-    if not move("unpack_tiled", A, ordinary(target), nm):
+    if not move("unpack", A, ordinary(target), nm):
         args = nm, A.m, A.n, A, ordinary(target)
         launch_lanes(A.queue, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
 
 
-def move(name, A: View, other: View, nm, *padding) -> bool:
+def move(routine, A: View, other: View, nm, *padding) -> bool:
     """Run a kernel that moves through local memory, unless the device has no use for it."""
-    size, item = A.m * A.n, A.dtype.itemsize
-    if A.queue.device.type & cl.device_type.CPU or size * A.npack == 0:
-        return False
-    # Whole matrices, which are neighbours in an ordinary array, else runs of elements; where those would begin in the
-    # middle of what memory moves at once, whole matrices of fewer lanes.
-    counts = choice.lane_counts(A.vlen) if size * item % SECTOR else [A.vlen]
-    whole = (lanes for lanes in counts if size * (lanes + 1) * item <= MOVE_BYTES)
-    lanes = next(whole, A.vlen)
-    elements = min(size, MOVE_ELEMENTS) if size * (lanes + 1) * item > MOVE_BYTES else size
-    if elements * (lanes + 1) * item > MOVE_BYTES or size > elements * 65535:
+    queue, lanes, size = A.queue, A.npack * A.vlen, (A.m, A.n)
+    if lanes * A.m * A.n == 0:
         return False
     flat = A.n == 1 or A.m == 1 or (A.rs == A.n * A.cs and other.rs == A.n * other.cs)
     if A.n == 1 and A.m > 1:  # elements are rows
         A, other = replace(A, cs=A.rs), replace(other, cs=other.rs)
-    defines = {
-        "TILED": 1,
-        "LANES": lanes,
-        "ELEMENTS": elements,
-        "GROUP": min(max(elements * lanes // 4 // 32 * 32, 32), 256),
-        "ALONG": int(abs(other.ps) < min(abs(other.rs), abs(other.cs))),
-        "FLAT": int(flat),
-    }
-    arrays, values = flatten((nm, A.m, A.n, *padding, *((other, A) if padding else (A, other))))
-    run = kernel(A.queue.context, "pack.cl", name, A.dtype, A.vlen, values, **defines)
-    group = defines["GROUP"]
-    launch(A.queue, run, (A.npack * A.vlen // lanes * group, -(-size // elements)), (group, 1), arrays, values)
+    along = abs(other.ps) < min(abs(other.rs), abs(other.cs))
+    arrays, values = flatten((nm, *size, *padding, *((other, A) if padding else (A, other))))
+    key = queue.context, routine, A.dtype.char, A.vlen, size, flat, along
+    known = plans()
+    if key not in known:
+        known[key] = plan(queue, routine, size, A.dtype, A.vlen, values, FLAT=int(flat), ALONG=int(along))
+    if known[key] is None:
+        return False
+    runs = -(-size[0] * size[1] // known[key].choice["ELEMENTS"])
+    launch_plan(queue, known[key], lanes, arrays, values, runs)
     return True
 
 

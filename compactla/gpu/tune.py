@@ -28,6 +28,8 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "gemm": [(n, n, n) for n in SQUARES],
     "trsm": [(n, n) for n in SQUARES],
     "getrfnp": [(n, n) for n in SQUARES],
+    "pack": [(n, n) for n in SQUARES],
+    "unpack": [(n, n) for n in SQUARES],
     "factor": [(b,) for b in BLOCKS],
     "factor_few": [(b,) for b in BLOCKS],
     "solve": [(b, nrhs) for b in BLOCKS for nrhs in (1, 8)],
@@ -78,8 +80,7 @@ void copy(__global const VECTOR *restrict a, __global VECTOR *restrict b) { b[ge
     best = np.inf
     for vector, width in (("double", 8), ("double2", 16), ("double4", 32)):
         for group in (128, 256, 512):
-            program = cl.Program(queue.context, source).build([f"-DGROUP={group}", f"-DVECTOR={vector}"])
-            kernel = cl.Kernel(program, "copy")
+            kernel = cl.Kernel(program.build(queue.context, source, np.float64, GROUP=group, VECTOR=vector), "copy")
             for _ in range(ROUNDS):
                 event = kernel(queue, (nbytes // width,), (group,), a, b)
                 event.wait()
