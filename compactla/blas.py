@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from compactla.checks import check_threads, option
+from compactla.checks import check_launch, option
 from compactla.pack import Pack
 from compactla.view import lower_left
 
 
-def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None) -> Pack:
+def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None, wait_for=None) -> Pack:
     """Matrix products C <- alpha op(A) op(B) + beta C, in place.
 
     Parameters
@@ -21,17 +21,19 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None) -> Pack
     threads : int, optional
         At most how many threads work on packs on the CPU, the calling one included. Default, and limit: the environment
         variable NUMBA_NUM_THREADS, or the number of processors. Small batches are not shared out.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for before it begins, beside the events of the arrays.
 
     Returns
     -------
     Pack
-        C.
+        C. On a device this does not wait until the work is done: ``C.data.events`` ends with its event.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
-        `threads` is not a positive integer, or given for packs on a device.
+        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown,
+        `threads` is not a positive integer, or given for packs on a device, or `wait_for` for packs on the CPU.
 
     Notes
     -----
@@ -62,13 +64,13 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None) -> Pack
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
     check_output("CAB", c, a, b)
-    check_threads(threads, C.queue)
+    launch = check_launch(threads, wait_for, C.queue)
     conja, conjb = C.is_complex and transa in "Cc", C.is_complex and transb in "Cc"
-    c.run.gemm(a, b, c, alpha, beta, conja, conjb, threads)
+    c.run.gemm(a, b, c, alpha, beta, conja, conjb, launch)
     return C
 
 
-def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None) -> Pack:
+def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None, wait_for=None) -> Pack:
     """Triangular solves B <- alpha inv(op(A)) B, or B <- alpha B inv(op(A)), in place.
 
     Parameters
@@ -89,6 +91,8 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None) -
         Where it is zero, B becomes zero and A is not read.
     threads : int, optional
         At most how many threads work on packs on the CPU, as for `gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `gemm`.
 
     Returns
     -------
@@ -98,8 +102,8 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None) -
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or `threads` is
-        not a positive integer, or given for packs on a device.
+        If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or `threads` or
+        `wait_for` is not what `gemm` takes.
 
     Notes
     -----
@@ -122,9 +126,9 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None) -
         raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
     alpha = scalar("alpha", alpha, B)
     check_output("BA", B.view, A.view)
-    check_threads(threads, B.queue)
+    launch = check_launch(threads, wait_for, B.queue)
     a, b = lower_left(A.view, B.view, side, uplo, trans)
-    b.run.trsm(a, b, alpha, trans == "C" and B.is_complex, diag == "U", threads)
+    b.run.trsm(a, b, alpha, trans == "C" and B.is_complex, diag == "U", launch)
     return B
 
 

@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 
-from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
+from compactla.checks import check_context, check_contiguous, check_dtype, check_launch, check_queue, is_device_array
 from compactla.pack import pack_padded
 from compactla.view import COMPLEX, backend, packed_dtype
 
@@ -173,13 +173,15 @@ class BlockTridiag:
         self.__dict__.update(state)
         self._prepare()
 
-    def factor(self, threads=None) -> np.ndarray:
+    def factor(self, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
 
         Parameters
         ----------
         threads : int, optional
             At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
 
         Returns
         -------
@@ -191,24 +193,24 @@ class BlockTridiag:
         -----
         Once factored, lines stay factored: a second call returns the same `info`.
         """
-        check_threads(threads, self.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         with self._lock:
-            return self._factor(threads) if self.info is None else self.info
+            return self._factor(launch) if self.info is None else self.info
 
-    def refactor(self, threads=None) -> np.ndarray:
+    def refactor(self, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after the packed arrays were filled with new values. Arguments and result as for `factor`."""
-        check_threads(threads, self.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         with self._lock:
-            return self._factor(threads)
+            return self._factor(launch)
 
-    def _factor(self, threads):
+    def _factor(self, launch):
         run = backend(self.queue)
         info = run.upload(np.zeros((len(self._offset) - 1) * self.vlen, np.int64), self.queue)
-        run.factor_lines(self._lines, info, threads)
+        run.factor_lines(self._lines, info, launch)
         self.info = run.download(info)[: self.nlines]
         return self.info
 
-    def solve(self, rhs, threads=None):
+    def solve(self, rhs, threads=None, wait_for=None):
         """Solve with the factored lines.
 
         Parameters
@@ -217,6 +219,8 @@ class BlockTridiag:
             Right-hand sides, of a dtype that casts to that of the lines.
         threads : int, optional
             At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
 
         Returns
         -------
@@ -229,7 +233,7 @@ class BlockTridiag:
             If the lines are not factored.
         TypeError, ValueError
             If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made
-            by `from_packed`, or `threads` is not a positive integer, or given for lines on a device.
+            by `from_packed`, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
@@ -253,10 +257,10 @@ class BlockTridiag:
             rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
             x = np.empty(rhs.shape, self.dtype) if self.queue is None else rhs
         rows = shape[0] * shape[1], shape[2], nrhs
-        self.solve_rows(rhs.reshape(rows), x.reshape(rows), threads)
+        self.solve_rows(rhs.reshape(rows), x.reshape(rows), threads, wait_for)
         return x if on_device else run.download(x)
 
-    def solve_rows(self, rhs, x, threads=None) -> None:
+    def solve_rows(self, rhs, x, threads=None, wait_for=None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 
         Parameters
@@ -266,14 +270,16 @@ class BlockTridiag:
             `rhs`. Rows of `x` that are on no line are left alone.
         threads : int, optional
             At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
 
         Raises
         ------
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If the arrays are of another dtype or shape or live elsewhere, or x is read-only, or `threads` is not a
-            positive integer, or given for lines on a device.
+            If the arrays are of another dtype or shape or live elsewhere, or x is read-only, or `threads` or
+            `wait_for` is not what `compactla.gemm` takes.
         """
         if self.info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
@@ -291,7 +297,7 @@ class BlockTridiag:
                 check_context(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
-        check_threads(threads, self.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         run, nrhs = backend(self.queue), rhs.shape[2]
         # Work arrays are kept; each of several threads that solve at once takes its own.
         spare = self._work[nrhs]
@@ -299,5 +305,5 @@ class BlockTridiag:
             work = spare.pop()
         except IndexError:
             work = run.Work(self._lines, nrhs)
-        run.solve_lines(self._lines, rhs, x, work, threads)
+        run.solve_lines(self._lines, rhs, x, work, launch)
         spare.append(work)

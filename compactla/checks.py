@@ -45,13 +45,21 @@ def option(name, value, allowed) -> str:
     raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_threads(threads, queue) -> None:
-    if threads is None:
-        return
-    if queue is not None:
+def check_launch(threads, wait_for, queue):
+    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device."""
+    if queue is None:
+        if wait_for is not None:
+            raise ValueError(f"wait_for is {wait_for!r}, must be None for data on the CPU")
+        if threads is not None and check_size(threads, "threads") < 1:
+            raise ValueError(f"threads is {threads}, must be at least 1")
+        return threads
+    if threads is not None:
         raise ValueError(f"threads is {threads!r}, must be None for data on a device")
-    if check_size(threads, "threads") < 1:
-        raise ValueError(f"threads is {threads}, must be at least 1")
+    if wait_for is None:
+        return ()
+    if not isinstance(wait_for, list | tuple) or not all(hasattr(e, "command_execution_status") for e in wait_for):
+        raise TypeError(f"wait_for is {wait_for!r}, must be a list of pyopencl Events")
+    return wait_for
 
 
 def is_device_array(a) -> bool:

@@ -3,11 +3,11 @@
 import numpy as np
 
 from compactla.blas import check_output, check_packs
-from compactla.checks import check_threads
+from compactla.checks import check_launch
 from compactla.pack import Pack
 
 
-def getrfnp(A, threads=None) -> np.ndarray:
+def getrfnp(A, threads=None, wait_for=None) -> np.ndarray:
     """LU factorizations without pivoting, A <- L\\U, in place.
 
     Parameters
@@ -16,6 +16,8 @@ def getrfnp(A, threads=None) -> np.ndarray:
         nm matrices of m x n; on return U is on and above the diagonal, and L, with a unit diagonal, below.
     threads : int, optional
         At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
@@ -27,7 +29,7 @@ def getrfnp(A, threads=None) -> np.ndarray:
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only, or `threads` is not a positive integer, or given for a pack on a device.
+        If A is not a pack, or is read-only, or `threads` or `wait_for` is not what `compactla.gemm` takes.
 
     Notes
     -----
@@ -44,5 +46,4 @@ def getrfnp(A, threads=None) -> np.ndarray:
     if type(A) is not Pack:
         check_packs(A=A)
     check_output("A", A.view)
-    check_threads(threads, A.queue)
-    return A.view.run.getrfnp(A.view, A.nm, threads)
+    return A.view.run.getrfnp(A.view, A.nm, check_launch(threads, wait_for, A.queue))

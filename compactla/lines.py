@@ -145,7 +145,9 @@ class Extraction:
         The same for blocks (s, r) and (r, s), where the line goes from block row r to s: for every slot but
         the last one of each pack.
     indptr, indices
-        The pattern, as the first matrix stored it.
+        The pattern, as the first matrix stored it, duplicates summed.
+    data_shape
+        Shape of the values that places count in.
 
     For a CSR matrix the places are (.., b, b, V) and count elements, not blocks.
     """
@@ -156,6 +158,7 @@ class Extraction:
             M = canonical
         self.format, self.shape, self.block_size = M.format, M.shape, block_size
         self.indptr, self.indices = M.indptr.copy(), M.indices[: M.indptr[-1]].copy()
+        self.data_shape = (len(self.indices), *M.data.shape[1:])
         coupled = np.delete(np.arange(len(slots.rows)), slots.offset[1:] - 1)
         row, following = slots.rows[coupled], slots.rows[coupled + 1]
         self.lower = self._find(following, row, -1)

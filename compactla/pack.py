@@ -6,7 +6,7 @@ imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL
 
 import numpy as np
 
-from compactla.checks import check_context, check_dtype, check_queue, check_size, check_threads, is_device_array
+from compactla.checks import check_context, check_dtype, check_launch, check_queue, check_size, is_device_array
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
 
@@ -126,7 +126,7 @@ class Pack:
     def __repr__(self) -> str:
         return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
 
-    def unpack(self, out=None, threads=None):
+    def unpack(self, out=None, threads=None, wait_for=None):
         """The matrices as an ordinary array.
 
         Parameters
@@ -135,23 +135,25 @@ class Pack:
             Array of shape (nm, m, n) and the pack's dtype, of any strides, on the pack's device, to write to.
         threads : int, optional
             At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
 
         Returns
         -------
         ndarray or pyopencl.array.Array
-            `out`, or a new NumPy array of shape (nm, m, n).
+            `out`, or a new NumPy array of shape (nm, m, n), for which this waits.
 
         Raises
         ------
         TypeError, ValueError
-            If `out` is of another kind, dtype or shape, or is read-only, or `threads` is not a positive integer, or
-            given for a pack on a device.
+            If `out` is of another kind, dtype or shape, or is read-only, or `threads` or `wait_for` is not what
+            `compactla.gemm` takes.
         """
-        check_threads(threads, self.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         run = backend(self.queue)
         if out is None:
             target = run.empty(self.shape, self.dtype, self.queue)
-            run.unpack(self.view, self.nm, target, threads)
+            run.unpack(self.view, self.nm, target, launch)
             return run.download(target)
         if is_device_array(out) != (self.queue is not None) or not hasattr(out, "strides"):
             raise TypeError(f"out is a {type(out).__name__}, must be an array on the device of the pack, {self.device}")
@@ -165,7 +167,7 @@ class Pack:
             raise ValueError("out is read-only, must be writeable")
         if self.queue is None and np.may_share_memory(out, self.data):
             raise ValueError("out shares memory with the pack, must not")
-        run.unpack(self.view, self.nm, out, threads)
+        run.unpack(self.view, self.nm, out, launch)
         return out
 
     def to(self, device) -> "Pack":
@@ -245,7 +247,7 @@ class Pack:
         return self
 
 
-def pack(a, vlen=None, queue=None, threads=None, out=None) -> Pack:
+def pack(a, vlen=None, queue=None, threads=None, out=None, wait_for=None) -> Pack:
     """Pack a batch of matrices into the compact layout.
 
     Parameters
@@ -260,6 +262,8 @@ def pack(a, vlen=None, queue=None, threads=None, out=None) -> Pack:
         At most how many threads work on packs on the CPU, as for `compactla.gemm`.
     out : Pack, optional
         A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
@@ -270,8 +274,8 @@ def pack(a, vlen=None, queue=None, threads=None, out=None) -> Pack:
     ------
     TypeError, ValueError
         If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue,
-        `threads` is not a positive integer, or given for a pack on a device, or `out` does not fit, is read-only or
-        shares memory with `a`.
+        `out` does not fit, is read-only or shares memory with `a`, or `threads` or `wait_for` is not what
+        `compactla.gemm` takes.
 
     Notes
     -----
@@ -284,10 +288,10 @@ def pack(a, vlen=None, queue=None, threads=None, out=None) -> Pack:
     >>> A.data.shape
     (2, 3, 4, 8)
     """
-    return pack_padded(a, vlen, queue, threads=threads, out=out)
+    return pack_padded(a, vlen, queue, threads=threads, out=out, wait_for=wait_for)
 
 
-def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None) -> Pack:
+def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None, wait_for=None) -> Pack:
     """`pack` with a choice for the unused lanes of the last pack.
 
     Element (i, j) of these is `unit` where ``i % period == j``, else 0. Lines of K blocks are tall matrices with the
@@ -308,12 +312,12 @@ def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None) -> 
         queue = a.queue
     if on_device:
         check_context(a, queue, "a")
-    check_threads(threads, queue)
+    launch = check_launch(threads, wait_for, queue)
     nm, m, n = a.shape
     A = Pack._allocate(nm, m, n, dtype, vlen, queue) if out is None else out
     run = backend(queue)
     source = a if on_device else run.upload(a, queue)
-    run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit, threads)
+    run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit, launch)
     return A
 
 

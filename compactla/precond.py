@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from compactla.blocktridiag import BlockTridiag
-from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
+from compactla.checks import check_context, check_contiguous, check_dtype, check_launch, check_queue, is_device_array
 from compactla.lines import Extraction, check_matrix, pack_lines
 from compactla.pack import check_vlen
 from compactla.view import COMPLEX, REAL, backend
@@ -84,7 +84,7 @@ class LinePreconditioner(LinearOperator):
         dtype = check_dtype(M.dtype, "M")
         if queue is not None:
             check_queue(queue, "queue")
-        check_threads(threads, queue)
+        check_launch(threads, None, queue)
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
         super().__init__(dtype, M.shape)
@@ -99,17 +99,21 @@ class LinePreconditioner(LinearOperator):
         self.tridiag = BlockTridiag.from_packed(*self._blocks, slots.offset, slots.rows, slots.nlines, queue)
         self.update(M)
 
-    def update(self, M, threads=None) -> np.ndarray:
+    def update(self, M, threads=None, wait_for=None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
         Must not run while another thread applies the preconditioner.
 
         Parameters
         ----------
-        M : scipy.sparse BSR or CSR matrix or array, (n, n)
-            Format, shape, block size, dtype and pattern are those of the first matrix.
+        M : scipy.sparse BSR or CSR matrix or array, (n, n), or pyopencl.array.Array
+            Format, shape, block size, dtype and pattern are those of the first matrix. An Array is its new ``data``
+            alone, (nnzb, b, b) for BSR and (nnz,) for CSR, in the order in which the first matrix stored it; only for
+            a preconditioner on a device, where nothing of it is copied to the host.
         threads : int, optional
             At most how many threads work on the CPU; default: what the preconditioner was made with.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
 
         Returns
         -------
@@ -119,24 +123,41 @@ class LinePreconditioner(LinearOperator):
         Raises
         ------
         TypeError, ValueError
-            If `M` is not such a matrix, or `threads` is not a positive integer, or given for a device. The factors are
+            If `M` is not such a matrix, or `threads` or `wait_for` is not what `compactla.gemm` takes. The factors are
             left as they were.
         """
-        threads = self._threads(threads)
-        values = self._extraction.values(M)
-        if values.dtype != self.dtype:
-            raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
+        if threads is None:
+            threads = self.threads
+        launch = check_launch(threads, wait_for, self.queue)
         run = backend(self.queue)
-        values = run.upload(values, self.queue)
+        if is_device_array(M):
+            self._check_values(M)
+            values = M
+        else:
+            values = self._extraction.values(M)
+            if values.dtype != self.dtype:
+                raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
+            values = run.upload(values, self.queue)
         gather = run.gather_blocks if values.ndim == 3 else run.gather_values
         for place, block in zip(self._places, self._blocks, strict=True):
-            gather(values, place, block, threads)
+            gather(values, place, block, launch)
         info = np.empty(len(self._order), np.int64)
-        info[self._order] = self.tridiag.refactor(threads)
+        info[self._order] = self.tridiag.refactor(threads, wait_for)
         self.info = info
         return info
 
-    def solve(self, r, threads=None):
+    def _check_values(self, data):
+        """Refuse a device array that is not the data of a matrix like the first."""
+        if self.queue is None:
+            raise TypeError("M is a pyopencl Array, must be a scipy.sparse matrix as P lives on the CPU")
+        check_context(data, self.queue, "M")
+        check_contiguous(data, "M")
+        if data.dtype != self.dtype:
+            raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")
+        if data.shape != self._extraction.data_shape:
+            raise ValueError(f"M has shape {data.shape}, must be {self._extraction.data_shape}, as data at first")
+
+    def solve(self, r, threads=None, wait_for=None):
         """Apply the preconditioner: solve along every line.
 
         Parameters
@@ -146,6 +167,8 @@ class LinePreconditioner(LinearOperator):
             are solved as real and imaginary parts.
         threads : int, optional
             At most how many threads work on the CPU; default: what the preconditioner was made with.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
 
         Returns
         -------
@@ -158,8 +181,8 @@ class LinePreconditioner(LinearOperator):
         TypeError
             If `r` is not numeric, or a pyopencl Array and the preconditioner lives on the CPU.
         ValueError
-            If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads` is
-            not positive, or given for a device.
+            If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads`
+            or `wait_for` is not what `compactla.gemm` takes.
         """
         on_device = is_device_array(r)
         if not on_device:
@@ -175,6 +198,8 @@ class LinePreconditioner(LinearOperator):
             raise TypeError(f"r: dtype is {r.dtype}, must be numeric")
         work = COMPLEX[self.dtype] if r.dtype.kind == "c" and self.dtype.kind == "f" else self.dtype
         result = work if r.dtype == work else np.result_type(self.dtype, r.dtype)
+        if threads is None:
+            threads = self.threads
         run = backend(self.queue)
         if on_device:
             rhs = r if r.dtype == work else r.astype(work)
@@ -182,7 +207,7 @@ class LinePreconditioner(LinearOperator):
         else:
             rhs = run.upload(np.ascontiguousarray(r, work), self.queue)
             x = np.empty(r.shape, work) if self.queue is None else rhs
-        self.tridiag.solve_rows(self._rows(rhs), self._rows(x), self._threads(threads))
+        self.tridiag.solve_rows(self._rows(rhs), self._rows(x), threads, wait_for)
         if not on_device:
             x = run.download(x)
         return x if result == work else x.astype(result)
@@ -192,11 +217,6 @@ class LinePreconditioner(LinearOperator):
         b = self.block_size
         nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
         return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
-
-    def _threads(self, threads):
-        """The `threads` of a call, checked."""
-        check_threads(threads, self.queue)
-        return self.threads if threads is None else threads
 
     _matvec = _matmat = solve
 

@@ -202,9 +202,9 @@ def test_moves_through_local_memory(queue, dtype, rng, use, shape, move):
     assert same_bits(run.download(A.data), reference.pack(a, VLEN))
     target = pyopencl.array.zeros_like(source)
     assert same_bits(A.unpack(target).get(), a)
-    elsewhere = pyopencl.array.to_device(queue, a.transpose(1, 2, 0).copy()).transpose((2, 0, 1))  # matrices are neighbours
+    lanes_last = pyopencl.array.to_device(queue, a.transpose(1, 2, 0).copy())
     T = cla.Pack.empty(nm, n, m, dtype, VLEN, queue).T
-    assert same_bits(cla.pack(elsewhere, out=T).unpack(), a)
+    assert same_bits(cla.pack(lanes_last.transpose((2, 0, 1)), out=T).unpack(), a)
     columns = pyopencl.array.to_device(queue, a.swapaxes(1, 2).copy()).transpose((0, 2, 1))
     target = pyopencl.array.zeros_like(columns)
     assert same_bits(run.download(cla.pack(columns, VLEN).unpack(target)), a)

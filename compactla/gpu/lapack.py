@@ -3,11 +3,11 @@
 import numpy as np
 
 from compactla.blas import check_output, check_packs
-from compactla.checks import check_context, is_device_array
+from compactla.checks import check_context, check_launch, is_device_array
 from compactla.gpu import run
 
 
-def getrfnp(A, info):
+def getrfnp(A, info, wait_for=None):
     """As `compactla.getrfnp`, but does not wait for the device.
 
     Parameters
@@ -16,6 +16,8 @@ def getrfnp(A, info):
         nm matrices on a device; overwritten by their factors.
     info : (nm,) pyopencl.array.Array of int32
         Contiguous. Is given, for each matrix, 0 or 1 + the index of the first pivot that is exactly zero.
+    wait_for : list of pyopencl.Event, optional
+        What the device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
@@ -25,7 +27,8 @@ def getrfnp(A, info):
     Raises
     ------
     TypeError, ValueError
-        If A does not live on a device or is read-only, or `info` is no such array in the same context.
+        If A does not live on a device or is read-only, `info` is no such array in the same context, or `wait_for` is
+        no list of events.
     """
     check_packs(A=A)
     check_output("A", A.view)
@@ -38,8 +41,9 @@ def getrfnp(A, info):
         raise TypeError(f"info: dtype is {info.dtype}, must be int32")
     if info.shape != (A.nm,) or not info.flags.c_contiguous:
         raise ValueError(f"info has shape {info.shape}, must be ({A.nm},) and contiguous")
+    launch = check_launch(None, wait_for, A.queue)
     if A.nm * A.m * A.n == 0:
         info.fill(0)
     else:
-        run.factor_packs(A.view, A.nm, info)
+        run.factor_packs(A.view, A.nm, info, launch)
     return info

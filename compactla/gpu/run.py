@@ -1,8 +1,9 @@
 """How a device runs a routine: one launch of one kernel.
 
-The names and arguments are those of `compactla.cpu.run`, but `threads` means nothing here; every array is a pyopencl
-Array, index arrays and `info` of lines too. Launches wait for the events of their arrays and leave their own there, so
-queues may run out of order. Nothing waits for a launch but `getrfnp` and `download`, which return NumPy arrays.
+The names and arguments are those of `compactla.cpu.run`, but for `wait_for`, events, where that has `threads`; every
+array is a pyopencl Array, index arrays and `info` of lines too. Launches wait for these events and for those of their
+arrays, and leave their own in the arrays, so queues may run out of order. Nothing waits for a launch but `getrfnp` and
+`download`, which return NumPy arrays.
 
 Sizes up to `choice.LARGEST`, in packs without gaps, have kernels that are compiled for them, in the shape that
 `choice` knows to be good; all others run one work-item for each lane.
@@ -88,9 +89,9 @@ def ordinary(a) -> View:
     return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue)
 
 
-def launch(queue, run, work_items, group, arrays, values):
-    """Enqueue a kernel; it waits for the events of the arrays, and its own takes their place."""
-    before = []
+def launch(queue, wait_for, run, work_items, group, arrays, values):
+    """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
+    before = list(wait_for)
     for array in arrays:
         before += array.events
     event = run(queue, work_items, group, *values, wait_for=before)
@@ -98,7 +99,7 @@ def launch(queue, run, work_items, group, arrays, values):
         array.events[:] = (event,)
 
 
-def launch_lanes(queue, file, name, dtype, vlen, size, *args, **defines):
+def launch_lanes(queue, wait_for, file, name, dtype, vlen, size, *args, **defines):
     """Run a kernel on `size` = (lanes, elements of each) work-items; a View is a buffer and four numbers."""
     lanes, elements = size
     if lanes * elements == 0:
@@ -106,7 +107,7 @@ def launch_lanes(queue, file, name, dtype, vlen, size, *args, **defines):
     arrays, values = flatten(args)
     run = kernel(queue.context, file, name, dtype, vlen, values, **defines)
     work_items = -(-lanes // GROUP) * GROUP, min(-(-elements // RUN), PLACES)
-    launch(queue, run, work_items, (GROUP, 1), arrays, values)
+    launch(queue, wait_for, run, work_items, (GROUP, 1), arrays, values)
 
 
 def flatten(args):
@@ -158,31 +159,31 @@ def plans() -> dict:
     return _thread.__dict__.setdefault("plans", {})
 
 
-def launch_plan(queue, plan, lanes, arrays, values, columns=1):
+def launch_plan(queue, wait_for, plan, lanes, arrays, values, columns=1):
     groups = -(-lanes // plan.lanes)
     if "ROUNDS" in plan.choice:
         groups = min(groups, max(-(-groups // plan.choice["ROUNDS"]), FILL * queue.device.max_compute_units))
-    launch(queue, plan.kernel, (groups * plan.group, columns), (plan.group, 1), arrays, values)
+    launch(queue, wait_for, plan.kernel, (groups * plan.group, columns), (plan.group, 1), arrays, values)
 
 
 def parts(scalar):
     return float(scalar.real), float(scalar.imag)
 
 
-def pack(source, A: View, nm, period, unit, threads=None):
+def pack(source, A: View, nm, period, unit, wait_for=()):
     lanes, size = A.npack * A.vlen, A.m * A.n
-    if not move("pack", A, ordinary(source), nm, period, float(unit)):
+    if not move("pack", wait_for, A, ordinary(source), nm, period, float(unit)):
         args = lanes, nm, A.m, A.n, period, float(unit), ordinary(source), A
-        launch_lanes(A.queue, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
+        launch_lanes(A.queue, wait_for, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
 
 
-def unpack(A: View, nm, target, threads=None):
-    if not move("unpack", A, ordinary(target), nm):
+def unpack(A: View, nm, target, wait_for=()):
+    if not move("unpack", wait_for, A, ordinary(target), nm):
         args = nm, A.m, A.n, A, ordinary(target)
-        launch_lanes(A.queue, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
+        launch_lanes(A.queue, wait_for, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
 
 
-def move(routine, A: View, other: View, nm, *padding) -> bool:
+def move(routine, wait_for, A: View, other: View, nm, *padding) -> bool:
     """Run a kernel that moves through local memory, unless the device has no use for it."""
     queue, lanes, size = A.queue, A.npack * A.vlen, (A.m, A.n)
     if lanes * A.m * A.n == 0:
@@ -199,11 +200,11 @@ def move(routine, A: View, other: View, nm, *padding) -> bool:
     if known[key] is None:
         return False
     runs = -(-size[0] * size[1] // known[key].choice["ELEMENTS"])
-    launch_plan(queue, known[key], lanes, arrays, values, runs)
+    launch_plan(queue, wait_for, known[key], lanes, arrays, values, runs)
     return True
 
 
-def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
+def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, wait_for=()):
     queue, lanes = C.queue, C.npack * C.vlen
     if lanes * C.m * C.n == 0:
         return
@@ -214,11 +215,11 @@ def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
         known[key] = plan_gemm(queue, A, B, C, conja, conjb, alpha, beta)
     if known[key] is None or alpha == 0:
         args = lanes, C.m, C.n, A.n, *parts(alpha), A, int(conja), B, int(conjb), *parts(beta), C
-        launch_lanes(queue, "gemm.cl", "gemm_batch", C.dtype, C.vlen, (lanes, 1), *args, GEMM_BATCH=1)
+        launch_lanes(queue, wait_for, "gemm.cl", "gemm_batch", C.dtype, C.vlen, (lanes, 1), *args, GEMM_BATCH=1)
     else:
         values = (lanes, *parts(alpha), A.buffer.base_data, A.address, A.ps, B.buffer.base_data, B.address, B.ps,
                   *parts(beta), C.buffer.base_data, C.address, C.ps)  # fmt: skip
-        launch_plan(queue, known[key], lanes, (A.buffer, B.buffer, C.buffer), values)
+        launch_plan(queue, wait_for, known[key], lanes, (A.buffer, B.buffer, C.buffer), values)
 
 
 def plan_gemm(queue, A, B, C, conja, conjb, alpha, beta):
@@ -230,7 +231,7 @@ def plan_gemm(queue, A, B, C, conja, conjb, alpha, beta):
                 CONJA=int(conja), CONJB=int(conjb), SCALED=int(alpha != 1), BETA=int(beta != 0))  # fmt: skip
 
 
-def trsm(A: View, B: View, alpha, conj, unit, threads=None):
+def trsm(A: View, B: View, alpha, conj, unit, wait_for=()):
     queue, lanes = B.queue, B.npack * B.vlen
     if lanes * B.m * B.n == 0:
         return
@@ -240,10 +241,10 @@ def trsm(A: View, B: View, alpha, conj, unit, threads=None):
         known[key] = plan_trsm(queue, A, B, alpha, conj, unit)
     if known[key] is None or alpha == 0:
         args = lanes, B.m, B.n, int(unit), *parts(alpha), A, int(conj), B
-        launch_lanes(queue, "trsm.cl", "trsm_batch", B.dtype, B.vlen, (lanes, 1), *args, TRSM_BATCH=1)
+        launch_lanes(queue, wait_for, "trsm.cl", "trsm_batch", B.dtype, B.vlen, (lanes, 1), *args, TRSM_BATCH=1)
     else:
         values = (lanes, *parts(alpha), A.buffer.base_data, A.address, A.ps, B.buffer.base_data, B.address, B.ps)
-        launch_plan(queue, known[key], lanes, (A.buffer, B.buffer), values)
+        launch_plan(queue, wait_for, known[key], lanes, (A.buffer, B.buffer), values)
 
 
 def plan_trsm(queue, A, B, alpha, conj, unit):
@@ -255,16 +256,16 @@ def plan_trsm(queue, A, B, alpha, conj, unit):
                 CONJA=int(conj), DIAG=UNIT if unit else NONUNIT, SCALED=int(alpha != 1))  # fmt: skip
 
 
-def getrfnp(A: View, nm, threads=None) -> np.ndarray:
+def getrfnp(A: View, nm, wait_for=()) -> np.ndarray:
     """Factor in place; waits for the result, to return `info`."""
     if A.npack * A.m * A.n == 0:
         return np.zeros(nm, np.int64)
     info = empty((nm,), np.int32, A.queue)
-    factor_packs(A, nm, info)
+    factor_packs(A, nm, info, wait_for)
     return download(info).astype(np.int64)
 
 
-def factor_packs(A: View, nm, info) -> None:
+def factor_packs(A: View, nm, info, wait_for=()) -> None:
     """Factor in place, and write `info`, a device array of int32."""
     queue, lanes = A.queue, A.npack * A.vlen
     key = queue.context, "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
@@ -273,10 +274,10 @@ def factor_packs(A: View, nm, info) -> None:
         known[key] = plan_getrfnp(queue, A)
     if known[key] is None:
         args = lanes, nm, A.m, A.n, A, info
-        launch_lanes(queue, "getrf.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRF_BATCH=1)
+        launch_lanes(queue, wait_for, "getrf.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRF_BATCH=1)
     else:
         values = lanes, nm, A.buffer.base_data, A.address, A.ps, info.data
-        launch_plan(queue, known[key], lanes, (A.buffer, info), values)
+        launch_plan(queue, wait_for, known[key], lanes, (A.buffer, info), values)
 
 
 def plan_getrfnp(queue, A):
@@ -353,13 +354,13 @@ class SolveWork:
             queue, lanes = rows.queue, (offset.size - 1) * vlen
             lines, irregular = empty((3 * lanes,), np.int64, queue), cla.zeros(queue, (1,), np.int32)
             args = lanes, offset, rows, lines, irregular
-            launch_lanes(queue, "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
+            launch_lanes(queue, (), "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
                          DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
             self.lines = rows if download(irregular)[0] else lines
         return self.lines
 
 
-def factor_lines(lines, info, threads=None):
+def factor_lines(lines, info, wait_for=()):
     lower, diag, upper, offset, _ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
@@ -367,13 +368,13 @@ def factor_lines(lines, info, threads=None):
     if special is None:
         macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
         args = lanes, b, lower, diag, upper, offset, info
-        launch_lanes(queue, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
+        launch_lanes(queue, wait_for, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
     elif lanes:
         arrays, values = flatten((lanes, lower, diag, upper, offset, info))
-        launch_plan(queue, special, lanes, arrays, values)
+        launch_plan(queue, wait_for, special, lanes, arrays, values)
 
 
-def solve_lines(lines, rhs, x, work, threads=None):
+def solve_lines(lines, rhs, x, work, wait_for=()):
     lower, diag, upper, offset, rows = lines
     queue = x.queue
     _, b, nrhs = x.shape
@@ -382,14 +383,15 @@ def solve_lines(lines, rhs, x, work, threads=None):
     if work is None:
         macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
-        launch_lanes(queue, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
+        launch_lanes(queue, wait_for, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
     elif lanes:
         item = REAL[dtype.char].itemsize
         described = work.describe(offset, rows, vlen)
         special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes)
         arrays, values = flatten((lanes, nrhs, lower, diag, upper, offset, described))
         values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
-        launch_plan(queue, special, lanes, (*arrays, rhs, x, work.memory), values, -(-nrhs // special.choice["RHS"]))
+        rounds = -(-nrhs // special.choice["RHS"])
+        launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x, work.memory), values, rounds)
 
 
 def Work(lines, nrhs) -> SolveWork | None:
@@ -403,16 +405,16 @@ def Work(lines, nrhs) -> SolveWork | None:
     return SolveWork(empty((max(diag.shape[0], 1) * b * rounded * vlen,), dtype, diag.queue))
 
 
-def gather_blocks(source, index, target, threads=None):
-    _gather("gather_blocks", source, index, target)
+def gather_blocks(source, index, target, wait_for=()):
+    _gather("gather_blocks", source, index, target, wait_for)
 
 
-def gather_values(source, index, target, threads=None):
-    _gather("gather_values", source, index, target)
+def gather_values(source, index, target, wait_for=()):
+    _gather("gather_values", source, index, target, wait_for)
 
 
-def _gather(name, source, index, target):
+def _gather(name, source, index, target, wait_for):
     slots, b, vlen = target.shape[0], target.shape[1], target.shape[-1]
     lanes = slots * vlen
     args = lanes, b, source, index, target
-    launch_lanes(target.queue, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)
+    launch_lanes(target.queue, wait_for, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)

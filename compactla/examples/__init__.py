@@ -1,0 +1,1 @@
+"""Programs that stand on their own: ``python -m compactla.examples.NAME``."""

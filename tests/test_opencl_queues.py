@@ -1,0 +1,216 @@
+"""What users of PyOpenCL are used to: queues of any kind, events, memory of their own."""
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array
+import pytest
+from pyopencl.tools import ImmediateAllocator, MemoryPool
+from scipy.sparse import bsr_array
+
+import compactla as cla
+import reference
+from cases import dominant, lines, random, same_bits
+from compactla import gpu
+from compactla.examples import bicgstab_opencl
+from compactla.matrices import read_system
+from drivers import working_devices
+
+on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+
+
+def system(dtype=np.float64):
+    """Block rows 0 to 5, on lines 0 to 3 and 4 to 5."""
+    rng = np.random.default_rng(5)
+    dense = (rng.random((12, 12)) + 12 * np.eye(12)).astype(dtype)
+    return bsr_array(dense, blocksize=(2, 2)), [[0, 1, 2, 3], [4, 5]]
+
+
+@on_devices
+def test_events(queue, rng):
+    a = dominant(rng, 9, 3, 3, np.float64)
+    A, C = cla.pack(a, queue=queue), cla.Pack.zeros(9, 3, 3, queue=queue)
+    (first,) = cla.gemm(A, A, C).data.events
+    (second,) = cla.trsm(A, C).data.events
+    assert first != second and A.data.events == [second]
+    target = pyopencl.array.empty(queue, (9, 3, 3), np.float64)
+    C.unpack(target)
+    target.events[-1].wait()
+    assert target.events[-1].command_execution_status == cl.command_execution_status.COMPLETE
+
+
+def calls(queue, rng):
+    """Every public call that begins work on a device, by name, and what it writes to."""
+    a = dominant(rng, 9, 3, 3, np.float64)
+    A, B, C = (cla.pack(a, queue=queue) for _ in range(3))
+    source = pyopencl.array.to_device(queue, a)
+    info = pyopencl.array.zeros(queue, (9,), np.int32)
+    T = cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
+    T.factor()
+    x = pyopencl.array.zeros(queue, (5, 4, 3), np.float64) + 1
+    M, where = system()
+    P = cla.LinePreconditioner(M, where, queue=queue)
+    r = pyopencl.array.zeros(queue, (12,), np.float64) + 1
+    queue.finish()
+    return {
+        "gemm": lambda **how: cla.gemm(A, B, C, **how),
+        "trsm": lambda **how: cla.trsm(A, C, **how),
+        "pack": lambda **how: cla.pack(source, out=B, **how),
+        "unpack": lambda **how: A.unpack(source, **how),
+        "gpu.getrfnp": lambda **how: gpu.getrfnp(B, info, **how),
+        "BlockTridiag.solve": lambda **how: T.solve(x, **how),
+        "solve_rows": lambda **how: T.solve_rows(x.reshape(20, 3, 1), x.reshape(20, 3, 1), **how),
+        "LinePreconditioner.solve": lambda **how: P.solve(r, **how),
+    }, {  # these return NumPy arrays
+        "getrfnp": lambda **how: cla.getrfnp(A, **how),
+        "factor": lambda **how: T.refactor(**how),
+        "update": lambda **how: P.update(M, **how),
+        "unpack to NumPy": lambda **how: A.unpack(**how),
+    }
+
+
+@on_devices
+def test_wait_for(queue, rng):
+    begin, wait = calls(queue, rng)
+    for name, call in begin.items():
+        call()
+        queue.finish()
+        user = cl.UserEvent(queue.context)
+        call(wait_for=[user])
+        marker = cl.enqueue_marker(queue)
+        assert marker.command_execution_status != cl.command_execution_status.COMPLETE, name
+        user.set_status(cl.command_execution_status.COMPLETE)
+        marker.wait()
+    done = cl.enqueue_marker(queue)
+    for call in (begin | wait).values():
+        call(wait_for=[done])
+        call(wait_for=())
+        for bad in (done, [None], "ab"):
+            with pytest.raises(TypeError, match=r"wait_for is .*, must be a list of pyopencl Events"):
+                call(wait_for=bad)
+    with pytest.raises(ValueError, match=r"wait_for is .*, must be None for data on the CPU"):
+        cla.getrfnp(cla.Pack.identity(3, 3), wait_for=[done])
+
+
+@on_devices
+def test_queues_out_of_order(queue, rng):
+    """Two queues of one context, each free to reorder: events alone keep the calls in order."""
+    queues = [cl.CommandQueue(queue.context, properties=OUT_OF_ORDER) for _ in range(2)]
+    a, b = dominant(rng, 600, 5, 5, np.float64), random(rng, (600, 5, 5), np.float64)
+    A, B = cla.pack(a, queue=queues[0]), cla.pack(b, queue=queues[1])
+    C = cla.Pack.zeros(600, 5, 5, queue=queues[1])
+    info = pyopencl.array.zeros(queues[0], (600,), np.int32)
+    for _ in range(3):
+        cla.gemm(A, B, C)
+        cla.gemm(C, A, B, alpha=0.01)
+    gpu.getrfnp(A, info)
+    cla.trsm(A, B, diag="U")
+    cla.trsm(A, B, uplo="U")
+    c = b
+    for _ in range(3):
+        c = 0.01 * (a @ c) @ a
+    assert np.allclose(a @ B.unpack(), c, rtol=1e-9, atol=1e-9 * abs(c).max())
+    T = cla.BlockTridiag(*(blocks := lines(rng, 70, 6, 3, np.float64)), queue=queues[0])
+    T.factor()
+    rhs = random(rng, (70, 6, 3), np.float64)
+    x = T.solve(T.solve(pyopencl.array.to_device(queues[1], rhs)))
+    dense = reference.block_tridiagonal(*blocks)
+    expected = np.linalg.solve(dense, np.linalg.solve(dense, rhs.reshape(70, 18, 1)))
+    assert np.allclose(x.get().reshape(70, 18, 1), expected, rtol=1e-9)
+
+
+@on_devices
+def test_memory_of_pools(queue, rng):
+    pool = MemoryPool(ImmediateAllocator(queue))
+    a = dominant(rng, 21, 4, 4, np.float64)
+    source = pyopencl.array.to_device(queue, a, allocator=pool)
+    A = cla.Pack(pyopencl.array.zeros(queue, (3, 4, 4, 8), np.float64, allocator=pool), 21)
+    cla.pack(source, out=A)
+    target = pyopencl.array.zeros_like(source)
+    assert same_bits(A.unpack(target).get(), a) and same_bits(A.unpack(), a)
+    M, where = system()
+    P = cla.LinePreconditioner(M, where, queue=queue)
+    r = rng.random(12)
+    on_device = pyopencl.array.to_device(queue, r, allocator=pool)
+    assert same_bits(P.solve(on_device).get(), P.solve(r))
+
+
+@on_devices
+def test_parts_of_buffers(queue, rng):
+    """Packs in sub-buffers, at offsets, and in strided arrays of the user's."""
+    a, b = dominant(rng, 16, 3, 3, np.float64), random(rng, (16, 3, 3), np.float64)
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 1 << 16)
+    region = buffer.get_sub_region(1 << 14, 1 << 14)
+    shape = (2, 3, 3, 8)
+    A = cla.Pack(pyopencl.array.Array(queue, shape, np.float64, data=region))
+    B = cla.Pack(pyopencl.array.Array(queue, shape, np.float64, data=buffer, offset=40))
+    C = cla.Pack(
+        pyopencl.array.Array(queue, shape, np.float64, data=buffer, offset=1 << 15, strides=(4096, 1024, 192, 8))
+    )
+    assert A.data.base_data is region and B.data.base_data is buffer
+    cla.pack(a, out=A), cla.pack(b, out=B)
+    cla.gemm(A, B, C, transb="T")
+    assert reference.gemm_ratio(C.unpack(), a, b, b, 1, 0, "N", "T") < reference.THRESHOLD
+    cla.getrfnp(A), cla.trsm(A, C, diag="U"), cla.trsm(A, C, uplo="U")
+    assert reference.solve_ratio(a, C.unpack(), a @ b.swapaxes(1, 2)) < reference.THRESHOLD
+    assert same_bits(B.unpack(), b)
+    M, where = system()
+    P = cla.LinePreconditioner(M, where, queue=queue)
+    long = pyopencl.array.to_device(queue, rng.random(40))
+    assert same_bits(P.solve(long[5:17]).get(), P.solve(long.get()[5:17]))
+
+
+@on_devices
+def test_far_apart(queue, rng):
+    """Packs as far apart as memory allows: past 2**31 bytes, and past 2**31 elements where there is as much."""
+    most = min(queue.device.max_mem_alloc_size, 2**33 + 2**20) // 4096 * 4096
+    assert most > 2**31
+    nm, a, b = 7, dominant(rng, 7, 3, 3, np.float32), random(rng, (7, 3, 3), np.float32)
+
+    def apart(values):
+        buffer, strides = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, most), (most - 4096, 48, 16, 4)
+        data = pyopencl.array.Array(queue, (2, 3, 3, 4), np.float32, data=buffer, offset=1024, strides=strides)
+        return cla.pack(values, out=cla.Pack(data, nm))
+
+    A, B, C = apart(a), apart(b), apart(0 * b)
+    cla.gemm(A, B, C)
+    assert reference.gemm_ratio(C.unpack(), a, b, 0 * b) < reference.THRESHOLD
+    assert not cla.getrfnp(A).any()
+    cla.trsm(A, B, diag="U"), cla.trsm(A, B, uplo="U")
+    assert reference.solve_ratio(a, B.unpack(), b) < reference.THRESHOLD
+
+
+@on_devices
+def test_new_values_from_the_device(queue, dtype, rng):
+    for matrix in (lambda M: M, lambda M: M.tocsr()):
+        M, where = system(dtype)
+        M = matrix(M)
+        P = cla.LinePreconditioner(M, where, block_size=2, queue=queue)
+        M.data = M.data * rng.uniform(1, 2, M.data.shape).astype(dtype)
+        r = random(rng, (12,), dtype)
+        P.update(pyopencl.array.to_device(queue, M.data))
+        assert same_bits(P.solve(r), cla.LinePreconditioner(M, where, block_size=2, queue=queue).solve(r))
+        before = P.solve(r)
+        other = cl.CommandQueue(cl.Context([queue.device]))
+        for error, message, bad in (
+            (ValueError, r"must be \(.*, as data at first", pyopencl.array.to_device(queue, M.data[1:].copy())),
+            (TypeError, "must be .* as at first", pyopencl.array.zeros(queue, M.data.shape, np.float16)),
+            (ValueError, "another OpenCL context", pyopencl.array.to_device(other, M.data)),
+        ):
+            with pytest.raises(error, match=message):
+                P.update(bad)
+        with pytest.raises(TypeError, match=r"must be a scipy\.sparse matrix as P lives on the CPU"):
+            cla.LinePreconditioner(M, where, block_size=2).update(pyopencl.array.to_device(queue, M.data))
+        assert same_bits(P.solve(r), before)
+
+
+@on_devices
+def test_example_of_a_solver_on_the_device(queue):
+    given = read_system(bicgstab_opencl.files("compactla") / "data" / "sherman5_b3.npz")
+    M, rhs = given.M, given.rhs
+    steps = []
+    for t, x, count in bicgstab_opencl.pseudo_time(queue, M, given.lines, rhs):
+        shifted = bsr_array((M.data + t * bicgstab_opencl.only_diagonal(M), M.indices, M.indptr))
+        assert np.linalg.norm(rhs - shifted @ x.get()) < 2e-8 * np.linalg.norm(rhs)
+        steps.append(count)
+    assert sorted(steps) == steps and steps[-1] < 100
