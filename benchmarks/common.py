@@ -1,16 +1,19 @@
 """What the benchmarks share: devices, the sizes of the SC17 slides, and the classes that a routine's own derive from.
 
-What is timed, and on what, is in `compactla.bench.cases`.
+What is timed, and on what, is in `compactla.bench.cases`; on CUDA GPUs cuBLAS and PyTorch are devices too, see `cuda`.
 """
 
+import importlib.util
 import subprocess
 import sys
 
+import numpy as np
+
 from compactla.bench import cases
 from compactla.bench.ceilings import best_of_rounds, peak
-from compactla.bench.measure import TIMINGS, ceiling, repeated
+from compactla.bench.measure import TIMINGS, ceiling, repeated, seconds_of
 
-BATCH = 16384
+BATCH, GPU_BYTES = 16384, 2**29  # matrices; of all operands, on a GPU
 SIZES = [3, 5, 10, 15]
 CACHE_SIZES = [3, 5, 8, 10, 15, 16, 24, 32]
 DTYPES = ["float64", "float32"]
@@ -22,13 +25,17 @@ def device_names():
 import pyopencl
 for platform in pyopencl.get_platforms():
     for device in platform.get_devices():
-        print(device.name.strip())
+        kind = "gpu" if device.type & pyopencl.device_type.GPU else "cpu"
+        print(f"{kind} opencl:{device.name.strip()}")
 """
     listing = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    return ["cpu", *(f"opencl:{name}" for name in sorted(set(listing.stdout.splitlines())))]
+    found = [line.split(maxsplit=1) for line in sorted(set(listing.stdout.splitlines()))]
+    return ["cpu", *(name for _, name in found)], [name for kind, name in found if kind == "gpu"]
 
 
-DEVICES = device_names()
+DEVICES, GPUS = device_names()
+CUDA = any("NVIDIA" in name for name in GPUS) and all(map(importlib.util.find_spec, ("cupy", "torch")))
+PEERS = ["cublas", "torch"] if CUDA else []
 
 
 def open_queue(device):
@@ -42,17 +49,29 @@ def open_queue(device):
     return cl.CommandQueue(cl.Context([next(found)]))
 
 
+def batch(device, dtype, n):
+    """So many matrices that a GPU is busy, or as the SC17 slides have."""
+    return GPU_BYTES // (3 * n * n * np.dtype(dtype).itemsize) if device in [*GPUS, *PEERS] else BATCH
+
+
 class Benchmark:
     """One call of a case on a device."""
 
-    version = "2"
+    version = "3"
     timeout = 300
     params = (DEVICES, DTYPES, SIZES)
     param_names = ("device", "dtype", "n")
     make: type[cases.Case]
 
     def setup(self, device, dtype, n):
-        self.open(device, dtype, n, BATCH)
+        nm = batch(device, dtype, n)
+        if device not in PEERS:
+            self.open(device, dtype, n, nm)
+            self.run = self.case.run
+        else:
+            from . import cuda
+
+            self.run = cuda.call(device, self.make.routine, n, nm, dtype)
 
     def open(self, device, dtype, n, nm, **options):
         """Make the case, as `self.case`, and see that it is right."""
@@ -66,7 +85,7 @@ class Benchmark:
         """Part of the speed that memory and arithmetic allow, both measured now, in this process."""
         case = self.case
         least = ceiling(case.footprint, case.dtype, case.queue).least_time(case.flops, case.nbytes, case.loop)
-        return least / repeated(case.run)
+        return least / seconds_of(case)
 
 
 class InCache:

@@ -8,13 +8,16 @@ from . import common
 class Gemm(common.Benchmark):
     """C <- A B + C"""
 
+    params = ([*common.DEVICES, *common.PEERS], common.DTYPES, common.SIZES)
     make = cases.Gemm
 
     def time_gemm(self, *parameters):
-        self.case.run()
+        self.run()
 
     def track_fraction_of_bound(self, *parameters):
         return self.fraction_of_bound()
+
+    track_fraction_of_bound.params = common.Benchmark.params  # peers have no bound of ours
 
 
 class GemmInCache(common.InCache):

@@ -1,6 +1,6 @@
 """Batched routines and lines of blocks on a CUDA GPU, beside cuBLAS (through CuPy) and PyTorch in the same run.
 
-    python benchmarks/gpu_peers.py [--out results.json] [--quick] [--only NAME]
+    python -m benchmarks.gpu_peers [--out results.json] [--quick] [--only NAME]
 
 Times are of the device's clock, medians of 10 calls. `fraction` is the bandwidth that the bytes that must move make of
 a time, over that of the best copy kernel. Peers get their own layout, one matrix after the other, and do the same work;
@@ -8,12 +8,9 @@ loops of cuBLAS's batched calls over block rows run as CUDA graphs.
 """
 
 import argparse
-import ctypes
 import json
 import platform
-import re
 import time
-from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
@@ -22,17 +19,10 @@ import compactla as cla
 from compactla.gpu import problems, run, tune
 from compactla.gpu.devices import devices
 
-try:
-    import cupy
-    import torch
-    from cupy_backends.cuda.libs import cublas
-except ImportError:  # asv imports all files here
-    cupy = torch = cublas = None
+from .cuda import cuda_seconds, cupy, peers_gemm, peers_getrf, peers_lines, peers_trsm, torch
 
 SQUARES = [3, 5, 8, 9, 10, 15, 16, 24, 32]
 BLOCKS = [3, 5, 9, 10, 15]
-NO_TRANS, LEFT, RIGHT, LOWER, UPPER, NON_UNIT, UNIT = 0, 0, 1, 0, 1, 0, 1
-ROUNDS = 10
 
 
 class TrsmLower(problems.Trsm):
@@ -45,137 +35,6 @@ class TrsmRight(problems.Trsm):
 
 class TrsmRightLower(problems.Trsm):
     options = ("R", "L", "T", "U")
-
-
-def cuda_seconds(call):
-    """Median time of a call on the current CUDA stream of CuPy or PyTorch."""
-    times = []
-    for _ in range(ROUNDS + 2):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e-3)
-    return float(np.median(times[2:]))
-
-
-def pointers(a):
-    """Addresses of the matrices of a CuPy array, one row for each leading index."""
-    count = int(np.prod(a.shape[:-2]))
-    step = a.shape[-1] * a.shape[-2] * a.itemsize
-    return (a.data.ptr + step * cupy.arange(count, dtype=cupy.int64)).reshape(a.shape[:-2])
-
-
-def dominant(nm, n, dtype):
-    return cupy.random.uniform(-1, 1, (nm, n, n), dtype=dtype) + 2 * n * cupy.eye(n, dtype=dtype)
-
-
-def as_torch(a):
-    return torch.from_dlpack(a)
-
-
-def peers_gemm(n, nm, dtype, update):
-    a, b, c = (cupy.random.uniform(-1, 1, (nm, n, n), dtype=dtype) for _ in range(3))
-    ta, tb, tc = map(as_torch, (a, b, c))
-    if update:
-        yield "torch.baddbmm", lambda: torch.baddbmm(tc, ta, tb, beta=1, alpha=-1, out=tc)
-    else:
-        yield "torch.bmm", lambda: torch.bmm(ta, tb, out=tc)
-    handle = cupy.cuda.device.get_cublas_handle()
-    one, beta = np.array(-1.0 if update else 1.0, dtype), np.array(float(update), dtype)
-    gemm = cublas.dgemmStridedBatched if dtype == np.float64 else cublas.sgemmStridedBatched
-    yield "cublas gemmStridedBatched", lambda: gemm(
-        handle, 0, 0, n, n, n, one.ctypes.data, a.data.ptr, n, n * n, b.data.ptr, n, n * n, beta.ctypes.data,
-        c.data.ptr, n, n * n, nm)  # fmt: skip
-
-
-def peers_getrf(n, nm, dtype):
-    a = dominant(nm, n, dtype)
-    saved, where, info = a.copy(), pointers(a), cupy.zeros(nm, cupy.int32)
-    handle = cupy.cuda.device.get_cublas_handle()
-    getrf = cublas.dgetrfBatched if dtype == np.float64 else cublas.sgetrfBatched
-    yield "cublas getrfBatched", lambda: getrf(handle, n, where.data.ptr, n, 0, info.data.ptr, nm)
-    ta = as_torch(saved)
-    yield "torch lu_factor_ex", lambda: torch.linalg.lu_factor_ex(ta, pivot=False)
-
-
-def peers_trsm(n, nm, dtype, upper):
-    a, b = dominant(nm, n, dtype), cupy.random.uniform(-1, 1, (nm, n, n), dtype=dtype)
-    pa, pb, one = pointers(a), pointers(b), np.array(1.0, dtype)
-    handle = cupy.cuda.device.get_cublas_handle()
-    trsm = cublas.dtrsmBatched if dtype == np.float64 else cublas.strsmBatched
-    uplo, diag = (UPPER, NON_UNIT) if upper else (LOWER, UNIT)
-    yield "cublas trsmBatched", lambda: trsm(handle, LEFT, uplo, NO_TRANS, diag, n, n, one.ctypes.data, pa.data.ptr, n,
-                                             pb.data.ptr, n, nm)  # fmt: skip
-    ta, tb = as_torch(a), as_torch(b)
-    yield "torch solve_triangular", lambda: torch.linalg.solve_triangular(
-        ta, tb, upper=upper, unitriangular=not upper, out=tb)  # fmt: skip
-
-
-class Cublas:
-    """cuBLAS's batched calls on a stream; CuPy's own refuse to be captured in a graph."""
-
-    def __init__(self, stream, dtype):
-        maps = Path("/proc/self/maps").read_text()
-        self.library = ctypes.CDLL(re.search(r"/\S*libcublas\.so\S*", maps).group())
-        self.letter = "D" if dtype == np.float64 else "S"
-        self.real = ctypes.c_double if dtype == np.float64 else ctypes.c_float
-        self.handle = ctypes.c_void_p()
-        self.call("cublasCreate_v2", ctypes.byref(self.handle))
-        self.call("cublasSetStream_v2", self.handle, ctypes.c_void_p(stream.ptr))
-
-    def call(self, name, *args):
-        status = getattr(self.library, name)(*args)
-        if status:
-            raise RuntimeError(f"{name} returned {status}")
-
-    def __getattr__(self, name):
-        def batched(*args):
-            args = [ctypes.c_void_p(a.data.ptr) if isinstance(a, cupy.ndarray) else a for a in args]
-            args = [ctypes.byref(self.real(a)) if isinstance(a, float) else a for a in args]
-            self.call(f"cublas{self.letter}{name}Batched", self.handle, *args)
-
-        return batched
-
-
-def peers_lines(b, lines, K, dtype):
-    """Times of loops of cuBLAS's batched calls over the block rows, as graphs: factor and solve."""
-    d = dominant(K * lines, b, dtype).reshape(K, lines, b, b)
-    e, f = (cupy.random.uniform(-1, 1, (K - 1, lines, b, b), dtype=dtype) / b for _ in range(2))
-    x, info = cupy.random.uniform(-1, 1, (K, lines, 1, b), dtype=dtype), cupy.zeros(lines, cupy.int32)
-    pd, pe, pf, px = map(pointers, (d, e, f, x))
-    cupy.cuda.get_current_stream().synchronize()
-
-    def factor(blas):
-        for k in range(K):
-            blas.getrf(b, pd[k], b, None, info, lines)
-            if k < K - 1:
-                blas.trsm(LEFT, LOWER, NO_TRANS, UNIT, b, b, 1.0, pd[k], b, pf[k], b, lines)
-                blas.trsm(RIGHT, UPPER, NO_TRANS, NON_UNIT, b, b, 1.0, pd[k], b, pe[k], b, lines)
-                blas.gemm(NO_TRANS, NO_TRANS, b, b, b, -1.0, pe[k], b, pf[k], b, 1.0, pd[k + 1], b, lines)
-
-    def solve(blas):
-        for k in range(K):
-            if k:
-                blas.gemm(NO_TRANS, NO_TRANS, b, 1, b, -1.0, pe[k - 1], b, px[k - 1], b, 1.0, px[k], b, lines)
-            blas.trsm(LEFT, LOWER, NO_TRANS, UNIT, b, 1, 1.0, pd[k], b, px[k], b, lines)
-        for k in reversed(range(K)):
-            if k < K - 1:
-                blas.gemm(NO_TRANS, NO_TRANS, b, 1, b, -1.0, pf[k], b, px[k + 1], b, 1.0, px[k], b, lines)
-            blas.trsm(LEFT, UPPER, NO_TRANS, NON_UNIT, b, 1, 1.0, pd[k], b, px[k], b, lines)
-
-    for name, loop in (("factor", factor), ("solve", solve)):
-        stream = cupy.cuda.Stream(non_blocking=True)
-        blas = Cublas(stream, dtype)
-        loop(blas)  # cuBLAS loads its kernels outside of the graph
-        stream.synchronize()
-        with stream:
-            stream.begin_capture()
-            loop(blas)
-            graph = stream.end_capture()
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr)):
-            yield name, cuda_seconds(lambda graph=graph, stream=stream: graph.launch(stream))
 
 
 class Report:

@@ -8,13 +8,16 @@ from . import common
 class Trsm(common.Benchmark):
     """B <- A^-1 B, A lower triangular, n right-hand sides"""
 
+    params = ([*common.DEVICES, *common.PEERS], common.DTYPES, common.SIZES)
     make = cases.Trsm
 
     def time_trsm(self, *parameters):
-        self.case.run()
+        self.run()
 
     def track_fraction_of_bound(self, *parameters):
         return self.fraction_of_bound()
+
+    track_fraction_of_bound.params = common.Benchmark.params  # peers have no bound of ours
 
 
 class TrsmInCache(common.InCache):

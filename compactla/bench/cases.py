@@ -17,7 +17,8 @@ from compactla.view import lower_left
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core
-SAMPLE = 512  # at most, matrices of a product that are compared with one in a wider precision
+DISTINCT = 4001  # matrices at most; the others of a batch repeat them
+SAMPLE = 512  # at most, matrices of a result that are checked, in a wider precision
 PASS = 30  # LAPACK's tests, and those of this package, accept residuals below
 
 
@@ -32,6 +33,8 @@ class Case(abc.ABC):
         The loop of `ceilings.bandwidth` that moves bytes like the routine: the bandwidth it is held against.
     footprint : int
         Bytes of all operands.
+    at_once : int
+        Calls that are timed together: on a device that is faster than Python, more than one.
     """
 
     routine: ClassVar[str]
@@ -43,14 +46,20 @@ class Case(abc.ABC):
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
         self.n, self.nm, self.dtype, self.queue = n, nm, np.dtype(dtype), queue
         self.threads = {} if threads is None else {"threads": threads}
+        self.at_once = 1 if queue is None else 10
         self.work = 4 if self.dtype.kind == "c" else 1  # a complex multiply-add is four real ones
         self.rng = np.random.default_rng(SEED)
 
-    def random(self, *shape):
+    def random(self, count, *shape):
         """Uniform in (-1, 1), complex parts too."""
         real = np.finfo(self.dtype).dtype
-        x = self.rng.random((*shape, 2 if self.dtype.kind == "c" else 1), real)
-        return (2 * x - 1).view(self.dtype)[..., 0]
+        x = self.rng.random((min(count, DISTINCT), *shape, 2 if self.dtype.kind == "c" else 1), real)
+        return np.resize((2 * x - 1).view(self.dtype)[..., 0], (count, *shape))
+
+    @property
+    def sample(self):
+        """Which matrices are checked: of all lanes."""
+        return slice(None, None, -(-self.nm // SAMPLE) | 1)
 
     def dominant(self, *shape):
         return self.random(*shape) + 2 * shape[-1] * np.eye(shape[-1], dtype=self.dtype)
@@ -75,9 +84,10 @@ class Case(abc.ABC):
         if self.queue is not None:
             self.queue.finish()
 
-    def run(self):
-        """One call, to its end."""
-        self.call()
+    def run(self, calls=1):
+        """So many calls, to their end."""
+        for _ in range(calls):
+            self.call()
         self.finish()
 
 
@@ -115,7 +125,7 @@ class Gemm(Batch):
 
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, beta=1):
         super().__init__(n, nm, dtype, queue, threads)
-        self.a, self.b, self.c = self.random(3, nm, n, n)
+        self.a, self.b, self.c = (self.random(nm, n, n) for _ in range(3))
         self.A, self.B, self.C = map(self.pack, (self.a, self.b, self.c))
         self.beta, self.loop = beta, "axpy" if beta else "streamed copy"
         self.flops = 2 * n**3 * nm * self.work
@@ -128,10 +138,9 @@ class Gemm(Batch):
         return self.error(cla.gemm(self.A, self.B, self.pack(self.c), beta=self.beta, **self.threads).unpack())
 
     def error(self, result):
-        """max |C' - C| / (eps (n |A| |B| + |beta| |C|)), element by element, of SAMPLE matrices in all lanes."""
-        step = -(-self.nm // SAMPLE) | 1
+        """max |C' - C| / (eps (n |A| |B| + |beta| |C|)), element by element."""
         wide = np.result_type(self.dtype, np.float64 if self.dtype.char in "fF" else np.longdouble)
-        a, b, c, result = (x[::step].astype(wide) for x in (self.a, self.b, self.c, result))
+        a, b, c, result = (x[self.sample].astype(wide) for x in (self.a, self.b, self.c, result))
         bound = self.n * (abs(a) @ abs(b)) + abs(self.beta * c)
         return scaled(abs(result - (a @ b + self.beta * c)), bound, self.dtype)
 
@@ -170,15 +179,15 @@ class Trsm(Batch):
     def residual(self):
         return self.error(cla.trsm(self.pack(self.a), self.pack(self.b), **self.options, **self.threads).unpack())
 
-    def triangle(self):
+    def triangle(self, a):
         """op(A), as trsm reads it."""
-        a = np.tril(self.a) if self.options["uplo"] == "L" else np.triu(self.a)
+        a = np.tril(a) if self.options["uplo"] == "L" else np.triu(a)
         if self.options["diag"] == "U":
             a[:, range(self.n), range(self.n)] = 1
         return {"N": a, "T": a.swapaxes(1, 2), "C": a.conj().swapaxes(1, 2)}[self.options["trans"]]
 
     def error(self, x):
-        T, b = self.triangle(), self.b
+        T, b, x = self.triangle(self.a[self.sample]), self.b[self.sample], x[self.sample]
         if self.options["side"] == "R":
             T, x, b = (y.swapaxes(1, 2) for y in (T, x, b))
         T, x, b = map(widen, (T, x, b))
@@ -200,6 +209,11 @@ class Getrfnp(Batch):
         super().__init__(n, nm, dtype, queue, threads)
         self.a = self.dominant(nm, n, n)
         self.A = self.pack(self.repeatable())
+        self.factor = functools.partial(cla.getrfnp, **self.threads)
+        if queue is not None:
+            from compactla import gpu
+
+            self.factor = functools.partial(gpu.getrfnp, info=on_device(np.zeros(nm, np.int32), queue))  # waits not
         self.flops = 2 / 3 * n**3 * nm * self.work
         self.nbytes, self.footprint = self.elements(2 * n**2), self.elements(n**2)
 
@@ -208,7 +222,7 @@ class Getrfnp(Batch):
         return np.triu(self.a, 1) + np.eye(self.n, dtype=self.dtype)
 
     def call(self):
-        return cla.getrfnp(self.A, **self.threads)
+        return self.factor(self.A)
 
     def residual(self):
         A = self.pack(self.a)
@@ -217,7 +231,7 @@ class Getrfnp(Batch):
 
     def error(self, lu):
         """max ||A - L U|| / (n eps ||A||) in the 1-norm."""
-        a, lu = widen(self.a), widen(lu)
+        a, lu = widen(self.a[self.sample]), widen(lu[self.sample])
         L, U = np.tril(lu, -1) + np.eye(self.n), np.triu(lu)
         return scaled(norm1(a - L @ U), self.n * norm1(a), self.dtype)
 

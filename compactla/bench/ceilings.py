@@ -77,7 +77,7 @@ def bandwidth(nbytes, queue=None, threads=None) -> dict[str, float]:
 @functools.cache
 def _bandwidth(nbytes, queue, threads):
     if queue is not None:
-        return {"update": device_update(nbytes, queue)}
+        return {"update": max(device_update(nbytes, queue, lanes) for lanes in (0, 4))}
     V = native_width(np.dtype(np.float64))
     rows = max(nbytes // (threads * UNROLL * V * 8), 2)
     slabs = empty((threads, rows, UNROLL, V), np.float64, None)
@@ -250,11 +250,12 @@ def device_peak(char, queue):
     return 2 * CHAINS * lanes * items * DEVICE_ROUNDS / best(call)
 
 
-def device_update(nbytes, queue):
-    kernels, lanes = device_kernels(queue, "f")
+def device_update(nbytes, queue, lanes):
+    """Bytes a second that a loop reads and writes, in vectors of so many floats, or of the device's own length (0)."""
+    kernels, lanes = device_kernels(queue, "f", lanes)
     items = -(-nbytes // (4 * lanes))
     x = device_zeros(queue, items * lanes, "f")
-    rounds = -(-(2**28) // nbytes)
+    rounds = max(-(-(2**28) // nbytes), 10)
 
     def call():
         for _ in range(rounds):
@@ -271,12 +272,12 @@ def device_zeros(queue, size, char):
 
 
 @functools.cache
-def device_kernels(queue, char):
+def device_kernels(queue, char, lanes=0):
     """The kernels of `DEVICE_SOURCE` for real numbers of a type, and how many of them they take at a time."""
     import pyopencl as cl
 
     real = "double" if char == "d" else "float"
-    lanes = max(getattr(queue.device, f"native_vector_width_{real}"), 1)
+    lanes = lanes or max(getattr(queue.device, f"native_vector_width_{real}"), 1)
     vector = f"{real}{lanes if lanes > 1 else ''}"
     options = [f"-DREAL={real}", f"-DVECTOR={vector}", f"-DDOUBLE={int(char == 'd')}", f"-DCHAINS={CHAINS}"]
     program = cl.Program(queue.context, DEVICE_SOURCE).build(options)

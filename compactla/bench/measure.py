@@ -82,6 +82,11 @@ def repeated(call, iterations=None) -> float:
     return best(call, 0 if iterations else SECONDS, iterations or 5)
 
 
+def seconds_of(case, iterations=None) -> float:
+    """Least time of a call of the case."""
+    return repeated(lambda: case.run(case.at_once), iterations) / case.at_once
+
+
 def measure(make, n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
     """Rows of the routine of `cases` that ``make(n, nm, **options)`` makes, as they are measured.
 
@@ -89,7 +94,7 @@ def measure(make, n, nm, library=None, baselines=True, iterations=None, **option
     """
     case = make(n, nm, **options)
     bound = ceiling(case.footprint, case.dtype, case.queue, case.threads.get("threads"))
-    yield row(case, "compactla", repeated(case.run, iterations), case.residual(), bound)
+    yield row(case, "compactla", seconds_of(case, iterations), case.residual(), bound)
     cached = None
     if issubclass(make, cases.Batch) and case.queue is None:
         cached = make(n, cases.IN_CACHE, **options | {"threads": None})

@@ -46,7 +46,7 @@ def library_gemm(case):
 
 def library_trsm(case):
     right = case.options["side"] == "R"
-    T, b = (np.ascontiguousarray(x.swapaxes(1, 2)) if right else x for x in (case.triangle(), case.b))
+    T, b = (np.ascontiguousarray(x.swapaxes(1, 2)) if right else x for x in (case.triangle(case.a), case.b))
     lower = not np.triu(T, 1).any()
 
     def triangular():
