@@ -9,6 +9,7 @@ Sizes up to `choice.LARGEST`, in packs without gaps, have kernels that are compi
 `choice` knows to be good; all others run one work-item for each lane.
 """
 
+import math
 import threading
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -51,11 +52,13 @@ def default_vlen(dtype, queue) -> int:
 
 
 def empty(shape, dtype, queue):
+    what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
+    if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
+        raise MemoryError(what)
     try:
         return cla.empty(queue, shape, dtype)
     except (cl.MemoryError, cl.LogicError) as error:
-        size = f"an array of shape {shape} and {np.dtype(dtype)}"
-        raise MemoryError(f"{size} does not fit in the memory of {queue.device.name.strip()}: {error}") from None
+        raise MemoryError(f"{what}: {error}") from None
 
 
 def upload(a, queue):
