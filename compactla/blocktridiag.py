@@ -225,7 +225,8 @@ class BlockTridiag:
         Returns
         -------
         ndarray or pyopencl.array.Array
-            The solutions, of the kind and shape of `rhs`. NumPy arrays are copied to the device of the lines and back.
+            The solutions, of the kind and shape of `rhs`; an Array from its allocator. NumPy arrays are copied to the
+            device of the lines and back.
 
         Raises
         ------
@@ -252,7 +253,7 @@ class BlockTridiag:
             check_context(rhs, self.queue, "rhs")
             check_contiguous(rhs, "rhs")
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
-            x = run.empty(rhs.shape, self.dtype, self.queue)
+            x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator)
         else:
             rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
             x = np.empty(rhs.shape, self.dtype) if self.queue is None else rhs

@@ -174,7 +174,7 @@ class LinePreconditioner(LinearOperator):
         -------
         ndarray or pyopencl.array.Array
             The solution, C-contiguous, of the kind and shape of `r`, and of the dtype that NumPy gives the
-            matrix times `r`.
+            matrix times `r`; an Array from its allocator: with a `pyopencl.tools.MemoryPool` nothing is allocated.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class LinePreconditioner(LinearOperator):
         run = backend(self.queue)
         if on_device:
             rhs = r if r.dtype == work else r.astype(work)
-            x = run.empty(r.shape, work, self.queue)
+            x = run.empty(r.shape, work, self.queue, r.allocator)
         else:
             rhs = run.upload(np.ascontiguousarray(r, work), self.queue)
             x = np.empty(r.shape, work) if self.queue is None else rhs

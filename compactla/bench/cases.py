@@ -393,7 +393,7 @@ class Solve(Lines):
         super().__init__(n, nm, dtype, queue, threads, K, nrhs)
         self.flops = nm * self.work * (3 * K - 2) * 2 * n**2 * nrhs
         self.nbytes = self.footprint = self.elements((3 * K - 2) * n**2 + 2 * K * n * nrhs)
-        self.T, self.b = self.factored(), on_device(self.rhs, queue)
+        self.T, self.b = self.factored(), on_device(self.rhs, queue, pool=True)
 
     def call(self):
         return self.T.solve(self.b, **self.threads)
@@ -403,12 +403,14 @@ class Solve(Lines):
         return self.error(x if self.queue is None else x.get())
 
 
-def on_device(a, queue):
+def on_device(a, queue, pool=False):
+    """The array where the queue is, perhaps in a pool, from which its results come too."""
     if queue is None:
         return a
     import pyopencl.array
+    from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-    return pyopencl.array.to_device(queue, a)
+    return pyopencl.array.to_device(queue, a, allocator=MemoryPool(ImmediateAllocator(queue)) if pool else None)
 
 
 def widen(a):

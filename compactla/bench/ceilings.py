@@ -22,6 +22,7 @@ from compactla.cpu.simd import machine, native_width
 
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers
 DEVICE_ROUNDS = 2000
+GROUP = 1024  # work-items that a device's loop has a multiple of, for work-groups of a good size
 UNROLL = 8  # vectors that a turn of a loop over memory takes
 PASSES, REPEATS = 3, 4  # over the loops, and timings in each: other work on the machine comes in bursts
 DURATION = 2e-3  # seconds that one timing of a loop takes at least
@@ -253,7 +254,7 @@ def device_peak(char, queue):
 def device_update(nbytes, queue, lanes):
     """Bytes a second that a loop reads and writes, in vectors of so many floats, or of the device's own length (0)."""
     kernels, lanes = device_kernels(queue, "f", lanes)
-    items = -(-nbytes // (4 * lanes))
+    items = -(-nbytes // (4 * lanes * GROUP)) * GROUP
     x = device_zeros(queue, items * lanes, "f")
     rounds = max(-(-(2**28) // nbytes), 10)
 

@@ -51,12 +51,12 @@ def default_vlen(dtype, queue) -> int:
     return 32
 
 
-def empty(shape, dtype, queue):
+def empty(shape, dtype, queue, allocator=None):
     what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
     if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
         raise MemoryError(what)
     try:
-        return cla.empty(queue, shape, dtype)
+        return cla.empty(queue, shape, dtype, allocator=allocator)
     except (cl.MemoryError, cl.LogicError) as error:
         raise MemoryError(f"{what}: {error}") from None
 
