@@ -288,6 +288,7 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
+    monkeypatch.setattr(choice, "is_cpu", lambda device: False)
     size = {"gemm": (2, 2, 2), "factor": (2,), "factor_few": (2,)}.get(routine, (2, 1))
     before = dict(choice.results(queue.device))
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:

@@ -2,7 +2,9 @@
 
 A choice is a dict: "kernel" names a kernel of `opencl/`, the rest are its tunables, which are explained at the top of
 the kernels' files; an empty dict stands for the kernel that takes any size. Choices come from results of
-``python -m compactla tune``: the user's, else those in `tuned/`, else the first of `candidates`.
+``python -m compactla tune``: the user's, else those in `tuned/` for this device or for CPUs in general, else the first
+of `candidates`. On CPUs work-items of a group run one after the other, and pay for every barrier: kernels without one are
+the only candidates there, and only sizes that were tuned have them.
 """
 
 import functools
@@ -46,12 +48,17 @@ def user_file(device) -> Path:
 def results(device) -> dict[str, Choice]:
     """Results for a device by key: the shipped ones, where the user has tuned the user's."""
     found: dict[str, Choice] = {}
-    for file in (SHIPPED / file_name(device), user_file(device)):
+    files = SHIPPED / file_name(device), user_file(device)
+    for file in [SHIPPED / "cpu.json", *files] if is_cpu(device) else files:
         try:
             found |= json.loads(file.read_text())["results"]
         except (OSError, ValueError, KeyError, TypeError):  # there is none, or none that can be read
             continue
     return found
+
+
+def is_cpu(device) -> bool:
+    return bool(device.type & cl.device_type.CPU)
 
 
 def choose(device, routine: str, size: tuple[int, ...], dtype, vlen: int) -> Choice:
@@ -61,7 +68,7 @@ def choose(device, routine: str, size: tuple[int, ...], dtype, vlen: int) -> Cho
     tuned = results(device).get(key(routine, size, dtype))
     if tuned is not None and fits(device, routine, tuned, size, dtype, vlen):
         return tuned
-    if device.type & cl.device_type.CPU:
+    if is_cpu(device):
         return {}
     return next(candidates(device, routine, size, dtype, vlen), {})
 
@@ -82,7 +89,8 @@ def candidates(device, routine: str, size: tuple[int, ...], dtype, vlen: int) ->
     """Choices worth a try, the most likely first."""
     for choice in CANDIDATES[routine](size, dtype, lane_counts(vlen)):
         if fits(device, routine, choice, size, dtype, vlen):
-            yield choice
+            if not is_cpu(device) or str(choice["kernel"]).endswith("_item"):
+                yield choice
 
 
 def lane_counts(vlen: int) -> list[int]:
@@ -130,7 +138,7 @@ def registers(count, dtype) -> int:
 def gemm_candidates(size, dtype, lanes):
     m, n, k = size
     if registers(k * n + n + k, dtype) <= 100:
-        yield {"kernel": "gemm_item", "GROUP": 64}
+        yield from ({"kernel": "gemm_item", "GROUP": group} for group in (64, 16))
     for tile in tiles(m, n, dtype):
         team = -(-m // tile[0]) * -(-n // tile[1])
         for depth in depths(k):
@@ -163,7 +171,7 @@ def depths(k):
 def trsm_candidates(size, dtype, lanes):
     n, r = size
     if registers(n * (n + 1) // 2 + n, dtype) <= 160 and n * r <= 144:
-        yield {"kernel": "trsm_item", "GROUP": 64}
+        yield from ({"kernel": "trsm_item", "GROUP": group} for group in (64, 16))
     for columns in sorted({c for c in (2, 3, 4, 1) if c <= r}, key=lambda c: (-(-r // c) * c - r, abs(c - 2.6))):
         if registers(columns * n, dtype) <= REGISTERS + 20:
             for some in lanes:
@@ -175,7 +183,7 @@ def trsm_candidates(size, dtype, lanes):
 def getrfnp_candidates(size, dtype, lanes):
     m, n = size
     if registers(m * n, dtype) <= 164:
-        yield {"kernel": "getrfnp_item", "GROUP": 64}
+        yield from ({"kernel": "getrfnp_item", "GROUP": group} for group in (64, 16))
     for columns in sorted({c for c in (2, 3, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
         if registers(columns * m, dtype) <= REGISTERS:
             for panel in (1, 0) if n > 24 else (0, 1):

@@ -111,12 +111,7 @@ class Tuner:
 
     def candidates(self, routine, size, dtype, vlen) -> list[dict]:
         found: list[dict] = list(choice.candidates(self.device, routine, size, dtype, vlen))
-        if not self.device.type & cl.device_type.GPU:
-            if "few" not in routine and routine != "solve":
-                return [{}, *found]
-            if run.plan_factor(self.queue, size[0], dtype, vlen) is None:
-                return [{}]
-        return found
+        return [{}, *found] if choice.is_cpu(self.device) else found
 
     def tune(self, routine, size, dtype, vlen=None, problem=None, candidates=None) -> Iterator[Result]:
         """Results of all candidates, as they come; the tables of `choice` are left with the best."""
