@@ -3,8 +3,8 @@
 A choice is a dict: "kernel" names a kernel of `opencl/`, the rest are its tunables, which are explained at the top of
 the kernels' files; an empty dict stands for the kernel that takes any size. Choices come from results of
 ``python -m compactla tune``: the user's, else those in `tuned/` for this device or for CPUs in general, else the first
-of `candidates`. On CPUs work-items of a group run one after the other, and pay for every barrier: kernels without one are
-the only candidates there, and only sizes that were tuned have them.
+of `candidates`. On CPUs work-items of a group run one after the other and pay for every barrier: kernels without one
+are the only candidates there, and only sizes that were tuned have them.
 """
 
 import functools
