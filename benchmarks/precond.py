@@ -1,9 +1,9 @@
-"""The line preconditioner of the shipped matrix: new values, application, iterations that it takes."""
+"""The line preconditioner of the shipped matrix: new values, application, iterations that it takes; finding lines."""
 
 from importlib.resources import files
 
 import numpy as np
-from scipy.sparse import bsr_array
+from scipy.sparse import bsr_array, diags_array, kron, kronsum
 from scipy.sparse.linalg import LinearOperator, gmres
 
 import compactla as cla
@@ -46,3 +46,26 @@ class Precond:
 
     def track_iterations(self, device):
         return self.iterations()
+
+
+class FindLines:
+    """125,000 block rows of a stretched grid: 2500 lines of 50 blocks"""
+
+    version = "1"
+    timeout = 300
+    params = ([1, 3, 5],)
+    param_names = ("b",)
+
+    def setup(self, b):
+        T = diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+        grid = kronsum(kronsum(T, T), 100 * T)  # the slowest index is that of the stretched direction
+        self.M = kron(grid, np.eye(b) + 0.2, format="csr").tobsr((b, b))
+        self.coordinates = np.indices((50, 50, 50)).reshape(3, -1).T * [0.01, 1, 1]
+        for lines in (cla.find_lines(self.M), cla.find_lines(self.M, coordinates=self.coordinates)):
+            assert [len(line) for line in lines] == [50] * 2500
+
+    def time_from_coefficients(self, b):
+        cla.find_lines(self.M)
+
+    def time_from_coordinates(self, b):
+        cla.find_lines(self.M, coordinates=self.coordinates)
