@@ -166,7 +166,7 @@ def _graph(M, weight) -> scipy.sparse.csr_array:
 
 @compiled_once
 def _invert_diagonal(indptr, indices, data, inverse):
-    """The inverses of the diagonal blocks; of a singular one, the identity over its largest number."""
+    """The inverses of the diagonal blocks; of a singular one, the identity over the largest number of its row."""
     b = data.shape[1]
     a = np.empty((b, b), inverse.dtype)
     for row in range(len(indptr) - 1):
@@ -174,11 +174,11 @@ def _invert_diagonal(indptr, indices, data, inverse):
         largest = 0.0
         a[:], x[:] = 0, 0
         for k in range(indptr[row], indptr[row + 1]):
-            if indices[k] == row:
-                for i in range(b):
-                    for j in range(b):
+            for i in range(b):
+                for j in range(b):
+                    largest = max(largest, abs(data[k, i, j]))
+                    if indices[k] == row:
                         a[i, j] = data[k, i, j]
-                        largest = max(largest, abs(a[i, j]))
         for i in range(b):
             x[i, i] = 1
         for k in range(b):  # Gauss-Jordan elimination with partial pivoting
@@ -189,7 +189,7 @@ def _invert_diagonal(indptr, indices, data, inverse):
             if not 0 < abs(a[p, k]) < np.inf:
                 x[:] = 0
                 for i in range(b):
-                    x[i, i] = 1 / largest if largest > 0 else 1
+                    x[i, i] = 1 / largest if largest > 0 else 0
                 break
             pivot = 1 / a[p, k]
             for j in range(b):
