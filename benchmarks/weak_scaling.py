@@ -100,7 +100,7 @@ def measure(args):
 
     def factor():
         A.shift(0.1)
-        ksp.setUp()
+        ksp.pc.setUp()
 
     def step():
         factor()
