@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 import numpy as np
+from pyamg.strength import symmetric_strength_of_connection
 from scipy.sparse import bsr_array, diags_array, kron, kronsum
 from scipy.sparse.linalg import LinearOperator, gmres
 
@@ -69,3 +70,7 @@ class FindLines:
 
     def time_from_coordinates(self, b):
         cla.find_lines(self.M, coordinates=self.coordinates)
+
+    def time_pyamg_strength(self, b):
+        """What PyAMG takes to find the strong couplings, which it does not join to lines."""
+        symmetric_strength_of_connection(self.M, theta=0.25)

@@ -130,7 +130,8 @@ def _couplings(M) -> scipy.sparse.csr_array:
         _norms(*pattern, data, inverse, _balance(total), norm, total)
     A = _graph(M, norm)
     B = A.T.tocsr()
-    return A.multiply(B).sqrt().maximum(ONE_WAY * A.maximum(B)).tocsr()
+    with np.errstate(over="ignore", invalid="ignore"):  # of blocks that are not finite, which nothing follows
+        return A.multiply(B).sqrt().maximum(ONE_WAY * A.maximum(B)).tocsr()
 
 
 def _balance(total) -> np.ndarray:

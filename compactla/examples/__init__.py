@@ -1,0 +1,1 @@
+"""Whole problems, solved: ``python -m compactla.examples.hot_wall``."""
