@@ -110,8 +110,8 @@ def measure(args):
     context = ksp.pc.getPythonContext()
     P, context.P = context.P, None
     set_up = timed(factor)
-    times = [set_up, timed(factor, 5), timed(lambda: ksp.pc.apply(rhs, x), 20)]
-    whole = timed(step, 3)
+    times = [set_up, timed(factor, 10), timed(lambda: ksp.pc.apply(rhs, x), 50)]
+    whole = timed(step, 20)
     milliseconds = [f"{t:.3g}" for t in times]
     cells = [comm.size, A.getSize()[0], len(P.info), *milliseconds, ksp.getIterationNumber(), f"{whole:.4g}"]
     if not comm.rank:

@@ -297,7 +297,7 @@ def _collect(link, min_length):
     done = np.zeros(nrow, np.bool_)
     nline = filled = 0
     for end in range(nrow):
-        if done[end] or link[end].min() >= 0:
+        if done[end] or (link[end, 0] >= 0 and link[end, 1] >= 0):
             continue
         start, before, row = filled, -1, end
         while row >= 0:
