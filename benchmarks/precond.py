@@ -1,15 +1,23 @@
-"""The line preconditioner of the shipped matrix: new values, application, iterations that it takes; finding lines."""
+"""The line preconditioner of the shipped matrix: new values, application, iterations, peers; and finding lines."""
 
 from importlib.resources import files
 
 import numpy as np
+from pyamg.relaxation.relaxation import block_gauss_seidel
 from pyamg.strength import symmetric_strength_of_connection
+from pyamg.util.utils import get_block_diag
 from scipy.sparse import bsr_array, diags_array, kron, kronsum
-from scipy.sparse.linalg import LinearOperator, gmres
+from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 import compactla as cla
 
 from . import common
+
+
+def sherman5():
+    with np.load(str(files("compactla") / "data" / "sherman5_b3.npz")) as system:
+        M = bsr_array((system["data"], system["indices"], system["indptr"]))
+        return M, system["lines"], system["rhs"]
 
 
 class Precond:
@@ -23,10 +31,8 @@ class Precond:
     def setup(self, device):
         self.queue = common.open_queue(device)
         self.context = self.queue and self.queue.context
-        with np.load(str(files("compactla") / "data" / "sherman5_b3.npz")) as system:
-            self.M = bsr_array((system["data"], system["indices"], system["indptr"]))
-            self.rhs = system["rhs"]
-            self.P = cla.LinePreconditioner(self.M, system["lines"], queue=self.queue)
+        self.M, self.lines, self.rhs = sherman5()
+        self.P = cla.LinePreconditioner(self.M, self.lines, queue=self.queue)
         assert not self.P.info.any()
         assert self.iterations() < 150
 
@@ -39,6 +45,9 @@ class Precond:
         assert info == 0
         return len(norms)
 
+    def time_setup(self, device):
+        cla.LinePreconditioner(self.M, self.lines, queue=self.queue)
+
     def time_update(self, device):
         self.P.update(self.M)  # waits for the device
 
@@ -47,6 +56,39 @@ class Precond:
 
     def track_iterations(self, device):
         return self.iterations()
+
+
+class Peers:
+    """The same lines factored and solved by SciPy's SuperLU, and a sweep of PyAMG's over points"""
+
+    version = "1"
+
+    def setup(self):
+        M, lines, self.rhs = sherman5()
+        line, place = np.empty((2, lines.size), int)
+        line[lines], place[lines] = np.indices(lines.shape)
+        row = np.repeat(np.arange(lines.size), np.diff(M.indptr))
+        kept = (line[row] == line[M.indices]) & (abs(place[row] - place[M.indices]) <= 1)
+        self.lines = bsr_array((M.data * kept[:, None, None], M.indices, M.indptr)).tocsr()
+        self.lines.eliminate_zeros()
+        order = (3 * lines.reshape(-1, 1) + np.arange(3)).ravel()  # with it, nothing fills in
+        self.lines, self.ordered = self.lines[order][:, order].tocsc(), self.rhs[order]
+        self.M, self.inverses = M, get_block_diag(M, 3)
+        self.factors = self.factor()
+        x = (cla.LinePreconditioner(M, lines) @ self.rhs)[order]
+        np.testing.assert_allclose(self.factors.solve(self.ordered), x, rtol=1e-6, atol=1e-9)
+
+    def factor(self):
+        return splu(self.lines, permc_spec="NATURAL", diag_pivot_thresh=0)
+
+    def time_scipy_factor(self):
+        self.factor()
+
+    def time_scipy_apply(self):
+        self.factors.solve(self.ordered)
+
+    def time_pyamg_block_gauss_seidel(self):
+        block_gauss_seidel(self.M, np.zeros_like(self.rhs), self.rhs, blocksize=3, Dinv=self.inverses)
 
 
 class FindLines:
