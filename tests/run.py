@@ -87,21 +87,31 @@ def opencl_environment():
     sys.exit("tests/run.py: no OpenCL driver works here, and neither apt nor pip could install one that does")
 
 
+def make_petsc_environment():
+    """Make .venv/petsc, of Debian's Python with its petsc4py, which is for the NumPy that comes with it."""
+    debian = "/usr/bin/python3"
+    if not apt_install("python3-petsc4py"):
+        return False
+    next_numpy = (debian, "-c", "import numpy; print(int(numpy.__version__[0]) + 1)")
+    numpy = f"numpy<{subprocess.run(next_numpy, stdout=subprocess.PIPE, text=True).stdout.strip()}"
+    pip = (PYTHON, "-m", "pip", "--python", PETSC / "bin" / "python", "install", "--quiet")
+    return succeeds(debian, "-m", "venv", "--clear", "--system-site-packages", "--without-pip", PETSC) and succeeds(
+        *pip, "--editable", ROOT, numpy
+    )
+
+
 def petsc_environment():
-    """Environment variables with which tests/test_petsc.py finds Debian's petsc4py, if it can be had."""
-    python = PETSC / "bin" / "python"
-    if not python.is_file():
+    """Environment variables with which tests/test_petsc.py finds petsc4py, if it can be had."""
+    stamp = PETSC / "stamp"
+    if not stamp.is_file():
         print(f"Setting up {PETSC}: a minute, once", flush=True)
-        # petsc4py of Debian is for Debian's Python and for NumPy 1.
-        venv = ("/usr/bin/python3", "-m", "venv", "--clear", "--system-site-packages", "--without-pip", PETSC)
-        pip = (PYTHON, "-m", "pip", "--python", python, "install", "--quiet", "--editable", ROOT, "numpy<2")
-        if not (apt_install("python3-petsc4py") and succeeds(*venv) and succeeds(*pip)):
-            shutil.rmtree(PETSC, ignore_errors=True)
+        if not make_petsc_environment():
             print("PETSc is not tested: that takes Debian or a relative, its python3-petsc4py, and root", flush=True)
             return {}
+        stamp.touch()
     # Debian's petsc4py looks for PETSc where only the package for developers puts it.
     folders = sorted(Path("/usr/lib/petscdir").glob("petsc*/*-real"))
-    return {"PETSC_PYTHON": str(python), "PETSC_DIR": str(folders[-1])} if folders else {}
+    return {"PETSC_PYTHON": str(PETSC / "bin" / "python"), "PETSC_DIR": str(folders[-1])} if folders else {}
 
 
 def main():

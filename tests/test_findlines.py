@@ -143,6 +143,14 @@ def test_flow_one_way():
     assert as_lists(across) == np.arange(24).reshape(4, 6).T.tolist()
 
 
+def test_what_goes_one_way_only_does_not_distract():
+    """As in reservoirs: neighbours upstream act strongly on one unknown, in whatever units, and nothing acts back."""
+    M, lines = convection_diffusion(6, 8, 2, wind=0)
+    upstream = scipy.sparse.kron(scipy.sparse.eye_array(6, k=-1), scipy.sparse.eye_array(8))
+    M = M + scipy.sparse.kron(upstream, 1e4 * np.eye(2, k=1))
+    assert as_lists(cla.find_lines(M.tobsr((2, 2)))) == lines.tolist()
+
+
 def test_waves_both_ways():
     """Flux splitting: what couples i to j and what couples j to i act on different unknowns, their product is zero."""
     n, parts = 8, {0: np.eye(2), 1: np.diag([-1.0, 0.0]), -1: np.diag([0.0, -1.0])}
