@@ -3,8 +3,10 @@
 import os
 import sys
 import traceback
+from importlib.resources import files
 
 import numpy as np
+import scipy.sparse
 from petsc4py import PETSc
 
 import compactla as cla
@@ -142,6 +144,27 @@ def test_solve_and_reuse():
     jacobi = solver(A, "jacobi", pc_type="pbjacobi")
     jacobi.solve(b, solution)
     assert steps < jacobi.getIterationNumber() / 3
+
+
+def test_sherman5():
+    """As many iterations as on the command line, with given lines and with those that are found."""
+    file = files("compactla") / "data" / "sherman5_b3.npz"
+    with np.load(file) as system:
+        A = petsc_matrix(scipy.sparse.bsr_array((system["data"], system["indices"], system["indptr"])))
+        whole, lines = system["rhs"], len(system["lines"])
+    x, b = A.createVecs()
+    b.setArray(whole[slice(*b.getOwnershipRange())])
+    steps = {}
+    for name in (file, "auto"):
+        ksp = solver(A, "sherman5", pc_line_lines=name, ksp_rtol=1e-8)
+        ksp.solve(b, x)
+        assert ksp.getConvergedReason() > 0
+        steps[name] = ksp.getIterationNumber()
+        if COMM.size == 1 and name == file:
+            assert len(ksp.pc.getPythonContext().P.info) == lines
+    if COMM.size == 1:  # two ranks cut the lines
+        assert abs(steps[file] - 136) <= 2
+        assert steps["auto"] <= 1.1 * steps[file]
 
 
 def test_options(folder):
