@@ -8,13 +8,17 @@ from compactla.lapack import getrfnp
 from compactla.pack import Pack, pack
 
 __version__ = version("compactla")
-__all__ = ["BlockTridiag", "LinePreconditioner", "Pack", "gemm", "getrfnp", "pack", "trsm"]
+__all__ = ["BlockTridiag", "LinePreconditioner", "Pack", "find_lines", "gemm", "getrfnp", "pack", "trsm"]
 
 
 def __getattr__(name):
-    # LinePreconditioner is a SciPy LinearOperator, and SciPy is not imported before it is needed.
+    # These are about SciPy's matrices, and SciPy is not imported before it is needed.
     if name == "LinePreconditioner":
         from compactla.precond import LinePreconditioner
 
         return LinePreconditioner
+    if name == "find_lines":
+        from compactla.findlines import find_lines
+
+        return find_lines
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

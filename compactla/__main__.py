@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from compactla.bench import command
 from compactla.bench.ceilings import processor
 from compactla.cpu.parallel import THREADS
+from compactla.findlines import find_lines
 from compactla.matrices import check_vector, read_lines, read_system, read_vector
 from compactla.precond import LinePreconditioner
 from compactla.view import REAL, backend
@@ -40,7 +41,8 @@ def main(argv=None) -> None:
     solve.set_defaults(run=run_solve)
     solve.add_argument("matrix", metavar="MATRIX", help=".npz, .mtx or .mtx.gz file")
     solve.add_argument("--block-size", type=int, metavar="B", help="size of the blocks, if the file has none")
-    solve.add_argument("--lines", metavar="FILE", help="block rows of each line, from 0: .npy, .npz or rows of text")
+    lines_help = "block rows of each line, from 0: .npy, .npz or rows of text (default: those in MATRIX, or else auto)"
+    solve.add_argument("--lines", metavar="FILE|auto", help=lines_help)
     solve.add_argument("--rhs", metavar="FILE", help="default: that in MATRIX, or else MATRIX times ones")
     solve.add_argument("--device", choices=("cpu", "opencl"), default="cpu", help="where to factor and apply")
     solve.add_argument("--tol", type=float, default=1e-8, help="relative residual to reach (default: 1e-8)")
@@ -80,12 +82,7 @@ def run_solve(args) -> None:
     if not 0 < args.tol < 1:
         raise ValueError(f"--tol is {args.tol}, must be between 0 and 1")
     M, lines, rhs = read_system(args.matrix, args.block_size)
-    if args.lines:
-        lines = read_lines(args.lines)
-    if lines is None:
-        raise ValueError(
-            f"{args.matrix} has no lines: give --lines FILE, with the block rows of a line on each row"
-        )
+    lines, lines_from = lines_to_use(args, M, lines)
     rhs, rhs_from = right_hand_side(args, M, rhs)
     queue = None
     if args.device == "opencl":
@@ -101,13 +98,12 @@ def run_solve(args) -> None:
     def build(M, lines):
         return timed(lambda: LinePreconditioner(M, lines, queue=queue))
 
-    two_blocks = scipy.sparse.eye_array(2 * b, dtype=M.dtype, format="csr").tobsr(blocksize=(b, b))
-    _, compile_time = timed(lambda: build(two_blocks, [[0, 1]])[0] @ np.ones(2 * b, rhs.dtype))
+    _, compile_time = timed(lambda: build(two_blocks(M), [[0, 1]])[0] @ np.ones(2 * b, rhs.dtype))
     line, build_time = build(M, lines)
     factor_time = min(timed(lambda: line.update(M))[1] for _ in range(3))
     apply_time = min(timed(lambda: line @ rhs)[1] for _ in range(3))
     jacobi, _ = build(M, np.arange(nrow)[:, None])
-    print(f"lines     {describe_lines(lines)}")
+    print(f"lines     {describe_lines(lines)}, {lines_from}")
     print(f"factors   line: {describe_info(line.info, 'line')}")
     print(f"          block Jacobi: {describe_info(jacobi.info, 'block')}")
     times = [duration(t) for t in (max(build_time - factor_time, 0), factor_time, apply_time, compile_time)]
@@ -125,6 +121,23 @@ def run_solve(args) -> None:
         print(f"{name:<14} {steps:>12} {result.residual:>10.1e} {seconds:>12}{remark}")
     if pyplot:
         plot(pyplot, solves, Path(args.matrix).name, args.plot)
+
+
+def lines_to_use(args, M, lines):
+    """The lines, and where they are from: FILE, or else the matrix file, or else the matrix."""
+    if args.lines not in (None, "auto"):
+        return read_lines(args.lines), f"from {args.lines}"
+    if args.lines is None and lines is not None:
+        return lines, "from the matrix file"
+    find_lines(two_blocks(M))  # compiles or loads kernels
+    lines, seconds = timed(lambda: find_lines(M))
+    return lines, f"found in {duration(seconds)}"
+
+
+def two_blocks(M):
+    """The smallest matrix of the type of `M` that has two block rows."""
+    b = M.blocksize[0]
+    return scipy.sparse.eye_array(2 * b, dtype=M.dtype, format="csr").tobsr(blocksize=(b, b))
 
 
 def right_hand_side(args, M, rhs):

@@ -41,7 +41,7 @@ def pack_lines(lines, nrow: int, vlen: int) -> Slots:
     ValueError
         If a line is empty or a block row is out of range, on no line or there twice.
     """
-    flat, length = _flatten(lines)
+    flat, length = flatten(lines)
     nlines = len(length)
     line = np.repeat(np.arange(nlines), length)
     _check_cover(flat, line, nrow)
@@ -56,7 +56,7 @@ def pack_lines(lines, nrow: int, vlen: int) -> Slots:
     return Slots(nlines, order, offset, rows)
 
 
-def _flatten(lines) -> tuple[np.ndarray, np.ndarray]:
+def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
     """All lines in one array, and their lengths."""
     if isinstance(lines, np.ndarray) and lines.ndim == 2:
         flat, length = lines.ravel(), np.full(len(lines), lines.shape[1])

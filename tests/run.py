@@ -2,6 +2,7 @@
 
 Needs Python 3.11 and pip. Makes the virtual environment .venv in the repository root, installs compactla
 there (editable, with the test dependencies), and gets an OpenCL driver if the machine has none that works.
+Where Debian's packages can be installed, it gets PETSc too, for Debian's own Python, in .venv/petsc.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+PETSC = VENV / "petsc"
 
 
 def succeeds(*command, env=None):
@@ -50,15 +52,20 @@ def driver_of_the_machine():
     return dict(os.environ)
 
 
-def driver_from_apt():
-    """PoCL from the Linux distribution, where this user may install it."""
+def apt_install(package):
+    """Whether the Linux distribution has the package and this user may install it."""
     if not shutil.which("apt-get") or os.geteuid() != 0:
-        return None
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OCL_ICD_")}
-    apt = {**environment, "DEBIAN_FRONTEND": "noninteractive"}
+        return False
+    apt = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     succeeds("apt-get", "update", "--quiet", env=apt)
-    install = ("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", "pocl-opencl-icd")
-    return environment if succeeds(*install, env=apt) else None
+    return succeeds("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", package, env=apt)
+
+
+def driver_from_apt():
+    """PoCL from the Linux distribution."""
+    if not apt_install("pocl-opencl-icd"):
+        return None
+    return {name: value for name, value in os.environ.items() if not name.startswith("OCL_ICD_")}
 
 
 def driver_from_pip():
@@ -80,11 +87,38 @@ def opencl_environment():
     sys.exit("tests/run.py: no OpenCL driver works here, and neither apt nor pip could install one that does")
 
 
+def make_petsc_environment():
+    """Make .venv/petsc, of Debian's Python with its petsc4py, which is for the NumPy that comes with it."""
+    debian = "/usr/bin/python3"
+    if not apt_install("python3-petsc4py"):
+        return False
+    next_numpy = (debian, "-c", "import numpy; print(int(numpy.__version__[0]) + 1)")
+    numpy = f"numpy<{subprocess.run(next_numpy, stdout=subprocess.PIPE, text=True).stdout.strip()}"
+    pip = (PYTHON, "-m", "pip", "--python", PETSC / "bin" / "python", "install", "--quiet")
+    return succeeds(debian, "-m", "venv", "--clear", "--system-site-packages", "--without-pip", PETSC) and succeeds(
+        *pip, "--editable", ROOT, numpy
+    )
+
+
+def petsc_environment():
+    """Environment variables with which tests/test_petsc.py finds petsc4py, if it can be had."""
+    stamp = PETSC / "stamp"
+    if not stamp.is_file():
+        print(f"Setting up {PETSC}: a minute, once", flush=True)
+        if not make_petsc_environment():
+            print("PETSc is not tested: that takes Debian or a relative, its python3-petsc4py, and root", flush=True)
+            return {}
+        stamp.touch()
+    # Debian's petsc4py looks for PETSc where only the package for developers puts it.
+    folders = sorted(Path("/usr/lib/petscdir").glob("petsc*/*-real"))
+    return {"PETSC_PYTHON": str(PETSC / "bin" / "python"), "PETSC_DIR": str(folders[-1])} if folders else {}
+
+
 def main():
     if sys.version_info < (3, 11):
         sys.exit(f"tests/run.py: compactla needs Python 3.11 or later, this is {sys.version.split()[0]}")
     make_environment()
-    environment = opencl_environment()
+    environment = opencl_environment() | petsc_environment()
     pytest = (PYTHON, "-m", "pytest", "--numprocesses=auto", *sys.argv[1:])
     sys.exit(subprocess.run(pytest, cwd=ROOT, env=environment).returncode)
 

@@ -101,6 +101,21 @@ def test_lines_of_different_lengths(capsys, system):
     assert "2 of 3 to 45 block rows" in out
 
 
+@pytest.mark.parametrize("args", [["bsr.npz"], ["system.npz", "--lines", "auto"]])
+def test_lines_are_found(capsys, system, args):
+    out, table = solve(capsys, system / args[0], *args[1:])
+    assert re.search(r"^lines +6 of 8 block rows, found in .* u?m?s$", out, re.MULTILINE)
+    assert abs(table["line"][0] - solve(capsys, system / "system.npz")[1]["line"][0]) <= 1
+
+
+def test_given_lines_come_first(capsys, system):
+    np.save(system / "others.npy", np.arange(48).reshape(12, 4))
+    out, _ = solve(capsys, system / "system.npz", "--lines", system / "others.npy")
+    assert f"12 of 4 block rows, from {system / 'others.npy'}\n" in out
+    out, _ = solve(capsys, system / "system.npz")
+    assert "6 of 8 block rows, from the matrix file\n" in out
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128, np.int64])
 def test_dtypes(capsys, tmp_path, dtype):
     M = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(30, 30)).astype(dtype)
@@ -159,7 +174,6 @@ def write(path, content):
         (["solve", "matrix.mtx", "--block-size", "5"], "144 rows, which do not divide into blocks of 5"),
         (["solve", "matrix.mtx", "--block-size", "0"], "--block-size is 0, must be positive"),
         (["solve", "matrix.mtx", "--block-size", "two"], "--block-size"),
-        (["solve", "matrix.mtx", "--block-size", "3"], "--lines FILE"),
         (
             ["solve", "bsr.npz", "--lines", "broken.txt"],
             "row 2: '2 three' must be block row numbers",

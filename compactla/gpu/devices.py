@@ -13,10 +13,10 @@ def devices() -> list[cl.Device]:
     return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
 
 
-def first_queue() -> cl.CommandQueue:
-    """A queue of the first device; RuntimeError if there is none."""
+def first_queue(number: int = 0) -> cl.CommandQueue:
+    """A queue of the first device, or of that number, modulo how many there are; RuntimeError if there is none."""
     found = devices()
     if not found:
         raise RuntimeError("there is no OpenCL device: install the driver of a GPU, or PoCL for a CPU")
-    context = cl.Context(found[:1])
+    context = cl.Context([found[number % len(found)]])
     return cl.CommandQueue(context)

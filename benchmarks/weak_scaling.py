@@ -1,0 +1,122 @@
+"""Weak scaling of the line preconditioner in PETSc: as many rows for each rank, on more and more ranks.
+
+    python benchmarks/weak_scaling.py --ranks 1 2 4            # starts mpirun for each
+    mpirun -n 4 python benchmarks/weak_scaling.py              # a row of the table; under srun as well
+
+Convection-diffusion of b quantities in a box of thin layers: lines go from bottom to top, and a rank owns whole ones.
+A step is what a time step or one of Newton's takes: new values, factors of them, and GMRES to a residual of 1e-6.
+"""
+
+import argparse
+import math
+import subprocess
+import sys
+
+import numpy as np
+import scipy.sparse
+
+HEADER = """\
+| ranks | unknowns | lines of a rank | set up, ms | factor, ms | apply, ms | iterations | step, ms | efficiency |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, nargs="+", help="start mpirun for each of these numbers of ranks")
+    parser.add_argument("--mpirun", default="mpirun", help="what starts the ranks, with its options (default: mpirun)")
+    parser.add_argument("--lines", type=int, default=32, help="a rank has the square of this many lines (default: 32)")
+    parser.add_argument("--length", type=int, default=64, help="block rows of a line (default: 64)")
+    parser.add_argument("--block-size", type=int, default=3, help="(default: 3)")
+    args = parser.parse_args()
+    if args.ranks is None:
+        measure(args)
+    else:
+        start(args)
+
+
+def start(args):
+    """The table: a run of mpirun for each of its rows."""
+    print(HEADER)
+    sizes = ["--lines", args.lines, "--length", args.length, "--block-size", args.block_size]
+    first = None
+    for ranks in args.ranks:
+        command = [*args.mpirun.split(), "-n", ranks, sys.executable, __file__, *sizes]
+        *cells, step = row(subprocess.run(list(map(str, command)), check=True, stdout=-1, text=True).stdout)
+        first = first or float(step)
+        print("|", " | ".join([*cells, step, f"{first / float(step):.0%}"]), "|", flush=True)
+
+
+def row(output):
+    """The cells of the row that a run has printed."""
+    return next(line for line in output.splitlines() if line.startswith("|")).strip("| ").split(" | ")
+
+
+def own_rows(rank, ranks, nx, ny, nz, b):
+    """The rows of a rank, CSR with columns of the whole matrix: slabs of nx x ny columns of nz cells."""
+
+    def difference(n, wind):
+        return scipy.sparse.diags_array([-1.0 - wind, 2.0 + wind, -1.0], offsets=[-1, 0, 1], shape=(n, n), format="csr")
+
+    def term(x, y, z):
+        return scipy.sparse.kron(scipy.sparse.kron(x, y), z, format="csr")
+
+    eye = scipy.sparse.eye_array
+    slab = slice(rank * nx, (rank + 1) * nx)
+    x, here = difference(ranks * nx, 0.5)[slab], eye(ranks * nx, format="csr")[slab]
+    up, across = term(here, eye(ny), 100 * difference(nz, 0)), term(here, difference(ny, 0.3), eye(nz))
+    return scipy.sparse.kron(up + across + term(x, eye(ny), eye(nz)), np.eye(b) + 0.2, format="csr")
+
+
+def measure(args):
+    """One row of the table, of this run's ranks."""
+    from petsc4py import PETSc
+
+    comm, b = PETSc.COMM_WORLD, args.block_size
+    rows = own_rows(comm.rank, comm.size, args.lines, args.lines, args.length, b)
+    parts = rows.indptr, rows.indices, rows.data
+    A = PETSc.Mat().createAIJ(((rows.shape[0], None),) * 2, bsize=b, csr=parts, comm=comm)
+    A.shift(10.0)
+    x, rhs = A.createVecs()
+    rhs.set(1.0)
+    ksp = PETSc.KSP().create(comm)
+    ksp.setOperators(A)
+    ksp.setType("gmres")
+    ksp.setPCSide(PETSc.PC.Side.RIGHT)
+    ksp.setTolerances(rtol=1e-6)
+    ksp.pc.setType("python")
+    ksp.pc.setPythonType("compactla.petsc.LinePC")
+    ksp.setFromOptions()
+
+    def timed(call, times=1):
+        """The least of the times of the slowest rank, in ms."""
+        least = math.inf
+        for _ in range(times):
+            comm.barrier()
+            start = PETSc.Log.getTime()
+            call()
+            clock = PETSc.Vec().createWithArray(np.array([PETSc.Log.getTime() - start]), size=(1, None), comm=comm)
+            least = min(least, clock.max()[1])
+        return 1e3 * least
+
+    def factor():
+        A.shift(0.1)
+        ksp.pc.setUp()
+
+    def step():
+        factor()
+        ksp.solve(rhs, x)
+
+    step()  # compiles or loads kernels
+    context = ksp.pc.getPythonContext()
+    P, context.P = context.P, None
+    set_up = timed(factor)
+    times = [set_up, timed(factor, 10), timed(lambda: ksp.pc.apply(rhs, x), 50)]
+    whole = timed(step, 20)
+    milliseconds = [f"{t:.3g}" for t in times]
+    cells = [comm.size, A.getSize()[0], len(P.info), *milliseconds, ksp.getIterationNumber(), f"{whole:.4g}"]
+    if not comm.rank:
+        print("|", " | ".join(map(str, cells)), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()

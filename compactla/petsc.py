@@ -1,0 +1,181 @@
+"""The line preconditioner in PETSc: ``-pc_type python -pc_python_type compactla.petsc.LinePC``.
+
+Each rank solves along the lines within its own rows, as `compactla.LinePreconditioner` does for the rank's diagonal
+block of the matrix. It talks to no other rank: products with the matrix and dot products, which are PETSc's, are all
+that goes over the network. It is as good on many ranks as on one where no line is cut: distribute columns of the grid,
+not cells.
+
+Options, behind the prefix of the PC:
+
+-pc_line_lines       auto: found by `compactla.find_lines` in the rank's block of the matrix (default); or a file as for
+                     the command line, of block rows of the whole matrix in PETSc's numbering: those parts of lines
+                     that a rank owns are its lines
+-pc_line_block_size  size of the blocks (default: that of the matrix)
+-pc_line_device      cpu (default), or opencl: the device whose number is the rank modulo the number of devices
+-pc_line_anisotropy, -pc_line_threshold, -pc_line_min_length
+                     as for `compactla.find_lines`
+-pc_line_threads, -pc_line_vlen, -pc_line_storage, -pc_line_pivots, -pc_line_pivoting
+                     as for `compactla.LinePreconditioner`
+
+Programs give the same to `LinePC`, or lines that they know themselves. Whenever the operators change the blocks are
+factored again; the symbolic work is only done again if the pattern is another.
+
+On many ranks. As PETSc has it there is one rank for each core, and compactla needs one thread in each::
+
+    NUMBA_NUM_THREADS=1 mpiexec -n 128 python application.py -ksp_type gmres -ksp_pc_side right \\
+        -pc_type python -pc_python_type compactla.petsc.LinePC -pc_line_block_size 5 -ksp_view
+
+One rank for each socket, with as many threads as it has cores, and one rank for each GPU, with ``-pc_line_device
+opencl``, work as well. Kernels are compiled when they are first used and then kept on disk: before a large job, run a
+small one on one node, with NUMBA_CACHE_DIR in a folder that all nodes see. What a step costs on more and more ranks is
+measured by::
+
+    python benchmarks/weak_scaling.py --ranks 1 2 4 8
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from petsc4py import PETSc
+from scipy.sparse import csr_array
+
+from compactla.findlines import find_lines
+from compactla.lines import flatten
+from compactla.matrices import read_lines
+from compactla.precond import LinePreconditioner
+
+# How PETSc reads the options.
+FINDING = {"anisotropy": "getReal", "threshold": "getReal", "min_length": "getInt"}
+SOLVING = {"threads": "getInt", "vlen": "getInt", "storage": "getString", "pivots": "getString", "pivoting": "getBool"}
+OPTIONS = {"lines": "getString", "block_size": "getInt", "device": "getString", **FINDING, **SOLVING}
+
+
+class LinePC:
+    """A preconditioner of PETSc's type ``python``: an exact solve along every line of the rank's own rows.
+
+    Parameters
+    ----------
+    lines : str, or sequence of sequences of int
+        "auto", or the name of a file, as in the options above; or the block rows along each line, counted from the
+        first one of the rank, every one of them on exactly one line.
+    **options
+        `block_size`, `device` and the others of the options above. What PETSc's database holds comes before it.
+
+    Attributes
+    ----------
+    P : compactla.LinePreconditioner
+        What is applied on this rank.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As from `compactla.find_lines` and `compactla.LinePreconditioner`, when the PC is set up.
+
+    Examples
+    --------
+    The default, a PC of a KSP (not run here, as it needs petsc4py)::
+
+        ksp.setOperators(A)
+        ksp.pc.setType("python")
+        ksp.pc.setPythonContext(LinePC(block_size=5))
+        ksp.setFromOptions()
+        ksp.solve(b, x)
+    """
+
+    def __init__(self, lines="auto", **options):
+        unknown = set(options) - set(OPTIONS)
+        if unknown:
+            raise TypeError(f"{min(unknown)} is no option, must be one of {', '.join(OPTIONS)}")
+        self.options = {"lines": lines, **options}
+        self.P = self._matrix = self._transposed = None
+
+    def setFromOptions(self, pc):
+        given = PETSc.Options(pc.getOptionsPrefix())
+        for name, get in OPTIONS.items():
+            if given.hasName(f"pc_line_{name}"):
+                self.options[name] = getattr(given, get)(f"pc_line_{name}")
+
+    def setUp(self, pc):
+        _, matrix = pc.getOperators()
+        M = own_block(matrix)
+        if self.P is not None and _same_pattern(M, self._matrix):
+            self.P.update(M)
+        else:
+            self.P, self._lines = self._build(M, matrix, pc.comm.rank)
+        self._matrix, self._transposed = M, None
+
+    def _build(self, M, matrix, rank):
+        """A preconditioner of the rank's own block `M`, and its lines."""
+        options = dict(self.options)
+        lines, device = options.pop("lines"), options.pop("device", "cpu")
+        b = options.pop("block_size", None) or matrix.getBlockSize()
+        finding = {name: options.pop(name) for name in FINDING if name in options}
+        if isinstance(lines, str) and lines == "auto":
+            lines = find_lines(M, b, **finding)
+        elif isinstance(lines, str):
+            lines = own_parts(read_lines(lines), matrix.getOwnershipRange()[0] // b, M.shape[0] // b)
+        return LinePreconditioner(M, lines, b, queue=_queue(device, rank), **options), lines
+
+    def apply(self, pc, x, y):
+        y.getArray()[:] = self.P.solve(x.getArray(readonly=True))
+
+    def applyTranspose(self, pc, x, y):
+        """With factors of the transposed blocks, made when this is first called."""
+        if self._transposed is None:
+            P, options = self.P, {name: self.options[name] for name in SOLVING if name in self.options}
+            transposed = self._matrix.T.tocsr()
+            self._transposed = LinePreconditioner(transposed, self._lines, P.block_size, queue=P.queue, **options)
+        y.getArray()[:] = self._transposed.solve(x.getArray(readonly=True))
+
+    def matApply(self, pc, X, Y):
+        """To several vectors at once, the columns of dense matrices."""
+        Y.getDenseArray()[:] = self.P.solve(X.getDenseArray(readonly=True))
+
+    def view(self, pc, viewer):
+        info, lines = self.P.info, self.options["lines"]
+        count, singular = (_sum(pc.comm, n) for n in (len(info), np.count_nonzero(info)))
+        origin = lines if isinstance(lines, str) else "given"
+        device = "cpu" if self.P.queue is None else self.P.queue.device.name.strip()
+        blocks = f"blocks of {self.P.block_size}"
+        viewer.printfASCII(f"  lines: {origin}, {count} of {blocks}, {singular} singular; device: {device}\n")
+
+
+def own_block(matrix) -> csr_array:
+    """The rank's diagonal block of a matrix of PETSc."""
+    block = matrix.getDiagonalBlock()
+    if block.getType() not in ("seqaij", "seqbaij"):
+        block = block.convert("seqaij", PETSc.Mat())
+    indptr, indices, data = block.getValuesCSR()
+    return csr_array((data, indices, indptr), shape=block.getSize())
+
+
+def own_parts(lines, first: int, nrow: int) -> list[np.ndarray]:
+    """The parts of lines that are among the block rows from `first` on, `nrow` of them, which count from 0 there."""
+    flat, length = flatten(lines)
+    line = np.repeat(np.arange(len(length)), length)
+    mine = np.flatnonzero((flat >= first) & (flat < first + nrow))
+    cuts = 1 + np.flatnonzero((np.diff(mine) > 1) | (np.diff(line[mine]) > 0))
+    ends = [0, *cuts.tolist(), len(mine)]
+    return [flat[mine[start:stop]] - first for start, stop in pairwise(ends) if stop > start]
+
+
+def _same_pattern(M, first) -> bool:
+    if M.shape != first.shape or M.nnz != first.nnz:
+        return False
+    return np.array_equal(M.indptr, first.indptr) and np.array_equal(M.indices, first.indices)
+
+
+def _queue(device: str, rank: int):
+    if device not in ("cpu", "opencl"):
+        raise ValueError(f"device is {device!r}, must be 'cpu' or 'opencl'")
+    if device == "cpu":
+        return None
+    from compactla.gpu.devices import first_queue
+
+    return first_queue(rank)
+
+
+def _sum(comm, number: int) -> int:
+    """The sum over all ranks."""
+    vector = PETSc.Vec().createWithArray(np.array([number], PETSc.ScalarType), size=(1, None), comm=comm)
+    return round(vector.sum().real)

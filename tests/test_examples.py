@@ -1,0 +1,70 @@
+"""The examples run, and solve what they say."""
+
+import re
+
+import numpy as np
+import pytest
+
+from compactla.examples import hot_wall
+
+
+@pytest.fixture
+def channel():
+    return hot_wall.Channel(7, 9)
+
+
+def test_grid(channel):
+    heights = np.diff(channel.y)
+    np.testing.assert_allclose(heights[1:] / heights[:-1], heights[1] / heights[0])
+    np.testing.assert_allclose([heights[0], channel.y[-1]], [hot_wall.LOWEST, hot_wall.HEIGHT])
+
+
+def test_transport(channel):
+    """A steady mixture as it flows in, but for the heat from the wall; without loss where it does not flow out."""
+    q = np.tile(hot_wall.INFLOW, (63, 1))
+    change = (channel.transport @ q.ravel()).reshape(-1, 3) - channel.source
+    np.testing.assert_allclose(change[:, :2], 0, atol=1e-9)
+    heated = change[:, 2].reshape(7, 9) < -1e-9
+    assert heated[:, 0].tolist() == [False, *[True] * 6] and not heated[:, 1:].any()
+    curved = channel.y**2
+    bent = hot_wall.diffusion(channel.y) @ ((curved[1:] + curved[:-1]) / 2)
+    volume = np.diff(channel.y)
+    assert abs(volume @ bent) < 1e-9 * (volume @ abs(bent))
+
+
+def test_jacobian(channel, rng):
+    q, before, direction = rng.random((3, 63, 3))
+    step, dt = 1e-6, 0.1
+    ahead, behind = (channel.residual(q + s * direction, before, dt) for s in (step, -step))
+    slope = (channel.jacobian(q, dt) @ direction.ravel()).reshape(-1, 3)
+    np.testing.assert_allclose(slope, (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-6 * abs(slope).max())
+    pattern = channel.jacobian(before, dt)
+    assert np.array_equal(pattern.indices, channel.transport.indices)
+
+
+def test_hot_wall(capsys, tmp_path, monkeypatch):
+    calls = {"find_lines": 0, "LinePreconditioner": 0}
+
+    def counted(name, original):
+        def call(*args, **options):
+            calls[name] += 1
+            return original(*args, **options)
+
+        monkeypatch.setattr(hot_wall.cla, name, call)
+
+    for name in calls:
+        counted(name, getattr(hot_wall.cla, name))
+    hot_wall.main(["--cells", "20", "24", "--steps", "8", "--plot", str(tmp_path / "hot.png")])
+    out = capsys.readouterr().out
+    steps = [[int(n) for n in found.split(",")] for found in re.findall(r"GMRES: \[(.*)\]", out)]
+    assert len(steps) == 8
+    assert max(map(max, steps)) < 20 and max(map(len, steps)) < 8
+    line, jacobi = map(int, re.search(r"to 1e-8: line (\d+), block Jacobi (\d+)", out).groups())
+    assert line < jacobi / 3
+    assert calls == {"find_lines": 1, "LinePreconditioner": 2}  # the second is block Jacobi, which is compared with
+    assert (tmp_path / "hot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_newton_gives_up(capsys):
+    with pytest.raises(SystemExit, match="does not converge: try a smaller --dt"):
+        hot_wall.main(["--cells", "8", "8", "--dt", "1e9"])

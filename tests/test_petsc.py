@@ -1,0 +1,46 @@
+"""The preconditioner in PETSc, on one rank and on two.
+
+petsc4py is Debian's, for Debian's Python, so that the tests are in a program of their own, tests/petsc_cases.py.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from processes import ROOT, SECONDS
+
+PYTHON = os.environ.get("PETSC_PYTHON")
+HERE = Path(__file__).resolve().parent
+pytestmark = pytest.mark.skipif(not PYTHON, reason="needs petsc4py: python3 tests/run.py gets it, as root on Debian")
+
+
+def run(arguments, ranks):
+    """What a program prints on so many ranks."""
+    path, cache = os.pathsep.join([str(ROOT), str(HERE)]), Path(PYTHON).parent.parent / "numba"
+    settings = {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(cache), "NUMBA_NUM_THREADS": "1"}
+    command = [PYTHON, *map(str, arguments)]
+    if ranks > 1:
+        options = ["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
+        command = [shutil.which("mpirun"), *options, "-n", str(ranks), *command]
+    environment = {**os.environ, **settings}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_petsc(tmp_path, ranks):
+    program = HERE / "petsc_cases.py"
+    tests = re.findall(r"^def (test_\w+)", program.read_text(), re.MULTILINE)
+    assert run([program, tmp_path], ranks).split() == tests
+
+
+def test_weak_scaling():
+    """The benchmark runs, on the smallest problem."""
+    out = run([ROOT / "benchmarks" / "weak_scaling.py", "--lines", 4, "--length", 8], 2)
+    rows = [line.split() for line in out.splitlines() if line.startswith("| 2 ")]
+    assert len(rows) == 1
