@@ -1,16 +1,16 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from compactla.blocktridiag import BlockTridiag
 from compactla.checks import check_context, check_contiguous, check_dtype, check_launch, check_queue, is_device_array
 from compactla.lines import Extraction, check_matrix, pack_lines
+from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
-from compactla.view import COMPLEX, REAL, backend
+from compactla.view import REAL, backend
 
 
-class LinePreconditioner(LinearOperator):
+class LinePreconditioner(BlockOperator):
     """Block line preconditioner of a sparse matrix: block Jacobi whose blocks are lines of block rows.
 
     Applying it solves, for every line, the block-tridiagonal system of the diagonal blocks and of the
@@ -80,15 +80,14 @@ class LinePreconditioner(LinearOperator):
     """
 
     def __init__(self, M, lines, block_size=None, vlen=None, queue=None, threads=None):
-        b = self.block_size = check_matrix(M, block_size)
+        b = check_matrix(M, block_size)
         dtype = check_dtype(M.dtype, "M")
         if queue is not None:
             check_queue(queue, "queue")
         check_launch(threads, None, queue)
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
-        super().__init__(dtype, M.shape)
-        self.queue, self.threads = queue, threads
+        super().__init__(dtype, M.shape, b, queue, threads)
         self._order = slots.order
         self._extraction = Extraction(M, b, slots)
         run = backend(queue)
@@ -157,69 +156,5 @@ class LinePreconditioner(LinearOperator):
         if data.shape != self._extraction.data_shape:
             raise ValueError(f"M has shape {data.shape}, must be {self._extraction.data_shape}, as data at first")
 
-    def solve(self, r, threads=None, wait_for=None):
-        """Apply the preconditioner: solve along every line.
-
-        Parameters
-        ----------
-        r : (n,) or (n, nrhs) array_like or pyopencl.array.Array
-            Right-hand sides. They are converted to the dtype of the matrix; for a real matrix, complex ones
-            are solved as real and imaginary parts.
-        threads : int, optional
-            At most how many threads work on the CPU; default: what the preconditioner was made with.
-        wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
-
-        Returns
-        -------
-        ndarray or pyopencl.array.Array
-            The solution, C-contiguous, of the kind and shape of `r`, and of the dtype that NumPy gives the
-            matrix times `r`; an Array from its allocator: with a `pyopencl.tools.MemoryPool` nothing is allocated.
-
-        Raises
-        ------
-        TypeError
-            If `r` is not numeric, or a pyopencl Array and the preconditioner lives on the CPU.
-        ValueError
-            If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads`
-            or `wait_for` is not what `compactla.gemm` takes.
-        """
-        on_device = is_device_array(r)
-        if not on_device:
-            r = np.asarray(r)
-        elif self.queue is None:
-            raise TypeError("r is a pyopencl Array, must be a NumPy array as P lives on the CPU")
-        else:
-            check_context(r, self.queue, "r")
-            check_contiguous(r, "r")
-        if r.ndim not in (1, 2) or r.shape[0] != self.shape[0]:
-            raise ValueError(f"r has shape {r.shape}, must be ({self.shape[0]},) or ({self.shape[0]}, nrhs)")
-        if r.dtype.kind not in "biufc":
-            raise TypeError(f"r: dtype is {r.dtype}, must be numeric")
-        work = COMPLEX[self.dtype] if r.dtype.kind == "c" and self.dtype.kind == "f" else self.dtype
-        result = work if r.dtype == work else np.result_type(self.dtype, r.dtype)
-        if threads is None:
-            threads = self.threads
-        run = backend(self.queue)
-        if on_device:
-            rhs = r if r.dtype == work else r.astype(work)
-            x = run.empty(r.shape, work, self.queue, r.allocator)
-        else:
-            rhs = run.upload(np.ascontiguousarray(r, work), self.queue)
-            x = np.empty(r.shape, work) if self.queue is None else rhs
-        self.tridiag.solve_rows(self._rows(rhs), self._rows(x), threads, wait_for)
-        if not on_device:
-            x = run.download(x)
-        return x if result == work else x.astype(result)
-
-    def _rows(self, r):
-        """Vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two each."""
-        b = self.block_size
-        nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
-        return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
-
-    _matvec = _matmat = solve
-
-    def dot(self, x):
-        """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
-        return self.solve(x) if type(x) is np.ndarray or is_device_array(x) else super().dot(x)
+    def _apply(self, rhs, x, started, threads, wait_for):
+        self.tridiag.solve_rows(rhs, x, threads, wait_for)

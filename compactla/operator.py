@@ -1,0 +1,119 @@
+"""What preconditioners share: they take vectors of every kind, and solvers take them."""
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from compactla.checks import check_context, check_contiguous, is_device_array
+from compactla.view import COMPLEX, backend
+
+
+class BlockOperator(LinearOperator):
+    """A linear operator on vectors of block rows, on the CPU or a device.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        That of the matrix it stands for: float32, float64, complex64 or complex128.
+    shape : (int, int)
+        Its shape.
+    block_size : int
+        Size of the blocks.
+    queue : pyopencl.CommandQueue or None
+        Where the work is done; None on the CPU.
+    threads : int or None
+        At most how many threads work on the CPU, where a call says nothing else.
+    """
+
+    def __init__(self, dtype, shape, block_size, queue, threads):
+        super().__init__(dtype, shape)
+        self.block_size, self.queue, self.threads = block_size, queue, threads
+
+    def solve(self, r, threads=None, wait_for=None):
+        """Apply the preconditioner.
+
+        Parameters
+        ----------
+        r : (n,) or (n, nrhs) array_like or pyopencl.array.Array
+            Right-hand sides. They are converted to the dtype of the matrix; for a real matrix, complex ones
+            are solved as real and imaginary parts.
+        threads : int, optional
+            At most how many threads work on the CPU; default: what the preconditioner was made with.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            The solution, C-contiguous, of the kind and shape of `r`, and of the dtype that NumPy gives the
+            matrix times `r`; an Array from its allocator: with a `pyopencl.tools.MemoryPool` nothing is allocated.
+
+        Raises
+        ------
+        TypeError
+            If `r` is not numeric, or a pyopencl Array and the preconditioner lives on the CPU.
+        ValueError
+            If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads`
+            or `wait_for` is not what `compactla.gemm` takes.
+        """
+        return self._solve(r, None, threads, wait_for)
+
+    def _solve(self, r, start, threads, wait_for):
+        """`solve`, or what comes of the vectors `start`."""
+        run = backend(self.queue)
+        if threads is None:
+            threads = self.threads
+        r = self._vector(r, "r")
+        work = COMPLEX[self.dtype] if r.dtype.kind == "c" and self.dtype.kind == "f" else self.dtype
+        rhs = self._converted(r, work)
+        if start is not None:
+            start = self._vector(start, "x0")
+            if start.shape != r.shape or is_device_array(start) != is_device_array(r):
+                raise ValueError(f"x0 is a {type(start).__name__} {start.shape}, must be of the kind and shape of r")
+            x = self._converted(start, work, copy=True)
+        elif self.queue is None:
+            x = np.empty(r.shape, work)
+        else:
+            x = run.empty(r.shape, work, self.queue, r.allocator if is_device_array(r) else None)
+        self._apply(self._rows(rhs), self._rows(x), start is not None, threads, wait_for)
+        if not is_device_array(r):
+            x = run.download(x)
+        result = work if r.dtype == work else np.result_type(self.dtype, r.dtype)
+        return x if result == work else x.astype(result)
+
+    def _apply(self, rhs, x, started, threads, wait_for):
+        """x <- the operator times rhs, or what comes of x; vectors are (block rows, block_size, nrhs)."""
+        raise NotImplementedError
+
+    def _vector(self, r, name):
+        """The vectors, if they are some."""
+        if not is_device_array(r):
+            r = np.asarray(r)
+        elif self.queue is None:
+            raise TypeError(f"{name} is a pyopencl Array, must be a NumPy array as P lives on the CPU")
+        else:
+            check_context(r, self.queue, name)
+            check_contiguous(r, name)
+        if r.ndim not in (1, 2) or r.shape[0] != self.shape[0]:
+            raise ValueError(f"{name} has shape {r.shape}, must be ({self.shape[0]},) or ({self.shape[0]}, nrhs)")
+        if r.dtype.kind not in "biufc":
+            raise TypeError(f"{name}: dtype is {r.dtype}, must be numeric")
+        return r
+
+    def _converted(self, r, dtype, copy=False):
+        """The vectors where the operator lives, in another dtype."""
+        if is_device_array(r):
+            return r.astype(dtype) if r.dtype != dtype else r.copy() if copy else r
+        r = np.array(r, dtype, order="C") if copy else np.ascontiguousarray(r, dtype)
+        return backend(self.queue).upload(r, self.queue)
+
+    def _rows(self, r):
+        """Vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two each."""
+        b = self.block_size
+        nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
+        return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
+
+    _matvec = _matmat = solve
+
+    def dot(self, x):
+        """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
+        return self.solve(x) if type(x) is np.ndarray or is_device_array(x) else super().dot(x)
