@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
-from compactla.pack import pack_padded
+from compactla.pack import check_vlen, pack_padded
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
@@ -63,7 +63,9 @@ class BlockTridiag:
     (100, 8, 3)
     """
 
-    def __init__(self, lower, diag, upper, vlen=None, queue=None):
+    _parted = None  # the parts of lines that are cut
+
+    def __init__(self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False):
         blocks = {"lower": lower, "diag": diag, "upper": upper}
         if queue is not None:
             check_queue(queue, "queue")
@@ -84,11 +86,23 @@ class BlockTridiag:
         if K < 1:
             raise ValueError(f"diag has shape {blocks['diag'].shape}, must have at least one block a line")
         dtype = blocks["diag"].dtype
+        from compactla import partition  # which is built on this class
+
+        ring = partition.check_periodic(periodic, nlines)
+        shape = nlines, K - 1 + bool(ring.any()), b, b
         for name in ("lower", "upper"):
-            if blocks[name].shape != (nlines, K - 1, b, b):
-                raise ValueError(f"{name} has shape {blocks[name].shape}, must be {(nlines, K - 1, b, b)} to fit diag")
+            if blocks[name].shape != shape:
+                raise ValueError(f"{name} has shape {blocks[name].shape}, must be {shape} to fit diag and periodic")
             if blocks[name].dtype != dtype:
                 raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
+        vlen = check_vlen(vlen, dtype, queue)
+        parts = partition.count_parts(parts, np.full(nlines, K), ring, b, dtype, vlen, queue)
+        if b and (ring.any() or (parts > 1).any()):
+            self.lower, self.diag, self.upper, self._parted = partition.part(*blocks.values(), ring, parts, vlen, queue)
+            self.nlines, self.b, self.vlen, self.dtype, self.queue = nlines, b, vlen, dtype, queue
+            self._nrows, self._shape, self.info = nlines * K, (nlines, K, b), None
+            self._prepare()
+            return
         packed = []
         for name, a in blocks.items():
             A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, queue, max(b, 1), int(name == "diag"))
@@ -162,7 +176,8 @@ class BlockTridiag:
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
-        self._lines = backend(self.queue).Lines(self.lower, self.diag, self.upper, self._offset, self._rows)
+        if self._parted is None:
+            self._lines = backend(self.queue).Lines(self.lower, self.diag, self.upper, self._offset, self._rows)
         self._work = collections.defaultdict(list)
         self._lock = threading.Lock()
 
@@ -203,6 +218,10 @@ class BlockTridiag:
 
     def _factor(self, threads):
         run = backend(self.queue)
+        if self._parted is not None:
+            blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
+            self.info = self._parted.refactor(blocks, threads)
+            return self.info
         info = run.upload(np.zeros((len(self._offset) - 1) * self.vlen, np.int64), self.queue)
         run.factor_lines(self._lines, info, threads)
         self.info = run.download(info)[: self.nlines]
@@ -292,6 +311,9 @@ class BlockTridiag:
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
         check_threads(threads, self.queue)
+        if self._parted is not None:
+            self._parted.solve_rows(rhs, x, threads)
+            return
         run, nrhs = backend(self.queue), rhs.shape[2]
         # Work arrays are kept; each of several threads that solve at once takes its own.
         spare = self._work[nrhs]

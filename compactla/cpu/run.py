@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.core.registry import cpu_target
 
 from compactla.cpu import parallel
-from compactla.cpu.blocktridiag import factor_batch, solve_batch
+from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import form
@@ -292,16 +292,53 @@ def solve_lines(lines, rhs, x, work, threads=None):
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
 
-@functools.cache
-def solve_choice(A: Layout, nrhs):
-    """The kernel, and what it costs for a slot."""
+def column_form(A: Layout, nrhs):
+    """Whether the size of a b x nrhs block of x is compiled for, and its form."""
     known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
     lanes = width(A.dtype, A.vlen)
     step = parts(A.dtype) * lanes
-    column = form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
+    return known, form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
+
+
+@functools.cache
+def solve_choice(A: Layout, nrhs):
+    """The kernel, and what it costs for a slot."""
+    known, column = column_form(A, nrhs)
     arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT)
     kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, known)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
+
+
+class Couplings:
+    """Block rows and what couples them to two others, as the kernels see it; see `couple_batch`."""
+
+    longest = 3  # block rows that `Work` has to make room for, whatever the longest pack
+
+    def __init__(self, lower, upper, offset, rows, before, after, longest):
+        _, b, _, *lanes = lower.shape
+        column = math.prod(lanes)
+        self.layout = layout(packed_dtype(lower), lanes[-1], b, b, (b * column, column))
+        self.sizes = lanes[-1], b, b * b * column, b * column, column
+        self.blocks = address(lower), address(upper)
+        self.offset, self.rows = offset, [a.reshape(-1) for a in (rows, before, after)]
+        self.npack, self.nslot = len(offset) - 1, len(lower)
+
+
+def couple_rows(couplings, source, x, work, threads=None):
+    nrhs = x.shape[2]
+    kernel, cost = couple_choice(couplings.layout, nrhs)
+    vectors = couplings.offset, *couplings.rows, address(source), address(x)
+    args = 0, couplings.npack, *couplings.sizes, nrhs, *couplings.blocks, *vectors
+    share(kernel, couplings.nslot * cost, args, threads, couplings.offset, work.addresses)
+
+
+@functools.cache
+def couple_choice(A: Layout, nrhs):
+    """The kernel, and what it costs for a slot."""
+    known, column = column_form(A, nrhs)
+    arguments = (*[INT] * 8, *[INTS] * 4, INT, INT, INT)
+    kernel = compiled(couple_batch, arguments, known_form(A, A.m <= STATIC), column, known)
+    return kernel, operations(A, 4 * A.m**2 * nrhs)
 
 
 class Work:

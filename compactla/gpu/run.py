@@ -25,6 +25,7 @@ RUN = 16  # elements of a matrix that a work-item moves, more where the device h
 PLACES = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
+HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 MOVE_ELEMENTS, MOVE_BYTES = 64, 45 * 1024  # elements of each matrix, and local memory, of a group that packs
 FILL = 16  # work-groups of a compute unit that keep it busy
@@ -403,8 +404,34 @@ def solve_lines(lines, rhs, x, work, threads=None):
         launch_plan(queue, special, lanes, (*arrays, rhs, x, work.memory), values, -(-nrhs // special.choice["RHS"]))
 
 
+class Couplings(NamedTuple):
+    """Block rows and what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
+
+    lower: cla.Array
+    upper: cla.Array
+    offset: cla.Array
+    rows: cla.Array
+    before: cla.Array
+    after: cla.Array
+    longest: int
+
+
+def couple_rows(couplings, source, x, work, threads=None):
+    *arrays, longest = couplings
+    _, b, nrhs = x.shape
+    dtype, vlen = x.dtype, arrays[0].shape[-1]
+    lanes = couplings.before.size
+    held = b <= choice.LARGEST["solve"]
+    macros = {"BLOCK": b, "HELD": 1 if nrhs == 1 else max(1, HELD // b)} if held else specialisation(b, dtype)
+    args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
+    launch_lanes(x.queue, "blocktridiag.cl", "couple_rows", dtype, vlen, (lanes, longest), *args, COUPLE_ROWS=1,
+                 **macros)  # fmt: skip
+
+
 def Work(lines, nrhs) -> SolveWork | None:
-    """What `solve_lines` works with; None if that needs nothing."""
+    """What `solve_lines` works with; None if that needs nothing, as `couple_rows`."""
+    if isinstance(lines, Couplings):
+        return None
     diag, offset = lines.diag, lines.offset
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
     special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen)
