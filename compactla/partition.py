@@ -92,22 +92,15 @@ class Couplings:
         spare.append(work)
 
 
+KINDS = "lower", "diag", "upper"
+
+
 class Wanted(NamedTuple):
     """Blocks of lines, packed: slot s and lane v of `blocks` is for the one at ``place[s, v]`` of where they come from."""
 
     kind: str  # "lower", "diag" or "upper"
     place: Any
     blocks: Any
-
-
-class Side(NamedTuple):
-    """What couples parts to the separators on one side of them."""
-
-    kind: str  # "lower" for the separators before them
-    place: Any  # of the coupling of each position, in what blocks come from
-    far: tuple  # for each separator: its couplings to the parts on its other side, and in these the position next to it
-    near: tuple  # the same for the parts on this side
-    fold: Any  # the positions of `far` where the separator behind that part is this one, the only one of a ring
 
 
 class PartedLines:
@@ -142,14 +135,13 @@ class PartedLines:
         self._order = slots.order
         self._inner = [
             self._want(kind, find(kind, position))
-            for kind, position in (("lower", following), ("diag", slots.rows), ("upper", leading))
+            for kind, position in zip(KINDS, (following, slots.rows, leading), strict=True)
         ]
-        packed = *(wanted.blocks for wanted in self._inner), slots.offset
-        self.parts = BlockTridiag.from_packed(*packed, entries(rows, slots.rows), len(pieces.length), queue)
+        packed = (wanted.blocks for wanted in self._inner)
+        slot_rows = entries(rows, slots.rows)
+        self.parts = BlockTridiag.from_packed(*packed, slots.offset, slot_rows, len(pieces.length), queue)
         self.separators = None
         if len(pieces.position):
-            # The same lines, on vectors that have their block rows in order.
-            self._numbered = BlockTridiag.from_packed(*packed, slots.rows, len(pieces.length), queue)
             self._separate(length, ring, rows, find, slots)
 
     def _want(self, kind, place):
@@ -167,77 +159,89 @@ class PartedLines:
     def _separate(self, length, ring, rows, find, slots):
         """Set up the separators."""
         run, pieces, V = backend(self.queue), self._cut, self.vlen
-        count, end = len(pieces.position), pieces.start + pieces.length - 1
-        position = by_lanes(pieces.position, V)
-        neighbours = by_lanes(end[pieces.previous], V), by_lanes(pieces.start[pieces.following], V)
-        # The rows of the separators, and their Schur complement, packed and not.
-        self._rows = [self._want(kind, find(kind, position)) for kind in ("lower", "diag", "upper")]
-        lower, diag, upper = (wanted.blocks for wanted in self._rows)
-        self._schur = [Pack(a, count) for a in (self._blocks(len(position), V), diag, self._blocks(len(position), V))]
-        self._unpacked = [run.empty((count, self.b, self.b), self.dtype, self.queue) for _ in range(3)]
-        # The couplings of the parts to the separators, in what one pack of blocks for each separator has to do with
-        # them, and times the inverses of the parts: as packs, and all of one side as a column of blocks.
-        self._block = Pack(self._blocks(len(position), V), count)
-        self._column = run.empty((len(rows), self.b, self.b), self.dtype, self.queue)
-        self._spread = self._upload(slots.rows)
-        nseparators = np.bincount(np.searchsorted(self._first, pieces.position, "right") - 1, minlength=len(length))
-        single = by_lanes((ring & (nseparators == 1))[pieces.line[pieces.previous]].astype(int), V) == 1
-        ways = [(Pack(a, count), self._upload(near)) for a, near in zip((lower, upper), neighbours, strict=True)]
-        self._sides, self._spikes = [], []
-        for i, (kind, edge, separator) in enumerate(
-            (("lower", pieces.start, pieces.before), ("upper", end, pieces.after))
-        ):
-            where = np.full((len(rows), 1), -1)
-            where[edge[separator >= 0], 0] = edge[separator >= 0]
-            fold = self._upload(np.where(single, neighbours[i], -1)) if single.any() else None
-            self._sides.append(Side(kind, self._upload(find(kind, where)), ways[i], ways[1 - i], fold))
-            self._spikes.append(self._blocks(len(slots.rows), V))
-        lane = by_lanes(slots.order, V)
+        count, own = len(pieces.position), by_lanes(pieces.position, V)
+        # The block rows of the separators; their Schur complement, as packs and as arrays.
+        self._rows = [self._want(kind, find(kind, own)) for kind in KINDS]
+        self._beside = [Pack(self._rows[i].blocks, count) for i in (0, 2)]
+        spare, lower, upper = (Pack(self._blocks(len(own), V), count) for _ in range(3))
+        self._spare, self._schur = spare, (lower, Pack(self._rows[1].blocks, count), upper)
+        self._unpacked = [run.empty((count, self.b, self.b), self.dtype, self.queue) for _ in KINDS]
+        # What couples parts to the separators before and behind them, a block each, and the spikes that come of it.
+        lane, end = by_lanes(slots.order, V), pieces.start + pieces.length - 1
+        edges = np.where(pieces.before < 0, -1, pieces.start), np.where(pieces.after < 0, -1, end)
+        self._edges = [self._want(KINDS[2 * i], find(KINDS[2 * i], entries(edges[i], lane))) for i in (0, 1)]
+        self._spikes = [self._blocks(len(slots.rows), V) for _ in edges]
+        first, last = slots.offset[:-1, None], slots.offset[1:, None] - 1
+        self._ends = self._upload(np.where(lane < 0, last, first + pieces.length[lane] - 1))
+        # Where in the spikes the block rows before and behind each separator are.
+        place = np.argsort(slots.order)
+        neighbours = pieces.previous, pieces.following
+        slot = [slots.offset[place[part] // V] for part in neighbours]
+        slot[0] = slot[0] + pieces.length[pieces.previous] - 1
+        near = [self._in_spikes(slot[i], place[neighbours[i]] % V) for i in (0, 1)]
+        nseparators = np.bincount(pieces.line[pieces.previous], minlength=len(length))
+        single = (ring & (nseparators == 1))[pieces.line[pieces.previous]]
+        self._folds = single.any()
+        self._near = [self._upload(a) for a in near]
+        self._near_single = [self._upload(np.where(self._in_lanes(single), a, -1)) for a in near] if self._folds else []
         beside = (entries(rows[pieces.position], entries(a, lane)) for a in (pieces.before, pieces.after))
-        outer = (entries(rows, a) for a in (position, *neighbours))
-        self._enter = Couplings(lower, upper, np.arange(len(position) + 1), *outer, self.queue)
+        outer = (entries(rows, by_lanes(a, V)) for a in (pieces.position, end[pieces.previous],
+                                                        pieces.start[pieces.following]))  # fmt: skip
+        couplings = (pack.data for pack in self._beside)
+        self._enter = Couplings(*couplings, np.arange(len(own) + 1), *outer, self.queue)
         self._leave = Couplings(*self._spikes, slots.offset, entries(rows, slots.rows), *beside, self.queue)
         self._cut_lines = np.flatnonzero(nseparators)
-        reduced = nseparators[self._cut_lines]
-        closed = ring[self._cut_lines] & (reduced > 1)
-        parts = choose_parts(reduced, self.b, self.dtype, V, self.queue)
-        self.separators = PartedLines(reduced, closed, parts, rows[pieces.position], in_order, self.b, self.dtype, V,
+        shorter = nseparators[self._cut_lines]
+        closed = ring[self._cut_lines] & (shorter > 1)
+        parts = count_parts(None, shorter, closed, self.b, self.dtype, V, self.queue)
+        self.separators = PartedLines(shorter, closed, parts, rows[pieces.position], in_order, self.b, self.dtype, V,
                                       self.queue)  # fmt: skip
 
+    def _in_spikes(self, slot, lane):
+        """Places of the real numbers of one block for each separator, in all those of the spikes."""
+        size = self.b**2 * (2 if self.dtype.kind == "c" else 1)
+        slot, lane = by_lanes(slot, self.vlen)[:, None], by_lanes(lane, self.vlen)[:, None]
+        element = np.arange(size)[:, None]
+        return np.where(slot < 0, -1, (slot * size + element) * self.vlen + lane).reshape(-1, self.vlen)
+
+    def _in_lanes(self, flag):
+        """A flag of each separator for each of its real numbers, as `_in_spikes` has them."""
+        return self._in_spikes(np.where(flag, 0, -1), np.zeros(len(flag), np.int64)) >= 0
+
     def refactor(self, sources, threads=None) -> np.ndarray:
-        """Factor lines with blocks from `sources`, those of `lower`, `diag` and `upper`; returns their `info`."""
-        sources = dict(zip(("lower", "diag", "upper"), sources, strict=True))
-        for wanted in self._inner:
-            self._gather(sources[wanted.kind], wanted.place, wanted.blocks, threads)
+        """Factor lines with blocks from `sources`, those of each kind; returns their `info`."""
+        sources = dict(zip(KINDS, sources, strict=True))
+        self._fill(self._inner, sources, threads)
+        failed = self.parts.refactor(threads)
         if self.separators is None:
-            return self._info(self.parts.refactor(threads))
-        failed = self._numbered.refactor(threads)
-        self.parts.info = failed
-        for wanted in self._rows:
-            self._gather(sources[wanted.kind], wanted.place, wanted.blocks, threads)
-        for side, spike, schur in zip(self._sides, self._spikes, self._schur[::2], strict=True):
-            self._take_side(sources[side.kind], side, spike, schur, threads)
+            return self._info(failed)
+        self._fill(self._edges, sources, threads)
+        self._fill(self._rows, sources, threads)
+        edges = [edge.blocks for edge in self._edges]
+        backend(self.queue).spread_lines(self.parts._lines, self._ends, edges, self._spikes, threads)
+        lower, diag, upper = self._schur
+        for spike, targets in zip(self._spikes, ((lower, diag), (diag, upper)), strict=True):
+            for i in (0, 1):
+                self._subtract(i, spike, self._near[i], targets[i], threads)
+        if self._folds:
+            for i in (0, 1):
+                self._subtract(i, self._spikes[i], self._near_single[i], diag, threads)
         for packed, block in zip(self._schur, self._unpacked, strict=True):
             packed.unpack(out=block, threads=threads)
         return self._info(failed, self.separators.refactor(self._unpacked, threads))
 
-    def _take_side(self, source, side, spike, schur, threads):
-        """Eliminate what couples the parts to the separators on one side."""
-        column, diag, block = self._column, self._schur[1], self._block
-        one_lane = column.view(REAL[self.dtype.char]).reshape(self._shape(len(column), 1))
-        self._gather(source, side.place, one_lane, threads)
-        self._numbered.solve_rows(column, column, threads)
-        self._gather(column, self._spread, spike, threads)
-        for (coupling, place), target, beta in ((side.far, schur, 0), (side.near, diag, 1)):
-            self._gather(column, place, block.data, threads)
-            gemm(coupling, block, target, -1, beta, threads=threads)
-        if side.fold is not None:
-            self._gather(column, side.fold, block.data, threads)
-            gemm(side.far[0], block, diag, -1, 1, threads=threads)
+    def _subtract(self, side, spike, places, target, threads):
+        """Take from the Schur complement what the parts on one side of the separators contribute."""
+        block = self._spare.data
+        numbers = block.reshape(-1, 1, 1, self.vlen)
+        backend(self.queue).gather_values(spike.reshape(-1), places, numbers, threads)
+        gemm(self._beside[side], self._spare, target, -1, target is self._schur[1], threads=threads)
 
-    def _gather(self, source, place, blocks, threads):
+    def _fill(self, wanted, sources, threads):
         run = backend(self.queue)
-        (run.gather_blocks if source.ndim == 3 else run.gather_values)(source, place, blocks, threads)
+        for kind, place, blocks in wanted:
+            gather = run.gather_blocks if sources[kind].ndim == 3 else run.gather_values
+            gather(sources[kind], place, blocks, threads)
 
     def _info(self, failed, separators=None):
         """`info` of each line from those of its parts, and of the separators of the lines that have some."""

@@ -4,7 +4,8 @@
  * lower and upper, shape (slots, b, b, V) or (slots, b, b, 2, V); lower[k] couples block row k + 1 to k.
  * One work-item does one line.
  *
- * Block rows that are coupled to two others each (define COUPLE_ROWS): one work-item does some rows of a line.
+ * What lines that are parts of longer ones need: products of their inverses with what couples them to others (define
+ * SPREAD_LINES), and block rows minus couplings to two others (define COUPLE_ROWS).
  */
 #if defined(FACTOR_LINES) || defined(COUPLE_ROWS)
 #include "gemm.cl"
@@ -88,6 +89,76 @@ __kernel void solve_lines(long lanes, long b, long nrhs, __global const REAL *re
             substitute(BLOCK, nrhs, RECIPROCAL, D, X, lane_real(1), X, before < 0 ? 0 : BLOCK, U,
                        block_row(x + x0, before, xps, xrs, xcs));
         before = row;
+    }
+}
+#endif
+
+#ifdef SPREAD_LINES
+/* Multiplies what couples factored lines to others by the inverses of the lines: edge_before, at their first blocks, and
+ * edge_after, at their last ones, both packs of a block for each line. The products have the slots of diag; ends[q] is the
+ * last slot of line q. Dimension 1 of the range counts columns of both.
+ *
+ * INVERSES: lines are factored as in thomas.cl, whose blocks are of a size known when this is compiled.
+ */
+__kernel void spread_lines(long lanes, long b, __global const REAL *restrict lower, __global const REAL *restrict diag,
+                           __global const REAL *restrict upper, __global const long *restrict offset,
+                           __global const long *restrict ends, __global const REAL *restrict edge_before,
+                           __global const REAL *restrict edge_after, __global REAL *before, __global REAL *after)
+{
+    const long q = get_global_id(0), p = q / V, v = q % V;
+    if (q >= lanes) return;
+    const int run = (2 * b + get_global_size(1) - 1) / get_global_size(1);
+    const int start = get_global_id(1) * run, stop = min(start + run, (int)(2 * b));
+    for (int c = start; c < stop; c++) {
+        const int behind = c >= b, j = behind ? c - b : c;
+        const long last = offset[p + 1] - 1, first = behind ? ends[q] : offset[p];
+        const matrix edge = from(matrix_of_batch(behind ? edge_after : edge_before, q, BLOCK, BLOCK), 0, j);
+        __global REAL *spike = behind ? after : before;
+#define SPIKE(s) from(matrix_of_batch(spike, (s) * V + v, BLOCK, BLOCK), 0, j)
+        for (long s = offset[p]; s < first; s++)
+            for (int i = 0; i < b; i++) matrix_store(SPIKE(s), i * BLOCK * PARTS * V, lane_real(0));
+#ifdef INVERSES
+        lane x[BLOCK], y[BLOCK];
+        UNROLL for (int i = 0; i < BLOCK; i++) y[i] = matrix_load(edge, i * edge.rs);
+        for (long s = first; s <= last; s++) {
+            const matrix D = matrix_of_batch(diag, s * V + v, BLOCK, BLOCK), X = SPIKE(s);
+            UNROLL for (int i = 0; i < BLOCK; i++) {
+                x[i] = lane_real(0);
+                UNROLL for (int k = 0; k < BLOCK; k++)
+                    x[i] = lane_fma(matrix_load(D, i * D.rs + k * D.cs), y[k], x[i]);
+            }
+            UNROLL for (int i = 0; i < BLOCK; i++) matrix_store(X, i * X.rs, x[i]);
+            if (s == last) break;
+            const matrix E = matrix_of_batch(lower, (s - p) * V + v, BLOCK, BLOCK);
+            UNROLL for (int i = 0; i < BLOCK; i++) {
+                y[i] = lane_real(0);
+                UNROLL for (int k = 0; k < BLOCK; k++)
+                    y[i] = lane_fnma(matrix_load(E, i * E.rs + k * E.cs), x[k], y[i]);
+            }
+        }
+        for (long s = last - 1; s >= offset[p]; s--) {
+            const matrix F = matrix_of_batch(upper, (s - p) * V + v, BLOCK, BLOCK), X = SPIKE(s);
+            UNROLL for (int i = 0; i < BLOCK; i++) y[i] = x[i];
+            UNROLL for (int i = 0; i < BLOCK; i++) {
+                x[i] = matrix_load(X, i * X.rs);
+                UNROLL for (int k = 0; k < BLOCK; k++)
+                    x[i] = lane_fnma(matrix_load(F, i * F.rs + k * F.cs), y[k], x[i]);
+            }
+            UNROLL for (int i = 0; i < BLOCK; i++) matrix_store(X, i * X.rs, x[i]);
+        }
+#else
+        for (long s = first; s <= last; s++) {
+            const matrix D = matrix_of_batch(diag, s * V + v, BLOCK, BLOCK);
+            const matrix L = matrix_of_batch(lower, (s - 1 - p) * V + v, BLOCK, BLOCK);
+            substitute(BLOCK, 1, UNIT, D, SPIKE(s), lane_real(s == first), edge, s == first ? 0 : BLOCK, L, SPIKE(s - 1));
+        }
+        for (long s = last; s >= offset[p]; s--) { /* each block from its last row to the first */
+            const matrix D = reversed(matrix_of_batch(diag, s * V + v, BLOCK, BLOCK), BLOCK, BLOCK);
+            const matrix U = rows_reversed(matrix_of_batch(upper, (s - p) * V + v, BLOCK, BLOCK), BLOCK);
+            const matrix X = rows_reversed(SPIKE(s), BLOCK);
+            substitute(BLOCK, 1, RECIPROCAL, D, X, lane_real(1), X, s == last ? 0 : BLOCK, U, SPIKE(s + 1));
+        }
+#endif
     }
 }
 #endif

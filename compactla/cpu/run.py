@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.core.registry import cpu_target
 
 from compactla.cpu import parallel
-from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch
+from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import form
@@ -307,6 +307,32 @@ def solve_choice(A: Layout, nrhs):
     arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT)
     kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, known)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
+
+
+def spread_lines(lines, ends, edges, spikes, threads=None):
+    """Multiply what couples factored lines to others, at both ends, by the inverses of the lines.
+
+    `edges` are packs of a block for each line, `spikes` have the slots of `diag`; ``ends[p, v]`` is the last slot of a
+    line.
+    """
+    before, after = spikes
+    pack, lane = np.divmod(np.arange(ends.size), ends.shape[1])
+    shortest = ends.min(1)
+    kernel, cost = spread_choice(lines.layout)
+    before[lines.offset[:-1]] = edges[0]
+    for p in np.flatnonzero(shortest < lines.offset[1:] - 1):
+        after[shortest[p] : lines.offset[p + 1]] = 0
+    after[ends.reshape(-1), ..., lane] = edges[1][pack, ..., lane]
+    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, shortest, address(before), address(after)
+    share(kernel, lines.nslot * cost, args, threads, lines.offset)
+
+
+@functools.cache
+def spread_choice(A: Layout):
+    """The kernel, and what it costs for a slot."""
+    known = A.m <= STATIC
+    kernel = compiled(spread_batch, (*[INT] * 8, INTS, INTS, INT, INT), known_form(A, known), known)
+    return kernel, operations(A, 4 * A.m**3)
 
 
 class Couplings:

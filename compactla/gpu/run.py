@@ -404,6 +404,18 @@ def solve_lines(lines, rhs, x, work, threads=None):
         launch_plan(queue, special, lanes, (*arrays, rhs, x, work.memory), values, -(-nrhs // special.choice["RHS"]))
 
 
+def spread_lines(lines, ends, edges, spikes, threads=None):
+    """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
+    lower, diag, upper, offset, _ = lines
+    b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
+    lanes = (offset.size - 1) * vlen
+    special = plan_factor(diag.queue, b, dtype, vlen, lanes)
+    macros = {"COLS": 1, **specialisation(b, dtype)} if special is None else {"BLOCK": b, "INVERSES": 1}
+    args = lanes, b, lower, diag, upper, offset, ends, *edges, *spikes
+    launch_lanes(diag.queue, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
+                 SPREAD_LINES=1, **macros)  # fmt: skip
+
+
 class Couplings(NamedTuple):
     """Block rows and what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
 
