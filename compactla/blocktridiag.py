@@ -96,6 +96,11 @@ class BlockTridiag:
             if blocks[name].dtype != dtype:
                 raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
         vlen = check_vlen(vlen, dtype, queue)
+        if ring.any() and (K == 1 or b == 0):
+            if K == 1:  # a block that is coupled to itself
+                blocks["diag"] = partition.fold(*blocks.values(), ring, queue)
+            blocks["lower"] = blocks["upper"] = np.empty((nlines, K - 1, b, b), dtype)
+            ring = np.zeros_like(ring)
         parts = partition.count_parts(parts, np.full(nlines, K), ring, b, dtype, vlen, queue)
         if b and (ring.any() or (parts > 1).any()):
             self.lower, self.diag, self.upper, self._parted = partition.part(*blocks.values(), ring, parts, vlen, queue)

@@ -20,6 +20,8 @@ class Slots(NamedTuple):
     order: np.ndarray  # (nlines,): the user's number of the line at each place, lane after lane
     offset: np.ndarray  # (npack + 1,)
     rows: np.ndarray  # (nslot, V), -1 where a lane's line has ended or there is none
+    flat: np.ndarray  # the block rows of all lines, one line after the other as the user has them
+    length: np.ndarray  # (nlines,)
 
 
 def pack_lines(lines, nrow: int, vlen: int) -> Slots:
@@ -58,7 +60,7 @@ def sort_into_packs(flat, length, vlen: int) -> Slots:
     first_slot = offset[pack] - (np.cumsum(length) - length)
     rows = np.full((offset[-1], vlen), -1)
     rows[np.arange(len(flat)) + first_slot[line], lane[line]] = flat
-    return Slots(nlines, order, offset, rows)
+    return Slots(nlines, order, offset, rows, flat, length)
 
 
 def _flatten(lines) -> tuple[np.ndarray, np.ndarray]:

@@ -92,6 +92,9 @@ class Couplings:
         spare.append(work)
 
 
+# Lines are cut where that makes a solve so many times faster; it takes so many times the work; and there are so many
+# packs of parts for each thread, so that they are shared out evenly.
+GAIN, COST, PACKS = 1.5, 1.8, 4
 KINDS = "lower", "diag", "upper"
 
 
@@ -272,8 +275,9 @@ def part(lower, diag, upper, ring, parts, vlen, queue):
     """`PartedLines` of the arrays that `BlockTridiag` is given, and copies of these, which it is factored from."""
     run = backend(queue)
     nlines, K, b, _ = diag.shape
-    lower, diag, upper = (a.copy() if is_device_array(a) else run.upload(np.array(a, order="C"), queue)
-                          for a in (lower, diag, upper))  # fmt: skip
+    lower, diag, upper = (
+        a.copy() if is_device_array(a) else run.upload(np.array(a, order="C"), queue) for a in (lower, diag, upper)
+    )
     couplings = lower.shape[1]
 
     def find(kind, position):
@@ -284,6 +288,37 @@ def part(lower, diag, upper, ring, parts, vlen, queue):
 
     lines = PartedLines(np.full(nlines, K), ring, parts, np.arange(nlines * K), find, b, diag.dtype, vlen, queue)
     return lower, diag, upper, lines
+
+
+def part_matrix(extraction, slots, ring, parts, dtype, vlen, queue) -> PartedLines:
+    """`PartedLines` of a sparse matrix, of which `extraction` knows where its blocks are."""
+    line = np.repeat(np.arange(slots.nlines), slots.length)
+    first = (np.cumsum(slots.length) - slots.length)[line]
+    step = {"lower": -1, "diag": 0, "upper": 1}
+
+    def find(kind, position):
+        there = position >= 0
+        to = first[position] + (position - first[position] + step[kind]) % slots.length[line[position]]
+        row, column = (np.where(there, slots.flat[k], -1) for k in (position, to))
+        return extraction.find(row, column, -2 if kind == "diag" else -1)
+
+    rows, b = slots.flat, extraction.block_size
+    return PartedLines(slots.length, ring, parts, rows, find, b, dtype, vlen, queue)
+
+
+def fold(lower, diag, upper, ring, queue):
+    """`diag` of lines of one block plus, for rings, the couplings of that block to itself; such lines are no rings."""
+    run = backend(queue)
+    nlines, _, b, _ = diag.shape
+    own, sums = np.where(ring, np.arange(nlines), -1)[:, None], diag
+    for a in (lower, upper):
+        taken = run.empty((nlines, b, b), diag.dtype, queue)
+        pairs = [2] if diag.dtype.kind == "c" else []
+        lanes = taken.view(REAL[diag.dtype.char]).reshape(nlines, b, b, *pairs, 1)
+        source = a if is_device_array(a) else run.upload(np.ascontiguousarray(a), queue)
+        run.gather_blocks(source.reshape(nlines, b, b), run.upload(own, queue), lanes)
+        sums = sums + (taken if is_device_array(diag) else run.download(taken)).reshape(diag.shape)
+    return sums
 
 
 def check_periodic(periodic, nlines) -> np.ndarray:
@@ -297,7 +332,7 @@ def check_periodic(periodic, nlines) -> np.ndarray:
 
 
 def count_parts(parts, length, ring, b, dtype, vlen, queue) -> np.ndarray:
-    """Into how many parts each line is cut: `parts`, or what is chosen if that is None, but no more than it allows."""
+    """Into how many parts each line is cut: `parts`, or what is chosen if that is None, but no more than it has."""
     if parts is None:
         chosen = choose_parts(length, b, dtype, vlen, queue)
     elif check_size(parts, "parts") < 1:
@@ -307,9 +342,22 @@ def count_parts(parts, length, ring, b, dtype, vlen, queue) -> np.ndarray:
     return np.minimum(chosen, np.maximum((length + ~ring) // 2, 1))
 
 
-def choose_parts(length, b, dtype, vlen, queue):
-    """Into how many parts to cut lines of these lengths."""
-    return np.ones(len(length), np.int64)
+def choose_parts(length, b, dtype, vlen, queue) -> np.ndarray:
+    """Into how many parts to cut lines of these lengths: one, where the device is not much faster with more.
+
+    Times are in steps, of one block row in all lines of a pack.
+    """
+    whole, nrow = np.ones(len(length), np.int64), length.sum()
+    if nrow == 0 or b == 0:
+        return whole
+    lanes, calls = backend(queue).concurrency(b, dtype, vlen, queue)
+    packs = np.sort(length)[::-vlen].sum()
+    before = max(length.max(), packs * vlen / lanes)
+    # Parts that keep the device busy, but no shorter than what makes them and two more levels of cuts equally long.
+    wanted = length * min(PACKS * lanes / nrow, length.max() ** (-1 / 3))
+    parts = np.where(wanted < vlen, np.maximum(wanted, 1), np.round(wanted / vlen) * vlen).astype(np.int64)
+    after = COST * max(nrow / lanes, (length / parts).max()) + parts.max() + calls
+    return parts if before > GAIN * after else whole
 
 
 def in_order(kind, position):

@@ -6,6 +6,7 @@ import hashlib
 import math
 from pathlib import Path
 
+import numba
 import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
@@ -254,6 +255,12 @@ def getrf_choice(A: Layout, far=""):
 @functools.cache
 def getrf_kernel(A, far):
     return compiled(getrf_batch, (*[INT] * 7, INTS), A, far)
+
+
+def concurrency(b, dtype, vlen, queue):
+    """How many lines are solved at once by all processors; the steps of a line that calls for separators cost."""
+    step = 15 + 1.6 * (b * parts(dtype)) ** 2  # nanoseconds; the calls take 16 us
+    return vlen * vars(numba.config)["NUMBA_DEFAULT_NUM_THREADS"], 16_000 / step
 
 
 class Lines:

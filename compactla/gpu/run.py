@@ -343,6 +343,11 @@ def is_few(queue, lanes) -> bool:
     return lanes is not None and lanes <= FEW * queue.device.max_compute_units
 
 
+def concurrency(b, dtype, vlen, queue):
+    """How many lines keep a device busy; the steps of a line that launches for separators cost."""
+    return 100 * queue.device.max_compute_units / b, 36 / (0.2 + 0.07 * b)  # microseconds
+
+
 class Lines(NamedTuple):
     """Lines of blocks; the arrays are those of `BlockTridiag`."""
 
