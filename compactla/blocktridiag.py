@@ -89,14 +89,15 @@ class BlockTridiag:
         from compactla import partition  # which is built on this class
 
         ring = partition.check_periodic(periodic, nlines)
-        shape = nlines, K - 1 + bool(ring.any()), b, b
+        closed = bool(np.any(periodic))
+        shape = nlines, K - 1 + closed, b, b
         for name in ("lower", "upper"):
             if blocks[name].shape != shape:
                 raise ValueError(f"{name} has shape {blocks[name].shape}, must be {shape} to fit diag and periodic")
             if blocks[name].dtype != dtype:
                 raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
         vlen = check_vlen(vlen, dtype, queue)
-        if ring.any() and (K == 1 or b == 0):
+        if closed and (K == 1 or nlines * b == 0):
             if K == 1:  # a block that is coupled to itself
                 blocks["diag"] = partition.fold(*blocks.values(), ring, queue)
             blocks["lower"] = blocks["upper"] = np.empty((nlines, K - 1, b, b), dtype)
