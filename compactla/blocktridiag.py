@@ -16,18 +16,30 @@ class BlockTridiag:
     Parameters
     ----------
     lower : (nlines, K-1, b, b) array_like or pyopencl.array.Array
-        ``lower[:, k]`` couples row k + 1 to unknown k.
+        ``lower[:, k]`` couples row k + 1 to unknown k. With `periodic` lines (nlines, K, b, b): ``lower[:, K-1]``
+        couples row 0 to unknown K - 1; of the other lines it is not read.
     diag : (nlines, K, b, b) array_like or pyopencl.array.Array
         Diagonal blocks; float32, float64, complex64 or complex128.
     upper : (nlines, K-1, b, b) array_like or pyopencl.array.Array
-        ``upper[:, k]`` couples row k to unknown k + 1.
+        ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` lines (nlines, K, b, b): ``upper[:, K-1]``
+        couples row K - 1 to unknown 0.
     vlen : int, optional
         Vector length V; default: what suits the device.
     queue : pyopencl.CommandQueue, optional
         Where the lines are copied to and factored; default: where `diag` lives.
+    parts : int, optional
+        Into how many parts lines are cut, at most: more lines at once for a device that so few would leave idle, for
+        nearly twice the work. 1 is for never; default: as the numbers of lines, blocks and processors suggest, not that
+        of threads.
+    periodic : bool or (nlines,) array_like of bool, optional
+        Which lines close to rings. Where K is 2 the same two blocks are coupled twice, where it is 1 a block is
+        coupled to itself: couplings add up.
 
     Attributes
     ----------
+    lower, diag, upper : ndarray or pyopencl.array.Array
+        What `refactor` reads: packed as `from_packed` says, and overwritten; or copies of what was given, where lines
+        are periodic or cut.
     nlines, b, vlen : int
         Number of lines, size of the blocks, vector length.
     dtype : numpy.dtype
@@ -50,6 +62,9 @@ class BlockTridiag:
     References
     ----------
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
+    .. [2] Wang, "A Parallel Method for Tridiagonal Equations", ACM TOMS 7, 1981: the partition method.
+    .. [3] Polizzi and Sameh, "A parallel hybrid banded system solver: the SPIKE algorithm", Parallel Comput. 32, 2006.
+    .. [4] Ifpack2's BlockTriDi container cuts lines for GPUs (``n_subparts_per_part``).
 
     Examples
     --------
@@ -61,11 +76,20 @@ class BlockTridiag:
     False
     >>> T.solve(np.ones((100, 8, 3))).shape
     (100, 8, 3)
+
+    A ring, in two parts and two separators:
+
+    >>> lower, upper = rng.random((2, 1, 8, 3, 3))
+    >>> T = cla.BlockTridiag(lower, diag[:1], upper, parts=2, periodic=True)
+    >>> T.factor()
+    array([0])
     """
 
     _parted = None  # the parts of lines that are cut
 
     def __init__(self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False):
+        from compactla import partition  # which is built on this class
+
         blocks = {"lower": lower, "diag": diag, "upper": upper}
         if queue is not None:
             check_queue(queue, "queue")
@@ -86,8 +110,6 @@ class BlockTridiag:
         if K < 1:
             raise ValueError(f"diag has shape {blocks['diag'].shape}, must have at least one block a line")
         dtype = blocks["diag"].dtype
-        from compactla import partition  # which is built on this class
-
         ring = partition.check_periodic(periodic, nlines)
         closed = bool(np.any(periodic))
         shape = nlines, K - 1 + closed, b, b
@@ -206,7 +228,8 @@ class BlockTridiag:
         -------
         (nlines,) ndarray of int64
             For each line 0, or 1 + the index of its first pivot that is exactly zero, counted over the K b rows of the
-            line. The solution on such a line is meaningless; no other line is touched.
+            line; see the class for lines that are cut. The solution on such a line is meaningless; no other line is
+            touched.
 
         Notes
         -----
@@ -217,7 +240,7 @@ class BlockTridiag:
             return self._factor(threads) if self.info is None else self.info
 
     def refactor(self, threads=None) -> np.ndarray:
-        """Factor again, after the packed arrays were filled with new values. Arguments and result as for `factor`."""
+        """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
         check_threads(threads, self.queue)
         with self._lock:
             return self._factor(threads)

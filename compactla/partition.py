@@ -99,7 +99,7 @@ KINDS = "lower", "diag", "upper"
 
 
 class Wanted(NamedTuple):
-    """Blocks of lines, packed: slot s and lane v of `blocks` is for the one at ``place[s, v]`` of where they come from."""
+    """Blocks of lines, packed: slot s and lane v of `blocks` are for that at ``place[s, v]`` of where it comes from."""
 
     kind: str  # "lower", "diag" or "upper"
     place: Any

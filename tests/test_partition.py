@@ -55,7 +55,7 @@ def check(blocks, rhs, ring=False, **options):
     assert ratio(blocks, np.broadcast_to(ring, len(rhs)), x, rhs) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize("b", [0, 1, 2, 3, 5, 9, 16, 17, 33])
+@pytest.mark.parametrize("b", [0, 1, 3, 8, 17])
 def test_block_sizes(queue, dtype, b, rng):
     for ring in (False, True):
         blocks = (rings if ring else lines)(rng, 5, 9, b, dtype)
@@ -291,7 +291,7 @@ LENGTHS = [1, 7, 2, 3, 12, 1, 25, 4]
 
 
 def closed(rng, lengths, b, dtype):
-    """A matrix (BSR) with couplings along lines that wander through its block rows, and between their ends; the lines."""
+    """A matrix (BSR), and lines that wander through its block rows; it has all couplings of their neighbours and ends."""
     order = rng.permutation(sum(lengths))
     along = np.split(order, np.cumsum(lengths)[:-1])
     wanted = rng.random((len(order),) * 2) < 0.1
@@ -332,8 +332,9 @@ def test_preconditioner(queue, dtype, b, form, rng):
                 assert P.info.tolist() == [0] * len(along)
                 r = random(rng, (M.shape[0], 2), dtype)
                 T = ring_part(A, along, b, np.broadcast_to(periodic, len(along)))
-                assert reference.solve_ratio(T[None], (P @ r)[None], r[None]) < reference.THRESHOLD
-                assert reference.solve_ratio(T[None], (P @ r[:, 1])[None, :, None], r[None, :, 1:]) < reference.THRESHOLD
+                for rhs in (r, r[:, 1:]):
+                    assert reference.solve_ratio(T[None], (P @ rhs)[None], rhs[None]) < reference.THRESHOLD
+                assert same_bits(P @ r[:, 1], (P @ r[:, 1:])[:, 0])
 
 
 def test_preconditioner_on_device_arrays(queue, dtype, rng):
