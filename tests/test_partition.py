@@ -291,7 +291,7 @@ LENGTHS = [1, 7, 2, 3, 12, 1, 25, 4]
 
 
 def closed(rng, lengths, b, dtype):
-    """A matrix (BSR), and lines that wander through its block rows; it has all couplings of their neighbours and ends."""
+    """A matrix (BSR) and lines that wander through its block rows, with all couplings of their neighbours and ends."""
     order = rng.permutation(sum(lengths))
     along = np.split(order, np.cumsum(lengths)[:-1])
     wanted = rng.random((len(order),) * 2) < 0.1

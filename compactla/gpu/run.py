@@ -25,6 +25,7 @@ RUN = 16  # elements of a matrix that a work-item moves, more where the device h
 PLACES = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
+COUPLED = 4  # block rows of a line that a work-item takes couplings from
 HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 MOVE_ELEMENTS, MOVE_BYTES = 64, 45 * 1024  # elements of each matrix, and local memory, of a group that packs
@@ -441,8 +442,8 @@ def couple_rows(couplings, source, x, work, threads=None):
     held = b <= choice.LARGEST["solve"]
     macros = {"BLOCK": b, "HELD": 1 if nrhs == 1 else max(1, HELD // b)} if held else specialisation(b, dtype)
     args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
-    launch_lanes(x.queue, "blocktridiag.cl", "couple_rows", dtype, vlen, (lanes, longest), *args, COUPLE_ROWS=1,
-                 **macros)  # fmt: skip
+    size = lanes, -(-longest // COUPLED) * RUN
+    launch_lanes(x.queue, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)
 
 
 def Work(lines, nrhs) -> SolveWork | None:
