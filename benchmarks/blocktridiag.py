@@ -42,25 +42,6 @@ class Solve(Lines):
         return self.fraction_of_bound()
 
 
-class FewLines(common.Benchmark):
-    """Long lines that are too few to fill a device, cut into parts, against the same lines whole"""
-
-    params = (common.DEVICES, [(1, 100_000), (8, 10_000)], [3, 5, 10], ["factor", "solve"])
-    param_names = ("device", "lines, blocks", "b", "routine")
-
-    def setup(self, device, size, b, routine):
-        lines, K = size
-        self.make = {"factor": cases.Factor, "solve": cases.Solve}[routine]
-        self.open(device, "float64", b, lines, K=K)
-        self.whole = self.make(b, lines, "float64", self.case.queue, K=K, parts=1)
-
-    def time_call(self, *parameters):
-        self.case.run()
-
-    def track_speed_up(self, *parameters):
-        return repeated(self.whole.run) / repeated(self.case.run)
-
-
 class OwnFactor:
     """A user's loop over the pack-level routines, against BlockTridiag.factor, both in one thread"""
 
