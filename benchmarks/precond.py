@@ -89,6 +89,6 @@ def block_tridiagonal(nlines, K, b):
     blocks[:, :, 1] += 4 * b * np.eye(b)
     there = np.ones((nlines, K, 3), bool)
     there[:, 0, 0] = there[:, -1, 2] = False
-    columns = np.arange(nlines * K).reshape(nlines, K, 1) + [-1, 0, 1]
+    columns = np.arange(nlines * K).reshape(nlines, K, 1) + np.array([-1, 0, 1])
     first = np.concatenate([[0], np.cumsum(there.sum(2))])
     return bsr_array((blocks[there], columns[there], first)), columns[:, :, 1]

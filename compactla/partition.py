@@ -160,56 +160,67 @@ class PartedLines:
         return backend(self.queue).empty(self._shape(slots, lanes), REAL[self.dtype.char], self.queue)
 
     def _separate(self, length, ring, rows, find, slots):
-        """Set up the separators."""
-        run, pieces, V = backend(self.queue), self._cut, self.vlen
-        count, own = len(pieces.position), by_lanes(pieces.position, V)
-        # The block rows of the separators; their Schur complement, as packs and as arrays.
+        """Set up what separators need."""
+        pieces, V = self._cut, self.vlen
+        line = pieces.line[pieces.previous]
+        count = np.bincount(line, minlength=len(length))
+        end = pieces.start + pieces.length - 1
+        beside = pieces.position, end[pieces.previous], pieces.start[pieces.following]
+        self._set_up_rows(rows, find, *(by_lanes(a, V) for a in beside))
+        self._set_up_spikes(rows, find, slots, end, (ring & (count == 1))[line])
+        self._cut_lines = np.flatnonzero(count)
+        shorter = count[self._cut_lines]
+        closed = ring[self._cut_lines] & (shorter > 1)
+        parts = count_parts(None, shorter, closed, self.b, self.dtype, V, self.queue)
+        where = self.b, self.dtype, V, self.queue
+        self.separators = PartedLines(shorter, closed, parts, rows[pieces.position], in_order, *where)
+
+    def _set_up_rows(self, rows, find, own, before, after):
+        """The block rows of separators, those they are coupled to, and room for their Schur complement."""
+        count, run = len(self._cut.position), backend(self.queue)
         self._rows = [self._want(kind, find(kind, own)) for kind in KINDS]
-        self._beside = [Pack(self._rows[i].blocks, count) for i in (0, 2)]
-        spare, lower, upper = (Pack(self._blocks(len(own), V), count) for _ in range(3))
-        self._spare, self._schur = spare, (lower, Pack(self._rows[1].blocks, count), upper)
+        lower, diag, upper = (Pack(row.blocks, count) for row in self._rows)
+        self._beside = lower, upper
+        self._block, *others = (Pack(self._blocks(len(own), self.vlen), count) for _ in range(3))
+        self._schur = others[0], diag, others[1]
         self._unpacked = [run.empty((count, self.b, self.b), self.dtype, self.queue) for _ in KINDS]
-        # What couples parts to the separators before and behind them, a block each, and the spikes that come of it.
-        lane, end = by_lanes(slots.order, V), pieces.start + pieces.length - 1
+        packs, neighbours = np.arange(len(own) + 1), (entries(rows, a) for a in (own, before, after))
+        self._enter = Couplings(lower.data, upper.data, packs, *neighbours, self.queue)
+
+    def _set_up_spikes(self, rows, find, slots, end, single):
+        """What couples parts to the separators before and behind them, a block each, and the spikes that come of it."""
+        pieces, V = self._cut, self.vlen
+        lane = by_lanes(slots.order, V)
         edges = np.where(pieces.before < 0, -1, pieces.start), np.where(pieces.after < 0, -1, end)
-        self._edges = [self._want(KINDS[2 * i], find(KINDS[2 * i], entries(edges[i], lane))) for i in (0, 1)]
+        self._edges = [
+            self._want(kind, find(kind, entries(edge, lane)))
+            for kind, edge in zip(("lower", "upper"), edges, strict=True)
+        ]
         self._spikes = [self._blocks(len(slots.rows), V) for _ in edges]
         first, last = slots.offset[:-1, None], slots.offset[1:, None] - 1
         self._ends = self._upload(np.where(lane < 0, last, first + pieces.length[lane] - 1))
-        # Where in the spikes the block rows before and behind each separator are.
+        separators = (entries(rows[pieces.position], entries(a, lane)) for a in (pieces.before, pieces.after))
+        self._leave = Couplings(*self._spikes, slots.offset, entries(rows, slots.rows), *separators, self.queue)
+        # Where in the spikes the blocks beside each separator are: the last ones of parts, and the first ones.
         place = np.argsort(slots.order)
-        neighbours = pieces.previous, pieces.following
-        slot = [slots.offset[place[part] // V] for part in neighbours]
-        slot[0] = slot[0] + pieces.length[pieces.previous] - 1
-        near = [self._in_spikes(slot[i], place[neighbours[i]] % V) for i in (0, 1)]
-        nseparators = np.bincount(pieces.line[pieces.previous], minlength=len(length))
-        single = (ring & (nseparators == 1))[pieces.line[pieces.previous]]
-        self._folds = single.any()
+        slot, lane = slots.offset[place // V], place % V
+        near = (
+            self._in_spikes((slot + pieces.length - 1)[pieces.previous], lane[pieces.previous]),
+            self._in_spikes(slot[pieces.following], lane[pieces.following]),
+        )
         self._near = [self._upload(a) for a in near]
-        self._near_single = [self._upload(np.where(self._in_lanes(single), a, -1)) for a in near] if self._folds else []
-        beside = (entries(rows[pieces.position], entries(a, lane)) for a in (pieces.before, pieces.after))
-        outer = (entries(rows, by_lanes(a, V)) for a in (pieces.position, end[pieces.previous],
-                                                        pieces.start[pieces.following]))  # fmt: skip
-        couplings = (pack.data for pack in self._beside)
-        self._enter = Couplings(*couplings, np.arange(len(own) + 1), *outer, self.queue)
-        self._leave = Couplings(*self._spikes, slots.offset, entries(rows, slots.rows), *beside, self.queue)
-        self._cut_lines = np.flatnonzero(nseparators)
-        shorter = nseparators[self._cut_lines]
-        closed = ring[self._cut_lines] & (shorter > 1)
-        parts = count_parts(None, shorter, closed, self.b, self.dtype, V, self.queue)
-        self.separators = PartedLines(shorter, closed, parts, rows[pieces.position], in_order, self.b, self.dtype, V,
-                                      self.queue)  # fmt: skip
+        # The single separator of a ring is coupled to itself by spikes of both kinds.
+        self._near_single = []
+        if single.any():
+            only = self._in_spikes(np.where(single, 0, -1), np.zeros(len(single), np.int64)) >= 0
+            self._near_single = [self._upload(np.where(only, a, -1)) for a in near]
 
     def _in_spikes(self, slot, lane):
-        """Places of the real numbers of one block for each separator, in all those of the spikes."""
+        """Places of the real numbers of a block for each separator, among those of a spike: (.., vlen)."""
         size = self.b**2 * (2 if self.dtype.kind == "c" else 1)
         slot, lane = by_lanes(slot, self.vlen)[:, None], by_lanes(lane, self.vlen)[:, None]
         element = np.arange(size)[:, None]
         return np.where(slot < 0, -1, (slot * size + element) * self.vlen + lane).reshape(-1, self.vlen)
-
-    def _in_lanes(self, flag):
-        """A flag of each separator for each of its real numbers, as `_in_spikes` has them."""
-        return self._in_spikes(np.where(flag, 0, -1), np.zeros(len(flag), np.int64)) >= 0
 
     def refactor(self, sources, threads=None) -> np.ndarray:
         """Factor lines with blocks from `sources`, those of each kind; returns their `info`."""
@@ -224,21 +235,19 @@ class PartedLines:
         backend(self.queue).spread_lines(self.parts._lines, self._ends, edges, self._spikes, threads)
         lower, diag, upper = self._schur
         for spike, targets in zip(self._spikes, ((lower, diag), (diag, upper)), strict=True):
-            for i in (0, 1):
-                self._subtract(i, spike, self._near[i], targets[i], threads)
-        if self._folds:
-            for i in (0, 1):
-                self._subtract(i, self._spikes[i], self._near_single[i], diag, threads)
+            for coupling, near, target in zip(self._beside, self._near, targets, strict=True):
+                self._subtract(coupling, spike, near, target, threads)
+        for coupling, spike, near in zip(self._beside, self._spikes, self._near_single, strict=False):
+            self._subtract(coupling, spike, near, diag, threads)
         for packed, block in zip(self._schur, self._unpacked, strict=True):
             packed.unpack(out=block, threads=threads)
         return self._info(failed, self.separators.refactor(self._unpacked, threads))
 
-    def _subtract(self, side, spike, places, target, threads):
-        """Take from the Schur complement what the parts on one side of the separators contribute."""
-        block = self._spare.data
-        numbers = block.reshape(-1, 1, 1, self.vlen)
-        backend(self.queue).gather_values(spike.reshape(-1), places, numbers, threads)
-        gemm(self._beside[side], self._spare, target, -1, target is self._schur[1], threads=threads)
+    def _subtract(self, coupling, spike, near, target, threads):
+        """Take a coupling of separators times the blocks of a spike beside them from their Schur complement."""
+        numbers = self._block.data.reshape(-1, 1, 1, self.vlen)
+        backend(self.queue).gather_values(spike.reshape(-1), near, numbers, threads)
+        gemm(coupling, self._block, target, -1, int(target is self._schur[1]), threads=threads)
 
     def _fill(self, wanted, sources, threads):
         run = backend(self.queue)
