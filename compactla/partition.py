@@ -1,12 +1,18 @@
 """Lines that are cut into parts: few long lines, which would leave a device idle, and lines that close to rings.
 
 Single block rows, the separators, cut a line into parts, which are lines in their own right: shorter, more, and
-independent. With E and F for the couplings of a part to the separators before and after it, its unknowns are
+independent. With E and F for what couples a part T to the separators before and behind it, its unknowns are
 
     x = y - (inv(T) E) x_before - (inv(T) F) x_after,    T y = rhs,
 
-and the separators' own rows, with this put in, are lines again, cut in their turn where they are long. A ring has as
-many separators as parts, and so have its separators, until a single one is left, which couples to itself.
+and the block rows of the separators, with this put in, are lines again, cut in their turn where they are long. A ring has
+as many separators as parts, and so have its separators, until a single one is left, which is coupled to itself.
+
+inv(T) E and inv(T) F, the spikes, are stored. A solve passes over the parts with their factors, then with the spikes,
+and reads 5 b^2 numbers a block row where it reads 3 b^2 of whole lines: 1.7 times as many, and it takes 1.6 times as
+long where all lanes and threads are busy either way. A factorization has 8 b^3 operations more than 4.7 b^3. So one
+line on 4 lanes should be solved 2.4 times as fast in one thread, 4.8 times in two; it is 2.4 to 2.7 and 4.0 to 4.7 times
+for 100,000 blocks of 3 to 10. On a GPU a solve is three launches a level, and one: 7 for such a line.
 """
 
 from collections import defaultdict

@@ -4,6 +4,7 @@ import copy
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 import pyopencl.array
 import pytest
@@ -125,6 +126,22 @@ def test_long_lines_are_cut(rng):
     r = rhs - diag @ x - np.roll(lower @ x, 1, 1) - upper @ np.roll(x, -1, 1)
     size = abs(diag) @ abs(x) + np.roll(abs(lower) @ abs(x), 1, 1) + abs(upper) @ np.roll(abs(x), -1, 1) + abs(rhs)
     assert (abs(r) / size).max() < 30 * np.finfo(float).eps
+
+
+def test_how_many_parts(monkeypatch):
+    def chosen(length, processors):
+        monkeypatch.setitem(vars(numba.config), "NUMBA_DEFAULT_NUM_THREADS", processors)
+        return partition.choose_parts(np.array(length), 5, np.dtype(np.float64), 4, None)
+
+    one_of_many = chosen([5] * 50 + [100_000] + [5] * 50, 2)
+    assert one_of_many[50] >= 8 and one_of_many[50] % 4 == 0
+    assert (np.delete(one_of_many, 50) == 1).all()
+    for few_or_short in ([10_000] * 8, [30] * 2, [1], []):
+        assert (chosen(few_or_short, 2) == 1).all()
+    assert (chosen([10_000] * 8, 64) >= 32).all()
+    expected = chosen([10_000], 2)
+    monkeypatch.setattr(parallel, "THREADS", 1)
+    assert np.array_equal(chosen([10_000], 2), expected)
 
 
 @pytest.mark.parametrize("parts", [1, 3])
