@@ -13,7 +13,7 @@ and reads 5 b^2 numbers a block row where it reads 3 b^2 of whole lines: 1.7 tim
 long where all lanes and threads are busy either way. So one line on 4 lanes should be solved 2.4 times as fast in one
 thread and 4.8 times in two; it is 2.4 to 2.7 and 4.0 to 4.7 times, for 100,000 blocks of 3 to 10. A factorization has
 8 b^3 operations more than 4.7 b^3: with values taken from a matrix it is 1.5 to 1.9 times as fast in one thread. On a
-GPU a solve is three launches for each level of cuts, and one more: 7 for such a line.
+GPU a solve is three launches for each level of cuts, and one more: 7 or 10 for such a line.
 """
 
 from collections import defaultdict
