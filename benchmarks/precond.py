@@ -10,6 +10,8 @@ from scipy.sparse import bsr_array, diags_array, kron, kronsum
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 import compactla as cla
+from compactla.bench.cases import on_device
+from compactla.bench.measure import repeated
 
 from . import common
 
@@ -116,3 +118,47 @@ class FindLines:
     def time_pyamg_strength(self, b):
         """What PyAMG takes to find the strong couplings, which it does not join to lines."""
         symmetric_strength_of_connection(self.M, theta=0.25)
+
+
+class FewLines:
+    """Lines too few to fill a device, float64: cut into as many parts as suit, and against the same lines whole"""
+
+    version = "1"
+    timeout = 300
+    params = (common.DEVICES, [(1, 100_000), (8, 10_000)], [3, 5, 10], ["update", "solve"])
+    param_names = ("device", "lines, blocks", "b", "call")
+
+    def setup(self, device, size, b, call):
+        queue = common.open_queue(device)
+        self.context = queue and queue.context
+        M, lines = block_tridiagonal(*size, b)
+        self.cut, self.whole = (cla.LinePreconditioner(M, lines, queue=queue, parts=parts) for parts in (None, 1))
+        r = on_device(np.ones(M.shape[0]), queue)
+
+        def update(P):
+            P.update(M)  # waits for the device
+
+        def solve(P):
+            P.solve(r)
+            if queue is not None:
+                queue.finish()
+
+        self.call = {"update": update, "solve": solve}[call]
+
+    def time_call(self, *parameters):
+        self.call(self.cut)
+
+    def track_speed_up(self, *parameters):
+        return repeated(lambda: self.call(self.whole)) / repeated(lambda: self.call(self.cut))
+
+
+def block_tridiagonal(nlines, K, b):
+    """A matrix that is nothing but lines, random with dominant diagonal blocks, and the lines."""
+    rng = np.random.default_rng(0)
+    blocks = rng.uniform(-1, 1, (nlines, K, 3, b, b))
+    blocks[:, :, 1] += 4 * b * np.eye(b)
+    there = np.ones((nlines, K, 3), bool)
+    there[:, 0, 0] = there[:, -1, 2] = False
+    columns = np.arange(nlines * K).reshape(nlines, K, 1) + np.array([-1, 0, 1])
+    first = np.concatenate([[0], np.cumsum(there.sum(2))])
+    return bsr_array((blocks[there], columns[there], first)), columns[:, :, 1]

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 from compactla.checks import check_context, check_contiguous, check_dtype, check_launch, check_queue, is_device_array
-from compactla.pack import pack_padded
+from compactla.pack import check_vlen, pack_padded
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
@@ -16,18 +16,30 @@ class BlockTridiag:
     Parameters
     ----------
     lower : (nlines, K-1, b, b) array_like or pyopencl.array.Array
-        ``lower[:, k]`` couples row k + 1 to unknown k.
+        ``lower[:, k]`` couples row k + 1 to unknown k. With `periodic` lines (nlines, K, b, b): ``lower[:, K-1]``
+        couples row 0 to unknown K - 1; of the other lines it is not read.
     diag : (nlines, K, b, b) array_like or pyopencl.array.Array
         Diagonal blocks; float32, float64, complex64 or complex128.
     upper : (nlines, K-1, b, b) array_like or pyopencl.array.Array
-        ``upper[:, k]`` couples row k to unknown k + 1.
+        ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` lines (nlines, K, b, b): ``upper[:, K-1]``
+        couples row K - 1 to unknown 0.
     vlen : int, optional
         Vector length V; default: what suits the device.
     queue : pyopencl.CommandQueue, optional
         Where the lines are copied to and factored; default: where `diag` lives.
+    parts : int, optional
+        Into how many parts lines are cut, at most: more lines at once for a device that so few would leave idle, for
+        nearly twice the work. 1 is for never; default: as the numbers of lines, blocks and processors suggest, not that
+        of threads.
+    periodic : bool or (nlines,) array_like of bool, optional
+        Which lines close to rings. Where K is 2 the same two blocks are coupled twice, where it is 1 a block is
+        coupled to itself: couplings add up.
 
     Attributes
     ----------
+    lower, diag, upper : ndarray or pyopencl.array.Array
+        What `refactor` reads: packed as `from_packed` says, and overwritten; or copies of what was given, where lines
+        are periodic or cut.
     nlines, b, vlen : int
         Number of lines, size of the blocks, vector length.
     dtype : numpy.dtype
@@ -50,6 +62,9 @@ class BlockTridiag:
     References
     ----------
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
+    .. [2] Wang, "A Parallel Method for Tridiagonal Equations", ACM TOMS 7, 1981: the partition method.
+    .. [3] Polizzi and Sameh, "A parallel hybrid banded system solver: the SPIKE algorithm", Parallel Comput. 32, 2006.
+    .. [4] Ifpack2's BlockTriDi container cuts lines for GPUs (``n_subparts_per_part``).
 
     Examples
     --------
@@ -61,9 +76,20 @@ class BlockTridiag:
     False
     >>> T.solve(np.ones((100, 8, 3))).shape
     (100, 8, 3)
+
+    A ring, in two parts and two separators:
+
+    >>> lower, upper = rng.random((2, 1, 8, 3, 3))
+    >>> T = cla.BlockTridiag(lower, diag[:1], upper, parts=2, periodic=True)
+    >>> T.factor()
+    array([0])
     """
 
-    def __init__(self, lower, diag, upper, vlen=None, queue=None):
+    _parted = None  # the parts of lines that are cut
+
+    def __init__(self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False):
+        from compactla import partition  # which is built on this class
+
         blocks = {"lower": lower, "diag": diag, "upper": upper}
         if queue is not None:
             check_queue(queue, "queue")
@@ -84,11 +110,27 @@ class BlockTridiag:
         if K < 1:
             raise ValueError(f"diag has shape {blocks['diag'].shape}, must have at least one block a line")
         dtype = blocks["diag"].dtype
+        ring = partition.check_periodic(periodic, nlines)
+        closed = bool(np.any(periodic))
+        shape = nlines, K - 1 + closed, b, b
         for name in ("lower", "upper"):
-            if blocks[name].shape != (nlines, K - 1, b, b):
-                raise ValueError(f"{name} has shape {blocks[name].shape}, must be {(nlines, K - 1, b, b)} to fit diag")
+            if blocks[name].shape != shape:
+                raise ValueError(f"{name} has shape {blocks[name].shape}, must be {shape} to fit diag and periodic")
             if blocks[name].dtype != dtype:
                 raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
+        vlen = check_vlen(vlen, dtype, queue)
+        if closed and (K == 1 or nlines * b == 0):
+            if K == 1:  # a block that is coupled to itself
+                blocks["diag"] = partition.fold(*blocks.values(), ring, queue)
+            blocks["lower"] = blocks["upper"] = np.empty((nlines, K - 1, b, b), dtype)
+            ring = np.zeros_like(ring)
+        parts = partition.count_parts(parts, np.full(nlines, K), ring, b, dtype, vlen, queue)
+        if b and (ring.any() or (parts > 1).any()):
+            self.lower, self.diag, self.upper, self._parted = partition.part(*blocks.values(), ring, parts, vlen, queue)
+            self.nlines, self.b, self.vlen, self.dtype, self.queue = nlines, b, vlen, dtype, queue
+            self._nrows, self._shape, self.info = nlines * K, (nlines, K, b), None
+            self._prepare()
+            return
         packed = []
         for name, a in blocks.items():
             A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, queue, max(b, 1), int(name == "diag"))
@@ -162,7 +204,8 @@ class BlockTridiag:
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
-        self._lines = backend(self.queue).Lines(self.lower, self.diag, self.upper, self._offset, self._rows)
+        if self._parted is None:
+            self._lines = backend(self.queue).Lines(self.lower, self.diag, self.upper, self._offset, self._rows)
         self._work = collections.defaultdict(list)
         self._lock = threading.Lock()
 
@@ -187,26 +230,31 @@ class BlockTridiag:
         -------
         (nlines,) ndarray of int64
             For each line 0, or 1 + the index of its first pivot that is exactly zero, counted over the K b rows of the
-            line. The solution on such a line is meaningless; no other line is touched.
+            line; see the class for lines that are cut. The solution on such a line is meaningless; no other line is
+            touched.
 
         Notes
         -----
         Once factored, lines stay factored: a second call returns the same `info`.
         """
-        launch = check_launch(threads, wait_for, self.queue)
+        check_launch(threads, wait_for, self.queue)
         with self._lock:
-            return self._factor(launch) if self.info is None else self.info
+            return self._factor(threads, wait_for) if self.info is None else self.info
 
     def refactor(self, threads=None, wait_for=None) -> np.ndarray:
-        """Factor again, after the packed arrays were filled with new values. Arguments and result as for `factor`."""
-        launch = check_launch(threads, wait_for, self.queue)
+        """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
+        check_launch(threads, wait_for, self.queue)
         with self._lock:
-            return self._factor(launch)
+            return self._factor(threads, wait_for)
 
-    def _factor(self, launch):
+    def _factor(self, threads, wait_for):
         run = backend(self.queue)
+        if self._parted is not None:
+            blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
+            self.info = self._parted.refactor(blocks, threads, wait_for)
+            return self.info
         info = run.upload(np.zeros((len(self._offset) - 1) * self.vlen, np.int64), self.queue)
-        run.factor_lines(self._lines, info, launch)
+        run.factor_lines(self._lines, info, check_launch(threads, wait_for, self.queue))
         self.info = run.download(info)[: self.nlines]
         return self.info
 
@@ -299,6 +347,9 @@ class BlockTridiag:
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
         launch = check_launch(threads, wait_for, self.queue)
+        if self._parted is not None:
+            self._parted.solve_rows(rhs, x, threads, wait_for)
+            return
         run, nrhs = backend(self.queue), rhs.shape[2]
         # Work arrays are kept; each of several threads that solve at once takes its own.
         spare = self._work[nrhs]

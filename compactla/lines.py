@@ -20,6 +20,8 @@ class Slots(NamedTuple):
     order: np.ndarray  # (nlines,): the user's number of the line at each place, lane after lane
     offset: np.ndarray  # (npack + 1,)
     rows: np.ndarray  # (nslot, V), -1 where a lane's line has ended or there is none
+    flat: np.ndarray  # the block rows of all lines, one line after the other as the user has them
+    length: np.ndarray  # (nlines,)
 
 
 def pack_lines(lines, nrow: int, vlen: int) -> Slots:
@@ -42,9 +44,14 @@ def pack_lines(lines, nrow: int, vlen: int) -> Slots:
         If a line is empty or a block row is out of range, on no line or there twice.
     """
     flat, length = flatten(lines)
+    _check_cover(flat, np.repeat(np.arange(len(length)), length), nrow)
+    return sort_into_packs(flat, length, vlen)
+
+
+def sort_into_packs(flat, length, vlen: int) -> Slots:
+    """Slots of lines of these lengths, whose block rows are in `flat`, one line after the other."""
     nlines = len(length)
     line = np.repeat(np.arange(nlines), length)
-    _check_cover(flat, line, nrow)
     order = np.argsort(-length, kind="stable")
     offset = np.concatenate([[0], np.cumsum(length[order[::vlen]])])
     place = np.empty(nlines, np.int64)
@@ -52,8 +59,8 @@ def pack_lines(lines, nrow: int, vlen: int) -> Slots:
     pack, lane = np.divmod(place, vlen)
     first_slot = offset[pack] - (np.cumsum(length) - length)
     rows = np.full((offset[-1], vlen), -1)
-    rows[np.arange(nrow) + first_slot[line], lane[line]] = flat
-    return Slots(nlines, order, offset, rows)
+    rows[np.arange(len(flat)) + first_slot[line], lane[line]] = flat
+    return Slots(nlines, order, offset, rows, flat, length)
 
 
 def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
@@ -152,20 +159,23 @@ class Extraction:
     For a CSR matrix the places are (.., b, b, V) and count elements, not blocks.
     """
 
-    def __init__(self, M, block_size: int, slots: Slots):
+    def __init__(self, M, block_size: int, slots: Slots | None = None):
         canonical = _canonical(M)
         if canonical.nnz < M.nnz:
             M = canonical
         self.format, self.shape, self.block_size = M.format, M.shape, block_size
         self.indptr, self.indices = M.indptr.copy(), M.indices[: M.indptr[-1]].copy()
         self.data_shape = (len(self.indices), *M.data.shape[1:])
+        if slots is None:
+            return
         coupled = np.delete(np.arange(len(slots.rows)), slots.offset[1:] - 1)
         row, following = slots.rows[coupled], slots.rows[coupled + 1]
-        self.lower = self._find(following, row, -1)
-        self.diag = self._find(slots.rows, slots.rows, -2)
-        self.upper = self._find(row, following, -1)
+        self.lower = self.find(following, row, -1)
+        self.diag = self.find(slots.rows, slots.rows, -2)
+        self.upper = self.find(row, following, -1)
 
-    def _find(self, row, column, no_row: int) -> np.ndarray:
+    def find(self, row, column, no_row: int) -> np.ndarray:
+        """Places of the blocks (row, column), both (n, V); `no_row` where there are no such rows."""
         b = 1 if self.format == "bsr" else self.block_size
         place = np.empty((len(row), b, b, row.shape[1]), np.int64)
         _find_blocks(self.indptr, self.indices, row, column, no_row, place)

@@ -7,6 +7,7 @@ from compactla.checks import check_context, check_contiguous, check_dtype, check
 from compactla.lines import Extraction, check_matrix, pack_lines
 from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
+from compactla.partition import check_periodic, count_parts, part_matrix
 from compactla.view import REAL, backend
 
 
@@ -35,6 +36,12 @@ class LinePreconditioner(BlockOperator):
         Where the factors live and the work is done; default: the CPU.
     threads : int, optional
         At most how many threads factor and solve on the CPU, as for `compactla.gemm`, where a call says nothing else.
+    parts : int, optional
+        Into how many parts lines are cut, of which then more are at work at once, as for `BlockTridiag`; default: more
+        than one where few and long lines would leave the device idle.
+    periodic : bool or (nlines,) array_like of bool, optional
+        Which lines close to rings: their last block row and their first one are neighbours too. Makes no difference for
+        lines of one or two block rows, which have no other couplings.
 
     Attributes
     ----------
@@ -42,8 +49,9 @@ class LinePreconditioner(BlockOperator):
         Those of `M`.
     info : (nlines,) array of int
         0, or 1 + the index of the first zero pivot among the rows of the line, in the order of `lines`. The
-        solution on a line that has one is meaningless; the other lines are not affected.
-    tridiag : BlockTridiag
+        solution on a line that has one is meaningless; the other lines are not affected. For lines that are rings, or
+        cut into parts, it is the first in another order, see `BlockTridiag`.
+    tridiag : BlockTridiag or PartedLines
         The factors of the lines.
     block_size : int
         Size of the blocks.
@@ -57,8 +65,8 @@ class LinePreconditioner(BlockOperator):
     TypeError
         If `M` is not such a matrix, its dtype is none of the above, or an argument is of the wrong type.
     ValueError
-        If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one, or
-        `threads` is not positive, or given for a device.
+        If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one,
+        `periodic` does not fit them, `parts` is not positive, or `threads` is not, or given for a device.
 
     References
     ----------
@@ -79,7 +87,9 @@ class LinePreconditioner(BlockOperator):
     0
     """
 
-    def __init__(self, M, lines, block_size=None, vlen=None, queue=None, threads=None):
+    def __init__(
+        self, M, lines, block_size=None, vlen=None, queue=None, threads=None, *, parts=None, periodic=False
+    ):
         b = check_matrix(M, block_size)
         dtype = check_dtype(M.dtype, "M")
         if queue is not None:
@@ -87,7 +97,15 @@ class LinePreconditioner(BlockOperator):
         check_launch(threads, None, queue)
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
+        ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
+        parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue)
+        self._parted = bool(ring.any() or (parts > 1).any())
         super().__init__(dtype, M.shape, b, queue, threads)
+        if self._parted:
+            self._extraction = Extraction(M, b)
+            self.tridiag = part_matrix(self._extraction, slots, ring, parts, dtype, vlen, queue)
+            self.update(M)
+            return
         self._order = slots.order
         self._extraction = Extraction(M, b, slots)
         run = backend(queue)
@@ -137,6 +155,9 @@ class LinePreconditioner(BlockOperator):
             if values.dtype != self.dtype:
                 raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
             values = run.upload(values, self.queue)
+        if self._parted:
+            self.info = self.tridiag.refactor([values] * 3, threads, wait_for)
+            return self.info
         gather = run.gather_blocks if values.ndim == 3 else run.gather_values
         for place, block in zip(self._places, self._blocks, strict=True):
             gather(values, place, block, launch)

@@ -100,6 +100,11 @@ def test_line(capsys, dtype):
             assert (routine, b, "numpy block Thomas") in rows
 
 
+def test_lines_in_parts(capsys):
+    _, rows = bench(capsys, "line", "-N", 2, "-L", 9, "-B", 2, "--parts", 3, "-Niter", 1, "--no-baselines")
+    assert [routine for routine, *_ in rows] == ["factor", "solve", "both"]
+
+
 def test_lines_of_one_block(capsys):
     _, rows = bench(capsys, "line", "-N", 3, "-L", 1, "-B", 2, "-Niter", 1)
     assert ("both", 2, "compactla") in rows

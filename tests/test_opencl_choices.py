@@ -186,6 +186,25 @@ def test_lines_of_any_rows(queue, rng, use):
     assert not x[order[sum(lengths) :]].any()
 
 
+@on_devices
+@pytest.mark.parametrize("b", [1, 5, 8])
+def test_parts_of_lines_with_inverses(queue, dtype, rng, use, b):
+    use("factor", "factor_line", GROUP=8, AHEAD=0)
+    use("solve", "solve_team", LANES=4, RHS=2, AHEAD=1, AHEAD_UP=1)
+    blocks, rhs = lines(rng, NM, 10, b, dtype), random(rng, (NM, 10, b, 3), dtype)
+    ring = np.arange(NM) % 2 == 0
+    closed = [np.concatenate([a, random(rng, (NM, 1, b, b), dtype)], 1) for a in (blocks[0], blocks[2])]
+    T = cla.BlockTridiag(closed[0], blocks[1], closed[1], VLEN, queue, parts=3, periodic=ring)
+    assert not T.factor().any()
+    assert ran("factor") == {"factor_line"}
+    dense = reference.block_tridiagonal(*blocks)
+    dense[ring, :b, -b:] += closed[0][ring, -1]
+    dense[ring, -b:, :b] += closed[1][ring, -1]
+    x = T.solve(rhs)
+    columns = NM, 10 * b, 3
+    assert reference.solve_ratio(dense, x.reshape(columns), rhs.reshape(columns)) < reference.THRESHOLD
+
+
 MOVES = [(4, 6, 32), (2, 6, 32), (4, 4, 8)]  # lanes of a work-group, elements of each matrix, work-items
 
 

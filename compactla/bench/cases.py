@@ -289,13 +289,13 @@ class Unpack(Copy):
 
 
 class Lines(Case):
-    """Block tridiagonal systems: `nm` lines of K blocks of n x n"""
+    """Block tridiagonal systems: `nm` lines of K blocks of n x n, cut into so many parts"""
 
     DIFFERENT = 64  # lines; the others repeat them
 
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1):
+    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1, parts=None):
         super().__init__(n, nm, dtype, queue, threads)
-        self.K, self.nrhs = K, nrhs
+        self.K, self.nrhs, self.parts = K, nrhs, parts
         few = min(nm, self.DIFFERENT)
         lower, upper = self.random(2, few, K - 1, n, n)
         blocks = lower, 2 * self.dominant(few, K, n, n), upper
@@ -303,7 +303,7 @@ class Lines(Case):
         self.rhs = np.resize(self.random(few, K, n, nrhs), (nm, K, n, nrhs))
 
     def factored(self):
-        T = cla.BlockTridiag(self.lower, self.diag, self.upper, queue=self.queue)
+        T = cla.BlockTridiag(self.lower, self.diag, self.upper, queue=self.queue, parts=self.parts)
         if T.factor(**self.threads).any():
             raise ArithmeticError("a line of the benchmark is singular")
         return T
@@ -330,14 +330,15 @@ class Factor(Lines):
 
     routine = "factor"
 
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1):
-        super().__init__(n, nm, dtype, queue, threads, K, nrhs)
+    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1, parts=None):
+        super().__init__(n, nm, dtype, queue, threads, K, nrhs, parts)
         getrf, trsm, gemm = sum(k + 2 * k**2 for k in range(n)), n**2 * (2 * n - 1), 2 * n**3
         self.flops = nm * self.work * (K * getrf + (K - 1) * (trsm + gemm))
         self.footprint = self.elements((3 * K - 2) * n**2)
         self.nbytes = self.elements((2 * K + 3 * (K - 1)) * n**2)  # the lower blocks are only read
         diag = np.broadcast_to(np.eye(n, dtype=self.dtype), self.diag.shape)
-        self.T = cla.BlockTridiag(np.zeros_like(self.lower), diag, self.upper, queue=queue)  # its own factor
+        blocks = np.zeros_like(self.lower), diag, self.upper  # its own factor
+        self.T = cla.BlockTridiag(*blocks, queue=queue, parts=parts)
 
     def call(self):
         return self.T.refactor(**self.threads)
@@ -389,8 +390,8 @@ class Solve(Lines):
 
     routine, loop = "solve", "read"
 
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1):
-        super().__init__(n, nm, dtype, queue, threads, K, nrhs)
+    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1, parts=None):
+        super().__init__(n, nm, dtype, queue, threads, K, nrhs, parts)
         self.flops = nm * self.work * (3 * K - 2) * 2 * n**2 * nrhs
         self.nbytes = self.footprint = self.elements((3 * K - 2) * n**2 + 2 * K * n * nrhs)
         self.T, self.b = self.factored(), on_device(self.rhs, queue, pool=True)

@@ -87,6 +87,7 @@ def register(commands) -> None:
     line.add_argument("-L", type=positive, default=128, metavar="BLOCKS", help="blocks a line (default: 128)")
     line.add_argument("-B", type=positive, nargs="+", default=SIZES, metavar="SIZE", help="sizes of the blocks")
     line.add_argument("-Nvec", type=positive, default=1, metavar="VECTORS", help="right-hand sides (default: 1)")
+    line.add_argument("--parts", type=positive, metavar="P", help="parts of a line (default: as many as suit)")
     line.add_argument("-Niter", type=positive, metavar="TIMES", help="calls timed (default: what fits into 0.3 s)")
     add("ceilings", run_ceilings, "the machine itself: multiply-adds in registers, and loops over memory")
 
@@ -144,7 +145,7 @@ def run_batch(args) -> None:
 
 
 def run_line(args) -> None:
-    options = {"K": args.L, "nrhs": args.Nvec, "iterations": args.Niter}
+    options = {"K": args.L, "nrhs": args.Nvec, "parts": args.parts, "iterations": args.Niter}
     jobs = [functools.partial(measure_lines, b, args.N, **options) for b in args.B]
     show(args, f"{args.N} lines of {args.L} blocks, n x n, right-hand sides: {args.Nvec}", jobs)
 

@@ -86,6 +86,87 @@ def solve_batch(block, column, known, identity):
     return kernel
 
 
+def spread_batch(block, known, identity):
+    """Kernel that multiplies couplings at the ends of lines by the inverses of the factored packs lo to hi, in place.
+
+    The first slot of a pack in `before`, and in `after` those from ``shortest[p]`` on, where its lines end, hold what
+    couples the lines to others; the other slots, counted as those of `diag`, are written.
+    """
+    width = lanes_of(block)
+
+    def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, shortest, before, after):
+        for p in range(lo, hi):
+            first, last, ends = offset[p], offset[p + 1] - 1, shortest[p]
+            for v in range(0, V, width):
+                for s in range(first, last + 1):
+                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
+                    X = at(before, s * size + v, b, b, rs, cs, V, block)
+                    Y = at(after, s * size + v, b, b, rs, cs, V, block)
+                    if s > first:
+                        E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
+                        X_before = at(before, (s - 1) * size + v, b, b, rs, cs, V, block)
+                        E = at(lower, (s - p) * size + v, b, b, rs, cs, V, block)
+                        D_after = at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
+                        gemm(E_before, X_before, X, -1, 0, (D_after, E) if known else ())
+                        if s > ends:
+                            Y_before = at(after, (s - 1) * size + v, b, b, rs, cs, V, block)
+                            gemm(E_before, Y_before, Y, -1, 1)
+                    trsm(D, X, "L", "L", "N", "U")
+                    trsm(D, X, "L", "U", "N", "R")
+                    if s >= ends:
+                        trsm(D, Y, "L", "L", "N", "U")
+                        trsm(D, Y, "L", "U", "N", "R")
+                for s in range(last - 1, first - 1, -1):
+                    F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
+                    X = at(before, s * size + v, b, b, rs, cs, V, block)
+                    X_after = at(before, (s + 1) * size + v, b, b, rs, cs, V, block)
+                    Y = at(after, s * size + v, b, b, rs, cs, V, block)
+                    Y_after = at(after, (s + 1) * size + v, b, b, rs, cs, V, block)
+                    F_before = at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block)
+                    X_before = at(before, (s - 1) * size + v, b, b, rs, cs, V, block)
+                    gemm(F, X_after, X, -1, 1, (F_before, X_before) if known else ())
+                    if s < ends:
+                        gemm(F, Y_after, Y, -1, 0)
+                    else:
+                        gemm(F, Y_after, Y, -1, 1)
+        return identity
+
+    return kernel
+
+
+def couple_batch(block, column, known, identity):
+    """Kernel that takes couplings from the block rows of packs lo to hi: x <- source - E x_before - F x_after.
+
+    `before` and `after` say for each lane of a pack which block rows of x these are; the row -1 counts as zero. `work`
+    begins as for `solve_batch`, then there is room for three block rows.
+    """
+    width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
+
+    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, upper, offset, rows, before, after, source, x, work):
+        row, element = nrhs * parts * width, parts * width
+        unused = b * nrhs * parts * item
+        columns = work + (2 * unused + 63) // 64 * 64
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                X_before = at(columns, 0, b, nrhs, row, element, width, column)
+                X_after = at(columns, b * row, b, nrhs, row, element, width, column)
+                X = at(columns, 2 * b * row, b, nrhs, row, element, width, column)
+                load_rows(X_before, before[p * V + v :], x, work)
+                load_rows(X_after, after[p * V + v :], x, work)
+                for s in range(offset[p], offset[p + 1]):
+                    E = at(lower, s * size + v, b, b, rs, cs, V, block)
+                    F = at(upper, s * size + v, b, b, rs, cs, V, block)
+                    E_next = at(lower, (s + 1) * size + v, b, b, rs, cs, V, block)
+                    F_next = at(upper, (s + 1) * size + v, b, b, rs, cs, V, block)
+                    load_rows(X, rows[s * V + v :], source, work)
+                    gemm(E, X_before, X, -1, 1, (E_next,) if known else ())
+                    gemm(F, X_after, X, -1, 1, (F_next,) if known else ())
+                    store_rows(X, rows[s * V + v :], x, work + unused)
+        return identity
+
+    return kernel
+
+
 @routine
 def load_rows(code, X, rows, source, zeros):
     """X <- the block rows `rows`, one a lane, of an array; what is at the address `zeros` for the row -1."""

@@ -6,12 +6,13 @@ import hashlib
 import math
 from pathlib import Path
 
+import numba
 import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
 
 from compactla.cpu import parallel
-from compactla.cpu.blocktridiag import factor_batch, solve_batch
+from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import form
@@ -256,6 +257,12 @@ def getrf_kernel(A, far):
     return compiled(getrf_batch, (*[INT] * 7, INTS), A, far)
 
 
+def concurrency(b, dtype, vlen, queue):
+    """How many lines are solved at once by all processors; the steps of a line that calls for separators cost."""
+    step = 15 + 1.6 * (b * parts(dtype)) ** 2  # nanoseconds; the calls take 16 us
+    return vlen * vars(numba.config)["NUMBA_DEFAULT_NUM_THREADS"], 16_000 / step
+
+
 class Lines:
     """Lines of blocks as the kernels see them; the arrays are those of `BlockTridiag`."""
 
@@ -292,16 +299,79 @@ def solve_lines(lines, rhs, x, work, threads=None):
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
 
-@functools.cache
-def solve_choice(A: Layout, nrhs):
-    """The kernel, and what it costs for a slot."""
+def column_form(A: Layout, nrhs):
+    """Whether the size of a b x nrhs block of x is compiled for, and its form."""
     known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
     lanes = width(A.dtype, A.vlen)
     step = parts(A.dtype) * lanes
-    column = form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
+    return known, form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
+
+
+@functools.cache
+def solve_choice(A: Layout, nrhs):
+    """The kernel, and what it costs for a slot."""
+    known, column = column_form(A, nrhs)
     arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT)
     kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, known)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
+
+
+def spread_lines(lines, ends, edges, spikes, threads=None):
+    """Multiply what couples factored lines to others, at both ends, by the inverses of the lines.
+
+    `edges` are packs of a block for each line, `spikes` have the slots of `diag`; ``ends[p, v]`` is the last slot of a
+    line.
+    """
+    before, after = spikes
+    pack, lane = np.divmod(np.arange(ends.size), ends.shape[1])
+    shortest = ends.min(1)
+    kernel, cost = spread_choice(lines.layout)
+    before[lines.offset[:-1]] = edges[0]
+    for p in np.flatnonzero(shortest < lines.offset[1:] - 1):
+        after[shortest[p] : lines.offset[p + 1]] = 0
+    after[ends.reshape(-1), ..., lane] = edges[1][pack, ..., lane]
+    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, shortest, address(before), address(after)
+    share(kernel, lines.nslot * cost, args, threads, lines.offset)
+
+
+@functools.cache
+def spread_choice(A: Layout):
+    """The kernel, and what it costs for a slot."""
+    known = A.m <= STATIC
+    kernel = compiled(spread_batch, (*[INT] * 8, INTS, INTS, INT, INT), known_form(A, known), known)
+    return kernel, operations(A, 4 * A.m**3)
+
+
+class Couplings:
+    """Block rows and what couples them to two others, as the kernels see it; see `couple_batch`."""
+
+    longest = 3  # block rows that `Work` has to make room for, whatever the longest pack
+
+    def __init__(self, lower, upper, offset, rows, before, after, longest):
+        _, b, _, *lanes = lower.shape
+        column = math.prod(lanes)
+        self.layout = layout(packed_dtype(lower), lanes[-1], b, b, (b * column, column))
+        self.sizes = lanes[-1], b, b * b * column, b * column, column
+        self.blocks = address(lower), address(upper)
+        self.offset, self.rows = offset, [a.reshape(-1) for a in (rows, before, after)]
+        self.npack, self.nslot = len(offset) - 1, len(lower)
+
+
+def couple_rows(couplings, source, x, work, threads=None):
+    nrhs = x.shape[2]
+    kernel, cost = couple_choice(couplings.layout, nrhs)
+    vectors = couplings.offset, *couplings.rows, address(source), address(x)
+    args = 0, couplings.npack, *couplings.sizes, nrhs, *couplings.blocks, *vectors
+    share(kernel, couplings.nslot * cost, args, threads, couplings.offset, work.addresses)
+
+
+@functools.cache
+def couple_choice(A: Layout, nrhs):
+    """The kernel, and what it costs for a slot."""
+    known, column = column_form(A, nrhs)
+    arguments = (*[INT] * 8, *[INTS] * 4, INT, INT, INT)
+    kernel = compiled(couple_batch, arguments, known_form(A, A.m <= STATIC), column, known)
+    return kernel, operations(A, 4 * A.m**2 * nrhs)
 
 
 class Work:

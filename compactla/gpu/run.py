@@ -27,6 +27,8 @@ RUN = 16  # elements of a matrix that a work-item moves, more where the device h
 PLACES = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
+COUPLED = 4  # block rows of a line that a work-item takes couplings from
+HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 FILL = 16  # work-groups of a compute unit that keep it busy
 FEW = 8  # lines for each compute unit, and less, are few
@@ -335,6 +337,11 @@ def is_few(queue, lanes) -> bool:
     return lanes is not None and lanes <= FEW * queue.device.max_compute_units
 
 
+def concurrency(b, dtype, vlen, queue):
+    """How many lines keep a device busy; the steps of a line that launches for separators cost."""
+    return 100 * queue.device.max_compute_units / b, 36 / (0.2 + 0.07 * b)  # microseconds
+
+
 class Lines(NamedTuple):
     """Lines of blocks; the arrays are those of `BlockTridiag`."""
 
@@ -397,8 +404,46 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
         launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x, work.memory), values, rounds)
 
 
+def spread_lines(lines, ends, edges, spikes, wait_for=()):
+    """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
+    lower, diag, upper, offset, _ = lines
+    b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
+    lanes = (offset.size - 1) * vlen
+    special = plan_factor(diag.queue, b, dtype, vlen, lanes)
+    macros = {"COLS": 1, **specialisation(b, dtype)} if special is None else {"BLOCK": b, "INVERSES": 1}
+    args = lanes, b, lower, diag, upper, offset, ends, *edges, *spikes
+    launch_lanes(diag.queue, wait_for, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
+                 SPREAD_LINES=1, **macros)  # fmt: skip
+
+
+class Couplings(NamedTuple):
+    """Block rows and what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
+
+    lower: cla.Array
+    upper: cla.Array
+    offset: cla.Array
+    rows: cla.Array
+    before: cla.Array
+    after: cla.Array
+    longest: int
+
+
+def couple_rows(couplings, source, x, work, wait_for=()):
+    *arrays, longest = couplings
+    _, b, nrhs = x.shape
+    dtype, vlen = x.dtype, arrays[0].shape[-1]
+    lanes = couplings.before.size
+    held = b <= choice.LARGEST["solve"]
+    macros = {"BLOCK": b, "HELD": 1 if nrhs == 1 else max(1, HELD // b)} if held else specialisation(b, dtype)
+    args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
+    size = lanes, -(-longest // COUPLED) * RUN
+    launch_lanes(x.queue, wait_for, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)
+
+
 def Work(lines, nrhs) -> SolveWork | None:
-    """What `solve_lines` works with; None if that needs nothing."""
+    """What `solve_lines` works with; None if that needs nothing, as `couple_rows`."""
+    if isinstance(lines, Couplings):
+        return None
     diag, offset = lines.diag, lines.offset
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
     special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen)
