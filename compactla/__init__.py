@@ -8,7 +8,8 @@ from compactla.lapack import getrfnp
 from compactla.pack import Pack, pack
 
 __version__ = version("compactla")
-__all__ = ["BlockTridiag", "LinePreconditioner", "Pack", "find_lines", "gemm", "getrfnp", "pack", "trsm"]
+__all__ = ["BlockTridiag", "LinePreconditioner", "LineRelaxation", "Pack"]
+__all__ += ["find_lines", "gemm", "getrfnp", "pack", "trsm"]
 
 
 def __getattr__(name):
@@ -17,6 +18,10 @@ def __getattr__(name):
         from compactla.precond import LinePreconditioner
 
         return LinePreconditioner
+    if name == "LineRelaxation":
+        from compactla.relaxation import LineRelaxation
+
+        return LineRelaxation
     if name == "find_lines":
         from compactla.findlines import find_lines
 

@@ -44,7 +44,7 @@ def pack_lines(lines, nrow: int, vlen: int) -> Slots:
         If a line is empty or a block row is out of range, on no line or there twice.
     """
     flat, length = flatten(lines)
-    _check_cover(flat, np.repeat(np.arange(len(length)), length), nrow)
+    check_cover(flat, np.repeat(np.arange(len(length)), length), nrow)
     return sort_into_packs(flat, length, vlen)
 
 
@@ -84,7 +84,7 @@ def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
     return flat.astype(np.int64, copy=False), length
 
 
-def _check_cover(flat, line, nrow) -> None:
+def check_cover(flat, line, nrow) -> None:
     outside = np.flatnonzero((flat < 0) | (flat >= nrow))
     if len(outside):
         i = outside[0]
@@ -180,6 +180,11 @@ class Extraction:
         place = np.empty((len(row), b, b, row.shape[1]), np.int64)
         _find_blocks(self.indptr, self.indices, row, column, no_row, place)
         return place[:, 0, 0] if self.format == "bsr" else place
+
+    def matrix(self, data):
+        """The matrix of this pattern with these values, in the order that the places count."""
+        make = scipy.sparse.bsr_array if self.format == "bsr" else scipy.sparse.csr_array
+        return make((data, self.indices, self.indptr), shape=self.shape)
 
     def values(self, M) -> np.ndarray:
         """The values of a matrix of the same pattern, in the order that the places count.

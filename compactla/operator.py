@@ -27,6 +27,7 @@ class BlockOperator(LinearOperator):
     def __init__(self, dtype, shape, block_size, queue, threads):
         super().__init__(dtype, shape)
         self.block_size, self.queue, self.threads = block_size, queue, threads
+        self._hermitian, self._is_current = None, False
 
     def solve(self, r, threads=None, wait_for=None):
         """Apply the preconditioner.
@@ -113,6 +114,28 @@ class BlockOperator(LinearOperator):
         return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
 
     _matvec = _matmat = solve
+
+    def _keep(self, M):
+        """Remember what the operator was made of, for its adjoint."""
+        self._matrix, self._is_current = M, False
+
+    def _conjugate_transposed(self):
+        """The conjugate transpose of the matrix."""
+        return self._matrix.conj().T.asformat(self._matrix.format)
+
+    def _new_adjoint(self, MH):
+        """The operator of the same kind for the conjugate transpose of the matrix."""
+        raise NotImplementedError
+
+    def _adjoint(self):
+        """What `rmatvec` and ``P.H`` apply: made when it is first asked for, from the matrix as it is then."""
+        if not self._is_current:
+            if self._hermitian is None:
+                self._hermitian = self._new_adjoint(self._conjugate_transposed())
+            else:
+                self._hermitian.update(self._conjugate_transposed())
+            self._is_current = True
+        return self._hermitian
 
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""

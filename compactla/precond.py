@@ -95,6 +95,7 @@ class LinePreconditioner(BlockOperator):
         if queue is not None:
             check_queue(queue, "queue")
         check_launch(threads, None, queue)
+        self._given = lines, block_size, vlen, queue, threads
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
@@ -164,6 +165,7 @@ class LinePreconditioner(BlockOperator):
         info = np.empty(len(self._order), np.int64)
         info[self._order] = self.tridiag.refactor(threads, wait_for)
         self.info = info
+        self._keep(M)
         return info
 
     def _check_values(self, data):
@@ -176,6 +178,14 @@ class LinePreconditioner(BlockOperator):
             raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")
         if data.shape != self._extraction.data_shape:
             raise ValueError(f"M has shape {data.shape}, must be {self._extraction.data_shape}, as data at first")
+
+    def _conjugate_transposed(self):
+        if is_device_array(self._matrix):
+            self._matrix = self._extraction.matrix(self._matrix.get())
+        return super()._conjugate_transposed()
+
+    def _new_adjoint(self, MH):
+        return LinePreconditioner(MH, *self._given)
 
     def _apply(self, rhs, x, started, threads, wait_for):
         self.tridiag.solve_rows(rhs, x, threads, wait_for)

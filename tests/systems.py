@@ -1,11 +1,13 @@
 """The sparse systems with lines that the tests of lines, preconditioner and command line share."""
 
+from importlib.resources import files
 from itertools import pairwise
 
 import numpy as np
 import scipy.sparse
 
 from cases import random
+from compactla.matrices import read_system
 
 
 def scattered(rng, lengths, b, dtype):
@@ -77,3 +79,9 @@ def unsorted_duplicated(M):
 
 
 STORED = [canonical, unsorted, duplicated, unsorted_duplicated]
+
+
+def shipped():
+    """The matrix that comes with the package, a right-hand side, and its lines."""
+    system = read_system(files("compactla") / "data" / "sherman5_b3.npz")
+    return system.M, system.rhs, system.lines

@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
+from numba.np.numpy_support import as_dtype, from_dtype
 
 from compactla.cpu import parallel
 from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
@@ -26,6 +27,7 @@ from compactla.cpu.pack import (
     unpack_past_batch,
 )
 from compactla.cpu.parallel import share
+from compactla.cpu.residual import residual_batch
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
 from compactla.view import REAL, Layout, View, layout, packed_dtype
@@ -64,7 +66,7 @@ def compiled(make, arguments, *key):
     kernel = make(*key, identity)
     kernel.__qualname__ = f"{make.__name__}.{digest(repr((key, TARGET)).encode()):x}"
     signature = INT(INT, INT, *arguments)
-    nothing = [np.zeros(1, np.int64) if kind is INTS else kind(0) for kind in arguments]
+    nothing = [np.zeros(1, as_dtype(kind.dtype)) if isinstance(kind, types.Array) else kind(0) for kind in arguments]
     try:
         cached = njit(signature, cache=True, nogil=True, error_model="numpy")(kernel)
         if cached(0, 0, *nothing) == identity:
@@ -413,3 +415,34 @@ def missing_blocks(dtype, b):
 @functools.cache
 def gather_kernel(char, lanes):
     return compiled(gather_batch, (*[INT] * 4, INTS, INTS, INT, INT), char, lanes)
+
+
+def residual(A, x, rhs, y, threads=None):
+    """y <- rhs - A x for block rows A; vectors are (block rows, b, right-hand sides)."""
+    rows, b, nrhs = y.shape
+    arrays = (A.indptr, A.indices, A.data.reshape(-1), x.reshape(-1), rhs.reshape(-1), y.reshape(-1))
+    if not rows * b * nrhs:
+        return
+    kernel = residual_kernel(b, *(a.dtype.char for a in (A.indices, y)))
+    share(kernel, A.data.size * nrhs, (0, rows, *arrays, nrhs), threads)
+
+
+@functools.cache
+def residual_kernel(b, index, char):
+    numbers = from_dtype(np.dtype(char))[::1]
+    arguments = INTS, from_dtype(np.dtype(index))[::1], *[numbers] * 4, INT
+    return compiled(residual_batch, arguments, b)
+
+
+def damp(z, x, damping, threads=None):
+    """x <- (1 - damping) x + damping z"""
+    x *= 1 - damping
+    x += damping * z
+
+
+def permute(order, x, y, back, threads=None):
+    """Block row i of y <- block row order[i] of x, or the other way round."""
+    if back:
+        y[order] = x
+    else:
+        np.take(x, order, 0, out=y)

@@ -466,3 +466,21 @@ def _gather(name, source, index, target, wait_for):
     lanes = slots * vlen
     args = lanes, b, source, index, target
     launch_lanes(target.queue, wait_for, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)
+
+
+def residual(A, x, rhs, y, wait_for=()):
+    rows, b, nrhs = y.shape
+    args = rows * b, b, nrhs, A.indptr, A.indices, A.data, ordinary(x), ordinary(rhs), ordinary(y)
+    launch_lanes(y.queue, wait_for, "residual.cl", "residual", y.dtype, 1, (rows * b, nrhs), *args)
+
+
+def damp(z, x, damping, wait_for=()):
+    rows, b, nrhs = x.shape
+    args = rows * b, b, nrhs, damping, ordinary(z), ordinary(x)
+    launch_lanes(x.queue, wait_for, "residual.cl", "damp", x.dtype, 1, (rows * b, nrhs), *args)
+
+
+def permute(order, x, y, back, wait_for=()):
+    rows, b, nrhs = x.shape
+    args = rows * b, b, nrhs, int(back), order, ordinary(x), ordinary(y)
+    launch_lanes(x.queue, wait_for, "residual.cl", "permute", x.dtype, 1, (rows * b, nrhs), *args)

@@ -1,0 +1,234 @@
+"""Sweeps along lines against the same iteration with dense matrices, and adjoints of preconditioners."""
+
+import numpy as np
+import pyopencl.array
+import pytest
+from scipy.sparse import bsr_array
+from scipy.sparse.linalg import cg, gmres
+
+import compactla as cla
+from cases import random, same_bits
+from systems import shipped
+
+B, NROW = 3, 11
+LINES = [[4, 1, 7], [0, 2], [3], [10, 9, 8, 6, 5]]
+
+
+def sparse(rng, dtype, symmetric=False, density=0.35):
+    """A matrix with dominant diagonal blocks, its blocks in places that differ from those of its transpose."""
+    there = rng.random((NROW, NROW)) < density
+    there |= np.eye(NROW, dtype=bool)
+    dense = np.where(np.kron(there, np.ones((B, B))), random(rng, (NROW * B, NROW * B), dtype), 0)
+    if symmetric:
+        dense = dense + dense.conj().T
+    dense += 3 * NROW * np.eye(NROW * B)
+    M = bsr_array(dense.astype(dtype), blocksize=(B, B))
+    M.eliminate_zeros()
+    return M
+
+
+def lines_of(dense, periodic=False):
+    """The matrix of the lines."""
+    kept = np.zeros((NROW, NROW), bool)
+    for line in LINES:
+        kept[line, line] = True
+        kept[line[1:], line[:-1]] = kept[line[:-1], line[1:]] = True
+        if periodic and len(line) > 2:
+            kept[line[0], line[-1]] = kept[line[-1], line[0]] = True
+    return np.where(np.kron(kept, np.ones((B, B), bool)), dense, 0)
+
+
+def colours(dense):
+    """Block rows of the colours: every line has the first that none of those it is coupled to has."""
+    coupled = abs(dense).reshape(NROW, B, NROW, B).sum((1, 3)) > 0
+    coupled |= coupled.T
+    found = []
+    for i, line in enumerate(LINES):
+        others = {found[j] for j in range(i) if coupled[np.ix_(line, LINES[j])].any()}
+        found.append(min(set(range(len(LINES))) - others))
+    return [np.concatenate([LINES[i] for i in range(len(LINES)) if found[i] == c]) for c in range(max(found) + 1)]
+
+
+def sweeps(dense, r, x, scheme, count, damping, periodic=False):
+    T = lines_of(dense, periodic)
+    turns = [np.arange(NROW)] if scheme == "jacobi" else colours(dense)
+    turns = turns + turns[::-1] if scheme == "symmetric" else turns
+    for _ in range(count):
+        for rows in turns:
+            e = (rows[:, None] * B + np.arange(B)).ravel()
+            x = x.copy()
+            new = np.linalg.solve(T[np.ix_(e, e)], r[e] - (dense - T)[e] @ x)
+            x[e] = (1 - damping) * x[e] + damping * new
+    return x
+
+
+def as_given(a, queue):
+    return a if queue is None else pyopencl.array.to_device(queue, a)
+
+
+def as_found(x):
+    return x if isinstance(x, np.ndarray) else x.get()
+
+
+@pytest.mark.parametrize("damping", [1, 0.7, 1.2])
+@pytest.mark.parametrize("scheme", ["jacobi", "gauss-seidel", "symmetric"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_sweeps(queue, dtype, rng, scheme, count, damping):
+    M = sparse(rng, dtype)
+    dense, r, x0 = M.toarray(), random(rng, (NROW * B,), dtype), random(rng, (NROW * B,), dtype)
+    wide = np.result_type(dtype, np.float64)
+    S = cla.LineRelaxation(M, LINES, queue=queue, scheme=scheme, sweeps=count, damping=damping)
+    assert S.ncolours == (1 if scheme == "jacobi" else len(colours(dense))) and not S.info.any()
+    for start in (None, x0):
+        begin = np.zeros_like(x0) if start is None else start
+        expected = sweeps(dense.astype(wide), r.astype(wide), begin.astype(wide), scheme, count, damping)
+        x = S.solve(r, start)
+        assert x.dtype == dtype and abs(x - expected).max() < 500 * np.finfo(dtype).eps * abs(expected).max()
+        on_device = S.solve(as_given(r, queue), start if start is None else as_given(start, queue))
+        assert same_bits(as_found(on_device), x)
+    assert S.sweeps_made == count
+
+
+@pytest.mark.parametrize("form", ["csr", "bsr"])
+def test_vectors_of_all_kinds(queue, rng, form):
+    M, scheme = sparse(rng, np.float64).asformat(form), {"scheme": "gauss-seidel", "sweeps": 2}
+    S = cla.LineRelaxation(M, LINES, B, queue=queue, **scheme)
+    r = random(rng, (NROW * B, 4), np.complex128)
+    expected = sweeps(M.toarray(), r, np.zeros_like(r), "gauss-seidel", 2, 1)
+    assert np.allclose(S.solve(r), expected, rtol=1e-12, atol=1e-14)
+    assert np.allclose(S.solve(r, r), sweeps(M.toarray(), r, r, "gauss-seidel", 2, 1), rtol=1e-12, atol=1e-14)
+    assert same_bits(S @ r[:, 0].real, S.solve(r[:, 0].real.copy()))
+    assert S.solve(r[:, :0]).shape == (NROW * B, 0)
+    assert same_bits(S.solve(r[:, 1].real.astype(np.float32)), S.solve(r[:, 1].real.astype(np.float32).astype(float)))
+
+
+def test_rings(queue, rng):
+    M, r = sparse(rng, np.float64, density=1), random(rng, (NROW * B,), np.float64)
+    S = cla.LineRelaxation(M, LINES, queue=queue, scheme="gauss-seidel", sweeps=2, periodic=True)
+    expected = sweeps(M.toarray(), r, np.zeros_like(r), "gauss-seidel", 2, 1, periodic=True)
+    assert np.allclose(S.solve(r), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_new_values(queue, rng):
+    M, r = sparse(rng, np.float64), random(rng, (NROW * B,), np.float64)
+    options = {"queue": queue, "scheme": "symmetric", "tol": 1e-3, "sweeps": 4}
+    S = cla.LineRelaxation(M, LINES, **options)
+    S.rmatvec(r)
+    M.data *= rng.uniform(0.5, 1, M.data.shape)
+    M.data[0, 0] += 100
+    assert not S.update(M).any()
+    fresh = cla.LineRelaxation(M, LINES, **options)
+    assert same_bits(S.solve(r), fresh.solve(r)) and same_bits(S.rmatvec(r), fresh.rmatvec(r))
+    other = sparse(rng, np.float64, density=1)
+    with pytest.raises(ValueError, match="another sparsity pattern"):
+        S.update(other)
+    with pytest.raises(TypeError, match="dtype is float32"):
+        S.update(M.astype(np.float32))
+    assert same_bits(S.solve(r), fresh.solve(r))
+
+
+def test_info_in_the_order_of_lines(queue, rng):
+    M = sparse(rng, np.float64)
+    M.data[np.flatnonzero((np.repeat(np.arange(NROW), np.diff(M.indptr)) == 3) & (M.indices == 3))] = 0
+    S = cla.LineRelaxation(M, LINES, queue=queue, scheme="gauss-seidel")
+    assert S.info.tolist() == [0, 0, 1, 0]
+
+
+def test_stops_on_the_norm(queue, rng):
+    M, r = sparse(rng, np.float64), random(rng, (NROW * B, 2), np.float64)
+    for scheme in ("jacobi", "gauss-seidel"):
+        S = cla.LineRelaxation(M, LINES, queue=queue, scheme=scheme, sweeps=100, tol=1e-9)
+        x = S.solve(r)
+        made = S.sweeps_made
+        residual = np.linalg.norm(r - M @ x, axis=0) / np.linalg.norm(r, axis=0)
+        assert 2 < made < 100 and (residual <= 1.01e-9).all()
+        fewer = cla.LineRelaxation(M, LINES, queue=queue, scheme=scheme, sweeps=made - 1)
+        residual = np.linalg.norm(r - M @ fewer.solve(r), axis=0) / np.linalg.norm(r, axis=0)
+        assert residual.max() > 1e-9
+    S = cla.LineRelaxation(M, LINES, queue=queue, sweeps=5, tol=1e-9)
+    assert not S.solve(0 * r).any() and S.sweeps_made == 1
+
+
+@pytest.mark.parametrize("scheme", ["jacobi", "gauss-seidel", "symmetric"])
+def test_adjoint_of_sweeps(queue, dtype, rng, scheme):
+    M = sparse(rng, dtype)
+    S = cla.LineRelaxation(M, LINES, queue=queue, scheme=scheme, sweeps=2, damping=0.9)
+    eye = np.eye(NROW * B, dtype=dtype)
+    operator, scale = S.matmat(eye), 500 * np.finfo(dtype).eps
+    assert abs(S.H.matmat(eye) - operator.conj().T).max() < scale * abs(operator).max()
+    r = random(rng, (NROW * B,), dtype)
+    assert np.allclose(S.rmatvec(r), operator.conj().T @ r, rtol=scale, atol=scale)
+    assert np.allclose(S.T.matvec(r), operator.T @ r, rtol=scale, atol=scale)
+    assert np.allclose(S.H.H.matvec(r), operator @ r, rtol=scale, atol=scale)
+    hermitian = cla.LineRelaxation(sparse(rng, dtype, symmetric=True), LINES, queue=queue, scheme=scheme, sweeps=2)
+    operator = hermitian.matmat(eye)
+    if scheme != "gauss-seidel":
+        assert abs(operator - operator.conj().T).max() < scale * abs(operator).max()
+
+
+@pytest.mark.parametrize("form", ["csr", "bsr"])
+def test_adjoint_of_lines(queue, dtype, rng, form):
+    M = sparse(rng, dtype).asformat(form)
+    P, r = cla.LinePreconditioner(M, LINES, B, queue=queue), random(rng, (NROW * B, 3), dtype)
+    expected = np.linalg.solve(lines_of(M.toarray()).conj().T, r)
+    scale = 500 * np.finfo(dtype).eps
+    assert abs(P.rmatmat(r) - expected).max() < scale * abs(expected).max()
+    assert abs(P.rmatvec(r[:, 0]) - expected[:, 0]).max() < scale * abs(expected).max()
+    M.data = M.data + np.asarray(0.5 * rng.random(M.data.shape), dtype)
+    P.update(M if queue is None else as_given(M.data, queue))
+    expected = np.linalg.solve(lines_of(M.toarray()).conj().T, r)
+    assert abs(P.rmatmat(r) - expected).max() < scale * abs(expected).max()
+
+
+def test_bits_do_not_depend_on_threads(rng):
+    M, rhs, lines = shipped()
+    r = np.stack([rhs, rng.random(len(rhs))], 1)
+    for scheme in ("jacobi", "gauss-seidel"):
+        S = cla.LineRelaxation(M, lines, scheme=scheme, sweeps=2, damping=0.9)
+        x = S.solve(r, threads=1)
+        assert same_bits(S.solve(r), x) and same_bits(np.stack([S.solve(c) for c in r.T], 1), x)
+
+
+def test_as_preconditioners(queue):
+    M, rhs, lines = shipped()
+    counts = []
+    for scheme, count in (("jacobi", 1), ("jacobi", 2), ("gauss-seidel", 1), ("symmetric", 1)):
+        S = cla.LineRelaxation(M, lines, queue=queue, scheme=scheme, sweeps=count)
+        norms = []
+        x, status = gmres(M, rhs, M=S, restart=50, maxiter=10, rtol=1e-8, callback=norms.append, callback_type="pr_norm")
+        assert status == 0 and np.linalg.norm(rhs - M @ x) < 1e-7 * np.linalg.norm(rhs)
+        counts.append(len(norms))
+    assert counts[0] > counts[2] > counts[3] and counts[0] > counts[1]
+
+
+def test_conjugate_gradients(queue, rng):
+    M, r = sparse(rng, np.float64, symmetric=True), random(rng, (NROW * B,), np.float64)
+    S = cla.LineRelaxation(M, LINES, queue=queue, scheme="symmetric", damping=1.1)
+    x, status = cg(M, r, M=S, rtol=1e-10, maxiter=40)
+    assert status == 0 and np.allclose(M @ x, r)
+
+
+def test_bad_arguments(queue, rng):
+    M = sparse(rng, np.float64)
+
+    def refuse(error, message, **options):
+        with pytest.raises(error, match=message):
+            cla.LineRelaxation(M, LINES, queue=queue, **options)
+
+    refuse(ValueError, "scheme is 'sor', must be one of 'jacobi'", scheme="sor")
+    refuse(ValueError, "sweeps is 0, must be at least 1", sweeps=0)
+    refuse(TypeError, "sweeps is 1.5, must be an integer", sweeps=1.5)
+    refuse(ValueError, "damping is 0, must be positive", damping=0)
+    refuse(ValueError, "damping is nan, must be positive", damping=np.nan)
+    refuse(TypeError, "damping is '1', must be a real number", damping="1")
+    refuse(TypeError, "tol is 1j, must be a real number", tol=1j)
+    refuse(TypeError, "unexpected keyword argument 'sweep'", sweep=2)
+    with pytest.raises(ValueError, match="block row 10 is on no line"):
+        cla.LineRelaxation(M, [[*range(10)]], queue=queue)
+    S, r = cla.LineRelaxation(M, LINES, queue=queue), random(rng, (NROW * B,), np.float64)
+    with pytest.raises(ValueError, match=r"x0 has shape \(32,\), must be \(33,\)"):
+        S.solve(r, r[1:])
+    with pytest.raises(ValueError, match="x0 is a ndarray .*, must be of the kind and shape of r"):
+        S.solve(r, r[:, None])
+    with pytest.raises(TypeError, match="x0: dtype is <U1, must be numeric"):
+        S.solve(r, np.full(NROW * B, "a"))
