@@ -113,7 +113,10 @@ class BlockOperator(LinearOperator):
         nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
         return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
 
-    _matvec = _matmat = solve
+    def _matvec(self, r):
+        return self.solve(r)
+
+    _matmat = _matvec
 
     def _keep(self, M):
         """Remember what the operator was made of, for its adjoint."""

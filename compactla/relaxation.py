@@ -199,8 +199,6 @@ class LineRelaxation(BlockOperator):
         """
         return self._solve(r, x0, threads, wait_for)
 
-    _matvec = _matmat = solve
-
     def _apply(self, rhs, x, started, threads, wait_for):
         launch = check_launch(threads, wait_for, self.queue)
         run, spare = backend(self.queue), self._spare[x.shape[2]]

@@ -195,7 +195,8 @@ def test_as_preconditioners(queue):
     for scheme, count in (("jacobi", 1), ("jacobi", 2), ("gauss-seidel", 1), ("symmetric", 1)):
         S = cla.LineRelaxation(M, lines, queue=queue, scheme=scheme, sweeps=count)
         norms = []
-        x, status = gmres(M, rhs, M=S, restart=50, maxiter=10, rtol=1e-8, callback=norms.append, callback_type="pr_norm")
+        history = {"callback": norms.append, "callback_type": "pr_norm"}
+        x, status = gmres(M, rhs, M=S, restart=50, maxiter=10, rtol=1e-8, **history)
         assert status == 0 and np.linalg.norm(rhs - M @ x) < 1e-7 * np.linalg.norm(rhs)
         counts.append(len(norms))
     assert counts[0] > counts[2] > counts[3] and counts[0] > counts[1]
@@ -228,7 +229,7 @@ def test_bad_arguments(queue, rng):
     S, r = cla.LineRelaxation(M, LINES, queue=queue), random(rng, (NROW * B,), np.float64)
     with pytest.raises(ValueError, match=r"x0 has shape \(32,\), must be \(33,\)"):
         S.solve(r, r[1:])
-    with pytest.raises(ValueError, match="x0 is a ndarray .*, must be of the kind and shape of r"):
+    with pytest.raises(ValueError, match=r"x0 is a ndarray .*, must be of the kind and shape of r"):
         S.solve(r, r[:, None])
     with pytest.raises(TypeError, match="x0: dtype is <U1, must be numeric"):
         S.solve(r, np.full(NROW * B, "a"))
