@@ -7,6 +7,7 @@ import numpy as np
 
 from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
 from compactla.pack import pack_padded
+from compactla.pivots import SMALLEST, WATCHED, Policy, Report
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
@@ -25,6 +26,19 @@ class BlockTridiag:
         Vector length V; default: what suits the device.
     queue : pyopencl.CommandQueue, optional
         Where the lines are copied to and factored; default: where `diag` lives.
+    pivots : {"report", "raise", "perturb", "shift"}, optional
+        What is done about small pivots, where nobody swaps rows across blocks. "report": nothing, zeros are told by
+        `info`. "raise": the same, and then a `PivotError`, which has the report of all lines. "perturb": a pivot whose
+        modulus is below sqrt(eps) times the largest entry of its diagonal block is replaced by that threshold, with the
+        sign of its real part, and counted [2]_. "shift": that threshold is added to every pivot, with the sign of its
+        real part, so that all move away from zero [3]_. The largest entry is taken over the block of the matrix and
+        over what elimination has made of it; for a block of zeros it counts as 1.
+    pivoting : bool, optional
+        Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
+        conditioned but meet zero pivots.
+    diagnose : bool, optional
+        Watch the pivots, so that `report` has their smallest and the growth factor, also where nothing is done about
+        them. Factoring then takes longer, as it does with any of the above but "report" and "raise".
 
     Attributes
     ----------
@@ -36,6 +50,9 @@ class BlockTridiag:
         Where the lines live; None on the CPU.
     info : (nlines,) ndarray of int64, or None before `factor`
         What `factor` returned.
+    report : Report or None before `factor`
+        Which block and which pivot of each line failed, and, where pivots were watched, the smallest, the growth
+        factor and how many were replaced.
 
     Raises
     ------
@@ -50,6 +67,8 @@ class BlockTridiag:
     References
     ----------
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
+    .. [2] Li and Demmel, "SuperLU_DIST: A Scalable Distributed-Memory Sparse Direct Solver", 2003: static pivoting.
+    .. [3] KokkosKernels' batched LU and Ifpack2's ``addRadiallyToDiagonal``, which add an absolute amount.
 
     Examples
     --------
@@ -63,7 +82,10 @@ class BlockTridiag:
     (100, 8, 3)
     """
 
-    def __init__(self, lower, diag, upper, vlen=None, queue=None):
+    def __init__(
+        self, lower, diag, upper, vlen=None, queue=None, *, pivots="report", pivoting=False, diagnose=False
+    ):
+        policy = Policy(pivots, pivoting, diagnose)
         blocks = {"lower": lower, "diag": diag, "upper": upper}
         if queue is not None:
             check_queue(queue, "queue")
@@ -97,11 +119,13 @@ class BlockTridiag:
         npack = -(-nlines // vlen)
         line = np.arange(npack * vlen).reshape(npack, 1, vlen)
         rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
-        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue)
+        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue, policy)
         self._shape = (nlines, K, b)
 
     @classmethod
-    def from_packed(cls, lower, diag, upper, offset, rows, nlines, queue=None) -> "BlockTridiag":
+    def from_packed(
+        cls, lower, diag, upper, offset, rows, nlines, queue=None, *, pivots="report", pivoting=False, diagnose=False
+    ) -> "BlockTridiag":
         """Lines that are packed already, of any lengths; used without a copy.
 
         Parameters
@@ -119,6 +143,8 @@ class BlockTridiag:
             Number of lines.
         queue : pyopencl.CommandQueue, optional
             Where the arrays live; default: the CPU.
+        pivots, pivoting, diagnose
+            As for `BlockTridiag`.
 
         Raises
         ------
@@ -145,10 +171,10 @@ class BlockTridiag:
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         T = cls.__new__(cls)
-        T._adopt(lower, diag, upper, offset, rows, nlines, queue)
+        T._adopt(lower, diag, upper, offset, rows, nlines, queue, Policy(pivots, pivoting, diagnose))
         return T
 
-    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue):
+    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue, policy):
         run = backend(queue)
         self.lower, self.diag, self.upper = lower, diag, upper
         self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
@@ -157,12 +183,15 @@ class BlockTridiag:
         self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
         self._nrows = int(rows.max(initial=-1)) + 1
         self._shape = None
-        self.info = None
+        self._policy, self._swaps = policy, run.swaps_like(diag, queue) if policy.pivoting else None
+        self.info = self.report = None
         self._prepare()
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
-        self._lines = backend(self.queue).Lines(self.lower, self.diag, self.upper, self._offset, self._rows)
+        self._lines = backend(self.queue).Lines(
+            self.lower, self.diag, self.upper, self._offset, self._rows, self._policy.kernel, self._swaps
+        )
         self._work = collections.defaultdict(list)
         self._lock = threading.Lock()
 
@@ -187,6 +216,11 @@ class BlockTridiag:
             For each line 0, or 1 + the index of its first pivot that is exactly zero, counted over the K b rows of the
             line. The solution on such a line is meaningless; no other line is touched.
 
+        Raises
+        ------
+        PivotError
+            If there is such a line, with ``pivots="raise"``; the others can be solved with all the same.
+
         Notes
         -----
         Once factored, lines stay factored: a second call returns the same `info`.
@@ -203,9 +237,21 @@ class BlockTridiag:
 
     def _factor(self, threads):
         run = backend(self.queue)
-        info = run.upload(np.zeros((len(self._offset) - 1) * self.vlen, np.int64), self.queue)
-        run.factor_lines(self._lines, info, threads)
+        npack = len(self._offset) - 1
+        info = run.upload(np.zeros(npack * self.vlen, np.int64), self.queue)
+        watched = None
+        if self._policy.kernel:
+            start = np.zeros((npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
+            start[:, SMALLEST] = np.inf
+            watched = run.upload(start, self.queue)
+        run.factor_lines(self._lines, info, threads, watched)
         self.info = run.download(info)[: self.nlines]
+        if watched is not None:
+            lines = run.download(watched).reshape(npack, WATCHED, -1, self.vlen)[:, :, 0]
+            watched = lines.swapaxes(0, 1).reshape(WATCHED, -1)[:, : self.nlines]
+        self.report = Report.of(self.info, self.b, watched)
+        if self._policy.pivots == "raise":
+            self.report.check()
         return self.info
 
     def solve(self, rhs, threads=None):

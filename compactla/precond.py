@@ -1,5 +1,7 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
+from dataclasses import asdict
+
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
@@ -7,6 +9,7 @@ from compactla.blocktridiag import BlockTridiag
 from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
 from compactla.lines import Extraction, check_matrix, pack_lines
 from compactla.pack import check_vlen
+from compactla.pivots import Policy
 from compactla.view import COMPLEX, REAL, backend
 
 
@@ -16,7 +19,7 @@ class LinePreconditioner(LinearOperator):
     Applying it solves, for every line, the block-tridiagonal system of the diagonal blocks and of the
     couplings between neighbours on the line; all other couplings are dropped. Blocks that are missing in the
     sparsity pattern are zero. With lines of one block row it is point-block Jacobi. The factorization does
-    not pivot.
+    not pivot, but within blocks if it is asked to.
 
     It is a `scipy.sparse.linalg.LinearOperator`, to be handed to a Krylov solver as ``M``, and may be applied
     from several threads at once.
@@ -35,6 +38,14 @@ class LinePreconditioner(LinearOperator):
         Where the factors live and the work is done; default: the CPU.
     threads : int, optional
         At most how many threads factor and solve on the CPU, as for `compactla.gemm`, where a call says nothing else.
+    pivots : {"report", "raise", "perturb", "shift"}, optional
+        What is done about small pivots: nothing but telling zeros by `info`; raising a `PivotError`, of which `update`
+        leaves a preconditioner that can be used; replacing those below sqrt(eps) times the largest entry of their
+        block; or moving all away from zero by that much. See `compactla.BlockTridiag`.
+    pivoting : bool, optional
+        Swap rows within diagonal blocks, for blocks that meet zero pivots.
+    diagnose : bool, optional
+        Watch the pivots also where nothing is done about them, for `report`; factoring takes longer.
 
     Attributes
     ----------
@@ -43,6 +54,9 @@ class LinePreconditioner(LinearOperator):
     info : (nlines,) array of int
         0, or 1 + the index of the first zero pivot among the rows of the line, in the order of `lines`. The
         solution on a line that has one is meaningless; the other lines are not affected.
+    report : compactla.pivots.Report
+        `info`, the block and the pivot that it means, and, where pivots are watched, the smallest, the growth factor
+        and how many were replaced: arrays (nlines,), in the order of `lines`.
     tridiag : BlockTridiag
         The factors of the lines.
     block_size : int
@@ -59,6 +73,8 @@ class LinePreconditioner(LinearOperator):
     ValueError
         If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one, or
         `threads` is not positive, or given for a device.
+    PivotError
+        If a pivot is zero, with ``pivots="raise"``.
 
     References
     ----------
@@ -79,7 +95,11 @@ class LinePreconditioner(LinearOperator):
     0
     """
 
-    def __init__(self, M, lines, block_size=None, vlen=None, queue=None, threads=None):
+    def __init__(
+        self, M, lines, block_size=None, vlen=None, queue=None, threads=None,
+        *, pivots="report", pivoting=False, diagnose=False,
+    ):  # fmt: skip
+        policy = Policy(pivots, pivoting, diagnose)
         b = self.block_size = check_matrix(M, block_size)
         dtype = check_dtype(M.dtype, "M")
         if queue is not None:
@@ -96,7 +116,10 @@ class LinePreconditioner(LinearOperator):
         self._places = [run.upload(place, queue) for place in places]
         lanes = (vlen,) if dtype.kind == "f" else (2, vlen)
         self._blocks = [run.empty((len(place), b, b, *lanes), REAL[dtype.char], queue) for place in places]
-        self.tridiag = BlockTridiag.from_packed(*self._blocks, slots.offset, slots.rows, slots.nlines, queue)
+        self._raises = policy.pivots == "raise"
+        options = asdict(policy) | ({"pivots": "report"} if self._raises else {})
+        where = slots.offset, slots.rows, slots.nlines, queue
+        self.tridiag = BlockTridiag.from_packed(*self._blocks, *where, **options)
         self.update(M)
 
     def update(self, M, threads=None) -> np.ndarray:
@@ -121,6 +144,8 @@ class LinePreconditioner(LinearOperator):
         TypeError, ValueError
             If `M` is not such a matrix, or `threads` is not a positive integer, or given for a device. The factors are
             left as they were.
+        PivotError
+            If a pivot is zero, with ``pivots="raise"``. The lines that have none can be solved with all the same.
         """
         threads = self._threads(threads)
         values = self._extraction.values(M)
@@ -131,10 +156,12 @@ class LinePreconditioner(LinearOperator):
         gather = run.gather_blocks if values.ndim == 3 else run.gather_values
         for place, block in zip(self._places, self._blocks, strict=True):
             gather(values, place, block, threads)
-        info = np.empty(len(self._order), np.int64)
-        info[self._order] = self.tridiag.refactor(threads)
-        self.info = info
-        return info
+        self.tridiag.refactor(threads)
+        self.report = self.tridiag.report.reordered(self._order)
+        self.info = self.report.info
+        if self._raises:
+            self.report.check()
+        return self.info
 
     def solve(self, r, threads=None):
         """Apply the preconditioner: solve along every line.

@@ -49,13 +49,34 @@ INLINE matrix block_row(__global const REAL *x, long row, long rows, long rs, lo
     return X;
 }
 
+#ifdef SWAPPED
+#define SWAPS , __global const int *swaps
+
+/* X <- B, with its rows swapped as in the factors, see `laswp` of pivots.cl; returns X. */
+INLINE matrix swapped(int n, int r, __global const int *swaps, matrix B, matrix X)
+{
+    for (int j = 0; j < r; j++) {
+        for (int i = 0; i < n; i++) matrix_store(X, i * X.rs + j * X.cs, matrix_load(B, i * B.rs + j * B.cs));
+        for (int i = 0; i < n; i++) {
+            const long here = i * X.rs + j * X.cs, there = swaps[i * V] * X.rs + j * X.cs;
+            const lane x = matrix_load(X, here);
+            matrix_store(X, here, matrix_load(X, there));
+            matrix_store(X, there, x);
+        }
+    }
+    return X;
+}
+#else
+#define SWAPS
+#endif
+
 /* x <- solution for the right-hand sides rhs: arrays (rows, b, nrhs), which may be the same one. rows[s * V + v] is
  * the block row of slot s in lane v, or -1 where the slot is unused: it counts as zero and is not stored. */
 __kernel void solve_lines(long lanes, long b, long nrhs, __global const REAL *restrict lower,
                           __global const REAL *restrict diag, __global const REAL *restrict upper,
                           __global const long *restrict offset, __global const long *restrict rows,
                           __global const REAL *rhs, long r0, long rps, long rrs, long rcs,
-                          __global REAL *x, long x0, long xps, long xrs, long xcs)
+                          __global REAL *x, long x0, long xps, long xrs, long xcs SWAPS)
 {
     const long q = get_global_id(0), p = q / V, v = q % V;
     if (q >= lanes) return;
@@ -65,9 +86,13 @@ __kernel void solve_lines(long lanes, long b, long nrhs, __global const REAL *re
         const long row = rows[s * V + v];
         const matrix D = matrix_of_batch(diag, s * V + v, BLOCK, BLOCK);
         const matrix L = matrix_of_batch(lower, (s - 1 - p) * V + v, BLOCK, BLOCK);
+        const matrix X = block_row(x + x0, row, xps, xrs, xcs);
+        matrix R = block_row(rhs + r0, row, rps, rrs, rcs);
+#ifdef SWAPPED
+        if (row >= 0) R = swapped(BLOCK, nrhs, swaps + s * BLOCK * V + v, R, X);
+#endif
         if (row >= 0)
-            substitute(BLOCK, nrhs, UNIT, D, block_row(x + x0, row, xps, xrs, xcs), lane_real(1),
-                       block_row(rhs + r0, row, rps, rrs, rcs), before < 0 ? 0 : BLOCK, L,
+            substitute(BLOCK, nrhs, UNIT, D, X, lane_real(1), R, before < 0 ? 0 : BLOCK, L,
                        block_row(x + x0, before, xps, xrs, xcs));
         before = row;
     }

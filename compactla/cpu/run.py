@@ -36,7 +36,7 @@ def digest(text: bytes) -> int:
 
 # Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all that write it.
 HERE = Path(__file__).parent
-SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "view.py", HERE.parent / "checks.py"]
+SOURCES = [*sorted(HERE.glob("*.py")), *(HERE.parent / f"{name}.py" for name in ("view", "checks", "pivots"))]
 DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()
@@ -259,48 +259,57 @@ def getrf_kernel(A, far):
 class Lines:
     """Lines of blocks as the kernels see them; the arrays are those of `BlockTridiag`."""
 
-    def __init__(self, lower, diag, upper, offset, rows):
+    def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None):
         _, b, _, *lanes = diag.shape
         column = math.prod(lanes)
         self.layout = layout(packed_dtype(diag), lanes[-1], b, b, (b * column, column))
         self.sizes = lanes[-1], b, b * b * column, b * column, column  # real numbers in a slot, a row, a column
         self.blocks = address(lower), address(diag), address(upper)
         self.offset, self.rows = offset, rows.reshape(-1)
+        self.policy, self.swaps = policy, 0 if swaps is None else address(swaps)
         self.npack, self.nslot = len(offset) - 1, len(diag)
         self.longest = int(np.diff(offset).max(initial=0))
 
 
-def factor_lines(lines, info, threads=None):
-    kernel, cost = factor_choice(lines.layout)
-    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
+def swaps_like(diag, queue):
+    """Room for the rows that are swapped, as numbers of the lanes' own type."""
+    return empty((len(diag), diag.shape[1], *diag.shape[3:]), diag.dtype, queue)
+
+
+def factor_lines(lines, info, threads=None, watched=None):
+    kernel, cost = factor_choice(lines.layout, lines.policy)
+    places = lines.rows, lines.swaps, 0 if watched is None else address(watched)
+    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info, *places
     share(kernel, lines.nslot * cost, args, threads, lines.offset)
 
 
 @functools.cache
-def factor_choice(A: Layout):
+def factor_choice(A: Layout, policy):
     """The kernel, and what it costs for a slot."""
     known = A.m <= STATIC
-    kernel = compiled(factor_batch, (*[INT] * 8, INTS, INTS), known_form(A, known), known)
-    return kernel, operations(A, 2 * A.m**3)
+    arguments = (*[INT] * 8, INTS, INTS, INTS, INT, INT)
+    kernel = compiled(factor_batch, arguments, known_form(A, known), known_form(A, False), known, policy)
+    return kernel, operations(A, (4 if policy else 2) * A.m**3)
 
 
 def solve_lines(lines, rhs, x, work, threads=None):
     nrhs = rhs.shape[2]
-    kernel, cost = solve_choice(lines.layout, nrhs)
+    kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"))
     vectors = lines.offset, lines.rows, address(rhs), address(x)
-    args = 0, lines.npack, *lines.sizes, nrhs, *lines.blocks, *vectors
+    args = 0, lines.npack, *lines.sizes, nrhs, *lines.blocks, *vectors, lines.swaps
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
 
 @functools.cache
-def solve_choice(A: Layout, nrhs):
+def solve_choice(A: Layout, nrhs, swapped):
     """The kernel, and what it costs for a slot."""
     known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
     lanes = width(A.dtype, A.vlen)
     step = parts(A.dtype) * lanes
     column = form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
-    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT)
-    kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, known)
+    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
+    swap = known_form(A, False) if swapped else ""
+    kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, swap, known)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
 

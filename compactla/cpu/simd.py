@@ -148,6 +148,31 @@ class Lanes:
         masks = [self.builder.fcmp_ordered("==", part, zero) for part in self.parts]
         return masks[0] if len(masks) == 1 else self.builder.and_(*masks)
 
+    def absolute(self):
+        """|self|, scaled so that no square overflows; like everything of this kind with an imaginary part of zero."""
+        b = self.builder
+        parts = [self._call("llvm.fabs", part) for part in self.parts]
+        if len(parts) == 1:
+            return self._new(*parts)
+        zero, one = (x.parts[0] for x in (self.constant(0), self.constant(1)))
+        swapped = b.fcmp_ordered(">", parts[1], parts[0])
+        large, small = b.select(swapped, *parts[::-1]), b.select(swapped, *parts)
+        slope = b.fdiv(small, b.select(b.fcmp_ordered("==", large, zero), one, large))
+        return self._new(b.fmul(large, self._call("llvm.sqrt", self._fma(slope, slope, one))), zero)
+
+    def cabs1(self):
+        """|re| + |im|"""
+        re, *im = (self._call("llvm.fabs", part) for part in self.parts)
+        return self._new(self.builder.fadd(re, *im), self.constant(0).parts[0]) if im else self._new(re)
+
+    def with_sign_of(self, other):
+        """self, not negative, with the sign of the real part of `other`."""
+        return self._new(self._call("llvm.copysign", self.parts[0], other.parts[0]), *self.parts[1:])
+
+    def exceeds(self, other):
+        """Mask of the lanes whose real part is larger."""
+        return self.builder.fcmp_ordered(">", self.parts[0], other.parts[0])
+
     def select(self, mask, other):
         """`other` where the mask is set, else self."""
         return self._new(*(self.builder.select(mask, y, x) for x, y in zip(self.parts, other.parts, strict=True)))

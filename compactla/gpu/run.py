@@ -350,6 +350,8 @@ class Lines(NamedTuple):
     upper: cla.Array
     offset: cla.Array
     rows: cla.Array
+    policy: str = ""
+    swaps: Any = None
 
 
 class SolveWork:
@@ -370,10 +372,17 @@ class SolveWork:
         return self.lines
 
 
-def factor_lines(lines, info, threads=None):
-    lower, diag, upper, offset, _ = lines
+def swaps_like(diag, queue):
+    """Room for the rows that are swapped."""
+    return empty((max(diag.shape[0], 1), diag.shape[1], diag.shape[-1]), np.int32, queue)
+
+
+def factor_lines(lines, info, threads=None, watched=None):
+    lower, diag, upper, offset, *_ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
+    if lines.policy:
+        return factor_watched(lines, info, watched)
     special = plan_factor(queue, b, dtype, vlen, lanes)
     if special is None:
         macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
@@ -384,8 +393,26 @@ def factor_lines(lines, info, threads=None):
         launch_plan(queue, special, lanes, arrays, values)
 
 
+def factor_watched(lines, info, watched):
+    """Factor as the policy says; what is stored is what `plan_factor` says."""
+    lower, diag, upper, offset, rows, policy, swaps = lines
+    queue, b, lanes = diag.queue, diag.shape[1], info.size
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
+    treatment, *pivoting = policy.split()
+    inverses = plan_factor(queue, b, dtype, vlen) is not None
+    limits = np.finfo(dtype)
+    macros = {
+        "PERTURB": int(treatment == "perturb"), "SHIFT": int(treatment == "shift"), "PIVOTING": len(pivoting),
+        "INVERSES": int(inverses), "EPSILON": limits.eps, "LEAST": limits.tiny, **specialisation(b, dtype),
+    }  # fmt: skip
+    scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
+    swaps = empty((1,), np.int32, queue) if swaps is None else swaps
+    args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
+    launch_lanes(queue, "pivots.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
+
+
 def solve_lines(lines, rhs, x, work, threads=None):
-    lower, diag, upper, offset, rows = lines
+    lower, diag, upper, offset, rows, _, swaps = lines
     queue = x.queue
     _, b, nrhs = x.shape
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
@@ -393,6 +420,8 @@ def solve_lines(lines, rhs, x, work, threads=None):
     if work is None:
         macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
+        if swaps is not None:
+            macros, args = {**macros, "SWAPPED": 1}, (*args, swaps)
         launch_lanes(queue, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
     elif lanes:
         item = REAL[dtype.char].itemsize
