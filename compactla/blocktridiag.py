@@ -7,7 +7,7 @@ import numpy as np
 
 from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
 from compactla.pack import pack_padded
-from compactla.pivots import SMALLEST, WATCHED, Policy, Report
+from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
@@ -184,7 +184,7 @@ class BlockTridiag:
         self._nrows = int(rows.max(initial=-1)) + 1
         self._shape = None
         self._policy, self._swaps = policy, run.swaps_like(diag, queue) if policy.pivoting else None
-        self.info = self.report = None
+        self.info = self._watched = None
         self._prepare()
 
     def _prepare(self):
@@ -248,11 +248,15 @@ class BlockTridiag:
         self.info = run.download(info)[: self.nlines]
         if watched is not None:
             lines = run.download(watched).reshape(npack, WATCHED, -1, self.vlen)[:, :, 0]
-            watched = lines.swapaxes(0, 1).reshape(WATCHED, -1)[:, : self.nlines]
-        self.report = Report.of(self.info, self.b, watched)
-        if self._policy.pivots == "raise":
-            self.report.check()
+            self._watched = lines.swapaxes(0, 1).reshape(WATCHED, -1)[:, : self.nlines]
+        if self._policy.pivots == "raise" and self.info.any():
+            raise PivotError(self.report)
         return self.info
+
+    @property
+    def report(self) -> Report | None:
+        """What the factorization met, line by line; None before `factor`."""
+        return None if self.info is None else Report.of(self.info, self.b, self._watched)
 
     def solve(self, rhs, threads=None):
         """Solve with the factored lines.

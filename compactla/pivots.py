@@ -77,11 +77,6 @@ class Report(NamedTuple):
         back = np.argsort(order)
         return self._replace(**{name: a[back] for name, a in self._asdict().items() if a is not None})
 
-    def check(self) -> None:
-        """Raise a `PivotError` if a pivot of a line is zero."""
-        if self.info.any():
-            raise PivotError(self)
-
 
 class PivotError(np.linalg.LinAlgError):
     """A pivot is zero: raised with ``pivots="raise"``, after everything else is done.

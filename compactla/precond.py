@@ -9,7 +9,7 @@ from compactla.blocktridiag import BlockTridiag
 from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
 from compactla.lines import Extraction, check_matrix, pack_lines
 from compactla.pack import check_vlen
-from compactla.pivots import Policy
+from compactla.pivots import PivotError, Policy, Report
 from compactla.view import COMPLEX, REAL, backend
 
 
@@ -156,12 +156,17 @@ class LinePreconditioner(LinearOperator):
         gather = run.gather_blocks if values.ndim == 3 else run.gather_values
         for place, block in zip(self._places, self._blocks, strict=True):
             gather(values, place, block, threads)
-        self.tridiag.refactor(threads)
-        self.report = self.tridiag.report.reordered(self._order)
-        self.info = self.report.info
-        if self._raises:
-            self.report.check()
-        return self.info
+        info = np.empty(len(self._order), np.int64)
+        info[self._order] = self.tridiag.refactor(threads)
+        self.info = info
+        if self._raises and info.any():
+            raise PivotError(self.report)
+        return info
+
+    @property
+    def report(self) -> Report:
+        """What the factorization met, line by line."""
+        return self.tridiag.report.reordered(self._order)
 
     def solve(self, r, threads=None):
         """Apply the preconditioner: solve along every line.

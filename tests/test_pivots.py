@@ -156,7 +156,7 @@ def test_raise(queue, dtype, rng):
     T = cla.BlockTridiag(*blocks, queue=queue, pivots="raise")
     with pytest.raises(np.linalg.LinAlgError, match="1 of 11 lines: line 6: pivot 1 of block 0") as caught:
         T.factor()
-    assert isinstance(caught.value, cla.PivotError) and caught.value.report is T.report
+    assert isinstance(caught.value, cla.PivotError) and same_bits(caught.value.report.info, T.info)
     assert same_bits(pickle.loads(pickle.dumps(caught.value)).report.info, T.info)
     assert T.info.tolist() == [2 if q == 6 else 0 for q in range(BATCH)]
     assert ratio(blocks, T.solve(rhs), rhs, np.arange(BATCH) != 6) < reference.THRESHOLD
@@ -219,4 +219,3 @@ def test_wrong_options(rng, options, error, message):
 def test_reports_of_no_lines():
     report = Report.of(np.zeros(0, np.int64), 3)
     assert report.reordered(np.zeros(0, np.int64)).info.shape == (0,)
-    report.check()
