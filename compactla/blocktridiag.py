@@ -5,9 +5,18 @@ import threading
 
 import numpy as np
 
-from compactla.checks import check_context, check_contiguous, check_dtype, check_queue, check_threads, is_device_array
+from compactla.checks import (
+    check_context,
+    check_contiguous,
+    check_dtype,
+    check_queue,
+    check_size,
+    check_threads,
+    is_device_array,
+)
 from compactla.pack import pack_padded
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
+from compactla.storage import Stored, check_storage
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
@@ -39,6 +48,15 @@ class BlockTridiag:
     diagnose : bool, optional
         Watch the pivots, so that `report` has their smallest and the growth factor, also where nothing is done about
         them. Factoring then takes longer, as it does with any of the above but "report" and "raise".
+    storage : {None, "float32", "float16", "bfloat16"}, optional
+        A smaller type that the factors are stored in, of the real and imaginary parts where they are complex: solves,
+        which wait for the factors to be read, then take about as much less time. Factorization, vectors and arithmetic
+        keep the dtype of the blocks; the factors are rounded when they are stored. An OverflowError is raised by
+        `factor` if the factors of a line that has them are too large for the type, which for float16 means 65504.
+    refine : int, optional
+        Steps of iterative refinement in each solve: solve for the residual of the blocks as they were given, of which a
+        copy is kept, and add. Makes up for smaller storage and for perturbed pivots; each step takes about as long as
+        two solves.
 
     Attributes
     ----------
@@ -83,9 +101,10 @@ class BlockTridiag:
     """
 
     def __init__(
-        self, lower, diag, upper, vlen=None, queue=None, *, pivots="report", pivoting=False, diagnose=False
-    ):
-        policy = Policy(pivots, pivoting, diagnose)
+        self, lower, diag, upper, vlen=None, queue=None, *,
+        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
+    ):  # fmt: skip
+        options = Policy(pivots, pivoting, diagnose), storage, refine
         blocks = {"lower": lower, "diag": diag, "upper": upper}
         if queue is not None:
             check_queue(queue, "queue")
@@ -119,13 +138,14 @@ class BlockTridiag:
         npack = -(-nlines // vlen)
         line = np.arange(npack * vlen).reshape(npack, 1, vlen)
         rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
-        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue, policy)
+        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue, *options)
         self._shape = (nlines, K, b)
 
     @classmethod
     def from_packed(
-        cls, lower, diag, upper, offset, rows, nlines, queue=None, *, pivots="report", pivoting=False, diagnose=False
-    ) -> "BlockTridiag":
+        cls, lower, diag, upper, offset, rows, nlines, queue=None, *,
+        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
+    ) -> "BlockTridiag":  # fmt: skip
         """Lines that are packed already, of any lengths; used without a copy.
 
         Parameters
@@ -143,7 +163,7 @@ class BlockTridiag:
             Number of lines.
         queue : pyopencl.CommandQueue, optional
             Where the arrays live; default: the CPU.
-        pivots, pivoting, diagnose
+        pivots, pivoting, diagnose, storage, refine
             As for `BlockTridiag`.
 
         Raises
@@ -171,11 +191,13 @@ class BlockTridiag:
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         T = cls.__new__(cls)
-        T._adopt(lower, diag, upper, offset, rows, nlines, queue, Policy(pivots, pivoting, diagnose))
+        options = Policy(pivots, pivoting, diagnose), storage, refine
+        T._adopt(lower, diag, upper, offset, rows, nlines, queue, *options)
         return T
 
-    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue, policy):
+    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue, policy, storage, refine):
         run = backend(queue)
+        storage, refine = check_storage(storage, diag.dtype), check_size(refine, "refine")
         self.lower, self.diag, self.upper = lower, diag, upper
         self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
         self.dtype = packed_dtype(diag)
@@ -183,6 +205,9 @@ class BlockTridiag:
         self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
         self._nrows = int(rows.max(initial=-1)) + 1
         self._shape = None
+        self._stored = Stored((lower, diag, upper), offset, storage, queue) if storage else None
+        self._blocks = [run.empty(a.shape, a.dtype, queue) for a in (lower, diag, upper)] if refine else None
+        self._refine = refine
         self._policy, self._swaps = policy, run.swaps_like(diag, queue) if policy.pivoting else None
         self.info = self._watched = None
         self._prepare()
@@ -190,8 +215,9 @@ class BlockTridiag:
     def _prepare(self):
         """Set what is not copied along with the lines."""
         self._lines = backend(self.queue).Lines(
-            self.lower, self.diag, self.upper, self._offset, self._rows, self._policy.kernel, self._swaps
-        )
+            self.lower, self.diag, self.upper, self._offset, self._rows,
+            self._policy.kernel, self._swaps, self._stored,
+        )  # fmt: skip
         self._work = collections.defaultdict(list)
         self._lock = threading.Lock()
 
@@ -244,11 +270,15 @@ class BlockTridiag:
             start = np.zeros((npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
             start[:, SMALLEST] = np.inf
             watched = run.upload(start, self.queue)
+        for source, target in zip((self.lower, self.diag, self.upper), self._blocks or (), strict=False):
+            backend(self.queue, "mixed").copy(source, target)
         run.factor_lines(self._lines, info, threads, watched)
         self.info = run.download(info)[: self.nlines]
         if watched is not None:
             lines = run.download(watched).reshape(npack, WATCHED, -1, self.vlen)[:, :, 0]
             self._watched = lines.swapaxes(0, 1).reshape(WATCHED, -1)[:, : self.nlines]
+        if self._stored:
+            self._stored.fill((self.lower, self.diag, self.upper), self.info, threads)
         if self._policy.pivots == "raise" and self.info.any():
             raise PivotError(self.report)
         return self.info
@@ -344,10 +374,25 @@ class BlockTridiag:
         check_threads(threads, self.queue)
         run, nrhs = backend(self.queue), rhs.shape[2]
         # Work arrays are kept; each of several threads that solve at once takes its own.
-        spare = self._work[nrhs]
+        spare = self._work[rhs.shape if self._refine else nrhs]
         try:
-            work = spare.pop()
+            work, *vectors = spare.pop()
         except IndexError:
             work = run.Work(self._lines, nrhs)
-        run.solve_lines(self._lines, rhs, x, work, threads)
-        spare.append(work)
+            vectors = [run.empty(x.shape, x.dtype, self.queue) for _ in range(2 if self._refine else 0)]
+        if self._refine:
+            self._solve_refined(rhs, x, work, vectors, threads)
+        else:
+            run.solve_lines(self._lines, rhs, x, work, threads)
+        spare.append((work, *vectors))
+
+    def _solve_refined(self, rhs, x, work, vectors, threads):
+        """Solve, and then for the residual, `refine` times; there is room for two vectors."""
+        run, mixed, (r, b) = backend(self.queue), backend(self.queue, "mixed"), vectors
+        mixed.copy(rhs, b)
+        r.fill(0)
+        run.solve_lines(self._lines, b, x, work, threads)
+        for _ in range(self._refine):
+            mixed.residual_lines(self._lines, self._blocks, b, x, r, work, threads)
+            run.solve_lines(self._lines, r, r, work, threads)
+            x += r

@@ -21,8 +21,10 @@
  *   AHEAD      block rows that are loaded in advance down the line
  *   AHEAD_UP   the same up the line
  *   REGULAR    1: `rows` is what describe_lines found, which is far less to read
+ * and STORED, as what the blocks are stored that it reads; see stored.h.
  */
 #include "getrf.cl"
+#include "stored.h"
 #include "unroll.h"
 
 #ifdef DESCRIBE_LINES
@@ -237,9 +239,9 @@ __kernel GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const REAL
 #define LINE (LANES + 1)      /* distance of two of them in local memory, odd for the sake of its banks */
 #define ROWS_IN_LOCAL (2 * (AHEAD > AHEAD_UP ? AHEAD : AHEAD_UP))
 
-__kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global const REAL *restrict lower,
-                                                 __global const REAL *restrict diag,
-                                                 __global const REAL *restrict upper,
+__kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global const stored *restrict lower,
+                                                 __global const stored *restrict diag,
+                                                 __global const stored *restrict upper,
                                                  __global const long *restrict offset,
                                                  __global const long *restrict rows, __global const REAL *rhs, long r0,
                                                  __global REAL *x, long x0, __global REAL *restrict work)
@@ -270,7 +272,7 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
 
 #define EACH(h) UNROLL for (int h = 0; h < RHS; h++)
 #define EACH_COLUMN UNROLL for (int k = 0; k < BLOCK; k++)
-#define FETCH(a, P, u, row) EACH_COLUMN a[u][k] = lane_load(P, (row) * (long)SLOT + ELEMENT(0, k));
+#define FETCH(a, P, u, row) EACH_COLUMN a[u][k] = stored_load(P, (row) * (long)SLOT + ELEMENT(0, k));
 /* Entry h of row k of a block row in local memory: `row` counts the 2 * AHEAD (or AHEAD_UP) that are there. */
 #define VECTOR(row, k, h) vectors[(((row) * BLOCK + (k)) * RHS + (h)) * LINE + l]
 #define SOLVED(k, h) solved[((k) * RHS + (h)) * LINE + l]

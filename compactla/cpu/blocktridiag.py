@@ -113,6 +113,39 @@ def solve_batch(block, column, swap, known, identity):
     return kernel
 
 
+def residual_batch(block, column, identity):
+    """Kernel for r <- rhs - A x with the blocks of packs lo to hi as they are in the matrix; see `solve_batch`."""
+    width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
+
+    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, r, work):
+        row, element = nrhs * parts * width, parts * width
+        unused = b * nrhs * parts * item
+        columns = work + (2 * unused + 63) // 64 * 64
+        for p in range(lo, hi):
+            first, last = offset[p], offset[p + 1] - 1
+            R = at(columns, (last + 1 - first) * b * row, b, nrhs, row, element, width, column)
+            for v in range(0, V, width):
+                for s in range(first, last + 1):
+                    X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
+                    load_rows(X, rows[s * V + v :], x, work)
+                for s in range(first, last + 1):
+                    load_rows(R, rows[s * V + v :], rhs, work)
+                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
+                    gemm(D, at(columns, (s - first) * b * row, b, nrhs, row, element, width, column), R, -1, 1)
+                    if s > first:
+                        E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
+                        X_before = at(columns, (s - first - 1) * b * row, b, nrhs, row, element, width, column)
+                        gemm(E_before, X_before, R, -1, 1)
+                    if s < last:
+                        F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
+                        X_after = at(columns, (s - first + 1) * b * row, b, nrhs, row, element, width, column)
+                        gemm(F, X_after, R, -1, 1)
+                    store_rows(R, rows[s * V + v :], r, work + unused)
+        return identity
+
+    return kernel
+
+
 @routine
 def load_rows(code, X, rows, source, zeros):
     """X <- the block rows `rows`, one a lane, of an array; what is at the address `zeros` for the row -1."""

@@ -114,10 +114,10 @@ def parts(dtype):
     return 2 if dtype.kind == "c" else 1
 
 
-def known_form(A: Layout, known, conj=False):
+def known_form(A: Layout, known, conj=False, stored=""):
     """Form of a matrix of which all is known, or nothing but the type."""
-    lanes = width(A.dtype, A.vlen)
-    return form(A.dtype, lanes, A.m, A.n, A.strides, conj) if known else form(A.dtype, lanes, conj=conj)
+    m, n, strides = (A.m, A.n, A.strides) if known else (None, None, (None, None))
+    return form(A.dtype, width(A.dtype, A.vlen), m, n, strides, conj, stored)
 
 
 def nbytes(A: Layout):
@@ -259,12 +259,15 @@ def getrf_kernel(A, far):
 class Lines:
     """Lines of blocks as the kernels see them; the arrays are those of `BlockTridiag`."""
 
-    def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None):
+    def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None, stored=None):
         _, b, _, *lanes = diag.shape
         column = math.prod(lanes)
         self.layout = layout(packed_dtype(diag), lanes[-1], b, b, (b * column, column))
         self.sizes = lanes[-1], b, b * b * column, b * column, column  # real numbers in a slot, a row, a column
-        self.blocks = address(lower), address(diag), address(upper)
+        self.blocks = self.factors = address(lower), address(diag), address(upper)
+        self.storage = ""
+        if stored is not None:
+            self.factors, self.storage = tuple(map(address, stored.blocks)), stored.storage
         self.offset, self.rows = offset, rows.reshape(-1)
         self.policy, self.swaps = policy, 0 if swaps is None else address(swaps)
         self.npack, self.nslot = len(offset) - 1, len(diag)
@@ -294,33 +297,38 @@ def factor_choice(A: Layout, policy):
 
 def solve_lines(lines, rhs, x, work, threads=None):
     nrhs = rhs.shape[2]
-    kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"))
+    kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"), lines.storage)
     vectors = lines.offset, lines.rows, address(rhs), address(x)
-    args = 0, lines.npack, *lines.sizes, nrhs, *lines.blocks, *vectors, lines.swaps
+    args = 0, lines.npack, *lines.sizes, nrhs, *lines.factors, *vectors, lines.swaps
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
 
 @functools.cache
-def solve_choice(A: Layout, nrhs, swapped):
+def solve_choice(A: Layout, nrhs, swapped, stored):
     """The kernel, and what it costs for a slot."""
-    known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
-    lanes = width(A.dtype, A.vlen)
-    step = parts(A.dtype) * lanes
-    column = form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
     arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
+    block, column = known_form(A, A.m <= STATIC, stored=stored), column_form(A, nrhs)
     swap = known_form(A, False) if swapped else ""
-    kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, swap, known)
+    kernel = compiled(solve_batch, arguments, block, column, swap, "?" not in column)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
 
+def column_form(A: Layout, nrhs):
+    """Form of a block row of the right-hand sides."""
+    lanes = width(A.dtype, A.vlen)
+    step = parts(A.dtype) * lanes
+    known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
+    return form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
+
+
 class Work:
-    """Room for the x of one pack of lines, for each thread."""
+    """Room for the x of one pack of lines and one block row more, for each thread."""
 
     def __init__(self, lines, nrhs):
         A = lines.layout
         column = A.m * nrhs * parts(A.dtype)
         spare = -(-2 * column // 16) * 16
-        size = spare + lines.longest * column * width(A.dtype, A.vlen)
+        size = spare + (lines.longest + 1) * column * width(A.dtype, A.vlen)
         self.memory = empty((parallel.THREADS, size), REAL[A.dtype.char], None)
         self.memory[:, :spare] = 0
         self.addresses = [address(row) for row in self.memory]

@@ -18,6 +18,7 @@ import pyopencl.array as cla
 
 from compactla.gpu import choice
 from compactla.gpu.program import kernel
+from compactla.pivots import WATCHED
 from compactla.view import REAL, View, packed_dtype
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
@@ -318,19 +319,22 @@ def plan_factor(queue, b, dtype, vlen, lanes=None):
     return known[key]
 
 
-def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None):
-    """The kernel that solves lines with inverses in them; None for lines with LU factors."""
-    if nrhs == 0 or plan_factor(queue, b, dtype, vlen) is None:
+def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
+    """The kernel that solves lines with inverses in them, stored in any way; None for lines with LU factors."""
+    if nrhs == 0 or (not storage and plan_factor(queue, b, dtype, vlen) is None):
         return None
     routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular
+    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular, storage
     known = plans()
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
         choices = choice.candidates(queue.device, routine, size, dtype, vlen)
+        if queue.device.type & cl.device_type.CPU:  # nothing is gained by loads in advance, which take long to compile
+            choices = list(choices)[::-1]
         choices = choice.choose(queue.device, routine, size, dtype, vlen), *choices
-        every = (compiled(queue, c, routine, size, dtype, vlen, types, BLOCK=b, REGULAR=regular) for c in choices)
+        macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
+        every = (compiled(queue, c, routine, size, dtype, vlen, types, **macros) for c in choices)
         known[key] = next(filter(None, every), None)
         if known[key] is None:
             raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
@@ -352,6 +356,12 @@ class Lines(NamedTuple):
     rows: cla.Array
     policy: str = ""
     swaps: Any = None
+    stored: Any = None
+
+    @property
+    def storage(self) -> str:
+        """As what the inverses are stored that are solved with; "" if it is as they are computed."""
+        return self.stored.storage if self.stored else ""
 
 
 class SolveWork:
@@ -381,10 +391,10 @@ def factor_lines(lines, info, threads=None, watched=None):
     lower, diag, upper, offset, *_ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    if lines.policy:
-        return factor_watched(lines, info, watched)
     special = plan_factor(queue, b, dtype, vlen, lanes)
-    if special is None:
+    if lines.policy or (lines.storage and special is None):
+        factor_watched(lines, info, watched)
+    elif special is None:
         macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
         args = lanes, b, lower, diag, upper, offset, info
         launch_lanes(queue, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
@@ -394,12 +404,12 @@ def factor_lines(lines, info, threads=None, watched=None):
 
 
 def factor_watched(lines, info, watched):
-    """Factor as the policy says; what is stored is what `plan_factor` says."""
-    lower, diag, upper, offset, rows, policy, swaps = lines
+    """Factor as the policy says; there are inverses then if what solves takes them."""
+    lower, diag, upper, offset, rows, policy, swaps, _ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    treatment, *pivoting = policy.split()
-    inverses = plan_factor(queue, b, dtype, vlen) is not None
+    treatment, *pivoting = policy.split() or [""]
+    inverses = bool(lines.storage) or plan_factor(queue, b, dtype, vlen) is not None
     limits = np.finfo(dtype)
     macros = {
         "PERTURB": int(treatment == "perturb"), "SHIFT": int(treatment == "shift"), "PIVOTING": len(pivoting),
@@ -407,16 +417,20 @@ def factor_watched(lines, info, watched):
     }  # fmt: skip
     scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
     swaps = empty((1,), np.int32, queue) if swaps is None else swaps
+    if watched is None:
+        watched = empty((lanes * WATCHED * 2,), diag.dtype, queue)
     args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
     launch_lanes(queue, "pivots.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
 
 
 def solve_lines(lines, rhs, x, work, threads=None):
-    lower, diag, upper, offset, rows, _, swaps = lines
+    lower, diag, upper, offset, rows, _, swaps, _ = lines
     queue = x.queue
     _, b, nrhs = x.shape
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     lanes = (offset.size - 1) * vlen
+    if x.size == 0:
+        return
     if work is None:
         macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
@@ -426,8 +440,9 @@ def solve_lines(lines, rhs, x, work, threads=None):
     elif lanes:
         item = REAL[dtype.char].itemsize
         described = work.describe(offset, rows, vlen)
-        special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes)
-        arrays, values = flatten((lanes, nrhs, lower, diag, upper, offset, described))
+        special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes, lines.storage)
+        factors = lines.stored.blocks if lines.stored else (lower, diag, upper)
+        arrays, values = flatten((lanes, nrhs, *factors, offset, described))
         values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
         launch_plan(queue, special, lanes, (*arrays, rhs, x, work.memory), values, -(-nrhs // special.choice["RHS"]))
 
@@ -436,7 +451,7 @@ def Work(lines, nrhs) -> SolveWork | None:
     """What `solve_lines` works with; None if that needs nothing."""
     diag, offset = lines.diag, lines.offset
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
-    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen)
+    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen, lines.storage)
     if special is None:
         return None
     rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
