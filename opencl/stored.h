@@ -12,17 +12,21 @@
 #define STORED STORED_REAL
 #endif
 
+/* `stored` is what is in memory, and in registers until it is needed, as `stored_lane`. */
 #if STORED == STORED_FLOAT32
 typedef float stored;
-INLINE REAL widen(__global const stored *p, long i) { return p[i]; }
+#define STORED_LANE2 float2
+INLINE REAL widen(stored a) { return a; }
 INLINE void round_to(__global stored *p, long i, REAL a) { p[i] = a; }
 #elif STORED == STORED_FLOAT16
-typedef half stored; /* to be loaded and stored, which takes no extension */
-INLINE REAL widen(__global const stored *p, long i) { return vload_half(i, p); }
-INLINE void round_to(__global stored *p, long i, REAL a) { vstore_half_rte((float)a, i, p); }
+typedef ushort stored; /* a half, which takes an extension to be computed with, but none to be converted */
+#define STORED_LANE2 ushort2
+INLINE REAL widen(stored a) { return vload_half(0, (const half *)&a); }
+INLINE void round_to(__global stored *p, long i, REAL a) { vstore_half_rte((float)a, i, (__global half *)p); }
 #elif STORED == STORED_BFLOAT16
 typedef ushort stored; /* the upper half of a float */
-INLINE REAL widen(__global const stored *p, long i) { return as_float((uint)p[i] << 16); }
+#define STORED_LANE2 ushort2
+INLINE REAL widen(stored a) { return as_float((uint)a << 16); }
 INLINE void round_to(__global stored *p, long i, REAL a)
 {
     const uint bits = as_uint((float)a);
@@ -30,18 +34,20 @@ INLINE void round_to(__global stored *p, long i, REAL a)
 }
 #else
 typedef REAL stored;
-INLINE REAL widen(__global const stored *p, long i) { return p[i]; }
+#define STORED_LANE2 PASTE(REAL, 2)
+INLINE REAL widen(stored a) { return a; }
 #endif
 
-/* The element of a pack at p[i]. */
-INLINE lane stored_load(__global const stored *p, long i)
-{
+/* The element of a pack at p[i], and its value. */
 #if COMPLEX
-    return (lane)(widen(p, i), widen(p, i + V));
+typedef STORED_LANE2 stored_lane;
+INLINE stored_lane stored_load(__global const stored *p, long i) { return (stored_lane)(p[i], p[i + V]); }
+INLINE lane widened(stored_lane a) { return (lane)(widen(a.x), widen(a.y)); }
 #else
-    return widen(p, i);
+typedef stored stored_lane;
+INLINE stored_lane stored_load(__global const stored *p, long i) { return p[i]; }
+INLINE lane widened(stored_lane a) { return widen(a); }
 #endif
-}
 
 #ifdef ROUND_BLOCKS
 /* target <- source, rounded; *overflow <- 1 if a number is larger than `limit` */

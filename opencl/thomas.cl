@@ -295,11 +295,12 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
         ? lane_load_apart(rhs, ENTRY(at[n]) + h * PARTS, 1) : lane_real(0);
 #define GIVE(turn) EACH_MOVED(AHEAD) EACH(h) MOVED(turn, AHEAD, h) = coming[n][h];
 
-    lane coming[AHEAD][RHS], m[AHEAD][BLOCK], e[AHEAD][BLOCK];
+    lane coming[AHEAD][RHS];
+    stored_lane m[AHEAD][BLOCK], e[AHEAD][BLOCK];
     long at[AHEAD];
     UNROLL for (int u = 0; u < AHEAD; u++) {
         FETCH(m, diag, u, min(u, count - 1))
-        if (count > 1) FETCH(e, lower, u, max(min(u, count - 1) - 1, 0)) else EACH_COLUMN e[u][k] = lane_real(0);
+        if (count > 1) FETCH(e, lower, u, max(min(u, count - 1) - 1, 0)) else EACH_COLUMN e[u][k] = (stored_lane)(0);
     }
     FIND(0)
     TAKE
@@ -316,8 +317,8 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
             lane y[RHS], w[RHS]; /* two sums, which don't wait for each other */
             EACH(h) { y[h] = VECTOR(here, c, h); w[h] = lane_real(0); }
             EACH_COLUMN EACH(h) {
-                if (k % 2) w[h] = lane_fnma(e[u][k], SOLVED(k, h), w[h]);
-                else y[h] = lane_fnma(e[u][k], SOLVED(k, h), y[h]);
+                if (k % 2) w[h] = lane_fnma(widened(e[u][k]), SOLVED(k, h), w[h]);
+                else y[h] = lane_fnma(widened(e[u][k]), SOLVED(k, h), y[h]);
             }
             EACH(h) { VECTOR(here, c, h) = y[h] + w[h]; y[h] = w[h] = lane_real(0); }
             if (count > 1) FETCH(e, lower, u, max(next - 1, 0))
@@ -328,8 +329,8 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
                 FIND(row0 + 3 * AHEAD)
             }
             EACH_COLUMN EACH(h) {
-                if (k % 2) w[h] = lane_fma(m[u][k], VECTOR(here, k, h), w[h]);
-                else y[h] = lane_fma(m[u][k], VECTOR(here, k, h), y[h]);
+                if (k % 2) w[h] = lane_fma(widened(m[u][k]), VECTOR(here, k, h), w[h]);
+                else y[h] = lane_fma(widened(m[u][k]), VECTOR(here, k, h), y[h]);
             }
             FETCH(m, diag, u, next)
             EACH(h) {
@@ -340,11 +341,12 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
             barrier(CLK_LOCAL_MEM_FENCE);
         }
 
-    lane f[AHEAD_UP][BLOCK], w[AHEAD_UP][RHS];
+    stored_lane f[AHEAD_UP][BLOCK];
+    lane w[AHEAD_UP][RHS];
     long to[AHEAD_UP];
 #define FETCH_UP(u, row) \
     EACH(h) w[u][h] = lane_load(work, ((row) * (long)ENTRIES + h) * (PARTS * V)); \
-    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = lane_real(0);
+    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = (stored_lane)(0);
     UNROLL for (int u = 0; u < AHEAD_UP; u++) { FETCH_UP(u, max(count - 1 - u, 0)) }
     EACH(h) VECTOR(2 * AHEAD_UP - 1, c, h) = lane_real(0);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -357,8 +359,8 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
             lane y[RHS], z[RHS];
             EACH(h) { y[h] = w[u][h]; z[h] = lane_real(0); }
             EACH_COLUMN EACH(h) {
-                if (k % 2) z[h] = lane_fnma(f[u][k], VECTOR(below, k, h), z[h]);
-                else y[h] = lane_fnma(f[u][k], VECTOR(below, k, h), y[h]);
+                if (k % 2) z[h] = lane_fnma(widened(f[u][k]), VECTOR(below, k, h), z[h]);
+                else y[h] = lane_fnma(widened(f[u][k]), VECTOR(below, k, h), y[h]);
             }
             EACH(h) VECTOR(here, c, h) = y[h] + z[h];
             FETCH_UP(u, max(row0 - u - AHEAD_UP, 0))
