@@ -6,9 +6,10 @@ from compactla.blas import gemm, trsm
 from compactla.blocktridiag import BlockTridiag
 from compactla.lapack import getrfnp
 from compactla.pack import Pack, pack
+from compactla.pivots import PivotError
 
 __version__ = version("compactla")
-__all__ = ["BlockTridiag", "LinePreconditioner", "LineRelaxation", "Pack"]
+__all__ = ["BlockTridiag", "LinePreconditioner", "LineRelaxation", "Pack", "PivotError"]
 __all__ += ["find_lines", "gemm", "getrfnp", "pack", "trsm"]
 
 

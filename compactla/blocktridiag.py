@@ -5,8 +5,18 @@ import threading
 
 import numpy as np
 
-from compactla.checks import check_context, check_contiguous, check_dtype, check_launch, check_queue, is_device_array
+from compactla.checks import (
+    check_context,
+    check_contiguous,
+    check_dtype,
+    check_launch,
+    check_queue,
+    check_size,
+    is_device_array,
+)
 from compactla.pack import check_vlen, pack_padded
+from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
+from compactla.storage import Stored, check_storage
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
@@ -34,6 +44,28 @@ class BlockTridiag:
     periodic : bool or (nlines,) array_like of bool, optional
         Which lines close to rings. Where K is 2 the same two blocks are coupled twice, where it is 1 a block is
         coupled to itself: couplings add up.
+    pivots : {"report", "raise", "perturb", "shift"}, optional
+        What is done about small pivots, where nobody swaps rows across blocks. "report": nothing, zeros are told by
+        `info`. "raise": the same, and then a `PivotError`, which has the report of all lines. "perturb": a pivot whose
+        modulus is below sqrt(eps) times the largest entry of its diagonal block is replaced by that threshold, with the
+        sign of its real part, and counted [2]_. "shift": that threshold is added to every pivot, with the sign of its
+        real part, so that all move away from zero [3]_. The largest entry is taken over the block of the matrix and
+        over what elimination has made of it; for a block of zeros it counts as 1.
+    pivoting : bool, optional
+        Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
+        conditioned but meet zero pivots.
+    diagnose : bool, optional
+        Watch the pivots, so that `report` has their smallest and the growth factor, also where nothing is done about
+        them. Factoring then takes longer, as it does with any of the above but "report" and "raise".
+    storage : {None, "float32", "float16", "bfloat16"}, optional
+        A smaller type that the factors are stored in, of the real and imaginary parts where they are complex: solves,
+        which wait for the factors to be read, then take about as much less time. Factorization, vectors and arithmetic
+        keep the dtype of the blocks; the factors are rounded when they are stored. An OverflowError is raised by
+        `factor` if the factors of a line that has them are too large for the type, which for float16 means 65504.
+    refine : int, optional
+        Steps of iterative refinement in each solve: solve for the residual of the blocks as they were given, of which a
+        copy is kept, and add. Makes up for smaller storage and for perturbed pivots; each step takes about as long as
+        two solves.
 
     Attributes
     ----------
@@ -48,6 +80,9 @@ class BlockTridiag:
         Where the lines live; None on the CPU.
     info : (nlines,) ndarray of int64, or None before `factor`
         What `factor` returned.
+    report : Report or None before `factor`
+        Which block and which pivot of each line failed, and, where pivots were watched, the smallest, the growth
+        factor and how many were replaced.
 
     Raises
     ------
@@ -62,9 +97,11 @@ class BlockTridiag:
     References
     ----------
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
-    .. [2] Wang, "A Parallel Method for Tridiagonal Equations", ACM TOMS 7, 1981: the partition method.
-    .. [3] Polizzi and Sameh, "A parallel hybrid banded system solver: the SPIKE algorithm", Parallel Comput. 32, 2006.
-    .. [4] Ifpack2's BlockTriDi container cuts lines for GPUs (``n_subparts_per_part``).
+    .. [2] Li and Demmel, "SuperLU_DIST: A Scalable Distributed-Memory Sparse Direct Solver", 2003: static pivoting.
+    .. [3] KokkosKernels' batched LU and Ifpack2's ``addRadiallyToDiagonal``, which add an absolute amount.
+    .. [4] Wang, "A Parallel Method for Tridiagonal Equations", ACM TOMS 7, 1981: the partition method.
+    .. [5] Polizzi and Sameh, "A parallel hybrid banded system solver: the SPIKE algorithm", Parallel Comput. 32, 2006.
+    .. [6] Ifpack2's BlockTriDi container cuts lines for GPUs (``n_subparts_per_part``).
 
     Examples
     --------
@@ -87,9 +124,13 @@ class BlockTridiag:
 
     _parted = None  # the parts of lines that are cut
 
-    def __init__(self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False):
+    def __init__(
+        self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False,
+        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
+    ):  # fmt: skip
         from compactla import partition  # which is built on this class
 
+        options = Policy(pivots, pivoting, diagnose), storage, refine
         blocks = {"lower": lower, "diag": diag, "upper": upper}
         if queue is not None:
             check_queue(queue, "queue")
@@ -124,9 +165,13 @@ class BlockTridiag:
                 blocks["diag"] = partition.fold(*blocks.values(), ring, queue)
             blocks["lower"] = blocks["upper"] = np.empty((nlines, K - 1, b, b), dtype)
             ring = np.zeros_like(ring)
-        parts = partition.count_parts(parts, np.full(nlines, K), ring, b, dtype, vlen, queue)
+        whole = "pivoting" if pivoting else "refine" if refine else ""
+        parts = partition.count_parts(parts, np.full(nlines, K), ring, b, dtype, vlen, queue, whole)
         if b and (ring.any() or (parts > 1).any()):
-            self.lower, self.diag, self.upper, self._parted = partition.part(*blocks.values(), ring, parts, vlen, queue)
+            within = {"pivots": "report" if pivots == "raise" else pivots, "diagnose": diagnose, "storage": storage}
+            packed = partition.part(*blocks.values(), ring, parts, vlen, queue, within)
+            self.lower, self.diag, self.upper, self._parted = packed
+            self._policy = options[0]
             self.nlines, self.b, self.vlen, self.dtype, self.queue = nlines, b, vlen, dtype, queue
             self._nrows, self._shape, self.info = nlines * K, (nlines, K, b), None
             self._prepare()
@@ -139,11 +184,14 @@ class BlockTridiag:
         npack = -(-nlines // vlen)
         line = np.arange(npack * vlen).reshape(npack, 1, vlen)
         rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
-        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue)
+        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue, *options)
         self._shape = (nlines, K, b)
 
     @classmethod
-    def from_packed(cls, lower, diag, upper, offset, rows, nlines, queue=None) -> "BlockTridiag":
+    def from_packed(
+        cls, lower, diag, upper, offset, rows, nlines, queue=None, *,
+        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
+    ) -> "BlockTridiag":  # fmt: skip
         """Lines that are packed already, of any lengths; used without a copy.
 
         Parameters
@@ -161,6 +209,8 @@ class BlockTridiag:
             Number of lines.
         queue : pyopencl.CommandQueue, optional
             Where the arrays live; default: the CPU.
+        pivots, pivoting, diagnose, storage, refine
+            As for `BlockTridiag`.
 
         Raises
         ------
@@ -187,11 +237,13 @@ class BlockTridiag:
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         T = cls.__new__(cls)
-        T._adopt(lower, diag, upper, offset, rows, nlines, queue)
+        options = Policy(pivots, pivoting, diagnose), storage, refine
+        T._adopt(lower, diag, upper, offset, rows, nlines, queue, *options)
         return T
 
-    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue):
+    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue, policy, storage, refine):
         run = backend(queue)
+        storage, refine = check_storage(storage, diag.dtype), check_size(refine, "refine")
         self.lower, self.diag, self.upper = lower, diag, upper
         self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
         self.dtype = packed_dtype(diag)
@@ -199,13 +251,20 @@ class BlockTridiag:
         self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
         self._nrows = int(rows.max(initial=-1)) + 1
         self._shape = None
-        self.info = None
+        self._stored = Stored((lower, diag, upper), offset, storage, queue) if storage else None
+        self._blocks = [run.empty(a.shape, a.dtype, queue) for a in (lower, diag, upper)] if refine else None
+        self._refine = refine
+        self._policy, self._swaps = policy, run.swaps_like(diag, queue) if policy.pivoting else None
+        self.info = self._watched = None
         self._prepare()
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
         if self._parted is None:
-            self._lines = backend(self.queue).Lines(self.lower, self.diag, self.upper, self._offset, self._rows)
+            self._lines = backend(self.queue).Lines(
+                self.lower, self.diag, self.upper, self._offset, self._rows,
+                self._policy.kernel, self._swaps, self._stored,
+            )  # fmt: skip
         self._work = collections.defaultdict(list)
         self._lock = threading.Lock()
 
@@ -233,6 +292,11 @@ class BlockTridiag:
             line; see the class for lines that are cut. The solution on such a line is meaningless; no other line is
             touched.
 
+        Raises
+        ------
+        PivotError
+            If there is such a line, with ``pivots="raise"``; the others can be solved with all the same.
+
         Notes
         -----
         Once factored, lines stay factored: a second call returns the same `info`.
@@ -248,15 +312,42 @@ class BlockTridiag:
             return self._factor(threads, wait_for)
 
     def _factor(self, threads, wait_for):
-        run = backend(self.queue)
         if self._parted is not None:
             blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
             self.info = self._parted.refactor(blocks, threads, wait_for)
-            return self.info
-        info = run.upload(np.zeros((len(self._offset) - 1) * self.vlen, np.int64), self.queue)
-        run.factor_lines(self._lines, info, check_launch(threads, wait_for, self.queue))
-        self.info = run.download(info)[: self.nlines]
+        else:
+            self._factor_packs(check_launch(threads, wait_for, self.queue))
+        if self._policy.pivots == "raise" and self.info.any():
+            raise PivotError(self.report)
         return self.info
+
+    def _factor_packs(self, launch):
+        run, npack = backend(self.queue), len(self._offset) - 1
+        info = run.upload(np.zeros(npack * self.vlen, np.int64), self.queue)
+        watched = None
+        if self._policy.kernel:
+            start = np.zeros((npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
+            start[:, SMALLEST] = np.inf
+            watched = run.upload(start, self.queue)
+        for source, target in zip((self.lower, self.diag, self.upper), self._blocks or (), strict=False):
+            backend(self.queue, "mixed").copy(source, target)
+        run.factor_lines(self._lines, info, launch, watched)
+        self.info = run.download(info)[: self.nlines]
+        if watched is not None:
+            lines = run.download(watched).reshape(npack, WATCHED, -1, self.vlen)[:, :, 0]
+            self._watched = lines.swapaxes(0, 1).reshape(WATCHED, -1)[:, : self.nlines]
+        if self._stored:
+            self._stored.fill((self.lower, self.diag, self.upper), self.info, launch)
+
+    @property
+    def report(self) -> Report | None:
+        """What the factorization met, line by line; None before `factor`."""
+        return None if self.info is None else Report.of(self.info, self.b, self.watched)
+
+    @property
+    def watched(self):
+        """What kernels kept of pivots, line by line: (WATCHED, nlines), or None where nobody asked."""
+        return self._watched if self._parted is None else self._parted.watched
 
     def solve(self, rhs, threads=None, wait_for=None):
         """Solve with the factored lines.
@@ -352,10 +443,25 @@ class BlockTridiag:
             return
         run, nrhs = backend(self.queue), rhs.shape[2]
         # Work arrays are kept; each of several threads that solve at once takes its own.
-        spare = self._work[nrhs]
+        spare = self._work[rhs.shape if self._refine else nrhs]
         try:
-            work = spare.pop()
+            work, *vectors = spare.pop()
         except IndexError:
             work = run.Work(self._lines, nrhs)
-        run.solve_lines(self._lines, rhs, x, work, launch)
-        spare.append(work)
+            vectors = [run.empty(x.shape, x.dtype, self.queue) for _ in range(2 if self._refine else 0)]
+        if self._refine:
+            self._solve_refined(rhs, x, work, vectors, launch)
+        else:
+            run.solve_lines(self._lines, rhs, x, work, launch)
+        spare.append((work, *vectors))
+
+    def _solve_refined(self, rhs, x, work, vectors, launch):
+        """Solve, and then for the residual, `refine` times; there is room for two vectors."""
+        run, mixed, (r, b) = backend(self.queue), backend(self.queue, "mixed"), vectors
+        mixed.copy(rhs, b, launch)
+        r.fill(0)
+        run.solve_lines(self._lines, b, x, work, launch)
+        for _ in range(self._refine):
+            mixed.residual_lines(self._lines, self._blocks, b, x, r, work, launch)
+            run.solve_lines(self._lines, r, r, work, launch)
+            x += r

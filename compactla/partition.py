@@ -26,6 +26,7 @@ from compactla.blocktridiag import BlockTridiag
 from compactla.checks import check_launch, check_size, is_device_array
 from compactla.lines import sort_into_packs
 from compactla.pack import Pack
+from compactla.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
 from compactla.view import REAL, backend
 
 
@@ -132,10 +133,13 @@ class PartedLines:
         `gather_values` of a backend do. The position -1 stands for a zero block, or the identity for "diag".
     b, dtype, vlen, queue
         Of the blocks, and where they live.
+    within : dict, optional
+        Options of `BlockTridiag.from_packed` for the parts and the separators.
     """
 
-    def __init__(self, length, ring, parts, rows, find, b, dtype, vlen, queue):
+    def __init__(self, length, ring, parts, rows, find, b, dtype, vlen, queue, within=None):
         self.b, self.dtype, self.vlen, self.queue = b, dtype, vlen, queue
+        self._within = within or {}
         self._cut = pieces = cut(length, ring, parts)
         self._first = np.cumsum(length) - length
         slots = sort_into_packs(np.delete(np.arange(len(rows)), pieces.position), pieces.length, vlen)
@@ -149,7 +153,8 @@ class PartedLines:
         ]
         packed = (wanted.blocks for wanted in self._inner)
         slot_rows = entries(rows, slots.rows)
-        self.parts = BlockTridiag.from_packed(*packed, slots.offset, slot_rows, len(pieces.length), queue)
+        where = slots.offset, slot_rows, len(pieces.length), queue
+        self.parts = BlockTridiag.from_packed(*packed, *where, **self._within)
         self.separators = None
         if len(pieces.position):
             self._separate(length, ring, rows, find, slots)
@@ -179,7 +184,7 @@ class PartedLines:
         shorter = count[self._cut_lines]
         closed = ring[self._cut_lines] & (shorter > 1)
         parts = count_parts(None, shorter, closed, self.b, self.dtype, V, self.queue)
-        where = self.b, self.dtype, V, self.queue
+        where = self.b, self.dtype, V, self.queue, self._within
         self.separators = PartedLines(shorter, closed, parts, rows[pieces.position], in_order, *where)
 
     def _set_up_rows(self, rows, find, own, before, after):
@@ -251,6 +256,23 @@ class PartedLines:
             packed.unpack(out=block, threads=threads)
         return self._info(failed, self.separators.refactor(self._unpacked, threads))
 
+    @property
+    def watched(self):
+        """What kernels kept of the pivots of each line, (WATCHED, nlines), or None if nobody asked."""
+        if self.parts.watched is None:
+            return None
+        found = np.zeros((WATCHED, len(self._first)))
+        found[SMALLEST] = np.inf
+        several = [(self._cut.line[self._order], self.parts.watched)]
+        if self.separators is not None:
+            several.append((self._cut_lines, self.separators.watched))
+        for line, watched in several:
+            np.minimum.at(found[SMALLEST], line, watched[SMALLEST])
+            np.add.at(found[REPLACED], line, watched[REPLACED])
+            for kept in (LARGEST, FACTOR):
+                np.maximum.at(found[kept], line, watched[kept])
+        return found
+
     def _subtract(self, coupling, spike, near, target, threads, launch):
         """Take a coupling of separators times the blocks of a spike beside them from their Schur complement."""
         numbers = self._block.data.reshape(-1, 1, 1, self.vlen)
@@ -289,7 +311,7 @@ class PartedLines:
             self._leave.apply(x, x, launch)
 
 
-def part(lower, diag, upper, ring, parts, vlen, queue):
+def part(lower, diag, upper, ring, parts, vlen, queue, within):
     """`PartedLines` of the arrays that `BlockTridiag` is given, and copies of these, which it is factored from."""
     run = backend(queue)
     nlines, K, b, _ = diag.shape
@@ -304,11 +326,12 @@ def part(lower, diag, upper, ring, parts, vlen, queue):
             return np.where(position < 0, -2, position)
         return np.where(position < 0, -1, line * couplings + (k if kind == "upper" else (k - 1) % K))
 
-    lines = PartedLines(np.full(nlines, K), ring, parts, np.arange(nlines * K), find, b, diag.dtype, vlen, queue)
+    where = b, diag.dtype, vlen, queue, within
+    lines = PartedLines(np.full(nlines, K), ring, parts, np.arange(nlines * K), find, *where)
     return lower, diag, upper, lines
 
 
-def part_matrix(extraction, slots, ring, parts, dtype, vlen, queue) -> PartedLines:
+def part_matrix(extraction, slots, ring, parts, dtype, vlen, queue, within) -> PartedLines:
     """`PartedLines` of a sparse matrix, of which `extraction` knows where its blocks are."""
     line = np.repeat(np.arange(slots.nlines), slots.length)
     first = (np.cumsum(slots.length) - slots.length)[line]
@@ -321,7 +344,7 @@ def part_matrix(extraction, slots, ring, parts, dtype, vlen, queue) -> PartedLin
         return extraction.find(row, column, -2 if kind == "diag" else -1)
 
     rows, b = slots.flat, extraction.block_size
-    return PartedLines(slots.length, ring, parts, rows, find, b, dtype, vlen, queue)
+    return PartedLines(slots.length, ring, parts, rows, find, b, dtype, vlen, queue, within)
 
 
 def fold(lower, diag, upper, ring, queue):
@@ -349,9 +372,18 @@ def check_periodic(periodic, nlines) -> np.ndarray:
     return np.broadcast_to(ring, nlines)
 
 
-def count_parts(parts, length, ring, b, dtype, vlen, queue) -> np.ndarray:
-    """Into how many parts each line is cut: `parts`, or what is chosen if that is None, but no more than fit it."""
-    if parts is None:
+def count_parts(parts, length, ring, b, dtype, vlen, queue, whole="") -> np.ndarray:
+    """Into how many parts each line is cut: `parts`, or what is chosen if that is None, but no more than fit it.
+
+    `whole` names an option for which lines have to be left as they are.
+    """
+    if whole and ring.any():
+        raise ValueError(f"{whole} is for lines that are no rings, periodic must be False with it")
+    if whole and parts is None:
+        chosen = np.ones(len(length), np.int64)
+    elif whole and parts != 1:
+        raise ValueError(f"parts is {parts}, must be 1 or None with {whole}, which is for whole lines")
+    elif parts is None:
         chosen = choose_parts(length, b, dtype, vlen, queue)
     elif check_size(parts, "parts") < 1:
         raise ValueError(f"parts is {parts}, must be at least 1")

@@ -1,13 +1,25 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
+from dataclasses import asdict, replace
+
 import numpy as np
 
 from compactla.blocktridiag import BlockTridiag
-from compactla.checks import check_context, check_contiguous, check_dtype, check_launch, check_queue, is_device_array
+from compactla.checks import (
+    check_context,
+    check_contiguous,
+    check_dtype,
+    check_launch,
+    check_queue,
+    check_size,
+    is_device_array,
+)
 from compactla.lines import Extraction, check_matrix, pack_lines
 from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
 from compactla.partition import check_periodic, count_parts, part_matrix
+from compactla.pivots import PivotError, Policy, Report
+from compactla.storage import check_storage
 from compactla.view import REAL, backend
 
 
@@ -17,7 +29,7 @@ class LinePreconditioner(BlockOperator):
     Applying it solves, for every line, the block-tridiagonal system of the diagonal blocks and of the
     couplings between neighbours on the line; all other couplings are dropped. Blocks that are missing in the
     sparsity pattern are zero. With lines of one block row it is point-block Jacobi. The factorization does
-    not pivot.
+    not pivot, but within blocks if it is asked to.
 
     It is a `scipy.sparse.linalg.LinearOperator`, to be handed to a Krylov solver as ``M``, and may be applied
     from several threads at once.
@@ -42,6 +54,20 @@ class LinePreconditioner(BlockOperator):
     periodic : bool or (nlines,) array_like of bool, optional
         Which lines close to rings: their last block row and their first one are neighbours too. Makes no difference for
         lines of one or two block rows, which have no other couplings.
+    pivots : {"report", "raise", "perturb", "shift"}, optional
+        What is done about small pivots: nothing but telling zeros by `info`; raising a `PivotError`, of which `update`
+        leaves a preconditioner that can be used; replacing those below sqrt(eps) times the largest entry of their
+        block; or moving all away from zero by that much. See `compactla.BlockTridiag`.
+    pivoting : bool, optional
+        Swap rows within diagonal blocks, for blocks that meet zero pivots.
+    diagnose : bool, optional
+        Watch the pivots also where nothing is done about them, for `report`; factoring takes longer.
+    storage : {None, "float32", "float16", "bfloat16"}, optional
+        A smaller type that the factors are stored in, for applications that take about as much less time as there are
+        fewer bytes to read; vectors and arithmetic keep the dtype of `M`. An OverflowError says where float16 is
+        too small. See `compactla.BlockTridiag`.
+    refine : int, optional
+        Steps of iterative refinement of every solve, with the blocks as they are in `M`, of which a copy is kept.
 
     Attributes
     ----------
@@ -51,6 +77,9 @@ class LinePreconditioner(BlockOperator):
         0, or 1 + the index of the first zero pivot among the rows of the line, in the order of `lines`. The
         solution on a line that has one is meaningless; the other lines are not affected. For lines that are rings, or
         cut into parts, it is the first in another order, see `BlockTridiag`.
+    report : compactla.pivots.Report
+        `info`, the block and the pivot that it means, and, where pivots are watched, the smallest, the growth factor
+        and how many were replaced: arrays (nlines,), in the order of `lines`.
     tridiag : BlockTridiag or PartedLines
         The factors of the lines.
     block_size : int
@@ -66,7 +95,12 @@ class LinePreconditioner(BlockOperator):
         If `M` is not such a matrix, its dtype is none of the above, or an argument is of the wrong type.
     ValueError
         If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one,
-        `periodic` does not fit them, `parts` is not positive, or `threads` is not, or given for a device.
+        `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together with
+        what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
+    PivotError
+        If a pivot is zero, with ``pivots="raise"``.
+    OverflowError
+        If factors are too large for `storage`.
 
     References
     ----------
@@ -88,23 +122,33 @@ class LinePreconditioner(BlockOperator):
     """
 
     def __init__(
-        self, M, lines, block_size=None, vlen=None, queue=None, threads=None, *, parts=None, periodic=False
-    ):
+        self, M, lines, block_size=None, vlen=None, queue=None, threads=None, *, parts=None, periodic=False,
+        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
+    ):  # fmt: skip
+        policy = Policy(pivots, pivoting, diagnose)
         b = check_matrix(M, block_size)
         dtype = check_dtype(M.dtype, "M")
         if queue is not None:
             check_queue(queue, "queue")
         check_launch(threads, None, queue)
+        check_storage(storage, dtype)
+        check_size(refine, "refine")
         self._given = lines, block_size, vlen, queue, threads
+        self._options = {"parts": parts, "periodic": periodic, **asdict(policy), "storage": storage, "refine": refine}
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
-        parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue)
+        whole = "pivoting" if pivoting else "refine" if refine else ""
+        parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue, whole)
         self._parted = bool(ring.any() or (parts > 1).any())
         super().__init__(dtype, M.shape, b, queue, threads)
+        self._raises = policy.pivots == "raise"
+        if self._raises:
+            policy = replace(policy, pivots="report")  # lines have other numbers there
         if self._parted:
             self._extraction = Extraction(M, b)
-            self.tridiag = part_matrix(self._extraction, slots, ring, parts, dtype, vlen, queue)
+            within = {"pivots": policy.pivots, "diagnose": diagnose, "storage": storage}
+            self.tridiag = part_matrix(self._extraction, slots, ring, parts, dtype, vlen, queue, within)
             self.update(M)
             return
         self._order = slots.order
@@ -114,7 +158,9 @@ class LinePreconditioner(BlockOperator):
         self._places = [run.upload(place, queue) for place in places]
         lanes = (vlen,) if dtype.kind == "f" else (2, vlen)
         self._blocks = [run.empty((len(place), b, b, *lanes), REAL[dtype.char], queue) for place in places]
-        self.tridiag = BlockTridiag.from_packed(*self._blocks, slots.offset, slots.rows, slots.nlines, queue)
+        where = slots.offset, slots.rows, slots.nlines, queue
+        options = {"storage": storage, "refine": refine}
+        self.tridiag = BlockTridiag.from_packed(*self._blocks, *where, **asdict(policy), **options)
         self.update(M)
 
     def update(self, M, threads=None, wait_for=None) -> np.ndarray:
@@ -143,6 +189,9 @@ class LinePreconditioner(BlockOperator):
         TypeError, ValueError
             If `M` is not such a matrix, or `threads` or `wait_for` is not what `compactla.gemm` takes. The factors are
             left as they were.
+        PivotError, OverflowError
+            If a pivot is zero, with ``pivots="raise"``, or factors are too large for `storage`. The lines that have
+            none of these can be solved with all the same.
         """
         if threads is None:
             threads = self.threads
@@ -157,16 +206,25 @@ class LinePreconditioner(BlockOperator):
                 raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
             values = run.upload(values, self.queue)
         if self._parted:
-            self.info = self.tridiag.refactor([values] * 3, threads, wait_for)
-            return self.info
-        gather = run.gather_blocks if values.ndim == 3 else run.gather_values
-        for place, block in zip(self._places, self._blocks, strict=True):
-            gather(values, place, block, launch)
-        info = np.empty(len(self._order), np.int64)
-        info[self._order] = self.tridiag.refactor(threads, wait_for)
+            info = self.tridiag.refactor([values] * 3, threads, wait_for)
+        else:
+            gather = run.gather_blocks if values.ndim == 3 else run.gather_values
+            for place, block in zip(self._places, self._blocks, strict=True):
+                gather(values, place, block, launch)
+            info = np.empty(len(self._order), np.int64)
+            info[self._order] = self.tridiag.refactor(threads, wait_for)
         self.info = info
         self._keep(M)
+        if self._raises and info.any():
+            raise PivotError(self.report)
         return info
+
+    @property
+    def report(self) -> Report:
+        """What the factorization met, line by line."""
+        if self._parted:
+            return Report.of(self.info, self.block_size, self.tridiag.watched)
+        return self.tridiag.report.reordered(self._order)
 
     def _check_values(self, data):
         """Refuse a device array that is not the data of a matrix like the first."""
@@ -185,7 +243,7 @@ class LinePreconditioner(BlockOperator):
         return super()._conjugate_transposed()
 
     def _new_adjoint(self, MH):
-        return LinePreconditioner(MH, *self._given)
+        return LinePreconditioner(MH, *self._given, **self._options)
 
     def _apply(self, rhs, x, started, threads, wait_for):
         self.tridiag.solve_rows(rhs, x, threads, wait_for)

@@ -98,9 +98,9 @@ def _module(name):
     return importlib.import_module(name)
 
 
-def backend(queue):
+def backend(queue, name="run"):
     """Module with the kernels for where the data lives; pyopencl is not imported before there is a queue."""
-    return _module("compactla.cpu.run" if queue is None else "compactla.gpu.run")
+    return _module(f"compactla.cpu.{name}" if queue is None else f"compactla.gpu.{name}")
 
 
 def packed_dtype(data) -> np.dtype:

@@ -21,8 +21,10 @@
  *   AHEAD      block rows that are loaded in advance down the line
  *   AHEAD_UP   the same up the line
  *   REGULAR    1: `rows` is what describe_lines found, which is far less to read
+ * and STORED, as what the blocks are stored that it reads; see stored.h.
  */
 #include "getrf.cl"
+#include "stored.h"
 #include "unroll.h"
 
 #ifdef DESCRIBE_LINES
@@ -237,9 +239,9 @@ __kernel GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const REAL
 #define LINE (LANES + 1)      /* distance of two of them in local memory, odd for the sake of its banks */
 #define ROWS_IN_LOCAL (2 * (AHEAD > AHEAD_UP ? AHEAD : AHEAD_UP))
 
-__kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global const REAL *restrict lower,
-                                                 __global const REAL *restrict diag,
-                                                 __global const REAL *restrict upper,
+__kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global const stored *restrict lower,
+                                                 __global const stored *restrict diag,
+                                                 __global const stored *restrict upper,
                                                  __global const long *restrict offset,
                                                  __global const long *restrict rows, __global const REAL *rhs, long r0,
                                                  __global REAL *x, long x0, __global REAL *restrict work)
@@ -270,7 +272,7 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
 
 #define EACH(h) UNROLL for (int h = 0; h < RHS; h++)
 #define EACH_COLUMN UNROLL for (int k = 0; k < BLOCK; k++)
-#define FETCH(a, P, u, row) EACH_COLUMN a[u][k] = lane_load(P, (row) * (long)SLOT + ELEMENT(0, k));
+#define FETCH(a, P, u, row) EACH_COLUMN a[u][k] = stored_load(P, (row) * (long)SLOT + ELEMENT(0, k));
 /* Entry h of row k of a block row in local memory: `row` counts the 2 * AHEAD (or AHEAD_UP) that are there. */
 #define VECTOR(row, k, h) vectors[(((row) * BLOCK + (k)) * RHS + (h)) * LINE + l]
 #define SOLVED(k, h) solved[((k) * RHS + (h)) * LINE + l]
@@ -293,11 +295,12 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
         ? lane_load_apart(rhs, ENTRY(at[n]) + h * PARTS, 1) : lane_real(0);
 #define GIVE(turn) EACH_MOVED(AHEAD) EACH(h) MOVED(turn, AHEAD, h) = coming[n][h];
 
-    lane coming[AHEAD][RHS], m[AHEAD][BLOCK], e[AHEAD][BLOCK];
+    lane coming[AHEAD][RHS];
+    stored_lane m[AHEAD][BLOCK], e[AHEAD][BLOCK];
     long at[AHEAD];
     UNROLL for (int u = 0; u < AHEAD; u++) {
         FETCH(m, diag, u, min(u, count - 1))
-        if (count > 1) FETCH(e, lower, u, max(min(u, count - 1) - 1, 0)) else EACH_COLUMN e[u][k] = lane_real(0);
+        if (count > 1) FETCH(e, lower, u, max(min(u, count - 1) - 1, 0)) else EACH_COLUMN e[u][k] = (stored_lane)(0);
     }
     FIND(0)
     TAKE
@@ -314,8 +317,8 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
             lane y[RHS], w[RHS]; /* two sums, which don't wait for each other */
             EACH(h) { y[h] = VECTOR(here, c, h); w[h] = lane_real(0); }
             EACH_COLUMN EACH(h) {
-                if (k % 2) w[h] = lane_fnma(e[u][k], SOLVED(k, h), w[h]);
-                else y[h] = lane_fnma(e[u][k], SOLVED(k, h), y[h]);
+                if (k % 2) w[h] = lane_fnma(widened(e[u][k]), SOLVED(k, h), w[h]);
+                else y[h] = lane_fnma(widened(e[u][k]), SOLVED(k, h), y[h]);
             }
             EACH(h) { VECTOR(here, c, h) = y[h] + w[h]; y[h] = w[h] = lane_real(0); }
             if (count > 1) FETCH(e, lower, u, max(next - 1, 0))
@@ -326,8 +329,8 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
                 FIND(row0 + 3 * AHEAD)
             }
             EACH_COLUMN EACH(h) {
-                if (k % 2) w[h] = lane_fma(m[u][k], VECTOR(here, k, h), w[h]);
-                else y[h] = lane_fma(m[u][k], VECTOR(here, k, h), y[h]);
+                if (k % 2) w[h] = lane_fma(widened(m[u][k]), VECTOR(here, k, h), w[h]);
+                else y[h] = lane_fma(widened(m[u][k]), VECTOR(here, k, h), y[h]);
             }
             FETCH(m, diag, u, next)
             EACH(h) {
@@ -338,11 +341,12 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
             barrier(CLK_LOCAL_MEM_FENCE);
         }
 
-    lane f[AHEAD_UP][BLOCK], w[AHEAD_UP][RHS];
+    stored_lane f[AHEAD_UP][BLOCK];
+    lane w[AHEAD_UP][RHS];
     long to[AHEAD_UP];
 #define FETCH_UP(u, row) \
     EACH(h) w[u][h] = lane_load(work, ((row) * (long)ENTRIES + h) * (PARTS * V)); \
-    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = lane_real(0);
+    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = (stored_lane)(0);
     UNROLL for (int u = 0; u < AHEAD_UP; u++) { FETCH_UP(u, max(count - 1 - u, 0)) }
     EACH(h) VECTOR(2 * AHEAD_UP - 1, c, h) = lane_real(0);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -355,8 +359,8 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
             lane y[RHS], z[RHS];
             EACH(h) { y[h] = w[u][h]; z[h] = lane_real(0); }
             EACH_COLUMN EACH(h) {
-                if (k % 2) z[h] = lane_fnma(f[u][k], VECTOR(below, k, h), z[h]);
-                else y[h] = lane_fnma(f[u][k], VECTOR(below, k, h), y[h]);
+                if (k % 2) z[h] = lane_fnma(widened(f[u][k]), VECTOR(below, k, h), z[h]);
+                else y[h] = lane_fnma(widened(f[u][k]), VECTOR(below, k, h), y[h]);
             }
             EACH(h) VECTOR(here, c, h) = y[h] + z[h];
             FETCH_UP(u, max(row0 - u - AHEAD_UP, 0))

@@ -67,6 +67,40 @@ def block_tridiagonal(lower, diag, upper):
     return T.reshape(nlines, K * b, K * b)
 
 
+def watched_lu(T, b, pivots="report", pivoting=False):
+    """What a factorization of one line, a dense matrix, meets: info, smallest pivot, growth factor, pivots replaced.
+
+    A threshold is sqrt(eps) times the largest entry of a diagonal block, before or after elimination.
+    """
+    eps = np.finfo(T.dtype).eps
+    (T,) = widen(T)
+    original, n = np.abs(T), len(T)
+    info, smallest, largest, replaced = 0, np.inf, 0, 0
+    for g in range(n):
+        end = g - g % b + b
+        if g % b == 0:
+            norm = max(original[g:end, g:end].max(), np.abs(T[g:end, g:end]).max())
+            threshold = np.sqrt(eps) * (norm or 1)
+        if pivoting:
+            column = T[g:end, g]
+            other = g + np.argmax(np.abs(column.real) + np.abs(column.imag))
+            T[[g, other]] = T[[other, g]]
+        pivot = T[g, g]
+        away = np.copysign(threshold, pivot.real)
+        smallest = min(smallest, np.abs(pivot))
+        if pivots == "perturb" and np.abs(pivot) < threshold:
+            pivot, replaced = away, replaced + 1
+        if pivots == "shift":
+            pivot += away
+        T[g, g] = pivot
+        largest = max(largest, np.abs(T[g, g:]).max())
+        if pivot == 0 and not info:
+            info = g + 1
+        T[g + 1 :, g] /= pivot or 1
+        T[g + 1 :, g + 1 :] -= np.outer(T[g + 1 :, g], T[g, g + 1 :])
+    return info, smallest, largest / original.max(), replaced
+
+
 def ratio(error, bound):
     """Largest error / bound; 0 / 0 is 0 and NaN is infinity."""
     with np.errstate(all="ignore"):

@@ -158,6 +158,30 @@ def test_lines(queue, dtype, rng, use, b, kernel, tunables):
 
 
 @on_devices
+@pytest.mark.parametrize("b", [3, 4])
+def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b):
+    """What thomas.cl solves with, where rows were swapped too."""
+    use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
+    use("solve", "solve_team", **SOLVE[3])
+    blocks, rhs = lines(rng, NM, 5, b, dtype), random(rng, (NM, 5, b, 3), dtype)
+    blocks[1][:] = np.roll(blocks[1], 1, axis=-1)
+    make_singular(blocks[1][4, 0], 0)
+    blocks[1][4, 0, :, 0] = 0
+    T = cla.BlockTridiag(*blocks, vlen=VLEN, queue=queue, pivoting=True)
+    good = np.arange(NM) != 4
+    assert np.array_equal(T.factor() == 0, good)
+    x, dense = T.solve(rhs), reference.block_tridiagonal(*(a[good] for a in blocks))
+    columns = (NM - 1, 5 * b, 3)
+    assert reference.solve_ratio(dense, x[good].reshape(columns), rhs[good].reshape(columns)) < reference.THRESHOLD
+    assert ran("factor") == {"factor_team"} and ran("solve") == {"solve_team"}
+    for q, (info, smallest, growth, _) in enumerate(reference.watched_lu(A, b, pivoting=True) for A in dense):
+        line = np.flatnonzero(good)[q]
+        assert info == 0
+        assert abs(T.report.growth[line] / growth - 1) < 1e-3
+        assert abs(T.report.smallest[line] / smallest - 1) < 1e-3
+
+
+@on_devices
 def test_lines_of_any_rows(queue, rng, use):
     """Rows in no order, lines of several lengths: nothing that `describe_lines` could shorten."""
     use("factor", "factor_team", **FACTOR[2][2])
@@ -307,7 +331,6 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
-    monkeypatch.setattr(choice, "is_cpu", lambda device: False)
     size = {"gemm": (2, 2, 2), "factor": (2,), "factor_few": (2,)}.get(routine, (2, 1))
     before = dict(choice.results(queue.device))
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:

@@ -7,7 +7,7 @@ of a matrix are not read in the order in which they lie. So the innermost loops 
 from llvmlite import ir
 from numba.core import cgutils
 
-from compactla.cpu.simd import INDEX, index
+from compactla.cpu.simd import INDEX, index, itemsize
 
 BYTE = ir.IntType(8)
 BYTES = BYTE.as_pointer()
@@ -55,4 +55,4 @@ def prefetch(builder, pointer):
 
 def nbytes(A):
     """Bytes of a matrix of known size."""
-    return A.m * A.n * A.vector.lanes * len(A.vector.parts) * A.vector.real.bitwidth // 8
+    return A.m * A.n * A.vector.lanes * len(A.vector.parts) * itemsize(A.element)

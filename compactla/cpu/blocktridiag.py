@@ -10,25 +10,39 @@ from compactla.cpu.gemm import gemm
 from compactla.cpu.getrf import getrfnp
 from compactla.cpu.lanes import at, itemsize_of, lanes_of, parts_of
 from compactla.cpu.pack import Tile
+from compactla.cpu.pivots import getrf, laswp, start_block, watch
 from compactla.cpu.simd import INDEX, index
 from compactla.cpu.trsm import trsm
+from compactla.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block, known, identity):
+def factor_batch(block, column, known, policy, identity):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
+    With a `policy` pivots are watched, see `getrf`; `column` is the form of what is kept of them. Where rows of D are
+    swapped E_before has those rows swapped too.
     """
     width = lanes_of(block)
+    pivoting = policy.endswith("pivoting")
 
-    def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info):
+    def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info, rows, swaps, watched):
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
             for v in range(0, V, width):
                 pivots = info[p * V + v :]
+                if policy:
+                    W = at(watched, p * WATCHED * cs + v, WATCHED, 1, cs, cs, V, column)
                 for s in range(first, last + 1):
                     D = at(diag, s * size + v, b, b, rs, cs, V, block)
                     F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
+                    if policy:
+                        used = rows[s * V + v :]
+                        S = at(swaps, s * b * cs + v, b, 1, cs, cs, V, column)
+                        start_block(D, W, used)
+                        if s < last:
+                            watch(F, W, used, LARGEST)
+                            watch(at(lower, (s - p) * size + v, b, b, rs, cs, V, block), W, used, LARGEST)
                     if s > first:
                         before = (s - p - 1) * size + v
                         E_before = at(lower, before, b, b, rs, cs, V, block)
@@ -36,25 +50,36 @@ def factor_batch(block, known, identity):
                         E = at(lower, (s - p) * size + v, b, b, rs, cs, V, block)
                         D_after = at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
                         gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
-                    getrfnp(D, pivots, (s - first) * b, "R")
+                    if policy:
+                        getrf(D, S, W, used, pivots, (s - first) * b, policy)
+                        if pivoting:
+                            if s < last:
+                                laswp(F, S)
+                            if s > first:
+                                laswp(at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block), S)
+                    else:
+                        getrfnp(D, pivots, (s - first) * b, "R")
                     if s < last:
                         trsm(D, F, "L", "L", "N", "U")
+                        if policy:
+                            watch(F, W, used, FACTOR)
                         trsm(D, F, "L", "U", "N", "R")
         return identity
 
     return kernel
 
 
-def solve_batch(block, column, known, identity):
+def solve_batch(block, column, swap, known, identity):
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
     Forward x <- inv(D) (r - E x_before), backward x <- x - F x_after: every block is read once. `rows` says which
     block row of `rhs` and `x` a slot's lane is, -1 for an unused lane. `work` begins with zeros, then there is room
-    for the numbers of unused lanes, then for the x of one pack.
+    for the numbers of unused lanes, then for the x of one pack. `swap` is the form of the columns of `swaps`, if rows
+    of the blocks of D were swapped, else "".
     """
     width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
-    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, work):
+    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, swaps, work):
         row, element = nrhs * parts * width, parts * width
         unused = b * nrhs * parts * item
         columns = work + (2 * unused + 63) // 64 * 64
@@ -65,6 +90,8 @@ def solve_batch(block, column, known, identity):
                     X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
                     D = at(diag, s * size + v, b, b, rs, cs, V, block)
                     load_rows(X, rows[s * V + v :], rhs, work)
+                    if swap:
+                        laswp(X, at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap))
                     if s > first:
                         E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
                         X_before = at(columns, (s - first - 1) * b * row, b, nrhs, row, element, width, column)
@@ -81,6 +108,39 @@ def solve_batch(block, column, known, identity):
                         F_before = at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block)
                         gemm(F, X_after, X, -1, 1, (F_before,) if known else ())
                     store_rows(X, rows[s * V + v :], x, work + unused)
+        return identity
+
+    return kernel
+
+
+def residual_batch(block, column, identity):
+    """Kernel for r <- rhs - A x with the blocks of packs lo to hi as they are in the matrix; see `solve_batch`."""
+    width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
+
+    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, r, work):
+        row, element = nrhs * parts * width, parts * width
+        unused = b * nrhs * parts * item
+        columns = work + (2 * unused + 63) // 64 * 64
+        for p in range(lo, hi):
+            first, last = offset[p], offset[p + 1] - 1
+            R = at(columns, (last + 1 - first) * b * row, b, nrhs, row, element, width, column)
+            for v in range(0, V, width):
+                for s in range(first, last + 1):
+                    X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
+                    load_rows(X, rows[s * V + v :], x, work)
+                for s in range(first, last + 1):
+                    load_rows(R, rows[s * V + v :], rhs, work)
+                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
+                    gemm(D, at(columns, (s - first) * b * row, b, nrhs, row, element, width, column), R, -1, 1)
+                    if s > first:
+                        E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
+                        X_before = at(columns, (s - first - 1) * b * row, b, nrhs, row, element, width, column)
+                        gemm(E_before, X_before, R, -1, 1)
+                    if s < last:
+                        F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
+                        X_after = at(columns, (s - first + 1) * b * row, b, nrhs, row, element, width, column)
+                        gemm(F, X_after, R, -1, 1)
+                    store_rows(R, rows[s * V + v :], r, work + unused)
         return identity
 
     return kernel

@@ -53,7 +53,7 @@ class Code:
             given = iter(values)
             emit(code, *(A._replace(code=code, **{field: next(given) for field in fields}) for A in matrices))
 
-        name = f"compactla.{emit.__name__}({', '.join(f'{A.vector} {A.conj}' for A in matrices)})"
+        name = f"compactla.{emit.__name__}({', '.join(f'{A.vector} {A.conj} {A.stored}' for A in matrices)})"
         self.call(name, [value.type for value in values], body, *values)
 
     def add(self, a, b):
@@ -373,4 +373,4 @@ def elements(context, code, kind, value):
     known = (kind.m, kind.n, kind.rs, kind.cs)
     passed = (proxy.m, proxy.n, proxy.rs, proxy.cs)
     size = [value if number is None else number for number, value in zip(known, passed, strict=True)]
-    return Elements(code, kind.vector, proxy.base, *size, proxy.im, kind.conj)
+    return Elements(code, kind.vector, proxy.base, *size, proxy.im, kind.conj, kind.stored)

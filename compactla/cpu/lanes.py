@@ -14,7 +14,7 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.extending import intrinsic, lower_builtin, lower_getattr
 
 from compactla.cpu.emit import Code, Number, elements
-from compactla.cpu.simd import INDEX, Lanes, Matrix, Vector
+from compactla.cpu.simd import INDEX, STORED, Lanes, Matrix, Vector, shifted
 
 KINDS = {"f": types.float32, "d": types.float64, "F": types.complex64, "D": types.complex128}
 
@@ -65,16 +65,20 @@ def matrix(typing_context, a, V, m=None, n=None):
     return result(a, V, *arguments), lower
 
 
-def form(dtype, width, m=None, n=None, strides=(None, None), conj=False):
-    """What is known of a matrix at compile time, as a string for `at`: "D8 3,3,48,16 conj", "?" for the unknown."""
+def form(dtype, width, m=None, n=None, strides=(None, None), conj=False, stored=""):
+    """What is known of a matrix at compile time, as a string for `at`: "D8 3,3,48,16 conj", "?" for the unknown.
+
+    It ends with what its numbers are `stored` as, if that is a narrower type.
+    """
     known = ["?" if x is None else str(x) for x in (m, n, *strides)]
-    return f"{dtype.char}{width} {','.join(known)}{' conj' if conj else ''}"
+    return " ".join(filter(None, [f"{dtype.char}{width}", ",".join(known), "conj" * conj, stored]))
 
 
 def parse_form(text):
-    vector, known, *conj = text.split()
+    vector, known, *rest = text.split()
     known = [None if x == "?" else int(x) for x in known.split(",")]
-    return Matrix(Vector(KINDS[vector[0]], int(vector[1:])), *known, bool(conj))
+    stored = next((word for word in rest if word in STORED), "")
+    return Matrix(Vector(KINDS[vector[0]], int(vector[1:])), *known, "conj" in rest, stored)
 
 
 def lanes_of(form):
@@ -100,7 +104,7 @@ def at(typing_context, address, offset, m, n, rs, cs, im, form):
     def lower(context, builder, signature, args):
         element = result.vector.part.element
         start = builder.inttoptr(args[0], element.as_pointer())
-        base = builder.gep(start, [args[1]], source_etype=element)
+        base = shifted(builder, start, args[1], STORED.get(result.stored, element))
         return matrix_value(context, builder, result, base, *args[2:7])
 
     return result(*[types.intp] * 7, form), lower
@@ -148,10 +152,10 @@ class MatrixAttributes(AttributeTemplate):
     resolve_n = resolve_m
 
     def resolve_T(self, A):
-        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj)
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj, A.stored)
 
     def resolve_H(self, A):
-        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj)
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj, A.stored)
 
 
 @lower_getattr(Matrix, "m")

@@ -39,7 +39,7 @@ def digest(text: bytes) -> int:
 
 # Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all that write it.
 HERE = Path(__file__).parent
-SOURCES = [*sorted(HERE.glob("*.py")), HERE.parent / "view.py", HERE.parent / "checks.py"]
+SOURCES = [*sorted(HERE.glob("*.py")), *(HERE.parent / f"{name}.py" for name in ("view", "checks", "pivots"))]
 DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()
@@ -117,10 +117,10 @@ def parts(dtype):
     return 2 if dtype.kind == "c" else 1
 
 
-def known_form(A: Layout, known, conj=False):
+def known_form(A: Layout, known, conj=False, stored=""):
     """Form of a matrix of which all is known, or nothing but the type."""
-    lanes = width(A.dtype, A.vlen)
-    return form(A.dtype, lanes, A.m, A.n, A.strides, conj) if known else form(A.dtype, lanes, conj=conj)
+    m, n, strides = (A.m, A.n, A.strides) if known else (None, None, (None, None))
+    return form(A.dtype, width(A.dtype, A.vlen), m, n, strides, conj, stored)
 
 
 def nbytes(A: Layout):
@@ -268,54 +268,66 @@ def concurrency(b, dtype, vlen, queue):
 class Lines:
     """Lines of blocks as the kernels see them; the arrays are those of `BlockTridiag`."""
 
-    def __init__(self, lower, diag, upper, offset, rows):
+    def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None, stored=None):
         _, b, _, *lanes = diag.shape
         column = math.prod(lanes)
         self.layout = layout(packed_dtype(diag), lanes[-1], b, b, (b * column, column))
         self.sizes = lanes[-1], b, b * b * column, b * column, column  # real numbers in a slot, a row, a column
-        self.blocks = address(lower), address(diag), address(upper)
+        self.blocks = self.factors = address(lower), address(diag), address(upper)
+        self.storage = ""
+        if stored is not None:
+            self.factors, self.storage = tuple(map(address, stored.blocks)), stored.storage
         self.offset, self.rows = offset, rows.reshape(-1)
+        self.policy, self.swaps = policy, 0 if swaps is None else address(swaps)
         self.npack, self.nslot = len(offset) - 1, len(diag)
         self.longest = int(np.diff(offset).max(initial=0))
 
 
-def factor_lines(lines, info, threads=None):
-    kernel, cost = factor_choice(lines.layout)
-    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
+def swaps_like(diag, queue):
+    """Room for the rows that are swapped, as numbers of the lanes' own type."""
+    return empty((len(diag), diag.shape[1], *diag.shape[3:]), diag.dtype, queue)
+
+
+def factor_lines(lines, info, threads=None, watched=None):
+    kernel, cost = factor_choice(lines.layout, lines.policy)
+    places = lines.rows, lines.swaps, 0 if watched is None else address(watched)
+    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info, *places
     share(kernel, lines.nslot * cost, args, threads, lines.offset)
 
 
 @functools.cache
-def factor_choice(A: Layout):
+def factor_choice(A: Layout, policy):
     """The kernel, and what it costs for a slot."""
     known = A.m <= STATIC
-    kernel = compiled(factor_batch, (*[INT] * 8, INTS, INTS), known_form(A, known), known)
-    return kernel, operations(A, 2 * A.m**3)
+    arguments = (*[INT] * 8, INTS, INTS, INTS, INT, INT)
+    kernel = compiled(factor_batch, arguments, known_form(A, known), known_form(A, False), known, policy)
+    return kernel, operations(A, (4 if policy else 2) * A.m**3)
 
 
 def solve_lines(lines, rhs, x, work, threads=None):
     nrhs = rhs.shape[2]
-    kernel, cost = solve_choice(lines.layout, nrhs)
+    kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"), lines.storage)
     vectors = lines.offset, lines.rows, address(rhs), address(x)
-    args = 0, lines.npack, *lines.sizes, nrhs, *lines.blocks, *vectors
+    args = 0, lines.npack, *lines.sizes, nrhs, *lines.factors, *vectors, lines.swaps
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
 
+@functools.cache
+def solve_choice(A: Layout, nrhs, swapped, stored):
+    """The kernel, and what it costs for a slot."""
+    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
+    block, column = known_form(A, A.m <= STATIC, stored=stored), column_form(A, nrhs)
+    swap = known_form(A, False) if swapped else ""
+    kernel = compiled(solve_batch, arguments, block, column, swap, "?" not in column)
+    return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
+
+
 def column_form(A: Layout, nrhs):
-    """Whether the size of a b x nrhs block of x is compiled for, and its form."""
-    known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
+    """Form of a block row of the right-hand sides."""
     lanes = width(A.dtype, A.vlen)
     step = parts(A.dtype) * lanes
-    return known, form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
-
-
-@functools.cache
-def solve_choice(A: Layout, nrhs):
-    """The kernel, and what it costs for a slot."""
-    known, column = column_form(A, nrhs)
-    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT)
-    kernel = compiled(solve_batch, arguments, known_form(A, A.m <= STATIC), column, known)
-    return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
+    known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
+    return form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
 
 
 def spread_lines(lines, ends, edges, spikes, threads=None):
@@ -370,20 +382,20 @@ def couple_rows(couplings, source, x, work, threads=None):
 @functools.cache
 def couple_choice(A: Layout, nrhs):
     """The kernel, and what it costs for a slot."""
-    known, column = column_form(A, nrhs)
+    column = column_form(A, nrhs)
     arguments = (*[INT] * 8, *[INTS] * 4, INT, INT, INT)
-    kernel = compiled(couple_batch, arguments, known_form(A, A.m <= STATIC), column, known)
+    kernel = compiled(couple_batch, arguments, known_form(A, A.m <= STATIC), column, "?" not in column)
     return kernel, operations(A, 4 * A.m**2 * nrhs)
 
 
 class Work:
-    """Room for the x of one pack of lines, for each thread."""
+    """Room for the x of one pack of lines and one block row more, for each thread."""
 
     def __init__(self, lines, nrhs):
         A = lines.layout
         column = A.m * nrhs * parts(A.dtype)
         spare = -(-2 * column // 16) * 16
-        size = spare + lines.longest * column * width(A.dtype, A.vlen)
+        size = spare + (lines.longest + 1) * column * width(A.dtype, A.vlen)
         self.memory = empty((parallel.THREADS, size), REAL[A.dtype.char], None)
         self.memory[:, :spare] = 0
         self.addresses = [address(row) for row in self.memory]

@@ -15,6 +15,9 @@ from numba.extending import models, register_model
 
 INDEX = ir.IntType(64)
 TALLEST = 6
+# LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
+HALF, BFLOAT = ir.HalfType(), ir.IntType(16)
+STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
 
 
 def index(x):
@@ -148,6 +151,31 @@ class Lanes:
         masks = [self.builder.fcmp_ordered("==", part, zero) for part in self.parts]
         return masks[0] if len(masks) == 1 else self.builder.and_(*masks)
 
+    def absolute(self):
+        """|self|, scaled so that no square overflows; like everything of this kind with an imaginary part of zero."""
+        b = self.builder
+        parts = [self._call("llvm.fabs", part) for part in self.parts]
+        if len(parts) == 1:
+            return self._new(*parts)
+        zero, one = (x.parts[0] for x in (self.constant(0), self.constant(1)))
+        swapped = b.fcmp_ordered(">", parts[1], parts[0])
+        large, small = b.select(swapped, *parts[::-1]), b.select(swapped, *parts)
+        slope = b.fdiv(small, b.select(b.fcmp_ordered("==", large, zero), one, large))
+        return self._new(b.fmul(large, self._call("llvm.sqrt", self._fma(slope, slope, one))), zero)
+
+    def cabs1(self):
+        """|re| + |im|"""
+        re, *im = (self._call("llvm.fabs", part) for part in self.parts)
+        return self._new(self.builder.fadd(re, *im), self.constant(0).parts[0]) if im else self._new(re)
+
+    def with_sign_of(self, other):
+        """self, not negative, with the sign of the real part of `other`."""
+        return self._new(self._call("llvm.copysign", self.parts[0], other.parts[0]), *self.parts[1:])
+
+    def exceeds(self, other):
+        """Mask of the lanes whose real part is larger."""
+        return self.builder.fcmp_ordered(">", self.parts[0], other.parts[0])
+
     def select(self, mask, other):
         """`other` where the mask is set, else self."""
         return self._new(*(self.builder.select(mask, y, x) for x, y in zip(self.parts, other.parts, strict=True)))
@@ -174,6 +202,13 @@ def machine():
     return 16, 32 if "+neon" in features else 16
 
 
+@functools.cache
+def has_half():
+    """Whether the CPU that Numba compiles for converts numbers of 16 bits."""
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
+    return "+f16c" in features.split(",") or triple.startswith("aarch64")
+
+
 def native_width(dtype):
     """Real numbers of this dtype in a vector register."""
     return machine()[0] // (dtype.itemsize // (2 if dtype.kind == "c" else 1))
@@ -197,11 +232,15 @@ def tile_size(vector, m, n):
 
 
 class Matrix(types.Type):
-    """An m x n matrix of vectors in memory; sizes and strides are integers where code is for them alone, else None."""
+    """An m x n matrix of vectors in memory; sizes and strides are integers where code is for them alone, else None.
 
-    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False):
+    `stored` says as what its numbers are in memory: "" as what they are, else a key of `STORED`.
+    """
+
+    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False, stored=""):
         self.vector, self.m, self.n, self.rs, self.cs, self.conj = vector, m, n, rs, cs, conj
-        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj})")
+        self.stored = stored
+        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj}, {stored})")
 
 
 @register_model(Matrix)
@@ -212,11 +251,49 @@ class MatrixModel(models.StructModel):
         super().__init__(dmm, matrix, members)
 
 
+def shifted(builder, pointer, offset, element):
+    """The pointer, by so many numbers of an LLVM type behind."""
+    there = builder.gep(builder.bitcast(pointer, element.as_pointer()), [offset], source_etype=element)
+    return builder.bitcast(there, pointer.type)
+
+
+def itemsize(element):
+    """Bytes of a number of an LLVM type."""
+    return {ir.DoubleType(): 8, ir.FloatType(): 4}.get(element, 2)
+
+
+def widened(builder, x, part):
+    """A vector of stored numbers as one of the type `part`."""
+    if x.type.element == BFLOAT:
+        wide = ir.VectorType(ir.IntType(32), x.type.count)
+        upper = builder.shl(builder.zext(x, wide), ir.Constant(wide, [16] * x.type.count))
+        x = builder.bitcast(upper, ir.VectorType(ir.FloatType(), x.type.count))
+    return x if x.type == part else builder.fpext(x, part)
+
+
+def rounded(builder, x, element):
+    """A vector as one of stored numbers, each the nearest; to 16 bits by way of 32."""
+    count = x.type.count
+    single = ir.VectorType(ir.FloatType(), count)
+    x = x if x.type == single else builder.fptrunc(x, single)
+    if element == HALF:
+        return builder.fptrunc(x, ir.VectorType(HALF, count))
+    if element == BFLOAT:
+        kind = ir.VectorType(ir.IntType(32), count)
+        one, most, sixteen = (ir.Constant(kind, [number] * count) for number in (1, 0x7FFF, 16))
+        bits = builder.bitcast(x, kind)
+        odd = builder.and_(builder.lshr(bits, sixteen), one)
+        nearest = builder.add(bits, builder.add(odd, most))
+        nearest = builder.select(builder.fcmp_unordered("uno", x, x), bits, nearest)  # NaN stays NaN
+        return builder.trunc(builder.lshr(nearest, sixteen), ir.VectorType(BFLOAT, count))
+    return x
+
+
 class Elements:
     """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers."""
 
-    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stream=False):
-        self.code, self.vector, self.base = code, vector, base
+    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False):
+        self.code, self.vector, self.base, self.stored = code, vector, base, stored
         self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
 
     def _replace(self, **changes):
@@ -252,7 +329,7 @@ class Elements:
         b = self.code.builder
         stride, lane, lanes = (x.index(self.code) for x in (stride, lane, lanes))
         distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
-        return self._replace(base=b.gep(self.base, [distance], source_etype=self.vector.part.element))
+        return self._replace(base=self._shifted(distance))
 
     def block(self, i, j, m, n):
         return self._replace(base=self._at(i, j), m=m, n=n)
@@ -260,26 +337,36 @@ class Elements:
     def _at(self, i, j, im=0):
         code = self.code
         offset = code.add(code.add(code.mul(i, self.rs), code.mul(j, self.cs)), im)
-        if offset == 0:
-            return self.base
-        return code.builder.gep(self.base, [index(offset)], source_etype=self.vector.part.element)
+        return self.base if offset == 0 else self._shifted(index(offset))
+
+    def _shifted(self, offset):
+        """The address of the real number that is so many of them behind the first."""
+        return shifted(self.code.builder, self.base, offset, self.element)
+
+    @property
+    def element(self):
+        """LLVM type of a real number in memory."""
+        return STORED.get(self.stored, self.vector.part.element)
 
     def __getitem__(self, ij):
         builder, part = self.code.builder, self.vector.part
         parts = []
         for im in (0, self.im) if self.vector.is_complex else (0,):
-            pointer = builder.bitcast(self._at(*ij, im), part.as_pointer())
-            parts.append(builder.load(pointer, align=self.vector.real.bitwidth // 8, typ=part))
+            kind = ir.VectorType(self.element, self.vector.lanes)
+            pointer = builder.bitcast(self._at(*ij, im), kind.as_pointer())
+            stored = builder.load(pointer, align=itemsize(self.element), typ=kind)
+            parts.append(widened(builder, stored, part) if self.stored else stored)
         lanes = Lanes(builder, self.vector, *parts)
         return lanes.conjugate() if self.conj else lanes
 
     def __setitem__(self, ij, lanes):
-        builder, part = self.code.builder, self.vector.part
+        builder = self.code.builder
         if self.conj:
             lanes = lanes.conjugate()
         for im, value in zip((0, self.im), lanes.parts, strict=False):
-            pointer = builder.bitcast(self._at(*ij, im), part.as_pointer())
-            store = builder.store(value, pointer, align=self.vector.real.bitwidth // 8)
+            value = rounded(builder, value, self.element) if self.stored else value
+            pointer = builder.bitcast(self._at(*ij, im), value.type.as_pointer())
+            store = builder.store(value, pointer, align=itemsize(self.element))
             if self.stream:
                 store.align *= self.vector.lanes
                 store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))

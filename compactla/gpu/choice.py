@@ -3,8 +3,8 @@
 A choice is a dict: "kernel" names a kernel of `opencl/`, the rest are its tunables, which are explained at the top of
 the kernels' files; an empty dict stands for the kernel that takes any size. Choices come from results of
 ``python -m compactla tune``: the user's, else those in `tuned/` for this device or for CPUs in general, else the first
-of `candidates`. On CPUs work-items of a group run one after the other and pay for every barrier: kernels without one
-are the only candidates there, and only sizes that were tuned have them.
+of `candidates`. On CPUs, where work-items of a group run one after the other and pay for every barrier, only sizes that
+were tuned have kernels of their own.
 """
 
 import functools
@@ -89,8 +89,7 @@ def candidates(device, routine: str, size: tuple[int, ...], dtype, vlen: int) ->
     """Choices worth a try, the most likely first."""
     for choice in CANDIDATES[routine](size, dtype, lane_counts(vlen)):
         if fits(device, routine, choice, size, dtype, vlen):
-            if not is_cpu(device) or str(choice["kernel"]).endswith("_item"):
-                yield choice
+            yield choice
 
 
 def lane_counts(vlen: int) -> list[int]:

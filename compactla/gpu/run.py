@@ -20,6 +20,7 @@ import pyopencl.array as cla
 
 from compactla.gpu import choice
 from compactla.gpu.program import kernel
+from compactla.pivots import WATCHED
 from compactla.view import REAL, View, packed_dtype
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
@@ -313,19 +314,22 @@ def plan_factor(queue, b, dtype, vlen, lanes=None):
     return known[key]
 
 
-def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None):
-    """The kernel that solves lines with inverses in them; None for lines with LU factors."""
-    if nrhs == 0 or plan_factor(queue, b, dtype, vlen) is None:
+def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
+    """The kernel that solves lines with inverses in them, stored in any way; None for lines with LU factors."""
+    if nrhs == 0 or (not storage and plan_factor(queue, b, dtype, vlen) is None):
         return None
     routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular
+    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular, storage
     known = plans()
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
         choices = choice.candidates(queue.device, routine, size, dtype, vlen)
+        if queue.device.type & cl.device_type.CPU:  # nothing is gained by loads in advance, which take long to compile
+            choices = list(choices)[::-1]
         choices = choice.choose(queue.device, routine, size, dtype, vlen), *choices
-        every = (compiled(queue, c, routine, size, dtype, vlen, types, BLOCK=b, REGULAR=regular) for c in choices)
+        macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
+        every = (compiled(queue, c, routine, size, dtype, vlen, types, **macros) for c in choices)
         known[key] = next(filter(None, every), None)
         if known[key] is None:
             raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
@@ -350,6 +354,14 @@ class Lines(NamedTuple):
     upper: cla.Array
     offset: cla.Array
     rows: cla.Array
+    policy: str = ""
+    swaps: Any = None
+    stored: Any = None
+
+    @property
+    def storage(self) -> str:
+        """As what the inverses are stored that are solved with; "" if it is as they are computed."""
+        return self.stored.storage if self.stored else ""
 
 
 class SolveWork:
@@ -370,12 +382,19 @@ class SolveWork:
         return self.lines
 
 
-def factor_lines(lines, info, wait_for=()):
-    lower, diag, upper, offset, _ = lines
+def swaps_like(diag, queue):
+    """Room for the rows that are swapped."""
+    return empty((max(diag.shape[0], 1), diag.shape[1], diag.shape[-1]), np.int32, queue)
+
+
+def factor_lines(lines, info, wait_for=(), watched=None):
+    lower, diag, upper, offset, *_ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     special = plan_factor(queue, b, dtype, vlen, lanes)
-    if special is None:
+    if lines.policy or (lines.storage and special is None):
+        factor_watched(lines, info, watched, wait_for)
+    elif special is None:
         macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
         args = lanes, b, lower, diag, upper, offset, info
         launch_lanes(queue, wait_for, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
@@ -384,21 +403,46 @@ def factor_lines(lines, info, wait_for=()):
         launch_plan(queue, wait_for, special, lanes, arrays, values)
 
 
+def factor_watched(lines, info, watched, wait_for):
+    """Factor as the policy says; there are inverses then if what solves takes them."""
+    lower, diag, upper, offset, rows, policy, swaps, _ = lines
+    queue, b, lanes = diag.queue, diag.shape[1], info.size
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
+    treatment, *pivoting = policy.split() or [""]
+    inverses = bool(lines.storage) or plan_factor(queue, b, dtype, vlen) is not None
+    limits = np.finfo(dtype)
+    macros = {
+        "PERTURB": int(treatment == "perturb"), "SHIFT": int(treatment == "shift"), "PIVOTING": len(pivoting),
+        "INVERSES": int(inverses), "EPSILON": limits.eps, "LEAST": limits.tiny, **specialisation(b, dtype),
+    }  # fmt: skip
+    scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
+    swaps = empty((1,), np.int32, queue) if swaps is None else swaps
+    if watched is None:
+        watched = empty((lanes * WATCHED * 2,), diag.dtype, queue)
+    args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
+    launch_lanes(queue, wait_for, "pivots.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
+
+
 def solve_lines(lines, rhs, x, work, wait_for=()):
-    lower, diag, upper, offset, rows = lines
+    lower, diag, upper, offset, rows, _, swaps, _ = lines
     queue = x.queue
     _, b, nrhs = x.shape
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     lanes = (offset.size - 1) * vlen
+    if x.size == 0:
+        return
     if work is None:
         macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
+        if swaps is not None:
+            macros, args = {**macros, "SWAPPED": 1}, (*args, swaps)
         launch_lanes(queue, wait_for, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
     elif lanes:
         item = REAL[dtype.char].itemsize
         described = work.describe(offset, rows, vlen)
-        special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes)
-        arrays, values = flatten((lanes, nrhs, lower, diag, upper, offset, described))
+        special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes, lines.storage)
+        factors = lines.stored.blocks if lines.stored else (lower, diag, upper)
+        arrays, values = flatten((lanes, nrhs, *factors, offset, described))
         values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
         rounds = -(-nrhs // special.choice["RHS"])
         launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x, work.memory), values, rounds)
@@ -406,7 +450,7 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
 
 def spread_lines(lines, ends, edges, spikes, wait_for=()):
     """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
-    lower, diag, upper, offset, _ = lines
+    lower, diag, upper, offset, *_ = lines
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
     lanes = (offset.size - 1) * vlen
     special = plan_factor(diag.queue, b, dtype, vlen, lanes)
@@ -446,7 +490,7 @@ def Work(lines, nrhs) -> SolveWork | None:
         return None
     diag, offset = lines.diag, lines.offset
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
-    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen)
+    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen, lines.storage)
     if special is None:
         return None
     rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]

@@ -111,7 +111,9 @@ class Tuner:
 
     def candidates(self, routine, size, dtype, vlen) -> list[dict]:
         found: list[dict] = list(choice.candidates(self.device, routine, size, dtype, vlen))
-        return [{}, *found] if choice.is_cpu(self.device) else found
+        if choice.is_cpu(self.device):  # without barriers, which it pays for
+            return [{}, *(candidate for candidate in found if candidate["kernel"].endswith("_item"))]
+        return found
 
     def tune(self, routine, size, dtype, vlen=None, problem=None, candidates=None) -> Iterator[Result]:
         """Results of all candidates, as they come; the tables of `choice` are left with the best."""

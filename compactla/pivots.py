@@ -1,0 +1,98 @@
+"""What is done about the pivots of lines of blocks, and what a factorization of lines reports about them."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+POLICIES = ("report", "raise", "perturb", "shift")
+# What kernels that watch pivots keep of each line: rows of an array (packs, WATCHED, V).
+SMALLEST, LARGEST, FACTOR, REPLACED, NORM = range(5)
+WATCHED = 5
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is done about pivots: `pivots`, `pivoting` and `diagnose` of `BlockTridiag`."""
+
+    pivots: str = "report"
+    pivoting: bool = False
+    diagnose: bool = False
+
+    def __post_init__(self):
+        if self.pivots not in POLICIES:
+            raise ValueError(f"pivots is {self.pivots!r}, must be one of {', '.join(map(repr, POLICIES))}")
+        for name in ("pivoting", "diagnose"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name} is {getattr(self, name)!r}, must be True or False")
+
+    @property
+    def kernel(self) -> str:
+        """What kernels are compiled for: "" if they look at zero pivots only."""
+        treatment = self.pivots if self.pivots in ("perturb", "shift") else "watch"
+        if self.pivoting:
+            return f"{treatment} pivoting"
+        return treatment if treatment != "watch" or self.diagnose else ""
+
+
+class Report(NamedTuple):
+    """What a factorization met, line by line: arrays (nlines,), or None where nobody asked; see `BlockTridiag`.
+
+    Attributes
+    ----------
+    info : ndarray of int64
+        0, or 1 + the index of the first pivot that is exactly zero, counted over the rows of the line.
+    block, pivot : ndarray of int64
+        Which block of the line that is, and which pivot in the block, both from 0; -1 where there is none.
+    smallest : ndarray or None
+        The smallest |pivot| met, before a policy changed it.
+    growth : ndarray or None
+        The largest entry of U over the largest entry of the line's matrix, U the upper triangular factor of the line
+        with unit lower triangular blocks before it: the reciprocal of the "reciprocal pivot growth" of LAPACK's xGESVX.
+        It is taken while the line is factored, so it does not depend on whether factors or inverses are stored.
+    replaced : ndarray of int64 or None
+        How many pivots were below the threshold and replaced, with ``pivots="perturb"``.
+    """
+
+    info: np.ndarray
+    block: np.ndarray
+    pivot: np.ndarray
+    smallest: np.ndarray | None = None
+    growth: np.ndarray | None = None
+    replaced: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, info, b: int, watched=None) -> "Report":
+        """From `info`, the size of blocks, and what kernels kept: (WATCHED, nlines)."""
+        zero, first = info > 0, np.maximum(info - 1, 0)
+        block, pivot = (np.where(zero, place, -1) for place in np.divmod(first, max(b, 1)))
+        if watched is None:
+            return cls(info, block, pivot)
+        with np.errstate(all="ignore"):
+            growth = watched[FACTOR] / watched[LARGEST]
+        return cls(info, block, pivot, watched[SMALLEST], growth, watched[REPLACED].astype(np.int64))
+
+    def reordered(self, order) -> "Report":
+        """The report of line i as that of line ``order[i]``."""
+        back = np.argsort(order)
+        return self._replace(**{name: a[back] for name, a in self._asdict().items() if a is not None})
+
+
+class PivotError(np.linalg.LinAlgError):
+    """A pivot is zero: raised with ``pivots="raise"``, after everything else is done.
+
+    Attributes
+    ----------
+    report : Report
+        That of all lines.
+    """
+
+    def __init__(self, report: Report):
+        self.report = report
+        bad = np.flatnonzero(report.info)
+        places = [f"line {q}: pivot {report.pivot[q]} of block {report.block[q]}" for q in bad[:5]]
+        more = f", and on {len(bad) - 5} more lines" if len(bad) > 5 else ""
+        super().__init__(f"zero pivots on {len(bad)} of {len(report.info)} lines: {'; '.join(places)}{more}")
+
+    def __reduce__(self):
+        return PivotError, (self.report,)
