@@ -11,7 +11,7 @@ has as many separators as parts, and so have its separators, until a single one 
 inv(T) E and inv(T) F, the spikes, are stored. A solve passes over the parts with their factors, then with the spikes,
 and reads 5 b^2 numbers a block row where it reads 3 b^2 of whole lines: 1.7 times as many, and it takes 1.6 times as
 long where all lanes and threads are busy either way. So one line on 4 lanes should be solved 2.4 times as fast in one
-thread and 4.8 times in two; it is 2.4 to 2.7 and 4.0 to 4.7 times, for 100,000 blocks of 3 to 10. A factorization has
+thread and 4.8 times in two; it is 2.4 to 2.7 and 3.2 to 4.7 times, for 100,000 blocks of 3 to 10. A factorization has
 8 b^3 operations more than 4.7 b^3: with values taken from a matrix it is 1.5 to 1.9 times as fast in one thread. On a
 GPU a solve is three launches for each level of cuts, and one more: 7 or 10 for such a line.
 """

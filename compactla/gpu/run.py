@@ -440,7 +440,8 @@ def couple_rows(couplings, source, x, work, threads=None):
     dtype, vlen = x.dtype, arrays[0].shape[-1]
     lanes = couplings.before.size
     held = b <= choice.LARGEST["solve"]
-    macros = {"BLOCK": b, "HELD": 1 if nrhs == 1 else max(1, HELD // b)} if held else specialisation(b, dtype)
+    columns = 1 if nrhs == 1 or b == 0 else max(1, min(COLUMNS, HELD // b))
+    macros = {"BLOCK": b, "HELD": columns} if held else specialisation(b, dtype)
     args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
     size = lanes, -(-longest // COUPLED) * RUN
     launch_lanes(x.queue, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)
