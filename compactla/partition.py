@@ -99,8 +99,8 @@ class Couplings:
         spare.append(work)
 
 
-# Lines are cut where that makes a solve GAIN times as fast; it is COST times the work; and there are PACKS packs of parts
-# for each thread, so that they are shared out evenly.
+# Lines are cut where that makes a solve GAIN times as fast; it is COST times the work; and there are PACKS packs of
+# parts for each thread, so that they are shared out evenly.
 GAIN, COST, PACKS = 1.5, 1.8, 4
 KINDS = "lower", "diag", "upper"
 
@@ -348,7 +348,7 @@ def check_periodic(periodic, nlines) -> np.ndarray:
 
 
 def count_parts(parts, length, ring, b, dtype, vlen, queue) -> np.ndarray:
-    """Into how many parts each line is cut: `parts`, or what is chosen if that is None, but no more than it has room for."""
+    """Into how many parts each line is cut: `parts`, or what is chosen if that is None, but no more than can be."""
     if parts is None:
         chosen = choose_parts(length, b, dtype, vlen, queue)
     elif check_size(parts, "parts") < 1:
