@@ -16,7 +16,7 @@ import numpy as np
 import pyopencl as cl
 
 import compactla as cla
-from compactla.gpu import problems, run, tune
+from compactla.gpu import launch, problems, run, tune
 from compactla.gpu.devices import devices
 
 from .cuda import cuda_seconds, cupy, peers_gemm, peers_getrf, peers_lines, peers_trsm, torch
@@ -82,8 +82,8 @@ def call_overhead(device):
     queue = cl.CommandQueue(context)
     A, B, C = (cla.Pack.zeros(64, 5, 5, queue=queue) for _ in range(3))
     cla.gemm(A, B, C)
-    key = next(key for key in run.plans() if key[0] == context and key[1] == "gemm")
-    plan = run.plans()[key]
+    key = next(key for key in launch.plans() if key[0] == context and key[1] == "gemm")
+    plan = launch.plans()[key]
     values = (64, 1.0, 0.0, A.data.base_data, 0, A.view.ps, B.data.base_data, 0, B.view.ps,
               0.0, 0.0, C.data.base_data, 0, C.view.ps)  # fmt: skip
 

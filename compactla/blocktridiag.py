@@ -254,14 +254,15 @@ class BlockTridiag:
         self._stored = Stored((lower, diag, upper), offset, storage, queue) if storage else None
         self._blocks = [run.empty(a.shape, a.dtype, queue) for a in (lower, diag, upper)] if refine else None
         self._refine = refine
-        self._policy, self._swaps = policy, run.swaps_like(diag, queue) if policy.pivoting else None
+        self._policy = policy
+        self._swaps = backend(queue, "lines").swaps_like(diag, queue) if policy.pivoting else None
         self.info = self._watched = None
         self._prepare()
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
         if self._parted is None:
-            self._lines = backend(self.queue).Lines(
+            self._lines = backend(self.queue, "lines").Lines(
                 self.lower, self.diag, self.upper, self._offset, self._rows,
                 self._policy.kernel, self._swaps, self._stored,
             )  # fmt: skip
@@ -331,7 +332,7 @@ class BlockTridiag:
             watched = run.upload(start, self.queue)
         for source, target in zip((self.lower, self.diag, self.upper), self._blocks or (), strict=False):
             backend(self.queue, "mixed").copy(source, target)
-        run.factor_lines(self._lines, info, launch, watched)
+        backend(self.queue, "lines").factor_lines(self._lines, info, launch, watched)
         self.info = run.download(info)[: self.nlines]
         if watched is not None:
             lines = run.download(watched).reshape(npack, WATCHED, -1, self.vlen)[:, :, 0]
@@ -441,27 +442,27 @@ class BlockTridiag:
         if self._parted is not None:
             self._parted.solve_rows(rhs, x, threads, wait_for)
             return
-        run, nrhs = backend(self.queue), rhs.shape[2]
+        run, lines, nrhs = backend(self.queue), backend(self.queue, "lines"), rhs.shape[2]
         # Work arrays are kept; each of several threads that solve at once takes its own.
         spare = self._work[rhs.shape if self._refine else nrhs]
         try:
             work, *vectors = spare.pop()
         except IndexError:
-            work = run.Work(self._lines, nrhs)
+            work = lines.Work(self._lines, nrhs)
             vectors = [run.empty(x.shape, x.dtype, self.queue) for _ in range(2 if self._refine else 0)]
         if self._refine:
             self._solve_refined(rhs, x, work, vectors, launch)
         else:
-            run.solve_lines(self._lines, rhs, x, work, launch)
+            lines.solve_lines(self._lines, rhs, x, work, launch)
         spare.append((work, *vectors))
 
     def _solve_refined(self, rhs, x, work, vectors, launch):
         """Solve, and then for the residual, `refine` times; there is room for two vectors."""
-        run, mixed, (r, b) = backend(self.queue), backend(self.queue, "mixed"), vectors
+        lines, mixed, (r, b) = backend(self.queue, "lines"), backend(self.queue, "mixed"), vectors
         mixed.copy(rhs, b, launch)
         r.fill(0)
-        run.solve_lines(self._lines, b, x, work, launch)
+        lines.solve_lines(self._lines, b, x, work, launch)
         for _ in range(self._refine):
             mixed.residual_lines(self._lines, self._blocks, b, x, r, work, launch)
-            run.solve_lines(self._lines, r, r, work, launch)
+            lines.solve_lines(self._lines, r, r, work, launch)
             x += r

@@ -11,7 +11,7 @@ has as many separators as parts, and so have its separators, until a single one 
 inv(T) E and inv(T) F, the spikes, are stored. A solve passes over the parts with their factors, then with the spikes,
 and reads 5 b^2 numbers a block row where it reads 3 b^2 of whole lines: 1.7 times as many, and it takes 1.6 times as
 long where all lanes and threads are busy either way. So one line on 4 lanes should be solved 2.4 times as fast in one
-thread and 4.8 times in two; it is 2.4 to 2.7 and 4.0 to 4.7 times, for 100,000 blocks of 3 to 10. A factorization has
+thread and 4.8 times in two; it is 2.4 to 2.7 and 3.2 to 4.7 times, for 100,000 blocks of 3 to 10. A factorization has
 8 b^3 operations more than 4.7 b^3: with values taken from a matrix it is 1.5 to 1.9 times as fast in one thread. On a
 GPU a solve is three launches for each level of cuts, and one more: 7 or 10 for such a line.
 """
@@ -79,7 +79,7 @@ class Couplings:
     def _prepare(self):
         """Set what is not copied along."""
         self._work = defaultdict(list)
-        self._rows = backend(self.queue).Couplings(*self.arrays, self.longest)
+        self._rows = backend(self.queue, "lines").Couplings(*self.arrays, self.longest)
 
     def __getstate__(self):
         return {name: self.__dict__[name] for name in ("longest", "arrays", "queue")}
@@ -90,13 +90,13 @@ class Couplings:
 
     def apply(self, source, x, launch):
         """x <- source - lower x_before - upper x_after; `source` may be x."""
-        run, nrhs = backend(self.queue), x.shape[2]
+        lines, nrhs = backend(self.queue, "lines"), x.shape[2]
         spare = self._work[nrhs]
         try:
             work = spare.pop()
         except IndexError:
-            work = run.Work(self._rows, nrhs)
-        run.couple_rows(self._rows, source, x, work, launch)
+            work = lines.Work(self._rows, nrhs)
+        lines.couple_rows(self._rows, source, x, work, launch)
         spare.append(work)
 
 
@@ -245,7 +245,7 @@ class PartedLines:
         self._fill(self._edges, sources, launch)
         self._fill(self._rows, sources, launch)
         edges = [edge.blocks for edge in self._edges]
-        backend(self.queue).spread_lines(self.parts._lines, self._ends, edges, self._spikes, launch)
+        backend(self.queue, "lines").spread_lines(self.parts._lines, self._ends, edges, self._spikes, launch)
         lower, diag, upper = self._schur
         for spike, targets in zip(self._spikes, ((lower, diag), (diag, upper)), strict=True):
             for coupling, near, target in zip(self._beside, self._near, targets, strict=True):
@@ -400,7 +400,7 @@ def choose_parts(length, b, dtype, vlen, queue) -> np.ndarray:
     whole, nrow = np.ones(len(length), np.int64), length.sum()
     if nrow == 0 or b == 0:
         return whole
-    lanes, calls = backend(queue).concurrency(b, dtype, vlen, queue)
+    lanes, calls = backend(queue, "lines").concurrency(b, dtype, vlen, queue)
     packs = np.sort(length)[::-vlen].sum()
     before = max(length.max(), packs * vlen / lanes)
     # Parts that keep the device busy, but no shorter than what makes them and two more levels of cuts equally long.

@@ -201,7 +201,7 @@ class LineRelaxation(BlockOperator):
 
     def _apply(self, rhs, x, started, threads, wait_for):
         launch = check_launch(threads, wait_for, self.queue)
-        run, spare = backend(self.queue), self._spare[x.shape[2]]
+        run, sweeps, spare = backend(self.queue), backend(self.queue, "sweeps"), self._spare[x.shape[2]]
         try:
             work = spare.pop()
         except IndexError:
@@ -209,35 +209,36 @@ class LineRelaxation(BlockOperator):
         room, *sorted_by_colour = work
         b, z = sorted_by_colour or (rhs, x)
         if self._order is not None:
-            run.permute(self._order, rhs, b, False, launch)
+            sweeps.permute(self._order, rhs, b, False, launch)
             if started:
-                run.permute(self._order, x, z, False, launch)
+                sweeps.permute(self._order, x, z, False, launch)
         if not started and (self.ncolours > 1 or self.damping != 1):
             z.fill(0)
         self._sweep(b, z, room, started, threads, wait_for)
         if self._order is not None:
-            run.permute(self._order, z, x, True, launch)
+            sweeps.permute(self._order, z, x, True, launch)
         spare.append(work)
 
     def _sweep(self, b, x, room, started, threads, wait_for):
         """Sweeps over vectors that are sorted by colour."""
-        run, launch = backend(self.queue), check_launch(threads, wait_for, self.queue)
+        run, sweeps = backend(self.queue), backend(self.queue, "sweeps")
+        launch = check_launch(threads, wait_for, self.queue)
         goal = None if self.tol is None else self.tol * column_norms(run.download(b))
         for sweep in range(self.sweeps):
             for turn, c in enumerate(self._turns()):
                 rows, solver, source = self._colours[c].rows, self._colours[c].solver, b[self._colours[c].rows]
                 update = room[rows]
                 if started or sweep or turn:
-                    run.residual(self._remainders[c], x, source, update, launch)
+                    sweeps.residual(self._remainders[c], x, source, update, launch)
                     source = update
                 if self.damping == 1:
                     update = x[rows]
                 solver._apply(source, update, False, threads, wait_for)
                 if self.damping != 1:
-                    run.damp(update, x[rows], self.damping, launch)
+                    sweeps.damp(update, x[rows], self.damping, launch)
             self.sweeps_made = sweep + 1
             if goal is not None:
-                run.residual(self._all, x, b, room, launch)
+                sweeps.residual(self._all, x, b, room, launch)
                 if (column_norms(run.download(room)) <= goal).all():
                     break
 

@@ -10,7 +10,7 @@ import pytest
 import compactla as cla
 import reference
 from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
-from compactla.gpu import choice, problems, run, tune
+from compactla.gpu import choice, launch, problems, run, tune
 from drivers import working_devices
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
@@ -26,21 +26,21 @@ def dtype(request):
 @pytest.fixture
 def use(monkeypatch):
     """A function that makes `choice` choose this kernel of a routine, with these tunables."""
-    run.plans().clear()
+    launch.plans().clear()
     used = {}
     monkeypatch.setattr(choice, "choose", lambda device, routine, *_: used.get(routine.removesuffix("_few"), {}))
 
     def choose(routine, kernel, **tunables):
         used[routine] = {"kernel": kernel, **tunables}
-        run.plans().clear()
+        launch.plans().clear()
 
     yield choose
-    run.plans().clear()
+    launch.plans().clear()
 
 
 def ran(routine):
     """The kernels that ran, by name."""
-    found = [plan for key, plan in run.plans().items() if key[1].removesuffix("_few") == routine and plan]
+    found = [plan for key, plan in launch.plans().items() if key[1].removesuffix("_few") == routine and plan]
     return {plan.choice["kernel"] for plan in found}
 
 
@@ -56,7 +56,7 @@ GEMM = [
 @pytest.mark.parametrize(("size", "kernel", "tunables"), GEMM)
 def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
     use("gemm", kernel, **tunables)
-    monkeypatch.setattr(run, "FILL", 0)  # as few work-groups as ROUNDS asks for
+    monkeypatch.setattr(launch, "FILL", 0)  # as few work-groups as ROUNDS asks for
     m, n, k = size
     a, b, c = random(rng, (NM, m, k), dtype), random(rng, (NM, k, n), dtype), random(rng, (NM, m, n), dtype)
     scalars = 0.75 - 0.5j if dtype.kind == "c" else 0.75
@@ -341,4 +341,4 @@ def test_tuner_knows_every_routine(queue, routine, monkeypatch):
             assert [r.remark for r in found] == [""]
     choice.results(queue.device).clear()
     choice.results(queue.device).update(before)
-    run.plans().clear()
+    launch.plans().clear()

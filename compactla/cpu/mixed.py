@@ -9,8 +9,9 @@ from numba import types
 from compactla.cpu.blocktridiag import residual_batch
 from compactla.cpu.emit import routine
 from compactla.cpu.lanes import at, form, lanes_of
+from compactla.cpu.lines import column_form
 from compactla.cpu.parallel import share
-from compactla.cpu.run import INT, INTS, STATIC, address, column_form, compiled, known_form, operations
+from compactla.cpu.run import INT, INTS, STATIC, address, compiled, known_form, operations
 from compactla.cpu.simd import INDEX, has_half
 from compactla.view import Layout
 

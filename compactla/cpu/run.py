@@ -6,14 +6,11 @@ import hashlib
 import math
 from pathlib import Path
 
-import numba
 import numpy as np
 from numba import njit, types
 from numba.core.registry import cpu_target
-from numba.np.numpy_support import as_dtype, from_dtype
+from numba.np.numpy_support import as_dtype
 
-from compactla.cpu import parallel
-from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
 from compactla.cpu.gemm import gemm_batch
 from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.lanes import form
@@ -27,10 +24,9 @@ from compactla.cpu.pack import (
     unpack_past_batch,
 )
 from compactla.cpu.parallel import share
-from compactla.cpu.residual import residual_batch
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
-from compactla.view import REAL, Layout, View, layout, packed_dtype
+from compactla.view import REAL, Layout, View
 
 
 def digest(text: bytes) -> int:
@@ -259,148 +255,6 @@ def getrf_kernel(A, far):
     return compiled(getrf_batch, (*[INT] * 7, INTS), A, far)
 
 
-def concurrency(b, dtype, vlen, queue):
-    """How many lines are solved at once by all processors; the steps of a line that calls for separators cost."""
-    step = 15 + 1.6 * (b * parts(dtype)) ** 2  # nanoseconds; the calls take 16 us
-    return vlen * vars(numba.config)["NUMBA_DEFAULT_NUM_THREADS"], 16_000 / step
-
-
-class Lines:
-    """Lines of blocks as the kernels see them; the arrays are those of `BlockTridiag`."""
-
-    def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None, stored=None):
-        _, b, _, *lanes = diag.shape
-        column = math.prod(lanes)
-        self.layout = layout(packed_dtype(diag), lanes[-1], b, b, (b * column, column))
-        self.sizes = lanes[-1], b, b * b * column, b * column, column  # real numbers in a slot, a row, a column
-        self.blocks = self.factors = address(lower), address(diag), address(upper)
-        self.storage = ""
-        if stored is not None:
-            self.factors, self.storage = tuple(map(address, stored.blocks)), stored.storage
-        self.offset, self.rows = offset, rows.reshape(-1)
-        self.policy, self.swaps = policy, 0 if swaps is None else address(swaps)
-        self.npack, self.nslot = len(offset) - 1, len(diag)
-        self.longest = int(np.diff(offset).max(initial=0))
-
-
-def swaps_like(diag, queue):
-    """Room for the rows that are swapped, as numbers of the lanes' own type."""
-    return empty((len(diag), diag.shape[1], *diag.shape[3:]), diag.dtype, queue)
-
-
-def factor_lines(lines, info, threads=None, watched=None):
-    kernel, cost = factor_choice(lines.layout, lines.policy)
-    places = lines.rows, lines.swaps, 0 if watched is None else address(watched)
-    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info, *places
-    share(kernel, lines.nslot * cost, args, threads, lines.offset)
-
-
-@functools.cache
-def factor_choice(A: Layout, policy):
-    """The kernel, and what it costs for a slot."""
-    known = A.m <= STATIC
-    arguments = (*[INT] * 8, INTS, INTS, INTS, INT, INT)
-    kernel = compiled(factor_batch, arguments, known_form(A, known), known_form(A, False), known, policy)
-    return kernel, operations(A, (4 if policy else 2) * A.m**3)
-
-
-def solve_lines(lines, rhs, x, work, threads=None):
-    nrhs = rhs.shape[2]
-    kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"), lines.storage)
-    vectors = lines.offset, lines.rows, address(rhs), address(x)
-    args = 0, lines.npack, *lines.sizes, nrhs, *lines.factors, *vectors, lines.swaps
-    share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
-
-
-@functools.cache
-def solve_choice(A: Layout, nrhs, swapped, stored):
-    """The kernel, and what it costs for a slot."""
-    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
-    block, column = known_form(A, A.m <= STATIC, stored=stored), column_form(A, nrhs)
-    swap = known_form(A, False) if swapped else ""
-    kernel = compiled(solve_batch, arguments, block, column, swap, "?" not in column)
-    return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
-
-
-def column_form(A: Layout, nrhs):
-    """Form of a block row of the right-hand sides."""
-    lanes = width(A.dtype, A.vlen)
-    step = parts(A.dtype) * lanes
-    known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
-    return form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
-
-
-def spread_lines(lines, ends, edges, spikes, threads=None):
-    """Multiply what couples factored lines to others, at both ends, by the inverses of the lines.
-
-    `edges` are packs of a block for each line, `spikes` have the slots of `diag`; ``ends[p, v]`` is the last slot of a
-    line.
-    """
-    before, after = spikes
-    pack, lane = np.divmod(np.arange(ends.size), ends.shape[1])
-    shortest = ends.min(1)
-    kernel, cost = spread_choice(lines.layout)
-    before[lines.offset[:-1]] = edges[0]
-    for p in np.flatnonzero(shortest < lines.offset[1:] - 1):
-        after[shortest[p] : lines.offset[p + 1]] = 0
-    after[ends.reshape(-1), ..., lane] = edges[1][pack, ..., lane]
-    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, shortest, address(before), address(after)
-    share(kernel, lines.nslot * cost, args, threads, lines.offset)
-
-
-@functools.cache
-def spread_choice(A: Layout):
-    """The kernel, and what it costs for a slot."""
-    known = A.m <= STATIC
-    kernel = compiled(spread_batch, (*[INT] * 8, INTS, INTS, INT, INT), known_form(A, known), known)
-    return kernel, operations(A, 4 * A.m**3)
-
-
-class Couplings:
-    """Block rows and what couples them to two others, as the kernels see it; see `couple_batch`."""
-
-    longest = 3  # block rows that `Work` has to make room for, whatever the longest pack
-
-    def __init__(self, lower, upper, offset, rows, before, after, longest):
-        _, b, _, *lanes = lower.shape
-        column = math.prod(lanes)
-        self.layout = layout(packed_dtype(lower), lanes[-1], b, b, (b * column, column))
-        self.sizes = lanes[-1], b, b * b * column, b * column, column
-        self.blocks = address(lower), address(upper)
-        self.offset, self.rows = offset, [a.reshape(-1) for a in (rows, before, after)]
-        self.npack, self.nslot = len(offset) - 1, len(lower)
-
-
-def couple_rows(couplings, source, x, work, threads=None):
-    nrhs = x.shape[2]
-    kernel, cost = couple_choice(couplings.layout, nrhs)
-    vectors = couplings.offset, *couplings.rows, address(source), address(x)
-    args = 0, couplings.npack, *couplings.sizes, nrhs, *couplings.blocks, *vectors
-    share(kernel, couplings.nslot * cost, args, threads, couplings.offset, work.addresses)
-
-
-@functools.cache
-def couple_choice(A: Layout, nrhs):
-    """The kernel, and what it costs for a slot."""
-    column = column_form(A, nrhs)
-    arguments = (*[INT] * 8, *[INTS] * 4, INT, INT, INT)
-    kernel = compiled(couple_batch, arguments, known_form(A, A.m <= STATIC), column, "?" not in column)
-    return kernel, operations(A, 4 * A.m**2 * nrhs)
-
-
-class Work:
-    """Room for the x of one pack of lines and one block row more, for each thread."""
-
-    def __init__(self, lines, nrhs):
-        A = lines.layout
-        column = A.m * nrhs * parts(A.dtype)
-        spare = -(-2 * column // 16) * 16
-        size = spare + (lines.longest + 1) * column * width(A.dtype, A.vlen)
-        self.memory = empty((parallel.THREADS, size), REAL[A.dtype.char], None)
-        self.memory[:, :spare] = 0
-        self.addresses = [address(row) for row in self.memory]
-
-
 def gather_blocks(source, index, target, threads=None):
     b, V = target.shape[1], target.shape[-1]
     size = source.itemsize
@@ -427,34 +281,3 @@ def missing_blocks(dtype, b):
 @functools.cache
 def gather_kernel(char, lanes):
     return compiled(gather_batch, (*[INT] * 4, INTS, INTS, INT, INT), char, lanes)
-
-
-def residual(A, x, rhs, y, threads=None):
-    """y <- rhs - A x for block rows A; vectors are (block rows, b, right-hand sides)."""
-    rows, b, nrhs = y.shape
-    arrays = (A.indptr, A.indices, A.data.reshape(-1), x.reshape(-1), rhs.reshape(-1), y.reshape(-1))
-    if not rows * b * nrhs:
-        return
-    kernel = residual_kernel(b, *(a.dtype.char for a in (A.indices, y)))
-    share(kernel, A.data.size * nrhs, (0, rows, *arrays, nrhs), threads)
-
-
-@functools.cache
-def residual_kernel(b, index, char):
-    numbers = from_dtype(np.dtype(char))[::1]
-    arguments = INTS, from_dtype(np.dtype(index))[::1], *[numbers] * 4, INT
-    return compiled(residual_batch, arguments, b)
-
-
-def damp(z, x, damping, threads=None):
-    """x <- (1 - damping) x + damping z"""
-    x *= 1 - damping
-    x += damping * z
-
-
-def permute(order, x, y, back, threads=None):
-    """Block row i of y <- block row order[i] of x, or the other way round."""
-    if back:
-        y[order] = x
-    else:
-        np.take(x, order, 0, out=y)

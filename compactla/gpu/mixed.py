@@ -2,7 +2,7 @@
 
 import pyopencl as cl
 
-from compactla.gpu.run import RUN, launch_lanes, ordinary
+from compactla.gpu.launch import RUN, launch_lanes, ordinary
 from compactla.view import packed_dtype
 
 CHUNKS = 64  # work-items that compute the residual of a line

@@ -1,50 +1,35 @@
 """How a device runs a routine: one launch of one kernel.
 
 The names and arguments are those of `compactla.cpu.run`, but for `wait_for`, events, where that has `threads`; every
-array is a pyopencl Array, index arrays and `info` of lines too. Launches wait for these events and for those of their
-arrays, and leave their own in the arrays, so queues may run out of order. Nothing waits for a launch but `getrfnp` and
+array is a pyopencl Array, index arrays and `info` of lines too. Nothing waits for a launch but `getrfnp` and
 `download`, which return NumPy arrays.
 
 Sizes up to `choice.LARGEST`, in packs without gaps, have kernels that are compiled for them, in the shape that
 `choice` knows to be good; all others run one work-item for each lane.
 """
 
-import math
-import threading
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
-import pyopencl.array as cla
 
-from compactla.gpu import choice
-from compactla.gpu.program import kernel
-from compactla.pivots import WATCHED
-from compactla.view import REAL, View, packed_dtype
+from compactla.gpu.launch import (
+    broadcast,
+    download,
+    empty,
+    flatten,
+    launch_lanes,
+    launch_plan,
+    ordinary,
+    plan,
+    plans,
+    upload,
+)
+from compactla.view import REAL, View
 
-GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
-RUN = 16  # elements of a matrix that a work-item moves, more where the device has no place for so many
-PLACES = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
-TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
-TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
-COUPLED = 4  # block rows of a line that a work-item takes couplings from
-HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
-COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
-FILL = 16  # work-groups of a compute unit that keep it busy
-FEW = 8  # lines for each compute unit, and less, are few
+__all__ = ["broadcast", "download", "empty", "upload"]  # of `launch`, under the names that `compactla.cpu.run` has too
+
 UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
-
-_thread = threading.local()
-
-
-class Plan(NamedTuple):
-    """A kernel that was compiled for a size, and how it is launched."""
-
-    kernel: Any
-    group: int  # work-items of a work-group
-    lanes: int  # matrices or lines of a work-group
-    choice: dict
 
 
 def default_vlen(dtype, queue) -> int:
@@ -52,124 +37,6 @@ def default_vlen(dtype, queue) -> int:
     if queue.device.type & cl.device_type.CPU:
         return 128 // REAL[dtype.char].itemsize
     return 32
-
-
-def empty(shape, dtype, queue, allocator=None):
-    what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
-    if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
-        raise MemoryError(what)
-    try:
-        return cla.empty(queue, shape, dtype, allocator=allocator)
-    except (cl.MemoryError, cl.LogicError) as error:
-        raise MemoryError(f"{what}: {error}") from None
-
-
-def upload(a, queue):
-    """A C-contiguous copy of a NumPy array on the device."""
-    return cla.to_device(queue, np.ascontiguousarray(a))
-
-
-def download(a) -> np.ndarray:
-    """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
-    if a.size == 0:
-        return np.empty(a.shape, a.dtype)
-    extent = a.dtype.itemsize + sum((n - 1) * stride for n, stride in zip(a.shape, a.strides, strict=True))
-    memory = np.empty(extent, np.uint8)
-    cl.enqueue_copy(a.queue, memory, a.base_data, src_offset=a.offset, wait_for=a.events)
-    return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
-
-
-def broadcast(matrix, nm, queue):
-    """`nm` times the same matrix, as a device array with stride 0."""
-    a = upload(matrix, queue)
-    return cla.Array(
-        queue, (nm, *a.shape), a.dtype, strides=(0, *a.strides), data=a.base_data, events=a.events
-    )
-
-
-def ordinary(a) -> View:
-    """An ordinary array of three axes as packs of one lane."""
-    item = REAL[a.dtype.char].itemsize
-    nm, m, n = a.shape
-    ps, rs, cs = (stride // item for stride in a.strides)
-    return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue)
-
-
-def launch(queue, wait_for, run, work_items, group, arrays, values):
-    """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
-    before = list(wait_for)
-    for array in arrays:
-        before += array.events
-    event = run(queue, work_items, group, *values, wait_for=before)
-    for array in arrays:
-        array.events[:] = (event,)
-
-
-def launch_lanes(queue, wait_for, file, name, dtype, vlen, size, *args, **defines):
-    """Run a kernel on `size` = (lanes, elements of each) work-items; a View is a buffer and four numbers."""
-    lanes, elements = size
-    if lanes * elements == 0:
-        return
-    arrays, values = flatten(args)
-    run = kernel(queue.context, file, name, dtype, vlen, values, **defines)
-    work_items = -(-lanes // GROUP) * GROUP, min(-(-elements // RUN), PLACES)
-    launch(queue, wait_for, run, work_items, (GROUP, 1), arrays, values)
-
-
-def flatten(args):
-    """The arrays among the arguments of a kernel, and what the kernel is given for all of them."""
-    arrays, values = [], []
-    for arg in args:
-        if isinstance(arg, View):
-            arrays.append(arg.buffer)
-            values += arg.buffer.base_data, arg.address, arg.ps, arg.rs, arg.cs
-        elif isinstance(arg, cla.Array):
-            arrays.append(arg)
-            values.append(arg.data)
-        else:
-            values.append(arg)
-    return arrays, values
-
-
-def plan(queue, routine, size, dtype, vlen, types, **macros):
-    """The kernel for a size, compiled with these macros and the tunables of its choice; None if there is none."""
-    return compiled(queue, choice.choose(queue.device, routine, size, dtype, vlen), routine, size, dtype, vlen,
-                    types, **macros)  # fmt: skip
-
-
-def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
-    """The plan of a choice; None if the device cannot run it after all."""
-    if not chosen:
-        return None
-    name = str(chosen["kernel"])
-    tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
-    defines = {name.upper().replace("GETRFNP", "GETRF"): 1, **macros, **tunables}
-    group = choice.group_size(routine, chosen, size)
-    try:
-        run = kernel(queue.context, FILES[routine], name, dtype, vlen, types, **defines)
-    except RuntimeError:  # does not build here
-        return None
-    most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
-    if most < group and "NVIDIA" not in queue.device.platform.name:  # it says 256 where more do run
-        return None
-    return Plan(run, group, chosen.get("LANES", group), chosen)
-
-
-FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrf.cl"}
-FILES |= {"pack": "pack.cl", "unpack": "pack.cl"}
-FILES |= dict.fromkeys(("factor", "factor_few", "solve", "solve_few"), "thomas.cl")
-
-
-def plans() -> dict:
-    """Plans of the calling thread: kernels are not thread-safe."""
-    return _thread.__dict__.setdefault("plans", {})
-
-
-def launch_plan(queue, wait_for, plan, lanes, arrays, values, columns=1):
-    groups = -(-lanes // plan.lanes)
-    if "ROUNDS" in plan.choice:
-        groups = min(groups, max(-(-groups // plan.choice["ROUNDS"]), FILL * queue.device.max_compute_units))
-    launch(queue, wait_for, plan.kernel, (groups * plan.group, columns), (plan.group, 1), arrays, values)
 
 
 def parts(scalar):
@@ -293,210 +160,6 @@ def plan_getrfnp(queue, A):
     return plan(queue, "getrfnp", (A.m, A.n), A.dtype, A.vlen, types, M=A.m, N=A.n, ARS=A.rs, ACS=A.cs)
 
 
-def specialisation(b, dtype):
-    """Macros of the kernels for lines of b x b blocks: a block that fits is one tile of constant size."""
-    if 0 < b <= TILE_ROWS and b * b * dtype.itemsize <= TILE_BYTES:
-        return {"BLOCK": b, "TILE": b}
-    return {"TILE": min(TILES[dtype.kind], key=lambda tile: -(-b // tile))}
-
-
-def plan_factor(queue, b, dtype, vlen, lanes=None):
-    """The kernel that stores inverses in lines; None for LU factors."""
-    few = is_few(queue, lanes)
-    key = queue.context, "factor", dtype.char, vlen, b, few
-    known = plans()
-    if key not in known:
-        types = 0, None, None, None, None, None
-        found = plan(queue, "factor", (b,), dtype, vlen, types, BLOCK=b)
-        if found and few:
-            found = plan(queue, "factor_few", (b,), dtype, vlen, types, BLOCK=b) or found
-        known[key] = found
-    return known[key]
-
-
-def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
-    """The kernel that solves lines with inverses in them, stored in any way; None for lines with LU factors."""
-    if nrhs == 0 or (not storage and plan_factor(queue, b, dtype, vlen) is None):
-        return None
-    routine = "solve_few" if is_few(queue, lanes) else "solve"
-    nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular, storage
-    known = plans()
-    if key not in known:
-        size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
-        choices = choice.candidates(queue.device, routine, size, dtype, vlen)
-        if queue.device.type & cl.device_type.CPU:  # nothing is gained by loads in advance, which take long to compile
-            choices = list(choices)[::-1]
-        choices = choice.choose(queue.device, routine, size, dtype, vlen), *choices
-        macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
-        every = (compiled(queue, c, routine, size, dtype, vlen, types, **macros) for c in choices)
-        known[key] = next(filter(None, every), None)
-        if known[key] is None:
-            raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
-    return known[key]
-
-
-def is_few(queue, lanes) -> bool:
-    """Whether so many lines, each a chain, leave much of a device idle."""
-    return lanes is not None and lanes <= FEW * queue.device.max_compute_units
-
-
-def concurrency(b, dtype, vlen, queue):
-    """How many lines keep a device busy; the steps of a line that launches for separators cost."""
-    return 100 * queue.device.max_compute_units / b, 36 / (0.2 + 0.07 * b)  # microseconds
-
-
-class Lines(NamedTuple):
-    """Lines of blocks; the arrays are those of `BlockTridiag`."""
-
-    lower: cla.Array
-    diag: cla.Array
-    upper: cla.Array
-    offset: cla.Array
-    rows: cla.Array
-    policy: str = ""
-    swaps: Any = None
-    stored: Any = None
-
-    @property
-    def storage(self) -> str:
-        """As what the inverses are stored that are solved with; "" if it is as they are computed."""
-        return self.stored.storage if self.stored else ""
-
-
-class SolveWork:
-    """What a solve keeps between the way down the lines and the way up, and what it found out about the lines."""
-
-    def __init__(self, memory):
-        self.memory, self.lines = memory, None
-
-    def describe(self, offset, rows, vlen):
-        """Start, distance and length of regular lines, else their rows; the first time, the device is waited for."""
-        if self.lines is None:
-            queue, lanes = rows.queue, (offset.size - 1) * vlen
-            lines, irregular = empty((3 * lanes,), np.int64, queue), cla.zeros(queue, (1,), np.int32)
-            args = lanes, offset, rows, lines, irregular
-            launch_lanes(queue, (), "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
-                         DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
-            self.lines = rows if download(irregular)[0] else lines
-        return self.lines
-
-
-def swaps_like(diag, queue):
-    """Room for the rows that are swapped."""
-    return empty((max(diag.shape[0], 1), diag.shape[1], diag.shape[-1]), np.int32, queue)
-
-
-def factor_lines(lines, info, wait_for=(), watched=None):
-    lower, diag, upper, offset, *_ = lines
-    queue, b, lanes = diag.queue, diag.shape[1], info.size
-    dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    special = plan_factor(queue, b, dtype, vlen, lanes)
-    if lines.policy or (lines.storage and special is None):
-        factor_watched(lines, info, watched, wait_for)
-    elif special is None:
-        macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
-        args = lanes, b, lower, diag, upper, offset, info
-        launch_lanes(queue, wait_for, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
-    elif lanes:
-        arrays, values = flatten((lanes, lower, diag, upper, offset, info))
-        launch_plan(queue, wait_for, special, lanes, arrays, values)
-
-
-def factor_watched(lines, info, watched, wait_for):
-    """Factor as the policy says; there are inverses then if what solves takes them."""
-    lower, diag, upper, offset, rows, policy, swaps, _ = lines
-    queue, b, lanes = diag.queue, diag.shape[1], info.size
-    dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    treatment, *pivoting = policy.split() or [""]
-    inverses = bool(lines.storage) or plan_factor(queue, b, dtype, vlen) is not None
-    limits = np.finfo(dtype)
-    macros = {
-        "PERTURB": int(treatment == "perturb"), "SHIFT": int(treatment == "shift"), "PIVOTING": len(pivoting),
-        "INVERSES": int(inverses), "EPSILON": limits.eps, "LEAST": limits.tiny, **specialisation(b, dtype),
-    }  # fmt: skip
-    scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
-    swaps = empty((1,), np.int32, queue) if swaps is None else swaps
-    if watched is None:
-        watched = empty((lanes * WATCHED * 2,), diag.dtype, queue)
-    args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
-    launch_lanes(queue, wait_for, "pivots.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
-
-
-def solve_lines(lines, rhs, x, work, wait_for=()):
-    lower, diag, upper, offset, rows, _, swaps, _ = lines
-    queue = x.queue
-    _, b, nrhs = x.shape
-    dtype, vlen = packed_dtype(diag), diag.shape[-1]
-    lanes = (offset.size - 1) * vlen
-    if x.size == 0:
-        return
-    if work is None:
-        macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
-        args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
-        if swaps is not None:
-            macros, args = {**macros, "SWAPPED": 1}, (*args, swaps)
-        launch_lanes(queue, wait_for, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
-    elif lanes:
-        item = REAL[dtype.char].itemsize
-        described = work.describe(offset, rows, vlen)
-        special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes, lines.storage)
-        factors = lines.stored.blocks if lines.stored else (lower, diag, upper)
-        arrays, values = flatten((lanes, nrhs, *factors, offset, described))
-        values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
-        rounds = -(-nrhs // special.choice["RHS"])
-        launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x, work.memory), values, rounds)
-
-
-def spread_lines(lines, ends, edges, spikes, wait_for=()):
-    """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
-    lower, diag, upper, offset, *_ = lines
-    b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
-    lanes = (offset.size - 1) * vlen
-    special = plan_factor(diag.queue, b, dtype, vlen, lanes)
-    macros = {"COLS": 1, **specialisation(b, dtype)} if special is None else {"BLOCK": b, "INVERSES": 1}
-    args = lanes, b, lower, diag, upper, offset, ends, *edges, *spikes
-    launch_lanes(diag.queue, wait_for, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
-                 SPREAD_LINES=1, **macros)  # fmt: skip
-
-
-class Couplings(NamedTuple):
-    """Block rows and what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
-
-    lower: cla.Array
-    upper: cla.Array
-    offset: cla.Array
-    rows: cla.Array
-    before: cla.Array
-    after: cla.Array
-    longest: int
-
-
-def couple_rows(couplings, source, x, work, wait_for=()):
-    *arrays, longest = couplings
-    _, b, nrhs = x.shape
-    dtype, vlen = x.dtype, arrays[0].shape[-1]
-    lanes = couplings.before.size
-    held = b <= choice.LARGEST["solve"]
-    macros = {"BLOCK": b, "HELD": 1 if nrhs == 1 else max(1, HELD // b)} if held else specialisation(b, dtype)
-    args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
-    size = lanes, -(-longest // COUPLED) * RUN
-    launch_lanes(x.queue, wait_for, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)
-
-
-def Work(lines, nrhs) -> SolveWork | None:
-    """What `solve_lines` works with; None if that needs nothing, as `couple_rows`."""
-    if isinstance(lines, Couplings):
-        return None
-    diag, offset = lines.diag, lines.offset
-    b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
-    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen, lines.storage)
-    if special is None:
-        return None
-    rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
-    return SolveWork(empty((max(diag.shape[0], 1) * b * rounded * vlen,), dtype, diag.queue))
-
-
 def gather_blocks(source, index, target, wait_for=()):
     _gather("gather_blocks", source, index, target, wait_for)
 
@@ -510,21 +173,3 @@ def _gather(name, source, index, target, wait_for):
     lanes = slots * vlen
     args = lanes, b, source, index, target
     launch_lanes(target.queue, wait_for, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)
-
-
-def residual(A, x, rhs, y, wait_for=()):
-    rows, b, nrhs = y.shape
-    args = rows * b, b, nrhs, A.indptr, A.indices, A.data, ordinary(x), ordinary(rhs), ordinary(y)
-    launch_lanes(y.queue, wait_for, "residual.cl", "residual", y.dtype, 1, (rows * b, nrhs), *args)
-
-
-def damp(z, x, damping, wait_for=()):
-    rows, b, nrhs = x.shape
-    args = rows * b, b, nrhs, damping, ordinary(z), ordinary(x)
-    launch_lanes(x.queue, wait_for, "residual.cl", "damp", x.dtype, 1, (rows * b, nrhs), *args)
-
-
-def permute(order, x, y, back, wait_for=()):
-    rows, b, nrhs = x.shape
-    args = rows * b, b, nrhs, int(back), order, ordinary(x), ordinary(y)
-    launch_lanes(x.queue, wait_for, "residual.cl", "permute", x.dtype, 1, (rows * b, nrhs), *args)

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from compactla.gpu import choice, program, run
+from compactla.gpu import choice, launch, lines, program, run
 from compactla.gpu.devices import devices
 from compactla.gpu.problems import BYTES, PROBLEMS
 
@@ -120,7 +120,7 @@ class Tuner:
         dtype = np.dtype(dtype)
         vlen = vlen or run.default_vlen(dtype, self.queue)
         problem = problem or PROBLEMS[routine]
-        run.plans().clear()
+        launch.plans().clear()
         found = self.candidates(routine, size, dtype, vlen) if candidates is None else candidates
         where = devices().index(self.device)
         built = [
@@ -144,17 +144,17 @@ class Tuner:
 @contextlib.contextmanager
 def counted_as(routine):
     """While this lasts, any number of lines counts as few, or as many, as the name of the routine says."""
-    few, run.FEW = run.FEW, 2**60 if routine.endswith("_few") else 0
-    run.plans().clear()
+    few, lines.FEW = lines.FEW, 2**60 if routine.endswith("_few") else 0
+    launch.plans().clear()
     yield
-    run.FEW = few
-    run.plans().clear()
+    lines.FEW = few
+    launch.plans().clear()
 
 
 def remember(device, routine, size, dtype, candidate) -> None:
     """Make `choice` choose this from now on."""
     choice.results(device)[choice.key(routine, size, dtype)] = candidate
-    run.plans().clear()
+    launch.plans().clear()
 
 
 def attempt(case, routine, candidate, remark, copy) -> Result:
@@ -188,7 +188,7 @@ def attempt_small(where, problem, routine, size, dtype, vlen, candidate) -> tupl
         remember(queue.device, routine, size, dtype, candidate)
         with counted_as(routine):
             problem(queue, size, dtype, vlen, 0).start().wait()
-            logs = [resources(build_log(plan)) for plan in run.plans().values() if plan and plan.choice == candidate]
+            logs = [resources(build_log(plan)) for plan in launch.plans().values() if plan and plan.choice == candidate]
     except (cl.Error, RuntimeError, AssertionError) as failure:
         return str(failure).strip().split("\n")[0] or type(failure).__name__, ""
     if candidate and not logs:

@@ -1,6 +1,12 @@
-"""y <- rhs - A x for a block sparse matrix, as the sweeps of `compactla.relaxation` need it."""
+"""What the sweeps of `compactla.relaxation` do beside solving along lines; see `run`."""
+
+import functools
 
 import numpy as np
+from numba.np.numpy_support import from_dtype
+
+from compactla.cpu.parallel import share
+from compactla.cpu.run import INT, INTS, compiled
 
 
 def residual_batch(b, identity):
@@ -33,3 +39,34 @@ def residual_batch(b, identity):
         return identity
 
     return kernel
+
+
+def residual(A, x, rhs, y, threads=None):
+    """y <- rhs - A x for block rows A; vectors are (block rows, b, right-hand sides)."""
+    rows, b, nrhs = y.shape
+    arrays = (A.indptr, A.indices, A.data.reshape(-1), x.reshape(-1), rhs.reshape(-1), y.reshape(-1))
+    if not rows * b * nrhs:
+        return
+    kernel = residual_kernel(b, *(a.dtype.char for a in (A.indices, y)))
+    share(kernel, A.data.size * nrhs, (0, rows, *arrays, nrhs), threads)
+
+
+@functools.cache
+def residual_kernel(b, index, char):
+    numbers = from_dtype(np.dtype(char))[::1]
+    arguments = INTS, from_dtype(np.dtype(index))[::1], *[numbers] * 4, INT
+    return compiled(residual_batch, arguments, b)
+
+
+def damp(z, x, damping, threads=None):
+    """x <- (1 - damping) x + damping z"""
+    x *= 1 - damping
+    x += damping * z
+
+
+def permute(order, x, y, back, threads=None):
+    """Block row i of y <- block row order[i] of x, or the other way round."""
+    if back:
+        y[order] = x
+    else:
+        np.take(x, order, 0, out=y)

@@ -1,0 +1,234 @@
+"""How a device factors lines of blocks and solves with them; arguments as for `compactla.cpu.lines`, see `run`."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl.array as cla
+
+from compactla.gpu import choice
+from compactla.gpu.launch import (
+    RUN,
+    compiled,
+    download,
+    empty,
+    flatten,
+    launch_lanes,
+    launch_plan,
+    ordinary,
+    plan,
+    plans,
+)
+from compactla.pivots import WATCHED
+from compactla.view import REAL, packed_dtype
+
+TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
+TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
+COUPLED = 4  # block rows of a line that a work-item takes couplings from
+HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
+COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
+FEW = 8  # lines for each compute unit, and less, are few
+
+
+def specialisation(b, dtype):
+    """Macros of the kernels for lines of b x b blocks: a block that fits is one tile of constant size."""
+    if 0 < b <= TILE_ROWS and b * b * dtype.itemsize <= TILE_BYTES:
+        return {"BLOCK": b, "TILE": b}
+    return {"TILE": min(TILES[dtype.kind], key=lambda tile: -(-b // tile))}
+
+
+def plan_factor(queue, b, dtype, vlen, lanes=None):
+    """The kernel that stores inverses in lines; None for LU factors."""
+    few = is_few(queue, lanes)
+    key = queue.context, "factor", dtype.char, vlen, b, few
+    known = plans()
+    if key not in known:
+        types = 0, None, None, None, None, None
+        found = plan(queue, "factor", (b,), dtype, vlen, types, BLOCK=b)
+        if found and few:
+            found = plan(queue, "factor_few", (b,), dtype, vlen, types, BLOCK=b) or found
+        known[key] = found
+    return known[key]
+
+
+def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
+    """The kernel that solves lines with inverses in them, stored in any way; None for lines with LU factors."""
+    if nrhs == 0 or (not storage and plan_factor(queue, b, dtype, vlen) is None):
+        return None
+    routine = "solve_few" if is_few(queue, lanes) else "solve"
+    nrhs = min(nrhs, 9)  # more are solved for in several rounds
+    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular, storage
+    known = plans()
+    if key not in known:
+        size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
+        choices = choice.candidates(queue.device, routine, size, dtype, vlen)
+        if choice.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
+            choices = list(choices)[::-1]
+        choices = choice.choose(queue.device, routine, size, dtype, vlen), *choices
+        macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
+        every = (compiled(queue, c, routine, size, dtype, vlen, types, **macros) for c in choices)
+        known[key] = next(filter(None, every), None)
+        if known[key] is None:
+            raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
+    return known[key]
+
+
+def is_few(queue, lanes) -> bool:
+    """Whether so many lines, each a chain, leave much of a device idle."""
+    return lanes is not None and lanes <= FEW * queue.device.max_compute_units
+
+
+def concurrency(b, dtype, vlen, queue):
+    """How many lines keep a device busy; the steps of a line that launches for separators cost."""
+    return 100 * queue.device.max_compute_units / b, 36 / (0.2 + 0.07 * b)  # microseconds
+
+
+class Lines(NamedTuple):
+    """Lines of blocks; the arrays are those of `BlockTridiag`."""
+
+    lower: cla.Array
+    diag: cla.Array
+    upper: cla.Array
+    offset: cla.Array
+    rows: cla.Array
+    policy: str = ""
+    swaps: Any = None
+    stored: Any = None
+
+    @property
+    def storage(self) -> str:
+        """As what the inverses are stored that are solved with; "" if it is as they are computed."""
+        return self.stored.storage if self.stored else ""
+
+
+class SolveWork:
+    """What a solve keeps between the way down the lines and the way up, and what it found out about the lines."""
+
+    def __init__(self, memory):
+        self.memory, self.lines = memory, None
+
+    def describe(self, offset, rows, vlen):
+        """Start, distance and length of regular lines, else their rows; the first time, the device is waited for."""
+        if self.lines is None:
+            queue, lanes = rows.queue, (offset.size - 1) * vlen
+            lines, irregular = empty((3 * lanes,), np.int64, queue), cla.zeros(queue, (1,), np.int32)
+            args = lanes, offset, rows, lines, irregular
+            launch_lanes(queue, (), "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
+                         DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
+            self.lines = rows if download(irregular)[0] else lines
+        return self.lines
+
+
+def swaps_like(diag, queue):
+    """Room for the rows that are swapped."""
+    return empty((max(diag.shape[0], 1), diag.shape[1], diag.shape[-1]), np.int32, queue)
+
+
+def factor_lines(lines, info, wait_for=(), watched=None):
+    lower, diag, upper, offset, *_ = lines
+    queue, b, lanes = diag.queue, diag.shape[1], info.size
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
+    special = plan_factor(queue, b, dtype, vlen, lanes)
+    if lines.policy or (lines.storage and special is None):
+        factor_watched(lines, info, watched, wait_for)
+    elif special is None:
+        macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
+        args = lanes, b, lower, diag, upper, offset, info
+        launch_lanes(queue, wait_for, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
+    elif lanes:
+        arrays, values = flatten((lanes, lower, diag, upper, offset, info))
+        launch_plan(queue, wait_for, special, lanes, arrays, values)
+
+
+def factor_watched(lines, info, watched, wait_for):
+    """Factor as the policy says; there are inverses then if what solves takes them."""
+    lower, diag, upper, offset, rows, policy, swaps, _ = lines
+    queue, b, lanes = diag.queue, diag.shape[1], info.size
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
+    treatment, *pivoting = policy.split() or [""]
+    inverses = bool(lines.storage) or plan_factor(queue, b, dtype, vlen) is not None
+    limits = np.finfo(dtype)
+    macros = {
+        "PERTURB": int(treatment == "perturb"), "SHIFT": int(treatment == "shift"), "PIVOTING": len(pivoting),
+        "INVERSES": int(inverses), "EPSILON": limits.eps, "LEAST": limits.tiny, **specialisation(b, dtype),
+    }  # fmt: skip
+    scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
+    swaps = empty((1,), np.int32, queue) if swaps is None else swaps
+    if watched is None:
+        watched = empty((lanes * WATCHED * 2,), diag.dtype, queue)
+    args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
+    launch_lanes(queue, wait_for, "pivots.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
+
+
+def solve_lines(lines, rhs, x, work, wait_for=()):
+    lower, diag, upper, offset, rows, _, swaps, _ = lines
+    queue = x.queue
+    _, b, nrhs = x.shape
+    dtype, vlen = packed_dtype(diag), diag.shape[-1]
+    lanes = (offset.size - 1) * vlen
+    if x.size == 0:
+        return
+    if work is None:
+        macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
+        args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
+        if swaps is not None:
+            macros, args = {**macros, "SWAPPED": 1}, (*args, swaps)
+        launch_lanes(queue, wait_for, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
+    elif lanes:
+        item = REAL[dtype.char].itemsize
+        described = work.describe(offset, rows, vlen)
+        special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes, lines.storage)
+        factors = lines.stored.blocks if lines.stored else (lower, diag, upper)
+        arrays, values = flatten((lanes, nrhs, *factors, offset, described))
+        values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
+        rounds = -(-nrhs // special.choice["RHS"])
+        launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x, work.memory), values, rounds)
+
+
+def spread_lines(lines, ends, edges, spikes, wait_for=()):
+    """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
+    lower, diag, upper, offset, *_ = lines
+    b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
+    lanes = (offset.size - 1) * vlen
+    special = plan_factor(diag.queue, b, dtype, vlen, lanes)
+    macros = {"COLS": 1, **specialisation(b, dtype)} if special is None else {"BLOCK": b, "INVERSES": 1}
+    args = lanes, b, lower, diag, upper, offset, ends, *edges, *spikes
+    launch_lanes(diag.queue, wait_for, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
+                 SPREAD_LINES=1, **macros)  # fmt: skip
+
+
+class Couplings(NamedTuple):
+    """Block rows and what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
+
+    lower: cla.Array
+    upper: cla.Array
+    offset: cla.Array
+    rows: cla.Array
+    before: cla.Array
+    after: cla.Array
+    longest: int
+
+
+def couple_rows(couplings, source, x, work, wait_for=()):
+    *arrays, longest = couplings
+    _, b, nrhs = x.shape
+    dtype, vlen = x.dtype, arrays[0].shape[-1]
+    lanes = couplings.before.size
+    held = b <= choice.LARGEST["solve"]
+    columns = 1 if nrhs == 1 or b == 0 else max(1, min(COLUMNS, HELD // b))
+    macros = {"BLOCK": b, "HELD": columns} if held else specialisation(b, dtype)
+    args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
+    size = lanes, -(-longest // COUPLED) * RUN
+    launch_lanes(x.queue, wait_for, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)
+
+
+def Work(lines, nrhs) -> SolveWork | None:
+    """What `solve_lines` works with; None if that needs nothing, as `couple_rows`."""
+    if isinstance(lines, Couplings):
+        return None
+    diag, offset = lines.diag, lines.offset
+    b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
+    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen, lines.storage)
+    if special is None:
+        return None
+    rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
+    return SolveWork(empty((max(diag.shape[0], 1) * b * rounded * vlen,), dtype, diag.queue))

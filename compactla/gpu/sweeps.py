@@ -1,0 +1,21 @@
+"""What sweeps along lines do beside solving, on a device; arguments as for `compactla.cpu.sweeps`, see `run`."""
+
+from compactla.gpu.launch import launch_lanes, ordinary
+
+
+def residual(A, x, rhs, y, wait_for=()):
+    rows, b, nrhs = y.shape
+    args = rows * b, b, nrhs, A.indptr, A.indices, A.data, ordinary(x), ordinary(rhs), ordinary(y)
+    launch_lanes(y.queue, wait_for, "sweeps.cl", "residual", y.dtype, 1, (rows * b, nrhs), *args)
+
+
+def damp(z, x, damping, wait_for=()):
+    rows, b, nrhs = x.shape
+    args = rows * b, b, nrhs, damping, ordinary(z), ordinary(x)
+    launch_lanes(x.queue, wait_for, "sweeps.cl", "damp", x.dtype, 1, (rows * b, nrhs), *args)
+
+
+def permute(order, x, y, back, wait_for=()):
+    rows, b, nrhs = x.shape
+    args = rows * b, b, nrhs, int(back), order, ordinary(x), ordinary(y)
+    launch_lanes(x.queue, wait_for, "sweeps.cl", "permute", x.dtype, 1, (rows * b, nrhs), *args)
