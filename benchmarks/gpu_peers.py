@@ -130,7 +130,7 @@ def main():
             loop = dict(peers_lines(b, lines, problems.BLOCKS_A_LINE, d)) if not args.only else None
             for name, problem, size in (("factor", problems.Factor, (b,)), ("solve", problems.Solve, (b, 1))):
                 peers = loop and (lambda nm, seconds=loop[name]: [("cublas loop", seconds)])
-                report.ours(name, problem, size, d, peers=peers)
+                report.ours(name, problem, size, d, peers=peers or ())
             report.ours("solve", problems.Solve, (b, 8), d)
         for lines in (512, 64, 32) if not args.quick else ():
             problems.FEW_LINES = lines

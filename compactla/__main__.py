@@ -20,6 +20,7 @@ from compactla.cpu.parallel import THREADS
 from compactla.findlines import find_lines
 from compactla.matrices import check_vector, read_lines, read_system, read_vector
 from compactla.precond import LinePreconditioner
+from compactla.storage import STORAGE
 from compactla.view import REAL, backend
 
 RESTART, MOST_STEPS = 50, 1500
@@ -53,6 +54,7 @@ def main(argv=None) -> None:
     tune.add_argument("routine", nargs="?", choices=ROUTINES, metavar="ROUTINE", help=f"default: {', '.join(ROUTINES)}")
     tune.add_argument("--device", default="", help="part of the device's name (default: the first device)")
     tune.add_argument("--dtype", action="append", choices=DTYPES, help="may be repeated (default: float64, float32)")
+    tune.add_argument("--storage", choices=tuple(STORAGE), help="of factors, for `solve` and `solve_few` alone")
     info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
     info.set_defaults(run=run_info)
     args = parser.parse_args(argv)
@@ -269,7 +271,10 @@ def describe_info(info, what: str) -> str:
 def run_tune(args) -> None:
     from compactla.gpu.tune import tune_all
 
-    tune_all([args.routine] if args.routine else ROUTINES, args.device, args.dtype or ("float64", "float32"))
+    routines = [args.routine] if args.routine else ROUTINES
+    if args.storage:
+        routines = [routine for routine in routines if routine.startswith("solve")]
+    tune_all(routines, args.device, args.dtype or ("float64", "float32"), args.storage or "")
 
 
 def run_info(args) -> None:

@@ -11,6 +11,7 @@ import compactla as cla
 import reference
 from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
 from compactla.gpu import choice, launch, problems, run, tune
+from compactla.storage import STORAGE
 from drivers import working_devices
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
@@ -300,6 +301,8 @@ def test_shipped_results_are_candidates_that_fit():
     for file in choice.SHIPPED.glob("*.json"):
         for key, chosen in json.loads(file.read_text())["results"].items():
             routine, dtype, *size = key.split()
+            dtype, _, stored = dtype.partition(":")
+            assert stored in ("", *STORAGE)
             assert routine in choice.LARGEST
             size = tuple(map(int, size))
             device = small_gpu(max_work_group_size=1024, local_mem_size=2**16)
@@ -323,6 +326,21 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
         assert [bool(r.remark) for r in found] == [True, False]
         assert 0 < found[1].seconds < 1 and found[1].fraction > 0
         assert choice.results(queue.device)[key] == good
+    del choice.results(queue.device)[key]
+
+
+@on_devices
+@pytest.mark.parametrize("storage", list(STORAGE))
+def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
+    monkeypatch.setattr(tune, "ROUNDS", 1)
+    monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
+    candidate = {"kernel": "solve_team", "LANES": 4, "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
+    key = choice.key("solve", (2, 1), np.dtype(np.float64), storage)
+    with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
+        (found,) = tuner.tune("solve", (2, 1), np.float64, 4, candidates=[candidate], storage=storage)
+    assert found.remark == "" and choice.results(queue.device)[key] == candidate
+    assert choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4, storage) == candidate
+    assert choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4) == {}
     del choice.results(queue.device)[key]
 
 

@@ -30,9 +30,9 @@ SHIPPED = Path(__file__).parent / "tuned"
 Choice = dict[str, int | str]
 
 
-def key(routine: str, size: tuple[int, ...], dtype) -> str:
-    """What results are filed under."""
-    return " ".join([routine, dtype.name, *map(str, size)])
+def key(routine: str, size: tuple[int, ...], dtype, storage: str = "") -> str:
+    """What results are filed under; `storage` is the type that factors are stored in, if that is smaller."""
+    return " ".join([routine, f"{dtype.name}:{storage}" if storage else dtype.name, *map(str, size)])
 
 
 def file_name(device) -> str:
@@ -61,13 +61,14 @@ def is_cpu(device) -> bool:
     return bool(device.type & cl.device_type.CPU)
 
 
-def choose(device, routine: str, size: tuple[int, ...], dtype, vlen: int) -> Choice:
+def choose(device, routine: str, size: tuple[int, ...], dtype, vlen: int, storage: str = "") -> Choice:
     """The choice for a device; never an error."""
     if not 0 < min(size) <= max(size[:1] if "solve" in routine else size) <= LARGEST[routine]:
         return {}
-    tuned = results(device).get(key(routine, size, dtype))
-    if tuned is not None and fits(device, routine, tuned, size, dtype, vlen):
-        return tuned
+    for stored in dict.fromkeys((storage, "")):
+        tuned = results(device).get(key(routine, size, dtype, stored))
+        if tuned is not None and fits(device, routine, tuned, size, dtype, vlen):
+            return tuned
     if is_cpu(device):
         return {}
     return next(candidates(device, routine, size, dtype, vlen), {})

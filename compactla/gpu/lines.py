@@ -63,7 +63,7 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
         choices = choice.candidates(queue.device, routine, size, dtype, vlen)
         if choice.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
             choices = list(choices)[::-1]
-        choices = choice.choose(queue.device, routine, size, dtype, vlen), *choices
+        choices = choice.choose(queue.device, routine, size, dtype, vlen, storage), *choices
         macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
         every = (compiled(queue, c, routine, size, dtype, vlen, types, **macros) for c in choices)
         known[key] = next(filter(None, every), None)

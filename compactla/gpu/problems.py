@@ -10,17 +10,19 @@ from compactla import blas, lapack
 from compactla.blocktridiag import BlockTridiag
 from compactla.gpu import run
 from compactla.pack import Pack, pack
+from compactla.storage import STORAGE
 
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
 DISTINCT = 15  # packs of random numbers; the rest of a batch repeats them
 BLOCKS_A_LINE, FEW_LINES = 128, 512
+EPSILON = {"float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7}  # of what factors are stored in
 
 
 class Problem:
     """A call of a routine, on a batch that fills the device: `start()` returns its event, `error()` is scaled."""
 
-    def __init__(self, queue, size, dtype, vlen, nbytes):
-        self.queue, self.size, self.dtype, self.vlen = queue, size, dtype, vlen
+    def __init__(self, queue, size, dtype, vlen, nbytes, storage=""):
+        self.queue, self.size, self.dtype, self.vlen, self.storage = queue, size, dtype, vlen, storage
         self.rng = np.random.default_rng(0)
         self.npack = max(DISTINCT, self.packs(nbytes))
         self.saved: list[tuple] = []
@@ -69,7 +71,7 @@ class Problem:
         packs = {0, self.npack // 2, self.npack - 1}
         with np.errstate(all="ignore"):
             worst = max(float(np.nan_to_num(self.residual(p).max(), nan=np.inf)) for p in packs)
-        return worst / np.finfo(self.dtype).eps
+        return worst / (EPSILON.get(self.storage) or np.finfo(self.dtype).eps)
 
     def dominant(self, n, weight=2):
         return self.random(n, n) + (weight * n * np.eye(n)).astype(self.dtype)
@@ -245,7 +247,7 @@ class Factor(Problem):
         lines = self.npack * self.vlen
         rows = np.arange(lines * K).reshape(self.npack, self.vlen, K).swapaxes(1, 2).reshape(-1, self.vlen)
         offset = np.arange(self.npack + 1) * K
-        self.T = BlockTridiag.from_packed(*packed, offset, rows, lines, self.queue)
+        self.T = BlockTridiag.from_packed(*packed, offset, rows, lines, self.queue, storage=self.storage or None)
         some = self.rng.uniform(-1, 1, (DISTINCT * self.vlen * K, b, nrhs)).astype(self.dtype)
         self.rhs = pyopencl.array.empty(self.queue, (lines * K, b, nrhs), self.dtype)
         for start in range(0, self.rhs.nbytes, some.nbytes):
@@ -282,8 +284,10 @@ class Solve(Factor):
     def moved(self):
         b, nrhs = self.size
         K = BLOCKS_A_LINE
-        values = (3 * K - 2) * b * b + 4 * K * b * nrhs
-        return values * self.dtype.itemsize * self.vlen * self.npack
+        parts = 2 if self.dtype.kind == "c" else 1
+        number = STORAGE[self.storage].itemsize * parts if self.storage else self.dtype.itemsize
+        factors, vectors = (3 * K - 2) * b * b * number, 4 * K * b * nrhs * self.dtype.itemsize
+        return (factors + vectors) * self.vlen * self.npack
 
     def prepare(self):
         super().prepare()

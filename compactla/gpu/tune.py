@@ -115,7 +115,7 @@ class Tuner:
             return [{}, *(candidate for candidate in found if candidate["kernel"].endswith("_item"))]
         return found
 
-    def tune(self, routine, size, dtype, vlen=None, problem=None, candidates=None) -> Iterator[Result]:
+    def tune(self, routine, size, dtype, vlen=None, problem=None, candidates=None, storage="") -> Iterator[Result]:
         """Results of all candidates, as they come; the tables of `choice` are left with the best."""
         dtype = np.dtype(dtype)
         vlen = vlen or run.default_vlen(dtype, self.queue)
@@ -124,12 +124,12 @@ class Tuner:
         found = self.candidates(routine, size, dtype, vlen) if candidates is None else candidates
         where = devices().index(self.device)
         built = [
-            self.builders.submit(attempt_small, where, problem, routine, size, dtype, vlen, candidate)
+            self.builders.submit(attempt_small, where, problem, routine, size, dtype, vlen, candidate, storage)
             if self.builders
             else None
             for candidate in found
         ]
-        case = problem(self.queue, size, dtype, vlen, self.nbytes)
+        case = problem(self.queue, size, dtype, vlen, self.nbytes, storage)
         best = Result({}, np.inf, 0.0, "")
         with counted_as(routine):
             for candidate, future in zip(found, built, strict=True):
@@ -137,7 +137,7 @@ class Tuner:
                 result = attempt(case, routine, candidate, remark, self.copy)._replace(log=log)
                 best = min(best, result, key=lambda r: r.seconds)
                 yield result
-        remember(self.device, routine, size, dtype, best.choice)
+        remember(self.device, routine, size, dtype, best.choice, storage)
         program.forget()
 
 
@@ -151,9 +151,9 @@ def counted_as(routine):
     launch.plans().clear()
 
 
-def remember(device, routine, size, dtype, candidate) -> None:
+def remember(device, routine, size, dtype, candidate, storage="") -> None:
     """Make `choice` choose this from now on."""
-    choice.results(device)[choice.key(routine, size, dtype)] = candidate
+    choice.results(device)[choice.key(routine, size, dtype, storage)] = candidate
     launch.plans().clear()
 
 
@@ -161,7 +161,7 @@ def attempt(case, routine, candidate, remark, copy) -> Result:
     """Check and time a candidate."""
     if remark:
         return Result(candidate, np.inf, 0.0, remark)
-    remember(case.queue.device, routine, case.size, case.dtype, candidate)
+    remember(case.queue.device, routine, case.size, case.dtype, candidate, case.storage)
     try:
         case.restore()
         case.start().wait()
@@ -181,13 +181,13 @@ def builders_queue(where):
     return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
 
 
-def attempt_small(where, problem, routine, size, dtype, vlen, candidate) -> tuple[str, str]:
+def attempt_small(where, problem, routine, size, dtype, vlen, candidate, storage) -> tuple[str, str]:
     """In a process that builds: compile a candidate and run it once. Returns what is wrong with it, and the log."""
     try:
         queue = builders_queue(where)
-        remember(queue.device, routine, size, dtype, candidate)
+        remember(queue.device, routine, size, dtype, candidate, storage)
         with counted_as(routine):
-            problem(queue, size, dtype, vlen, 0).start().wait()
+            problem(queue, size, dtype, vlen, 0, storage).start().wait()
             logs = [resources(build_log(plan)) for plan in launch.plans().values() if plan and plan.choice == candidate]
     except (cl.Error, RuntimeError, AssertionError) as failure:
         return str(failure).strip().split("\n")[0] or type(failure).__name__, ""
@@ -221,8 +221,11 @@ def save(device, found: dict[str, dict]) -> None:
     new.replace(file)
 
 
-def tune_all(routines, name, dtypes, report=print) -> None:
-    """Tune the first device whose name contains `name` for the usual sizes, and save what is found."""
+def tune_all(routines, name, dtypes, storage="", report=print) -> None:
+    """Tune the first device whose name contains `name` for the usual sizes, and save what is found.
+
+    With `storage` solves are tuned, with factors that are stored in that type.
+    """
     found = [device for device in devices() if name.lower() in device.name.lower()]
     if not found:
         raise ValueError(f"--device is {name!r}, must be part of a name among {[d.name.strip() for d in devices()]}")
@@ -232,13 +235,13 @@ def tune_all(routines, name, dtypes, report=print) -> None:
         speed = f"a copy moves {tuner.copy / 1e9:.0f} GB/s"
         report(f"{device.name.strip()}: {speed}; results go to {choice.user_file(device)}")
         for count, (routine, size, dtype) in enumerate(cases, 1):
-            results = list(tuner.tune(routine, size, dtype))
-            where = f"{count}/{len(cases)}  {choice.key(routine, size, dtype)}"
+            results = list(tuner.tune(routine, size, dtype, storage=storage))
+            where = f"{count}/{len(cases)}  {choice.key(routine, size, dtype, storage)}"
             best = min(results, key=lambda r: r.seconds, default=None)
             if best is None or best.remark:
                 report(f"{where}: none of {len(results)} candidates works{': ' + best.remark if best else ''}")
                 continue
-            save(device, {choice.key(routine, size, dtype): best.choice})
+            save(device, {choice.key(routine, size, dtype, storage): best.choice})
             speed = f"{best.seconds * 1e3:.4g} ms, {best.fraction:.2f} of a copy"
             report(f"{where}: {speed}; {describe(best.choice)}, of {len(results)}")
 
