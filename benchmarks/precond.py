@@ -35,6 +35,8 @@ class Precond:
         self.context = self.queue and self.queue.context
         self.M, self.lines, self.rhs = sherman5()
         self.P = cla.LinePreconditioner(self.M, self.lines, queue=self.queue)
+        self.small = cla.LinePreconditioner(self.M, self.lines, queue=self.queue, storage="float32")
+        self.sweeps = cla.LineRelaxation(self.M, self.lines, queue=self.queue, scheme="gauss-seidel")
         assert not self.P.info.any()
         assert self.iterations() < 150
 
@@ -55,6 +57,12 @@ class Precond:
 
     def time_apply(self, device):
         self.P @ self.rhs
+
+    def time_apply_float32(self, device):
+        self.small @ self.rhs
+
+    def time_gauss_seidel(self, device):
+        self.sweeps.solve(self.rhs)
 
     def track_iterations(self, device):
         return self.iterations()

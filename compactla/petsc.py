@@ -87,7 +87,7 @@ class LinePC:
         if unknown:
             raise TypeError(f"{min(unknown)} is no option, must be one of {', '.join(OPTIONS)}")
         self.options = {"lines": lines, **options}
-        self.P = self._matrix = self._transposed = None
+        self.P = self._matrix = None
 
     def setFromOptions(self, pc):
         given = PETSc.Options(pc.getOptionsPrefix())
@@ -101,11 +101,11 @@ class LinePC:
         if self.P is not None and _same_pattern(M, self._matrix):
             self.P.update(M)
         else:
-            self.P, self._lines = self._build(M, matrix, pc.comm.rank)
-        self._matrix, self._transposed = M, None
+            self.P = self._build(M, matrix, pc.comm.rank)
+        self._matrix = M
 
     def _build(self, M, matrix, rank):
-        """A preconditioner of the rank's own block `M`, and its lines."""
+        """A preconditioner of the rank's own block `M`."""
         options = dict(self.options)
         lines, device = options.pop("lines"), options.pop("device", "cpu")
         b = options.pop("block_size", None) or matrix.getBlockSize()
@@ -114,18 +114,14 @@ class LinePC:
             lines = find_lines(M, b, **finding)
         elif isinstance(lines, str):
             lines = own_parts(read_lines(lines), matrix.getOwnershipRange()[0] // b, M.shape[0] // b)
-        return LinePreconditioner(M, lines, b, queue=_queue(device, rank), **options), lines
+        return LinePreconditioner(M, lines, b, queue=_queue(device, rank), **options)
 
     def apply(self, pc, x, y):
         y.getArray()[:] = self.P.solve(x.getArray(readonly=True))
 
     def applyTranspose(self, pc, x, y):
         """With factors of the transposed blocks, made when this is first called."""
-        if self._transposed is None:
-            P, options = self.P, {name: self.options[name] for name in SOLVING if name in self.options}
-            transposed = self._matrix.T.tocsr()
-            self._transposed = LinePreconditioner(transposed, self._lines, P.block_size, queue=P.queue, **options)
-        y.getArray()[:] = self._transposed.solve(x.getArray(readonly=True))
+        y.getArray()[:] = self.P.T.matvec(x.getArray(readonly=True))
 
     def matApply(self, pc, X, Y):
         """To several vectors at once, the columns of dense matrices."""

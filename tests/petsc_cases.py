@@ -187,6 +187,12 @@ def test_options(folder):
     assert len(found.info) == NX * NY // COMM.size
     long = solver(A, "long", pc_line_block_size=B, pc_line_min_length=NY + 1).pc.getPythonContext().P
     assert len(long.info) == NX * NY // COMM.size
+    for name, options in (("small", {"storage": "float32"}), ("swap", {"pivots": "perturb", "pivoting": True})):
+        ksp = solver(A, name, pc_line_block_size=B, **{f"pc_line_{option}": given for option, given in options.items()})
+        ksp.pc.apply(x, y)
+        P = ksp.pc.getPythonContext().P
+        same(y, cla.LinePreconditioner(own_block(A), own_lines(), B, **options) @ x.getArray())
+        assert (P.report.replaced is None) == (name == "small")
 
 
 def test_opencl():
