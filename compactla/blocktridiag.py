@@ -16,7 +16,7 @@ from compactla.checks import (
 )
 from compactla.pack import check_vlen, pack_padded
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
-from compactla.storage import Stored, check_storage
+from compactla.storage import Stored, check_storage, refuse_overflow
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
@@ -171,7 +171,7 @@ class BlockTridiag:
             within = {"pivots": "report" if pivots == "raise" else pivots, "diagnose": diagnose, "storage": storage}
             packed = partition.part(*blocks.values(), ring, parts, vlen, queue, within)
             self.lower, self.diag, self.upper, self._parted = packed
-            self._policy = options[0]
+            self._policy, self._storage = options[0], check_storage(storage, dtype)
             self.nlines, self.b, self.vlen, self.dtype, self.queue = nlines, b, vlen, dtype, queue
             self._nrows, self._shape, self.info = nlines * K, (nlines, K, b), None
             self._prepare()
@@ -257,6 +257,7 @@ class BlockTridiag:
         self._policy = policy
         self._swaps = backend(queue, "lines").swaps_like(diag, queue) if policy.pivoting else None
         self.info = self._watched = None
+        self._storage, self._too_large = storage, np.zeros(nlines)
         self._prepare()
 
     def _prepare(self):
@@ -313,17 +314,19 @@ class BlockTridiag:
             return self._factor(threads, wait_for)
 
     def _factor(self, threads, wait_for):
-        if self._parted is not None:
-            blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
-            self.info = self._parted.refactor(blocks, threads, wait_for)
-        else:
-            self._factor_packs(check_launch(threads, wait_for, self.queue))
+        self.refactor_anyway(threads, wait_for)
+        refuse_overflow(self.too_large, self._storage)
         if self._policy.pivots == "raise" and self.info.any():
             raise PivotError(self.report)
         return self.info
 
-    def _factor_packs(self, launch):
-        run, npack = backend(self.queue), len(self._offset) - 1
+    def refactor_anyway(self, threads=None, wait_for=None) -> np.ndarray:
+        """As `refactor`, but nothing is raised of what the factorization meets, see `report` and `too_large`."""
+        if self._parted is not None:
+            blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
+            self.info = self._parted.refactor(blocks, threads, wait_for)
+            return self.info
+        run, npack, launch = backend(self.queue), len(self._offset) - 1, check_launch(threads, wait_for, self.queue)
         info = run.upload(np.zeros(npack * self.vlen, np.int64), self.queue)
         watched = None
         if self._policy.kernel:
@@ -335,10 +338,16 @@ class BlockTridiag:
         backend(self.queue, "lines").factor_lines(self._lines, info, launch, watched)
         self.info = run.download(info)[: self.nlines]
         if watched is not None:
-            lines = run.download(watched).reshape(npack, WATCHED, -1, self.vlen)[:, :, 0]
-            self._watched = lines.swapaxes(0, 1).reshape(WATCHED, -1)[:, : self.nlines]
+            lines = run.download(watched).reshape(npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]
+            self._watched = lines.swapaxes(0, 1).reshape(WATCHED, npack * self.vlen)[:, : self.nlines]
         if self._stored:
-            self._stored.fill((self.lower, self.diag, self.upper), self.info, launch)
+            self._too_large = self._stored.fill((self.lower, self.diag, self.upper), self.info, launch)
+        return self.info
+
+    @property
+    def too_large(self) -> np.ndarray:
+        """The largest factor of each line where it overflows in `storage`, otherwise 0: (nlines,)"""
+        return self._too_large if self._parted is None else self._parted.too_large
 
     @property
     def report(self) -> Report | None:

@@ -25,7 +25,9 @@ def check_queue(queue, name) -> None:
 
 def check_context(a, queue, name) -> None:
     """Refuse a pyopencl Array that the queue cannot reach."""
-    if a.queue is None or a.queue.context != queue.context:
+    if a.queue is None:
+        raise ValueError(f"{name} has no queue, must have one: see Array.with_queue")
+    if a.queue.context != queue.context:
         raise ValueError(f"{name} lives in another OpenCL context, must live in the context of the queue")
 
 

@@ -93,7 +93,7 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
         least = np.maximum(least, third)
     with np.errstate(divide="ignore", invalid="ignore"):
         order = np.argsort(-strongest / around, kind="stable")
-    flat, offset = _collect(_walk(S.indptr, S.indices, S.data, least, order), min_length)
+    flat, offset = _collect(_walk(S.indptr, S.indices, S.data, least, order), min(min_length, len(order) + 1))
     return [flat[start:stop] for start, stop in pairwise(offset.tolist())]
 
 
@@ -108,7 +108,10 @@ def _positive(value, name, default=None) -> float:
 
 
 def _check_coordinates(coordinates, nrow) -> np.ndarray:
-    coordinates = np.asarray(coordinates)
+    try:
+        coordinates = np.asarray(coordinates)
+    except ValueError as error:
+        raise TypeError(f"coordinates is no array, must be one of shape ({nrow}, dim): {error}") from None
     if coordinates.dtype.kind not in "iuf":
         raise TypeError(f"coordinates: dtype is {coordinates.dtype}, must be real numbers")
     if coordinates.ndim != 2 or coordinates.shape[0] != nrow:

@@ -81,6 +81,8 @@ def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
         raise TypeError(f"lines has {flat.ndim + 1} dimensions, must be a sequence of sequences of integers")
     if flat.dtype.kind not in "iu":
         raise TypeError(f"lines holds entries of type {flat.dtype}, must hold integers")
+    if flat.dtype.kind == "u" and flat.max(initial=0) > np.iinfo(np.int64).max:
+        raise ValueError(f"lines holds block row {flat.max()}, must be less than 2**63")
     return flat.astype(np.int64, copy=False), length
 
 

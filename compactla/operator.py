@@ -1,10 +1,14 @@
 """What preconditioners share: they take vectors of every kind, and solvers take them."""
 
+import threading
+
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from compactla.checks import check_context, check_contiguous, is_device_array
 from compactla.view import COMPLEX, backend
+
+SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
 
 class BlockOperator(LinearOperator):
@@ -27,7 +31,7 @@ class BlockOperator(LinearOperator):
     def __init__(self, dtype, shape, block_size, queue, threads):
         super().__init__(dtype, shape)
         self.block_size, self.queue, self.threads = block_size, queue, threads
-        self._hermitian, self._is_current = None, False
+        self._hermitian, self._is_current, self._making = None, False, threading.Lock()
 
     def solve(self, r, threads=None, wait_for=None):
         """Apply the preconditioner.
@@ -64,10 +68,12 @@ class BlockOperator(LinearOperator):
         if threads is None:
             threads = self.threads
         r = self._vector(r, "r")
-        work = COMPLEX[self.dtype] if r.dtype.kind == "c" and self.dtype.kind == "f" else self.dtype
-        rhs = self._converted(r, work)
         if start is not None:
             start = self._vector(start, "x0")
+        given = r.dtype if start is None else np.result_type(r.dtype, start.dtype)
+        work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
+        rhs = self._converted(r, work)
+        if start is not None:
             if start.shape != r.shape or is_device_array(start) != is_device_array(r):
                 raise ValueError(f"x0 is a {type(start).__name__} {start.shape}, must be of the kind and shape of r")
             x = self._converted(start, work, copy=True)
@@ -78,7 +84,7 @@ class BlockOperator(LinearOperator):
         self._apply(self._rows(rhs), self._rows(x), start is not None, threads, wait_for)
         if not is_device_array(r):
             x = run.download(x)
-        result = work if r.dtype == work else np.result_type(self.dtype, r.dtype)
+        result = work if given == work else np.result_type(self.dtype, given)
         return x if result == work else x.astype(result)
 
     def _apply(self, rhs, x, started, threads, wait_for):
@@ -120,7 +126,7 @@ class BlockOperator(LinearOperator):
 
     def _keep(self, M):
         """Remember what the operator was made of, for its adjoint."""
-        self._matrix, self._is_current = M, False
+        self._matrix, self._is_current, self._sample = M, False, sample(M)
 
     def _conjugate_transposed(self):
         """The conjugate transpose of the matrix."""
@@ -131,15 +137,36 @@ class BlockOperator(LinearOperator):
         raise NotImplementedError
 
     def _adjoint(self):
-        """What `rmatvec` and ``P.H`` apply: made when it is first asked for, from the matrix as it is then."""
-        if not self._is_current:
-            if self._hermitian is None:
-                self._hermitian = self._new_adjoint(self._conjugate_transposed())
-            else:
-                self._hermitian.update(self._conjugate_transposed())
-            self._is_current = True
+        """What `rmatvec` and ``P.H`` apply, made when it is first asked for after an update.
+
+        It is made from the matrix itself, of which no copy is kept: its values must still be what they were.
+        """
+        with self._making:
+            if not self._is_current:
+                if sample(self._matrix) != self._sample:
+                    raise ValueError("the matrix was changed since it was given, update must be called with it first")
+                if self._hermitian is None:
+                    self._hermitian = self._new_adjoint(self._conjugate_transposed())
+                else:
+                    self._hermitian.update_anyway(self._conjugate_transposed())
+                self._is_current = True
         return self._hermitian
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_making"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._making = threading.Lock()
 
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         return self.solve(x) if type(x) is np.ndarray or is_device_array(x) else super().dot(x)
+
+
+def sample(M) -> bytes:
+    """Some of the values of a sparse matrix, by which a change of them is noticed; none of those on a device."""
+    if is_device_array(M):
+        return b""
+    values = M.data.reshape(-1)
+    return values[:: max(len(values) // SAMPLES, 1)].tobytes()

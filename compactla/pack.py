@@ -9,12 +9,14 @@ import numpy as np
 from compactla.checks import check_context, check_dtype, check_launch, check_queue, check_size, is_device_array
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
+LONGEST = 2**16  # vector
+
 
 def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     if vlen is None:
         return backend(queue).default_vlen(dtype, queue)
-    if check_size(vlen, "vlen") < 1:
-        raise ValueError(f"vlen is {vlen}, must be at least 1")
+    if not 1 <= check_size(vlen, "vlen") <= LONGEST:
+        raise ValueError(f"vlen is {vlen}, must be from 1 to {LONGEST}")
     return int(vlen)
 
 

@@ -239,7 +239,7 @@ class PartedLines:
         sources = dict(zip(KINDS, sources, strict=True))
         launch = check_launch(threads, wait_for, self.queue)
         self._fill(self._inner, sources, launch)
-        failed = self.parts.refactor(threads, wait_for)
+        failed = self.parts.refactor_anyway(threads, wait_for)
         if self.separators is None:
             return self._info(failed)
         self._fill(self._edges, sources, launch)
@@ -255,6 +255,15 @@ class PartedLines:
         for packed, block in zip(self._schur, self._unpacked, strict=True):
             packed.unpack(out=block, threads=threads)
         return self._info(failed, self.separators.refactor(self._unpacked, threads))
+
+    @property
+    def too_large(self) -> np.ndarray:
+        """As that of `BlockTridiag`."""
+        found = np.zeros(len(self._first))
+        np.maximum.at(found, self._cut.line[self._order], self.parts.too_large)
+        if self.separators is not None:
+            np.maximum.at(found, self._cut_lines, self.separators.too_large)
+        return found
 
     @property
     def watched(self):
@@ -388,7 +397,7 @@ def count_parts(parts, length, ring, b, dtype, vlen, queue, whole="") -> np.ndar
     elif check_size(parts, "parts") < 1:
         raise ValueError(f"parts is {parts}, must be at least 1")
     else:
-        chosen = np.full(len(length), parts)
+        chosen = np.full(len(length), min(parts, length.max(initial=1)))
     return np.minimum(chosen, np.maximum((length + ~ring) // 2, 1))
 
 

@@ -19,7 +19,7 @@ from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
 from compactla.partition import check_periodic, count_parts, part_matrix
 from compactla.pivots import PivotError, Policy, Report
-from compactla.storage import check_storage
+from compactla.storage import check_storage, refuse_overflow
 from compactla.view import REAL, backend
 
 
@@ -37,7 +37,8 @@ class LinePreconditioner(BlockOperator):
     Parameters
     ----------
     M : scipy.sparse BSR or CSR matrix or array, (n, n)
-        The matrix: float32, float64, complex64 or complex128. Indices may be unsorted; duplicates are summed.
+        The matrix: float32, float64, complex64 or complex128. Indices may be unsorted; duplicates are summed. Blocks on
+        lines are copied; `M` is looked at again only if the adjoint is asked for, see `update`.
     lines : sequence of sequences of int, or (nlines, length) array of int
         The block rows along each line, of any length. Every block row is on exactly one line.
     block_size : int, optional
@@ -131,12 +132,13 @@ class LinePreconditioner(BlockOperator):
         if queue is not None:
             check_queue(queue, "queue")
         check_launch(threads, None, queue)
-        check_storage(storage, dtype)
+        self._storage = check_storage(storage, dtype)
         check_size(refine, "refine")
-        self._given = lines, block_size, vlen, queue, threads
         self._options = {"parts": parts, "periodic": periodic, **asdict(policy), "storage": storage, "refine": refine}
+        self._options |= {"pivots": "report"} if pivots == "raise" else {}
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
+        self._given = slots.flat.copy(), slots.length, block_size, vlen, queue, threads
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
         whole = "pivoting" if pivoting else "refine" if refine else ""
         parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue, whole)
@@ -149,24 +151,28 @@ class LinePreconditioner(BlockOperator):
             self._extraction = Extraction(M, b)
             within = {"pivots": policy.pivots, "diagnose": diagnose, "storage": storage}
             self.tridiag = part_matrix(self._extraction, slots, ring, parts, dtype, vlen, queue, within)
-            self.update(M)
-            return
+        else:
+            self._pack_lines(M, slots, {**asdict(policy), "storage": storage, "refine": refine})
+        self.update(M)
+
+    def _pack_lines(self, M, slots, options):
+        """Set up lines that are not cut."""
+        b, queue = self.block_size, self.queue
         self._order = slots.order
         self._extraction = Extraction(M, b, slots)
         run = backend(queue)
         places = (self._extraction.lower, self._extraction.diag, self._extraction.upper)
         self._places = [run.upload(place, queue) for place in places]
-        lanes = (vlen,) if dtype.kind == "f" else (2, vlen)
-        self._blocks = [run.empty((len(place), b, b, *lanes), REAL[dtype.char], queue) for place in places]
+        lanes = ([2] if self.dtype.kind == "c" else []) + [slots.rows.shape[1]]
+        self._blocks = [run.empty((len(place), b, b, *lanes), REAL[self.dtype.char], queue) for place in places]
         where = slots.offset, slots.rows, slots.nlines, queue
-        options = {"storage": storage, "refine": refine}
-        self.tridiag = BlockTridiag.from_packed(*self._blocks, *where, **asdict(policy), **options)
-        self.update(M)
+        self.tridiag = BlockTridiag.from_packed(*self._blocks, *where, **options)
 
     def update(self, M, threads=None, wait_for=None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
-        Must not run while another thread applies the preconditioner.
+        Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
+        is first asked for after this, from `M` itself: until then its values have to stay what they are.
 
         Parameters
         ----------
@@ -193,6 +199,18 @@ class LinePreconditioner(BlockOperator):
             If a pivot is zero, with ``pivots="raise"``, or factors are too large for `storage`. The lines that have
             none of these can be solved with all the same.
         """
+        self.update_anyway(M, threads, wait_for)
+        self._refuse()
+        return self.info
+
+    def _refuse(self):
+        """Raise what the options ask for, of what the factorization met."""
+        refuse_overflow(self.too_large, self._storage)
+        if self._raises and self.info.any():
+            raise PivotError(self.report)
+
+    def update_anyway(self, M, threads=None, wait_for=None) -> None:
+        """As `update`, but nothing is raised of what the factorization meets, see `report` and `too_large`."""
         if threads is None:
             threads = self.threads
         launch = check_launch(threads, wait_for, self.queue)
@@ -206,18 +224,24 @@ class LinePreconditioner(BlockOperator):
                 raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
             values = run.upload(values, self.queue)
         if self._parted:
-            info = self.tridiag.refactor([values] * 3, threads, wait_for)
+            self.info = self.tridiag.refactor([values] * 3, threads, wait_for)
         else:
             gather = run.gather_blocks if values.ndim == 3 else run.gather_values
             for place, block in zip(self._places, self._blocks, strict=True):
                 gather(values, place, block, launch)
-            info = np.empty(len(self._order), np.int64)
-            info[self._order] = self.tridiag.refactor(threads, wait_for)
-        self.info = info
+            self.info = self._as_given(self.tridiag.refactor_anyway(threads, wait_for))
         self._keep(M)
-        if self._raises and info.any():
-            raise PivotError(self.report)
-        return info
+
+    def _as_given(self, of_lines):
+        """What there is of each of the lines of `tridiag`, in the order of `lines`."""
+        ordered = np.empty_like(of_lines)
+        ordered[self._order] = of_lines
+        return ordered
+
+    @property
+    def too_large(self) -> np.ndarray:
+        """The largest factor of each line where it overflows in `storage`, otherwise 0: (nlines,)"""
+        return self.tridiag.too_large if self._parted else self._as_given(self.tridiag.too_large)
 
     @property
     def report(self) -> Report:
@@ -243,7 +267,8 @@ class LinePreconditioner(BlockOperator):
         return super()._conjugate_transposed()
 
     def _new_adjoint(self, MH):
-        return LinePreconditioner(MH, *self._given, **self._options)
+        flat, length, *others = self._given
+        return LinePreconditioner(MH, np.split(flat, np.cumsum(length)[:-1]), *others, **self._options)
 
     def _apply(self, rhs, x, started, threads, wait_for):
         self.tridiag.solve_rows(rhs, x, threads, wait_for)

@@ -10,7 +10,10 @@ from scipy.sparse import bsr_array, coo_array, csr_array
 from compactla.checks import check_dtype, check_launch, check_size
 from compactla.lines import Extraction, check_cover, check_matrix, compiled_once, flatten
 from compactla.operator import BlockOperator
+from compactla.partition import check_periodic
+from compactla.pivots import PivotError, Report
 from compactla.precond import LinePreconditioner
+from compactla.storage import refuse_overflow
 from compactla.view import backend
 
 SCHEMES = ("jacobi", "gauss-seidel", "symmetric")
@@ -33,9 +36,16 @@ class Colour(NamedTuple):
 
     rows: slice
     lines: np.ndarray
-    solver: LinePreconditioner
+    solver: "Within"
     on: csr_array
     off: csr_array
+
+
+class Within(LinePreconditioner):
+    """The lines of a colour: what their factorization meets is told line by line of all colours."""
+
+    def _refuse(self):
+        pass
 
 
 class LineRelaxation(BlockOperator):
@@ -63,7 +73,7 @@ class LineRelaxation(BlockOperator):
 
     Attributes
     ----------
-    shape, dtype, block_size, queue, threads, info
+    shape, dtype, block_size, queue, threads, info, report
         As for `LinePreconditioner`.
     scheme, sweeps, damping, tol
         What was given.
@@ -105,13 +115,17 @@ class LineRelaxation(BlockOperator):
     ):  # fmt: skip
         check_sweeps(scheme, sweeps, damping, tol)
         ours = {"scheme": scheme, "sweeps": sweeps, "damping": damping, "tol": tol}
-        self._given = (lines, block_size, vlen, queue, threads), ours | options
         b = check_matrix(M, block_size)
         M, dtype = in_blocks(M, b), check_dtype(M.dtype, "M")
         flat, length = flatten(lines)
         nrow, nlines = M.shape[0] // b, len(length)
         line_of = np.repeat(np.arange(nlines), length)
         check_cover(flat, line_of, nrow)
+        self._given = np.split(flat.copy(), np.cumsum(length)[:-1]), block_size, vlen, queue, threads
+        self._options = ours | options
+        self._raises = options.get("pivots") == "raise"
+        if self._raises:
+            self._options["pivots"] = options["pivots"] = "report"  # lines have other numbers in solvers
         super().__init__(dtype, M.shape, b, queue, threads)
         self.scheme, self.sweeps, self.damping, self.tol = scheme, int(sweeps), float(damping), tol
         self.sweeps_made, self._backwards, self._spare = 0, False, collections.defaultdict(list)
@@ -123,7 +137,7 @@ class LineRelaxation(BlockOperator):
         order, number = np.argsort(colour[line], kind="stable"), np.empty(nrow, np.int64)
         number[order] = np.arange(nrow)
         self._order = None if self.ncolours == 1 else backend(queue).upload(order, queue)
-        ring = np.broadcast_to(options.pop("periodic", False), nlines)
+        ring = check_periodic(options.pop("periodic", False), nlines)
         on_line = coupled_on_lines(self._pattern, line, place, length, ring)
         on, off = (places_of(self._pattern, number, which) for which in (on_line, ~on_line))
         self._whole = None if tol is None else places_of(self._pattern, number, np.ones_like(on_line))
@@ -135,12 +149,11 @@ class LineRelaxation(BlockOperator):
             mine = np.flatnonzero(colour == c)
             inner = on[lo:hi, lo:hi]
             where = [by_lines[i] - lo for i in mine]
-            solver = LinePreconditioner(
-                blocks_at(inner, values), where, None, vlen, queue, threads,
-                periodic=ring[mine], **options,
-            )  # fmt: skip
+            arguments = blocks_at(inner, values), where, None, vlen, queue, threads
+            solver = Within(*arguments, periodic=ring[mine], **options)
             self._colours.append(Colour(slice(lo, hi), mine, solver, inner, off[lo:hi]))
         self._set_values(M, values)
+        self._refuse()
 
     def update(self, M, threads=None) -> np.ndarray:
         """Take new values on the same pattern.
@@ -148,6 +161,12 @@ class LineRelaxation(BlockOperator):
         Parameters, result and errors are those of `LinePreconditioner.update`, except that the values do not come from
         a device.
         """
+        self.update_anyway(M, threads)
+        self._refuse()
+        return self.info
+
+    def update_anyway(self, M, threads=None) -> None:
+        """As `update`, but nothing is raised of what the factorization meets, see `report`."""
         M = in_blocks(M, check_matrix(M, self.block_size))
         values = self._pattern.values(M)
         if values.dtype != self.dtype:
@@ -155,18 +174,33 @@ class LineRelaxation(BlockOperator):
         for colour in self._colours:
             colour.solver.update(blocks_at(colour.on, values), threads)
         self._set_values(M, values)
-        return self.info
+
+    def _refuse(self):
+        """Raise what the options ask for, of what the factorization met."""
+        solvers = [colour.solver for colour in self._colours]
+        refuse_overflow(self._of_lines([solver.too_large for solver in solvers]), solvers[0]._storage)
+        if self._raises and self.info.any():
+            raise PivotError(self.report)
+
+    def _of_lines(self, of_colours):
+        """What there is of the lines of each colour, in the order of `lines`; None if there is nothing."""
+        if of_colours[0] is None:
+            return None
+        numbers = np.concatenate([colour.lines for colour in self._colours])
+        return np.concatenate(of_colours)[np.argsort(numbers)]
 
     @property
     def info(self) -> np.ndarray:
-        info = np.zeros(sum(len(colour.lines) for colour in self._colours), np.int64)
-        for colour in self._colours:
-            info[colour.lines] = colour.solver.info
-        return info
+        return self._of_lines([colour.solver.info for colour in self._colours])
+
+    @property
+    def report(self) -> Report:
+        """What the factorization met, line by line, as that of `LinePreconditioner`."""
+        return Report(*map(self._of_lines, zip(*(colour.solver.report for colour in self._colours), strict=True)))
 
     def _set_values(self, M, values):
         """Put the blocks that are on no line where the work is done, and all of them where residuals are looked at."""
-        self._keep(M)
+        self._keep(self._pattern.matrix(values.copy()))
         self._remainders = [self._block_rows(colour.off, values) for colour in self._colours]
         self._all = None if self._whole is None else self._block_rows(self._whole, values)
 
@@ -250,13 +284,13 @@ class LineRelaxation(BlockOperator):
         return turns[::-1] if self._backwards else turns
 
     def _new_adjoint(self, MH):
-        adjoint = LineRelaxation(MH, *self._given[0], **self._given[1])
+        adjoint = LineRelaxation(MH, *self._given, **self._options)
         adjoint._backwards = not self._backwards
         return adjoint
 
 
 def check_sweeps(scheme, sweeps, damping, tol) -> None:
-    if scheme not in SCHEMES:
+    if not isinstance(scheme, str) or scheme not in SCHEMES:
         raise ValueError(f"scheme is {scheme!r}, must be one of {', '.join(map(repr, SCHEMES))}")
     if check_size(sweeps, "sweeps") < 1:
         raise ValueError(f"sweeps is {sweeps}, must be at least 1")
@@ -317,5 +351,7 @@ def _colour_greedily(indptr, indices, colour):
 
 
 def column_norms(r) -> np.ndarray:
-    """2-norm of each right-hand side."""
-    return np.sqrt((abs(r) ** 2).sum((0, 1)))
+    """2-norm of each right-hand side, in double precision and without overflow."""
+    r = abs(r).astype(np.float64)
+    largest = r.max((0, 1), initial=np.finfo(np.float64).tiny)
+    return largest * np.sqrt(((r / largest) ** 2).sum((0, 1)))

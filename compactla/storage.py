@@ -51,31 +51,38 @@ class Stored:
         self.storage, self.offset, self.queue = storage, offset, queue
         self.blocks = [run.empty(a.shape, STORAGE[storage], queue) for a in blocks]
 
-    def fill(self, blocks, info, launch) -> None:
+    def fill(self, blocks, info, launch) -> np.ndarray:
         """Round the factors `blocks` into what is stored.
 
-        Raises
-        ------
-        OverflowError
-            If factors of a line whose `info` is 0 are too large for the type, when all others are stored.
+        Returns
+        -------
+        (nlines,) ndarray of float64
+            The largest factor of each line whose `info` is 0 where it is too large for the type, otherwise 0.
         """
         run, limit = backend(self.queue), LARGEST[self.storage]
         overflow = run.upload(np.zeros(1, np.int64), self.queue)
         for source, target in zip(blocks, self.blocks, strict=True):
             backend(self.queue, "mixed").round_blocks(source, target, self.storage, limit, overflow, launch)
-        if run.download(overflow)[0]:
-            self._check(blocks, info, limit)
+        if not run.download(overflow)[0]:
+            return np.zeros(len(info))
+        largest = self._largest(blocks)[: len(info)]
+        return np.where((largest > limit) & (info == 0), largest, 0)
 
-    def _check(self, blocks, info, limit):
-        """Name the lines that are too large, of those that could be factored."""
+    def _largest(self, blocks):
+        """The largest factor of every lane."""
         pack = np.repeat(np.arange(len(self.offset) - 1), np.diff(self.offset))
         coupled = np.delete(pack, self.offset[1:] - 1)
         largest = np.zeros((len(self.offset) - 1, blocks[1].shape[-1]))
         for a, packs in zip(blocks, (coupled, pack, coupled), strict=True):
-            a = np.abs(backend(self.queue).download(a)).reshape(len(packs), -1, a.shape[-1])
-            np.maximum.at(largest, packs, a.max(1, initial=0))
-        largest = largest.reshape(-1)[: len(info)]
-        bad = np.flatnonzero((largest > limit) & (info == 0))
-        if len(bad):
-            what = f"factors of {len(bad)} lines, among them line {bad[0]}, are as large as {largest[bad].max():.3g}"
-            raise OverflowError(f"{what}: {self.storage} holds no more than {limit:.6g}; bfloat16 and float32 do")
+            a = np.abs(backend(self.queue).download(a))
+            np.maximum.at(largest, packs, a.max(tuple(range(1, a.ndim - 1)), initial=0))
+        return largest.reshape(-1)
+
+
+def refuse_overflow(too_large, storage) -> None:
+    """Raise an OverflowError if factors of a line are too large to be stored; see `Stored.fill`."""
+    bad = np.flatnonzero(too_large)
+    if len(bad):
+        what = f"factors of {len(bad)} lines, among them line {bad[0]}, are as large as {too_large.max():.3g}"
+        limit = f"{storage} holds no more than {LARGEST[storage]:.6g}"
+        raise OverflowError(f"{what}: {limit}; bfloat16 and float32 do")

@@ -219,3 +219,10 @@ def test_wrong_options(rng, options, error, message):
 def test_reports_of_no_lines():
     report = Report.of(np.zeros(0, np.int64), 3)
     assert report.reordered(np.zeros(0, np.int64)).info.shape == (0,)
+
+
+def test_no_lines(queue):
+    diag = np.ones((0, 4, 3, 3))
+    for options in ({"diagnose": True}, {"pivoting": True}, {"pivots": "perturb"}):
+        T = cla.BlockTridiag(diag[:, :3], diag, diag[:, :3], queue=queue, **options)
+        assert T.factor().shape == T.report.smallest.shape == (0,)

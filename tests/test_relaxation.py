@@ -1,5 +1,7 @@
 """Sweeps along lines against the same iteration with dense matrices, and adjoints of preconditioners."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyopencl.array
 import pytest
@@ -233,3 +235,91 @@ def test_bad_arguments(queue, rng):
         S.solve(r, r[:, None])
     with pytest.raises(TypeError, match="x0: dtype is <U1, must be numeric"):
         S.solve(r, np.full(NROW * B, "a"))
+
+
+@pytest.mark.parametrize("scheme", ["jacobi", "gauss-seidel"])
+def test_failures_are_told_in_the_order_of_lines(queue, rng, scheme):
+    M = sparse(rng, np.float64)
+    bad = M.copy()
+    diagonal = np.repeat(np.arange(NROW), np.diff(M.indptr)) == M.indices
+    bad.data[diagonal & (M.indices == 3)] = 0
+    S = cla.LineRelaxation(M, LINES, queue=queue, scheme=scheme, sweeps=2, pivots="raise", diagnose=True)
+    with pytest.raises(cla.PivotError, match="zero pivots on 1 of 4 lines: line 2: pivot 0 of block 0") as raised:
+        S.update(bad)
+    assert raised.value.report.info.tolist() == S.info.tolist() == S.report.info.tolist() == [0, 0, 1, 0]
+    assert (S.report.growth[[0, 1, 3]] > 0).all()
+    anyway = cla.LineRelaxation(bad, LINES, queue=queue, scheme=scheme, sweeps=2)
+    r = random(rng, (NROW * B,), np.float64)
+    assert same_bits(S.solve(r), anyway.solve(r))
+    with pytest.raises(cla.PivotError, match="line 2: pivot 0"):
+        cla.LineRelaxation(bad, LINES, queue=queue, scheme=scheme, pivots="raise")
+    assert not S.update(M).any()
+
+
+@pytest.mark.parametrize("scheme", ["jacobi", "gauss-seidel"])
+def test_overflow_is_told_in_the_order_of_lines(queue, rng, scheme):
+    M = sparse(rng, np.float64)
+    large = M.copy()
+    large.data[np.repeat(np.arange(NROW), np.diff(M.indptr)) == 2] *= 1e-9  # and its inverse is large
+    with pytest.raises(OverflowError, match="factors of 1 lines, among them line 1, are as large"):
+        cla.LineRelaxation(large, LINES, queue=queue, scheme=scheme, storage="float16")
+
+
+def test_norms_of_any_size(queue):
+    n = 24
+    M = np.kron(np.diag(np.ones(11), 1) + np.diag(np.ones(11), -1) + 4 * np.eye(12), np.eye(2))
+    lines = [[i, i + 1] for i in range(0, 12, 2)]
+    for dtype, scales in ((np.float32, (1e-24, 1, 1e20)), (np.float64, (1e-200, 1, 1e200))):
+        A = bsr_array(M.astype(dtype), blocksize=(2, 2))
+        made = set()
+        for scale in scales:
+            S = cla.LineRelaxation(A, lines, queue=queue, scheme="gauss-seidel", sweeps=100, tol=1e-5)
+            x = S.solve((M @ np.ones(n) * scale).astype(dtype)) / scale
+            assert np.allclose(x, 1, rtol=1e-4)
+            made.add(S.sweeps_made)
+        assert len(made) == 1 and 2 < made.pop() < 20
+
+
+def test_complex_starts(queue, rng):
+    M, r, x0 = sparse(rng, np.float64), random(rng, (NROW * B,), np.float64), random(rng, (NROW * B,), np.complex128)
+    x = cla.LineRelaxation(M, LINES, queue=queue, sweeps=2).solve(r, x0)
+    assert np.allclose(x, sweeps(M.toarray(), r, x0, "jacobi", 2, 1), rtol=1e-12, atol=1e-14)
+
+
+def test_lines_of_all_kinds(rng):
+    M, r = sparse(rng, np.float64), random(rng, (NROW * B,), np.float64)
+    for make in (cla.LinePreconditioner, cla.LineRelaxation):
+        mine = [np.array(line) for line in LINES]
+        expected = make(M, LINES).rmatvec(r)
+        P = make(M, (line for line in mine))
+        for line in mine:
+            line[:] = 0
+        assert same_bits(P.rmatvec(r), expected)
+    for periodic, error in (("a", TypeError), (1, TypeError), ([True, False], ValueError)):
+        with pytest.raises(error, match="periodic"):
+            cla.LineRelaxation(M, LINES, periodic=periodic)
+
+
+def test_adjoint_of_a_changed_matrix(rng):
+    M, r = sparse(rng, np.float64), random(rng, (NROW * B,), np.float64)
+    P = cla.LinePreconditioner(M, LINES)
+    S = cla.LineRelaxation(M, LINES)
+    expected = S.rmatvec(r)
+    fresh = cla.LineRelaxation(M, LINES)
+    M.data *= 2
+    with pytest.raises(ValueError, match="the matrix was changed since it was given, update must be called"):
+        P.rmatvec(r)
+    assert same_bits(fresh.rmatvec(r), expected)  # which has copies
+    P.update(M)
+    assert np.allclose(P.rmatvec(r), expected / 2)
+
+
+def test_adjoint_from_several_threads(queue, rng):
+    M, r = sparse(rng, np.float64), random(rng, (NROW * B,), np.float64)
+    P = cla.LinePreconditioner(M, LINES, queue=queue)
+    with ThreadPoolExecutor(4) as pool:
+        for scale in (1, 2, 4):
+            P.update(bsr_array((M.data * scale, M.indices, M.indptr)))
+            found = list(pool.map(lambda _: P.rmatvec(r) * scale, range(8)))  # noqa: B023
+            assert all(same_bits(x, found[0]) for x in found)
+            assert np.allclose(found[0], np.linalg.solve(lines_of(M.toarray()).T, r))

@@ -223,3 +223,41 @@ def test_wrong_options(queue, rng, options, error, message):
         cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float32), queue=queue, **options)
     with pytest.raises(error, match=message):
         cla.LinePreconditioner(M, rows, queue=queue, **options)
+
+
+@pytest.mark.parametrize("options", [{"parts": 2}, {"periodic": True}, {"parts": 3, "pivots": "perturb"}])
+@pytest.mark.parametrize("storage", ["float32", "bfloat16"])
+def test_parts_and_rings(queue, rng, options, storage):
+    (lower, diag, upper), rhs = lines(rng, 5, 20, 3, np.float64), random(rng, (5, 20, 3, 2), np.float64)
+    closing = np.zeros((5, 1, 3, 3))
+    if "periodic" in options:
+        lower, upper = (np.concatenate([a, closing + 0.1], 1) for a in (lower, upper))
+    exact = cla.BlockTridiag(lower, diag, upper, queue=queue, **options)
+    small = cla.BlockTridiag(lower, diag, upper, queue=queue, storage=storage, **options)
+    assert not exact.factor().any() and not small.factor().any()
+    x = exact.solve(rhs)
+    assert abs(small.solve(rhs) - x).max() < 20 * EPS[storage] * abs(x).max()
+
+
+@pytest.mark.parametrize("options", [{}, {"parts": 2}])
+def test_overflow_leaves_the_other_lines(queue, rng, options):
+    (lower, diag, upper), rhs = lines(rng, 3, 12, 2, np.float64), random(rng, (3, 12, 2), np.float64)
+    where = np.arange(36).reshape(3, 12)
+
+    def matrix(scale):
+        dense = np.zeros((36, 2, 36, 2))
+        for q, k in np.ndindex(3, 12):
+            dense[where[q, k], :, where[q, k]] = diag[q, k] * (scale if q == 0 else 1)
+            if k < 11:
+                dense[where[q, k + 1], :, where[q, k]] = lower[q, k]
+                dense[where[q, k], :, where[q, k + 1]] = upper[q, k]
+        return scipy.sparse.bsr_array(dense.reshape(72, 72), blocksize=(2, 2))
+
+    P, M = cla.LinePreconditioner(matrix(1), where, queue=queue, storage="float16", **options), matrix(1e-9)
+    with pytest.raises(OverflowError, match="factors of 1 lines, among them line 0, are"):
+        P.update(M)
+    x = P.solve(rhs.reshape(72)).reshape(3, 24)
+    for q in (1, 2):
+        expected = np.linalg.solve(M.toarray()[24 * q : 24 * q + 24, 24 * q : 24 * q + 24], rhs[q].reshape(24))
+        assert abs(x[q] - expected).max() < 0.01 * abs(expected).max()
+    assert not P.info.any() and P.report.info.tolist() == P.info.tolist()

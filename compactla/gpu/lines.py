@@ -190,7 +190,8 @@ def spread_lines(lines, ends, edges, spikes, wait_for=()):
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
     lanes = (offset.size - 1) * vlen
     special = plan_factor(diag.queue, b, dtype, vlen, lanes)
-    macros = {"COLS": 1, **specialisation(b, dtype)} if special is None else {"BLOCK": b, "INVERSES": 1}
+    inverses = special is not None or lines.storage  # as `factor_watched` leaves them
+    macros = {"BLOCK": b, "INVERSES": 1} if inverses else {"COLS": 1, **specialisation(b, dtype)}
     args = lanes, b, lower, diag, upper, offset, ends, *edges, *spikes
     launch_lanes(diag.queue, wait_for, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
                  SPREAD_LINES=1, **macros)  # fmt: skip
