@@ -248,7 +248,7 @@ def test_failures_are_told_in_the_order_of_lines(queue, rng, scheme):
         S.update(bad)
     assert raised.value.report.info.tolist() == S.info.tolist() == S.report.info.tolist() == [0, 0, 1, 0]
     assert (S.report.growth[[0, 1, 3]] > 0).all()
-    anyway = cla.LineRelaxation(bad, LINES, queue=queue, scheme=scheme, sweeps=2)
+    anyway = cla.LineRelaxation(bad, LINES, queue=queue, scheme=scheme, sweeps=2, diagnose=True)
     r = random(rng, (NROW * B,), np.float64)
     assert same_bits(S.solve(r), anyway.solve(r))
     with pytest.raises(cla.PivotError, match="line 2: pivot 0"):
