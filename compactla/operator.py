@@ -1,5 +1,6 @@
 """What preconditioners share: they take vectors of every kind, and solvers take them."""
 
+import abc
 import threading
 
 import numpy as np
@@ -11,7 +12,7 @@ from compactla.view import COMPLEX, backend
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
 
-class BlockOperator(LinearOperator):
+class BlockOperator(LinearOperator, abc.ABC):
     """A linear operator on vectors of block rows, on the CPU or a device.
 
     Parameters
@@ -87,9 +88,9 @@ class BlockOperator(LinearOperator):
         result = work if given == work else np.result_type(self.dtype, given)
         return x if result == work else x.astype(result)
 
+    @abc.abstractmethod
     def _apply(self, rhs, x, started, threads, wait_for):
         """x <- the operator times rhs, or what comes of x; vectors are (block rows, block_size, nrhs)."""
-        raise NotImplementedError
 
     def _vector(self, r, name):
         """The vectors, if they are some."""
@@ -132,9 +133,9 @@ class BlockOperator(LinearOperator):
         """The conjugate transpose of the matrix."""
         return self._matrix.conj().T.asformat(self._matrix.format)
 
+    @abc.abstractmethod
     def _new_adjoint(self, MH):
         """The operator of the same kind for the conjugate transpose of the matrix."""
-        raise NotImplementedError
 
     def _adjoint(self):
         """What `rmatvec` and ``P.H`` apply, made when it is first asked for after an update.
