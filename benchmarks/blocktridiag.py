@@ -1,58 +1,65 @@
-"""Block tridiagonal systems: lines of 128 blocks, factored and solved on every device."""
+"""Block tridiagonal systems: lines of 128 blocks, factored and solved on every device and in every library."""
 
 from compactla.bench import cases
-from compactla.bench.measure import repeated
+from compactla.bench.timing import repeated
 
 from . import common
 
-# Lines and block sizes: a large cache holds 1024 lines of small blocks; 4096 of all sizes would take too long.
-SIZES = [*((1024, b) for b in common.SIZES), (4096, 5)]
+DEVICES = common.OURS + common.NUMPY + common.MKL + ["cupy"]
+BLOCKS = [3, 5, 9, 10, 15]
+LINES = 1024  # on a CPU: 4096 of large blocks would take too long
 
 
-class Lines(common.Benchmark):
-    params = (common.DEVICES, SIZES)
-    param_names = ("device", "lines, b")
+class Lines:
+    """Enough lines for a device, in double precision; the sizes are those of blocks."""
 
-    def setup(self, device, size):
-        lines, b = size
-        self.open(device, "float64", b, lines, K=128)
+    params = (DEVICES, ["float64"], BLOCKS)
+    param_names = ("device", "dtype", "b")
+
+    def open(self, device, dtype, b):
+        queue = common.open_queue(device, dtype)
+        self.context = queue and queue.context
+        lines = (16384 if b <= 5 else 4096) if device in common.GPUS else LINES
+        return self.make(b, lines, dtype, queue, common.threads_of(device), K=128)
 
 
-class Factor(Lines):
+class Factor(Lines, common.Latency):
     """LU of the lines, in place"""
 
     make = cases.Factor
 
-    def time_factor(self, *parameters):
-        self.case.run()
 
-    def track_fraction_of_bound(self, *parameters):
-        return self.fraction_of_bound()
+class FactorSpeed(Lines, common.Speed):
+    """LU of the lines, in place"""
+
+    make = cases.Factor
 
 
-class Solve(Lines):
+class Solve(Lines, common.Latency):
     """One right-hand side, on the device"""
 
     make = cases.Solve
 
-    def time_solve(self, *parameters):
-        self.case.run()
 
-    def track_fraction_of_bound(self, *parameters):
-        return self.fraction_of_bound()
+class SolveSpeed(Lines, common.Speed):
+    """One right-hand side, on the device"""
+
+    make = cases.Solve
 
 
 class OwnFactor:
     """A user's loop over the pack-level routines, against BlockTridiag.factor, both in one thread"""
 
-    version = "1"
+    version = "4"
     timeout = 300
-    params = common.SIZES
+    params = BLOCKS
     param_names = ("b",)
 
     def setup(self, b):
-        self.own, self.ours = (make(b, 1024, threads=1) for make in (cases.OwnFactor, cases.Factor))
+        from compactla.bench import kernels
+
+        self.own, self.ours = (make(b, LINES, threads=1) for make in (kernels.OwnFactor, cases.Factor))
         assert self.own.residual() < cases.PASS
 
     def track_time_over_factor(self, b):
-        return repeated(self.own.run) / repeated(self.ours.run)
+        return common.rounded(repeated(self.own.run) / repeated(self.ours.run))

@@ -1,127 +1,252 @@
-"""What the benchmarks share: devices, the sizes of the SC17 slides, and the classes that a routine's own derive from.
+"""What the benchmarks share: devices, sizes, ceilings, and the classes that a routine's own derive from.
 
-What is timed, and on what, is in `compactla.bench.cases`; on CUDA GPUs cuBLAS and PyTorch are devices too, see `cuda`.
+What is timed, and on what, is in `compactla.bench.cases`.
 """
 
-import importlib.util
+import abc
+import json
 import subprocess
 import sys
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
 from compactla.bench import cases
-from compactla.bench.ceilings import best_of_rounds, peak
-from compactla.bench.measure import TIMINGS, ceiling, repeated, seconds_of
+from compactla.bench.timing import TIMINGS, best_of_rounds, repeated, seconds_of
+
+from . import ROOT
+
+# The same everywhere, so that results of several machines fit into one page; what a machine lacks is skipped there.
+CPU = ["numba:1", "numba:all"]
+OPENCL = ["opencl:gpu", "opencl:cpu"]  # the first of each kind
+OURS = CPU + OPENCL
+NUMPY, SCIPY, MKL, CUDA = ["numpy"], ["scipy"], ["mkl:1", "mkl:all"], ["cupy", "torch"]
 
 BATCH, GPU_BYTES = 16384, 2**29  # matrices; of all operands, on a GPU
-SIZES = [3, 5, 10, 15]
-CACHE_SIZES = [3, 5, 8, 10, 15, 16, 24, 32]
+SLIDES = [3, 5, 10, 15]  # sizes of the SC17 slides
+SIZES = [3, 5, 8, 9, 10, 15, 16, 24, 32]
 DTYPES = ["float64", "float32"]
 
 
-def device_names():
-    """The CPU and the OpenCL devices, listed by another process: asv forks this one, drivers die of it."""
-    program = """
-import pyopencl
-for platform in pyopencl.get_platforms():
-    for device in platform.get_devices():
-        kind = "gpu" if device.type & pyopencl.device_type.GPU else "cpu"
-        print(f"{kind} opencl:{device.name.strip()}")
-"""
-    listing = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    found = [line.split(maxsplit=1) for line in sorted(set(listing.stdout.splitlines()))]
-    return ["cpu", *(name for _, name in found)], [name for kind, name in found if kind == "gpu"]
+def opencl_kinds():
+    """Which of `OPENCL` are here, found by another process: asv forks this one, and drivers die of it."""
+    program = "import pyopencl as cl; print(*(cl.device_type.to_string(d.type) for p in cl.get_platforms()"
+    listing = subprocess.run([sys.executable, "-c", f"{program} for d in p.get_devices()))"], capture_output=True)
+    return [f"opencl:{kind}" for kind in ("gpu", "cpu") if kind.upper() in listing.stdout.decode()]
 
 
-DEVICES, GPUS = device_names()
-CUDA = any("NVIDIA" in name for name in GPUS) and all(map(importlib.util.find_spec, ("cupy", "torch")))
-PEERS = ["cublas", "torch"] if CUDA else []
+def installed():
+    """The devices and libraries that this machine has."""
+    found = {*CPU, *opencl_kinds(), *NUMPY, *SCIPY}
+    if any(metadata.distributions(name="mkl")):
+        found.update(MKL)
+    if "opencl:gpu" in found and all(map(find_spec, CUDA)):
+        found.update(CUDA)
+    return found
 
 
-def open_queue(device):
-    """A queue on the OpenCL device of that name, or None for "cpu"."""
-    if device == "cpu":
+GPUS = ["opencl:gpu", *CUDA]
+HERE = installed()
+
+
+def require(device):
+    """Make asv skip a device that is not here."""
+    if device not in HERE:
+        raise NotImplementedError(f"no {device} here")
+
+
+def open_queue(device, dtype="float32"):
+    """A queue on an OpenCL device, or None for the CPU's own."""
+    if device not in OPENCL:
         return None
     import pyopencl as cl
 
-    name = device.removeprefix("opencl:")
-    found = (d for p in cl.get_platforms() for d in p.get_devices() if d.name.strip() == name)
-    return cl.CommandQueue(cl.Context([next(found)]))
+    kind = getattr(cl.device_type, device.removeprefix("opencl:").upper())
+    found = next(d for p in cl.get_platforms() for d in p.get_devices() if d.type & kind)
+    if np.dtype(dtype).char in "dD" and not found.double_fp_config:
+        raise NotImplementedError(f"{found.name} has no fp64")
+    return cl.CommandQueue(cl.Context([found]))
+
+
+def threads_of(device):
+    """The argument of calls: all is their default."""
+    return 1 if device.endswith(":1") else None
 
 
 def batch(device, dtype, n):
     """So many matrices that a GPU is busy, or as the SC17 slides have."""
-    return GPU_BYTES // (3 * n * n * np.dtype(dtype).itemsize) if device in [*GPUS, *PEERS] else BATCH
+    return GPU_BYTES // (3 * n * n * np.dtype(dtype).itemsize) if device in GPUS else BATCH
 
 
-class Benchmark:
-    """One call of a case on a device."""
+def bounded_by(device):
+    """Whose ceilings bound a device, or a library on it."""
+    if device in CUDA:
+        return "opencl:gpu"
+    return {"mkl:all": "numba:all"}.get(device, device if device in OURS else "numba:1")
 
-    version = "3"
+
+def rounded(x):
+    """Four digits: what is tracked is read by people."""
+    return float(f"{x:.4g}")
+
+
+class Measured:
+    """What has to do with the ceilings of the run, which are measured once, before all other benchmarks."""
+
+    version = "4"
     timeout = 300
-    params = (DEVICES, DTYPES, SIZES)
-    param_names = ("device", "dtype", "n")
-    make: type[cases.Case]
 
-    def setup(self, device, dtype, n):
-        nm = batch(device, dtype, n)
-        if device not in PEERS:
-            self.open(device, dtype, n, nm)
-            self.run = self.case.run
-        else:
+    def setup_cache(self):
+        """The ceilings of every device: {device: {dtype: [dict of a `compactla.bench.measure.Ceiling`]}}.
+
+        Another process measures them, with the package of this tree, so that a commit is not measured against itself.
+        """
+        command = [sys.executable, "-m", "benchmarks.ceilings"]
+        return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
+
+
+class OnDevices(Measured, abc.ABC):
+    """A case on devices and, beside them, in other libraries."""
+
+    params = (OURS, DTYPES, SIZES)
+    param_names = ("device", "dtype", "n")
+
+    @property
+    @abc.abstractmethod
+    def make(self) -> type[cases.Case]:
+        """The class of `compactla.bench.cases`."""
+
+    def prepare(self, device, dtype, n):
+        """Make the case, as `self.case`, see that it is right, and return what is timed."""
+        require(device)
+        self.case = self.open(device, dtype, n)
+        if device in OURS:
+            run, residual = self.case.run, self.case.residual()
+        elif device in CUDA:
             from . import cuda
 
-            self.run = cuda.call(device, self.make.routine, n, nm, dtype)
+            run, check = cuda.call(device, self.case)
+            residual = check()
+        else:
+            from compactla.bench.peers import peer
 
-    def open(self, device, dtype, n, nm, **options):
-        """Make the case, as `self.case`, and see that it is right."""
-        queue = open_queue(device)
-        self.context = queue and queue.context  # some drivers let go of one that only its queue knows
-        self.case = self.make(n, nm, dtype, queue, **options)
-        residual = self.case.residual()
+            found = peer(self.case, device.partition(":")[0])
+            run, residual = found.call, found.residual()
         assert residual < cases.PASS, residual
+        return run
 
-    def fraction_of_bound(self):
-        """Part of the speed that memory and arithmetic allow, both measured now, in this process."""
-        case = self.case
-        least = ceiling(case.footprint, case.dtype, case.queue).least_time(case.flops, case.nbytes, case.loop)
-        return least / seconds_of(case)
+    def open(self, device, dtype, n):
+        queue = open_queue(device, dtype)
+        self.context = queue and queue.context  # some drivers let go of one that only its queue knows
+        return self.make(n, batch(device, dtype, n), dtype, queue, threads_of(device))
 
 
-class InCache:
+class Latency(OnDevices):
+    """One call from Python, to its end."""
+
+    params = (OURS, DTYPES, SLIDES)
+    repeat = (5, 20, 2.0)
+    run = None
+
+    def setup(self, ceilings, *parameters):
+        self.run = self.run or self.prepare(*parameters)  # asv repeats the setup before every call
+
+    def time_call(self, *_):
+        self.run()
+
+
+class Traffic(OnDevices):
+    """Bytes moved in a time, in two units. It is timed once in a run, whose benchmarks work in one folder."""
+
+    def setup(self, ceilings, *parameters):
+        file = Path(f"{type(self).__name__} {parameters}.json")
+        if not file.exists():
+            run = self.prepare(*parameters)
+            seconds = seconds_of(self.case) if parameters[0] in OURS else repeated(run)
+            work = {name: getattr(self.case, name) for name in ("flops", "nbytes", "footprint", "loop")}
+            file.write_text(json.dumps(work | {"seconds": seconds}, default=float))
+        self.measured = json.loads(file.read_text())
+
+    def track_bandwidth(self, *_):
+        return rounded(self.measured["nbytes"] / self.measured["seconds"] / 1e9)
+
+    track_bandwidth.unit = "GB/s"
+
+    def track_fraction_of_bound(self, ceilings, device, dtype, *_):
+        """Part of the speed that memory and arithmetic allow."""
+        work, roofs = self.measured, ceilings[bounded_by(device)][dtype]
+        roof = next((r for r in roofs if work["footprint"] <= 2 * r["footprint"]), roofs[-1])
+        bandwidth = roof["bandwidth"].get(work["loop"]) or max(roof["bandwidth"].values())
+        return rounded(max(work["flops"] / roof["peak"], work["nbytes"] / bandwidth) / work["seconds"])
+
+    track_fraction_of_bound.unit = "of the bound"
+
+
+class Speed(Traffic):
+    """The same, and operations in that time."""
+
+    def track_gflops(self, *_):
+        return rounded(self.measured["flops"] / self.measured["seconds"] / 1e9)
+
+    track_gflops.unit = "GFlop/s"
+
+
+class InCache(Measured, abc.ABC):
     """A kernel on 64 matrices, in a loop of compiled code and in one thread, against the peak of multiply-adds."""
 
-    version = "2"
-    timeout = 300
-    params = (DTYPES, CACHE_SIZES)
-    param_names = ("dtype", "n")
-    make: type[cases.Batch]
+    params = (["numba:1", "mkl:1"], DTYPES, SIZES)
+    param_names = ("device", "dtype", "n")
 
-    def setup(self, dtype, n):
-        self.case = self.make(n, cases.IN_CACHE, dtype)
-        residual = self.case.residual()
+    @property
+    @abc.abstractmethod
+    def make(self) -> type[cases.Case]:
+        """The class of `compactla.bench.cases`."""
+
+    def setup(self, ceilings, device, dtype, n):
+        from compactla.bench import kernels, mkl  # which know more of the package than old commits have
+
+        require(device)
+        case = self.make(n, cases.IN_CACHE, dtype)
+        if device == "numba:1":
+            residual, rounds_of = case.residual(), kernels.rounds_of(case)
+        else:
+            _, rounds_of, check = mkl.fastest_in_cache(case, mkl.load())
+            residual = check()
         assert residual < cases.PASS, residual
+        self.speed = case.flops / best_of_rounds(rounds_of, TIMINGS)
 
-    def fraction_of_peak(self):
-        return self.case.flops / best_of_rounds(self.case.in_cache, TIMINGS) / peak(self.case.dtype, threads=1)
+    def track_fraction_of_peak(self, ceilings, device, dtype, n):
+        return rounded(self.speed / ceilings[bounded_by(device)][dtype][0]["peak"])
+
+    track_fraction_of_peak.unit = "of the peak"
 
 
-class Overhead:
-    """What a call from Python costs on top of its kernel, for one pack of 3 x 3 matrices: in microseconds."""
+class Overhead(abc.ABC):
+    """What a call from Python costs on top of its kernel, for one pack of 3 x 3 matrices."""
 
-    version = "1"
+    version = "4"
     timeout = 300
-    unit = "us"
-    make: type[cases.Batch]
+
+    @property
+    @abc.abstractmethod
+    def make(self) -> type[cases.Case]:
+        """The class of `compactla.bench.cases`."""
 
     def setup(self):
-        self.case = self.make(3, 1)
+        from compactla.bench import kernels
 
-    def overhead(self):
+        self.case = self.make(3, 1)
+        self.rounds_of = kernels.rounds_of(self.case)
+
+    def track_overhead(self):
         calls = 200
 
         def call():
             for _ in range(calls):
                 self.case.call()
 
-        return 1e6 * (repeated(call) / calls - best_of_rounds(self.case.in_cache, TIMINGS))
+        return rounded(1e6 * (repeated(call) / calls - best_of_rounds(self.rounds_of, TIMINGS)))
+
+    track_overhead.unit = "us"

@@ -1,4 +1,8 @@
-"""The same work by cuBLAS, through CuPy, and by PyTorch, on a CUDA GPU: each in its own layout, matrix after matrix."""
+"""The work of a case by cuBLAS, through CuPy, and by PyTorch, on a CUDA GPU: each in the layout of its own.
+
+A function of `ROUTINES` makes, of operands in the shape that NumPy has them, a call that works on them in place, and
+says where the result is.
+"""
 
 import ctypes
 import re
@@ -9,91 +13,24 @@ import numpy as np
 try:
     import cupy
     import torch
-    from cupy_backends.cuda.libs import cublas
 except ImportError:  # asv imports all files here
-    cupy = torch = cublas = None
+    cupy = torch = None
 
 NO_TRANS, LEFT, RIGHT, LOWER, UPPER, NON_UNIT, UNIT = 0, 0, 1, 0, 1, 0, 1
-ROUNDS = 10
-
-
-def cuda_seconds(call):
-    """Median time of a call on the current CUDA stream of CuPy or PyTorch."""
-    times = []
-    for _ in range(ROUNDS + 2):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end) * 1e-3)
-    return float(np.median(times[2:]))
-
-
-def pointers(a):
-    """Addresses of the matrices of a CuPy array, one row for each leading index."""
-    count = int(np.prod(a.shape[:-2]))
-    step = a.shape[-1] * a.shape[-2] * a.itemsize
-    return (a.data.ptr + step * cupy.arange(count, dtype=cupy.int64)).reshape(a.shape[:-2])
-
-
-def dominant(nm, n, dtype):
-    return cupy.random.uniform(-1, 1, (nm, n, n), dtype=dtype) + 2 * n * cupy.eye(n, dtype=dtype)
-
-
-def as_torch(a):
-    return torch.from_dlpack(a)
-
-
-def peers_gemm(n, nm, dtype, update):
-    a, b, c = (cupy.random.uniform(-1, 1, (nm, n, n), dtype=dtype) for _ in range(3))
-    ta, tb, tc = map(as_torch, (a, b, c))
-    if update:
-        yield "torch.baddbmm", lambda: torch.baddbmm(tc, ta, tb, beta=1, alpha=-1, out=tc)
-    else:
-        yield "torch.bmm", lambda: torch.bmm(ta, tb, out=tc)
-    handle = cupy.cuda.device.get_cublas_handle()
-    one, beta = np.array(-1.0 if update else 1.0, dtype), np.array(float(update), dtype)
-    gemm = cublas.dgemmStridedBatched if dtype == np.float64 else cublas.sgemmStridedBatched
-    yield "cublas gemmStridedBatched", lambda: gemm(
-        handle, 0, 0, n, n, n, one.ctypes.data, a.data.ptr, n, n * n, b.data.ptr, n, n * n, beta.ctypes.data,
-        c.data.ptr, n, n * n, nm)  # fmt: skip
-
-
-def peers_getrf(n, nm, dtype):
-    a = dominant(nm, n, dtype)
-    saved, where, info = a.copy(), pointers(a), cupy.zeros(nm, cupy.int32)
-    handle = cupy.cuda.device.get_cublas_handle()
-    getrf = cublas.dgetrfBatched if dtype == np.float64 else cublas.sgetrfBatched
-    yield "cublas getrfBatched", lambda: getrf(handle, n, where.data.ptr, n, 0, info.data.ptr, nm)
-    ta = as_torch(saved)
-    yield "torch lu_factor_ex", lambda: torch.linalg.lu_factor_ex(ta, pivot=False)
-
-
-def peers_trsm(n, nm, dtype, upper):
-    a, b = dominant(nm, n, dtype), cupy.random.uniform(-1, 1, (nm, n, n), dtype=dtype)
-    pa, pb, one = pointers(a), pointers(b), np.array(1.0, dtype)
-    handle = cupy.cuda.device.get_cublas_handle()
-    trsm = cublas.dtrsmBatched if dtype == np.float64 else cublas.strsmBatched
-    uplo, diag = (UPPER, NON_UNIT) if upper else (LOWER, UNIT)
-    yield "cublas trsmBatched", lambda: trsm(handle, LEFT, uplo, NO_TRANS, diag, n, n, one.ctypes.data, pa.data.ptr, n,
-                                             pb.data.ptr, n, nm)  # fmt: skip
-    ta, tb = as_torch(a), as_torch(b)
-    yield "torch solve_triangular", lambda: torch.linalg.solve_triangular(
-        ta, tb, upper=upper, unitriangular=not upper, out=tb)  # fmt: skip
+SCALARS = {"f": ctypes.c_float, "d": ctypes.c_double, "F": ctypes.c_float * 2, "D": ctypes.c_double * 2}
 
 
 class Cublas:
-    """cuBLAS's batched calls on a stream; CuPy's own refuse to be captured in a graph."""
+    """cuBLAS's batched calls on a stream, by their names without type; CuPy's own refuse to be captured in a graph."""
 
-    def __init__(self, stream, dtype):
-        maps = Path("/proc/self/maps").read_text()
-        self.library = ctypes.CDLL(re.search(r"/\S*libcublas\.so\S*", maps).group())
-        self.letter = "D" if dtype == np.float64 else "S"
-        self.real = ctypes.c_double if dtype == np.float64 else ctypes.c_float
+    def __init__(self, dtype, stream=None):
+        cupy.cuda.device.get_cublas_handle()  # loads the library
+        self.library = ctypes.CDLL(re.search(r"/\S*libcublas\.so\S*", Path("/proc/self/maps").read_text()).group())
+        self.char = np.dtype(dtype).char
         self.handle = ctypes.c_void_p()
         self.call("cublasCreate_v2", ctypes.byref(self.handle))
-        self.call("cublasSetStream_v2", self.handle, ctypes.c_void_p(stream.ptr))
+        if stream is not None:
+            self.call("cublasSetStream_v2", self.handle, ctypes.c_void_p(stream.ptr))
 
     def call(self, name, *args):
         status = getattr(self.library, name)(*args)
@@ -101,64 +38,183 @@ class Cublas:
             raise RuntimeError(f"{name} returned {status}")
 
     def __getattr__(self, name):
-        def batched(*args):
-            args = [ctypes.c_void_p(a.data.ptr) if isinstance(a, cupy.ndarray) else a for a in args]
-            args = [ctypes.byref(self.real(a)) if isinstance(a, float) else a for a in args]
-            self.call(f"cublas{self.letter}{name}Batched", self.handle, *args)
+        letter = {"f": "S", "d": "D", "F": "C", "D": "Z"}[self.char]
 
-        return batched
+        def routine(*args):
+            self.call(f"cublas{letter}{name}", self.handle, *map(self.argument, args))
+
+        return routine
+
+    def argument(self, x):
+        if isinstance(x, cupy.ndarray):
+            return ctypes.c_void_p(x.data.ptr)
+        if isinstance(x, float):
+            parts = (x, 0.0) if self.char in "FD" else (x,)
+            return ctypes.byref(SCALARS[self.char](*parts))
+        return ctypes.c_longlong(x) if x is not None and abs(x) > 2**31 - 1 else x
 
 
-def peers_lines(b, lines, K, dtype):
-    """Times of loops of cuBLAS's batched calls over the block rows, as graphs: factor and solve."""
-    d = dominant(K * lines, b, dtype).reshape(K, lines, b, b)
-    e, f = (cupy.random.uniform(-1, 1, (K - 1, lines, b, b), dtype=dtype) / b for _ in range(2))
-    x, info = cupy.random.uniform(-1, 1, (K, lines, 1, b), dtype=dtype), cupy.zeros(lines, cupy.int32)
-    pd, pe, pf, px = map(pointers, (d, e, f, x))
-    cupy.cuda.get_current_stream().synchronize()
+def by_columns(a):
+    """On the device, every matrix in the order of columns, as BLAS has them."""
+    return cupy.ascontiguousarray(cupy.asarray(a).swapaxes(-1, -2))
 
-    def factor(blas):
-        for k in range(K):
-            blas.getrf(b, pd[k], b, None, info, lines)
-            if k < K - 1:
-                blas.trsm(LEFT, LOWER, NO_TRANS, UNIT, b, b, 1.0, pd[k], b, pf[k], b, lines)
-                blas.trsm(RIGHT, UPPER, NO_TRANS, NON_UNIT, b, b, 1.0, pd[k], b, pe[k], b, lines)
-                blas.gemm(NO_TRANS, NO_TRANS, b, b, b, -1.0, pe[k], b, pf[k], b, 1.0, pd[k + 1], b, lines)
 
-    def solve(blas):
-        for k in range(K):
+def by_rows(a):
+    return cupy.asnumpy(a.swapaxes(-1, -2))
+
+
+def pointers(a):
+    """Addresses of the matrices of an array, one row for each leading index."""
+    count = int(np.prod(a.shape[:-2]))
+    step = a.shape[-1] * a.shape[-2] * a.itemsize
+    return (a.data.ptr + step * cupy.arange(count, dtype=cupy.int64)).reshape(a.shape[:-2])
+
+
+def torch_gemm(case, a, b, c):
+    a, b, c = (torch.from_dlpack(cupy.asarray(x)) for x in (a, b, c))
+    if case.beta:
+        return lambda: torch.baddbmm(c, a, b, out=c), lambda: c.cpu().numpy()
+    return lambda: torch.bmm(a, b, out=c), lambda: c.cpu().numpy()
+
+
+def torch_trsm(case, a, b):
+    a, b = (torch.from_dlpack(cupy.asarray(x)) for x in (a, b))
+    return lambda: torch.linalg.solve_triangular(a, b, upper=False, out=b), lambda: b.cpu().numpy()
+
+
+def torch_getrfnp(case, a):
+    a = torch.from_dlpack(cupy.asarray(a))
+    factor = lambda: torch.linalg.lu_factor_ex(a, pivot=False)  # noqa: E731
+    return factor, lambda: factor().LU.cpu().numpy()
+
+
+def cublas_gemm(case, a, b, c):
+    blas, n = Cublas(case.dtype), case.n
+    a, b, c = map(by_columns, (a, b, c))
+
+    def call():
+        blas.gemmStridedBatched(
+            NO_TRANS, NO_TRANS, n, n, n, 1.0, a, n, n * n, b, n, n * n, float(case.beta), c, n, n * n, len(c)
+        )
+
+    return call, lambda: by_rows(c)
+
+
+def cublas_trsm(case, a, b):
+    blas, n = Cublas(case.dtype), case.n
+    a, b = map(by_columns, (a, b))
+    pa, pb = pointers(a), pointers(b)
+
+    def call(operands=(a, b)):  # which live as long as their addresses are used
+        blas.trsmBatched(LEFT, LOWER, NO_TRANS, NON_UNIT, n, n, 1.0, pa, n, pb, n, len(b))
+
+    return call, lambda: by_rows(b)
+
+
+def cublas_getrfnp(case, a):
+    blas, n, a = Cublas(case.dtype), case.n, by_columns(a)
+    pa, info = pointers(a), cupy.zeros(len(a), cupy.int32)
+    return lambda: blas.getrfBatched(n, pa, n, None, info, len(a)), lambda: by_rows(a)
+
+
+class Lines:
+    """Loops of cuBLAS's batched calls over the block rows of lines, each captured as a CUDA graph."""
+
+    def __init__(self, case, lower, diag, upper, rhs):
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.blas, self.b, self.nrhs = Cublas(case.dtype, self.stream), case.n, case.nrhs
+        self.operands = [by_columns(np.ascontiguousarray(a.swapaxes(0, 1))) for a in (lower, diag, upper, rhs)]
+        self.E, self.D, self.F, self.x = map(pointers, self.operands)
+        self.info = cupy.zeros(len(diag), cupy.int32)
+        cupy.cuda.get_current_stream().synchronize()
+
+    def gemm(self, A, B, C, n):
+        self.blas.gemmBatched(
+            NO_TRANS, NO_TRANS, self.b, n, self.b, -1.0, A, self.b, B, self.b, 1.0, C, self.b, len(self.info)
+        )
+
+    def trsm(self, side, uplo, diag, A, B, n):
+        self.blas.trsmBatched(side, uplo, NO_TRANS, diag, self.b, n, 1.0, A, self.b, B, self.b, len(self.info))
+
+    def factor(self):
+        for k in range(len(self.D)):
+            self.blas.getrfBatched(self.b, self.D[k], self.b, None, self.info, len(self.info))
+            if k < len(self.D) - 1:
+                self.trsm(LEFT, LOWER, UNIT, self.D[k], self.F[k], self.b)
+                self.trsm(RIGHT, UPPER, NON_UNIT, self.D[k], self.E[k], self.b)
+                self.gemm(self.E[k], self.F[k], self.D[k + 1], self.b)
+
+    def solve(self):
+        for k in range(len(self.D)):
             if k:
-                blas.gemm(NO_TRANS, NO_TRANS, b, 1, b, -1.0, pe[k - 1], b, px[k - 1], b, 1.0, px[k], b, lines)
-            blas.trsm(LEFT, LOWER, NO_TRANS, UNIT, b, 1, 1.0, pd[k], b, px[k], b, lines)
-        for k in reversed(range(K)):
-            if k < K - 1:
-                blas.gemm(NO_TRANS, NO_TRANS, b, 1, b, -1.0, pf[k], b, px[k + 1], b, 1.0, px[k], b, lines)
-            blas.trsm(LEFT, UPPER, NO_TRANS, NON_UNIT, b, 1, 1.0, pd[k], b, px[k], b, lines)
+                self.gemm(self.E[k - 1], self.x[k - 1], self.x[k], self.nrhs)
+            self.trsm(LEFT, LOWER, UNIT, self.D[k], self.x[k], self.nrhs)
+        for k in reversed(range(len(self.D))):
+            if k < len(self.D) - 1:
+                self.gemm(self.F[k], self.x[k + 1], self.x[k], self.nrhs)
+            self.trsm(LEFT, UPPER, NON_UNIT, self.D[k], self.x[k], self.nrhs)
 
-    for name, loop in (("factor", factor), ("solve", solve)):
-        stream = cupy.cuda.Stream(non_blocking=True)
-        blas = Cublas(stream, dtype)
-        loop(blas)  # cuBLAS loads its kernels outside of the graph
-        stream.synchronize()
-        with stream:
-            stream.begin_capture()
-            loop(blas)
-            graph = stream.end_capture()
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream.ptr)):
-            yield name, cuda_seconds(lambda graph=graph, stream=stream: graph.launch(stream))
+    def graph(self, loop):
+        """The loop as one launch; cuBLAS loads its kernels in a first round, outside of it."""
+        loop()
+        self.stream.synchronize()
+        with self.stream:
+            self.stream.begin_capture()
+            loop()
+            graph = self.stream.end_capture()
+        return lambda: (graph.launch(self.stream), self.stream.synchronize())
+
+    def solution(self):
+        self.factor()
+        self.solve()
+        self.stream.synchronize()
+        return by_rows(self.operands[3]).swapaxes(0, 1)
 
 
-def call(library, routine, n, nm, dtype):
-    """A call of "cublas" or "torch" that does the work of a case of `compactla.bench.cases`, to its end."""
-    peers = {
-        "gemm": lambda: peers_gemm(n, nm, np.dtype(dtype), True),
-        "trsm": lambda: peers_trsm(n, nm, np.dtype(dtype), False),
-        "getrfnp": lambda: peers_getrf(n, nm, np.dtype(dtype)),
-    }[routine]()
-    begin = next(begin for name, begin in peers if name.startswith(library))
+def cublas_lines(case):
+    """Timed on identities, which are their own factors and leave x alone."""
+    diag = np.broadcast_to(np.eye(case.n, dtype=case.dtype), case.diag.shape)
+    timed = Lines(case, np.zeros_like(case.lower), diag, np.zeros_like(case.upper), case.rhs)
+    checked = Lines(case, *(a[-case.DIFFERENT :] for a in (case.lower, case.diag, case.upper, case.rhs)))
+    return timed.graph(getattr(timed, case.routine)), lambda: case.error(checked.solution())
 
-    def run():
-        begin()
-        torch.cuda.synchronize()
 
-    return run
+def batched(make, timed, checked):
+    """The call on operands that it maps to themselves, and the residual of one call on general operands."""
+
+    def call_and_residual(case):
+        call, _ = make(case, *timed(case))
+
+        def run():
+            call()
+            torch.cuda.synchronize()
+
+        def residual():
+            once, result = make(case, *checked(case))
+            once()
+            return case.error(result())
+
+        return run, residual
+
+    return call_and_residual
+
+
+def gemm_operands(case):
+    return case.a, case.b, case.c
+
+
+ROUTINES = {
+    ("torch", "gemm"): batched(torch_gemm, gemm_operands, gemm_operands),
+    ("cupy", "gemm"): batched(cublas_gemm, gemm_operands, gemm_operands),
+    ("torch", "trsm"): batched(torch_trsm, lambda case: (case.repeatable(), case.b), lambda case: (case.a, case.b)),
+    ("cupy", "trsm"): batched(cublas_trsm, lambda case: (case.repeatable(), case.b), lambda case: (case.a, case.b)),
+    ("torch", "getrfnp"): batched(torch_getrfnp, lambda case: (case.a,), lambda case: (case.a,)),
+    ("cupy", "getrfnp"): batched(cublas_getrfnp, lambda case: (case.repeatable(),), lambda case: (case.a,)),
+    ("cupy", "factor"): cublas_lines,
+    ("cupy", "solve"): cublas_lines,
+}
+
+
+def call(library, case):
+    """What a library does for a case, to its end, and how wrong that is."""
+    return ROUTINES[library, case.routine](case)

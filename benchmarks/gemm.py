@@ -1,34 +1,38 @@
-"""gemm: batches of the SC17 slides on every device, its kernel in cache, and what a call costs."""
+"""gemm: batches of the SC17 slides on every device and in every library, its kernel in cache, what a call costs."""
+
+import functools
 
 from compactla.bench import cases
 
 from . import common
 
+DEVICES = common.OURS + common.NUMPY + common.MKL + common.CUDA
 
-class Gemm(common.Benchmark):
+
+class Gemm(common.Latency):
     """C <- A B + C"""
 
-    params = ([*common.DEVICES, *common.PEERS], common.DTYPES, common.SIZES)
+    params = (DEVICES, common.DTYPES, common.SLIDES)
     make = cases.Gemm
 
-    def time_gemm(self, *parameters):
-        self.run()
 
-    def track_fraction_of_bound(self, *parameters):
-        return self.fraction_of_bound()
+class GemmSpeed(common.Speed):
+    """C <- A B + C"""
 
-    track_fraction_of_bound.params = common.Benchmark.params  # peers have no bound of ours
+    params = (DEVICES, common.DTYPES, common.SIZES)
+    make = cases.Gemm
+
+
+class GemmProductSpeed(common.Speed):
+    """C <- A B"""
+
+    params = (DEVICES, common.DTYPES, common.SIZES)
+    make = staticmethod(functools.partial(cases.Gemm, beta=0))
 
 
 class GemmInCache(common.InCache):
-    make = cases.Gemm
-
-    def track_fraction_of_peak(self, *parameters):
-        return self.fraction_of_peak()
+    make = staticmethod(functools.partial(cases.Gemm, beta=0))
 
 
 class GemmOverhead(common.Overhead):
     make = cases.Gemm
-
-    def track_overhead(self):
-        return self.overhead()

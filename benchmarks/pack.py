@@ -1,29 +1,27 @@
-"""pack and unpack: ordinary batches of the SC17 slides into the layout and back, on every device."""
+"""pack and unpack: from an array into packs that are there, and back."""
 
 from compactla.bench import cases
 
 from . import common
 
+DEVICES = common.OURS + common.NUMPY + common.MKL
 
-class Pack(common.Benchmark):
-    """From an array on the device to a pack that is there already"""
 
+class Pack(common.Latency):
+    params = (DEVICES, common.DTYPES, common.SLIDES)
     make = cases.Pack
 
-    def time_pack(self, *parameters):
-        self.case.run()
 
-    def track_fraction_of_bound(self, *parameters):
-        return self.fraction_of_bound()
+class PackTraffic(common.Traffic):
+    params = (DEVICES, common.DTYPES, common.SIZES)
+    make = cases.Pack
 
 
-class Unpack(common.Benchmark):
-    """From a pack to an array on the device that is there already"""
-
+class Unpack(common.Latency):
+    params = (DEVICES, common.DTYPES, common.SLIDES)
     make = cases.Unpack
 
-    def time_unpack(self, *parameters):
-        self.case.run()
 
-    def track_fraction_of_bound(self, *parameters):
-        return self.fraction_of_bound()
+class UnpackTraffic(common.Traffic):
+    params = (DEVICES, common.DTYPES, common.SIZES)
+    make = cases.Unpack

@@ -1,5 +1,6 @@
-"""The line preconditioner of the shipped matrix: new values, application, iterations, peers; and finding lines."""
+"""The line preconditioner: set up, new values, application, iterations, memory; its peers; finding lines; few lines."""
 
+import functools
 from importlib.resources import files
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 import compactla as cla
 from compactla.bench.cases import on_device
-from compactla.bench.measure import repeated
+from compactla.bench.timing import repeated
 
 from . import common
 
@@ -21,30 +22,71 @@ except ImportError:  # all but what is PyAMG's runs without it
 
 
 def sherman5():
+    """An oil reservoir: 48 lines of 23 blocks, 3 x 3; matrix, lines and right-hand side."""
     with np.load(str(files("compactla") / "data" / "sherman5_b3.npz")) as system:
         M = bsr_array((system["data"], system["indices"], system["indptr"]))
         return M, system["lines"], system["rhs"]
 
 
+def grid(b=5):
+    """A stretched grid: 2500 lines of 50 blocks, b x b; matrix, lines and right-hand side."""
+    T = diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+    M = kron(kronsum(kronsum(T, T), 100 * T), np.eye(b) + 0.2, format="csr").tobsr((b, b))
+    lines = np.arange(50**3).reshape(50, -1).T  # the slowest index is that of the stretched direction
+    return M, lines, np.ones(M.shape[0])
+
+
+MATRICES = {"sherman5": sherman5, "grid": grid}
+
+
+def along(M, lines):
+    """The part of a matrix that couples neighbours on a line."""
+    line, place = np.empty((2, lines.size), int)
+    line[lines], place[lines] = np.indices(lines.shape)
+    row = np.repeat(np.arange(lines.size), np.diff(M.indptr))
+    kept = (line[row] == line[M.indices]) & (abs(place[row] - place[M.indices]) <= 1)
+    L = bsr_array((M.data * kept[:, None, None], M.indices, M.indptr)).tocsr()
+    L.eliminate_zeros()
+    return L
+
+
 class Precond:
-    """sherman5: 48 lines of 23 blocks, 3 x 3"""
+    """Devices, and matrices"""
 
-    version = "2"
+    version = "4"
     timeout = 300
-    params = (common.DEVICES,)
-    param_names = ("device",)
+    repeat = (5, 20, 2.0)
+    params = (common.OURS, list(MATRICES))
+    param_names = ("device", "matrix")
+    P = None
 
-    def setup(self, device):
-        self.queue = common.open_queue(device)
-        self.context = self.queue and self.queue.context
-        self.M, self.lines, self.rhs = sherman5()
-        self.P = cla.LinePreconditioner(self.M, self.lines, queue=self.queue)
-        self.small = cla.LinePreconditioner(self.M, self.lines, queue=self.queue, storage="float32")
-        self.sweeps = cla.LineRelaxation(self.M, self.lines, queue=self.queue, scheme="gauss-seidel")
-        assert not self.P.info.any()
-        assert self.iterations() < 150
+    def setup(self, device, matrix):
+        common.require(device)
+        if self.P is None:  # asv repeats the setup before every call
+            self.prepare(device, matrix)
 
-    def iterations(self):
+    def prepare(self, device, matrix):
+        self.M, self.lines, self.rhs = MATRICES[matrix]()
+        queue, threads = common.open_queue(device, "float64"), common.threads_of(device)
+        self.context = queue and queue.context
+        options = {"queue": queue} | ({"threads": threads} if threads else {})
+        self.make = functools.partial(cla.LinePreconditioner, self.M, self.lines, **options)
+        self.P = self.make()
+        np.testing.assert_allclose(self.P @ (along(self.M, self.lines) @ self.rhs), self.rhs, rtol=1e-6, atol=1e-9)
+
+    def time_setup(self, *_):
+        self.make()
+
+    def time_update(self, *_):
+        self.P.update(self.M)  # waits for the device
+
+    def time_apply(self, *_):
+        self.P @ self.rhs
+
+    def peakmem_setup(self, *_):
+        self.make()
+
+    def track_iterations(self, *_):
         """Steps of right preconditioned GMRES(50) to 1e-8."""
         operator = LinearOperator(self.M.shape, lambda y: self.M @ (self.P @ y), dtype=self.M.dtype)
         norms = []
@@ -53,73 +95,85 @@ class Precond:
         assert info == 0
         return len(norms)
 
-    def time_setup(self, device):
-        cla.LinePreconditioner(self.M, self.lines, queue=self.queue)
 
-    def time_update(self, device):
-        self.P.update(self.M)  # waits for the device
+class Variants:
+    """What else is applied to a vector: factors in a smaller type, and a sweep over coloured lines, of sherman5"""
 
-    def time_apply(self, device):
+    version = "4"
+    timeout = 300
+    repeat = (5, 20, 2.0)
+    params = (common.OURS, ["float32", "gauss-seidel"])
+    param_names = ("device", "variant")
+    P = None
+
+    def setup(self, device, variant):
+        common.require(device)
+        if self.P is None:
+            M, lines, self.rhs = sherman5()
+            queue, threads = common.open_queue(device, "float64"), common.threads_of(device)
+            self.context = queue and queue.context
+            make, options = {
+                "float32": (cla.LinePreconditioner, {"storage": "float32"}),
+                "gauss-seidel": (cla.LineRelaxation, {"scheme": "gauss-seidel"}),
+            }[variant]
+            self.P = make(M, lines, queue=queue, threads=threads, **options)
+            assert np.linalg.norm(self.rhs - M @ (self.P @ self.rhs)) < np.linalg.norm(self.rhs)
+
+    def time_apply(self, *_):
         self.P @ self.rhs
-
-    def time_apply_float32(self, device):
-        self.small @ self.rhs
-
-    def time_gauss_seidel(self, device):
-        self.sweeps.solve(self.rhs)
-
-    def track_iterations(self, device):
-        return self.iterations()
 
 
 class Peers:
     """The same lines factored and solved by SciPy's SuperLU, and a sweep of PyAMG's over points"""
 
-    version = "1"
+    version = "4"
+    timeout = 300
+    repeat = (3, 10, 2.0)
+    params = (list(MATRICES),)
+    param_names = ("matrix",)
+    factors = None
 
-    def setup(self):
-        M, lines, self.rhs = sherman5()
-        line, place = np.empty((2, lines.size), int)
-        line[lines], place[lines] = np.indices(lines.shape)
-        row = np.repeat(np.arange(lines.size), np.diff(M.indptr))
-        kept = (line[row] == line[M.indices]) & (abs(place[row] - place[M.indices]) <= 1)
-        self.lines = bsr_array((M.data * kept[:, None, None], M.indices, M.indptr)).tocsr()
-        self.lines.eliminate_zeros()
-        order = (3 * lines.reshape(-1, 1) + np.arange(3)).ravel()  # with it, nothing fills in
-        self.lines, self.ordered = self.lines[order][:, order].tocsc(), self.rhs[order]
-        self.M, self.inverses = M, get_block_diag(M, 3)
+    def setup(self, matrix):
+        if self.factors is not None:
+            return
+        self.M, lines, self.rhs = MATRICES[matrix]()
+        b = self.M.blocksize[0]
+        order = (b * lines.reshape(-1, 1) + np.arange(b)).ravel()  # with it, nothing fills in
+        self.L, self.ordered = along(self.M, lines)[order][:, order].tocsc(), self.rhs[order]
+        self.inverses = get_block_diag(self.M, b) if get_block_diag else None
         self.factors = self.factor()
-        x = (cla.LinePreconditioner(M, lines) @ self.rhs)[order]
+        x = (cla.LinePreconditioner(self.M, lines) @ self.rhs)[order]
         np.testing.assert_allclose(self.factors.solve(self.ordered), x, rtol=1e-6, atol=1e-9)
 
     def factor(self):
-        return splu(self.lines, permc_spec="NATURAL", diag_pivot_thresh=0)
+        return splu(self.L, permc_spec="NATURAL", diag_pivot_thresh=0)
 
-    def time_scipy_factor(self):
+    def time_scipy_factor(self, *_):
         self.factor()
 
-    def time_scipy_apply(self):
+    def time_scipy_apply(self, *_):
         self.factors.solve(self.ordered)
 
-    def time_pyamg_block_gauss_seidel(self):
-        block_gauss_seidel(self.M, np.zeros_like(self.rhs), self.rhs, blocksize=3, Dinv=self.inverses)
+    def time_pyamg_block_gauss_seidel(self, *_):
+        size = self.M.blocksize[0]
+        block_gauss_seidel(self.M, np.zeros_like(self.rhs), self.rhs, blocksize=size, Dinv=self.inverses)
 
 
 class FindLines:
     """125,000 block rows of a stretched grid: 2500 lines of 50 blocks"""
 
-    version = "1"
+    version = "4"
     timeout = 300
     params = ([1, 3, 5],)
     param_names = ("b",)
+    M = None
 
     def setup(self, b):
-        T = diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
-        grid = kronsum(kronsum(T, T), 100 * T)  # the slowest index is that of the stretched direction
-        self.M = kron(grid, np.eye(b) + 0.2, format="csr").tobsr((b, b))
-        self.coordinates = np.indices((50, 50, 50)).reshape(3, -1).T * [0.01, 1, 1]
-        for lines in (cla.find_lines(self.M), cla.find_lines(self.M, coordinates=self.coordinates)):
-            assert [len(line) for line in lines] == [50] * 2500
+        if self.M is None:
+            self.M, _, _ = grid(b)
+            self.coordinates = np.indices((50, 50, 50)).reshape(3, -1).T * [0.01, 1, 1]
+            for lines in (cla.find_lines(self.M), cla.find_lines(self.M, coordinates=self.coordinates)):
+                assert [len(line) for line in lines] == [50] * 2500
 
     def time_from_coefficients(self, b):
         cla.find_lines(self.M)
@@ -135,16 +189,23 @@ class FindLines:
 class FewLines:
     """Lines too few to fill a device, float64: cut into as many parts as suit, and against the same lines whole"""
 
-    version = "1"
+    version = "4"
     timeout = 300
-    params = (common.DEVICES, [(1, 100_000), (8, 10_000)], [3, 5, 10], ["update", "solve"])
-    param_names = ("device", "lines, blocks", "b", "call")
+    params = (common.OURS, [(1, 100_000), (8, 10_000)], ["update", "solve"], [3, 5, 10])
+    param_names = ("device", "lines, blocks", "call", "b")
+    cut = None
 
-    def setup(self, device, size, b, call):
-        queue = common.open_queue(device)
+    def setup(self, device, size, call, b):
+        common.require(device)
+        if self.cut is None:
+            self.prepare(device, size, call, b)
+
+    def prepare(self, device, size, call, b):
+        queue, threads = common.open_queue(device, "float64"), common.threads_of(device)
         self.context = queue and queue.context
         M, lines = block_tridiagonal(*size, b)
-        self.cut, self.whole = (cla.LinePreconditioner(M, lines, queue=queue, parts=parts) for parts in (None, 1))
+        options = {"queue": queue, "threads": threads}
+        self.cut, self.whole = (cla.LinePreconditioner(M, lines, parts=parts, **options) for parts in (None, 1))
         r = on_device(np.ones(M.shape[0]), queue)
 
         def update(P):
@@ -157,11 +218,11 @@ class FewLines:
 
         self.call = {"update": update, "solve": solve}[call]
 
-    def time_call(self, *parameters):
+    def time_call(self, *_):
         self.call(self.cut)
 
-    def track_speed_up(self, *parameters):
-        return repeated(lambda: self.call(self.whole)) / repeated(lambda: self.call(self.cut))
+    def track_speed_up(self, *_):
+        return common.rounded(repeated(lambda: self.call(self.whole)) / repeated(lambda: self.call(self.cut)))
 
 
 def block_tridiagonal(nlines, K, b):

@@ -37,7 +37,7 @@ CALLS = {
 class Process:
     """The import, and all until the first pack is there"""
 
-    version = "1"
+    version = "4"
     timeout = 300
 
     def timeraw_import(self):
@@ -50,7 +50,7 @@ class Process:
 class FirstCall:
     """The first call of a routine in a process, its operands at hand"""
 
-    version = "1"
+    version = "4"
     timeout = 300
     params = tuple(CALLS)
     param_names = ("routine",)

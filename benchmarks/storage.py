@@ -9,7 +9,6 @@ import time
 import numpy as np
 
 import compactla as cla
-from compactla.view import backend
 
 STORAGE = {"float64": {}, "float32": {"storage": "float32"}, "float16": {"storage": "float16"}}
 STORAGE |= {"bfloat16": {"storage": "bfloat16"}, "float32, 1 refinement": {"storage": "float32", "refine": 1}}
@@ -22,6 +21,8 @@ class Lines:
     """Lines of K blocks of b x b in a number of variants, which share what they are made of."""
 
     def __init__(self, queue, lines, K, b, variants):
+        from compactla.view import backend  # asv imports this file too, with commits that have no such module
+
         self.run, self.queue = backend(queue), queue
         V = self.run.default_vlen(np.dtype(np.float64), queue)
         npack = lines // V

@@ -1,34 +1,29 @@
-"""trsm: batches of the SC17 slides on every device, its kernel in cache, and what a call costs."""
+"""trsm: batches of the SC17 slides on every device and in every library, its kernel in cache, what a call costs."""
 
 from compactla.bench import cases
 
 from . import common
 
+DEVICES = common.OURS + common.NUMPY + common.SCIPY + common.MKL + common.CUDA
 
-class Trsm(common.Benchmark):
-    """B <- A^-1 B, A lower triangular, n right-hand sides"""
 
-    params = ([*common.DEVICES, *common.PEERS], common.DTYPES, common.SIZES)
+class Trsm(common.Latency):
+    """B <- inv(L) B"""
+
+    params = (DEVICES, common.DTYPES, common.SLIDES)
     make = cases.Trsm
 
-    def time_trsm(self, *parameters):
-        self.run()
 
-    def track_fraction_of_bound(self, *parameters):
-        return self.fraction_of_bound()
+class TrsmSpeed(common.Speed):
+    """B <- inv(L) B"""
 
-    track_fraction_of_bound.params = common.Benchmark.params  # peers have no bound of ours
+    params = (DEVICES, common.DTYPES, common.SIZES)
+    make = cases.Trsm
 
 
 class TrsmInCache(common.InCache):
     make = cases.Trsm
 
-    def track_fraction_of_peak(self, *parameters):
-        return self.fraction_of_peak()
-
 
 class TrsmOverhead(common.Overhead):
     make = cases.Trsm
-
-    def track_overhead(self):
-        return self.overhead()

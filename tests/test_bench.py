@@ -8,7 +8,7 @@ import pytest
 
 import compactla as cla
 from compactla.__main__ import main
-from compactla.bench import cases, ceilings, measure, mkl, peers
+from compactla.bench import cases, ceilings, kernels, measure, mkl, peers, timing
 from compactla.cpu.parallel import THREADS
 from compactla.gpu.devices import devices
 
@@ -19,8 +19,8 @@ NUMBER = r"[-+.\deinf]+"
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Times need not be good here."""
-    monkeypatch.setattr(measure, "SECONDS", 0)
-    monkeypatch.setattr(ceilings, "DURATION", 1e-5)
+    monkeypatch.setattr(timing, "SECONDS", 0)
+    monkeypatch.setattr(timing, "DURATION", 1e-5)
     monkeypatch.setattr(ceilings, "PASSES", 1)
 
 
@@ -113,7 +113,7 @@ def test_lines_of_one_block(capsys):
 @pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp", "pack"])
 def test_opencl(capsys, routine):
     out, rows = bench(capsys, routine, "--n", 3, "--nm", 40, "--device", "opencl")
-    assert "(device)" in out
+    assert "(cache)" in out
     assert "compactla" in {what for *_, what in rows}
     assert "compactla, in cache" not in {what for *_, what in rows}
 
@@ -236,7 +236,7 @@ def test_pack_of_numpy_is_the_layout():
 @pytest.mark.parametrize("n", [3, 17])
 def test_own_factorization(n, dtype):
     """A loop as users write it gives the very factors of BlockTridiag."""
-    own = cases.OwnFactor(n, 5, dtype, K=4)
+    own = kernels.OwnFactor(n, 5, dtype, K=4)
     assert own.residual() < cases.PASS
     ours, theirs = cases.Factor(n, 5, dtype, K=4).factored(), own.factored()
     assert all((getattr(ours, name) == getattr(theirs, name)).all() for name in ("lower", "diag", "upper", "info"))

@@ -8,12 +8,9 @@ import abc
 import functools
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 
 import compactla as cla
-from compactla.cpu import gemm, getrfnp, matrix, run, trsm
-from compactla.view import lower_left
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core
@@ -33,8 +30,6 @@ class Case(abc.ABC):
         The loop of `ceilings.bandwidth` that moves bytes like the routine: the bandwidth it is held against.
     footprint : int
         Bytes of all operands.
-    at_once : int
-        Calls that are timed together: on a device that is faster than Python, more than one.
     """
 
     routine: ClassVar[str]
@@ -46,7 +41,6 @@ class Case(abc.ABC):
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
         self.n, self.nm, self.dtype, self.queue = n, nm, np.dtype(dtype), queue
         self.threads = {} if threads is None else {"threads": threads}
-        self.at_once = 1 if queue is None else 10
         self.work = 4 if self.dtype.kind == "c" else 1  # a complex multiply-add is four real ones
         self.rng = np.random.default_rng(SEED)
 
@@ -91,34 +85,7 @@ class Case(abc.ABC):
         self.finish()
 
 
-class Batch(Case):
-    """A case that has a kernel on packs of the CPU, which compiled code calls too."""
-
-    @abc.abstractmethod
-    def kernel(self) -> tuple:
-        """The kernel that the routine picks, and its arguments after the range of packs."""
-
-    def in_cache(self, rounds):
-        """A call that runs the kernel over the batch so often, within compiled code and in one thread."""
-        kernel, args = self.kernel()
-        loop, npack = rounds_of(kernel), self.A.view.npack
-        return lambda: loop(rounds, npack, *args)
-
-    def scalar(self, x):
-        return complex(x) if self.dtype.kind == "c" else float(x)
-
-
-@functools.cache
-def rounds_of(kernel):
-    @numba.njit(nogil=True)
-    def loop(rounds, npack, *args):
-        for _ in range(rounds):
-            kernel(0, npack, *args)
-
-    return loop
-
-
-class Gemm(Batch):
+class Gemm(Case):
     """C <- A B + beta C"""
 
     routine = "gemm"
@@ -144,14 +111,8 @@ class Gemm(Batch):
         bound = self.n * (abs(a) @ abs(b)) + abs(self.beta * c)
         return scaled(abs(result - (a @ b + self.beta * c)), bound, self.dtype)
 
-    def kernel(self):
-        a, b, c = self.A.view, self.B.view, self.C.view
-        kernel, *_ = run.gemm_choice(a.layout, b.layout, c.layout, run.FIXED[1, self.beta], False, False)
-        sizes = c.vlen, c.m, c.n, a.n
-        return kernel, (*sizes, self.scalar(1), self.scalar(self.beta), *a.place, *b.place, *c.place)
 
-
-class Trsm(Batch):
+class Trsm(Case):
     """B <- inv(op(A)) B, or B <- B inv(op(A))"""
 
     routine, loop = "trsm", "axpy"
@@ -193,14 +154,8 @@ class Trsm(Batch):
         T, x, b = map(widen, (T, x, b))
         return scaled(norm1(b - T @ x), self.n * norm1(T) * norm1(x), self.dtype)
 
-    def kernel(self):
-        side, uplo, trans, diag = self.options.values()
-        a, b = lower_left(self.A.view, self.B.view, side, uplo, trans)
-        kernel, *_ = run.trsm_choice(a.layout, b.layout, self.dtype.kind == "c" and trans == "C", diag == "U")
-        return kernel, (b.vlen, b.m, b.n, self.scalar(1), *a.place, *b.place)
 
-
-class Getrfnp(Batch):
+class Getrfnp(Case):
     """A <- L\\U"""
 
     routine = "getrfnp"
@@ -234,11 +189,6 @@ class Getrfnp(Batch):
         a, lu = widen(self.a[self.sample]), widen(lu[self.sample])
         L, U = np.tril(lu, -1) + np.eye(self.n), np.triu(lu)
         return scaled(norm1(a - L @ U), self.n * norm1(a), self.dtype)
-
-    def kernel(self):
-        a = self.A.view
-        kernel, *_ = run.getrf_choice(a.layout)
-        return kernel, (a.vlen, a.m, a.n, *a.place, np.zeros(a.npack * a.vlen, np.int64))
 
 
 class Copy(Case):
@@ -295,7 +245,8 @@ class Lines(Case):
 
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1, parts=None):
         super().__init__(n, nm, dtype, queue, threads)
-        self.K, self.nrhs, self.parts = K, nrhs, parts
+        self.K, self.nrhs = K, nrhs
+        self.parts = {} if parts is None else {"parts": parts}
         few = min(nm, self.DIFFERENT)
         lower, upper = self.random(2, few, K - 1, n, n)
         blocks = lower, 2 * self.dominant(few, K, n, n), upper
@@ -303,7 +254,7 @@ class Lines(Case):
         self.rhs = np.resize(self.random(few, K, n, nrhs), (nm, K, n, nrhs))
 
     def factored(self):
-        T = cla.BlockTridiag(self.lower, self.diag, self.upper, queue=self.queue, parts=self.parts)
+        T = cla.BlockTridiag(self.lower, self.diag, self.upper, queue=self.queue, **self.parts)
         if T.factor(**self.threads).any():
             raise ArithmeticError("a line of the benchmark is singular")
         return T
@@ -338,51 +289,10 @@ class Factor(Lines):
         self.nbytes = self.elements((2 * K + 3 * (K - 1)) * n**2)  # the lower blocks are only read
         diag = np.broadcast_to(np.eye(n, dtype=self.dtype), self.diag.shape)
         blocks = np.zeros_like(self.lower), diag, self.upper  # its own factor
-        self.T = cla.BlockTridiag(*blocks, queue=queue, parts=parts)
+        self.T = cla.BlockTridiag(*blocks, queue=queue, **self.parts)
 
     def call(self):
         return self.T.refactor(**self.threads)
-
-
-class OwnFactor(Factor):
-    """LU of the lines in one thread, as users write it in a loop of their own: `written_out`"""
-
-    def call(self):
-        return self.factor_with(self.T)
-
-    def factor_with(self, T):
-        factor, npack, V = written_out(T.vlen, self.n), -(-self.nm // T.vlen), T.vlen
-        info = np.zeros((npack, V), np.int64)
-        factor(*(a.reshape(npack, -1, *a.shape[1:]) for a in (T.lower, T.diag, T.upper)), info)
-        return info.reshape(-1)[: self.nm]
-
-    def factored(self):
-        T = cla.BlockTridiag(self.lower, self.diag, self.upper)
-        T.info = self.factor_with(T)
-        return T
-
-
-@functools.cache
-def written_out(V, b):
-    """A user's block tridiagonal LU, for arrays (npack, K, b, b, V), or (npack, K, b, b, 2, V) of complex numbers."""
-
-    @numba.njit(nogil=True)
-    def factor(lower, diag, upper, info):
-        last = diag.shape[1] - 1
-        for p in range(diag.shape[0]):
-            for k in range(last + 1):
-                D, j = matrix(diag[p, k], V, b, b), min(k, last - 1)
-                if k > 0:
-                    E, F = matrix(lower[p, k - 1], V, b, b), matrix(upper[p, k - 1], V, b, b)
-                    after = matrix(diag[p, min(k + 1, last)], V, b, b), matrix(lower[p, j], V, b, b)
-                    gemm(E, F, D, -1, 1, (*after, matrix(upper[p, j], V, b, b)))
-                getrfnp(D, info[p], k * b, "R")
-                if k < last:
-                    F = matrix(upper[p, k], V, b, b)
-                    trsm(D, F, "L", "L", "N", "U")
-                    trsm(D, F, "L", "U", "N", "R")
-
-    return factor
 
 
 class Solve(Lines):

@@ -6,7 +6,6 @@ its data fits in: it is measured on as many bytes, by as many threads.
 
 import functools
 import platform
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numba
 import numpy as np
 from llvmlite import ir
 
+from compactla.bench.timing import REPEATS, best, best_of_rounds
 from compactla.cpu import matrix
 from compactla.cpu.emit import routine
 from compactla.cpu.parallel import THREADS
@@ -24,26 +24,9 @@ CHAINS = 10  # independent multiply-adds: they cover the latency of two units, a
 DEVICE_ROUNDS = 2000
 GROUP = 1024  # work-items that a device's loop has a multiple of, for work-groups of a good size
 UNROLL = 8  # vectors that a turn of a loop over memory takes
-PASSES, REPEATS = 3, 4  # over the loops, and timings in each: other work on the machine comes in bursts
-DURATION = 2e-3  # seconds that one timing of a loop takes at least
-SLOW = 0.5  # seconds of a call that is not repeated often
+PASSES = 3  # over the loops: other work on the machine comes in bursts
 # Plain loops over memory, and what they move, in units of the working set.
 PATTERNS = {"read": 1.0, "copy": 1.0, "streamed copy": 1.0, "update": 2.0, "axpy": 1.5}
-
-
-def best(call, seconds=0.0, least=7) -> float:
-    """Least time of a call, in seconds, of at least `least` (2 if it is slow) and as many as fit into `seconds`."""
-    start = time.perf_counter()
-    call()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    if end - seconds - start > SLOW:
-        least = min(least, 2)
-    while len(times) < least or time.perf_counter() < end:
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def peak(dtype=np.float64, queue=None, threads=None) -> float:
@@ -69,16 +52,16 @@ def bandwidth(nbytes, queue=None, threads=None) -> dict[str, float]:
 
     What is much larger than all caches is measured on less.
     read: s += x; copy: y = x; streamed copy: the same with stores that go past the caches; update: x = a x + b;
-    axpy: y += a x. Bytes that are read and bytes that are written count alike. A device only updates.
+    axpy: y += a x. Bytes that are read and bytes that are written count alike. A device copies and updates.
     """
     threads = THREADS if threads is None else threads
-    return _bandwidth(min(nbytes, working_sets(threads)[-1]), queue, threads)
+    return _bandwidth(min(nbytes, working_sets(threads, queue)[-1]), queue, threads)
 
 
 @functools.cache
 def _bandwidth(nbytes, queue, threads):
     if queue is not None:
-        return {"update": max(device_update(nbytes, queue, lanes) for lanes in (0, 4))}
+        return {name: max(device_sweep(name, nbytes, queue, lanes) for lanes in (0, 4)) for name in ("copy", "update")}
     V = native_width(np.dtype(np.float64))
     rows = max(nbytes // (threads * UNROLL * V * 8), 2)
     slabs = empty((threads, rows, UNROLL, V), np.float64, None)
@@ -99,14 +82,6 @@ def sweep_time(pattern, slabs):
         return in_threads(kernel, *zip(*parts, strict=True), totals, [rounds] * len(slabs))
 
     return best_of_rounds(sweeps) / covered
-
-
-def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
-    """Least time of a round, where ``rounds_of(count)`` is a call that makes so many."""
-    rounds = 1
-    while best(rounds_of(rounds), least=1) < DURATION:
-        rounds *= 2
-    return best(rounds_of(rounds), least=repeats) / rounds
 
 
 def in_threads(kernel, *columns):
@@ -202,16 +177,21 @@ def caches() -> dict[str, tuple[int, int]]:
     return found
 
 
-def level(nbytes, threads) -> str:
+def level(nbytes, threads, queue=None) -> str:
     """Name of the first cache that a working set of so many bytes fits in, shared out over threads, or "memory"."""
+    if queue is not None:
+        return "memory" if nbytes > queue.device.global_mem_cache_size else "cache"
     for name, (size, cores) in caches().items():
         if nbytes <= size * -(-threads // cores):
             return name
     return "memory"
 
 
-def working_sets(threads) -> list[int]:
-    """Bytes that half fill each cache, and four times the largest of them."""
+def working_sets(threads, queue=None) -> list[int]:
+    """Bytes that half fill each cache, and four times the largest of them; of a device, if there is a queue."""
+    if queue is not None:
+        cache = queue.device.global_mem_cache_size or 1 << 20
+        return [cache // 2, max(4 * cache, 512 << 20)]
     known = {"L1": (32 << 10, 1), "L2": (512 << 10, 1), "L3": (32 << 20, THREADS), **caches()}
     sizes = [size * -(-threads // cores) for size, cores in known.values()]
     return [*(size // 2 for size in sizes), max(4 * sizes[-1], 256 << 20)]
@@ -232,9 +212,13 @@ kernel void multiply_adds(global VECTOR *x, int rounds)
     for (int i = 1; i < CHAINS; i++) a[0] += a[i];
     x[get_global_id(0)] = a[0];
 }
-kernel void update(global VECTOR *x)
+kernel void update(global VECTOR *x, ulong middle)
 {
     x[get_global_id(0)] = (REAL)0.5 * x[get_global_id(0)] + 1;
+}
+kernel void copy(global VECTOR *x, ulong middle)
+{
+    x[get_global_id(0) + middle] = x[get_global_id(0)];
 }
 """
 
@@ -251,19 +235,20 @@ def device_peak(char, queue):
     return 2 * CHAINS * lanes * items * DEVICE_ROUNDS / best(call)
 
 
-def device_update(nbytes, queue, lanes):
+def device_sweep(pattern, nbytes, queue, lanes):
     """Bytes a second that a loop reads and writes, in vectors of so many floats, or of the device's own length (0)."""
     kernels, lanes = device_kernels(queue, "f", lanes)
-    items = -(-nbytes // (4 * lanes * GROUP)) * GROUP
-    x = device_zeros(queue, items * lanes, "f")
+    middle = -(-nbytes // (8 * lanes * GROUP)) * GROUP
+    items = 2 * middle if pattern == "update" else middle
+    x = device_zeros(queue, 2 * middle * lanes, "f")
     rounds = max(-(-(2**28) // nbytes), 10)
 
     def call():
         for _ in range(rounds):
-            kernels["update"](queue, (items,), None, x.data)
+            kernels[pattern](queue, (items,), None, x.data, np.uint64(middle))
         queue.finish()
 
-    return 2 * x.nbytes * rounds / best(call)
+    return PATTERNS[pattern] * x.nbytes * rounds / best(call)
 
 
 def device_zeros(queue, size, char):

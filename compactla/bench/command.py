@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 
 from compactla.bench import cases, mkl
-from compactla.bench.ceilings import processor, working_sets
-from compactla.bench.measure import as_dict, ceiling, environment, measure, measure_lines
+from compactla.bench.ceilings import processor
+from compactla.bench.measure import as_dict, environment, measure, measure_lines, roofs
 from compactla.bench.table import CEILINGS, ROWS, ceiling_line, progress_bar, row_line
 from compactla.cpu.parallel import THREADS
 from compactla.view import REAL
@@ -181,11 +181,9 @@ def show(args, work, jobs) -> None:
 def run_ceilings(args) -> None:
     queue = queue_of(args)
     print(f"runs on    {place(args, queue)}, {args.dtype}\n\n{CEILINGS}")
-    for threads in [args.threads] if args.threads else sorted({1, THREADS}):
-        for nbytes in working_sets(threads):
-            print(ceiling_line(ceiling(nbytes, args.dtype, queue, threads)))
-        if queue is not None:
-            break
+    for threads in [args.threads] if args.threads or queue is not None else sorted({1, THREADS}):
+        for roof in roofs(args.dtype, queue, threads):
+            print(ceiling_line(roof))
 
 
 def place(args, queue) -> str:

@@ -8,14 +8,12 @@ import numba
 import numpy as np
 
 import compactla as cla
-from compactla.bench import cases, mkl
-from compactla.bench.ceilings import bandwidth, best, best_of_rounds, level, peak, processor
+from compactla.bench import cases, kernels, mkl
+from compactla.bench.ceilings import bandwidth, level, peak, processor, working_sets
 from compactla.bench.peers import banded, peers
+from compactla.bench.timing import TIMINGS, best_of_rounds, repeated, seconds_of
 from compactla.cpu.parallel import THREADS
 from compactla.cpu.simd import machine
-
-SECONDS = 0.3  # that a call is repeated for
-TIMINGS = 50  # of a loop of compiled code
 
 
 class Ceiling(NamedTuple):
@@ -66,25 +64,19 @@ class Row(NamedTuple):
 
 def ceiling(footprint, dtype, queue=None, threads=None) -> Ceiling:
     """What bounds work on so many bytes on a device, or on threads of the CPU (all by default), measured now."""
-    if queue is not None:
-        return Ceiling(footprint, "device", 0, peak(dtype, queue), bandwidth(footprint, queue))
-    threads = THREADS if threads is None else threads
-    rates = peak(dtype, threads=threads), bandwidth(footprint, threads=threads)
-    return Ceiling(footprint, level(footprint, threads), threads, *rates)
+    threads = 0 if queue is not None else THREADS if threads is None else threads
+    rates = peak(dtype, queue, threads), bandwidth(footprint, queue, threads)
+    return Ceiling(footprint, level(footprint, threads, queue), threads, *rates)
+
+
+def roofs(dtype, queue=None, threads=None) -> list[Ceiling]:
+    """The ceilings of a device, or of threads of the CPU: of each of its caches and of its memory."""
+    return [ceiling(nbytes, dtype, queue, threads) for nbytes in working_sets(threads or THREADS, queue)]
 
 
 def row(case, what, seconds, residual, bound, in_cache=False) -> Row:
     work = case.flops, case.nbytes, residual, case.loop, bound
     return Row(case.routine, case.n, case.nm, case.dtype.name, what, in_cache, seconds, *work)
-
-
-def repeated(call, iterations=None) -> float:
-    return best(call, 0 if iterations else SECONDS, iterations or 5)
-
-
-def seconds_of(case, iterations=None) -> float:
-    """Least time of a call of the case."""
-    return repeated(lambda: case.run(case.at_once), iterations) / case.at_once
 
 
 def measure(make, n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
@@ -96,10 +88,10 @@ def measure(make, n, nm, library=None, baselines=True, iterations=None, **option
     bound = ceiling(case.footprint, case.dtype, case.queue, case.threads.get("threads"))
     yield row(case, "compactla", seconds_of(case, iterations), case.residual(), bound)
     cached = None
-    if issubclass(make, cases.Batch) and case.queue is None:
+    if case.routine in kernels.KERNELS and case.queue is None:
         cached = make(n, cases.IN_CACHE, **options | {"threads": None})
         cached_bound = ceiling(cached.footprint, cached.dtype, threads=1)
-        seconds = best_of_rounds(cached.in_cache, TIMINGS)
+        seconds = best_of_rounds(kernels.rounds_of(cached), TIMINGS)
         yield row(cached, "compactla", seconds, cached.residual(), cached_bound, True)
     if not baselines:
         return

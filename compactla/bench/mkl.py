@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 import compactla as cla
-from compactla.bench.ceilings import best
+from compactla.bench.timing import best
 from compactla.cpu.run import empty
 from compactla.cpu.simd import machine
 

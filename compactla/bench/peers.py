@@ -8,6 +8,7 @@ import scipy.linalg
 
 import compactla as cla
 from compactla.bench import cases, mkl
+from compactla.bench.timing import best
 from compactla.cpu.parallel import THREADS
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
@@ -27,6 +28,14 @@ def peers(case, library=None) -> list[Peer]:
     found = [Peer(*peer) for peer in LIBRARIES[case.routine](case)]
     threads = case.threads.get("threads", THREADS)
     return found + ([Peer(*mkl.fastest(case, library, threads))] if library else [])
+
+
+def peer(case, name) -> Peer:
+    """The fastest peer of one library: "numpy", "scipy" or "mkl"."""
+    if name == "mkl":
+        return Peer(*mkl.fastest(case, mkl.load(), case.threads.get("threads", THREADS)))
+    found = (Peer(*peer) for peer in LIBRARIES[case.routine](case) if peer[0].startswith(name))
+    return min(found, key=lambda peer: best(peer.call, least=1))
 
 
 # NumPy and SciPy: one call on the whole batch, which these libraries do in one thread.

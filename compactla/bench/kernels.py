@@ -1,0 +1,99 @@
+"""The CPU's kernels in loops of compiled code, in one thread: those that the routines pick, and a user's own."""
+
+import functools
+
+import numba
+import numpy as np
+
+import compactla as cla
+from compactla.bench import cases
+from compactla.cpu import gemm, getrfnp, matrix, run, trsm
+from compactla.view import lower_left
+
+
+def rounds_of(case):
+    """``rounds_of(case)(count)`` is a call that runs the case's kernel over the batch so often, in compiled code."""
+    kernel, args = KERNELS[case.routine](case)
+    loop, npack = loop_of(kernel), case.A.view.npack
+    return lambda rounds: lambda: loop(rounds, npack, *args)
+
+
+@functools.cache
+def loop_of(kernel):
+    @numba.njit(nogil=True)
+    def loop(rounds, npack, *args):
+        for _ in range(rounds):
+            kernel(0, npack, *args)
+
+    return loop
+
+
+# The kernel that a routine picks, and its arguments after the range of packs.
+
+
+def gemm_kernel(case):
+    a, b, c = case.A.view, case.B.view, case.C.view
+    kernel, *_ = run.gemm_choice(a.layout, b.layout, c.layout, run.FIXED[1, case.beta], False, False)
+    sizes = c.vlen, c.m, c.n, a.n
+    return kernel, (*sizes, scalar(case, 1), scalar(case, case.beta), *a.place, *b.place, *c.place)
+
+
+def trsm_kernel(case):
+    side, uplo, trans, diag = case.options.values()
+    a, b = lower_left(case.A.view, case.B.view, side, uplo, trans)
+    kernel, *_ = run.trsm_choice(a.layout, b.layout, case.dtype.kind == "c" and trans == "C", diag == "U")
+    return kernel, (b.vlen, b.m, b.n, scalar(case, 1), *a.place, *b.place)
+
+
+def getrfnp_kernel(case):
+    a = case.A.view
+    kernel, *_ = run.getrf_choice(a.layout)
+    return kernel, (a.vlen, a.m, a.n, *a.place, np.zeros(a.npack * a.vlen, np.int64))
+
+
+def scalar(case, x):
+    return complex(x) if case.dtype.kind == "c" else float(x)
+
+
+KERNELS = {"gemm": gemm_kernel, "trsm": trsm_kernel, "getrfnp": getrfnp_kernel}
+
+
+class OwnFactor(cases.Factor):
+    """LU of the lines in one thread, as users write it in a loop of their own: `written_out`"""
+
+    def call(self):
+        return self.factor_with(self.T)
+
+    def factor_with(self, T):
+        factor, npack, V = written_out(T.vlen, self.n), -(-self.nm // T.vlen), T.vlen
+        info = np.zeros((npack, V), np.int64)
+        factor(*(a.reshape(npack, -1, *a.shape[1:]) for a in (T.lower, T.diag, T.upper)), info)
+        return info.reshape(-1)[: self.nm]
+
+    def factored(self):
+        T = cla.BlockTridiag(self.lower, self.diag, self.upper)
+        T.info = self.factor_with(T)
+        return T
+
+
+@functools.cache
+def written_out(V, b):
+    """A user's block tridiagonal LU, for arrays (npack, K, b, b, V), or (npack, K, b, b, 2, V) of complex numbers."""
+
+    @numba.njit(nogil=True)
+    def factor(lower, diag, upper, info):
+        last = diag.shape[1] - 1
+        for p in range(diag.shape[0]):
+            for k in range(last + 1):
+                D, j = matrix(diag[p, k], V, b, b), min(k, last - 1)
+                if k > 0:
+                    E, F = matrix(lower[p, k - 1], V, b, b), matrix(upper[p, k - 1], V, b, b)
+                    after = matrix(diag[p, min(k + 1, last)], V, b, b), matrix(lower[p, j], V, b, b)
+                    gemm(E, F, D, -1, 1, (*after, matrix(upper[p, j], V, b, b)))
+                getrfnp(D, info[p], k * b, "R")
+                if k < last:
+                    F = matrix(upper[p, k], V, b, b)
+                    trsm(D, F, "L", "L", "N", "U")
+                    trsm(D, F, "L", "U", "N", "R")
+
+    return factor
