@@ -28,7 +28,7 @@ class Peak(common.Measured):
 class Bandwidth(common.Measured):
     """Plain loops over as much as half fills a cache, or over four times as much as the largest holds"""
 
-    params = (common.OURS, ["L1", "L2", "L3", "cache", "memory"], ["read", "copy", "streamed copy", "update", "axpy"])
+    params = (common.OURS, ["L1", "L2", "L3", "memory", "device"], ["read", "copy", "streamed copy", "update", "axpy"])
     param_names = ("device", "level", "loop")
 
     def setup(self, ceilings, device, level, loop):

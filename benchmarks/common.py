@@ -22,7 +22,7 @@ from . import ROOT
 CPU = ["numba:1", "numba:all"]
 OPENCL = ["opencl:gpu", "opencl:cpu"]  # the first of each kind
 OURS = CPU + OPENCL
-NUMPY, SCIPY, MKL, CUDA = ["numpy"], ["scipy"], ["mkl:1", "mkl:all"], ["cupy", "torch"]
+NUMPY, SCIPY, MKL, CUDA = ["numpy"], ["scipy"], ["mkl:1"], ["cupy", "torch"]
 
 BATCH, GPU_BYTES = 16384, 2**29  # matrices; of all operands, on a GPU
 SLIDES = [3, 5, 10, 15]  # sizes of the SC17 slides
@@ -84,7 +84,7 @@ def bounded_by(device):
     """Whose ceilings bound a device, or a library on it."""
     if device in CUDA:
         return "opencl:gpu"
-    return {"mkl:all": "numba:all"}.get(device, device if device in OURS else "numba:1")
+    return device if device in OURS else "numba:1"
 
 
 def rounded(x):
@@ -175,11 +175,12 @@ class Traffic(OnDevices):
     track_bandwidth.unit = "GB/s"
 
     def track_fraction_of_bound(self, ceilings, device, dtype, *_):
-        """Part of the speed that memory and arithmetic allow."""
+        """Part of the speed that memory and arithmetic allow; bandwidths are interpolated between working sets."""
         work, roofs = self.measured, ceilings[bounded_by(device)][dtype]
-        roof = next((r for r in roofs if work["footprint"] <= 2 * r["footprint"]), roofs[-1])
-        bandwidth = roof["bandwidth"].get(work["loop"]) or max(roof["bandwidth"].values())
-        return rounded(max(work["flops"] / roof["peak"], work["nbytes"] / bandwidth) / work["seconds"])
+        rates = [cases.bandwidth_of(work["loop"], roof["bandwidth"]) for roof in roofs]
+        sizes = [roof["footprint"] for roof in roofs]
+        bandwidth = np.exp(np.interp(np.log(work["footprint"]), np.log(sizes), np.log(rates)))
+        return rounded(max(work["flops"] / roofs[0]["peak"], work["nbytes"] / bandwidth) / work["seconds"])
 
     track_fraction_of_bound.unit = "of the bound"
 

@@ -51,7 +51,7 @@ class Cublas:
         if isinstance(x, float):
             parts = (x, 0.0) if self.char in "FD" else (x,)
             return ctypes.byref(SCALARS[self.char](*parts))
-        return ctypes.c_longlong(x) if x is not None and abs(x) > 2**31 - 1 else x
+        return x
 
 
 def by_columns(a):
@@ -91,10 +91,11 @@ def torch_getrfnp(case, a):
 def cublas_gemm(case, a, b, c):
     blas, n = Cublas(case.dtype), case.n
     a, b, c = map(by_columns, (a, b, c))
+    step = ctypes.c_longlong(n * n)
 
     def call():
         blas.gemmStridedBatched(
-            NO_TRANS, NO_TRANS, n, n, n, 1.0, a, n, n * n, b, n, n * n, float(case.beta), c, n, n * n, len(c)
+            NO_TRANS, NO_TRANS, n, n, n, 1.0, a, n, step, b, n, step, float(case.beta), c, n, step, len(c)
         )
 
     return call, lambda: by_rows(c)

@@ -113,7 +113,7 @@ def test_lines_of_one_block(capsys):
 @pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp", "pack"])
 def test_opencl(capsys, routine):
     out, rows = bench(capsys, routine, "--n", 3, "--nm", 40, "--device", "opencl")
-    assert "(cache)" in out
+    assert "(device)" in out
     assert "compactla" in {what for *_, what in rows}
     assert "compactla, in cache" not in {what for *_, what in rows}
 

@@ -27,7 +27,7 @@ class Case(abc.ABC):
     flops, nbytes : float
         Operations on real numbers, and bytes read plus bytes written, of one call: each operand counts once.
     loop : str
-        The loop of `ceilings.bandwidth` that moves bytes like the routine: the bandwidth it is held against.
+        The loop of `ceilings.bandwidth` that moves bytes like the routine, for the bandwidth that it is held against.
     footprint : int
         Bytes of all operands.
     """
@@ -94,7 +94,7 @@ class Gemm(Case):
         super().__init__(n, nm, dtype, queue, threads)
         self.a, self.b, self.c = (self.random(nm, n, n) for _ in range(3))
         self.A, self.B, self.C = map(self.pack, (self.a, self.b, self.c))
-        self.beta, self.loop = beta, "axpy" if beta else "streamed copy"
+        self.beta, self.loop = beta, "axpy" if beta else "copy"
         self.flops = 2 * n**3 * nm * self.work
         self.nbytes, self.footprint = self.elements((4 if beta else 3) * n**2), self.elements(3 * n**2)
 
@@ -194,7 +194,7 @@ class Getrfnp(Case):
 class Copy(Case):
     """Between an ordinary array and a pack, on the device"""
 
-    loop = "streamed copy"
+    loop = "copy"
 
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
         super().__init__(n, nm, dtype, queue, threads)
@@ -312,6 +312,11 @@ class Solve(Lines):
     def residual(self):
         x = self.call()
         return self.error(x if self.queue is None else x.get())
+
+
+def bandwidth_of(loop, rates) -> float:
+    """Bytes per second of a case's loop, of its kinds the fastest; or of the fastest of all, if it was not measured."""
+    return max([rate for name, rate in rates.items() if name.endswith(loop)] or rates.values())
 
 
 def on_device(a, queue, pool=False):

@@ -180,7 +180,7 @@ def caches() -> dict[str, tuple[int, int]]:
 def level(nbytes, threads, queue=None) -> str:
     """Name of the first cache that a working set of so many bytes fits in, shared out over threads, or "memory"."""
     if queue is not None:
-        return "memory" if nbytes > queue.device.global_mem_cache_size else "cache"
+        return "device"
     for name, (size, cores) in caches().items():
         if nbytes <= size * -(-threads // cores):
             return name
@@ -188,10 +188,9 @@ def level(nbytes, threads, queue=None) -> str:
 
 
 def working_sets(threads, queue=None) -> list[int]:
-    """Bytes that half fill each cache, and four times the largest of them; of a device, if there is a queue."""
+    """Bytes that half fill each cache, and four times the largest of them; of a device, what its caches do not hold."""
     if queue is not None:
-        cache = queue.device.global_mem_cache_size or 1 << 20
-        return [cache // 2, max(4 * cache, 512 << 20)]
+        return [512 << 20]  # launches take longer than what a GPU's caches hold
     known = {"L1": (32 << 10, 1), "L2": (512 << 10, 1), "L3": (32 << 20, THREADS), **caches()}
     sizes = [size * -(-threads // cores) for size, cores in known.values()]
     return [*(size // 2 for size in sizes), max(4 * sizes[-1], 256 << 20)]
@@ -241,7 +240,7 @@ def device_sweep(pattern, nbytes, queue, lanes):
     middle = -(-nbytes // (8 * lanes * GROUP)) * GROUP
     items = 2 * middle if pattern == "update" else middle
     x = device_zeros(queue, 2 * middle * lanes, "f")
-    rounds = max(-(-(2**28) // nbytes), 10)
+    rounds = min(max(-(-(2**28) // nbytes), 10), 1000)
 
     def call():
         for _ in range(rounds):

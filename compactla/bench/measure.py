@@ -27,7 +27,7 @@ class Ceiling(NamedTuple):
 
     def rate(self, loop) -> float:
         """Bandwidth of the loop of that name, or of the fastest where it was not measured."""
-        return self.bandwidth.get(loop) or max(self.bandwidth.values())
+        return cases.bandwidth_of(loop, self.bandwidth)
 
     def least_time(self, flops, nbytes, loop) -> float:
         return max(flops / self.peak, nbytes / self.rate(loop))

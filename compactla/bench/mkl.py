@@ -227,7 +227,7 @@ def pack(case, compact):
 
 
 def unpack(case, compact):
-    A, a, V = compact.packed(case.a), np.zeros_like(case.a), compact.vlen
+    A, a, V = compact.packed(case.a), roomy(np.zeros_like(case.a)), compact.vlen
 
     def residual():
         compact.geunpack(a, A)()

@@ -41,6 +41,8 @@ DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 TARGET = cpu_target.target_context.codegen().magic_tuple()
 # Sizes for which code is compiled that knows the size; larger ones share code.
 STATIC = 32
+# Bytes that are moved in the time of a vector operation, where they come from a cache that is not next to the core.
+MOVED = 24
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
 # Bytes from which on packs are stored past the caches.
@@ -183,9 +185,9 @@ def unpack_past_kernel(char, lanes):
     return compiled(unpack_past_batch, TRANSFER, char, lanes)
 
 
-def operations(A: Layout, count):
-    """Vector operations that `count` multiply-adds of each matrix of a pack are."""
-    return A.vlen / width(A.dtype, A.vlen) * parts(A.dtype) ** 2 * count
+def operations(A: Layout, count, moved=0):
+    """Vector operations as long as `count` multiply-adds of each matrix of a pack, or as moving so many bytes."""
+    return max(A.vlen / width(A.dtype, A.vlen) * parts(A.dtype) ** 2 * count, moved / MOVED)
 
 
 def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, threads=None):
@@ -203,7 +205,8 @@ def gemm_choice(A: Layout, B: Layout, C: Layout, fixed, conja, conjb, far=""):
     m, n, k = C.m, C.n, A.n
     known = bool(m == n == k <= STATIC and fixed and A.strides and B.strides and C.strides)
     kernel = gemm_kernel(known_form(A, known, conja), known_form(B, known, conjb), known_form(C, known), fixed, far)
-    return kernel, operations(C, m * n * max(k, 1)), known * (nbytes(A) + nbytes(B) + nbytes(C))
+    size = nbytes(A) + nbytes(B) + nbytes(C)
+    return kernel, operations(C, m * n * max(k, 1), size + nbytes(C)), known * size
 
 
 @functools.cache
@@ -225,7 +228,7 @@ def trsm_choice(A: Layout, B: Layout, conj, unit, far=""):
     """The kernel, what it costs for a pack, and the bytes of a pack if fetching them ahead is a choice."""
     known = bool(B.m == B.n <= STATIC and A.strides and B.strides)
     kernel = trsm_kernel(known_form(A, known, conj), known_form(B, known), "U" if unit else "N", far)
-    return kernel, operations(B, B.m * B.m * B.n / 2), known * (nbytes(A) + nbytes(B))
+    return kernel, operations(B, B.m * B.m * B.n / 2, nbytes(A) / 2 + 2 * nbytes(B)), known * (nbytes(A) + nbytes(B))
 
 
 @functools.cache
@@ -247,7 +250,7 @@ def getrf_choice(A: Layout, far=""):
     """The kernel, what it costs for a pack, and the bytes of a pack if fetching them ahead is a choice."""
     known = bool(A.m == A.n <= STATIC and A.strides)
     kernel = getrf_kernel(known_form(A, known), far)
-    return kernel, operations(A, A.m * A.n * min(A.m, A.n) / 2), known * nbytes(A)
+    return kernel, operations(A, A.m * A.n * min(A.m, A.n) / 2, 2 * nbytes(A)), known * nbytes(A)
 
 
 @functools.cache
