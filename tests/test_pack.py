@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, DTYPES, LAYOUTS, VLENS, random, same_bits
+from cases import BATCH, DTYPES, LAYOUTS, VLENS, in_turns, random, same_bits
 from compactla.cpu import parallel, run
 from compactla.pack import pack_padded
 
@@ -244,7 +244,7 @@ def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
     assert same_bits(memory, expected)
 
 
-@pytest.mark.parametrize("vlen", [1, 2, 3, 4, 8, 16, 32])
+@pytest.mark.parametrize(("vlen", "dtype"), in_turns([1, 8, 2, 16, 3, 4, 32]), ids=str)
 @pytest.mark.parametrize("source", NUMPY_SOURCES.values(), ids=NUMPY_SOURCES)
 def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng):
     monkeypatch.setattr(run, "PAST", 0)
