@@ -7,8 +7,18 @@ import compactla as cla
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
 SIZES = [*range(18), 24, 31, 32, 33, 50]
 VLENS = [1, 3, 4, 8, 16, 32, None]
+LANES = [(vlen, (np.float32, np.complex128)[i % 2]) for i, vlen in enumerate(VLENS)]  # each with a type
 BATCH = 11  # a partial pack everywhere
 SCALARS = {"f": (0, 1, -1, 0.75), "c": (0, 1, -1, 0.75 - 0.5j)}
+
+
+def in_turns(sizes):
+    """Sizes with types: each with a real and a complex one, of single and of double precision in turns.
+
+    Kernels are compiled for every size and type, which takes most of the time of the tests. How they are written for a
+    size depends on whether numbers are complex, not on their precision, and both precisions have odd and even sizes.
+    """
+    return [(size, np.dtype(DTYPES[char])) for i, size in enumerate(sizes) for char in ("sc", "dz")[i // 2 % 2]]
 
 
 def scalars(dtype):

@@ -14,6 +14,7 @@ from compactla.gpu.devices import devices
 
 COLUMNS = "routine n what time us GFlop/s GB/s peak bandw. bound residual".split()
 NUMBER = r"[-+.\deinf]+"
+NM = 4000  # on a device, whose bandwidth takes a hundred thousand launches to measure on a few matrices
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +113,7 @@ def test_lines_of_one_block(capsys):
 
 @pytest.mark.parametrize("routine", ["gemm", "trsm", "getrfnp", "pack"])
 def test_opencl(capsys, routine):
-    out, rows = bench(capsys, routine, "--n", 3, "--nm", 40, "--device", "opencl")
+    out, rows = bench(capsys, routine, "--n", 3, "--nm", NM, "--device", "opencl")
     assert "(device)" in out
     assert "compactla" in {what for *_, what in rows}
     assert "compactla, in cache" not in {what for *_, what in rows}
@@ -120,7 +121,8 @@ def test_opencl(capsys, routine):
 
 def test_opencl_lines_on_a_named_device(capsys):
     name = devices()[0].name.strip()
-    out, rows = bench(capsys, "line", "-N", 3, "-L", 3, "-B", 2, "--device", f"opencl:{name[2:]}", "--no-baselines")
+    size = "-N", NM, "-L", 3, "-B", 2
+    out, rows = bench(capsys, "line", *size, "--device", f"opencl:{name[2:]}", "--no-baselines")
     assert f"runs on    {name}\n" in out
     assert [(routine, what) for routine, _, what in rows] == [(r, "compactla") for r in ("factor", "solve", "both")]
 

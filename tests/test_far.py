@@ -1,12 +1,10 @@
 """Kernels for data that is far from the caches: the results are those of the others, bit for bit."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
 import compactla as cla
-from cases import dominant, random, same_bits
+from cases import dominant, in_turns, random, same_bits
 from compactla.cpu import run
 
 NM = 19
@@ -21,11 +19,12 @@ def results(monkeypatch, call):
     return both
 
 
-@pytest.mark.parametrize(("n", "vlen"), [(3, None), (8, None), (32, None), (5, 32), (6, 3)])
-def test_products(dtype, n, vlen, rng, monkeypatch):
+@pytest.mark.parametrize(("size", "dtype"), in_turns([(3, None), (8, None), (32, None), (5, 32), (6, 3)]), ids=str)
+def test_products(size, dtype, rng, monkeypatch):
+    n, vlen = size
     a, b, c = random(rng, (3, NM, n, n), dtype)
     A, B = cla.pack(a, vlen), cla.pack(b, vlen)
-    for options in product([1], (0, 1), "NT"):
+    for options in ((1, 0, "N"), (1, 0, "T"), (1, 1, "N")):
         near, far = results(monkeypatch, lambda options=options: cla.gemm(A, B, cla.pack(c, vlen), *options).unpack())
         assert same_bits(near, far)
 
@@ -42,7 +41,7 @@ def test_products_that_cannot_be_streamed(rng, monkeypatch):
 @pytest.mark.parametrize("n", [3, 17])
 def test_triangular_solves(dtype, n, rng, monkeypatch):
     A, b = cla.pack(dominant(rng, NM, n, n, dtype)), random(rng, (NM, n, n), dtype)
-    for options in ("LLN", "LUT", "RUN", "RLC"):
+    for options in ("LLN", "RUC"):
         near, far = results(monkeypatch, lambda options=options: cla.trsm(A, cla.pack(b), *options).unpack())
         assert same_bits(near, far)
 

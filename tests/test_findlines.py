@@ -8,6 +8,7 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, gmres
 
 import compactla as cla
+from cases import in_turns
 from compactla.lines import pack_lines
 from systems import STORED, convection_diffusion, scattered
 
@@ -45,7 +46,7 @@ def grid(*factors):
 
 
 @pytest.mark.parametrize("form", ["bsr", "csr"])
-@pytest.mark.parametrize("b", [1, 2, 5])
+@pytest.mark.parametrize(("b", "dtype"), in_turns([1, 2, 5]), ids=str)
 def test_stretched_grid(rng, dtype, b, form):
     M, lines = convection_diffusion(7, 9, b)
     M = M.astype(dtype)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, LAYOUTS, SIZES, VLENS, poisoned, random, same_bits, scalars
+from cases import BATCH, LANES, LAYOUTS, SIZES, in_turns, poisoned, random, same_bits, scalars
 
 OPTIONS = list(product("NTC", repeat=2))
 
@@ -33,7 +33,7 @@ def check(a, b, c, *options, **where):
     assert reference.gemm_ratio(result, a, b, c, *options) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES), ids=str)
 def test_squares(queue, dtype, n, rng):
     pairs = list(product(scalars(dtype), repeat=2))
     for i, (transa, transb) in enumerate(OPTIONS):
@@ -65,8 +65,7 @@ def test_any_shape(queue, sizes, nm, trans, alpha, beta):
     check(*operands(rng, nm, *sizes, np.float64, *trans), alpha, beta, *trans, queue=queue)
 
 
-@pytest.mark.parametrize("vlen", VLENS)
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize(("vlen", "dtype"), LANES)
 def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
     for nm in (0, 1, 4, 33):
         check(*operands(rng, nm, 5, 4, 3, dtype), 0.5, 2, vlen=vlen, queue=queue)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, LAYOUTS, SIZES, VLENS, dominant, make_singular, poisoned, random, same_bits
+from cases import BATCH, LANES, LAYOUTS, SIZES, dominant, in_turns, make_singular, poisoned, random, same_bits
 
 
 def getrfnp(a, vlen=None, queue=None, layout=cla.pack):
@@ -24,7 +24,7 @@ def check(a, **where):
     assert reference.getrfnp_ratio(lu, a) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES), ids=str)
 def test_squares(queue, dtype, n, rng):
     check(dominant(rng, BATCH, n, n, dtype), queue=queue)
 
@@ -39,8 +39,7 @@ def test_any_shape(queue, m, n, nm):
     check(dominant(np.random.default_rng(0), nm, m, n, np.float64), queue=queue)
 
 
-@pytest.mark.parametrize("vlen", VLENS)
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize(("vlen", "dtype"), LANES)
 def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
     for nm in (0, 1, 4, 33):
         check(dominant(rng, nm, 5, 5, dtype), vlen=vlen, queue=queue)
@@ -61,8 +60,11 @@ def test_what_surrounds_a_block_is_left_alone(queue, dtype, rng):
     assert reference.getrfnp_ratio(expected[:, 2:6, 2:7], whole[:, 2:6, 2:7]) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 3), (5, 5), (16, 16), (33, 33), (9, 4), (4, 9)])
-def test_a_zero_pivot_is_reported_and_stays_alone(queue, dtype, m, n, rng):
+@pytest.mark.parametrize(
+    ("size", "dtype"), in_turns([(1, 1), (3, 3), (5, 5), (16, 16), (33, 33), (9, 4), (4, 9)]), ids=str
+)
+def test_a_zero_pivot_is_reported_and_stays_alone(queue, dtype, size, rng):
+    m, n = size
     a = dominant(rng, BATCH, m, n, dtype)
     good, _ = getrfnp(a, 4, queue)
     for k in {0, min(m, n) // 2, min(m, n) - 1}:

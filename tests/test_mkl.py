@@ -150,10 +150,12 @@ def test_trsm(mkl, rng):
     # Elsewhere MKL 2026.2 is right for few sizes: it writes behind the end of B, and the result is wrong.
     n, nrhs = (4, 3) if mkl.form == AVX512 or mkl.dtype.kind == "c" else (4, 4)
     alpha = scalars(mkl.dtype)[3]
-    for options in product("LR", "LU", "NTC", "NU"):
+    for i, options in enumerate(product("LR", "LU", "NTC", "NU")):
         a = (dominant(rng, BATCH, n, n, mkl.dtype) / n).astype(mkl.dtype)
         b = random(rng, (BATCH, n, nrhs) if options[0] == "L" else (BATCH, nrhs, n), mkl.dtype)
         for pack, compute, unpack in exchanges(mkl):
+            if compute is cla and i % 5:  # which has a kernel for each option, tested elsewhere
+                continue
             A, B = map(pack, (a, b))
             compute.trsm(A, B, *options, alpha)
             assert reference.trsm_ratio(unpack(B), a, b, *options, alpha) < reference.THRESHOLD

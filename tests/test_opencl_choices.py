@@ -88,18 +88,16 @@ TRSM = [
 
 @on_devices
 @pytest.mark.parametrize(("size", "kernel", "tunables"), TRSM)
-@pytest.mark.parametrize("side", "LR")
-def test_trsm(queue, dtype, rng, use, size, kernel, tunables, side):
+def test_trsm(queue, dtype, rng, use, size, kernel, tunables):
     use("trsm", kernel, **tunables)
     n, r = size
     a = dominant(rng, NM, n, n, dtype)
-    b = random(rng, (NM, n, r) if side == "L" else (NM, r, n), dtype)
-    for uplo, trans, diag, alpha in (("L", "N", "U", 1), ("U", "N", "N", 1), ("L", "C", "N", -2), ("U", "T", "U", 2)):
-        scaled = a / (4 * n) if diag == "U" else a  # else the solution grows
+    for *options, alpha in (*"LLNU", 1), (*"RUNN", 1), (*"RLCN", -2), (*"LUTU", 2):
+        scaled = a / (4 * n) if options[3] == "U" else a  # else the solution grows
+        b = random(rng, (NM, n, r) if options[0] == "L" else (NM, r, n), dtype)
         X = cla.pack(b, VLEN, queue)
-        cla.trsm(poisoned(scaled, VLEN, queue), X, side, uplo, trans, diag, alpha)
-        found = reference.trsm_ratio(X.unpack(), scaled, b, side, uplo, trans, diag, alpha)
-        assert found < reference.THRESHOLD
+        cla.trsm(poisoned(scaled, VLEN, queue), X, *options, alpha)
+        assert reference.trsm_ratio(X.unpack(), scaled, b, *options, alpha) < reference.THRESHOLD
     assert ran("trsm") == {kernel}
 
 

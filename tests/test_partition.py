@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import lines, make_singular, random, same_bits
+from cases import in_turns, lines, make_singular, random, same_bits
 from compactla import partition
 from compactla.cpu import parallel
 from systems import convection_diffusion, line_part
 
 THREADS = [1, 2, 3, 7]
+LANES = [(1, np.complex128), (3, np.float32), (8, np.complex128), (32, np.float32)]
 
 
 def rings(rng, nlines, K, b, dtype):
@@ -56,28 +57,27 @@ def check(blocks, rhs, ring=False, **options):
     assert ratio(blocks, np.broadcast_to(ring, len(rhs)), x, rhs) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize("b", [0, 1, 3, 8, 17])
+@pytest.mark.parametrize(("b", "dtype"), in_turns([0, 1, 3, 8, 17]), ids=str)
 def test_block_sizes(queue, dtype, b, rng):
     for ring in (False, True):
         blocks = (rings if ring else lines)(rng, 5, 9, b, dtype)
         check(blocks, random(rng, (5, 9, b), dtype), ring, parts=3, queue=queue)
 
 
-@pytest.mark.parametrize("K", [1, 2, 3, 4, 5, 17, 40])
+@pytest.mark.parametrize(("K", "dtype"), in_turns([1, 2, 3, 4, 5, 17, 40]), ids=str)
 def test_parts(queue, dtype, K, rng):
     for parts in (1, 2, 3, 7, 19, 1000):
         check(lines(rng, 3, K, 2, dtype), random(rng, (3, K, 2), dtype), parts=parts, queue=queue)
         check(rings(rng, 3, K, 2, dtype), random(rng, (3, K, 2), dtype), True, parts=parts, queue=queue)
 
 
-@pytest.mark.parametrize("nrhs", [0, 1, 2, 5, 17])
+@pytest.mark.parametrize(("nrhs", "dtype"), in_turns([0, 1, 2, 5, 17]), ids=str)
 def test_right_hand_sides(queue, dtype, nrhs, rng):
     for b in (3, 17):
         check(rings(rng, 5, 11, b, dtype), random(rng, (5, 11, b, nrhs), dtype), True, parts=2, queue=queue)
 
 
-@pytest.mark.parametrize("vlen", [1, 3, 8, 32])
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize(("vlen", "dtype"), LANES)
 def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
     for nlines in (0, 1, 4, 33):
         for ring in (False, True):
@@ -201,7 +201,7 @@ def test_a_singular_line_is_reported_and_stays_alone(queue, dtype, rng):
     """Three parts of 11 block rows: rows 0 to 2, 4 to 6 and 8 to 10; 3 and 7 are separators."""
     K, b, nlines = 11, 3, 6
     blocks, rhs = lines(rng, nlines, K, b, dtype), random(rng, (nlines, K, b), dtype)
-    T = cla.BlockTridiag(*blocks, parts=3, vlen=4, queue=queue)
+    T = cla.BlockTridiag(*blocks, parts=3, queue=queue)
     T.factor()
     expected, others = T.solve(rhs), np.arange(nlines) != 4
     for singular, found in (([(0, 0)], (0, 0)), ([(5, 2)], (5, 2)), ([(3, 1)], (3, 1)), ([(7, 0), (3, 2)], (3, 2)),
@@ -213,7 +213,7 @@ def test_a_singular_line_is_reported_and_stays_alone(queue, dtype, rng):
                 lower[4, k - 1, i] = 0
             if k in (3, 7):
                 upper[4, k, i] = 0
-        T = cla.BlockTridiag(lower, diag, upper, parts=3, vlen=4, queue=queue)
+        T = cla.BlockTridiag(lower, diag, upper, parts=3, queue=queue)
         with np.errstate(all="ignore"):
             info, x = T.factor(), T.solve(rhs)
         assert np.array_equal(info, np.where(others, 0, 1 + found[0] * b + found[1]))

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab, cg, gmres
 
 import compactla as cla
 import reference
-from cases import random, same_bits
+from cases import in_turns, random, same_bits
 from drivers import working_devices
 from systems import STORED, convection_diffusion, line_part, scattered
 
@@ -24,7 +24,7 @@ def ratio(M, lines, b, x, r):
     return reference.solve_ratio(line_part(M, lines, b)[None], x, r)
 
 
-@pytest.mark.parametrize("b", [1, 3, 5, 17])
+@pytest.mark.parametrize(("b", "dtype"), in_turns([1, 3, 5, 17]), ids=str)
 @pytest.mark.parametrize("form", ["bsr", "csr"])
 def test_solves_along_lines(rng, queue, dtype, b, form):
     M, lines = scattered(rng, LENGTHS, b, dtype)
@@ -40,8 +40,7 @@ def test_solves_along_lines(rng, queue, dtype, b, form):
         assert same_bits(P @ r, x)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
-@pytest.mark.parametrize("vlen", [1, 3, 32])
+@pytest.mark.parametrize(("vlen", "dtype"), [(1, np.float64), (3, np.complex64), (32, np.float64)])
 def test_vector_lengths(rng, queue, dtype, vlen):
     M, lines = scattered(rng, LENGTHS, 3, dtype)
     r = random(rng, (M.shape[0], 2), dtype)

@@ -8,7 +8,7 @@ from numba import njit
 
 import compactla as cla
 import reference
-from cases import dominant, random
+from cases import dominant, in_turns, random
 from compactla.cpu import broadcast, conj, fma, fnma, gemm, getrfnp, matrix, trsm
 
 THRESHOLD = 4  # units in the last place of a single operation; complex division takes a few
@@ -123,7 +123,7 @@ def test_user_kernel_reports_zero_pivots(rng):
     assert info.tolist() == [[0, 0, 0, 0, 0, 2, 0, 0]]
 
 
-@pytest.mark.parametrize("options", ["LUTN", "RLCU", "RUNN"])
+@pytest.mark.parametrize(("options", "dtype"), in_turns(["LUTN", "RLCU", "RUNN"]), ids=str)
 def test_scalars_and_options_of_user_kernels(options, dtype, rng):
     side, uplo, trans, diag = options
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, LAYOUTS, SIZES, VLENS, dominant, hide, poisoned, random, same_bits, scalars
+from cases import BATCH, LANES, LAYOUTS, SIZES, dominant, hide, in_turns, poisoned, random, same_bits, scalars
 
 OPTIONS = list(product("LR", "LU", "NTC", "NU"))
 
@@ -34,9 +34,9 @@ def check(rng, nm, n, nrhs, dtype, options, alpha=1, **where):
     assert reference.trsm_ratio(x, a, b, *options, alpha) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES), ids=str)
 def test_squares(queue, dtype, n, rng):
-    all_options = n in (3, 8, 32) or n > 32  # known sizes have a kernel for each option: they take turns
+    all_options = n in (3, 8) or n > 32  # known sizes have a kernel for each option: they take turns
     for i, options in enumerate(OPTIONS):
         if all_options or i % 7 == n % 7:
             check(rng, BATCH, n, n, dtype, options, scalars(dtype)[1:][(n + i) % 3], queue=queue)
@@ -73,8 +73,7 @@ def test_zero_alpha_reads_nothing(queue, dtype, side, rng):
     assert np.array_equal(x, np.zeros_like(b))
 
 
-@pytest.mark.parametrize("vlen", VLENS)
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+@pytest.mark.parametrize(("vlen", "dtype"), LANES)
 def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
     for nm in (0, 1, 4, 33):
         check(rng, nm, 5, 3, dtype, ("L", "U", "N", "N"), 0.5, vlen=vlen, queue=queue)

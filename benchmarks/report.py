@@ -1,0 +1,106 @@
+"""Plots and tables of what asv measured: `python -m benchmarks.report`.
+
+Every machine in benchmarks/results/asv gets a roofline, speeds and times, as SVG files in benchmarks/results, and a
+part of the README.md there, with all tables. In the README.md of the repository the table or plot NAME, such as
+"fractions xeon-h200 opencl:gpu", replaces what stands between the lines `<!-- report: NAME -->` and `<!-- end -->`.
+"""
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+from . import ROOT, report_tables
+from .report_plots import draw
+from .report_results import DEVICES, read_machines
+
+END = "<!-- end -->"
+HEAD = """# What asv measured
+
+Written by `python -m benchmarks.report` from the results in `asv`, in double precision where nothing else is said. A
+percentage is the fraction of the bound: of the speed that max(flops / peak, bytes / bandwidth) allows, with the peak
+and the bandwidth of the same run. What follows, as in "99%, 6.1x", is how many times as long the fastest of the other
+libraries takes in that run: of NumPy, SciPy and MKL's compact routines beside one thread, MKL's beside all threads,
+cuBLAS and PyTorch beside the GPU. Batches are of 16384 matrices, and on the GPU of as many as fill half a gigabyte.
+"""
+TITLES = {
+    "peaks": "Peak",
+    "bandwidths": "Bandwidth",
+    "fractions": "Batches of matrices of order n",
+    "lines": "Lines of 128 blocks",
+    "preconditioner": "The line preconditioner, beside what solves the same lines and sweeps over the same points",
+}
+
+
+def pieces_of(machine):
+    """The tables of a machine, by name."""
+    name = machine.name
+    pieces = {f"peaks {name}": report_tables.peaks(machine), f"bandwidths {name}": report_tables.bandwidths(machine)}
+    for device in DEVICES:
+        pieces[f"fractions {name} {device}"] = report_tables.fractions(machine, device)
+    for device in DEVICES:
+        pieces[f"lines {name} {device}"] = report_tables.lines(machine, device)
+    pieces[f"preconditioner {name}"] = report_tables.preconditioner(machine)
+    return {piece: text for piece, text in pieces.items() if text}
+
+
+def about(machine):
+    """What a machine is, and which commits its results are of."""
+    known = machine.about
+    cores = known.get("num_cpu") and f"{known['num_cpu']} cores"
+    parts = known.get("cpu"), cores, memory(known.get("ram")), known.get("os")
+    commits = sorted((date, commit) for commit, date in machine.used.items())
+    used = " and ".join(f"`{commit[:8]}` ({date})" for date, commit in commits)
+    return f"{', '.join(filter(None, parts)) or machine.name}. Commit {used}."
+
+
+def memory(ram):
+    """What asv writes of it: bytes, or what a person wrote there."""
+    return f"{int(ram) / 2**30:.0f} GB" if ram and ram.isdigit() else ram
+
+
+def section(machine, pieces, plots):
+    """The part of the page that is about one machine; its links are relative to the page."""
+    text = [f"## {machine.name}\n", f"{about(machine)}\n"]
+    text += [f"![{shows}]({machine.name}-{plot}.svg)\n" for plot, shows in plots.items()]
+    for name, table in pieces.items():
+        kind, _, device = name.partition(f" {machine.name}")
+        text += [f"### {TITLES[kind]}{device and f' on{device}'}\n", table]
+    return "\n".join(text)
+
+
+def filled(text, pieces):
+    """The text, with what stands between markers replaced by the pieces that they name."""
+    before, *marked = re.split(r"<!-- report: (.*?) -->\n", text)
+    result = [before]
+    for name, following in zip(marked[::2], marked[1::2], strict=True):
+        _, end, rest = following.partition(END)
+        if not end:
+            sys.exit(f"there is no `{END}` after `<!-- report: {name} -->`")
+        if name not in pieces:
+            sys.exit(f"there is no piece {name!r}, but: {', '.join(pieces) or 'none'}")
+        result.append(f"<!-- report: {name} -->\n\n{pieces[name]}\n{END}{rest}")
+    return "".join(result)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results", metavar="FOLDER")
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", metavar="FILE")
+    args = parser.parse_args()
+    page, pieces = [HEAD], {}
+    for machine in read_machines(args.results / "asv"):
+        tables, plots = pieces_of(machine), draw(machine, args.results)
+        if tables or plots:
+            page.append(section(machine, tables, plots))
+        pieces |= tables
+        for plot, shows in plots.items():
+            file = Path(os.path.relpath(args.results / f"{machine.name}-{plot}.svg", args.readme.parent)).as_posix()
+            pieces[f"plot {plot} {machine.name}"] = f"![{shows}]({file})\n"
+    (args.results / "README.md").write_text("\n".join(page))
+    args.readme.write_text(filled(args.readme.read_text(), pieces))
+
+
+if __name__ == "__main__":
+    main()

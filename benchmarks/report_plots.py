@@ -1,0 +1,236 @@
+"""The plots of `benchmarks.report`: the figures of the SC17 slides, in float64."""
+
+import re
+from math import atan, degrees, isfinite, nan
+from operator import mul, truediv
+
+from .report_results import DEVICES, LEVELS, LOOPS, PEERS, lines_of
+
+ROUTINES = {"gemm": "gemm.Gemm", "trsm": "trsm.Trsm", "getrfnp": "getrfnp.Getrfnp"}
+POINTS = {  # of a roofline: what is measured, its mark and colour, and where the first and last points have labels
+    "gemm": ("gemm.GemmSpeed", "o", "#332288", (5, -7)),
+    "trsm": ("trsm.TrsmSpeed", "s", "#44aa99", (5, -7)),
+    "getrfnp": ("getrfnp.GetrfnpSpeed", "^", "#999933", (5, -7)),
+    "factor": ("blocktridiag.FactorSpeed", "D", "#882255", (-8, 4)),
+    "solve": ("blocktridiag.SolveSpeed", "v", "#cc6677", (-8, 4)),
+}
+LIBRARIES = {  # what devices and libraries are called in legends, and their colours
+    "numba": ("compactla", "#0072b2"),
+    "opencl": ("compactla", "#0072b2"),
+    "mkl": ("MKL compact", "#009e73"),
+    "numpy": ("NumPy", "#e69f00"),
+    "scipy": ("SciPy", "#cc79a7"),
+    "cupy": ("cuBLAS", "#d55e00"),
+    "torch": ("PyTorch", "#56b4e9"),
+}
+BOUND = "bound: max(flops / peak, bytes / bandwidth)"
+STYLE = {
+    "font.size": 9,
+    "font.sans-serif": ["DejaVu Sans"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "compactla",  # the same measurements make the same file
+}
+
+
+def draw(machine, folder):
+    """Draw what there are results for, as SVG files in a folder; their names, and what they show."""
+    from matplotlib import rc_context
+
+    drawn = {}
+    for name, plot in (("roofline", roofline), ("sizes", sizes), ("lines", lines)):
+        with rc_context(STYLE):
+            figure = plot(machine)
+            if figure is None:
+                continue
+            figure.suptitle(f"{plot.__doc__}\n{machine.about.get('cpu') or machine.name}", fontsize=10)
+            file = folder / f"{machine.name}-{name}.svg"
+            figure.savefig(file, metadata={"Date": None})
+        file.write_text(shortened(file.read_text()))
+        drawn[name] = plot.__doc__
+    return drawn
+
+
+def shortened(svg):
+    """The same picture in half the bytes: two decimals, no comments, names of groups, rotations by 0, indentation."""
+    for pattern, short in (
+        (r"<!--.*?-->", ""),
+        (r"(\d\.\d\d)\d+", r"\1"),
+        (r'<g id="[^"]*">', "<g>"),
+        (r' transform="rotate\(-0 [^"]*\)"', ""),
+        (r"\n\s+", "\n"),
+    ):
+        svg = re.sub(pattern, short, svg, flags=re.DOTALL)
+    return svg
+
+
+def panels(rows, columns, width, height, **shared):
+    """A figure with a grid of plots."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows + 1), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **shared)
+
+
+def add_legend(figure):
+    """One legend under all plots of a figure."""
+    handles = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if BOUND in handles:
+        handles[BOUND] = handles.pop(BOUND)  # the last
+    columns = 4 if len(handles) > 5 else 5
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize=8)
+    figure.align_ylabels()
+
+
+def devices_with(machine, *benchmarks):
+    """The devices that have values of any of these; of OpenCL's the CPU only where there is no GPU."""
+    found = [d for d in DEVICES if any(any(values(machine, benchmark, d)) for benchmark in benchmarks)]
+    return [d for d in found if d != "opencl:cpu" or "opencl:gpu" not in found]
+
+
+def values(machine, benchmark, device):
+    """Values in float64 over all sizes, None where there is none."""
+    return [machine.value(benchmark, device, "float64", n) for n in machine.sizes(benchmark)]
+
+
+def draw_curves(axes, machine, benchmark, devices, scale=1):
+    """A benchmark over sizes, on a device and in other libraries."""
+    for device in devices:
+        measured = values(machine, benchmark, device)
+        if any(measured):
+            label, color = LIBRARIES[device.partition(":")[0]]
+            speeds = [nan if value is None else scale * value for value in measured]
+            axes.plot(machine.sizes(benchmark), speeds, "o-", markersize=3, color=color, label=label)
+
+
+def draw_bound(axes, machine, benchmark, fraction, device, bound, scale=1):
+    """The bound over sizes: a function of a value and of the fraction of the bound that it is, in the same run."""
+    bounds = []
+    for n in machine.sizes(benchmark):
+        run = machine.newest(benchmark, device, "float64", n)
+        value, part = (run.value(name, device, "float64", n) for name in (benchmark, fraction))
+        bounds.append(scale * bound(value, part) if value and part else nan)
+    if any(map(isfinite, bounds)):
+        axes.plot(machine.sizes(benchmark), bounds, "--", color="0.4", linewidth=1, label=BOUND)
+
+
+def roofline(machine):
+    """Speed over arithmetic intensity, float64; at the points: order of matrices or blocks"""
+    peaks = {device: machine.value("ceilings.Peak.track_peak", device, "float64") for device in DEVICES}
+    devices = [d for d in devices_with(machine, *(f"{style[0]}.track_gflops" for style in POINTS.values())) if peaks[d]]
+    if not devices:
+        return None
+    figure, grid = panels(1, len(devices), 3.4 if len(devices) > 1 else 6, 3.6)
+    for axes, device in zip(grid[0], devices, strict=True):
+        draw_roofs(axes, machine, device, peaks[device])
+        for routine, style in POINTS.items():
+            draw_points(axes, machine, device, routine, *style)
+        axes.set(xscale="log", yscale="log", xlabel="flop / byte", title=DEVICES[device])
+        plain_ticks(axes.xaxis, subs=(1,))
+        plain_ticks(axes.yaxis)
+    grid[0, 0].set_ylabel("GFlop/s")
+    add_legend(figure)
+    return figure
+
+
+def draw_roofs(axes, machine, device, peak):
+    """The fastest loop over each cache and over memory, and the peak."""
+    left, knees = 0.02, []  # names of roofs stand to the left of all points
+    for level in LEVELS:
+        found = (machine.value("ceilings.Bandwidth.track_bandwidth", device, level, loop) or 0 for loop in LOOPS)
+        bandwidth, loop = max(zip(found, LOOPS, strict=True))
+        if bandwidth:
+            knees.append(peak / bandwidth)
+            axes.plot([left, knees[-1]], [left * bandwidth, peak], color="0.45", linewidth=1)
+            along = {"rotation": degrees(atan(bandwidth)), "rotation_mode": "anchor", "transform_rotates_text": True}
+            name, x = f"{level} {bandwidth:.0f} GB/s, {loop}", 1.2 * left
+            axes.text(x, x * bandwidth, name, **along, color="0.35", va="bottom", fontsize=7)
+    right = 2 * max([4, *knees])
+    axes.plot([min(knees, default=left), right], [peak, peak], color="0.45", linewidth=1)
+    axes.annotate(f"multiply-adds {peak:.0f} GFlop/s", (right, peak), color="0.35", ha="right", va="bottom", fontsize=7)
+    axes.set_xlim(left, right)
+
+
+def draw_points(axes, machine, device, routine, speed, mark, color, offset):
+    """One routine: its speed over the operations for each byte that it moves."""
+    points = {}
+    for n in machine.sizes(f"{speed}.track_gflops"):
+        run = machine.newest(f"{speed}.track_gflops", device, "float64", n)
+        gflops = run.value(f"{speed}.track_gflops", device, "float64", n)
+        bandwidth = run.value(f"{speed}.track_bandwidth", device, "float64", n)
+        if gflops and bandwidth:
+            points[n] = gflops / bandwidth, gflops
+    if not points:
+        return
+    style = {"linestyle": "-", "linewidth": 0.5, "markersize": 4}
+    axes.plot(*zip(*points.values(), strict=True), mark, color=color, label=routine, **style)
+    for n in {min(points), max(points)}:
+        axes.annotate(str(n), points[n], xytext=offset, textcoords="offset points", fontsize=7)
+
+
+def sizes(machine):
+    """Speed over the order of the matrices, float64"""
+    rows = []
+    if devices_with(machine, *(f"{routine}InCache.track_fraction_of_peak" for routine in ROUTINES.values())):
+        label = "fraction of peak\nin cache, one thread"
+        rows.append(("InCache", "track_fraction_of_peak", "numba:1", ["mkl:1"], label))
+    for device in devices_with(machine, *(f"{routine}Speed.track_gflops" for routine in ROUTINES.values())):
+        rows.append(("Speed", "track_gflops", device, PEERS[device], f"GFlop/s\n{DEVICES[device]}"))
+    if not rows:
+        return None
+    figure, grid = panels(len(rows), len(ROUTINES), 3, 2.1, sharex=True, sharey="row")
+    for plots, (kind, unit, device, peers, label) in zip(grid, rows, strict=True):
+        for axes, routine in zip(plots, ROUTINES.values(), strict=True):
+            speed, fraction = f"{routine}{kind}.{unit}", f"{routine}{kind}.track_fraction_of_bound"
+            draw_curves(axes, machine, speed, [device, *peers])
+            draw_bound(axes, machine, speed, fraction, device, truediv)
+            axes.set_xticks([3, 10, 16, 24, 32])
+        plots[0].set(ylim=(0, 1.05 if kind == "InCache" else None), ylabel=label)
+    for axes, routine in zip(grid[0], ROUTINES, strict=True):
+        axes.set_title(routine)
+    for axes in grid[-1]:
+        axes.set_xlabel("n")
+    add_legend(figure)
+    return figure
+
+
+def lines(machine):
+    """Lines of 128 blocks, one right-hand side, float64"""
+    routines = ["Factor", "Solve"]
+    times = [f"blocktridiag.{routine}.time_call" for routine in routines]
+    devices = devices_with(machine, *times)
+    if not devices:
+        return None
+    figure, grid = panels(len(devices), len(routines), 4.2, 2.4, sharex=True, sharey="row")
+    for plots, device in zip(grid, devices, strict=True):
+        for axes, time, routine in zip(plots, times, routines, strict=True):
+            draw_curves(axes, machine, time, [device, *PEERS[device]], scale=1e3)
+            fraction = f"blocktridiag.{routine}Speed.track_fraction_of_bound"
+            draw_bound(axes, machine, time, fraction, device, mul, scale=1e3)
+            axes.set(yscale="log", xticks=machine.sizes(time))
+        small, large = lines_of(device, 5), lines_of(device, 6)
+        count = f"{small} lines" if small == large else f"{small} lines, {large} where b > 5"
+        plots[0].set_ylabel(f"time / ms, {DEVICES[device]}\n{count}")
+        plain_ticks(plots[0].yaxis)
+    for axes, routine in zip(grid[0], routines, strict=True):
+        axes.set_title(routine.lower())
+    for axes in grid[-1]:
+        axes.set_xlabel("block size b")
+    add_legend(figure)
+    return figure
+
+
+def plain_ticks(axis, subs=(1, 2, 5)):
+    """Numbers such as 0.2 and 50 at the ticks of a logarithmic axis."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))

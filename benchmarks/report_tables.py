@@ -1,0 +1,137 @@
+"""The tables of `benchmarks.report`, in Markdown: all in float64, empty where nothing was measured."""
+
+from .report_results import DEVICES, LEVELS, LOOPS, PEERS, lines_of
+
+BATCHES = {
+    "gemm": "gemm.GemmSpeed",
+    "gemm, C <- A B": "gemm.GemmProductSpeed",
+    "trsm": "trsm.TrsmSpeed",
+    "getrfnp": "getrfnp.GetrfnpSpeed",
+    "pack": "pack.PackTraffic",
+    "unpack": "pack.UnpackTraffic",
+}
+MATRICES = {"sherman5": "sherman5, 48 lines of 23 blocks, b = 3", "grid": "grid, 2500 lines of 50 blocks, b = 5"}
+
+
+def table(header, rows, names=1):
+    """A table in Markdown; rows that are empty after so many names are left out, and tables without rows."""
+    filled = [row for row in rows if any(row[names:])]
+    lines = [header, ["---"] * len(header), *filled] if filled else []
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def number(x):
+    """Three digits of a number at least."""
+    if x is None:
+        return ""
+    return f"{x:.0f}" if x >= 99.95 else f"{x:#.3g}"
+
+
+def rounded(x):
+    return "" if x is None else f"{x:.0f}"
+
+
+def percent(x):
+    return "" if x is None else f"{100 * x:.0f}%"
+
+
+def milliseconds(seconds):
+    return "" if seconds is None else f"{number(1e3 * seconds)} ms"
+
+
+def megabytes(size):
+    return "" if size is None else f"{size / 1e6:.0f} MB"
+
+
+def times(ratio):
+    """How many times as long."""
+    return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
+
+
+def listed(*parts):
+    return ", ".join(part for part in parts if part)
+
+
+def peaks(machine):
+    """Multiply-adds in registers."""
+    types = ["float64", "float32"]
+    rows = [
+        [f"`{device}`", *(number(machine.value("ceilings.Peak.track_peak", device, dtype)) for dtype in types)]
+        for device in DEVICES
+    ]
+    return table(["multiply-adds, GFlop/s", *types], rows)
+
+
+def bandwidths(machine):
+    """Loops over each cache and over memory."""
+    rows = [
+        [
+            f"`{device}`, {level}",
+            *(number(machine.value("ceilings.Bandwidth.track_bandwidth", device, level, loop)) for loop in LOOPS),
+        ]
+        for device in DEVICES
+        for level in LEVELS
+    ]
+    return table(["loops, GB/s", *LOOPS], rows)
+
+
+def fractions(machine, device):
+    """Fractions of the bound, over the order of the matrices."""
+    sizes = sorted({n for speed in BATCHES.values() for n in machine.sizes(f"{speed}.track_fraction_of_bound")})
+    rows = [[str(n), *(fraction(machine, speed, device, n) for speed in BATCHES.values())] for n in sizes]
+    return table(["n", *BATCHES], rows)
+
+
+def fraction(machine, speed, device, n):
+    """The fraction of the bound, and how many times as long the fastest peer of the same run takes."""
+    run = machine.newest(f"{speed}.track_fraction_of_bound", device, "float64", n)
+    part = run.value(f"{speed}.track_fraction_of_bound", device, "float64", n)
+    ours, *peers = (run.value(f"{speed}.track_bandwidth", name, "float64", n) for name in (device, *PEERS[device]))
+    best = max(filter(None, peers), default=None)
+    return listed(percent(part), times(ours / best) if ours and best else "")
+
+
+def lines(machine, device):
+    """Times of factoring and solving lines, over the size of the blocks."""
+    sizes = sorted({b for name in ("Factor", "Solve") for b in machine.sizes(f"blocktridiag.{name}.time_call")})
+    rows = [
+        [
+            str(b),
+            str(lines_of(device, b)),
+            line_time(machine, "Factor", device, b),
+            line_time(machine, "Solve", device, b),
+        ]
+        for b in sizes
+    ]
+    return table(["b", "lines", "factor", "solve"], rows, names=2)
+
+
+def line_time(machine, name, device, b):
+    """Milliseconds, the fraction of the bound, and how many times as long the fastest peer of the same run takes."""
+    time_call = f"blocktridiag.{name}.time_call"
+    run = machine.newest(time_call, device, "float64", b)
+    ours, *peers = (run.value(time_call, library, "float64", b) for library in (device, *PEERS[device]))
+    if ours is None:
+        return ""
+    best = min(filter(None, peers), default=None)
+    part = run.value(f"blocktridiag.{name}Speed.track_fraction_of_bound", device, "float64", b)
+    return listed(milliseconds(ours), percent(part), times(best / ours) if best else "")
+
+
+def preconditioner(machine):
+    """The line preconditioner on each device, and what stands beside it."""
+    rows = []
+    for matrix, what in MATRICES.items():
+        for device in DEVICES:
+            calls = [f"precond.Precond.time_{call}" for call in ("setup", "update", "apply")]
+            seconds = (machine.value(call, device, matrix) for call in calls)
+            iterations = machine.value("precond.Precond.track_iterations", device, matrix)
+            memory = machine.value("precond.Precond.peakmem_setup", device, matrix)
+            rows.append([what, f"`{device}`", *map(milliseconds, seconds), rounded(iterations), megabytes(memory)])
+        factor, apply, sweep = (
+            milliseconds(machine.value(f"precond.Peers.time_{call}", matrix))
+            for call in ("scipy_factor", "scipy_apply", "pyamg_block_gauss_seidel")
+        )
+        rows.append([what, "SciPy SuperLU", "", factor, apply, "", ""])
+        rows.append([what, "PyAMG, a sweep", "", "", sweep, "", ""])
+    return table(["matrix", "device", "set up", "new values", "apply", "iterations", "peak memory"], rows, names=2)

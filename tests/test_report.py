@@ -1,0 +1,211 @@
+"""`python -m benchmarks.report`: what asv wrote becomes tables and plots, whatever is missing."""
+
+import itertools
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from asv.results import Results
+from asv.runner import BenchmarkResult
+
+ROOT = Path(__file__).resolve().parent.parent
+OLD, NEW = (
+    ("a" * 40, 1_700_000_000_000),
+    ("b" * 40, 1_800_000_000_000),
+)  # commits, and when they were made: in 2023, 2027
+README = """# Title
+
+<!-- report: fractions box numba:1 -->
+old
+<!-- end -->
+
+between
+
+<!-- report: plot sizes box -->
+<!-- end -->
+
+after
+"""
+
+
+def write(folder, machine, commit, measured, failed=()):
+    """Results of a commit as asv writes them: {benchmark: {parameters: value}}, NaN wherever there is no value."""
+    commit_hash, date = commit
+    results = Results({"machine": machine}, {}, commit_hash, date, "3.12", "existing", {})
+    for name, values in measured.items():
+        params = [list(dict.fromkeys(map(repr, column))) for column in zip(*values, strict=True)]
+        known = {tuple(map(repr, key)): value for key, value in values.items()}
+        found = [None if name in failed else known.get(key, math.nan) for key in itertools.product(*params)]
+        none = [None] * len(found)
+        result = BenchmarkResult(found, none, none, 0, "", None)
+        results.add_result({"name": name, "version": "1", "params": params}, result)
+    results.save(str(folder / "asv"))
+
+
+def describe(folder, machine, **known):
+    file = folder / "asv" / machine / "machine.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"machine": machine, "version": 1, **known}))
+
+
+def report(folder):
+    """Run it; the error that it ends with, or nothing."""
+    command = [sys.executable, "-m", "benchmarks.report", "--results", folder, "--readme", folder / "top.md"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert "Traceback" not in run.stderr, run.stderr
+    return run.stderr if run.returncode else ""
+
+
+def tables(folder):
+    """The rows of all tables on the page, by the heading above and their first cell."""
+    found, heading = {}, ""
+    for line in (folder / "README.md").read_text().splitlines():
+        if line.startswith("#"):
+            heading = line.strip("# ")
+        elif line.startswith("|"):
+            first, *rest = (cell.strip() for cell in line.strip("|").split(" |"))
+            found[heading, first] = rest
+    return found
+
+
+def batches(bandwidths, fractions):
+    """Values of gemm.GemmSpeed, by device and n."""
+    bandwidths = {(device, "float64", n): bandwidth for (device, n), bandwidth in bandwidths.items()}
+    return {
+        "gemm.GemmSpeed.track_bandwidth": bandwidths,
+        "gemm.GemmSpeed.track_gflops": {key: bandwidth / 4 for key, bandwidth in bandwidths.items()},
+        "gemm.GemmSpeed.track_fraction_of_bound": {
+            (device, "float64", n): part for (device, n), part in fractions.items()
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A machine with two commits and a GPU, one with results that are not reported, and one without results."""
+    folder = tmp_path_factory.mktemp("results")
+    describe(folder, "box", cpu="Some CPU", num_cpu="4", ram=str(8 << 30), os="Linux")
+    describe(folder, "bare")
+    describe(folder, "idle", cpu="Nothing")
+    old = batches(
+        {("numba:1", 3): 5.0, ("numba:1", 5): 6.0, ("numpy", 5): 3.0},
+        {("numba:1", 3): 0.5, ("numba:1", 5): 0.6},
+    )
+    new = batches(
+        {
+            ("numba:1", 3): 12.2,
+            ("numpy", 3): 1.0,
+            ("numpy", 5): 0.1,
+            ("mkl:1", 3): 2.0,
+            ("opencl:gpu", 3): 4000.0,
+            ("cupy", 3): 200.0,
+            ("torch", 3): 20.0,
+            ("opencl:gpu", 32): 3000.0,
+            ("cupy", 32): 3750.0,
+        },
+        {("numba:1", 3): 0.99, ("opencl:gpu", 3): 1.004, ("opencl:gpu", 32): 0.75},
+    )
+    new |= {
+        "ceilings.Peak.track_peak": {("numba:1", "float64"): 50.0, ("opencl:gpu", "float64"): 30000.0},
+        "ceilings.Bandwidth.track_bandwidth": {
+            ("numba:1", "L1", "read"): 400.0,
+            ("numba:1", "memory", "axpy"): 12.34,
+            ("opencl:gpu", "memory", "copy"): 4277.0,
+        },
+        "gemm.GemmInCache.track_fraction_of_peak": {("numba:1", "float64", 3): 0.7, ("mkl:1", "float64", 3): 0.3},
+        "blocktridiag.Factor.time_call": {
+            ("opencl:gpu", "float64", 3): 197e-6,
+            ("cupy", "float64", 3): 17.1e-3,
+            ("numba:1", "float64", 15): 1.234,
+        },
+        "blocktridiag.FactorSpeed.track_fraction_of_bound": {("opencl:gpu", "float64", 3): 0.89},
+        "trsm.TrsmSpeed.track_gflops": {("numba:1", "float64", 3): 1.0},
+        "precond.Precond.time_apply": {("numba:1", "sherman5"): 41.2e-6, ("numba:1", "grid"): math.inf},
+        "precond.Precond.peakmem_setup": {("numba:1", "sherman5"): 250_000_000},
+        "precond.Precond.track_iterations": {("numba:1", "sherman5"): 136},
+        "precond.Peers.time_scipy_factor": {("sherman5",): 5e-3},
+    }
+    write(folder, "box", OLD, old)
+    write(folder, "box", NEW, new, failed=["trsm.TrsmSpeed.track_gflops"])
+    write(folder, "bare", NEW, {"startup.Process.timeraw_import": {(): 1.0}})
+    (folder / "top.md").write_text(README)
+    assert report(folder) == ""
+    return folder
+
+
+def test_the_tables(written):
+    page, rows = (written / "README.md").read_text(), tables(written)
+    assert "Some CPU, 4 cores, 8 GB, Linux. Commit `aaaaaaaa` (2023-11-14) and `bbbbbbbb` (2027-01-15)." in page
+    one, gpu = "Batches of matrices of order n on numba:1", "Batches of matrices of order n on opencl:gpu"
+    assert rows[one, "3"] == ["99%, 6.1x", *[""] * 5]
+    assert rows[one, "5"][0] == "60%, 2.0x"  # of the older commit, both
+    assert rows[gpu, "3"][0] == "100%, 20x"
+    assert rows[gpu, "32"][0] == "75%, 0.8x"
+    assert rows["Lines of 128 blocks on opencl:gpu", "3"] == ["16384", "0.197 ms, 89%, 87x", ""]
+    assert rows["Lines of 128 blocks on numba:1", "15"] == ["1024", "1234 ms", ""]
+    assert rows["Peak", "`numba:1`"] == ["50.0", ""]
+    assert rows["Bandwidth", "`numba:1`, memory"] == ["", "", "", "", "12.3"]
+    assert rows["Bandwidth", "`opencl:gpu`, memory"] == ["", "4277", "", "", ""]
+    assert "| `numba:1` |  |  | 0.0412 ms | 136 | 250 MB |" in page
+    assert "| SciPy SuperLU |  | 5.00 ms |  |  |  |" in page
+    assert not {"nan", "None", "inf "} & set(page.replace("|", " ").split())
+
+
+def test_machines_without_results_are_left_out(written):
+    page = (written / "README.md").read_text()
+    assert "## box" in page and "bare" not in page and "idle" not in page
+
+
+def test_the_plots(written):
+    files = {file.name: file.read_text() for file in written.glob("*.svg")}
+    assert files.keys() == {f"box-{plot}.svg" for plot in ("roofline", "sizes", "lines")}
+    for name in files:
+        assert f"]({name})" in (written / "README.md").read_text()
+    assert {"L1 400 GB/s, read", "memory 12 GB/s, axpy", "multiply-adds 30000 GFlop/s"} <= set(
+        texts(files["box-roofline.svg"])
+    )
+    assert {"compactla", "NumPy", "MKL compact", "cuBLAS", "PyTorch"} <= set(texts(files["box-sizes.svg"]))
+    assert {"SciPy", "all threads"}.isdisjoint(texts(files["box-sizes.svg"]))
+    assert {"factor", "solve", "block size b"} <= set(texts(files["box-lines.svg"]))
+
+
+def texts(svg):
+    """Text stays text in these files."""
+    return [line.split("<")[0] for line in svg.replace("\n", "").split(">") if line.endswith("</text")]
+
+
+def test_the_readme(written):
+    top = (written / "top.md").read_text()
+    assert "| 3 | 99%, 6.1x |" in top and "old" not in top
+    assert "](box-sizes.svg)" in top
+    assert top.startswith("# Title\n") and "\nbetween\n" in top and top.endswith("\nafter\n")
+
+
+def test_the_same_results_make_the_same_files(written):
+    files = [file for file in written.iterdir() if file.is_file()]
+    before = {file: file.read_bytes() for file in files}
+    assert report(written) == ""
+    assert {file: file.read_bytes() for file in files} == before
+
+
+UNKNOWN = "<!-- report: lines box cpu -->\n<!-- end -->\n"
+UNFINISHED = "<!-- report: peaks box -->\n\n<!-- report: peaks box -->\n<!-- end -->\n"
+
+
+@pytest.mark.parametrize(
+    "text, error",
+    [
+        (UNKNOWN, "there is no piece 'lines box cpu', but: peaks box\n"),
+        (UNFINISHED, "there is no `<!-- end -->` after `<!-- report: peaks box -->`\n"),
+    ],
+)
+def test_errors_say_what_is_wrong(tmp_path, text, error):
+    describe(tmp_path, "box")
+    write(tmp_path, "box", NEW, {"ceilings.Peak.track_peak": {("numba:1", "float64"): 50.0}})
+    (tmp_path / "top.md").write_text(text)
+    assert report(tmp_path) == error
+    assert (tmp_path / "top.md").read_text() == text
