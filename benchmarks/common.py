@@ -5,6 +5,7 @@ What is timed, and on what, is in `compactla.bench.cases`.
 
 import abc
 import json
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -38,13 +39,13 @@ def opencl_kinds():
 
 
 def installed():
-    """The devices and libraries that this machine has."""
+    """The devices and libraries that are here, or those of them that the variable COMPACTLA_DEVICES lists."""
     found = {*CPU, *opencl_kinds(), *NUMPY, *SCIPY}
     if any(metadata.distributions(name="mkl")):
         found.update(MKL)
     if "opencl:gpu" in found and all(map(find_spec, CUDA)):
         found.update(CUDA)
-    return found
+    return found.intersection(os.environ.get("COMPACTLA_DEVICES", ",".join(found)).split(","))
 
 
 GPUS = ["opencl:gpu", *CUDA]
@@ -161,6 +162,7 @@ class Traffic(OnDevices):
     """Bytes moved in a time, in two units. It is timed once in a run, whose benchmarks work in one folder."""
 
     def setup(self, ceilings, *parameters):
+        require(bounded_by(parameters[0]))
         file = Path(f"{type(self).__name__} {parameters}.json")
         if not file.exists():
             run = self.prepare(*parameters)

@@ -42,7 +42,7 @@ TARGET = cpu_target.target_context.codegen().magic_tuple()
 # Sizes for which code is compiled that knows the size; larger ones share code.
 STATIC = 32
 # Bytes that are moved in the time of a vector operation, where they come from a cache that is not next to the core.
-MOVED = 24
+MOVED = 32
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
 # Bytes from which on packs are stored past the caches.
