@@ -208,13 +208,16 @@ class InCache(Measured, abc.ABC):
         """The class of `compactla.bench.cases`."""
 
     def setup(self, ceilings, device, dtype, n):
-        from compactla.bench import kernels, mkl  # which know more of the package than old commits have
-
         require(device)
+        require(bounded_by(device))
         case = self.make(n, cases.IN_CACHE, dtype)
         if device == "numba:1":
+            from compactla.bench import kernels  # of which old commits lack the half
+
             residual, rounds_of = case.residual(), kernels.rounds_of(case)
         else:
+            from compactla.bench import mkl
+
             _, rounds_of, check = mkl.fastest_in_cache(case, mkl.load())
             residual = check()
         assert residual < cases.PASS, residual

@@ -133,7 +133,9 @@ class Compact:
     def transfer(self, name, a, A):
         m, n = a.shape[1:]
         addresses = a.ctypes.data + np.arange(len(a)) * a.strides[0]
-        return self.prepare(name, m, n, pointer(addresses), n, pointer(A), n, nm=len(a))
+        call = self.prepare(name, m, n, pointer(addresses), n, pointer(A), n, nm=len(a))
+        call.matrices = a  # which addresses do not keep
+        return call
 
     def packed(self, a):
         """A pack of its own, which may be written past its end."""
