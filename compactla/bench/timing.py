@@ -7,6 +7,7 @@ SECONDS = 0.3  # that a call is repeated for
 AT_ONCE = 0.01  # seconds of calls that a device gets before they are waited for
 REPEATS = 4  # timings of a loop of compiled code
 TIMINGS = 50  # of a kernel in such a loop
+BURSTS, PAUSE = 4, 0.15  # measurements, and seconds between them
 DURATION = 2e-3  # seconds that one timing of such a loop takes at least
 
 
@@ -23,6 +24,15 @@ def best(call, seconds=0.0, least=7) -> float:
         call()
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+def least(measure) -> float:
+    """Least of what a measurement returns that is made a few times with pauses, since other work comes in bursts."""
+    found = [measure()]
+    for _ in range(BURSTS - 1):
+        time.sleep(PAUSE)
+        found.append(measure())
+    return min(found)
 
 
 def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
