@@ -21,8 +21,8 @@ HEAD = """# What asv measured
 Written by `python -m benchmarks.report` from the results in `asv`, in double precision where nothing else is said. A
 percentage is the fraction of the bound: of the speed that max(flops / peak, bytes / bandwidth) allows, with the peak
 and the bandwidth of the same run. What follows, as in "99%, 6.1x", is how many times as long the fastest of the other
-libraries takes in that run: of NumPy, SciPy and MKL's compact routines beside one thread, MKL's beside all threads,
-cuBLAS and PyTorch beside the GPU. Batches are of 16384 matrices, and on the GPU of as many as fill half a gigabyte.
+libraries takes in that run: of NumPy, SciPy and MKL's compact routines beside one thread, of cuBLAS and PyTorch beside
+the GPU. Batches are of 16384 matrices, and on the GPU of as many as fill half a gigabyte.
 """
 TITLES = {
     "peaks": "Peak",

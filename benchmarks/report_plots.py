@@ -96,18 +96,18 @@ def devices_with(machine, *benchmarks):
 
 
 def values(machine, benchmark, device):
-    """Values in float64 over all sizes, None where there is none."""
+    """Values in float64 over all sizes, None where there are none."""
     return [machine.value(benchmark, device, "float64", n) for n in machine.sizes(benchmark)]
 
 
 def draw_curves(axes, machine, benchmark, devices, scale=1):
     """A benchmark over sizes, on a device and in other libraries."""
     for device in devices:
-        measured = values(machine, benchmark, device)
-        if any(measured):
+        measured = zip(machine.sizes(benchmark), values(machine, benchmark, device), strict=True)
+        points = [(n, scale * value) for n, value in measured if value]
+        if points:
             label, color = LIBRARIES[device.partition(":")[0]]
-            speeds = [nan if value is None else scale * value for value in measured]
-            axes.plot(machine.sizes(benchmark), speeds, "o-", markersize=3, color=color, label=label)
+            axes.plot(*zip(*points, strict=True), "o-", markersize=3, color=color, label=label)
 
 
 def draw_bound(axes, machine, benchmark, fraction, device, bound, scale=1):
@@ -150,8 +150,9 @@ def draw_roofs(axes, machine, device, peak):
             knees.append(peak / bandwidth)
             axes.plot([left, knees[-1]], [left * bandwidth, peak], color="0.45", linewidth=1)
             along = {"rotation": degrees(atan(bandwidth)), "rotation_mode": "anchor", "transform_rotates_text": True}
-            name, x = f"{level} {bandwidth:.0f} GB/s, {loop}", 1.2 * left
-            axes.text(x, x * bandwidth, name, **along, color="0.35", va="bottom", fontsize=7)
+            near = len(knees) > 1 and knees[-1] < 1.5 * knees[-2]  # the next roof above: the name goes under this one
+            name, x, va = f"{level} {bandwidth:.0f} GB/s, {loop}", 1.2 * left, "top" if near else "bottom"
+            axes.text(x, x * bandwidth, name, **along, color="0.35", va=va, fontsize=7)
     right = 2 * max([4, *knees])
     axes.plot([min(knees, default=left), right], [peak, peak], color="0.45", linewidth=1)
     axes.annotate(f"multiply-adds {peak:.0f} GFlop/s", (right, peak), color="0.35", ha="right", va="bottom", fontsize=7)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 DEVICES = {"numba:1": "one thread", "numba:all": "all threads", "opencl:gpu": "GPU", "opencl:cpu": "OpenCL on the CPU"}
 PEERS = {
     "numba:1": ["numpy", "scipy", "mkl:1"],
-    "numba:all": ["mkl:all"],
+    "numba:all": [],
     "opencl:gpu": ["cupy", "torch"],
-    "opencl:cpu": ["mkl:all"],
+    "opencl:cpu": [],
 }
-LEVELS = ["L1", "L2", "L3", "cache", "memory"]
+LEVELS = ["L1", "L2", "L3", "memory", "device"]
 LOOPS = ["read", "copy", "streamed copy", "update", "axpy"]
 
 
