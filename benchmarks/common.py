@@ -45,7 +45,13 @@ def installed():
         found.update(MKL)
     if "opencl:gpu" in found and all(map(find_spec, CUDA)):
         found.update(CUDA)
-    return found.intersection(os.environ.get("COMPACTLA_DEVICES", ",".join(found)).split(","))
+    wanted = os.environ.get("COMPACTLA_DEVICES")
+    if wanted is None:
+        return found
+    known = [*OURS, *NUMPY, *SCIPY, *MKL, *CUDA]
+    if not set(wanted.split(",")) <= {*known}:
+        raise ValueError(f"COMPACTLA_DEVICES is {wanted!r}, must be names of {', '.join(known)} with commas between")
+    return found.intersection(wanted.split(","))
 
 
 GPUS = ["opencl:gpu", *CUDA]
