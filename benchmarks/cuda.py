@@ -84,7 +84,10 @@ def torch_trsm(case, a, b):
 
 def torch_getrfnp(case, a):
     a = torch.from_dlpack(cupy.asarray(a))
-    factor = lambda: torch.linalg.lu_factor_ex(a, pivot=False)  # noqa: E731
+
+    def factor():
+        return torch.linalg.lu_factor_ex(a, pivot=False)
+
     return factor, lambda: factor().LU.cpu().numpy()
 
 
