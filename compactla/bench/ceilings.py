@@ -188,12 +188,21 @@ def level(nbytes, threads, queue=None) -> str:
 
 
 def working_sets(threads, queue=None) -> list[int]:
-    """Bytes that half fill each cache, and four times the largest of them; of a device, what its caches do not hold."""
+    """Bytes that half fill each cache, four times the largest, and sizes between them, at most four times apart.
+
+    Of a device: what its caches do not hold.
+    """
     if queue is not None:
         return [512 << 20]  # launches take longer than what a GPU's caches hold
     known = {"L1": (32 << 10, 1), "L2": (512 << 10, 1), "L3": (32 << 20, THREADS), **caches()}
     sizes = [size * -(-threads // cores) for size, cores in known.values()]
-    return [*(size // 2 for size in sizes), max(4 * sizes[-1], 256 << 20)]
+    wanted = [*(size // 2 for size in sizes), max(4 * sizes[-1], 256 << 20)]
+    found = wanted[:1]
+    for size in wanted[1:]:
+        while 4 * found[-1] < size:
+            found.append(4 * found[-1])
+        found.append(size)
+    return found
 
 
 DEVICE_SOURCE = """
