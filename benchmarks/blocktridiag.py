@@ -47,11 +47,9 @@ class SolveSpeed(Lines, common.Speed):
     make = cases.Solve
 
 
-class OwnFactor:
+class OwnFactor(common.Benchmark):
     """A user's loop over the pack-level routines, against BlockTridiag.factor, both in one thread"""
 
-    version = "4"
-    timeout = 300
     params = BLOCKS
     param_names = ("b",)
 

@@ -5,6 +5,8 @@
 
 import json
 
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
 from . import common
 
 
@@ -17,7 +19,7 @@ class Peak(common.Measured):
     def setup(self, ceilings, device, dtype):
         common.require(device)
         if dtype not in ceilings[device]:
-            raise NotImplementedError(f"{device} has no {dtype}")
+            raise SkipNotImplemented(f"{device} has no {dtype}")
 
     def track_peak(self, ceilings, device, dtype):
         return common.rounded(ceilings[device][dtype][0]["peak"] / 1e9)
@@ -35,7 +37,7 @@ class Bandwidth(common.Measured):
         common.require(device)
         levels = {roof["level"]: roof["bandwidth"] for roof in ceilings[device]["float32"]}
         if loop not in levels.get(level, {}):
-            raise NotImplementedError(f"{device} has no {loop} in {level}")
+            raise SkipNotImplemented(f"{device} has no {loop} in {level}")
         self.rate = levels[level][loop]
 
     def track_bandwidth(self, *_):

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from compactla.bench import cases
 from compactla.bench.timing import TIMINGS, best_of_rounds, least, repeated, seconds_of
@@ -61,7 +62,7 @@ HERE = installed()
 def require(device):
     """Make asv skip a device that is not here."""
     if device not in HERE:
-        raise NotImplementedError(f"no {device} here")
+        raise SkipNotImplemented(f"no {device} here")
 
 
 def open_queue(device, dtype="float32"):
@@ -73,7 +74,7 @@ def open_queue(device, dtype="float32"):
     kind = getattr(cl.device_type, device.removeprefix("opencl:").upper())
     found = next(d for p in cl.get_platforms() for d in p.get_devices() if d.type & kind)
     if np.dtype(dtype).char in "dD" and not found.double_fp_config:
-        raise NotImplementedError(f"{found.name} has no fp64")
+        raise SkipNotImplemented(f"{found.name} has no fp64")
     return cl.CommandQueue(cl.Context([found]))
 
 
@@ -99,11 +100,24 @@ def rounded(x):
     return float(f"{x:.4g}")
 
 
-class Measured:
-    """What has to do with the ceilings of the run, which are measured once, before all other benchmarks."""
+class Benchmark:
+    """What all have in common for asv."""
 
     version = "4"
     timeout = 300
+
+
+class OfCase(abc.ABC):
+    """What is of a case: asv leaves out the classes that do not say of which."""
+
+    @property
+    @abc.abstractmethod
+    def make(self) -> type[cases.Case]:
+        """The class of `compactla.bench.cases`."""
+
+
+class Measured(Benchmark):
+    """What has to do with the ceilings of the run, which are measured once, before all other benchmarks."""
 
     def setup_cache(self):
         """The ceilings of every device: {device: {dtype: [dict of a `compactla.bench.measure.Ceiling`]}}.
@@ -114,16 +128,11 @@ class Measured:
         return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
 
 
-class OnDevices(Measured, abc.ABC):
+class OnDevices(Measured, OfCase):
     """A case on devices and, beside them, in other libraries."""
 
     params = (OURS, DTYPES, SIZES)
     param_names = ("device", "dtype", "n")
-
-    @property
-    @abc.abstractmethod
-    def make(self) -> type[cases.Case]:
-        """The class of `compactla.bench.cases`."""
 
     def prepare(self, device, dtype, n):
         """Make the case, as `self.case`, see that it is right, and return what is timed."""
@@ -202,16 +211,11 @@ class Speed(Traffic):
     track_gflops.unit = "GFlop/s"
 
 
-class InCache(Measured, abc.ABC):
+class InCache(Measured, OfCase):
     """A kernel on 64 matrices, in a loop of compiled code and in one thread, against the peak of multiply-adds."""
 
     params = (["numba:1", "mkl:1"], DTYPES, SIZES)
     param_names = ("device", "dtype", "n")
-
-    @property
-    @abc.abstractmethod
-    def make(self) -> type[cases.Case]:
-        """The class of `compactla.bench.cases`."""
 
     def setup(self, ceilings, device, dtype, n):
         require(device)
@@ -240,16 +244,8 @@ class InCache(Measured, abc.ABC):
     track_fraction_of_peak.unit = "of the peak"
 
 
-class Overhead(abc.ABC):
+class Overhead(Benchmark, OfCase):
     """What a call from Python costs on top of its kernel, for one pack of 3 x 3 matrices."""
-
-    version = "4"
-    timeout = 300
-
-    @property
-    @abc.abstractmethod
-    def make(self) -> type[cases.Case]:
-        """The class of `compactla.bench.cases`."""
 
     def setup(self):
         from compactla.bench import kernels

@@ -50,11 +50,9 @@ def along(M, lines):
     return L
 
 
-class Precond:
+class Precond(common.Benchmark):
     """Devices, and matrices"""
 
-    version = "4"
-    timeout = 300
     repeat = (5, 20, 2.0)
     params = (common.OURS, list(MATRICES))
     param_names = ("device", "matrix")
@@ -96,11 +94,9 @@ class Precond:
         return len(norms)
 
 
-class Variants:
+class Variants(common.Benchmark):
     """What else is applied to a vector: factors in a smaller type, and a sweep over coloured lines, of sherman5"""
 
-    version = "4"
-    timeout = 300
     repeat = (5, 20, 2.0)
     params = (common.OURS, ["float32", "gauss-seidel"])
     param_names = ("device", "variant")
@@ -123,11 +119,9 @@ class Variants:
         self.P @ self.rhs
 
 
-class Peers:
+class Peers(common.Benchmark):
     """The same lines factored and solved by SciPy's SuperLU, and a sweep of PyAMG's over points"""
 
-    version = "4"
-    timeout = 300
     repeat = (3, 10, 2.0)
     params = (list(MATRICES),)
     param_names = ("matrix",)
@@ -159,11 +153,9 @@ class Peers:
         block_gauss_seidel(self.M, np.zeros_like(self.rhs), self.rhs, blocksize=size, Dinv=self.inverses)
 
 
-class FindLines:
+class FindLines(common.Benchmark):
     """125,000 block rows of a stretched grid: 2500 lines of 50 blocks"""
 
-    version = "4"
-    timeout = 300
     params = ([1, 3, 5],)
     param_names = ("b",)
     M = None
@@ -186,11 +178,9 @@ class FindLines:
         symmetric_strength_of_connection(self.M, theta=0.25)
 
 
-class FewLines:
+class FewLines(common.Benchmark):
     """Lines too few to fill a device, float64: cut into as many parts as suit, and against the same lines whole"""
 
-    version = "4"
-    timeout = 300
     params = (common.OURS, [(1, 100_000), (8, 10_000)], ["update", "solve"], [3, 5, 10])
     param_names = ("device", "lines, blocks", "call", "b")
     cut = None
