@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from compactla.cpu.run import SOURCES
+from compactla.cpu.kernel import SOURCES
 from processes import ROOT, finish, python, start
 
 # Multiplies matrices without packing them, and says where the kernel came from.

@@ -1,6 +1,7 @@
 """Results are the same, bit for bit, from several threads at once and for every number of threads."""
 
 import _thread
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse
+from numba import njit
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
-from compactla.cpu import parallel, run
+from compactla.cpu import kernel, parallel, run
 from systems import scattered
 
 CALLS = 12
@@ -155,16 +157,16 @@ def test_factored_once_by_several_threads(queue, rng):
 
 def test_a_mixed_up_cache_is_noticed(monkeypatch, rng):
     """Numba may load another kernel than it was asked for: here, one that says it is somebody else."""
-    real, loads = run.njit, []
+    real, loads = kernel.njit, []
 
     def mixed_up(signature, cache=False, **options):
-        def decorate(kernel):
+        def decorate(function):
             loads.append(cache)
-            return (lambda *args: -1) if cache else real(signature, **options)(kernel)
+            return (lambda *args: -1) if cache else real(signature, **options)(function)
 
         return decorate
 
-    monkeypatch.setattr(run, "njit", mixed_up)
+    monkeypatch.setattr(kernel, "njit", mixed_up)
     run.gemm_kernel.cache_clear()
     run.gemm_choice.cache_clear()
     a, b = random(rng, (2, 9, 3, 3), np.float64)
@@ -175,68 +177,78 @@ def test_a_mixed_up_cache_is_noticed(monkeypatch, rng):
     assert np.allclose(C.unpack(), a @ b)
 
 
+@njit("int64(int64, int64, int64[::1], complex128, int64)", nogil=True)
+def count(lo, hi, done, z, row):
+    done[lo:hi] += 1
+    done[10 + row] += z.real * z.imag
+    return 0
+
+
 @pytest.mark.parametrize("offset", [None, np.array([0, 1, 2, 50, 51, 52, 53, 54, 60, 61, 100])])
 def test_every_item_is_shared_out_once(offset, seven):
-    done, rows = [], []
-
-    def kernel(lo, hi, name, row):
-        assert name == "argument"
-        done.extend(range(lo, hi))
-        rows.append(row)
-
     for threads in (None, 1, 2, 3, 50):
-        parallel.share(kernel, 1e9, (0, 10, "argument"), threads, offset, list(range(7)))
-        assert sorted(done) == list(range(10))
-        assert sorted(rows) == list(range(min(threads or 7, 7)))
-        done.clear()
-        rows.clear()
+        done = np.zeros(17, np.int64)
+        parallel.share(count, 1e9, (0, 10, done, 2 + 3j), threads, offset, list(range(7)))
+        items, rows = np.split(done, [10])
+        busy = rows[: threads or 7] == 6
+        assert (items == 1).all()
+        assert rows.sum() == 6 * busy.sum()
+        assert busy.any() if offset is not None else busy.all()  # where items differ, some threads get none
 
 
-def test_a_call_ends_when_all_its_threads_have(seven):
-    """Errors and interrupts come out of the call, and not before the other threads are done."""
-    done = []
+@njit("int64(int64, int64, int64, int64[::1])", nogil=True)
+def work(lo, hi, rounds, done):
+    for i in range(lo, hi):
+        for k in range(rounds):
+            done[i] += k & 1
+    return 0
 
-    def fail(lo, hi):
-        if lo == 0:
-            raise MemoryError
-        done.append(lo)
 
-    def interrupt(lo, hi):
-        if lo == 0:
-            return
-        _thread.interrupt_main()
-        time.sleep(0.1)
-        done.append(lo)
+@pytest.fixture
+def interruptible():
+    """Interrupts raise KeyboardInterrupt, also where tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
-    for kernel, error in ((fail, MemoryError), (interrupt, KeyboardInterrupt)):
-        with pytest.raises(error):
-            parallel.share(kernel, 1e9, (0, 2))
-        assert done == [1]
-        done.clear()
-    assert len(parallel.pool().idle) == parallel.pool().size == 1
+
+def test_a_call_ends_when_all_its_threads_have(seven, interruptible):
+    """An interrupt comes out of the call, and not before the threads are done with its arrays."""
+    rounds, done = 1000, np.zeros(3, np.int64)
+    start = time.perf_counter()
+    while time.perf_counter() - start < 0.5:  # until one thread is that long at it
+        rounds, start = 2 * rounds, time.perf_counter()
+        work(0, 1, rounds, done)
+    done[:] = 0
+    timer = threading.Timer(0.1, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        parallel.share(work, 1e9, (0, 3, rounds, done))
+        timer.join()
+    assert np.array_equal(done, [rounds // 2] * 3)
+    assert len(parallel.pool().idle) == parallel.pool().size == 2
 
 
 def test_helpers_are_lent_to_one_call_at_a_time(seven):
-    """Calls within calls get what is left of the helpers, and never wait for one."""
-    running = []
+    """Calls at the same time get what is left of the helpers, and never wait for one."""
+    done = np.zeros((5, 40), np.int64)
 
-    def inner(lo, hi):
-        running.append(threading.current_thread())
+    def call(i):
+        for _ in range(50):
+            parallel.share(work, 1e9, (0, 40, 1000, done[i]))
 
-    def outer(lo, hi):
-        for _ in range(3):
-            parallel.share(inner, 1e9, (0, 7))
-
-    parallel.share(outer, 1e9, (0, 4))
-    assert len(running) >= 4 * 3
-    assert parallel.pool().size == 6 == len(set(parallel.pool().idle))
+    with ThreadPoolExecutor(5) as users:
+        list(users.map(call, range(5)))
+    assert (done == 50 * 500).all()
+    assert sorted(parallel.pool().idle) == list(range(6))
 
 
 def test_no_more_threads_to_be_had(seven, monkeypatch):
-    def refuse(helper):
+    def refuse(thread):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(parallel.Helper, "start", refuse)
-    done = []
-    parallel.share(lambda lo, hi: done.append((lo, hi)), 1e9, (0, 5))
-    assert done == [(0, 5)]
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    done = np.zeros(5, np.int64)
+    parallel.share(work, 1e9, (0, 5, 10, done))
+    assert (done == 5).all()
+    assert parallel.pool().size == 0

@@ -8,9 +8,10 @@ import numpy as np
 
 from compactla.cpu import parallel
 from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
+from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
-from compactla.cpu.run import INT, INTS, STATIC, address, compiled, empty, known_form, operations, parts, width
+from compactla.cpu.run import STATIC, address, empty, known_form, operations, parts, width
 from compactla.view import REAL, Layout, layout, packed_dtype
 
 

@@ -8,10 +8,11 @@ from numba import types
 
 from compactla.cpu.blocktridiag import residual_batch
 from compactla.cpu.emit import routine
+from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.lanes import at, form, lanes_of
 from compactla.cpu.lines import column_form
 from compactla.cpu.parallel import share
-from compactla.cpu.run import INT, INTS, STATIC, address, compiled, known_form, operations
+from compactla.cpu.run import STATIC, address, known_form, operations
 from compactla.cpu.simd import INDEX, has_half
 from compactla.view import Layout
 

@@ -1,65 +1,32 @@
 """How the packs of a call are shared out over threads: the calling one, and helpers that are parked between calls.
 
 They are ours, and need neither OpenMP nor TBB: several threads may call at once, and a forked process starts its own.
+How they are reached is in `handover`.
 """
 
 import bisect
+import ctypes
 import functools
-import itertools
 import os
-import queue
 import threading
 
 import numba
+import numpy as np
+
+from compactla.cpu.handover import BOX, DONE, GO, hand_out, new_lock, serve, words_of
 
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
-# Least work of a thread, in operations on vectors of a register or elements moved. They take 30 us or more, and handing
-# them to another thread takes 10 to 20.
-GRAIN = 131_072
-
-
-class Job:
-    """Part of a call, for a helper."""
-
-    def __init__(self, kernel, *args):
-        self.kernel, self.args = kernel, args
-        self.error, self.pending, self.signal = None, True, queue.SimpleQueue()
-
-    def run(self):
-        try:
-            self.kernel(*self.args)
-        except BaseException as error:
-            self.error = error
-        self.pending = False
-        self.signal.put(None)
-
-    def wait(self):
-        """Return when the job is done and no sooner: its arrays are in use until then, whatever interrupts this."""
-        while self.pending:
-            try:
-                self.signal.get()
-            except BaseException as error:
-                self.error = error
-
-
-class Helper(threading.Thread):
-    """A thread that runs jobs. No process waits for it at its end."""
-
-    def __init__(self):
-        super().__init__(name="compactla", daemon=True)
-        self.jobs = queue.SimpleQueue()
-        self.start()
-
-    def run(self):
-        while True:
-            self.jobs.get().run()
+# Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Four times as much is
+# the least that is shared, since helpers that are asleep need 30 us or more until they work.
+GRAIN = 32_768
 
 
 class Pool:
     """The helpers of this process: started when they are first needed, and each at work for one call at a time."""
 
     def __init__(self):
+        self.boxes = np.zeros(THREADS * BOX, np.int64)
         self.idle, self.size, self.growing = [], 0, threading.Lock()
 
     def hire(self, wanted):
@@ -78,10 +45,15 @@ class Pool:
         with self.growing:
             if self.size >= THREADS - 1:
                 return False
+            box = BOX * self.size
+            self.boxes[box + GO], self.boxes[box + DONE] = new_lock(), new_lock()
+            args = self.size, self.size + 1, self.boxes
+            helper = threading.Thread(target=serve(), args=args, name="compactla", daemon=True)
             try:
-                self.idle.append(Helper())
+                helper.start()
             except RuntimeError:  # the system has no more threads, or the interpreter is about to end
                 return False
+            self.idle.append(self.size)
             self.size += 1
             return True
 
@@ -102,28 +74,23 @@ def share(kernel, cost, args, threads=None, offset=None, work=None):
     ``offset[i + 1] - offset[i]`` of the work; default: all are equal. A last argument is ``work[t]`` in thread t, if
     there is `work`.
     """
-    if cost < 2 * GRAIN or threads == 1 or THREADS == 1:
-        if work is None:
-            kernel(*args)
-        else:
-            kernel(*args, work[0])
-        return
     _, count, *others = args
-    crew, most = pool(), THREADS if threads is None else min(threads, THREADS)
-    helpers = crew.hire(min(most, count, int(cost // GRAIN)) - 1)
-    parts = len(helpers) + 1
-    bounds = [count * t // parts for t in range(parts + 1)]
-    if offset is not None:
-        bounds = [bisect.bisect_left(offset, offset[-1] * t // parts) for t in range(parts + 1)]
-    jobs = []
-    for t, ends in enumerate(itertools.pairwise(bounds)):
-        jobs.append(Job(kernel, *ends, *others, *([] if work is None else [work[t]])))
-    for helper, job in zip(helpers, jobs[1:], strict=True):
-        helper.jobs.put(job)
-    jobs[0].run()
-    for job in jobs:
-        job.wait()
-    crew.idle.extend(helpers)
-    for job in jobs:
-        if job.error is not None:
-            raise job.error
+    helpers = []
+    if cost >= 4 * GRAIN and threads != 1:
+        crew = pool()
+        helpers = crew.hire(min(THREADS, count, int(cost // GRAIN), threads or THREADS) - 1)
+    if not helpers:
+        kernel(*args, *([] if work is None else work[:1]))
+        return
+    try:
+        parts = len(helpers) + 1
+        bounds = [count * t // parts for t in range(parts + 1)]
+        if offset is not None:
+            bounds = [bisect.bisect_left(offset, offset[-1] * t // parts) for t in range(parts + 1)]
+        words = words_of(kernel)
+        memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
+        place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        step = 0 if work is None else words.struct.size
+        hand_out()(0, parts - 1, crew.boxes, np.array(helpers), words.function, np.array(bounds), place, step)
+    finally:
+        crew.idle.extend(helpers)

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
+from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.parallel import share
-from compactla.cpu.run import INT, INTS, compiled
 
 
 def residual_batch(b, identity):
