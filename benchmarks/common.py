@@ -127,6 +127,13 @@ class Measured(Benchmark):
         command = [sys.executable, "-m", "benchmarks.ceilings"]
         return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
 
+    def once(self, parameters, measure):
+        """The dict that `measure` returns, called once in a run, whose benchmarks work in one folder."""
+        file = Path(f"{type(self).__name__} {parameters}.json")
+        if not file.exists():
+            file.write_text(json.dumps(measure(*parameters), default=float))
+        return json.loads(file.read_text())
+
 
 class OnDevices(Measured, OfCase):
     """A case on devices and, beside them, in other libraries."""
@@ -174,17 +181,17 @@ class Latency(OnDevices):
 
 
 class Traffic(OnDevices):
-    """Bytes moved in a time, in two units. It is timed once in a run, whose benchmarks work in one folder."""
+    """Bytes moved in a time, in two units."""
 
     def setup(self, ceilings, *parameters):
         require(bounded_by(parameters[0]))
-        file = Path(f"{type(self).__name__} {parameters}.json")
-        if not file.exists():
-            run = self.prepare(*parameters)
-            seconds = seconds_of(self.case) if parameters[0] in OURS else repeated(run)
-            work = {name: getattr(self.case, name) for name in ("flops", "nbytes", "footprint", "loop")}
-            file.write_text(json.dumps(work | {"seconds": seconds}, default=float))
-        self.measured = json.loads(file.read_text())
+        self.measured = self.once(parameters, self.measure)
+
+    def measure(self, device, *parameters):
+        run = self.prepare(device, *parameters)
+        seconds = seconds_of(self.case) if device in OURS else repeated(run)
+        work = {name: getattr(self.case, name) for name in ("flops", "nbytes", "footprint", "loop")}
+        return work | {"seconds": seconds}
 
     def track_bandwidth(self, *_):
         return rounded(self.measured["nbytes"] / self.measured["seconds"] / 1e9)
@@ -220,6 +227,9 @@ class InCache(Measured, OfCase):
     def setup(self, ceilings, device, dtype, n):
         require(device)
         require(bounded_by(device))
+        self.measured = self.once((device, dtype, n), self.measure)
+
+    def measure(self, device, dtype, n):
         case = self.make(n, cases.IN_CACHE, dtype)
         if device == "numba:1":
             from compactla.bench import kernels  # of which old commits lack the half
@@ -231,15 +241,16 @@ class InCache(Measured, OfCase):
             _, rounds_of, check = mkl.fastest_in_cache(case, mkl.load())
             residual = check()
         assert residual < cases.PASS, residual
-        self.seconds, self.flops = least(lambda: best_of_rounds(rounds_of, TIMINGS)), case.flops
+        return {"seconds": least(lambda: best_of_rounds(rounds_of, TIMINGS)), "flops": case.flops}
 
     def track_time_per_matrix(self, *_):
-        return rounded(1e9 * self.seconds / cases.IN_CACHE)
+        return rounded(1e9 * self.measured["seconds"] / cases.IN_CACHE)
 
     track_time_per_matrix.unit = "ns"
 
     def track_fraction_of_peak(self, ceilings, device, dtype, n):
-        return rounded(self.flops / self.seconds / ceilings[bounded_by(device)][dtype][0]["peak"])
+        speed = self.measured["flops"] / self.measured["seconds"]
+        return rounded(speed / ceilings[bounded_by(device)][dtype][0]["peak"])
 
     track_fraction_of_peak.unit = "of the peak"
 
