@@ -243,6 +243,27 @@ def test_helpers_are_lent_to_one_call_at_a_time(seven):
     assert sorted(parallel.pool().idle) == list(range(6))
 
 
+def test_interrupts_while_helpers_are_hired(seven):
+    """No helper is lost, nor there twice."""
+
+    class Interrupted(list):
+        def append(self, helper):
+            super().append(helper)
+            raise KeyboardInterrupt
+
+    crew, done = parallel.pool(), np.zeros(7, np.int64)
+    crew.idle = Interrupted()
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            parallel.share(work, 1e9, (0, 7, 10, done))
+    assert sorted(crew.idle) == [0, 1, 2]
+    assert crew.size == 3
+    crew.idle = list(crew.idle)
+    parallel.share(work, 1e9, (0, 7, 10, done))
+    assert (done == 5).all()
+    assert sorted(crew.idle) == list(range(6))
+
+
 def test_no_more_threads_to_be_had(seven, monkeypatch):
     def refuse(thread):
         raise RuntimeError("can't start new thread")

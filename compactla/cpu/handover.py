@@ -141,8 +141,13 @@ words_of = functools.cache(Words)
 
 
 def code_of(kind):
-    """Letter of a type of numbers, as in NumPy, and in brackets for an array."""
-    return f"[{as_dtype(kind.dtype).char}]" if isinstance(kind, types.Array) else as_dtype(kind).char.replace("l", "q")
+    """Letter of a type of numbers, as in NumPy, and after a bracket for an array.
+
+    Integers are "q" of 64 bits or "i" of 32: which of them "l" is depends on the system.
+    """
+    if isinstance(kind, types.Array):
+        return "[" + code_of(kind.dtype)
+    return {types.int64: "q", types.int32: "i"}.get(kind) or as_dtype(kind).char
 
 
 def parse(codes):

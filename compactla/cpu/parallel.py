@@ -29,16 +29,17 @@ class Pool:
         self.boxes = np.zeros(THREADS * BOX, np.int64)
         self.idle, self.size, self.growing = [], 0, threading.Lock()
 
-    def hire(self, wanted):
-        """As many helpers as are wanted, or fewer if others have them."""
-        helpers = []
+    def hire(self, helpers, wanted):
+        """Add helpers to a list until it has as many as are wanted, or fewer if others have them.
+
+        Each is either idle or in the list at any time: interrupts come before or after `extend`.
+        """
         while len(helpers) < wanted:
             try:
-                helpers.append(self.idle.pop())
+                helpers.extend(map(self.idle.pop, [-1] * (wanted - len(helpers))))
             except IndexError:
                 if not self.grow():
                     break
-        return helpers
 
     def grow(self):
         """Whether there is one more idle helper."""
@@ -53,8 +54,8 @@ class Pool:
                 helper.start()
             except RuntimeError:  # the system has no more threads, or the interpreter is about to end
                 return False
-            self.idle.append(self.size)
-            self.size += 1
+            self.size += 1  # first: an interrupt must not make another helper of that number
+            self.idle.append(self.size - 1)
             return True
 
 
@@ -75,14 +76,13 @@ def share(kernel, cost, args, threads=None, offset=None, work=None):
     there is `work`.
     """
     _, count, *others = args
-    helpers = []
-    if cost >= 4 * GRAIN and threads != 1:
-        crew = pool()
-        helpers = crew.hire(min(THREADS, count, int(cost // GRAIN), threads or THREADS) - 1)
-    if not helpers:
-        kernel(*args, *([] if work is None else work[:1]))
-        return
+    crew, helpers = pool(), []
     try:
+        if cost >= 4 * GRAIN and threads != 1:
+            crew.hire(helpers, min(THREADS, count, int(cost // GRAIN), threads or THREADS) - 1)
+        if not helpers:
+            kernel(*args, *([] if work is None else work[:1]))
+            return
         parts = len(helpers) + 1
         bounds = [count * t // parts for t in range(parts + 1)]
         if offset is not None:
@@ -91,6 +91,7 @@ def share(kernel, cost, args, threads=None, offset=None, work=None):
         memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
         place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         step = 0 if work is None else words.struct.size
-        hand_out()(0, parts - 1, crew.boxes, np.array(helpers), words.function, np.array(bounds), place, step)
+        who, ends = np.array(helpers, np.int64), np.array(bounds, np.int64)
+        hand_out()(0, parts - 1, crew.boxes, who, words.function, ends, place, step)
     finally:
         crew.idle.extend(helpers)
