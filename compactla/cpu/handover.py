@@ -23,9 +23,9 @@ from compactla.cpu.simd import INDEX
 
 # Words of a box: the locks that a helper waits for and releases, and a function with its arguments; a cache line.
 GO, DONE, FUNCTION, LO, HI, PLACE, BOX = 0, 1, 2, 3, 4, 5, 8
-# How often a lock is tried before a thread sleeps, for some 150 us, and how often between two turns of other threads.
-TRIES, IN_TURN = 10_000, 20
-# How the numbers among the arguments are put into words, by NumPy's letters.
+# How often a lock is tried before a thread sleeps, for 0.1 to 0.2 ms, and how often between two turns of other threads.
+TRIES, IN_TURN = 4000, 50
+# How numbers are put into words, by NumPy's letters; other arguments are arrays.
 FORMATS = {"q": "q", "d": "d", "D": "dd"}
 DOUBLE = ir.DoubleType()
 
@@ -35,7 +35,7 @@ release = types.ExternalFunction("PyThread_release_lock", types.void(types.intp)
 
 
 def new_lock():
-    """Address of a lock that is taken."""
+    """Address of a lock that is taken; it is never freed, as helpers wait for it until the process ends."""
     allocate = ctypes.pythonapi["PyThread_allocate_lock"]
     allocate.restype = ctypes.c_void_p
     lock = allocate()
@@ -111,7 +111,8 @@ def hand_out():
 class Words:
     """The arguments of a kernel after the range, as words in memory, and the function that calls the kernel with them.
 
-    The first word is the kernel's address. Complex numbers take two words, arrays their address and size.
+    The first word is the kernel's address. Complex numbers take two words, arrays, which have to be C-contiguous and of
+    the kernel's type, their address and size. What a kernel raised would be lost: kernels for several threads do not.
     """
 
     def __init__(self, kernel):
@@ -129,12 +130,12 @@ class Words:
 
     def numbers(self, args):
         for code, x in zip(self.codes, args, strict=True):
-            if code == "D":
-                yield from (x.real, x.imag)
-            elif code in FORMATS:
-                yield x
-            else:
+            if code.startswith("["):
                 yield from (x.ctypes.data, x.size)
+            elif code == "D":
+                yield from (x.real, x.imag)
+            else:
+                yield x
 
 
 words_of = functools.cache(Words)

@@ -18,7 +18,7 @@ from compactla.cpu.handover import BOX, DONE, GO, hand_out, new_lock, serve, wor
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
 # Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Four times as much is
-# the least that is shared, since helpers that are asleep need 30 us or more until they work.
+# the least that others have to take off the calling thread: those that are asleep need 30 us or more to begin.
 GRAIN = 32_768
 
 
@@ -75,23 +75,31 @@ def share(kernel, cost, args, threads=None, offset=None, work=None):
     ``offset[i + 1] - offset[i]`` of the work; default: all are equal. A last argument is ``work[t]`` in thread t, if
     there is `work`.
     """
-    _, count, *others = args
-    crew, helpers = pool(), []
+    helpers: list[int] = []
     try:
-        if cost >= 4 * GRAIN and threads != 1:
-            crew.hire(helpers, min(THREADS, count, int(cost // GRAIN), threads or THREADS) - 1)
-        if not helpers:
-            kernel(*args, *([] if work is None else work[:1]))
-            return
-        parts = len(helpers) + 1
-        bounds = [count * t // parts for t in range(parts + 1)]
-        if offset is not None:
-            bounds = [bisect.bisect_left(offset, offset[-1] * t // parts) for t in range(parts + 1)]
-        words = words_of(kernel)
-        memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
-        place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        step = 0 if work is None else words.struct.size
-        who, ends = np.array(helpers, np.int64), np.array(bounds, np.int64)
-        hand_out()(0, parts - 1, crew.boxes, who, words.function, ends, place, step)
+        if cost >= 4 * GRAIN:
+            parts = min(THREADS, args[1], int(cost // GRAIN), THREADS if threads is None else threads)
+            if parts > 1 and cost - cost / parts >= 4 * GRAIN:
+                pool().hire(helpers, parts - 1)
+        if helpers:
+            share_out(helpers, kernel, args, offset, work)
+        elif work is None:
+            kernel(*args)
+        else:
+            kernel(*args, work[0])
     finally:
-        crew.idle.extend(helpers)
+        pool().idle.extend(helpers)
+
+
+def share_out(helpers, kernel, args, offset, work):
+    _, count, *others = args
+    parts = len(helpers) + 1
+    bounds = [count * t // parts for t in range(parts + 1)]
+    if offset is not None:
+        bounds = [bisect.bisect_left(offset, offset[-1] * t // parts) for t in range(parts + 1)]
+    words = words_of(kernel)
+    memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
+    place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    step = 0 if work is None else words.struct.size
+    who, ends = np.array(helpers, np.int64), np.array(bounds, np.int64)
+    hand_out()(0, parts - 1, pool().boxes, who, words.function, ends, place, step)

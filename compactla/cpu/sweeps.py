@@ -17,25 +17,23 @@ def residual_batch(b, identity):
     """
 
     def kernel(lo, hi, indptr, indices, data, x, rhs, y, nrhs):
-        total = np.empty(b * nrhs, y.dtype)
         for i in range(lo, hi):
-            for e in range(b * nrhs):
-                total[e] = rhs[i * b * nrhs + e]
+            row = i * b * nrhs
+            for e in range(row, row + b * nrhs):
+                y[e] = rhs[e]
             for k in range(indptr[i], indptr[i + 1]):
                 block, there = k * b * b, indices[k] * b * nrhs
                 for p in range(b):
                     if nrhs == 1:
-                        one = total[p]
+                        one = y[row + p]
                         for q in range(b):
                             one -= data[block + p * b + q] * x[there + q]
-                        total[p] = one
+                        y[row + p] = one
                     else:
                         for q in range(b):
                             a = data[block + p * b + q]
                             for c in range(nrhs):
-                                total[p * nrhs + c] -= a * x[there + q * nrhs + c]
-            for e in range(b * nrhs):
-                y[i * b * nrhs + e] = total[e]
+                                y[row + p * nrhs + c] -= a * x[there + q * nrhs + c]
         return identity
 
     return kernel
