@@ -17,7 +17,7 @@ from compactla.cpu.handover import BOX, DONE, GO, hand_out, new_lock, serve, wor
 
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
-# Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Four times as much is
+# Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Three times as much is
 # the least that others have to take off the calling thread: those that are asleep need 30 us or more to begin.
 GRAIN = 32_768
 
@@ -77,9 +77,9 @@ def share(kernel, cost, args, threads=None, offset=None, work=None):
     """
     helpers: list[int] = []
     try:
-        if cost >= 4 * GRAIN:
+        if cost >= 3 * GRAIN:
             parts = min(THREADS, args[1], int(cost // GRAIN), THREADS if threads is None else threads)
-            if parts > 1 and cost - cost / parts >= 4 * GRAIN:
+            if parts > 1 and cost - cost / parts >= 3 * GRAIN:
                 pool().hire(helpers, parts - 1)
         if helpers:
             share_out(helpers, kernel, args, offset, work)
