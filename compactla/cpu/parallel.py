@@ -17,8 +17,8 @@ from compactla.cpu.handover import BOX, DONE, GO, hand_out, new_lock, serve, wor
 
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
-# Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Three times as much is
-# the least that others have to take off the calling thread: those that are asleep need 30 us or more to begin.
+# Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Three times as much
+# is the least that others have to take off the calling thread: those that are asleep need 30 us or more to begin.
 GRAIN = 32_768
 
 
