@@ -57,7 +57,7 @@ def check(blocks, rhs, ring=False, **options):
     assert ratio(blocks, np.broadcast_to(ring, len(rhs)), x, rhs) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize(("b", "dtype"), in_turns([0, 1, 3, 8, 17]), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns([0, 1, 3, 17]), ids=str)
 def test_block_sizes(queue, dtype, b, rng):
     for ring in (False, True):
         blocks = (rings if ring else lines)(rng, 5, 9, b, dtype)
@@ -71,7 +71,7 @@ def test_parts(queue, dtype, K, rng):
         check(rings(rng, 3, K, 2, dtype), random(rng, (3, K, 2), dtype), True, parts=parts, queue=queue)
 
 
-@pytest.mark.parametrize(("nrhs", "dtype"), in_turns([0, 1, 2, 5, 17]), ids=str)
+@pytest.mark.parametrize(("nrhs", "dtype"), in_turns([0, 1, 5, 17]), ids=str)
 def test_right_hand_sides(queue, dtype, nrhs, rng):
     for b in (3, 17):
         check(rings(rng, 5, 11, b, dtype), random(rng, (5, 11, b, nrhs), dtype), True, parts=2, queue=queue)

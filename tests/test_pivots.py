@@ -19,7 +19,7 @@ WATCHING = {
     "perturb pivoting": {"pivots": "perturb", "pivoting": True},
 }
 K, B = 4, 3
-SIZES = [1, 5, 17, 33]  # kernels are for a size and for each way of watching
+SIZES = [1, 5, 33]  # kernels are for a size, and for each way of watching; 33 stands for all that are not known
 watching = pytest.mark.parametrize("options", WATCHING.values(), ids=WATCHING)
 
 
@@ -108,8 +108,9 @@ def test_row_swaps_are_those_of_lapack(queue, dtype, rng):
     check_report(T.report, diag[:, 0], b, {"pivoting": True}, dtype)
 
 
-@pytest.mark.parametrize("options", [{}, *WATCHING.values()], ids=["report", *WATCHING])
-def test_a_singular_block_stays_on_its_line(queue, dtype, rng, options):
+@pytest.mark.parametrize(("watched", "dtype"), in_turns(["report", *WATCHING]), ids=str)
+def test_a_singular_block_stays_on_its_line(queue, dtype, rng, watched):
+    options = WATCHING.get(watched, {})
     blocks, rhs = lines(rng, BATCH, K, B, dtype), random(rng, (BATCH, K, B), dtype)
     good = cla.BlockTridiag(*blocks, 4, queue, **options)
     good.factor()

@@ -36,7 +36,7 @@ def check(rng, nm, n, nrhs, dtype, options, alpha=1, **where):
 
 @pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES), ids=str)
 def test_squares(queue, dtype, n, rng):
-    all_options = n in (3, 8) or n > 32  # known sizes have a kernel for each option: they take turns
+    all_options = n == 3 or n > 32  # known sizes have a kernel for each option: they take turns
     for i, options in enumerate(OPTIONS):
         if all_options or i % 7 == n % 7:
             check(rng, BATCH, n, n, dtype, options, scalars(dtype)[1:][(n + i) % 3], queue=queue)
