@@ -17,23 +17,24 @@ def residual_batch(b, identity):
     """
 
     def kernel(lo, hi, indptr, indices, data, x, rhs, y, nrhs):
+        size = b * nrhs
         for i in range(lo, hi):
-            row = i * b * nrhs
-            for e in range(row, row + b * nrhs):
-                y[e] = rhs[e]
+            total = y[i * size : (i + 1) * size]
+            for e in range(size):
+                total[e] = rhs[i * size + e]
             for k in range(indptr[i], indptr[i + 1]):
-                block, there = k * b * b, indices[k] * b * nrhs
+                block, there = k * b * b, indices[k] * size
                 for p in range(b):
                     if nrhs == 1:
-                        one = y[row + p]
+                        one = total[p]
                         for q in range(b):
                             one -= data[block + p * b + q] * x[there + q]
-                        y[row + p] = one
+                        total[p] = one
                     else:
                         for q in range(b):
                             a = data[block + p * b + q]
                             for c in range(nrhs):
-                                y[row + p * nrhs + c] -= a * x[there + q * nrhs + c]
+                                total[p * nrhs + c] -= a * x[there + q * nrhs + c]
         return identity
 
     return kernel
