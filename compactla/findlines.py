@@ -4,10 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import scipy.sparse
+from numba.extending import register_jitable
 
 from compactla.checks import check_dtype, check_size
 from compactla.lines import check_matrix, compiled_once
 
+# How much a coupling must stand out for a line to start along it, to go on, and to turn; with coordinates.
+ANISOTROPY = 1.001, 2 / 3, 2.0
+FARTHEST = 2.0, 2.0, 0.0
+TINY = 1e-140  # distance whose square may be too small to be exact
 # What a coupling that goes one way only counts, against one that goes both ways.
 ONE_WAY = 1e-3
 # How often the scale of every unknown is set anew: it need not be exact.
@@ -18,9 +23,10 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
     """Find the lines of a `LinePreconditioner`: the chains of block rows that are coupled most strongly.
 
     Lines start where the anisotropy is strongest, and are walked in both directions: from every block row to the one it
-    is coupled to most strongly among those that are on no line yet. A line ends where no coupling stands out any more,
-    and never runs beside itself. Block rows without such couplings are lines of their own. Equal couplings are
-    taken in the order of the block rows: the result is always the same.
+    is coupled to most strongly among those that are on no line yet. A line ends where no coupling stands out any more.
+    Lines have no chords: no block row is coupled to another of its line but its neighbours on it, so that the solve
+    along the line leaves no coupling out. Block rows without couplings that stand out are lines of their own. Equal
+    couplings are taken in the order of the block rows: the result is always the same.
 
     How strongly block rows i and j are coupled is the geometric mean of the norms of ``inv(M[i, i]) @ M[i, j]`` and
     ``inv(M[j, j]) @ M[j, i]``, with the unknowns of a block scaled alike in the whole matrix so that it is balanced:
@@ -38,9 +44,10 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
         farthest is far enough away.
     anisotropy : float, optional
         How much a coupling must stand out, at both of its ends: a line only goes along those that are more than so many
-        times as strong as the third strongest of the block row. Default: 1.001, so that a grid that is the same in
-        all directions has no lines. With `coordinates`: as the weakest of the block row, where the default is 2;
-        its inverse is what Ifpack2 calls the line detection threshold.
+        times as strong as the third strongest of the block row. Default: 1.001 where a line starts, so that a grid that
+        is the same in all directions has no lines, 2/3 where it goes on, so that it does not break off where cells are
+        about as long as high, and 2 where it turns a corner. With `coordinates`: as the weakest of the block row, where
+        the default is 2; its inverse is what Ifpack2 calls the line detection threshold.
     threshold : float, optional
         A line does not go along couplings weaker than this fraction of the strongest one at either of its ends.
     min_length : int, optional
@@ -77,8 +84,11 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
     """
     b = check_matrix(M, block_size)
     check_dtype(M.dtype, "M")
-    anisotropy = _positive(anisotropy, "anisotropy", 1.001 if coordinates is None else 2.0)
-    threshold = _positive(threshold, "threshold")
+    needed = ANISOTROPY if coordinates is None else FARTHEST
+    if anisotropy is not None:
+        anisotropy = _not_negative(anisotropy, "anisotropy")
+        needed = anisotropy, anisotropy, max(anisotropy, needed[2])
+    threshold = _not_negative(threshold, "threshold")
     check_size(min_length, "min_length")
     nrow = M.shape[0] // b
     if coordinates is not None:
@@ -88,7 +98,7 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
     S = _couplings(M) if coordinates is None else _proximities(M, coordinates)
     strongest, third, weakest = _ranks(S.indptr, S.data)
     around = third if coordinates is None else weakest
-    least = np.maximum(anisotropy * around, threshold * strongest)
+    least = np.maximum(np.outer(needed, around), threshold * strongest)
     if coordinates is not None:
         least = np.maximum(least, third)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -97,9 +107,7 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
     return [flat[start:stop] for start, stop in pairwise(offset.tolist())]
 
 
-def _positive(value, name, default=None) -> float:
-    if value is None and default is not None:
-        return default
+def _not_negative(value, name) -> float:
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         raise TypeError(f"{name} is {value!r}, must be a number")
     if not 0 <= value < np.inf:
@@ -149,12 +157,18 @@ def _balance(total) -> np.ndarray:
 
 
 def _proximities(M, coordinates) -> scipy.sparse.csr_array:
-    """1 / distance of all block rows that are coupled in `M`."""
+    """1 / distance of all block rows that are coupled in `M`, in units of about the size of the whole."""
     A = _graph(M, np.ones(M.indptr[-1]))
     S = A.maximum(A.T).tocsr()
     row = np.repeat(np.arange(S.shape[0]), np.diff(S.indptr))
-    with np.errstate(divide="ignore"):
-        S.data = 1 / np.linalg.norm(coordinates[row] - coordinates[S.indices], axis=1)
+    coordinates = np.ldexp(coordinates, -1 - np.frexp(abs(coordinates).max(initial=0))[1])
+    step = coordinates[row] - coordinates[S.indices]
+    distance = np.linalg.norm(step, axis=1)
+    tiny = distance < TINY
+    longest = abs(step[tiny]).max(axis=1, keepdims=True, initial=np.finfo(np.float64).smallest_subnormal)
+    distance[tiny] = longest[:, 0] * np.linalg.norm(step[tiny] / longest, axis=1)
+    with np.errstate(divide="ignore", over="ignore"):
+        S.data = 1 / distance
     return S
 
 
@@ -261,35 +275,63 @@ def _ranks(indptr, strength):
 def _walk(indptr, indices, strength, least, order):
     """Lines as links: the two block rows (nrow, 2) beside each one on its line, or -1.
 
-    Lines start at block rows in this order, and go along couplings of more than `least` at both ends.
+    Lines start at block rows in this order, along couplings of more than ``least[0]`` at both ends, and go on along
+    those of more than ``least[1]``, or ``least[2]`` where they turn. They have no chords.
     """
     line, link = np.full(len(order), -1), np.full((len(order), 2), -1)
     for start in order:
         if line[start] >= 0:
             continue
-        line[start] = far_end = start
+        line[start] = start
         for side in range(2):
             row, slot = start, side
+            before = link[start, 0]
             while True:
                 following, best = -1, 0.0
                 for k in range(indptr[row], indptr[row + 1]):
-                    other = indices[k]
-                    if line[other] < 0 and strength[k] > best and strength[k] > max(least[row], least[other]):
-                        beside = False  # of the line, which may end where it starts but not touch itself in between
-                        for m in range(indptr[other], indptr[other + 1]):
-                            near = indices[m]
-                            if line[near] == start and near != row and near != far_end:
-                                beside |= strength[m] > max(least[other], least[near])
-                        if not beside:
-                            following, best = other, strength[k]
+                    other, s = indices[k], strength[k]
+                    enough = least[0] if before < 0 else least[1]
+                    if line[other] >= 0 or s <= max(best, enough[row], enough[other]):
+                        continue
+                    if before >= 0 and s <= max(least[2, row], least[2, other]):
+                        if _turns(indptr, indices, before, row, other):
+                            continue
+                    if not _has_chord(indptr, indices, line, row, other):
+                        following, best = other, s
                 if following < 0:
                     break
                 line[following] = start
                 link[row, slot] = following
                 link[following, 0] = row
-                row, slot = following, 1
-            far_end = row
+                before, row, slot = row, following, 1
     return link
+
+
+@register_jitable
+def _has_chord(indptr, indices, line, row, other):
+    """Whether `other` is coupled to a block row of the line that ends with `row` before that."""
+    for k in range(indptr[other], indptr[other + 1]):
+        if line[indices[k]] == line[row] and indices[k] != row:
+            return True
+    return False
+
+
+@register_jitable
+def _turns(indptr, indices, before, row, other):
+    """Whether a line turns at `row`: it has come along one side of a cell with four, and `other` is along the next."""
+    for k in range(indptr[other], indptr[other + 1]):
+        corner = indices[k]
+        if corner != row and _coupled(indptr, indices, corner, before) and not _coupled(indptr, indices, corner, row):
+            return True
+    return False
+
+
+@register_jitable
+def _coupled(indptr, indices, row, other):
+    for k in range(indptr[row], indptr[row + 1]):
+        if indices[k] == other:
+            return True
+    return False
 
 
 @compiled_once

@@ -14,6 +14,7 @@ from compactla.checks import (
     check_size,
     is_device_array,
 )
+from compactla.chords import warn_of_chords
 from compactla.lines import Extraction, check_matrix, pack_lines
 from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
@@ -40,7 +41,8 @@ class LinePreconditioner(BlockOperator):
         The matrix: float32, float64, complex64 or complex128. Indices may be unsorted; duplicates are summed. Blocks on
         lines are copied; `M` is looked at again only if the adjoint is asked for, see `update`.
     lines : sequence of sequences of int, or (nlines, length) array of int
-        The block rows along each line, of any length. Every block row is on exactly one line.
+        The block rows along each line, of any length. Every block row is on exactly one line. Couplings between blocks
+        of one line that are not neighbours on it are chords: they are left out as well, of which a warning tells.
     block_size : int, optional
         Size b of the blocks; needed for CSR, taken from the matrix for BSR.
     vlen : int, optional
@@ -122,6 +124,8 @@ class LinePreconditioner(BlockOperator):
     0
     """
 
+    _warns = True  # of chords, which is done once
+
     def __init__(
         self, M, lines, block_size=None, vlen=None, queue=None, threads=None, *, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -140,6 +144,8 @@ class LinePreconditioner(BlockOperator):
         slots = pack_lines(lines, M.shape[0] // b, vlen)
         self._given = slots.flat.copy(), slots.length, block_size, vlen, queue, threads
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
+        if self._warns:
+            warn_of_chords(M, b, slots.flat, slots.length, ring)
         whole = "pivoting" if pivoting else "refine" if refine else ""
         parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue, whole)
         self._parted = bool(ring.any() or (parts > 1).any())
@@ -268,7 +274,13 @@ class LinePreconditioner(BlockOperator):
 
     def _new_adjoint(self, MH):
         flat, length, *others = self._given
-        return LinePreconditioner(MH, np.split(flat, np.cumsum(length)[:-1]), *others, **self._options)
+        return Adjoint(MH, np.split(flat, np.cumsum(length)[:-1]), *others, **self._options)
 
     def _apply(self, rhs, x, started, threads, wait_for):
         self.tridiag.solve_rows(rhs, x, threads, wait_for)
+
+
+class Adjoint(LinePreconditioner):
+    """The adjoint of a preconditioner, for the conjugate transpose of its matrix."""
+
+    _warns = False

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import bsr_array, coo_array, csr_array
 
 from compactla.checks import check_dtype, check_launch, check_size
+from compactla.chords import warn_of_chords
 from compactla.lines import Extraction, check_cover, check_matrix, compiled_once, flatten
 from compactla.operator import BlockOperator
 from compactla.partition import check_periodic
@@ -43,6 +44,8 @@ class Colour(NamedTuple):
 
 class Within(LinePreconditioner):
     """The lines of a colour: what their factorization meets is told line by line of all colours."""
+
+    _warns = False
 
     def _refuse(self):
         pass
@@ -109,6 +112,8 @@ class LineRelaxation(BlockOperator):
     True
     """
 
+    _warns = True  # of chords, which is done once
+
     def __init__(
         self, M, lines, block_size=None, vlen=None, queue=None, threads=None,
         *, scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
@@ -138,6 +143,8 @@ class LineRelaxation(BlockOperator):
         number[order] = np.arange(nrow)
         self._order = None if self.ncolours == 1 else backend(queue).upload(order, queue)
         ring = check_periodic(options.pop("periodic", False), nlines)
+        if self._warns:
+            warn_of_chords(M, b, flat, length, ring)
         on_line = coupled_on_lines(self._pattern, line, place, length, ring)
         on, off = (places_of(self._pattern, number, which) for which in (on_line, ~on_line))
         self._whole = None if tol is None else places_of(self._pattern, number, np.ones_like(on_line))
@@ -284,9 +291,15 @@ class LineRelaxation(BlockOperator):
         return turns[::-1] if self._backwards else turns
 
     def _new_adjoint(self, MH):
-        adjoint = LineRelaxation(MH, *self._given, **self._options)
+        adjoint = Adjoint(MH, *self._given, **self._options)
         adjoint._backwards = not self._backwards
         return adjoint
+
+
+class Adjoint(LineRelaxation):
+    """The adjoint of sweeps, for the conjugate transpose of their matrix."""
+
+    _warns = False
 
 
 def check_sweeps(scheme, sweeps, damping, tol) -> None:

@@ -13,12 +13,13 @@ from compactla.matrices import read_system
 def scattered(rng, lengths, b, dtype):
     """A matrix (BSR) whose lines wander through its block rows, and the lines.
 
-    It lacks some of the blocks of the lines and has many others; the diagonal blocks dominate.
+    It lacks some of the blocks of the lines and has many others, but no chords; the diagonal blocks dominate.
     """
     nrow = sum(lengths)
     lines = np.split(rng.permutation(nrow), np.cumsum(lengths)[:-1])
     wanted = rng.random((nrow, nrow)) < 0.1
     for line in lines:
+        wanted[np.ix_(line, line)] = False
         wanted[line[1:], line[:-1]] = rng.random(len(line) - 1) < 0.8
         wanted[line[:-1], line[1:]] = rng.random(len(line) - 1) < 0.8
     wanted[np.diag_indices(nrow)] = True

@@ -293,3 +293,45 @@ def test_several_preconditioners_at_once(rng, queue):
     with ThreadPoolExecutor(4) as pool:
         for x, alone in zip(pool.map(build_and_apply, systems, vectors), expected, strict=True):
             assert same_bits(x, alone)
+
+
+def with_chords(b=2):
+    """A matrix of which rows 0 and 4, 1 and 3 (one way), and 6 and 8 are coupled, two lines, and what is left out."""
+    M, lines = convection_diffusion(2, 5, b)
+    M = M.tolil()
+    for row, column in ((0, 4), (4, 0), (1, 3), (6, 8), (8, 6)):
+        M[row * b, column * b + b - 1] = 0.5
+    return M.tocsr(), lines
+
+
+@pytest.mark.parametrize("make", [cla.LinePreconditioner, cla.LineRelaxation])
+@pytest.mark.parametrize("form", ["bsr", "csr"])
+def test_chords_are_counted_once(make, form):
+    M, lines = with_chords()
+    M = M.tobsr((2, 2)) if form == "bsr" else M
+    with pytest.warns(UserWarning, match=r"lines have 3 chords: .* rows 0 and 4 of lines\[0\]") as warned:
+        P = make(M, lines, 2)
+        P.update(M)
+        P.rmatvec(np.ones(20))
+        make(M, [[row] for row in range(10)], 2)
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
+
+
+def test_chords_are_left_out():
+    M, lines = with_chords()
+    with pytest.warns(UserWarning, match="chords"):
+        P = cla.LinePreconditioner(M, lines, 2)
+    r = np.sin(np.arange(20))
+    assert ratio(M, lines, 2, P @ r, r) < reference.THRESHOLD
+
+
+@pytest.mark.parametrize("make", [cla.LinePreconditioner, cla.LineRelaxation])
+def test_neighbours_and_zeros_are_no_chords(make):
+    M, lines = with_chords()
+    ring = M.copy()
+    ring[2:4, 6:8] = 0
+    ring[12:14, 16:18] = ring[16:18, 12:14] = 0
+    make(ring, lines, 2, periodic=[True, False])
+    M.data[abs(M.data) == 0.5] = 0
+    make(M, lines, 2)

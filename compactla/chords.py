@@ -1,0 +1,66 @@
+"""Chords of lines: couplings between blocks of one line that are not neighbours on it, which its solve leaves out."""
+
+import warnings
+
+import numpy as np
+
+from compactla.lines import compiled_once
+
+MESSAGE = (
+    "lines have {count} chords: couplings between block rows of one line that are not neighbours on it, the first of "
+    "them rows {row} and {column} of lines[{line}]. Solves leave these out, and sweeps may diverge; lines from "
+    "compactla.find_lines have none"
+)
+
+
+def warn_of_chords(M, b, flat, length, ring, stacklevel=3) -> None:
+    """Warn where lines have chords, and say how many.
+
+    Parameters
+    ----------
+    M : scipy.sparse BSR or CSR matrix or array
+        The matrix; a coupling is a block in which a number is not zero.
+    b : int
+        Size of the blocks.
+    flat : (nrow,) ndarray of int64
+        The block rows of all lines, one line after the other.
+    length : (nlines,) ndarray of int64
+        How many each line has.
+    ring : (nlines,) ndarray of bool
+        Which lines close to rings: the first block row and the last one are neighbours.
+    stacklevel : int, optional
+        Whose call the warning is about, as for `warnings.warn`.
+    """
+    line, place = np.empty((2, len(flat)), np.int64)
+    line[flat] = np.repeat(np.arange(len(length)), length)
+    place[flat] = np.arange(len(flat)) - np.repeat(np.cumsum(length) - length, length)
+    per_row = 1 if M.format == "bsr" else b
+    arguments = M.indptr, M.indices, per_row, line, place, length, ring
+    entries = np.empty((_find_entries(*arguments, np.empty((0, 3), np.int64)), 3), np.int64)
+    if len(entries):
+        _find_entries(*arguments, entries)
+        values = M.data[entries[:, 2]].reshape(len(entries), -1)
+        chords = np.unique(np.sort(entries[(values != 0).any(axis=1), :2], axis=1), axis=0)
+        if len(chords):
+            row, column = chords[0]
+            text = MESSAGE.format(count=len(chords), row=row, column=column, line=line[row])
+            warnings.warn(text, UserWarning, stacklevel=stacklevel)
+
+
+@compiled_once
+def _find_entries(indptr, indices, b, line, place, length, ring, found):
+    """Count the entries of a matrix in CSR form, with `b` rows to a block row, that are where a chord would be.
+
+    The block row, the block column and the place of each are written into `found`, as far as there is room.
+    """
+    count = 0
+    for row in range(len(line)):
+        for k in range(indptr[row * b], indptr[row * b + b]):
+            column = indices[k] // b
+            if line[column] == line[row]:
+                apart = abs(place[column] - place[row])
+                if apart > 1 and not (ring[line[row]] and apart == length[line[row]] - 1):
+                    if count < len(found):
+                        found[count, 0], found[count, 1], found[count, 2] = row, column, k
+                    count += 1
+    return count
