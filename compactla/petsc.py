@@ -18,7 +18,8 @@ Options, behind the prefix of the PC:
                      as for `compactla.LinePreconditioner`
 
 Programs give the same to `LinePC`, or lines that they know themselves. Whenever the operators change the blocks are
-factored again; the symbolic work is only done again if the pattern is another.
+factored again; the symbolic work is only done again if the pattern or an option is another. Nothing has to be destroyed
+at the end of a program: a PC that is still there when Python ends becomes one of type ``none``.
 
 On many ranks. As PETSc has it there is one rank for each core, and compactla needs one thread in each::
 
@@ -33,14 +34,17 @@ measured by::
     python benchmarks/weak_scaling.py --ranks 1 2 4 8
 """
 
+import atexit
+from functools import cache
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from petsc4py import PETSc
 from scipy.sparse import csr_array
 
 from compactla.findlines import find_lines
-from compactla.lines import flatten
+from compactla.lines import check_cover, check_matrix, flatten
 from compactla.matrices import read_lines
 from compactla.precond import LinePreconditioner
 
@@ -48,6 +52,22 @@ from compactla.precond import LinePreconditioner
 FINDING = {"anisotropy": "getReal", "threshold": "getReal", "min_length": "getInt"}
 SOLVING = {"threads": "getInt", "vlen": "getInt", "storage": "getString", "pivots": "getString", "pivoting": "getBool"}
 OPTIONS = {"lines": "getString", "block_size": "getInt", "device": "getString", **FINDING, **SOLVING}
+VALUES = {"getReal": "a number", "getInt": "an integer", "getBool": "true or false", "getString": "a word"}
+
+# The PCs whose context is a LinePC, by their handles: references that PETSc does not count, or they would keep the PCs.
+_users: dict[int, PETSc.PC] = {}
+
+
+@atexit.register
+def _leave():
+    """Part with the PCs that are still there when Python ends.
+
+    petsc4py puts off what the last reference to an object does until PetscFinalize, which for global names is after the
+    end of the interpreter, and calls Python to reset and to destroy a PC of type ``python`` then: a segmentation fault.
+    """
+    if not PETSc.Sys.isFinalized():
+        for pc in list(_users.values()):
+            pc.setType(PETSc.PC.Type.NONE)
 
 
 class LinePC:
@@ -87,69 +107,119 @@ class LinePC:
         if unknown:
             raise TypeError(f"{min(unknown)} is no option, must be one of {', '.join(OPTIONS)}")
         self.options = {"lines": lines, **options}
+        self._read = {}  # of the options, in PETSc's database
+        self.P = self._matrix = self._place = None
+
+    def create(self, pc):
+        _users[pc.handle] = pc
+        pc.decRef()
+
+    def destroy(self, pc):
+        _users.pop(pc.handle).incRef()
+
+    def reset(self, pc):
         self.P = self._matrix = None
 
     def setFromOptions(self, pc):
-        given = PETSc.Options(pc.getOptionsPrefix())
-        for name, get in OPTIONS.items():
-            if given.hasName(f"pc_line_{name}"):
-                self.options[name] = getattr(given, get)(f"pc_line_{name}")
+        read = _read_options(pc.getOptionsPrefix() or "")
+        if read != self._read:
+            self.P = None  # which was made with others
+        self._read = read
+        self.options |= read
 
     def setUp(self, pc):
         _, matrix = pc.getOperators()
         M = own_block(matrix)
-        if self.P is not None and _same_pattern(M, self._matrix):
+        b = self.options.get("block_size")
+        place = matrix.getBlockSize() if b is None else b, *matrix.getOwnershipRange()
+        if self.P is not None and place == self._place and _same_pattern(M, self._matrix):
             self.P.update(M)
         else:
-            self.P = self._build(M, matrix, pc.comm.rank)
-        self._matrix = M
+            self.P = self._build(M, place[0], matrix, pc.comm.rank)
+        self._matrix, self._place = M, place
 
-    def _build(self, M, matrix, rank):
-        """A preconditioner of the rank's own block `M`."""
-        options = dict(self.options)
+    def _build(self, M, b, matrix, rank):
+        """A preconditioner of the rank's own block `M`, of blocks of `b`."""
+        options = {name: value for name, value in self.options.items() if name != "block_size"}
         lines, device = options.pop("lines"), options.pop("device", "cpu")
-        b = options.pop("block_size", None) or matrix.getBlockSize()
         finding = {name: options.pop(name) for name in FINDING if name in options}
         if isinstance(lines, str) and lines == "auto":
             lines = find_lines(M, b, **finding)
         elif isinstance(lines, str):
-            lines = own_parts(read_lines(lines), matrix.getOwnershipRange()[0] // b, M.shape[0] // b)
+            if not Path(lines).is_file():
+                raise ValueError(f"lines is {lines!r}, must be 'auto' or the name of a file")
+            check_matrix(M, b)
+            first, last, n = (row // b for row in (*matrix.getOwnershipRange(), matrix.getSize()[0]))
+            lines = own_parts(read_lines(lines), first, last, n)
         return LinePreconditioner(M, lines, b, queue=_queue(device, rank), **options)
 
+    def _current(self, pc) -> LinePreconditioner:
+        """What is applied, set up where PETSc does not know that it must be: after `setFromOptions`."""
+        if self.P is None:
+            self.setUp(pc)
+        return self.P
+
     def apply(self, pc, x, y):
-        y.getArray()[:] = self.P.solve(x.getArray(readonly=True))
+        y.getArray()[:] = self._current(pc).solve(x.getArray(readonly=True))
 
     def applyTranspose(self, pc, x, y):
         """With factors of the transposed blocks, made when this is first called."""
-        y.getArray()[:] = self.P.T.matvec(x.getArray(readonly=True))
+        y.getArray()[:] = self._current(pc).T.matvec(x.getArray(readonly=True))
 
     def matApply(self, pc, X, Y):
         """To several vectors at once, the columns of dense matrices."""
-        Y.getDenseArray()[:] = self.P.solve(X.getDenseArray(readonly=True))
+        Y.getDenseArray()[:] = self._current(pc).solve(X.getDenseArray(readonly=True))
 
     def view(self, pc, viewer):
+        if viewer.getType() == PETSc.Viewer.Type.ASCII:
+            viewer.printfASCII(f"  lines: {self._state(pc.comm)}\n")
+
+    def _state(self, comm) -> str:
+        """What there is on all ranks."""
+        if _sum(comm, self.P is not None) < comm.size:
+            return "not set up yet"
         info, lines = self.P.info, self.options["lines"]
-        count, singular = (_sum(pc.comm, n) for n in (len(info), np.count_nonzero(info)))
+        count, singular = (_sum(comm, n) for n in (len(info), np.count_nonzero(info)))
         origin = lines if isinstance(lines, str) else "given"
         device = "cpu" if self.P.queue is None else self.P.queue.device.name.strip()
-        blocks = f"blocks of {self.P.block_size}"
-        viewer.printfASCII(f"  lines: {origin}, {count} of {blocks}, {singular} singular; device: {device}\n")
+        return f"{origin}, {count} of blocks of {self.P.block_size}, {singular} singular; device: {device}"
+
+
+def _read_options(prefix: str) -> dict:
+    """Those of the options that PETSc's database has behind this prefix."""
+    given, read = PETSc.Options(prefix), {}
+    for name, get in OPTIONS.items():
+        option = f"pc_line_{name}"
+        if not given.hasName(option):
+            continue
+        text = given.getString(option)
+        try:
+            read[name] = getattr(given, get)(option)
+        except (PETSc.Error, KeyError) as error:
+            raise ValueError(f"-{prefix}{option} is {text!r}, must be {VALUES[get]}") from error
+        if read[name] == "":
+            raise ValueError(f"-{prefix}{option} is '', must be {VALUES[get]}")
+    return read
 
 
 def own_block(matrix) -> csr_array:
     """The rank's diagonal block of a matrix of PETSc."""
     block = matrix.getDiagonalBlock()
-    if block.getType() not in ("seqaij", "seqbaij"):
-        block = block.convert("seqaij", PETSc.Mat())
-    indptr, indices, data = block.getValuesCSR()
+    if block.getType() in ("seqaij", "seqbaij"):
+        indptr, indices, data = block.getValuesCSR()
+    else:
+        copy = block.convert("seqaij", PETSc.Mat())
+        indptr, indices, data = copy.getValuesCSR()
+        copy.destroy()  # for PETSc would keep it to the end
     return csr_array((data, indices, indptr), shape=block.getSize())
 
 
-def own_parts(lines, first: int, nrow: int) -> list[np.ndarray]:
-    """The parts of lines that are among the block rows from `first` on, `nrow` of them, which count from 0 there."""
+def own_parts(lines, first: int, last: int, nrow: int) -> list[np.ndarray]:
+    """The parts of lines of `nrow` block rows that are among `first` to `last` - 1, which count from 0 there."""
     flat, length = flatten(lines)
     line = np.repeat(np.arange(len(length)), length)
-    mine = np.flatnonzero((flat >= first) & (flat < first + nrow))
+    check_cover(flat, line, nrow)
+    mine = np.flatnonzero((flat >= first) & (flat < last))
     cuts = 1 + np.flatnonzero((np.diff(mine) > 1) | (np.diff(line[mine]) > 0))
     ends = [0, *cuts.tolist(), len(mine)]
     return [flat[mine[start:stop]] - first for start, stop in pairwise(ends) if stop > start]
@@ -164,14 +234,19 @@ def _same_pattern(M, first) -> bool:
 def _queue(device: str, rank: int):
     if device not in ("cpu", "opencl"):
         raise ValueError(f"device is {device!r}, must be 'cpu' or 'opencl'")
-    if device == "cpu":
-        return None
+    return _opencl_queue(rank) if device == "opencl" else None
+
+
+@cache
+def _opencl_queue(rank: int):
     from compactla.gpu.devices import first_queue
 
     return first_queue(rank)
 
 
-def _sum(comm, number: int) -> int:
+def _sum(comm, number) -> int:
     """The sum over all ranks."""
     vector = PETSc.Vec().createWithArray(np.array([number], PETSc.ScalarType), size=(1, None), comm=comm)
-    return round(vector.sum().real)
+    total = round(vector.sum().real)
+    vector.destroy()
+    return total

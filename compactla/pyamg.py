@@ -6,6 +6,7 @@ M=P)``.
 
 from functools import partial
 
+from compactla.checks import check_size
 from compactla.findlines import find_lines
 from compactla.precond import LinePreconditioner
 
@@ -58,6 +59,7 @@ def setup_line_relaxation(level, lines=None, block_size=None, iterations=1, omeg
     **options
         As for `compactla.LinePreconditioner`.
     """
+    check_size(iterations, "iterations")
     A = level.A
     if block_size is None and A.format == "csr":
         block_size = 1
@@ -66,7 +68,7 @@ def setup_line_relaxation(level, lines=None, block_size=None, iterations=1, omeg
     return partial(line_relaxation, P=P, iterations=iterations, omega=omega)
 
 
-def smooth_along_lines(ml, lines=None, **options):
+def smooth_along_lines(ml, lines=None, block_size=None, **options):
     """Make the line preconditioner the smoother of all levels but the coarsest, before and after their correction.
 
     Parameters
@@ -75,8 +77,16 @@ def smooth_along_lines(ml, lines=None, **options):
         The hierarchy, which is changed.
     lines : sequence of sequences of int, optional
         The lines of the finest level; those of the others, and by default its own, are found in their matrices.
+    block_size : int, optional
+        Size of the blocks of the finest level; those of the others, and by default its own, are those of their
+        matrices.
     **options
         As for `setup_line_relaxation`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As from `compactla.find_lines` and `compactla.LinePreconditioner`; the hierarchy is left as it was.
 
     Examples
     --------
@@ -88,7 +98,10 @@ def smooth_along_lines(ml, lines=None, **options):
     >>> np.allclose(x, 1, atol=1e-5)
     True
     """
+    smoothers = []
     for level in ml.levels[:-1]:
-        level.presmoother = level.postsmoother = setup_line_relaxation(level, lines, **options)
-        lines = None
+        smoothers.append(setup_line_relaxation(level, lines, block_size, **options))
+        lines = block_size = None
+    for level, smoother in zip(ml.levels[:-1], smoothers, strict=True):
+        level.presmoother = level.postsmoother = smoother
     ml.symmetric_smoothing = True

@@ -146,6 +146,43 @@ def test_solve_and_reuse():
     assert steps < jacobi.getIterationNumber() / 3
 
 
+def test_made_anew():
+    """With other options, blocks of another size, and after a reset, for another matrix too: P is another one."""
+    M, _ = convection_diffusion(NX, NY, B)
+    A, scalar = petsc_matrix(M), petsc_matrix(M)
+    scalar.setBlockSize(1)
+    context, ksp = LinePC(), PETSc.KSP().create(COMM)
+    ksp.setOptionsPrefix("anew_")
+    ksp.setOperators(A)
+    ksp.pc.setType("python")
+    ksp.pc.setPythonContext(context)
+    ksp.setUp()
+    x, y = vectors(A)
+    made = [context.P]
+    for value in ("perturb", "perturb", "shift"):
+        PETSc.Options()["anew_pc_line_pivots"] = value
+        ksp.setFromOptions()
+        ksp.pc.apply(x, y)  # whose values are the same, so that PETSc sets nothing up
+        made.append(context.P)
+    assert made[0] is not made[1] is made[2] is not made[3]
+    PETSc.Options()["anew_pc_python_type"] = TYPE  # of which each call makes a context
+    ksp.setFromOptions()
+    ksp.pc.apply(x, y)
+    context = ksp.pc.getPythonContext()
+    assert context.P.block_size == B
+    ksp.setOperators(scalar)
+    ksp.setUp()
+    assert context.P.block_size == 1
+    ksp.reset()
+    assert context.P is None
+    larger = petsc_matrix(convection_diffusion(NX, 2 * NY, B)[0])
+    ksp.setOperators(larger)
+    x, y = vectors(larger)
+    ksp.pc.applyTranspose(x, y)
+    assert context.P.shape == (larger.getLocalSize()[0],) * 2
+    ksp.destroy()
+
+
 def test_sherman5():
     """As many iterations as on the command line, with given lines and with those that are found."""
     file = files("compactla") / "data" / "sherman5_b3.npz"
@@ -236,16 +273,33 @@ def test_view(folder):
     M = M.tocsr()
     M[:B, :B] = np.triu(np.ones((B, B)), 1)
     A = petsc_matrix(M)
+    ksp = PETSc.KSP().create(COMM)
+    ksp.setOperators(A)
+    ksp.pc.setType("python")
+    ksp.pc.setPythonContext(LinePC())
+    before = viewed(ksp, folder)
     with np.errstate(all="ignore"):
-        ksp = solver(A, "view")
+        ksp.setUp()
+    after = viewed(ksp, folder)
+    ksp.reset()
+    assert before == viewed(ksp, folder) == "  lines: not set up yet"
+    assert after == f"  lines: auto, {NX} of blocks of 3, 1 singular; device: cpu"
+
+
+def viewed(ksp, folder):
+    """What the PC says of itself to a viewer that takes words; others take nothing."""
+    binary = PETSc.Viewer().createBinary(f"{folder}/view.bin", "w", comm=COMM)
+    ksp.pc.view(binary)
+    binary.destroy()
     viewer = PETSc.Viewer().createASCII(f"{folder}/view.txt", comm=COMM)
     ksp.view(viewer)
     viewer.destroy()
-    if not COMM.rank:
-        with open(f"{folder}/view.txt") as file:
-            text = file.read()
-        assert "Python: compactla.petsc.LinePC" in text
-        assert f"  lines: auto, {NX} of blocks of 3, 1 singular; device: cpu\n" in text, text
+    COMM.barrier()
+    with open(f"{folder}/view.txt") as file:
+        lines = file.read().splitlines()
+    COMM.barrier()
+    name = next(number for number, line in enumerate(lines) if "Python: compactla.petsc.LinePC" in line)
+    return lines[name + 1].removeprefix("  ")
 
 
 def raises(error, message, call):
@@ -257,11 +311,18 @@ def raises(error, message, call):
         raise AssertionError(f"no {error.__name__}")
 
 
-def test_errors():
+def test_errors(folder):
     A = petsc_matrix(convection_diffusion(NX, NY, B)[0])
     raises(TypeError, "colour is no option, must be one of lines, block_size", lambda: LinePC(colour=1))
+    file = f"{folder}/short.txt"  # its rows are those of the whole matrix, on every rank
+    with open(file, "w") as lines:
+        lines.write(" ".join(map(str, range(NX * NY - 1))))
+    COMM.barrier()
     for context, error, message in (
         (LinePC(block_size=7), ValueError, "block_size is 7, must divide"),
+        (LinePC(block_size=0), ValueError, "block_size is 0, must divide"),
+        (LinePC("nothing.npy"), ValueError, "lines is 'nothing.npy', must be 'auto' or the name of a file"),
+        (LinePC(file), ValueError, f"block row {NX * NY - 1} is on no line"),
         (LinePC([[0, 1]]), ValueError, "is on no line"),
         (LinePC(device="abacus"), ValueError, "device is 'abacus', must be 'cpu' or 'opencl'"),
         (LinePC(anisotropy=-1), ValueError, "anisotropy is -1"),
@@ -271,6 +332,17 @@ def test_errors():
         pc.setType("python")
         pc.setPythonContext(context)
         raises(error, message, pc.setUp)
+    for name, value, kind in (
+        ("block_size", "three", "an integer"),
+        ("threads", "1.5", "an integer"),
+        ("anisotropy", "high", "a number"),
+        ("min_length", "", "an integer"),
+        ("pivoting", "perhaps", "true or false"),
+        ("storage", "", "a word"),
+    ):
+        option = f"pc_line_{name}"
+        message = f"-{name}_{option} is {value!r}, must be {kind}"
+        raises(ValueError, message, lambda name=name, given={option: value}: solver(A, name, **given))
 
 
 def run_all(folder):

@@ -39,6 +39,36 @@ def test_petsc(tmp_path, ranks):
     assert run([program, tmp_path], ranks).split() == tests
 
 
+END = """
+from petsc4py import PETSc
+
+A = PETSc.Mat().createAIJ((8, 8), nnz=1)
+A.assemble()
+A.shift(2)
+x, b = A.createVecs()
+b.set(1)
+options = PETSc.Options()
+options["outer_pc_type"] = "asm"
+for prefix in ("", "outer_sub_"):
+    options[prefix + "pc_type"], options[prefix + "pc_python_type"] = "python", "compactla.petsc.LinePC"
+ksps = [PETSc.KSP().create(), PETSc.KSP().create()]
+ksps[1].setOptionsPrefix("outer_")
+for ksp in ksps:
+    ksp.setOperators(A)
+    ksp.setFromOptions()
+    ksp.solve(b, x)
+largest = x.max()[1]
+if not A.comm.rank:
+    print(f"{largest:.3f}")
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_end_of_a_program(ranks):
+    """It ends well though nothing is destroyed, be the PC that of a global KSP, or of one within."""
+    assert run(["-c", END], ranks) == "0.500\n"
+
+
 def test_weak_scaling():
     """The benchmark runs, on the smallest problem."""
     out = run([ROOT / "benchmarks" / "weak_scaling.py", "--lines", 4, "--length", 8], 2)

@@ -76,6 +76,26 @@ def test_smoother_of_systems():
     assert cycles(ml, A, accel="cg") < 40
 
 
+def test_block_size_of_the_finest_level():
+    """Of a system in CSR form, whose other levels are in BSR form, 3 x 3; wrong options leave the smoothers alone."""
+    A, B = pyamg.gallery.linear_elasticity((24, 24), format="bsr")
+    blocks, csr = (pyamg.smoothed_aggregation_solver(M, B, max_coarse=30) for M in (A, A.tocsr()))
+    assert [level.A.format for level in csr.levels] == ["csr", "bsr", "bsr"]
+    points = [level.presmoother for level in csr.levels[:-1]]
+    coarse = csr.levels[1].A
+    csr.levels[1].A = coarse.tocsc()
+    with pytest.raises(TypeError, match="M is in CSC format"):
+        smooth_along_lines(csr, block_size=2)
+    csr.levels[1].A = coarse
+    with pytest.raises(TypeError, match="iterations is 'two', must be an integer"):
+        smooth_along_lines(csr, block_size=2, iterations="two")
+    assert [level.presmoother for level in csr.levels[:-1]] == points
+    for ml in (blocks, csr):
+        smooth_along_lines(ml, np.arange(576).reshape(24, 24), block_size=2, omega=0.5)
+        assert [level.postsmoother.keywords["P"].block_size for level in ml.levels[:-1]] == [2, 3]
+    assert cycles(csr, A, accel="cg") == cycles(blocks, A, accel="cg") < 40
+
+
 def test_given_lines():
     A = anisotropic(12)
     strong = np.array(cla.find_lines(A, 1))
