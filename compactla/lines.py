@@ -66,24 +66,34 @@ def sort_into_packs(flat, length, vlen: int) -> Slots:
 def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
     """All lines in one array, and their lengths."""
     if isinstance(lines, np.ndarray) and lines.ndim == 2:
-        flat, length = lines.ravel(), np.full(len(lines), lines.shape[1])
+        arrays, length = [lines.ravel()], np.full(len(lines), lines.shape[1])
     else:
         try:
             lines = list(lines)
             length = np.array([len(line) for line in lines], np.int64)
-            flat = np.concatenate(lines) if length.all() and len(lines) else np.zeros(0, np.int64)
+            arrays = [np.asarray(line) for line in lines]
         except (TypeError, ValueError) as error:
             raise TypeError(f"lines must be a sequence of sequences of block rows: {error}") from error
     empty = np.flatnonzero(length == 0)
     if len(empty):
         raise ValueError(f"lines[{empty[0]}] is empty, must hold at least one block row")
-    if flat.ndim != 1:
-        raise TypeError(f"lines has {flat.ndim + 1} dimensions, must be a sequence of sequences of integers")
-    if flat.dtype.kind not in "iu":
-        raise TypeError(f"lines holds entries of type {flat.dtype}, must hold integers")
-    if flat.dtype.kind == "u" and flat.max(initial=0) > np.iinfo(np.int64).max:
-        raise ValueError(f"lines holds block row {flat.max()}, must be less than 2**63")
-    return flat.astype(np.int64, copy=False), length
+    dimensions, types = {a.ndim for a in arrays}, {a.dtype for a in arrays}
+    if not dimensions <= {1}:
+        raise TypeError(f"lines has {max(dimensions) + 1} dimensions, must be a sequence of sequences of integers")
+    for dtype in types:
+        if dtype.kind not in "iu":
+            raise TypeError(f"lines holds entries of type {dtype}, must hold integers")
+    if np.dtype(np.uint64) in types:
+        largest = max(a.max(initial=0) for a in arrays)
+        if largest > np.iinfo(np.int64).max:
+            raise ValueError(f"lines holds block row {largest}, must be less than 2**63")
+    return np.concatenate([np.zeros(0, np.int64), *arrays], dtype=np.int64), length
+
+
+def split(flat, length) -> list[np.ndarray]:
+    """The block rows along each line, of all lines in one array."""
+    stop = np.cumsum(length)
+    return [flat[i:j] for i, j in zip((stop - length).tolist(), stop.tolist(), strict=True)]
 
 
 def check_cover(flat, line, nrow) -> None:

@@ -14,7 +14,7 @@ from compactla.checks import (
     check_size,
     is_device_array,
 )
-from compactla.lines import Extraction, check_matrix, pack_lines
+from compactla.lines import Extraction, check_matrix, pack_lines, split
 from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
 from compactla.partition import check_periodic, count_parts, part_matrix
@@ -138,7 +138,7 @@ class LinePreconditioner(BlockOperator):
         self._options |= {"pivots": "report"} if pivots == "raise" else {}
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
-        self._given = slots.flat.copy(), slots.length, block_size, vlen, queue, threads
+        self._given = slots.flat, slots.length, block_size, vlen, queue, threads
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
         whole = "pivoting" if pivoting else "refine" if refine else ""
         parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue, whole)
@@ -268,7 +268,7 @@ class LinePreconditioner(BlockOperator):
 
     def _new_adjoint(self, MH):
         flat, length, *others = self._given
-        return LinePreconditioner(MH, np.split(flat, np.cumsum(length)[:-1]), *others, **self._options)
+        return LinePreconditioner(MH, split(flat, length), *others, **self._options)
 
     def _apply(self, rhs, x, started, threads, wait_for):
         self.tridiag.solve_rows(rhs, x, threads, wait_for)

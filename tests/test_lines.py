@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import compactla as cla
 from compactla.lines import Extraction, check_matrix, pack_lines
 from systems import STORED, convection_diffusion, scattered
 
@@ -39,7 +40,13 @@ def test_pack_lines_of_equal_length_stay_in_order():
 
 @pytest.mark.parametrize(
     "lines",
-    [((0, 1), (2,)), [np.array([0, 1]), [2]], [range(2), np.array([2], np.uint8)], iter([[0, 1], [2]])],
+    [
+        ((0, 1), (2,)),
+        [np.array([0, 1]), [2]],
+        [range(2), np.array([2], np.uint8)],
+        [np.array([0, 1], np.uint64), np.array([2])],
+        iter([[0, 1], [2]]),
+    ],
 )
 def test_any_sequences_are_lines(lines):
     np.testing.assert_array_equal(pack_lines(lines, 3, 2).rows, [[0, 2], [1, -1]])
@@ -67,6 +74,8 @@ def test_no_lines(lines, nrow):
         ([[0.0, 1.0], [2.0, 3.0]], TypeError, "float64"),
         (np.array([[0.0, 1], [2, 3]]), TypeError, "float64"),
         (np.array([[True, False]]), TypeError, "bool"),
+        ([[True, False], [2, 3]], TypeError, "bool"),
+        ([[0, 1], np.array([2, 2**63 + 3], np.uint64)], ValueError, "lines holds block row 9223372036854775811"),
         (["01", "23"], TypeError, "lines"),
         ([0, 1, 2, 3], TypeError, "lines"),
         (np.arange(4).reshape(1, 2, 2), TypeError, "dimensions"),
@@ -185,3 +194,9 @@ def test_values_of_another_matrix(rng):
 def test_wrong_matrix(M, block_size, error, message):
     with pytest.raises(error, match=message):
         check_matrix(M, block_size)
+
+
+def test_no_lines_on_both_sides():
+    M = scipy.sparse.csr_array((0, 0))
+    for P in (cla.LinePreconditioner(M, [], 2), cla.LineRelaxation(M, [], 2)):
+        assert (P @ np.zeros(0)).shape == P.rmatvec(np.zeros(0)).shape == (0,)
