@@ -95,9 +95,9 @@ class LinePreconditioner(BlockOperator):
     TypeError
         If `M` is not such a matrix, its dtype is none of the above, or an argument is of the wrong type.
     ValueError
-        If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one,
-        `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together with
-        what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
+        If `M` is malformed, not square or does not divide into square blocks, or `lines` lack a block row or repeat
+        one, `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together
+        with what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
     PivotError
         If a pivot is zero, with ``pivots="raise"``.
     OverflowError
