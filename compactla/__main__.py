@@ -5,6 +5,7 @@ import io
 import platform
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from compactla.storage import STORAGE
 from compactla.view import REAL, backend
 
 RESTART, MOST_STEPS = 50, 1500
+INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
 ROUTINES = ("gemm", "trsm", "getrfnp", "pack", "unpack", "factor", "factor_few", "solve", "solve_few")
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -59,9 +61,12 @@ def main(argv=None) -> None:
     info.set_defaults(run=run_info)
     args = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # solving may take long: show what there is
+        # Solving may take long: show what there is. Names of files may have letters that a terminal has not.
+        sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
     try:
         args.run(args)
+    except KeyboardInterrupt:
+        parser.exit(INTERRUPTED, f"{parser.prog}: interrupted\n")
     except Exception as error:
         expected = isinstance(error, (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError))
         if not expected and not type(error).__module__.startswith("pyopencl"):
@@ -83,9 +88,10 @@ def run_solve(args) -> None:
     pyplot = import_pyplot(args.plot) if args.plot else None
     if not 0 < args.tol < 1:
         raise ValueError(f"--tol is {args.tol}, must be between 0 and 1")
-    M, lines, rhs = read_system(args.matrix, args.block_size)
-    lines, lines_from = lines_to_use(args, M, lines)
-    rhs, rhs_from = right_hand_side(args, M, rhs)
+    system = read_system(args.matrix, args.block_size)
+    M = system.M
+    lines, lines_from = lines_to_use(args, system)
+    rhs, rhs_from = right_hand_side(args, M, system.rhs)
     queue = None
     if args.device == "opencl":
         from compactla.gpu.devices import first_queue
@@ -125,11 +131,15 @@ def run_solve(args) -> None:
         plot(pyplot, solves, Path(args.matrix).name, args.plot)
 
 
-def lines_to_use(args, M, lines):
+def lines_to_use(args, system):
     """The lines, and where they are from: FILE, or else the matrix file, or else the matrix."""
+    M, lines, _, size = system
     if args.lines not in (None, "auto"):
         return read_lines(args.lines), f"from {args.lines}"
     if args.lines is None and lines is not None:
+        if size not in (None, M.blocksize[0]):
+            wanted = f"--lines must be given with --block-size {M.blocksize[0]}: FILE or auto"
+            raise ValueError(f"{args.matrix} holds lines of blocks of {size}, {wanted}")
         return lines, "from the matrix file"
     find_lines(two_blocks(M))  # compiles or loads kernels
     lines, seconds = timed(lambda: find_lines(M))
@@ -152,7 +162,13 @@ def right_hand_side(args, M, rhs):
         rhs, where = M @ np.ones(n, M.dtype), "matrix times ones"
     if not np.isfinite(rhs).all() or not rhs.any():
         raise ValueError(f"the right-hand side ({where}) is zero or not finite")
-    return rhs, where
+    return near_one(rhs), where
+
+
+def near_one(x):
+    """`x` times a power of two, so that norms of it neither overflow nor underflow."""
+    parts = x.view(x.real.dtype)
+    return np.ldexp(parts, -np.frexp(abs(parts).max())[1]).view(x.dtype)
 
 
 def solve_with(name, apply, M, rhs, tol) -> Solve:
@@ -186,7 +202,7 @@ def solve_with(name, apply, M, rhs, tol) -> Solve:
         x = apply(y)
         seconds = time.perf_counter() - start
     residual = float(np.linalg.norm(rhs - M @ x) / np.linalg.norm(rhs))
-    return Solve(name, history, residual, status == 0, seconds)
+    return Solve(name, history, residual, status == 0 and residual < np.inf, seconds)
 
 
 class NoBar:
@@ -232,10 +248,12 @@ def plot(pyplot, solves, title, path) -> None:
     figure, axes = pyplot.subplots(layout="constrained")
     for solve in solves:
         axes.semilogy(solve.history, label=f"{solve.name}: {len(solve.history) - 1} iterations")
-    axes.set(title=title, xlabel=f"iterations of GMRES({RESTART})", ylabel="relative residual norm")
+    axes.set_title(title.encode(errors="backslashreplace").decode(), parse_math=False)
+    axes.set(xlabel=f"iterations of GMRES({RESTART})", ylabel="relative residual norm")
     axes.grid(alpha=0.3)
     axes.legend()
-    figure.savefig(path, dpi=150)
+    with warnings.catch_warnings(action="ignore"):  # of letters that the font has not
+        figure.savefig(path, dpi=150)
     pyplot.close(figure)
     print(f"\nplot      {path}")
 
@@ -274,6 +292,8 @@ def run_tune(args) -> None:
     routines = [args.routine] if args.routine else ROUTINES
     if args.storage:
         routines = [routine for routine in routines if routine.startswith("solve")]
+        if not routines:
+            raise ValueError(f"--storage is {args.storage}, must be left out for {args.routine}, which is no solve")
     tune_all(routines, args.device, args.dtype or ("float64", "float32"), args.storage or "")
 
 

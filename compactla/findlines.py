@@ -64,8 +64,8 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
     TypeError
         If `M` is not such a matrix, its dtype is none of the above, or an argument is of the wrong type.
     ValueError
-        If `M` is not square or does not divide into square blocks, `coordinates` has another shape or is not finite,
-        or a number is out of range.
+        If `M` is malformed, not square or does not divide into square blocks, `coordinates` has another shape or is not
+        finite, or a number is out of range.
 
     References
     ----------

@@ -66,24 +66,34 @@ def sort_into_packs(flat, length, vlen: int) -> Slots:
 def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
     """All lines in one array, and their lengths."""
     if isinstance(lines, np.ndarray) and lines.ndim == 2:
-        flat, length = lines.ravel(), np.full(len(lines), lines.shape[1])
+        arrays, length = [lines.ravel()], np.full(len(lines), lines.shape[1])
     else:
         try:
             lines = list(lines)
             length = np.array([len(line) for line in lines], np.int64)
-            flat = np.concatenate(lines) if length.all() and len(lines) else np.zeros(0, np.int64)
+            arrays = [np.asarray(line) for line in lines]
         except (TypeError, ValueError) as error:
             raise TypeError(f"lines must be a sequence of sequences of block rows: {error}") from error
     empty = np.flatnonzero(length == 0)
     if len(empty):
         raise ValueError(f"lines[{empty[0]}] is empty, must hold at least one block row")
-    if flat.ndim != 1:
-        raise TypeError(f"lines has {flat.ndim + 1} dimensions, must be a sequence of sequences of integers")
-    if flat.dtype.kind not in "iu":
-        raise TypeError(f"lines holds entries of type {flat.dtype}, must hold integers")
-    if flat.dtype.kind == "u" and flat.max(initial=0) > np.iinfo(np.int64).max:
-        raise ValueError(f"lines holds block row {flat.max()}, must be less than 2**63")
-    return flat.astype(np.int64, copy=False), length
+    dimensions, types = {a.ndim for a in arrays}, {a.dtype for a in arrays}
+    if not dimensions <= {1}:
+        raise TypeError(f"lines has {max(dimensions) + 1} dimensions, must be a sequence of sequences of integers")
+    for dtype in types:
+        if dtype.kind not in "iu":
+            raise TypeError(f"lines holds entries of type {dtype}, must hold integers")
+    if np.dtype(np.uint64) in types:
+        largest = max(a.max(initial=0) for a in arrays)
+        if largest > np.iinfo(np.int64).max:
+            raise ValueError(f"lines holds block row {largest}, must be less than 2**63")
+    return np.concatenate([np.zeros(0, np.int64), *arrays], dtype=np.int64), length
+
+
+def split(flat, length) -> list[np.ndarray]:
+    """The block rows along each line, of all lines in one array."""
+    stop = np.cumsum(length)
+    return [flat[i:j] for i, j in zip((stop - length).tolist(), stop.tolist(), strict=True)]
 
 
 def check_cover(flat, line, nrow) -> None:
@@ -109,7 +119,7 @@ def check_matrix(M, block_size=None) -> int:
     TypeError
         If `M` is not a scipy.sparse matrix or array in BSR or CSR format, or `block_size` is no integer.
     ValueError
-        If `M` is not square or not made of square blocks of size `block_size`.
+        If `M` is not square, its arrays do not fit together, or it is not made of square blocks of size `block_size`.
     """
     if not scipy.sparse.issparse(M):
         raise TypeError(f"M is a {type(M).__name__}, must be a scipy.sparse matrix in BSR or CSR format")
@@ -117,6 +127,7 @@ def check_matrix(M, block_size=None) -> int:
         raise TypeError(f"M is in {M.format.upper()} format, must be BSR or CSR: convert it with M.tocsr()")
     if M.ndim != 2 or M.shape[0] != M.shape[1]:
         raise ValueError(f"M has shape {M.shape}, must be square")
+    check_pattern(M)
     if block_size is not None:
         check_size(block_size, "block_size")
     if M.format == "bsr":
@@ -134,12 +145,52 @@ def check_matrix(M, block_size=None) -> int:
     return b
 
 
+def check_pattern(M) -> None:
+    """Refuse a matrix in BSR, CSR or CSC format whose arrays do not fit together, which nothing else looks at again."""
+    shape = M.shape[::-1] if M.format == "csc" else M.shape
+    for name, dimensions in (("data", 3 if M.format == "bsr" else 1), ("indptr", 1), ("indices", 1)):
+        a = getattr(M, name)
+        if not isinstance(a, np.ndarray) or a.ndim != dimensions:
+            raise ValueError(f"M.{name} is a {type(a).__name__} {np.shape(a)}, must be a {dimensions}-D array")
+        if name != "data" and (a.dtype.kind not in "iu" or not a.dtype.isnative):
+            raise ValueError(f"M.{name} is an array of {a.dtype}, must be one of integers")
+    height, width = M.data.shape[1:] or (1, 1)
+    if not height or not width or shape[0] % height or shape[1] % width:
+        raise ValueError(f"M has blocks of {height} x {width}, must have some that divide its shape {M.shape}")
+    nrow, ncol, indptr = shape[0] // height, shape[1] // width, M.indptr
+    if len(indptr) != nrow + 1:
+        raise ValueError(f"M.indptr has {len(indptr)} entries, must have {nrow + 1}")
+    stored = min(len(M.indices), len(M.data))
+    if indptr[0] != 0 or indptr[-1] > stored:
+        raise ValueError(f"M.indptr goes from {indptr[0]} to {indptr[-1]}, must go from 0 to at most {stored}")
+    if not _fits(indptr, M.indices, ncol):
+        falls = np.flatnonzero(indptr[1:] < indptr[:-1])
+        if len(falls):
+            i = falls[0]
+            raise ValueError(f"M.indptr[{i + 1}] is {indptr[i + 1]}, must be at least {indptr[i]}, the one before")
+        indices = M.indices[: indptr[-1]]
+        i = np.flatnonzero((indices < 0) | (indices >= ncol))[0]
+        raise ValueError(f"M.indices[{i}] is {indices[i]}, must be one of 0 to {ncol - 1}")
+
+
 def compiled_once(function):
     """`function` compiled by Numba, and kept on disk where there is a place for it."""
     try:
         return njit(cache=True, nogil=True)(function)
     except RuntimeError:  # neither the package's folder nor the user's can be written
         return njit(nogil=True)(function)
+
+
+@compiled_once
+def _fits(indptr, indices, ncol):
+    """Whether `indptr` does not fall, and all indices that it spans are among those of `ncol` columns."""
+    fits = True
+    for i in range(len(indptr) - 1):
+        fits &= indptr[i] <= indptr[i + 1]
+    if fits:
+        for k in range(indptr[-1]):
+            fits &= (indices[k] >= 0) & (indices[k] < ncol)
+    return fits
 
 
 class Extraction:
@@ -196,11 +247,11 @@ class Extraction:
         TypeError, ValueError
             If the format, the shape, the block size or the pattern is another.
         """
+        if self._stores_alike(M):
+            return np.ascontiguousarray(M.data[: len(self.indices)])
         check_matrix(M, self.block_size)
         if M.format != self.format or M.shape != self.shape:
             raise ValueError(f"M is {M.format} {M.shape}, must be {self.format} {self.shape} as at first")
-        if _same_pattern(M, self):
-            return np.ascontiguousarray(M.data[: M.indptr[-1]])
         M = _canonical(M)
         first = _csr(self, np.arange(len(self.indices)))
         first.sort_indices()
@@ -209,6 +260,13 @@ class Extraction:
         data = np.empty_like(M.data[: M.indptr[-1]])
         data[first.data] = M.data[: M.indptr[-1]]
         return data
+
+    def _stores_alike(self, M) -> bool:
+        """Whether only the values of `M` have changed: what it is compared with was checked."""
+        if not scipy.sparse.issparse(M) or (M.format, M.shape) != (self.format, self.shape):
+            return False
+        data = M.data[: len(self.indices)]
+        return isinstance(data, np.ndarray) and data.shape == self.data_shape and _same_pattern(M, self)
 
 
 @compiled_once
@@ -242,7 +300,7 @@ def _canonical(M):
 
 
 def _same_pattern(M, first) -> bool:
-    return np.array_equal(M.indptr, first.indptr) and np.array_equal(M.indices[: M.indptr[-1]], first.indices)
+    return np.array_equal(M.indptr, first.indptr) and np.array_equal(M.indices[: len(first.indices)], first.indices)
 
 
 def _csr(M, data):

@@ -1,5 +1,7 @@
 """Reads what the command line is given: matrices, lines and right-hand sides from files."""
 
+import contextlib
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,13 +9,21 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
+from compactla.lines import check_pattern
+
+OUR_INDICES, SCIPY_INDICES = ("indices", "indptr"), ("indices", "indptr", "row", "col", "coords", "offsets")
+
 
 class System(NamedTuple):
-    """A matrix in BSR form, and the lines and the right-hand side that its file has, if any."""
+    """A matrix in BSR form, and the lines and the right-hand side that its file has, if any.
+
+    The lines are of blocks of the size that the file has, if it has blocks, which need not be that of the matrix.
+    """
 
     M: scipy.sparse.bsr_array
     lines: np.ndarray | None
     rhs: np.ndarray | None
+    block_size: int | None
 
 
 def read_system(path, block_size: int | None = None) -> System:
@@ -37,21 +47,25 @@ def read_system(path, block_size: int | None = None) -> System:
         raise ValueError(f"{path} does not exist, must be a .npz, .mtx or .mtx.gz file")
     if not str(path).endswith((".npz", ".mtx", ".mtx.gz")):
         raise ValueError(f"{path} has another ending, must be a .npz, .mtx or .mtx.gz file")
-    arrays = {}
+    lines = rhs = None
     if str(path).endswith((".mtx", ".mtx.gz")):
         M = _parse(path, "a matrix", lambda: scipy.io.mmread(path))
     else:
-        arrays = _parse(path, "a matrix", lambda: _load(path))
-        M = _parse(path, "a matrix", lambda: _matrix(path, arrays))
+        M, lines, rhs = _parse(path, "a matrix", lambda: _system(path))
     if not scipy.sparse.issparse(M):
         raise ValueError(f"{path} holds a dense array, must hold a sparse matrix")
     if M.ndim != 2 or M.shape[0] != M.shape[1]:
         raise ValueError(f"{path} holds a matrix of shape {M.shape}, must be square")
+    if M.dtype.kind not in "biufc":
+        raise ValueError(f"{path} holds entries of type {M.dtype}, must hold numbers")
+    if M.data.size < max(M.shape[0], 1):  # and what follows takes time and memory for every row
+        raise ValueError(f"{path} holds {M.data.size} entries in {M.shape[0]} rows, must hold at least one in each")
     if not np.isfinite(M.data).all():
         raise ValueError(f"{path} holds numbers that are infinite or NaN, must hold finite ones")
     if M.dtype.kind in "biu":
         M = M.astype(np.float64)
-    return System(_blocked(path, M, block_size), arrays.get("lines"), arrays.get("rhs"))
+    of_file = M.blocksize[0] if M.format == "bsr" else None
+    return System(_blocked(path, M, block_size), lines, rhs, of_file)
 
 
 def read_lines(path):
@@ -93,8 +107,8 @@ def read_vector(path, n: int) -> np.ndarray:
     elif str(path).endswith((".mtx", ".mtx.gz")):
         x = _parse(path, "a vector", lambda: scipy.io.mmread(path))
     else:
-        x = _parse(path, "a vector", lambda: np.loadtxt(path, ndmin=1))
-    if scipy.sparse.issparse(x):
+        x = _parse(path, "a vector", lambda: _text(path))
+    if scipy.sparse.issparse(x) and x.shape in ((n, 1), (1, n)):
         x = x.toarray()
     return check_vector(path, x, n)
 
@@ -119,36 +133,56 @@ def _parse(path, what, read):
         raise ValueError(f"{path} cannot be read as {what}: {reason}") from error
 
 
-def _load(path) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file by name; that of a .npy file has the name ''."""
+@contextlib.contextmanager
+def _arrays(path):
+    """The arrays of a .npz file by name, read when they are asked for; that of a .npy file has the name ''."""
     with open(path, "rb") as stream:  # which NumPy leaves open if the file is broken
         file = np.load(stream)
-        return {"": file} if isinstance(file, np.ndarray) else dict(file)
+        yield {"": file} if isinstance(file, np.ndarray) else file
+
+
+def _system(path):
+    """Matrix, lines and right-hand side of a .npz file."""
+    with _arrays(path) as arrays:
+        M = _matrix(path, arrays)
+        return M, *(arrays[name] if name in arrays else None for name in ("lines", "rhs"))
 
 
 def _matrix(path, arrays):
-    if "format" in arrays:
-        return scipy.sparse.load_npz(path)
+    by_scipy = "format" in arrays
+    for name in SCIPY_INDICES if by_scipy else OUR_INDICES:  # which scipy.sparse would make integers of
+        if name in arrays and arrays[name].dtype.kind not in "iu":
+            raise ValueError(f"its array {name!r} holds {arrays[name].dtype}, must hold integers")
+    M = scipy.sparse.load_npz(path) if by_scipy else _blocks(arrays)
+    if M.format in ("bsr", "csr", "csc"):
+        check_pattern(M)
+    return M
+
+
+def _blocks(arrays):
     missing = [name for name in ("data", "indices", "indptr") if name not in arrays]
     if missing:
         raise ValueError(f"it has no array {missing[0]!r}")
-    shape = arrays["data"].shape
-    if len(shape) != 3 or shape[1] != shape[2]:
-        raise ValueError(f"its data has shape {shape}, must be (blocks, b, b)")
-    n = (len(arrays["indptr"]) - 1) * arrays["data"].shape[1]
-    M = scipy.sparse.bsr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, n))
-    M.check_format(full_check=True)
-    return M
+    data, indices, indptr = arrays["data"], arrays["indices"], arrays["indptr"]
+    if data.ndim != 3 or data.shape[1] != data.shape[2] or not data.shape[1]:
+        raise ValueError(f"its data has shape {data.shape}, must be (blocks, b, b)")
+    n = (indptr.size - 1) * data.shape[1]
+    return scipy.sparse.bsr_array((data, indices, indptr), shape=(n, n))
 
 
 def _array(path, name):
     """The array of a .npy file; of a .npz file the one called `name`, or the only one."""
-    arrays = _load(path)
-    if len(arrays) == 1:
-        (name,) = arrays
-    if name not in arrays:
-        raise ValueError(f"it has no array {name!r}")
-    return arrays[name]
+    with _arrays(path) as arrays:
+        if len(arrays) == 1:
+            (name,) = arrays
+        if name not in arrays:
+            raise ValueError(f"it has no array {name!r}")
+        return arrays[name]
+
+
+def _text(path):
+    with warnings.catch_warnings(action="error", category=UserWarning):  # of a file without numbers
+        return np.loadtxt(path, ndmin=1)
 
 
 def _blocked(path, M, block_size):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from compactla.checks import check_context, check_contiguous, is_device_array
+from compactla.lines import check_pattern
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
@@ -131,6 +132,7 @@ class BlockOperator(LinearOperator, abc.ABC):
 
     def _conjugate_transposed(self):
         """The conjugate transpose of the matrix."""
+        check_pattern(self._matrix)
         return self._matrix.conj().T.asformat(self._matrix.format)
 
     @abc.abstractmethod

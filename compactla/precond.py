@@ -15,7 +15,7 @@ from compactla.checks import (
     is_device_array,
 )
 from compactla.chords import warn_of_chords
-from compactla.lines import Extraction, check_matrix, pack_lines
+from compactla.lines import Extraction, check_matrix, pack_lines, split
 from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
 from compactla.partition import check_periodic, count_parts, part_matrix
@@ -97,9 +97,9 @@ class LinePreconditioner(BlockOperator):
     TypeError
         If `M` is not such a matrix, its dtype is none of the above, or an argument is of the wrong type.
     ValueError
-        If `M` is not square or does not divide into square blocks, or `lines` lack a block row or repeat one,
-        `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together with
-        what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
+        If `M` is malformed, not square or does not divide into square blocks, or `lines` lack a block row or repeat
+        one, `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together
+        with what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
     PivotError
         If a pivot is zero, with ``pivots="raise"``.
     OverflowError
@@ -142,7 +142,7 @@ class LinePreconditioner(BlockOperator):
         self._options |= {"pivots": "report"} if pivots == "raise" else {}
         vlen = check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
-        self._given = slots.flat.copy(), slots.length, block_size, vlen, queue, threads
+        self._given = slots.flat, slots.length, block_size, vlen, queue, threads
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
         if self._warns:
             warn_of_chords(M, b, slots.flat, slots.length, ring)
@@ -274,7 +274,7 @@ class LinePreconditioner(BlockOperator):
 
     def _new_adjoint(self, MH):
         flat, length, *others = self._given
-        return Adjoint(MH, np.split(flat, np.cumsum(length)[:-1]), *others, **self._options)
+        return Adjoint(MH, split(flat, length), *others, **self._options)
 
     def _apply(self, rhs, x, started, threads, wait_for):
         self.tridiag.solve_rows(rhs, x, threads, wait_for)

@@ -9,7 +9,7 @@ from scipy.sparse import bsr_array, coo_array, csr_array
 
 from compactla.checks import check_dtype, check_launch, check_size
 from compactla.chords import warn_of_chords
-from compactla.lines import Extraction, check_cover, check_matrix, compiled_once, flatten
+from compactla.lines import Extraction, check_cover, check_matrix, compiled_once, flatten, split
 from compactla.operator import BlockOperator
 from compactla.partition import check_periodic
 from compactla.pivots import PivotError, Report
@@ -126,7 +126,7 @@ class LineRelaxation(BlockOperator):
         nrow, nlines = M.shape[0] // b, len(length)
         line_of = np.repeat(np.arange(nlines), length)
         check_cover(flat, line_of, nrow)
-        self._given = np.split(flat.copy(), np.cumsum(length)[:-1]), block_size, vlen, queue, threads
+        self._given = split(flat, length), block_size, vlen, queue, threads
         self._options = ours | options
         self._raises = options.get("pivots") == "raise"
         if self._raises:
@@ -149,7 +149,7 @@ class LineRelaxation(BlockOperator):
         on, off = (places_of(self._pattern, number, which) for which in (on_line, ~on_line))
         self._whole = None if tol is None else places_of(self._pattern, number, np.ones_like(on_line))
         values = self._pattern.values(M)
-        by_lines = np.split(number[flat], np.cumsum(length)[:-1])
+        by_lines = split(number[flat], length)
         bounds = np.cumsum(np.bincount(colour[line], minlength=self.ncolours)).tolist()
         self._colours = []
         for c, (lo, hi) in enumerate(pairwise([0, *bounds])):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+import compactla as cla
 from compactla.lines import Extraction, check_matrix, pack_lines
 from systems import STORED, convection_diffusion, scattered
 
@@ -39,7 +40,13 @@ def test_pack_lines_of_equal_length_stay_in_order():
 
 @pytest.mark.parametrize(
     "lines",
-    [((0, 1), (2,)), [np.array([0, 1]), [2]], [range(2), np.array([2], np.uint8)], iter([[0, 1], [2]])],
+    [
+        ((0, 1), (2,)),
+        [np.array([0, 1]), [2]],
+        [range(2), np.array([2], np.uint8)],
+        [np.array([0, 1], np.uint64), np.array([2])],
+        iter([[0, 1], [2]]),
+    ],
 )
 def test_any_sequences_are_lines(lines):
     np.testing.assert_array_equal(pack_lines(lines, 3, 2).rows, [[0, 2], [1, -1]])
@@ -67,6 +74,8 @@ def test_no_lines(lines, nrow):
         ([[0.0, 1.0], [2.0, 3.0]], TypeError, "float64"),
         (np.array([[0.0, 1], [2, 3]]), TypeError, "float64"),
         (np.array([[True, False]]), TypeError, "bool"),
+        ([[True, False], [2, 3]], TypeError, "bool"),
+        ([[0, 1], np.array([2, 2**63 + 3], np.uint64)], ValueError, "lines holds block row 9223372036854775811"),
         (["01", "23"], TypeError, "lines"),
         ([0, 1, 2, 3], TypeError, "lines"),
         (np.arange(4).reshape(1, 2, 2), TypeError, "dimensions"),
@@ -185,3 +194,90 @@ def test_values_of_another_matrix(rng):
 def test_wrong_matrix(M, block_size, error, message):
     with pytest.raises(error, match=message):
         check_matrix(M, block_size)
+
+
+def test_no_lines_on_both_sides():
+    M = scipy.sparse.csr_array((0, 0))
+    for P in (cla.LinePreconditioner(M, [], 2), cla.LineRelaxation(M, [], 2)):
+        assert (P @ np.zeros(0)).shape == P.rmatvec(np.zeros(0)).shape == (0,)
+
+
+def find(M, lines):
+    cla.find_lines(M, 3)
+
+
+def find_from_coordinates(M, lines):
+    cla.find_lines(M, 3, coordinates=np.zeros((20, 2)))
+
+
+def precondition(M, lines):
+    return cla.LinePreconditioner(M, lines, 3)
+
+
+def relax(M, lines):
+    return cla.LineRelaxation(M, lines, 3, scheme="gauss-seidel")
+
+
+def put(array, where, value):
+    """A change of one entry of an index array."""
+    return lambda M: getattr(M, array).__setitem__(where, value)
+
+
+def becomes(array, make):
+    """A change of a whole array."""
+    return lambda M: setattr(M, array, make(getattr(M, array)))
+
+
+MALFORMED = [
+    (put("indptr", 2, 10**8), r"M.indptr\[3\] is \d+, must be at least 100000000"),
+    (put("indptr", 2, -(10**8)), r"M.indptr\[2\] is -100000000, must be at least"),
+    (put("indptr", slice(1, 3), [9, 2]), r"M.indptr\[2\] is 2, must be at least 9"),
+    (put("indptr", 0, 1), "M.indptr goes from 1 to .*, must go from 0"),
+    (put("indptr", -1, 10**8), "M.indptr goes from 0 to 100000000, must go from 0 to at most"),
+    (put("indices", 0, 10**8), r"M.indices\[0\] is 100000000, must be one of 0 to "),
+    (put("indices", 5, -1), r"M.indices\[5\] is -1, must be one of 0 to "),
+    (becomes("indptr", lambda a: a[:-3]), r"M.indptr has \d+ entries, must have "),
+    (becomes("indices", lambda a: a[:-3]), "M.indptr goes from 0 to "),
+    (becomes("indices", lambda a: a + 0.5), "M.indices is an array of float64, must be one of integers"),
+    (becomes("indices", lambda a: a.astype(str)), "M.indices is an array of <U11"),
+    (becomes("indices", lambda a: a[:, None]), r"M.indices is a ndarray \(\d+, 1\), must be a 1-D array"),
+    (becomes("data", lambda a: a[:-5]), "M.indptr goes from 0 to .*, must go from 0 to at most"),
+    (becomes("data", lambda a: np.zeros((0, 0, 0))), r"M has blocks of 0 x 0|M.data is a ndarray \(0, 0, 0\)"),
+    (becomes("data", lambda a: a.tolist()), "M.data is a list"),
+]
+
+
+@pytest.mark.parametrize("form", ["bsr", "csr"])
+@pytest.mark.parametrize(("change", "message"), MALFORMED)
+def test_malformed_matrix(form, change, message):
+    """What compiled code would follow out of the arrays is an error wherever a matrix comes in."""
+    good, lines = convection_diffusion(4, 5, 3)
+    good = good.asformat(form)
+    bad = good.copy()
+    change(bad)
+    for call in (find, find_from_coordinates, precondition, relax):
+        with pytest.raises(ValueError, match=message):
+            call(bad, lines)
+    for make in (precondition, relax):
+        P, r = make(good, lines), np.linspace(1, 2, 60)
+        before = P @ r
+        with pytest.raises(ValueError, match=message):
+            P.update(bad)
+        assert np.array_equal(P @ r, before)
+
+
+def test_matrix_that_is_malformed_before_the_adjoint_is_made():
+    M, lines = convection_diffusion(4, 5, 3)
+    P = cla.LinePreconditioner(M, lines)
+    M.indices[0] = 10**8
+    with pytest.raises(ValueError, match=r"M.indices\[0\] is 100000000"):
+        P.rmatvec(np.ones(60))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint32, np.int16])
+def test_indices_of_other_types(kind):
+    M, lines = convection_diffusion(4, 5, 3)
+    expected = cla.LinePreconditioner(M, lines) @ np.ones(60)
+    M.indices = M.indices.astype(kind)
+    assert [line.tolist() for line in cla.find_lines(M)] == lines.tolist()
+    assert np.array_equal(cla.LinePreconditioner(M, lines) @ np.ones(60), expected)

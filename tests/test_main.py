@@ -1,9 +1,11 @@
 """The command line."""
 
 import gzip
+import io
 import re
 import subprocess
 import sys
+import warnings
 from importlib.resources import files
 
 import numpy as np
@@ -12,7 +14,8 @@ import pytest
 import scipy.io
 import scipy.sparse
 
-from compactla.__main__ import main
+from compactla.__main__ import Solve, import_pyplot, main, plot
+from compactla.matrices import read_system
 from systems import convection_diffusion
 
 SHERMAN5 = str(files("compactla") / "data" / "sherman5_b3.npz")
@@ -81,6 +84,92 @@ def test_formats(capsys, system, matrix, kind):
 def test_matrix_market_vector(capsys, system):
     _, expected = solve(capsys, system / "system.npz")
     assert solve(capsys, system / "system.npz", "--rhs", system / "rhs.mtx")[1] == expected
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-200, 1e300, 1e-200j])
+def test_right_hand_sides_whose_norms_are_out_of_range(capsys, system, size):
+    tables = []
+    for size_of in (size, 1):
+        np.save(system / "constant.npy", np.full(144, size_of))
+        tables.append(solve(capsys, system / "system.npz", "--rhs", system / "constant.npy")[1])
+    assert tables[0] == tables[1]
+    assert tables[0]["line"][1] <= 1e-8
+
+
+def test_sparse_right_hand_side(capsys, system):
+    _, expected = solve(capsys, system / "system.npz")
+    scipy.io.mmwrite(system / "sparse.mtx", scipy.sparse.coo_array(np.load(system / "rhs.npy")[:, None]))
+    assert solve(capsys, system / "system.npz", "--rhs", system / "sparse.mtx")[1] == expected
+
+
+def test_lines_for_other_blocks_than_those_of_the_file(capsys, system):
+    out, _ = solve(capsys, system / "system.npz", "--block-size", 1, "--lines", "auto")
+    assert "144 block rows of 1" in out
+
+
+def test_only_arrays_that_are_needed_are_read(capsys, system):
+    with np.load(system / "system.npz") as file:
+        np.savez(system / "more.npz", **file, more=np.array([None]))  # which NumPy would refuse to read
+    assert solve(capsys, system / "more.npz")[1] == solve(capsys, system / "system.npz")[1]
+
+
+@pytest.mark.parametrize("form", ["own", "bsr", "csr", "csc"])
+@pytest.mark.parametrize(
+    ("array", "change", "message"),
+    [
+        ("indices", lambda a: a.__setitem__(0, 10**8), r"M.indices\[0\] is 100000000, must be one of 0 to "),
+        ("indices", lambda a: a.__setitem__(3, -(10**8)), r"M.indices\[3\] is -100000000"),
+        ("indptr", lambda a: a.__setitem__(2, 10**8), r"M.indptr\[3\] is \d+, must be at least 100000000"),
+        ("indptr", lambda a: a.__setitem__(2, -(10**8)), r"M.indptr\[2\] is -100000000"),
+        ("indices", lambda a: a.astype(str), "its array 'indices' holds <U11, must hold integers"),
+        ("indices", lambda a: a + 0.5, "its array 'indices' holds float64"),
+        ("indptr", lambda a: a + 0j, "its array 'indptr' holds complex128"),
+    ],
+)
+def test_malformed_matrix(tmp_path, form, array, change, message):
+    M = convection_diffusion(4, 5, 3)[0].asformat("bsr" if form == "own" else form)
+    arrays = {name: getattr(M, name).copy() for name in ("data", "indices", "indptr")}
+    changed = change(arrays[array])
+    if changed is not None:
+        arrays[array] = changed
+    np.savez(tmp_path / "M.npz", **arrays, **({} if form == "own" else {"format": form, "shape": M.shape}))
+    with pytest.raises(ValueError, match=message):
+        read_system(tmp_path / "M.npz", 3)
+
+
+def test_names_of_files_on_any_terminal(system, monkeypatch):
+    """In ASCII, with what matplotlib takes for mathematics, and with letters that no font has."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    for name in ("Größe.npz", r"$\nonsense$_日本.npz"):
+        (system / "system.npz").rename(system / name)
+        main(["solve", str(system / name), "--plot", str(system / "history.png")])
+        (system / name).rename(system / "system.npz")
+        assert (system / "history.png").stat().st_size
+    out = stream.buffer.getvalue()
+    assert rb"Gr\xf6\xdfe.npz: n = 144" in out
+    history = Solve("line", [1.0, 0.1], 0.1, True, 1.0)
+    plot(import_pyplot("history.png"), [history], "\udcff.npz", system / "surrogate.png")
+    assert (system / "surrogate.png").stat().st_size
+
+
+@pytest.mark.parametrize(
+    ("args", "works"),
+    [
+        (["solve", "system.npz"], "compactla.__main__.read_system"),
+        (["bench", "gemm"], "compactla.bench.command.show"),
+        (["tune"], "compactla.gpu.tune.tune_all"),
+    ],
+)
+def test_interrupted(capsys, monkeypatch, args, works):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(works, interrupted)
+    with pytest.raises(SystemExit) as exit:
+        main(args)
+    assert exit.value.code == 130
+    assert capsys.readouterr().err == "python -m compactla: interrupted\n"
 
 
 def test_tolerance(capsys, system):
@@ -191,6 +280,13 @@ def write(path, content):
         (["solve", "system.npz", "--device", "abacus"], "--device"),
         (["solve", "system.npz", "--plot", "no/such/folder.png"], "no/such"),
         (["solve", "system.npz", "--plot", "history.nonsense"], "nonsense"),
+        (["solve", "system.npz", "--block-size", "1"], "holds lines of blocks of 3, --lines must be given with"),
+        (["solve", "system.npz", "--rhs", "empty.txt"], "empty.txt cannot be read as a vector: .* no data"),
+        (["solve", "system.npz", "--rhs", "huge.mtx"], r"\(100000000, 100000000\), must be numbers \(144,\)"),
+        (["solve", "huge.mtx", "--block-size", "1"], "huge.mtx holds 1 entries in 100000000 rows, must hold at least"),
+        (["solve", "huge.npz"], "huge.npz holds 0 entries in 100000000 rows"),
+        (["solve", "zero.npz"], r"data has shape \(0, 0, 0\), must be \(blocks, b, b\)"),
+        (["tune", "gemm", "--storage", "float16"], "--storage is float16, must be left out for gemm"),
     ],
 )
 def test_errors_are_one_sentence(capsys, system, monkeypatch, args, message):
@@ -204,8 +300,14 @@ def test_errors_are_one_sentence(capsys, system, monkeypatch, args, message):
     write(system / "broken.txt", b"0 1\n2 three\n")
     write(system / "few.txt", b"0 1 2\n")
     np.save(system / "zero.npy", np.zeros(144))
-    with pytest.raises(SystemExit) as exit:
+    np.savez(system / "zero.npz", data=np.zeros((0, 0, 0)), **pattern)
+    np.savez(system / "huge.npz", data=np.zeros((0, 10**8, 10**8)), indices=np.zeros(0, int), indptr=[0, 0])
+    write(system / "huge.mtx", b"%%MatrixMarket matrix coordinate real general\n100000000 100000000 1\n5 5 1\n")
+    write(system / "empty.txt", b"")
+    with warnings.catch_warnings(record=True) as noise, pytest.raises(SystemExit) as exit:
+        warnings.simplefilter("always")
         main(args)
+    assert not noise
     assert exit.value.code == 2
     err = capsys.readouterr().err
     assert re.search(message, err)

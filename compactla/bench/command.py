@@ -18,6 +18,7 @@ from compactla.view import REAL
 DTYPES = {"s": "f", "d": "d", "c": "F", "z": "D"}
 SIZES = [3, 5, 10, 15]  # those of the SC17 slides, as is the batch
 BATCH = 16384
+MOST = 2**63 - 1  # that arrays count
 TRSM = {"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"}
 MAKES: dict[str, list] = {
     "gemm": [cases.Gemm],
@@ -94,8 +95,8 @@ def register(commands) -> None:
 
 def positive(text) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} must be positive")
+    if not 1 <= number <= MOST:
+        raise argparse.ArgumentTypeError(f"{text} must be positive{'' if number < 1 else f', at most {MOST}'}")
     return number
 
 

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 import compactla as cla
+from compactla.bench.cases import PASS
 from compactla.bench.timing import best
 from compactla.cpu.run import empty
 from compactla.cpu.simd import machine
@@ -68,8 +69,16 @@ def candidates(case, library, threads):
 
 
 def fastest(case, library, threads):
-    """That one of the candidates which is the fastest here."""
-    return min(candidates(case, library, threads), key=lambda candidate: best(candidate[1], least=2))
+    """That one of the candidates which is the fastest here, among those that are right if some are.
+
+    With columns that do not come in fours trsm of MKL 2026.2 is wrong in real numbers, in the smaller formats.
+    """
+
+    def rank(candidate):
+        _, call, residual = candidate
+        return not residual() < PASS, best(call, least=2)
+
+    return min(candidates(case, library, threads), key=rank)
 
 
 def fastest_in_cache(case, library):

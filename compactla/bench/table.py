@@ -11,7 +11,7 @@ CEILINGS = f"{'working set':<22} {'threads':>7} {'GFlop/s':>8}{LOOPS}"
 def row_line(row) -> str:
     what = f"{row.what}, in cache" if row.in_cache else row.what
     flops = f"{row.flops / row.seconds / 1e9:8.1f}" if row.flops else f"{'-':>8}"
-    speed = f"{row.seconds * 1e6:12.2f} {flops} {row.nbytes / row.seconds / 1e9:7.1f}"
+    speed = f"{microseconds(row.seconds):>12} {flops} {row.nbytes / row.seconds / 1e9:7.1f}"
     of_peak = percent(row.of_peak) if row.flops else "-"
     fractions = f"{of_peak:>5} {percent(row.of_bandwidth):>6} {percent(row.of_bound):>5}"
     wrong = "" if row.residual < PASS else "  wrong"
@@ -23,6 +23,12 @@ def ceiling_line(ceiling) -> str:
     rates = {name: f"{rate / 1e9:.1f}" for name, rate in ceiling.bandwidth.items()}
     columns = "".join(f"   {rates.get(name, '-'):>{max(len(name), 5)}}" for name in PATTERNS)
     return f"{size:<22} {ceiling.threads or '-':>7} {ceiling.peak / 1e9:>8.1f}{columns}"
+
+
+def microseconds(seconds) -> str:
+    """With two decimals, or as many as show two digits."""
+    us = seconds * 1e6
+    return f"{us:.2f}" if us >= 0.1 else f"{us:.2g}"
 
 
 def percent(x) -> str:

@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import re
+import signal
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -100,7 +101,8 @@ class Tuner:
         builders = min(os.cpu_count() or 1, 16) if builders is None else builders
         self.builders = None
         if gpu and builders:  # drivers get slow, and fail, with thousands of programs in a process
-            self.builders = ProcessPoolExecutor(builders, get_context("spawn"), max_tasks_per_child=100)
+            context = get_context("spawn")
+            self.builders = ProcessPoolExecutor(builders, context, leave_interrupts, max_tasks_per_child=100)
 
     def __enter__(self):
         return self
@@ -179,6 +181,11 @@ def builders_queue(where):
     """The one queue of a process that builds."""
     context = cl.Context([devices()[where]])
     return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+
+
+def leave_interrupts() -> None:
+    """In a process that builds: Ctrl-C is for the one that waits for it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def attempt_small(where, problem, routine, size, dtype, vlen, candidate, storage) -> tuple[str, str]:
