@@ -5,11 +5,12 @@ from importlib.resources import files
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, gmres
+from scipy.sparse.linalg import LinearOperator, cg, gmres
 
 import compactla as cla
 from cases import in_turns
 from compactla.lines import pack_lines
+from grids import GRIDS, hexahedra
 from systems import STORED, convection_diffusion, scattered
 
 
@@ -126,11 +127,72 @@ def test_three_directions():
     assert as_lists(lines) == expected.tolist()
 
 
-def test_a_ring_is_one_line():
+def test_a_ring_is_opened():
+    """Its ends would be coupled; that they are neighbours, with ``periodic=True``, is for those to say who know it."""
     M = 4 * scipy.sparse.eye_array(12, format="lil")
     for i in range(12):
         M[i, (i + 1) % 12] = M[(i + 1) % 12, i] = -1
-    assert as_lists(cla.find_lines(M.tocsr(), 1)) == [[*range(12)]]
+    assert as_lists(cla.find_lines(M.tocsr(), 1)) == [[*range(11)], [11]]
+
+
+def chords(M, lines):
+    """Pairs of block rows of a line that are coupled but no neighbours on it."""
+    row = np.repeat(np.arange(M.shape[0] // M.blocksize[0]), np.diff(M.indptr))
+    coupled = {*zip(row.tolist(), M.indices.tolist(), strict=True)}
+    pairs = [(a, b) for line in as_lists(lines) for k, a in enumerate(line) for b in line[k + 2 :]]
+    return [(a, b) for a, b in pairs if (a, b) in coupled or (b, a) in coupled]
+
+
+@pytest.mark.parametrize("make", GRIDS.values(), ids=GRIDS)
+def test_columns_of_a_grid(make):
+    M, columns = make(numbering="random")
+    found = cla.find_lines(M)
+    assert {*map(tuple, from_the_lower_end(found))} == {*map(tuple, from_the_lower_end(columns))}
+    assert not chords(M, found)
+
+
+@pytest.mark.parametrize("walls", [1, 2])
+def test_columns_through_cells_that_are_as_high_as_long(walls):
+    M, columns = hexahedra(6, 6, 20, aspect=30, growth=1.2 if walls == 1 else 1.4, walls=walls)
+    found = cla.find_lines(M)
+    assert sum(len(line) > 2 for line in found) >= 0.9 * len(columns)
+    assert steps(cla.LinePreconditioner, M, found) <= 1.1 * steps(cla.LinePreconditioner, M, columns)
+    assert steps(symmetric, M, found) <= 1.1 * steps(symmetric, M, columns)
+
+
+def symmetric(M, lines):
+    return cla.LineRelaxation(M, lines, scheme="symmetric")
+
+
+def steps(make, M, lines):
+    """Of conjugate gradients."""
+    history = []
+    _, status = cg(M, np.sin(np.arange(M.shape[0])), rtol=1e-8, M=make(M, lines), callback=history.append)
+    assert status == 0
+    return len(history)
+
+
+@pytest.mark.parametrize("anisotropy", [None, 0.0, 1.1])
+@pytest.mark.parametrize("with_coordinates", [False, True])
+def test_lines_have_no_chords(rng, with_coordinates, anisotropy):
+    """Points at random, each coupled to those near it, some in one direction only."""
+    places = rng.random((300, 2)) * [1, 10]
+    distance = np.linalg.norm(places[:, None] - places, axis=2)
+    near = (distance < 0.7) & (rng.random((300, 300)) < 0.9)
+    M = scipy.sparse.bsr_array(np.where(near, -rng.random((300, 300)), 0) + 30 * np.eye(300), blocksize=(1, 1))
+    found = cla.find_lines(M, coordinates=places if with_coordinates else None, anisotropy=anisotropy)
+    assert max(map(len, found)) > 2
+    assert not chords(M, found)
+
+
+def test_the_symmetric_sweep_contracts():
+    """As it does for every symmetric positive definite matrix and lines without chords."""
+    M, _ = hexahedra(6, 6, 16)
+    S = symmetric(M, cla.find_lines(M))
+    x = np.sin(np.arange(M.shape[0]))
+    for _ in range(10):
+        before, x = np.sqrt(x @ (M @ x)), x - S @ (M @ x)
+        assert np.sqrt(x @ (M @ x)) < 0.95 * before
 
 
 def test_flow_one_way():
@@ -289,6 +351,16 @@ def test_coordinates_as_in_ifpack2(rng, threshold):
         line = {*np.flatnonzero(theirs == n).tolist()}
         assert any(found <= line and len(found) >= len(line) - 2 for found in ours)
     assert max(map(len, ours)) > 5
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-170, 1e160, 1e308])
+def test_units_of_coordinates_make_no_difference(rng, scale):
+    M, places, _ = boundary_layer(rng)
+    if scale == 5e-324:  # only so many numbers are left
+        places = np.round(places * 2**20)
+    expected = as_lists(cla.find_lines(M, 1, coordinates=places))
+    assert max(map(len, expected)) > 5
+    assert as_lists(cla.find_lines(M, 1, coordinates=places * scale)) == expected
 
 
 def test_points_that_coincide():
