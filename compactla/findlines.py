@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse
 
 from compactla.checks import check_dtype, check_size
-from compactla.lines import check_matrix, compiled_once
+from compactla.cpu.kernel import compiled_once
+from compactla.lines import check_matrix
 
 # What a coupling that goes one way only counts, against one that goes both ways.
 ONE_WAY = 1e-3

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
 from compactla.checks import check_size
+from compactla.cpu.kernel import compiled_once
 
 
 class Slots(NamedTuple):
@@ -132,14 +132,6 @@ def check_matrix(M, block_size=None) -> int:
     else:
         b = int(block_size)
     return b
-
-
-def compiled_once(function):
-    """`function` compiled by Numba, and kept on disk where there is a place for it."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # neither the package's folder nor the user's can be written
-        return njit(nogil=True)(function)
 
 
 class Extraction:

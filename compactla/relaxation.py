@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import bsr_array, coo_array, csr_array
 
 from compactla.checks import check_dtype, check_launch, check_size
-from compactla.lines import Extraction, check_cover, check_matrix, compiled_once, flatten
+from compactla.cpu.kernel import compiled_once
+from compactla.lines import Extraction, check_cover, check_matrix, flatten
 from compactla.operator import BlockOperator
 from compactla.partition import check_periodic
 from compactla.pivots import PivotError, Report
