@@ -110,6 +110,8 @@ class LineRelaxation(BlockOperator):
     True
     """
 
+    _not_copied = ("_making", "_spare")
+
     def __init__(
         self, M, lines, block_size=None, vlen=None, queue=None, threads=None,
         *, scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
@@ -129,7 +131,7 @@ class LineRelaxation(BlockOperator):
             self._options["pivots"] = options["pivots"] = "report"  # lines have other numbers in solvers
         super().__init__(dtype, M.shape, b, queue, threads)
         self.scheme, self.sweeps, self.damping, self.tol = scheme, int(sweeps), float(damping), tol
-        self.sweeps_made, self._backwards, self._spare = 0, False, collections.defaultdict(list)
+        self.sweeps_made, self._backwards = 0, False
         self._pattern = Extraction(M, b)
         line, place = np.empty((2, nrow), np.int64)
         line[flat], place[flat] = line_of, np.arange(nrow) - (np.cumsum(length) - length)[line_of]
@@ -155,6 +157,10 @@ class LineRelaxation(BlockOperator):
             self._colours.append(Colour(slice(lo, hi), mine, solver, inner, off[lo:hi]))
         self._set_values(M, values)
         self._refuse()
+
+    def _prepare(self):
+        super()._prepare()
+        self._spare = collections.defaultdict(list)
 
     def update(self, M, threads=None) -> np.ndarray:
         """Take new values on the same pattern.

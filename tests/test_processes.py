@@ -92,6 +92,57 @@ def test_after_a_fork():
     python("import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)" + WORK + FORK, NUMBA_NUM_THREADS="3")
 
 
+FORK_AMID = """
+from compactla import LineRelaxation, LinePreconditioner
+from scipy.sparse import bsr_array
+from compactla.blocktridiag import BlockTridiag
+from compactla.gpu import program
+M = bsr_array(np.eye(6) * 4, blocksize=(3, 3))
+P, S = LinePreconditioner(M, [[0, 1]]), LineRelaxation(M, [[0, 1]])
+T = cla.BlockTridiag(np.ones((9, 1, 3, 3)), np.ones((9, 2, 3, 3)), np.ones((9, 1, 3, 3)))
+begun, over = threading.Barrier(5), threading.Event()
+
+def hold(*args):
+    begun.wait()
+    over.wait()
+    raise ValueError("never mind")
+
+def go(call, *args):
+    try:
+        call(*args)
+    except ValueError:
+        pass
+
+P._conjugate_transposed = S._conjugate_transposed = T.refactor_anyway = hold
+build, program._build = program._build, hold
+calls = [(P.rmatvec, np.ones(6)), (S.rmatvec, np.ones(6)), (T.factor,), (program.build, None, "", np.float32)]
+users = [threading.Thread(target=go, args=call) for call in calls]
+[user.start() for user in users]
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    del P._conjugate_transposed, S._conjugate_transposed, T.refactor_anyway
+    program._build = lambda *args: "built"
+    assert np.allclose(P.rmatvec(np.ones(6)), 0.25) and np.allclose(S.rmatvec(np.ones(6)), 0.25)
+    assert program.build(None, "", np.float32) == "built"
+    try:
+        T.factor()
+    except RuntimeError as error:
+        os._exit(0 if "half done" in str(error) else 1)
+    os._exit(2)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+over.set()
+[user.join() for user in users]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_fork_while_locks_are_held():
+    python("import os, signal, threading, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)\n"
+           "import numpy as np\nimport compactla as cla\n" + FORK_AMID)  # fmt: skip
+
+
 GEVENT = """
 import _thread, threading
 
