@@ -57,9 +57,10 @@ def residual_kernel(b, index, char):
 
 
 def damp(z, x, damping, threads=None):
-    """x <- (1 - damping) x + damping z"""
+    """x <- (1 - damping) x + damping z; z is lost."""
     x *= 1 - damping
-    x += damping * z
+    z *= damping
+    x += z
 
 
 def permute(order, x, y, back, threads=None):
@@ -67,4 +68,4 @@ def permute(order, x, y, back, threads=None):
     if back:
         y[order] = x
     else:
-        np.take(x, order, 0, out=y)
+        np.take(x, order, 0, out=y, mode="clip")  # the default takes a copy first, in case an index is wrong
