@@ -13,6 +13,10 @@ __all__ = ["BlockTridiag", "LinePreconditioner", "LineRelaxation", "Pack", "Pivo
 __all__ += ["find_lines", "gemm", "getrfnp", "pack", "trsm"]
 
 
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name):
     # These are about SciPy's matrices, and SciPy is not imported before it is needed.
     if name == "LinePreconditioner":

@@ -1,7 +1,6 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
 import collections
-import threading
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from compactla.checks import (
     check_size,
     is_device_array,
 )
+from compactla.locks import Lock
 from compactla.pack import check_vlen, pack_padded
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
 from compactla.storage import Stored, check_storage, refuse_overflow
@@ -268,7 +268,7 @@ class BlockTridiag:
                 self._policy.kernel, self._swaps, self._stored,
             )  # fmt: skip
         self._work = collections.defaultdict(list)
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name not in ("_lines", "_work", "_lock")}
@@ -305,6 +305,8 @@ class BlockTridiag:
         """
         check_launch(threads, wait_for, self.queue)
         with self._lock:
+            if self.info is None and self._lock.broken:
+                raise RuntimeError("the lines were being factored when this process was forked off: they are half done")
             return self._factor(threads, wait_for) if self.info is None else self.info
 
     def refactor(self, threads=None, wait_for=None) -> np.ndarray:

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from compactla.lines import compiled_once
+from compactla.cpu.kernel import compiled_once
 
 MESSAGE = (
     "lines have {count} chords: couplings between block rows of one line that are not neighbours on it, the first of "

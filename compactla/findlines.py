@@ -7,7 +7,8 @@ import scipy.sparse
 from numba.extending import register_jitable
 
 from compactla.checks import check_dtype, check_size
-from compactla.lines import check_matrix, compiled_once
+from compactla.cpu.kernel import compiled_once
+from compactla.lines import check_matrix
 
 # How much a coupling must stand out for a line to start along it, to go on, and to turn; with coordinates.
 ANISOTROPY = 1.001, 2 / 3, 2.0

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from numba import njit
 
 from compactla.checks import check_size
+from compactla.cpu.kernel import compiled_once
 
 
 class Slots(NamedTuple):
@@ -171,14 +171,6 @@ def check_pattern(M) -> None:
         indices = M.indices[: indptr[-1]]
         i = np.flatnonzero((indices < 0) | (indices >= ncol))[0]
         raise ValueError(f"M.indices[{i}] is {indices[i]}, must be one of 0 to {ncol - 1}")
-
-
-def compiled_once(function):
-    """`function` compiled by Numba, and kept on disk where there is a place for it."""
-    try:
-        return njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # neither the package's folder nor the user's can be written
-        return njit(nogil=True)(function)
 
 
 @compiled_once

@@ -1,13 +1,13 @@
 """What preconditioners share: they take vectors of every kind, and solvers take them."""
 
 import abc
-import threading
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from compactla.checks import check_context, check_contiguous, is_device_array
 from compactla.lines import check_pattern
+from compactla.locks import Lock
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
@@ -30,10 +30,13 @@ class BlockOperator(LinearOperator, abc.ABC):
         At most how many threads work on the CPU, where a call says nothing else.
     """
 
+    _not_copied: tuple[str, ...] = ("_making",)
+
     def __init__(self, dtype, shape, block_size, queue, threads):
         super().__init__(dtype, shape)
         self.block_size, self.queue, self.threads = block_size, queue, threads
-        self._hermitian, self._is_current, self._making = None, False, threading.Lock()
+        self._hermitian, self._is_current = None, False
+        self._prepare()
 
     def solve(self, r, threads=None, wait_for=None):
         """Apply the preconditioner.
@@ -155,12 +158,16 @@ class BlockOperator(LinearOperator, abc.ABC):
                 self._is_current = True
         return self._hermitian
 
+    def _prepare(self):
+        """Set what is not copied along."""
+        self._making = Lock()
+
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_making"}
+        return {name: value for name, value in self.__dict__.items() if name not in self._not_copied}
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        self._making = threading.Lock()
+        self._prepare()
 
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""

@@ -28,8 +28,9 @@ On many ranks. As PETSc has it there is one rank for each core, and compactla ne
 
 One rank for each socket, with as many threads as it has cores, and one rank for each GPU, with ``-pc_line_device
 opencl``, work as well. Kernels are compiled when they are first used and then kept on disk: before a large job, run a
-small one on one node, with NUMBA_CACHE_DIR in a folder that all nodes see. What a step costs on more and more ranks is
-measured by::
+small one on one node, with NUMBA_CACHE_DIR a folder that all nodes see and that only you can write: whoever else can
+write there could have you run what they like, so that in a folder of others, or one like /tmp, nothing is kept. What a
+step costs on more and more ranks is measured by::
 
     python benchmarks/weak_scaling.py --ranks 1 2 4 8
 """

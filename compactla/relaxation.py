@@ -9,7 +9,8 @@ from scipy.sparse import bsr_array, coo_array, csr_array
 
 from compactla.checks import check_dtype, check_launch, check_size
 from compactla.chords import warn_of_chords
-from compactla.lines import Extraction, check_cover, check_matrix, compiled_once, flatten, split
+from compactla.cpu.kernel import compiled_once
+from compactla.lines import Extraction, check_cover, check_matrix, flatten, split
 from compactla.operator import BlockOperator
 from compactla.partition import check_periodic
 from compactla.pivots import PivotError, Report
@@ -113,6 +114,7 @@ class LineRelaxation(BlockOperator):
     """
 
     _warns = True  # of chords, which is done once
+    _not_copied = ("_making", "_spare")
 
     def __init__(
         self, M, lines, block_size=None, vlen=None, queue=None, threads=None,
@@ -133,7 +135,7 @@ class LineRelaxation(BlockOperator):
             self._options["pivots"] = options["pivots"] = "report"  # lines have other numbers in solvers
         super().__init__(dtype, M.shape, b, queue, threads)
         self.scheme, self.sweeps, self.damping, self.tol = scheme, int(sweeps), float(damping), tol
-        self.sweeps_made, self._backwards, self._spare = 0, False, collections.defaultdict(list)
+        self.sweeps_made, self._backwards = 0, False
         self._pattern = Extraction(M, b)
         line, place = np.empty((2, nrow), np.int64)
         line[flat], place[flat] = line_of, np.arange(nrow) - (np.cumsum(length) - length)[line_of]
@@ -161,6 +163,10 @@ class LineRelaxation(BlockOperator):
             self._colours.append(Colour(slice(lo, hi), mine, solver, inner, off[lo:hi]))
         self._set_values(M, values)
         self._refuse()
+
+    def _prepare(self):
+        super()._prepare()
+        self._spare = collections.defaultdict(list)
 
     def update(self, M, threads=None) -> np.ndarray:
         """Take new values on the same pattern.

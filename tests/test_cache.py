@@ -1,10 +1,12 @@
-"""Kernels on disk are those that the sources say, whoever writes there, and calls work where nothing can be written."""
+"""Code on disk is what the sources say, and nobody else's; calls work where nothing can be written."""
 
 import ast
+import os
 import shutil
 
 import pytest
 
+from compactla.cpu import kernel
 from compactla.cpu.kernel import SOURCES
 from processes import ROOT, finish, python, start
 
@@ -24,6 +26,19 @@ stats = kernel.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 LOADED, COMPILED = "1 0\n", "0 1\n"
+# The same for a function that is compiled for whatever it is called with: indices of 32 and 64 bits.
+SYMBOLIC = """
+import numpy as np
+import scipy.sparse
+from compactla import lines
+M = scipy.sparse.eye_array(6, format="csr")
+for index in (np.int32, np.int64):
+    M.indptr, M.indices = M.indptr.astype(index), M.indices.astype(index)
+    places = lines.Extraction(M, 3, lines.pack_lines([[1, 0]], 2, 1)).diag
+    assert (places[0, range(3), range(3), 0] == [3, 4, 5]).all()
+stats = lines._find_blocks.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
 
 
 @pytest.fixture
@@ -73,13 +88,45 @@ def test_processes_that_start_at_once(package, tmp_path):
     assert gemm(package, cache) == LOADED
 
 
-def test_a_broken_cache(package, tmp_path):
+def shortened(content):
+    return content[:-9]
+
+
+def emptied(content):
+    return b""
+
+
+def flipped(content):
+    return content[:-99] + bytes([content[-99] ^ 1]) + content[-98:]
+
+
+@pytest.mark.parametrize("spoil", [shortened, emptied, flipped])
+def test_a_broken_cache(package, tmp_path, spoil):
     cache = tmp_path / "cache"
-    assert gemm(package, cache) == COMPILED
-    for suffix in (".nbc", ".nbi"):
-        for file in cache.rglob(f"*{suffix}"):
-            file.write_bytes(file.read_bytes()[:-9])
-        assert gemm(package, cache) == COMPILED
+    options = {"package": package, "NUMBA_CACHE_DIR": str(cache)}
+    assert python(SYMBOLIC, **options) == "0 2\n"
+    assert python(SYMBOLIC, **options) == "2 0\n"
+    files = find_files(cache)
+    assert len(files) == 2  # one for each signature
+    for file in files:
+        file.write_bytes(spoil(file.read_bytes()))
+    assert python(SYMBOLIC, **options) == "0 2\n"
+    assert python(SYMBOLIC, **options) == "2 0\n"
+
+
+def test_a_mixed_up_cache(package, tmp_path):
+    """Every file has another's content."""
+    options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path)}
+    assert python(SYMBOLIC, **options) == "0 2\n"
+    one, other = find_files(tmp_path)
+    content = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    assert python(SYMBOLIC, **options) == "0 2\n"
+
+
+def find_files(cache):
+    return list(cache.rglob("*_find_blocks*"))
 
 
 def test_a_package_that_cannot_be_written(package, tmp_path):
@@ -99,7 +146,77 @@ def test_a_package_that_cannot_be_written(package, tmp_path):
 def test_a_full_disk(package, tmp_path):
     """Files may grow to no more than 2000 bytes."""
     pytest.importorskip("resource", reason="only Unix limits the size of files")
-    program = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
-    program += PROGRAM.format(folder=str(package))
-    for _ in range(2):
-        assert python(program, package=package, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == COMPILED
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
+    for program, compiled in ((PROGRAM.format(folder=str(package)), COMPILED), (SYMBOLIC, "0 2\n")):
+        for _ in range(2):
+            assert python(limit + program, package=package, NUMBA_CACHE_DIR=str(tmp_path)) == compiled
+    assert not list(tmp_path.glob("cpu_*/*"))
+
+
+# What others may do to a cache: its folder, or that one's, is theirs or anybody's to write.
+OTHERS = {
+    "sticky": lambda folder: folder.parent.chmod(0o1777),
+    "anybody's": lambda folder: folder.chmod(0o777),
+    "a group's": lambda folder: (os.chown(folder, -1, 12345), folder.chmod(0o775)),
+    "another user's": lambda folder: os.chown(folder, 12345, -1),
+}
+
+
+@pytest.fixture
+def as_root():
+    """Only root can make files of others; so do those who run tests in a container."""
+    return os.name == "posix" and os.geteuid() == 0
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_folders_of_others(package, tmp_path, case, as_root):
+    """What is there is not run, and nothing is put there; there is a sentence about it, once."""
+    pytest.importorskip("pwd", reason="only Unix has such modes")
+    if "'s" in case and case != "anybody's" and not as_root:
+        return
+    program = "import warnings\nwarnings.showwarning = lambda message, *where: print(message)\n"
+    program += "warnings.simplefilter('always')\n" + SYMBOLIC
+    options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert python(program, **options) == "0 2\n"
+    (folder,) = (tmp_path / "cache").iterdir()
+    before = sorted(folder.iterdir())
+    OTHERS[case](folder)
+    output = python(program, **options)
+    assert output.endswith("\n0 2\n"), output
+    assert output.count("must be a folder that only you can write") == 1, output
+    assert str(folder if case != "sticky" else folder.parent) in output
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_file_of_others(package, tmp_path, as_root):
+    """In a folder that is safe by now."""
+    if not as_root:
+        return
+    options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert python(SYMBOLIC, **options) == "0 2\n"
+    for file in find_files(tmp_path):
+        os.chown(file, 12345, -1)
+    assert python(SYMBOLIC, **options) == "0 2\n"
+
+
+def test_a_package_that_everybody_can_write(package, tmp_path):
+    """Its own folder is passed over for the user's."""
+    pytest.importorskip("pwd", reason="only Unix has such modes")
+    (package / "compactla" / "cpu").chmod(0o777)
+    user = {"HOME": str(tmp_path), "XDG_CACHE_HOME": None, "NUMBA_CACHE_DIR": None}
+    assert [python(SYMBOLIC, package=package, **user) for _ in range(2)] == ["0 2\n", "2 0\n"]
+    assert not (package / "compactla" / "cpu" / "__pycache__").exists() or not find_files(package)
+
+
+def test_a_group_of_one(monkeypatch):
+    """Folders that are made with umask 002 can be written by a group, which is the user's alone."""
+    pwd = pytest.importorskip("pwd", reason="only Unix has such groups")
+    grp = pytest.importorskip("grp")
+    user = pwd.struct_passwd(("ada", "x", 1000, 1000, "", "/home/ada", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: user)
+    for name, group, members, private in [
+        ("ada", 1000, [], True), ("ada", 1000, ["ada"], True), ("ada", 1000, ["ada", "bob"], False),
+        ("staff", 1000, [], False), ("ada", 1001, [], False),
+    ]:  # fmt: skip
+        monkeypatch.setattr(grp, "getgrgid", lambda gid: grp.struct_group((name, "x", gid, members)))  # noqa: B023
+        assert kernel.is_private(group, 1000) == private

@@ -11,6 +11,7 @@ import compactla as cla
 import reference
 from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
 from compactla.gpu import choice, launch, problems, run, tune
+from compactla.gpu import lines as gpu_lines
 from compactla.storage import STORAGE
 from drivers import working_devices
 
@@ -358,3 +359,11 @@ def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     choice.results(queue.device).clear()
     choice.results(queue.device).update(before)
     launch.plans().clear()
+
+
+def test_a_tuner_that_fails_leaves_what_lines_are_few():
+    few = gpu_lines.FEW
+    with pytest.raises(MemoryError), tune.counted_as("factor_few"):
+        assert gpu_lines.FEW != few
+        raise MemoryError
+    assert gpu_lines.FEW == few

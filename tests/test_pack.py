@@ -1,7 +1,6 @@
 """pack, unpack and Pack: the memory, the views, every kind of source, every device."""
 
 import copy
-import functools
 import os
 import pickle
 import subprocess
@@ -19,6 +18,7 @@ import compactla as cla
 import reference
 from cases import BATCH, DTYPES, LAYOUTS, VLENS, in_turns, random, same_bits
 from compactla.cpu import parallel, run
+from compactla.cpu.handover import BOX
 from compactla.pack import pack_padded
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -263,7 +263,7 @@ def test_threads_share_cache_lines_past_the_caches(monkeypatch, rng):
     """Where the part of one thread ends within a cache line, the other's bytes of it stay."""
     monkeypatch.setattr(run, "PAST", 0)
     monkeypatch.setattr(parallel, "THREADS", 3)
-    monkeypatch.setattr(parallel, "pool", functools.cache(parallel.Pool))
+    monkeypatch.setattr(parallel, "boxes", np.zeros((2, BOX), np.int64))
     a = random(rng, (60013, 3, 3), np.float32)
     A = cla.pack(a, 4)
     assert same_bits(A.data, cla.pack(a.T.copy().T, 4).data)

@@ -83,3 +83,9 @@ print(*sorted({"scipy", "pyopencl", "matplotlib", "tqdm"} & set(sys.modules)))
     runs = [python("-c", program, cwd=tmp_path, path=installed).split("\n") for _ in range(3)]
     assert runs[0][1] == ""
     assert min(float(seconds) for seconds, *_ in runs) < IMPORT_SECONDS
+
+
+def test_all_names_are_listed():
+    """Before any of them is looked up: some are imported late."""
+    program = "import compactla; print({*compactla.__all__} <= {*dir(compactla)}, 'Pack' in dir(compactla))"
+    assert python("-c", program, cwd=ROOT, path=ROOT).split() == ["True", "True"]

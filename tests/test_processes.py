@@ -15,8 +15,11 @@ import os, threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import compactla as cla
-from compactla.cpu import parallel
+from compactla.cpu import handover, parallel
 parallel.GRAIN = 100
+
+def helpers():
+    return parallel.boxes[:, handover.THERE].sum()
 
 def work(seed, threads=None):
     rng = np.random.default_rng(seed)
@@ -70,10 +73,10 @@ def test_beside_parallel_loops_of_the_user(layer):
 
 FORK = """
 work(0)
-assert parallel.pool().size
+assert helpers()
 child = os.fork()
 if not child:
-    os._exit(0 if [work(seed) for seed in range(4)] == expected and parallel.pool().size else 1)
+    os._exit(0 if [work(seed) for seed in range(4)] == expected and helpers() else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert work(1) == expected[1]
 
@@ -89,12 +92,79 @@ def test_after_a_fork():
     python("import warnings\nwarnings.simplefilter('ignore', DeprecationWarning)" + WORK + FORK, NUMBA_NUM_THREADS="3")
 
 
+FORK_AMID = """
+from compactla import LineRelaxation, LinePreconditioner
+from scipy.sparse import bsr_array
+from compactla.blocktridiag import BlockTridiag
+from compactla.gpu import program
+M = bsr_array(np.eye(6) * 4, blocksize=(3, 3))
+P, S = LinePreconditioner(M, [[0, 1]]), LineRelaxation(M, [[0, 1]])
+T = cla.BlockTridiag(np.ones((9, 1, 3, 3)), np.ones((9, 2, 3, 3)), np.ones((9, 1, 3, 3)))
+begun, over = threading.Barrier(5), threading.Event()
+
+def hold(*args):
+    begun.wait()
+    over.wait()
+    raise ValueError("never mind")
+
+def go(call, *args):
+    try:
+        call(*args)
+    except ValueError:
+        pass
+
+P._conjugate_transposed = S._conjugate_transposed = T.refactor_anyway = hold
+build, program._build = program._build, hold
+calls = [(P.rmatvec, np.ones(6)), (S.rmatvec, np.ones(6)), (T.factor,), (program.build, None, "", np.float32)]
+users = [threading.Thread(target=go, args=call) for call in calls]
+[user.start() for user in users]
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    del P._conjugate_transposed, S._conjugate_transposed, T.refactor_anyway
+    program._build = lambda *args: "built"
+    assert np.allclose(P.rmatvec(np.ones(6)), 0.25) and np.allclose(S.rmatvec(np.ones(6)), 0.25)
+    assert program.build(None, "", np.float32) == "built"
+    try:
+        T.factor()
+    except RuntimeError as error:
+        os._exit(0 if "half done" in str(error) else 1)
+    os._exit(2)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+over.set()
+[user.join() for user in users]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_fork_while_locks_are_held():
+    python("import os, signal, threading, warnings\nwarnings.simplefilter('ignore', DeprecationWarning)\n"
+           "import numpy as np\nimport compactla as cla\n" + FORK_AMID)  # fmt: skip
+
+
+GEVENT = """
+import _thread, threading
+
+def pretend(function, *args):
+    raise AssertionError("a green thread, which runs when this one says so")
+
+# What gevent.monkey.patch_all() does to them.
+_thread.start_new_thread = threading._start_new_thread = threading.Thread.start = pretend
+"""
+
+
+def test_threads_that_are_patched():
+    """Helpers are started by no function of Python's."""
+    assert python(GEVENT + WORK + "work(0)\nprint(helpers())", NUMBA_NUM_THREADS="3") == "2\n"
+
+
 @pytest.mark.parametrize("threads", ["1", "2", "16"])
 def test_calls_from_the_users_threads(threads):
     program = """
 with ThreadPoolExecutor(5) as users:
     assert list(users.map(work, list(range(4)) * 5)) == expected * 5
-print(sum(thread.name == "compactla" for thread in threading.enumerate()))
+print(helpers())
 """
     helpers = int(python(WORK + program, NUMBA_NUM_THREADS=threads))
     assert helpers == 0 if threads == "1" else 0 < helpers < int(threads)
@@ -134,6 +204,28 @@ import atexit
 atexit.register(lambda: print(work(3) == expected[3]))
 """
     assert python(WORK + program, NUMBA_NUM_THREADS="3") == "True\n"
+
+
+def test_no_more_threads_to_be_had():
+    """Calls go on with the helpers that there are, and start others when they can."""
+    if sys.platform == "linux":
+        python(WORK + NO_ROOM, NUMBA_NUM_THREADS="3")
+
+
+NO_ROOM = """
+import resource
+from pathlib import Path
+A, B, C = cla.Pack.zeros(500, 3, 3), cla.Pack.zeros(500, 3, 3), cla.Pack.zeros(500, 3, 3)
+parallel.boxes[:] = 0  # the helpers that there are wait for ever
+cla.gemm(A, B, C, threads=2)
+assert helpers() == 1
+limits = resource.getrlimit(resource.RLIMIT_AS)
+used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**21, limits[1]))  # too little for the stack of another thread
+assert work(1, 3) == expected[1] and helpers() == 1
+resource.setrlimit(resource.RLIMIT_AS, limits)
+assert work(2, 3) == expected[2] and helpers() == 2
+"""
 
 
 PROCESSOR = """

@@ -1,10 +1,14 @@
 """Sweeps along lines against the same iteration with dense matrices, and adjoints of preconditioners."""
 
+import copy
+import pickle
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyopencl.array
 import pytest
+import scipy.sparse
 from scipy.sparse import bsr_array
 from scipy.sparse.linalg import cg, gmres
 
@@ -312,6 +316,31 @@ def test_adjoint_of_a_changed_matrix(rng):
     assert same_bits(fresh.rmatvec(r), expected)  # which has copies
     P.update(M)
     assert np.allclose(P.rmatvec(r), expected / 2)
+
+
+@pytest.mark.parametrize("damping", [1, 0.7])
+def test_work_arrays_are_not_copied(rng, damping):
+    """A pickle is as large after a solve as before."""
+    M, r = sparse(rng, np.float64), random(rng, (NROW * B, 50), np.float64)
+    S = cla.LineRelaxation(M, LINES, scheme="gauss-seidel", damping=damping)
+    size = len(pickle.dumps(S, 5))
+    expected = S @ r
+    data = pickle.dumps(S, 5)
+    assert len(data) == size
+    assert same_bits(pickle.loads(data) @ r, expected)
+    assert same_bits(copy.deepcopy(S) @ r, expected)
+
+
+def test_sweeps_allocate_no_vectors(rng):
+    """What numpy allocates while there is work space is the result."""
+    M = scipy.sparse.eye_array(30000, format="csr").tobsr((3, 3))
+    S = cla.LineRelaxation(M, np.arange(10000).reshape(-1, 10), sweeps=3, damping=0.7)
+    x = S @ np.ones(30000)
+    tracemalloc.start()
+    S @ x
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * x.nbytes
 
 
 def test_adjoint_from_several_threads(queue, rng):

@@ -4,12 +4,14 @@ import functools
 
 import numpy as np
 import pytest
-from numba import njit
+from numba import njit, types
 
 import compactla as cla
 import reference
 from cases import dominant, in_turns, random
 from compactla.cpu import broadcast, conj, fma, fnma, gemm, getrfnp, matrix, trsm
+from compactla.cpu.emit import routine
+from compactla.cpu.kernel import compiled
 
 THRESHOLD = 4  # units in the last place of a single operation; complex division takes a few
 
@@ -142,3 +144,45 @@ def test_scalars_and_options_of_user_kernels(options, dtype, rng):
     assert reference.trsm_ratio(x, a, b, *options, alpha) < reference.THRESHOLD
     c, result = c.swapaxes(1, 2), C.T.unpack()
     assert reference.gemm_ratio(result, a, x, c, alpha, beta, "C", "T") < reference.THRESHOLD
+
+
+def scaling(factor):
+    @routine
+    def scale(code, A):
+        A[0, 0] = A[0, 0].fma(code.zero(A.vector).constant(factor), code.zero(A.vector))
+
+    return scale
+
+
+def test_routines_of_one_name(rng):
+    """Each is emitted as itself, in one kernel too."""
+    twice, thrice = scaling(2), scaling(3)
+
+    @njit
+    def kernel(x, y):
+        twice(matrix(x, 4))
+        thrice(matrix(y, 4))
+
+    X, Y = cla.Pack(np.ones((1, 1, 1, 4))), cla.Pack(np.ones((1, 1, 1, 4)))
+    kernel(X.data[0], Y.data[0])
+    assert (X.data == 2).all()
+    assert (Y.data == 3).all()
+
+
+def test_a_kernel_with_an_error_is_compiled_once():
+    tries = []
+
+    @routine
+    def fail(code, A):
+        tries.append(code)
+        raise ValueError("A is not to its taste")
+
+    def make():
+        def batch(lo, hi, a):
+            fail(matrix(a, 4, 1, 1))
+
+        return batch
+
+    with pytest.raises(Exception, match="not to its taste"):
+        compiled(make, (types.float64[:, :, ::1],))
+    assert len(tries) == 1

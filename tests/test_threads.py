@@ -2,6 +2,7 @@
 
 import _thread
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,8 @@ from numba import njit
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
-from compactla.cpu import kernel, parallel, run
+from compactla.cpu import handover, parallel, run
+from compactla.cpu.handover import BOX, TAKEN, THERE
 from systems import scattered
 
 CALLS = 12
@@ -50,9 +52,7 @@ def seven(monkeypatch):
     """Up to seven threads, also for little work."""
     monkeypatch.setattr(parallel, "THREADS", 7)
     monkeypatch.setattr(parallel, "GRAIN", 1)
-    parallel.pool.cache_clear()
-    yield
-    parallel.pool.cache_clear()
+    monkeypatch.setattr(parallel, "boxes", np.zeros((6, BOX), np.int64))
 
 
 @pytest.mark.parametrize("routine", ROUTINES)
@@ -155,28 +155,6 @@ def test_factored_once_by_several_threads(queue, rng):
     assert same_bits(T.solve(rhs), expected.solve(rhs))
 
 
-def test_a_mixed_up_cache_is_noticed(monkeypatch, rng):
-    """Numba may load another kernel than it was asked for: here, one that says it is somebody else."""
-    real, loads = kernel.njit, []
-
-    def mixed_up(signature, cache=False, **options):
-        def decorate(function):
-            loads.append(cache)
-            return (lambda *args: -1) if cache else real(signature, **options)(function)
-
-        return decorate
-
-    monkeypatch.setattr(kernel, "njit", mixed_up)
-    run.gemm_kernel.cache_clear()
-    run.gemm_choice.cache_clear()
-    a, b = random(rng, (2, 9, 3, 3), np.float64)
-    C = cla.gemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(9, 3, 3))
-    run.gemm_kernel.cache_clear()
-    run.gemm_choice.cache_clear()
-    assert loads == [True, False]
-    assert np.allclose(C.unpack(), a @ b)
-
-
 @njit("int64(int64, int64, int64[::1], complex128, int64)", nogil=True)
 def count(lo, hi, done, z, row):
     done[lo:hi] += 1
@@ -219,6 +197,7 @@ def test_a_call_ends_when_all_its_threads_have(seven, interruptible):
     while time.perf_counter() - start < 0.5:  # until one thread is that long at it
         rounds, start = 2 * rounds, time.perf_counter()
         work(0, 1, rounds, done)
+    parallel.share(work, 1e9, (0, 3, 1, done))  # what hands it over is compiled
     done[:] = 0
     timer = threading.Timer(0.1, _thread.interrupt_main)
     timer.start()
@@ -226,7 +205,8 @@ def test_a_call_ends_when_all_its_threads_have(seven, interruptible):
         parallel.share(work, 1e9, (0, 3, rounds, done))
         timer.join()
     assert np.array_equal(done, [rounds // 2] * 3)
-    assert len(parallel.pool().idle) == parallel.pool().size == 2
+    assert np.array_equal(parallel.boxes[:, THERE], [1, 1, 0, 0, 0, 0])
+    assert not parallel.boxes[:, TAKEN].any()
 
 
 def test_helpers_are_lent_to_one_call_at_a_time(seven):
@@ -240,36 +220,49 @@ def test_helpers_are_lent_to_one_call_at_a_time(seven):
     with ThreadPoolExecutor(5) as users:
         list(users.map(call, range(5)))
     assert (done == 50 * 500).all()
-    assert sorted(parallel.pool().idle) == list(range(6))
+    assert not parallel.boxes[:, TAKEN].any()
 
 
-def test_interrupts_while_helpers_are_hired(seven):
-    """No helper is lost, nor there twice."""
-
-    class Interrupted(list):
-        def append(self, helper):
-            super().append(helper)
-            raise KeyboardInterrupt
-
-    crew, done = parallel.pool(), np.zeros(7, np.int64)
-    crew.idle = Interrupted()
-    for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            parallel.share(work, 1e9, (0, 7, 10, done))
-    assert sorted(crew.idle) == [0, 1, 2]
-    assert crew.size == 3
-    crew.idle = list(crew.idle)
-    parallel.share(work, 1e9, (0, 7, 10, done))
-    assert (done == 5).all()
-    assert sorted(crew.idle) == list(range(6))
+def threads_at_work():
+    """How many threads a call has that could use seven."""
+    done = np.zeros(17, np.int64)
+    parallel.share(count, 1e9, (0, 10, done, 2 + 3j), work=list(range(7)))
+    return np.count_nonzero(done[10:])
 
 
-def test_no_more_threads_to_be_had(seven, monkeypatch):
-    def refuse(thread):
-        raise RuntimeError("can't start new thread")
+def interrupted(call, step):
+    """Whether a KeyboardInterrupt came out of a call: it is raised before an instruction of Python's."""
+    left = step
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    done = np.zeros(5, np.int64)
-    parallel.share(work, 1e9, (0, 5, 10, done))
-    assert (done == 5).all()
-    assert parallel.pool().size == 0
+    def trace(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename not in (parallel.__file__, handover.__file__):
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_interrupts_at_every_instruction(seven):
+    """No helper is lost, wherever an interrupt comes, and none is at work any more."""
+    done = np.zeros(7, np.int64)
+    assert threads_at_work() == 7
+    steps = 0
+    while interrupted(lambda: parallel.share(work, 1e9, (0, 7, 10, done)), steps):
+        steps += 1
+        assert threads_at_work() == 7, steps
+    assert steps > 100
+    assert (done == done[0]).all()  # all of a call was done, or nothing

@@ -9,13 +9,13 @@ import platform
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numba
 import numpy as np
 from llvmlite import ir
 
 from compactla.bench.timing import REPEATS, best, best_of_rounds
 from compactla.cpu import matrix
 from compactla.cpu.emit import routine
+from compactla.cpu.kernel import compiled_once
 from compactla.cpu.parallel import THREADS
 from compactla.cpu.run import empty
 from compactla.cpu.simd import machine, native_width
@@ -108,11 +108,10 @@ def chains(code, x, rounds):
 
 @functools.cache
 def multiply_adds(V):
-    @numba.njit(nogil=True, cache=True)
     def kernel(x, rounds):
         chains(matrix(x, V, CHAINS, 1), rounds)
 
-    return kernel
+    return compiled_once(kernel, V)
 
 
 @routine
@@ -145,13 +144,12 @@ def sweep(code, x, y, total, pattern):
 def memory_loop(pattern):
     V = native_width(np.dtype(np.float64))
 
-    @numba.njit(nogil=True, cache=True)
     def kernel(x, y, total, rounds):
         X, Y, T = matrix(x, V, None, UNROLL), matrix(y, V, None, UNROLL), matrix(total[0:1], V, None, UNROLL)
         for _ in range(rounds):
             sweep(X, Y, T, pattern)
 
-    return kernel
+    return compiled_once(kernel, V, pattern)
 
 
 def processor() -> str:

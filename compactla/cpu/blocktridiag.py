@@ -16,7 +16,7 @@ from compactla.cpu.trsm import trsm
 from compactla.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block, column, known, policy, identity):
+def factor_batch(block, column, known, policy):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
@@ -64,12 +64,11 @@ def factor_batch(block, column, known, policy, identity):
                         if policy:
                             watch(F, W, used, FACTOR)
                         trsm(D, F, "L", "U", "N", "R")
-        return identity
 
     return kernel
 
 
-def solve_batch(block, column, swap, known, identity):
+def solve_batch(block, column, swap, known):
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
     Forward x <- inv(D) (r - E x_before), backward x <- x - F x_after: every block is read once. `rows` says which
@@ -108,12 +107,11 @@ def solve_batch(block, column, swap, known, identity):
                         F_before = at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block)
                         gemm(F, X_after, X, -1, 1, (F_before,) if known else ())
                     store_rows(X, rows[s * V + v :], x, work + unused)
-        return identity
 
     return kernel
 
 
-def residual_batch(block, column, identity):
+def residual_batch(block, column):
     """Kernel for r <- rhs - A x with the blocks of packs lo to hi as they are in the matrix; see `solve_batch`."""
     width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
@@ -141,12 +139,11 @@ def residual_batch(block, column, identity):
                         X_after = at(columns, (s - first + 1) * b * row, b, nrhs, row, element, width, column)
                         gemm(F, X_after, R, -1, 1)
                     store_rows(R, rows[s * V + v :], r, work + unused)
-        return identity
 
     return kernel
 
 
-def spread_batch(block, known, identity):
+def spread_batch(block, known):
     """Kernel that multiplies couplings at the ends of lines by the inverses of the factored packs lo to hi, in place.
 
     The first slot of a pack in `before`, and in `after` those from ``shortest[p]`` on, where its lines end, hold what
@@ -189,12 +186,11 @@ def spread_batch(block, known, identity):
                         gemm(F, Y_after, Y, -1, 0)
                     else:
                         gemm(F, Y_after, Y, -1, 1)
-        return identity
 
     return kernel
 
 
-def couple_batch(block, column, known, identity):
+def couple_batch(block, column, known):
     """Kernel that takes couplings from the block rows of packs lo to hi: x <- source - E x_before - F x_after.
 
     `before` and `after` say for each lane of a pack which block rows of x these are; the row -1 counts as zero. `work`
@@ -222,7 +218,6 @@ def couple_batch(block, column, known, identity):
                     gemm(E, X_before, X, -1, 1, (E_next,) if known else ())
                     gemm(F, X_after, X, -1, 1, (F_next,) if known else ())
                     store_rows(X, rows[s * V + v :], x, work + unused)
-        return identity
 
     return kernel
 

@@ -53,7 +53,7 @@ class Code:
             given = iter(values)
             emit(code, *(A._replace(code=code, **{field: next(given) for field in fields}) for A in matrices))
 
-        name = f"compactla.{emit.__name__}({', '.join(f'{A.vector} {A.conj} {A.stored}' for A in matrices)})"
+        name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored}' for A in matrices)})"
         self.call(name, [value.type for value in values], body, *values)
 
     def add(self, a, b):
@@ -317,7 +317,7 @@ def routine(emit):
             values = iter(values)
             emit(code, *(operand(context, code, kind, values) for kind in signature.args))
 
-        name = f"compactla.{emit.__name__}({', '.join(map(str, signature.args))})"
+        name = f"{name_of(emit)}({', '.join(map(str, signature.args))})"
         Code(builder).call(name, kinds, body, *(value for _, value in passed))
         return context.get_dummy_value()
 
@@ -325,6 +325,11 @@ def routine(emit):
     define.__doc__ = emit.__doc__
     define.__name__ = emit.__name__
     return intrinsic(prefer_literal=True)(define)
+
+
+def name_of(emit):
+    """Name of a function that emits code, which no other has: factories make several of one qualified name."""
+    return f"{emit.__module__}.{emit.__qualname__}.{id(emit):x}"
 
 
 def check_kinds(name, kinds):

@@ -86,7 +86,7 @@ def gemm_fixed(code, A, B, C, alpha, beta, fixed, far, ap, bp, cp, v, V):
     product(code, A, B, C, *(map(int, fixed.split()) if fixed else (alpha, beta)))
 
 
-def gemm_batch(A_form, B_form, C_form, fixed, far, identity):
+def gemm_batch(A_form, B_form, C_form, fixed, far):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
     width = lanes_of(C_form)
 
@@ -99,6 +99,5 @@ def gemm_batch(A_form, B_form, C_form, fixed, far, identity):
                 gemm_fixed(A, B, C, alpha, beta, fixed, far, ap, bp, cp, v, V)
         if far == "stream":
             fence()
-        return identity
 
     return kernel

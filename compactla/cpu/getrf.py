@@ -100,7 +100,7 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
             code.shared(solve_rows, A.block(j, i, m, t).T, D.T, U.T, A.block(j, 0, m, i).T, pivots)
 
 
-def getrf_batch(A_form, far, identity):
+def getrf_batch(A_form, far):
     """Kernel for packs lo to hi; address, sizes and strides are those of `View`, info has V entries a pack."""
     width = lanes_of(A_form)
 
@@ -110,6 +110,5 @@ def getrf_batch(A_form, far, identity):
                 A = at(a, p * ap + v, m, n, ar, ac, V, A_form)
                 A_after = at(a, (p + 1) * ap + v * (ap // V), m, n, ar, ac, V, A_form)
                 getrfnp(A, info[p * V + v :], 0, "N", (A_after,) if far else ())
-        return identity
 
     return kernel

@@ -1,10 +1,10 @@
 """How a call reaches threads that wait for one: in compiled code, since Python would have them queue for its lock.
 
-Each helper has a box: two locks, and what it shall call. The locks are Python's own, which every platform has and which
-need no interpreter. Kernels get their arguments from words of 64 bits in memory, see `Words`.
+Each helper has a box: two locks, and what it shall call. Locks and threads are those that Python is made with, which
+every platform has and which need no interpreter; what other packages put in the place of `threading` is not asked.
+Kernels get their arguments from words of 64 bits in memory, see `Words`.
 """
 
-import ctypes
 import functools
 import itertools
 import re
@@ -13,36 +13,47 @@ import sys
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import carray, types
 from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import as_dtype, from_dtype
 
-from compactla.cpu.kernel import INT, INTS, compiled
+from compactla.cpu.kernel import INT, compiled, compiled_once
 from compactla.cpu.simd import INDEX
 
-# Words of a box: the locks that a helper waits for and releases, and a function with its arguments; a cache line.
-GO, DONE, FUNCTION, LO, HI, PLACE, BOX = 0, 1, 2, 3, 4, 5, 8
+# Words of a box: whether a call has it, whether there is a helper, the locks that it waits for and releases, and a
+# function with its arguments; a cache line.
+TAKEN, THERE, GO, DONE, FUNCTION, LO, HI, PLACE, BOX = 0, 1, 2, 3, 4, 5, 6, 7, 8
 # How often a lock is tried before a thread sleeps, for 0.1 to 0.2 ms, and how often between two turns of other threads.
 TRIES, IN_TURN = 4000, 50
 # How numbers are put into words, by NumPy's letters; other arguments are arrays.
 FORMATS = {"q": "q", "d": "d", "D": "dd"}
 DOUBLE = ir.DoubleType()
 
+allocate = types.ExternalFunction("PyThread_allocate_lock", types.intp())
 acquire = types.ExternalFunction("PyThread_acquire_lock", types.intc(types.intp, types.intc))
-let_others = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.intc())
 release = types.ExternalFunction("PyThread_release_lock", types.void(types.intp))
+# Of what it returns, a long, the lower half tells whether there is a thread, also where a long has no upper half.
+start_thread = types.ExternalFunction("PyThread_start_new_thread", types.int32(types.intp, types.intp))
+let_others = types.ExternalFunction("SwitchToThread" if sys.platform == "win32" else "sched_yield", types.intc())
 
 
-def new_lock():
-    """Address of a lock that is taken; it is never freed, as helpers wait for it until the process ends."""
-    allocate = ctypes.pythonapi["PyThread_allocate_lock"]
-    allocate.restype = ctypes.c_void_p
-    lock = allocate()
-    if not lock:
-        raise RuntimeError("can't allocate lock")
-    ctypes.pythonapi["PyThread_acquire_lock"](ctypes.c_void_p(lock), 1)
-    return lock
+@intrinsic
+def exchange(typing_context, address, value):
+    """Put a word at an address, and return what was there, at once."""
+
+    def lower(context, builder, signature, args):
+        return builder.atomic_rmw("xchg", builder.inttoptr(args[0], INDEX.as_pointer()), args[1], "seq_cst")
+
+    return INT(INT, INT), lower
+
+
+@intrinsic
+def pointer(typing_context, address):
+    def lower(context, builder, signature, args):
+        return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(INT), lower
 
 
 @register_jitable
@@ -60,52 +71,89 @@ def call(typing_context, function, lo, hi, place):
     """Call a function of three integers at an address."""
 
     def lower(context, builder, signature, args):
-        kind = ir.FunctionType(INDEX, [INDEX] * 3)
-        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        kind = ir.FunctionType(ir.VoidType(), [INDEX] * 3)
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+        return context.get_dummy_value()
 
-    return INT(INT, INT, INT, INT), lower
-
-
-def serve_batch(identity):
-    """Kernel in which helper `lo` waits for calls, for ever."""
-
-    def kernel(lo, hi, boxes):
-        box = lo * BOX
-        while lo < hi:
-            take(boxes[box + GO])
-            call(boxes[box + FUNCTION], boxes[box + LO], boxes[box + HI], boxes[box + PLACE])
-            release(boxes[box + DONE])
-        return identity
-
-    return kernel
+    return types.void(INT, INT, INT, INT), lower
 
 
-def hand_out_batch(identity):
-    """Kernel that lets helpers[lo:hi] call a function for a part of the range each, and calls it for the last part."""
+@compiled_once
+def serve(place):
+    """Wait for calls, for ever, in the thread of the helper whose box is there."""
+    box = carray(pointer(place), BOX, np.int64)
+    go, done = box[GO], box[DONE]  # which are never freed: between two calls the box need not be there
+    while True:
+        take(go)
+        call(box[FUNCTION], box[LO], box[HI], box[PLACE])
+        release(done)
 
-    def kernel(lo, hi, boxes, helpers, function, bounds, place, step):
-        for t in range(lo, hi):
-            box = helpers[t] * BOX
-            boxes[box + FUNCTION], boxes[box + PLACE] = function, place + t * step
-            boxes[box + LO], boxes[box + HI] = bounds[t], bounds[t + 1]
-            release(boxes[box + GO])
-        if lo < hi:
-            call(function, bounds[hi], bounds[hi + 1], place + hi * step)
-        for t in range(lo, hi):
-            take(boxes[helpers[t] * BOX + DONE])
-        return identity
 
-    return kernel
+@register_jitable
+def has_helper(box, place, server):
+    """Whether a box, which is taken, has a helper: it gets one when that is asked first."""
+    for lock in (GO, DONE):
+        if not box[lock]:
+            box[lock] = allocate()
+            if not box[lock]:
+                return False
+            acquire(box[lock], 0)
+    if not box[THERE]:
+        box[THERE] = start_thread(server, place) != -1
+    return box[THERE] != 0
+
+
+@register_jitable
+def bound(t, parts, count, offset):
+    """Where part t of a range starts: items are equal, or item i is ``offset[i + 1] - offset[i]`` of the work."""
+    if not len(offset):
+        return count * t // parts
+    lo, hi, goal = 0, count, offset[count] * t // parts
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if offset[middle] < goal:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+@compiled_once
+def hand_out(boxes, server, parts, function, count, offset, place, step):
+    """Call a function for parts of the items 0 to count - 1, the last one here, the others in helpers.
+
+    There are fewer parts if other calls have the helpers, or there are no more threads. All is done within compiled
+    code, where no interrupt comes between taking helpers and giving them back.
+    """
+    memory, taken = boxes.ctypes.data, np.empty(parts - 1, np.int64)
+    helpers = 0
+    for b in range(len(boxes)):
+        if helpers == parts - 1:
+            break
+        if not exchange(memory + 8 * (b * BOX + TAKEN), 1):
+            if has_helper(boxes[b], memory + 8 * b * BOX, server):
+                taken[helpers] = b
+                helpers += 1
+            else:
+                exchange(memory + 8 * (b * BOX + TAKEN), 0)
+                break
+    lo = 0
+    for t in range(helpers):
+        box, hi = boxes[taken[t]], bound(t + 1, helpers + 1, count, offset)
+        box[FUNCTION], box[LO], box[HI], box[PLACE] = function, lo, hi, place + t * step
+        release(box[GO])
+        lo = hi
+    call(function, lo, count, place + helpers * step)
+    for t in range(helpers):
+        take(boxes[taken[t], DONE])
+        exchange(memory + 8 * (taken[t] * BOX + TAKEN), 0)
 
 
 @functools.cache
-def serve():
-    return compiled(serve_batch, (INTS,))
-
-
-@functools.cache
-def hand_out():
-    return compiled(hand_out_batch, (INTS, INTS, INT, INTS, INT, INT))
+def server():
+    """Address of the function that helpers run."""
+    serve.compile(types.void(INT))
+    return c_address(serve)
 
 
 class Words:
@@ -168,13 +216,11 @@ def caller(codes):
     return compiled(call_batch, (INT,), codes)
 
 
-def call_batch(codes, identity):
+def call_batch(codes):
     """Kernel that calls another for its range, with the arguments in the words at `place`."""
 
     def kernel(lo, hi, place):
-        if lo < hi:
-            call_with_words(lo, hi, place, codes)
-        return identity
+        call_with_words(lo, hi, place, codes)
 
     return kernel
 
@@ -205,7 +251,8 @@ def call_with_words(typing_context, lo, hi, place, codes):
             else:
                 values.append(load(context.get_value_type(kind)))
         values = [*args[:2], *values]
-        shape = ir.FunctionType(INDEX, [value.type for value in values])
-        return builder.call(builder.inttoptr(function, shape.as_pointer()), values)
+        shape = ir.FunctionType(ir.VoidType(), [value.type for value in values])
+        builder.call(builder.inttoptr(function, shape.as_pointer()), values)
+        return context.get_dummy_value()
 
-    return INT(INT, INT, INT, codes), lower
+    return types.void(INT, INT, INT, codes), lower

@@ -1,21 +1,37 @@
 """Kernels: compiled for their arguments when they are first called, and kept on disk."""
 
+import functools
 import hashlib
+import os
+import pickle
+import stat
+import sys
+import tempfile
+import warnings
 from pathlib import Path
 
-import numpy as np
+import numba
 from numba import njit, types
+from numba.core.caching import CompileResultCacheImpl, InTreeCacheLocator, NullCache, UserWideCacheLocator
+from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
-from numba.np.numpy_support import as_dtype
+from numba.core.serialize import dumps
+
+if sys.platform != "win32":
+    import grp
+    import pwd
 
 INT, INTS = types.int64, types.int64[::1]
 
 
-def digest(text: bytes) -> int:
-    return int.from_bytes(hashlib.sha256(text).digest()[:7], "little")
+SEAL = 32  # bytes
 
 
-# Numba's disk cache watches the file of a kernel only, so every kernel also depends on a digest of all that write it.
+def digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+# Every kernel depends on all the files that write them.
 HERE = Path(__file__).parent
 SOURCES = [*sorted(HERE.glob("*.py")), *(HERE.parent / f"{name}.py" for name in ("view", "checks", "pivots"))]
 DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
@@ -24,20 +40,132 @@ TARGET = cpu_target.target_context.codegen().magic_tuple()
 
 
 def compiled(make, arguments, *key):
-    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
+    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi."""
+    kernel = make(*key)
+    kernel.__qualname__ = make.__qualname__
+    dispatcher = compiled_once(kernel, *key, error_model="numpy")
+    dispatcher.compile(types.void(INT, INT, *arguments))
+    dispatcher.disable_compile()
+    return dispatcher
 
-    It comes from Numba's cache on disk or goes there, if there is a place for it. Processes that write a file there at
-    once can mix up what is in it: every kernel has files of its own, and returns what identifies it.
+
+def compiled_once(function, *key, **options):
+    """`function` compiled by Numba for the types that it is called with, and kept on disk where there is a place.
+
+    The key tells apart functions that are made in one place.
     """
-    identity = digest(repr((make.__name__, key, DIGEST)).encode())
-    kernel = make(*key, identity)
-    kernel.__qualname__ = f"{make.__name__}.{digest(repr((key, TARGET)).encode()):x}"
-    signature = INT(INT, INT, *arguments)
-    nothing = [np.zeros(1, as_dtype(kind.dtype)) if isinstance(kind, types.Array) else kind(0) for kind in arguments]
+    function.__qualname__ += "." + digest(repr((function.__module__, key)).encode())
+    dispatcher = njit(nogil=True, **options)(function)
+    dispatcher._cache = Kept(function, key)
+    return dispatcher
+
+
+class Kept(NullCache):
+    """The machine code of a function on disk: a file for each signature and processor.
+
+    It begins with a digest of itself and of what it was made of: what is old, broken or mixed up is compiled anew.
+    Nothing that goes wrong with files stops a call.
+    """
+
+    def __init__(self, function, key):
+        self.function, self.key = function, key
+
+    def load_overload(self, signature, target_context):
+        if (folder := place()) is None:
+            return None
+        try:
+            target_context.refresh()
+            name, identity = self.identify(signature)
+            with (folder / name).open("rb") as file:
+                seal, code = file.read(SEAL), file.read()
+                if seal == sealed(identity, code) and not strangers(os.fstat(file.fileno())):
+                    return CompileResult._rebuild(target_context, *pickle.loads(code))
+        except Exception:  # whatever it is: it can be compiled
+            pass
+        return None
+
+    def save_overload(self, signature, result):
+        if (folder := place()) is None or result.library.has_dynamic_globals:
+            return
+        try:
+            name, identity = self.identify(signature)
+            code = dumps(result._reduce())
+            write(folder / name, sealed(identity, code) + code)
+        except Exception:  # no room, or no folder any more
+            pass
+
+    def identify(self, signature):
+        """Name of the file, and all that the code depends on."""
+        name = f"{self.function.__module__}.{self.function.__qualname__}"
+        versions = numba.__version__, sys.implementation.cache_tag
+        kind = repr((name, self.key, signature, TARGET, versions)).encode()
+        source = Path(self.function.__code__.co_filename).read_bytes()
+        return f"{name}.{digest(kind)}.nbc", kind + DIGEST.encode() + source
+
+
+def sealed(identity, code):
+    return hashlib.sha256(identity + code).digest()
+
+
+def write(path, data):
+    """Write a file such that it is there as a whole or not at all."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent)
     try:
-        cached = njit(signature, cache=True, nogil=True, error_model="numpy")(kernel)
-        if cached(0, 0, *nothing) == identity:
-            return cached
-    except Exception:  # no place, no room, or a broken file: whatever it is, it must not stop us
-        pass
-    return njit(signature, nogil=True, error_model="numpy")(kernel)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+@functools.cache
+def place():
+    """The folder that Numba keeps code in; None if there is none, or others could put code there for us to run.
+
+    The package's own folder is passed over for the user's.
+    """
+    try:
+        locator = CompileResultCacheImpl(place.__wrapped__).locator
+    except RuntimeError:  # neither the package's folder nor the user's can be written
+        return None
+    folder = Path(locator.get_cache_path())
+    if isinstance(locator, InTreeCacheLocator) and shared(folder):
+        locator = UserWideCacheLocator.from_function(place.__wrapped__, __file__)
+        folder = locator and Path(locator.get_cache_path())
+    if folder and (why := shared(folder)):
+        safe = "NUMBA_CACHE_DIR must be a folder that only you can write"
+        warnings.warn(f"{why}: compiled code is not kept there, {safe}", RuntimeWarning, stacklevel=2)
+        return None
+    return folder
+
+
+def shared(folder):
+    """Which of a folder and the one that it is in others can write, and who; "" if nobody can."""
+    reasons = ((path, strangers(path.stat())) for path in (folder, folder.parent))
+    return next((f"{path} {reason}" for path, reason in reasons if reason), "")
+
+
+def strangers(status):
+    """Who can write a file or folder but the user, root and the package's owner, who can have us run anything anyway.
+
+    "" if nobody can. A group that is its owner's alone, as where folders are made with umask 002, is nobody.
+    """
+    if sys.platform == "win32":  # no such modes
+        return ""
+    if status.st_uid not in (0, os.geteuid(), HERE.stat().st_uid):
+        return f"belongs to user {status.st_uid}"
+    if status.st_mode & stat.S_IWOTH:
+        return "can be written by everybody"
+    if status.st_mode & stat.S_IWGRP and not is_private(status.st_gid, status.st_uid):
+        return f"can be written by group {status.st_gid}"
+    return ""
+
+
+def is_private(group, user):
+    """Whether a group is the user's own: it is their first, has their name, and no other members."""
+    try:
+        entry, owner = grp.getgrgid(group), pwd.getpwuid(user)
+    except KeyError:
+        return False
+    return (owner.pw_gid, owner.pw_name) == (group, entry.gr_name) and {*entry.gr_mem} <= {owner.pw_name}

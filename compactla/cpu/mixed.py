@@ -19,7 +19,7 @@ from compactla.view import Layout
 ROUNDED = 8  # numbers that are rounded at a time
 
 
-def round_batch(wide, narrow, one_wide, one_narrow, identity):
+def round_batch(wide, narrow, one_wide, one_narrow):
     """Kernel that rounds the vectors lo to hi of `count`, of the two forms, and the `rest` numbers after the last."""
     lanes = lanes_of(wide)
 
@@ -29,7 +29,6 @@ def round_batch(wide, narrow, one_wide, one_narrow, identity):
         if hi == count:
             A = at(source, hi * lanes, rest, 1, 1, 1, 1, one_wide)
             round_to(A, at(target, hi * lanes, rest, 1, 1, 1, 1, one_narrow), limit, overflow)
-        return identity
 
     return kernel
 

@@ -260,7 +260,7 @@ def store_bytes(code, target, source, first, end):
         b.store(b.load(here, typ=BYTE), there)
 
 
-def transfer_batch(char, lanes, direction, past, identity):
+def transfer_batch(char, lanes, direction, past):
     """Kernel that packs or unpacks packs lo to hi, in groups of packs, and in these in blocks of elements."""
     item = np.dtype(char.lower()).itemsize
     one = f"{char} {direction}"
@@ -281,12 +281,11 @@ def transfer_batch(char, lanes, direction, past, identity):
                                 transfer(one, 1, V, matrix + k * sq, sq, packed + k * item, order, e, runs, run, 0)
         if past:
             fence()
-        return identity
 
     return kernel
 
 
-def unpack_past_batch(char, lanes, identity):
+def unpack_past_batch(char, lanes):
     """Kernel that unpacks packs lo to hi past the caches, to matrices that are all contiguous.
 
     Groups of packs are unpacked to one buffer, in blocks of elements, and after each block some lines of the group
@@ -329,12 +328,11 @@ def unpack_past_batch(char, lanes, identity):
         store_lines(target, before, first, full)
         store_bytes(target, before, max(first, full), end)
         fence()
-        return identity
 
     return kernel
 
 
-def gather_batch(char, lanes, identity):
+def gather_batch(char, lanes):
     """Kernel that fills slots lo to hi with matrices of `count` elements, `size` bytes; see `gather`."""
     item = np.dtype(char.lower()).itemsize
     form = f"{char} pack"
@@ -344,7 +342,6 @@ def gather_batch(char, lanes, identity):
             for v in range(0, V, lanes):
                 packed = target + s * V * size + v * item
                 gather(form, lanes, V, source, size, missing, places, s * V + v, packed, order, count)
-        return identity
 
     return kernel
 

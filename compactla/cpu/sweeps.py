@@ -9,7 +9,7 @@ from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.parallel import share
 
 
-def residual_batch(b, identity):
+def residual_batch(b):
     """A kernel for block rows lo to hi of a matrix of b x b blocks in BSR form.
 
     It takes flat arrays: indptr, indices and data of the matrix, x of all block rows, rhs and y of those that A has,
@@ -35,7 +35,6 @@ def residual_batch(b, identity):
                             a = data[block + p * b + q]
                             for c in range(nrhs):
                                 total[p * nrhs + c] -= a * x[there + q * nrhs + c]
-        return identity
 
     return kernel
 
@@ -58,9 +57,10 @@ def residual_kernel(b, index, char):
 
 
 def damp(z, x, damping, threads=None):
-    """x <- (1 - damping) x + damping z"""
+    """x <- (1 - damping) x + damping z; z is lost."""
     x *= 1 - damping
-    x += damping * z
+    z *= damping
+    x += z
 
 
 def permute(order, x, y, back, threads=None):
@@ -68,4 +68,4 @@ def permute(order, x, y, back, threads=None):
     if back:
         y[order] = x
     else:
-        np.take(x, order, 0, out=y)
+        np.take(x, order, 0, out=y, mode="clip")  # the default takes a copy first, in case an index is wrong

@@ -115,7 +115,7 @@ def trsm_lower(code, A, B, diag, alpha, far, ap, bp, v, V):
     scaled_forward(code, A, B, diag, alpha)
 
 
-def trsm_batch(A_form, B_form, diag, far, identity):
+def trsm_batch(A_form, B_form, diag, far):
     """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
     width = lanes_of(B_form)
 
@@ -125,6 +125,5 @@ def trsm_batch(A_form, B_form, diag, far, identity):
                 A = at(a, p * ap + v, m, m, ar, ac, V, A_form)
                 B = at(b, p * bp + v, m, n, br, bc, V, B_form)
                 trsm_lower(A, B, diag, alpha, far, ap, bp, v, V)
-        return identity
 
     return kernel

@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.checks import check_dtype, check_size
+from compactla.locks import Lock
 from compactla.view import REAL
 
 PACKAGE = Path(__file__).parents[1]
@@ -19,7 +20,7 @@ DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.it
 C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 _programs: dict[tuple, cl.Program] = {}
-_build_lock = threading.Lock()
+_build_lock = Lock()
 _thread = threading.local()
 
 

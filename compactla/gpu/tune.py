@@ -148,9 +148,11 @@ def counted_as(routine):
     """While this lasts, any number of lines counts as few, or as many, as the name of the routine says."""
     few, lines.FEW = lines.FEW, 2**60 if routine.endswith("_few") else 0
     launch.plans().clear()
-    yield
-    lines.FEW = few
-    launch.plans().clear()
+    try:
+        yield
+    finally:
+        lines.FEW = few
+        launch.plans().clear()
 
 
 def remember(device, routine, size, dtype, candidate, storage="") -> None:
