@@ -295,7 +295,7 @@ def _walk(indptr, indices, strength, least, order):
                     if line[other] >= 0 or s <= max(best, enough[row], enough[other]):
                         continue
                     if before >= 0 and s <= max(least[2, row], least[2, other]):
-                        if _turns(indptr, indices, before, row, other):
+                        if _turns(indptr, indices, strength, before, row, other, s):
                             continue
                     if not _has_chord(indptr, indices, line, row, other):
                         following, best = other, s
@@ -318,12 +318,16 @@ def _has_chord(indptr, indices, line, row, other):
 
 
 @register_jitable
-def _turns(indptr, indices, before, row, other):
-    """Whether a line turns at `row`: it has come along one side of a cell with four, and `other` is along the next."""
+def _turns(indptr, indices, strength, before, row, other, s):
+    """Whether a line that comes from `before` turns at `row`, around a corner of the cell between its neighbours.
+
+    That corner is coupled to both, and more strongly to `other` than `row` is by `s`, or not to `row`.
+    """
     for k in range(indptr[other], indptr[other + 1]):
         corner = indices[k]
-        if corner != row and _coupled(indptr, indices, corner, before) and not _coupled(indptr, indices, corner, row):
-            return True
+        if corner != row and _coupled(indptr, indices, corner, before):
+            if strength[k] > s or not _coupled(indptr, indices, corner, row):
+                return True
     return False
 
 
