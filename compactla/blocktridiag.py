@@ -1,6 +1,5 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
-import collections
 import threading
 
 import numpy as np
@@ -16,6 +15,7 @@ from compactla.checks import (
 )
 from compactla.pack import check_vlen, pack_padded
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
+from compactla.room import Room
 from compactla.storage import Stored, check_storage, refuse_overflow
 from compactla.view import COMPLEX, backend, packed_dtype
 
@@ -267,7 +267,7 @@ class BlockTridiag:
                 self.lower, self.diag, self.upper, self._offset, self._rows,
                 self._policy.kernel, self._swaps, self._stored,
             )  # fmt: skip
-        self._work = collections.defaultdict(list)
+        self._work = []
         self._lock = threading.Lock()
 
     def __getstate__(self):
@@ -451,19 +451,19 @@ class BlockTridiag:
         if self._parted is not None:
             self._parted.solve_rows(rhs, x, threads, wait_for)
             return
-        run, lines, nrhs = backend(self.queue), backend(self.queue, "lines"), rhs.shape[2]
+        lines = backend(self.queue, "lines")
         # Work arrays are kept; each of several threads that solve at once takes its own.
-        spare = self._work[rhs.shape if self._refine else nrhs]
         try:
-            work, *vectors = spare.pop()
+            work, vectors = self._work.pop()
         except IndexError:
-            work = lines.Work(self._lines, nrhs)
-            vectors = [run.empty(x.shape, x.dtype, self.queue) for _ in range(2 if self._refine else 0)]
+            work = lines.Work(self._lines)
+            vectors = [Room(self.dtype, self.queue) for _ in range(2 if self._refine else 0)]
+        work.fit(rhs.shape[2])
         if self._refine:
-            self._solve_refined(rhs, x, work, vectors, launch)
+            self._solve_refined(rhs, x, work, [room.array(x.shape) for room in vectors], launch)
         else:
             lines.solve_lines(self._lines, rhs, x, work, launch)
-        spare.append((work, *vectors))
+        self._work.append((work, vectors))
 
     def _solve_refined(self, rhs, x, work, vectors, launch):
         """Solve, and then for the residual, `refine` times; there is room for two vectors."""

@@ -16,7 +16,6 @@ thread and 4.8 times in two; it is 2.4 to 2.7 and 3.2 to 4.7 times, for 100,000 
 GPU a solve is three launches for each level of cuts, and one more: 7 or 10 for such a line.
 """
 
-from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,7 @@ class Couplings:
 
     def _prepare(self):
         """Set what is not copied along."""
-        self._work = defaultdict(list)
+        self._work = []
         self._rows = backend(self.queue, "lines").Couplings(*self.arrays, self.longest)
 
     def __getstate__(self):
@@ -90,14 +89,14 @@ class Couplings:
 
     def apply(self, source, x, launch):
         """x <- source - lower x_before - upper x_after; `source` may be x."""
-        lines, nrhs = backend(self.queue, "lines"), x.shape[2]
-        spare = self._work[nrhs]
+        lines = backend(self.queue, "lines")
         try:
-            work = spare.pop()
+            work = self._work.pop()
         except IndexError:
-            work = lines.Work(self._rows, nrhs)
+            work = lines.Work(self._rows)
+        work.fit(x.shape[2])
         lines.couple_rows(self._rows, source, x, work, launch)
-        spare.append(work)
+        self._work.append(work)
 
 
 # Lines are cut where that makes a solve GAIN times as fast; it is COST times the work; and there are PACKS packs of

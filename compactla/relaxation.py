@@ -1,6 +1,5 @@
 """Sweeps along lines: block line Jacobi, Gauss-Seidel and SOR, as preconditioners, smoothers and solvers."""
 
-import collections
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from compactla.operator import BlockOperator
 from compactla.partition import check_periodic
 from compactla.pivots import PivotError, Report
 from compactla.precond import LinePreconditioner
+from compactla.room import Room
 from compactla.storage import refuse_overflow
 from compactla.view import backend
 
@@ -128,7 +128,7 @@ class LineRelaxation(BlockOperator):
             self._options["pivots"] = options["pivots"] = "report"  # lines have other numbers in solvers
         super().__init__(dtype, M.shape, b, queue, threads)
         self.scheme, self.sweeps, self.damping, self.tol = scheme, int(sweeps), float(damping), tol
-        self.sweeps_made, self._backwards, self._spare = 0, False, collections.defaultdict(list)
+        self.sweeps_made, self._backwards, self._spare = 0, False, []
         self._pattern = Extraction(M, b)
         line, place = np.empty((2, nrow), np.int64)
         line[flat], place[flat] = line_of, np.arange(nrow) - (np.cumsum(length) - length)[line_of]
@@ -235,12 +235,12 @@ class LineRelaxation(BlockOperator):
 
     def _apply(self, rhs, x, started, threads, wait_for):
         launch = check_launch(threads, wait_for, self.queue)
-        run, sweeps, spare = backend(self.queue), backend(self.queue, "sweeps"), self._spare[x.shape[2]]
+        sweeps = backend(self.queue, "sweeps")
         try:
-            work = spare.pop()
+            rooms = self._spare.pop()
         except IndexError:
-            work = [run.empty(x.shape, self.dtype, self.queue) for _ in range(1 if self._order is None else 3)]
-        room, *sorted_by_colour = work
+            rooms = [Room(self.dtype, self.queue) for _ in range(1 if self._order is None else 3)]
+        room, *sorted_by_colour = (kept.array(x.shape) for kept in rooms)
         b, z = sorted_by_colour or (rhs, x)
         if self._order is not None:
             sweeps.permute(self._order, rhs, b, False, launch)
@@ -251,7 +251,7 @@ class LineRelaxation(BlockOperator):
         self._sweep(b, z, room, started, threads, wait_for)
         if self._order is not None:
             sweeps.permute(self._order, z, x, True, launch)
-        spare.append(work)
+        self._spare.append(rooms)
 
     def _sweep(self, b, x, room, started, threads, wait_for):
         """Sweeps over vectors that are sorted by colour."""
