@@ -1,18 +1,23 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
 import threading
+from itertools import combinations
 
 import numpy as np
 
 from compactla.checks import (
+    as_array,
+    as_integers,
     check_context,
     check_contiguous,
     check_dtype,
+    check_kind,
     check_launch,
     check_queue,
     check_size,
     is_device_array,
 )
+from compactla.overlap import place, share_memory
 from compactla.pack import check_vlen, pack_padded
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
 from compactla.room import Room
@@ -92,7 +97,9 @@ class BlockTridiag:
     Notes
     -----
     One pack of V lines is factored by LU of the diagonal block, two triangular solves and one update a block, without
-    pivoting [1]_. Results do not depend on the number of threads or the position of a line.
+    pivoting [1]_. Results do not depend on the number of threads or the position of a line. Factors hold reciprocals of
+    pivots, which overflow for subnormal pivots: the solution on such a line is not finite, though its `info` is 0, and
+    blocks of so small entries have to be scaled first.
 
     References
     ----------
@@ -143,7 +150,7 @@ class BlockTridiag:
             if on_device:
                 check_context(a, queue, name)
                 check_contiguous(a, name)
-            blocks[name] = a = a if on_device else np.asarray(a)
+            blocks[name] = a = a if on_device else as_array(a, name)
             check_dtype(a.dtype, name)
             if a.ndim != 4 or a.shape[2] != a.shape[3]:
                 raise ValueError(f"{name} has shape {a.shape}, must be (lines, blocks, b, b)")
@@ -215,20 +222,34 @@ class BlockTridiag:
         Raises
         ------
         TypeError, ValueError
-            If shapes, dtypes or offsets do not fit together, or an array is read-only.
+            If shapes, dtypes, offsets or rows do not fit together, an array is read-only or lives elsewhere, or two of
+            them share memory.
         """
-        offset, rows = np.asarray(offset), np.asarray(rows)
-        nslot, b, *lanes = diag.shape
+        blocks = {"lower": lower, "diag": diag, "upper": upper}
+        if queue is not None:
+            check_queue(queue, "queue")
+        for name, a in blocks.items():
+            check_kind(a, queue, name)
+        nslot, b, *lanes = diag.shape if diag.ndim in (4, 5) else (0, 0, 1, 0)
+        vlen = lanes[-1]
+        if lanes[0] != b or lanes[1:-1] not in ([], [2]) or vlen < 1:
+            what = "must be (slots, b, b, V) or (slots, b, b, 2, V), V of 1 and more"
+            raise ValueError(f"diag has shape {diag.shape}, {what}")
+        offset, rows = as_integers(offset, "offset"), as_integers(rows, "rows")
+        if offset.ndim != 1 or len(offset) == 0:
+            raise ValueError(f"offset has shape {offset.shape}, must be (packs + 1,)")
         npack = len(offset) - 1
-        if offset.ndim != 1 or offset[0] != 0 or offset[-1] != nslot or (np.diff(offset) < 1).any():
+        if offset[0] != 0 or offset[-1] != nslot or (offset[1:] <= offset[:-1]).any():
             raise ValueError(f"offset is {offset}, must rise from 0 to the {nslot} slots of diag")
-        if lanes[0] != b or len(lanes) not in (2, 3) or (len(lanes) == 3 and lanes[1] != 2):
-            raise ValueError(f"diag has shape {diag.shape}, must be (slots, b, b, V) or (slots, b, b, 2, V)")
-        if rows.shape != (nslot, lanes[-1]) or rows.min(initial=0) < -1:
-            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, lanes[-1])}, with entries of at least -1")
-        if not (npack - 1) * lanes[-1] < nlines <= npack * lanes[-1] and npack:
-            raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {lanes[-1]} lines")
-        for name, a in (("lower", lower), ("diag", diag), ("upper", upper)):
+        if rows.shape != (nslot, vlen) or rows.min(initial=0) < -1:
+            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, vlen)}, with entries of at least -1")
+        used = np.sort(rows[rows >= 0])
+        twice = used[1:][used[1:] == used[:-1]]
+        if len(twice):
+            raise ValueError(f"rows has the entry {twice[0]} more than once, must have each block row once")
+        if -(-check_size(nlines, "nlines") // vlen) != npack:
+            raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {vlen} lines")
+        for name, a in blocks.items():
             if np.dtype(a.dtype) not in COMPLEX or a.dtype != diag.dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be float32 or float64, as diag's")
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
@@ -236,6 +257,9 @@ class BlockTridiag:
                 raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
+        for (name, a), (other, c) in combinations(blocks.items(), 2):
+            if share_memory(a, c):
+                raise ValueError(f"{name} shares memory with {other}, must not: lines are factored in place")
         T = cls.__new__(cls)
         options = Policy(pivots, pivoting, diagnose), storage, refine
         T._adopt(lower, diag, upper, offset, rows, nlines, queue, *options)
@@ -388,7 +412,7 @@ class BlockTridiag:
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
         on_device = is_device_array(rhs)
-        rhs = rhs if on_device else np.asarray(rhs)
+        rhs = rhs if on_device else as_array(rhs, "rhs")
         shape = self._shape
         if rhs.ndim not in (3, 4) or rhs.shape[:3] != shape:
             raise ValueError(f"rhs has shape {rhs.shape}, must be {shape} or {(*shape, 'nrhs')}")
@@ -407,7 +431,8 @@ class BlockTridiag:
             rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
             x = np.empty(rhs.shape, self.dtype) if self.queue is None else rhs
         rows = shape[0] * shape[1], shape[2], nrhs
-        self.solve_rows(rhs.reshape(rows), x.reshape(rows), threads, wait_for)
+        launch = check_launch(threads, wait_for, self.queue)
+        self.solve_anyway(rhs.reshape(rows), x.reshape(rows), launch)
         return x if on_device else run.download(x)
 
     def solve_rows(self, rhs, x, threads=None, wait_for=None) -> None:
@@ -428,28 +453,38 @@ class BlockTridiag:
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If the arrays are of another dtype or shape or live elsewhere, or x is read-only, or `threads` or
-            `wait_for` is not what `compactla.gemm` takes.
+            If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the lines
+            or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
-        if self.info is None:
-            raise RuntimeError("the lines are not factored: call factor() first")
+        self.check_vectors(rhs, x, self._nrows)
+        self.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
+
+    def check_vectors(self, rhs, x, nrows) -> None:
+        """Refuse what `solve_rows` does not take, where vectors have to have so many rows."""
         for name, a in (("rhs", rhs), ("x", x)):
-            if is_device_array(a) != (self.queue is not None) or not hasattr(a, "flags"):
-                where = "a NumPy array" if self.queue is None else "a pyopencl Array"
-                raise TypeError(f"{name} is a {type(a).__name__}, must be {where}: there the lines live")
+            check_kind(a, self.queue, name)
             if a.dtype != self.dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {self.dtype}")
-            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < self._nrows or a.shape != rhs.shape:
-                least = f"({self._nrows} or more, {self.b}, nrhs)"
+            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < nrows or a.shape != rhs.shape:
+                least = f"({nrows} or more, {self.b}, nrhs)"
                 raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
             check_contiguous(a, name)
             if self.queue is not None:
                 check_context(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
-        launch = check_launch(threads, wait_for, self.queue)
+        if x is not rhs and share_memory(x, rhs) and place(x) != place(rhs):
+            raise ValueError("x shares memory with rhs, must be the same or apart from it")
+        for name, a in (("lower", self.lower), ("diag", self.diag), ("upper", self.upper)):
+            if share_memory(x, a):
+                raise ValueError(f"x shares memory with {name} of the lines, must not")
+
+    def solve_anyway(self, rhs, x, launch) -> None:
+        """As `solve_rows`, but the vectors are not checked; `launch` is what `check_launch` makes of the rest."""
+        if self.info is None:
+            raise RuntimeError("the lines are not factored: call factor() first")
         if self._parted is not None:
-            self._parted.solve_rows(rhs, x, threads, wait_for)
+            self._parted.solve_anyway(rhs, x, launch)
             return
         lines = backend(self.queue, "lines")
         # Work arrays are kept; each of several threads that solve at once takes its own.

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from compactla.checks import check_context, check_contiguous, is_device_array
+from compactla.checks import as_array, check_context, check_contiguous, is_device_array
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
@@ -95,7 +95,7 @@ class BlockOperator(LinearOperator, abc.ABC):
     def _vector(self, r, name):
         """The vectors, if they are some."""
         if not is_device_array(r):
-            r = np.asarray(r)
+            r = as_array(r, name)
         elif self.queue is None:
             raise TypeError(f"{name} is a pyopencl Array, must be a NumPy array as P lives on the CPU")
         else:
@@ -162,7 +162,11 @@ class BlockOperator(LinearOperator, abc.ABC):
 
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
-        return self.solve(x) if type(x) is np.ndarray or is_device_array(x) else super().dot(x)
+        if type(x) is np.ndarray or is_device_array(x):
+            return self.solve(x)
+        if not isinstance(x, LinearOperator):
+            as_array(x, "r")  # SciPy takes what this refuses
+        return super().dot(x)
 
 
 def sample(M) -> bytes:

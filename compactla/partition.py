@@ -22,7 +22,7 @@ import numpy as np
 
 from compactla.blas import gemm
 from compactla.blocktridiag import BlockTridiag
-from compactla.checks import check_launch, check_size, is_device_array
+from compactla.checks import as_array, check_launch, check_size, is_device_array
 from compactla.lines import sort_into_packs
 from compactla.pack import Pack
 from compactla.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
@@ -140,7 +140,7 @@ class PartedLines:
         self.b, self.dtype, self.vlen, self.queue = b, dtype, vlen, queue
         self._within = within or {}
         self._cut = pieces = cut(length, ring, parts)
-        self._first = np.cumsum(length) - length
+        self._first, self._nrows = np.cumsum(length) - length, int(rows.max(initial=-1)) + 1
         slots = sort_into_packs(np.delete(np.arange(len(rows)), pieces.position), pieces.length, vlen)
         coupled = np.delete(np.arange(len(slots.rows)), slots.offset[1:] - 1)
         following = slots.rows[coupled + 1]
@@ -310,12 +310,16 @@ class PartedLines:
         return info
 
     def solve_rows(self, rhs, x, threads=None, wait_for=None):
-        """As `BlockTridiag.solve_rows`; arguments are not checked beyond what that does."""
-        self.parts.solve_rows(rhs, x, threads, wait_for)
+        """As `BlockTridiag.solve_rows`."""
+        self.parts.check_vectors(rhs, x, self._nrows)
+        self.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
+
+    def solve_anyway(self, rhs, x, launch):
+        """As `BlockTridiag.solve_anyway`."""
+        self.parts.solve_anyway(rhs, x, launch)
         if self.separators is not None:
-            launch = check_launch(threads, wait_for, self.queue)
             self._enter.apply(rhs, x, launch)
-            self.separators.solve_rows(x, x, threads)
+            self.separators.solve_anyway(x, x, launch)
             self._leave.apply(x, x, launch)
 
 
@@ -372,7 +376,7 @@ def fold(lower, diag, upper, ring, queue):
 
 def check_periodic(periodic, nlines) -> np.ndarray:
     """Which lines are rings, (nlines,) of bool."""
-    ring = np.asarray(periodic)
+    ring = as_array(periodic, "periodic")
     if ring.dtype != bool:
         raise TypeError(f"periodic is of {ring.dtype}, must be a bool, or an array with one for each line")
     if ring.shape not in ((), (nlines,)):

@@ -77,7 +77,8 @@ class LinePreconditioner(BlockOperator):
     info : (nlines,) array of int
         0, or 1 + the index of the first zero pivot among the rows of the line, in the order of `lines`. The
         solution on a line that has one is meaningless; the other lines are not affected. For lines that are rings, or
-        cut into parts, it is the first in another order, see `BlockTridiag`.
+        cut into parts, it is the first in another order, see `BlockTridiag`. A subnormal pivot is no zero, but its
+        reciprocal overflows: the solution on its line is not finite.
     report : compactla.pivots.Report
         `info`, the block and the pivot that it means, and, where pivots are watched, the smallest, the growth factor
         and how many were replaced: arrays (nlines,), in the order of `lines`.
@@ -271,4 +272,4 @@ class LinePreconditioner(BlockOperator):
         return LinePreconditioner(MH, np.split(flat, np.cumsum(length)[:-1]), *others, **self._options)
 
     def _apply(self, rhs, x, started, threads, wait_for):
-        self.tridiag.solve_rows(rhs, x, threads, wait_for)
+        self.tridiag.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
