@@ -1,5 +1,6 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
+import copy
 import threading
 from itertools import combinations
 
@@ -293,6 +294,9 @@ class BlockTridiag:
             )  # fmt: skip
         self._work = []
         self._lock = threading.Lock()
+
+    def __copy__(self):
+        return copy.deepcopy(self)  # one that shared the factors would change with them
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name not in ("_lines", "_work", "_lock")}

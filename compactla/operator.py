@@ -1,6 +1,7 @@
 """What preconditioners share: they take vectors of every kind, and solvers take them."""
 
 import abc
+import copy
 import threading
 
 import numpy as np
@@ -152,6 +153,9 @@ class BlockOperator(LinearOperator, abc.ABC):
                     self._hermitian.update_anyway(self._conjugate_transposed())
                 self._is_current = True
         return self._hermitian
+
+    def __copy__(self):
+        return copy.deepcopy(self)  # one that shared the factors would change with them
 
     def __getstate__(self):
         return {name: value for name, value in self.__dict__.items() if name != "_making"}
