@@ -9,8 +9,7 @@ from compactla.overlap import share_memory
 from compactla.pack import Pack
 from compactla.view import lower_left
 
-# The least numbers that are rounded to infinity.
-OVERFLOW = {"f": 2.0**128 - 2.0**103, "F": 2.0**128 - 2.0**103, "d": np.inf, "D": np.inf}
+OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None, wait_for=None) -> Pack:
@@ -150,14 +149,17 @@ def scalar(name, value, target):
             raise TypeError(f"{name} is {value!r}, must be a number")
         if given.dtype.kind == "c" and not target.is_complex:
             raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
-    limit = OVERFLOW[target.dtype.char]
+    elif -OVERFLOW < value < OVERFLOW:
+        return complex(value) if target.is_complex else float(value)
     try:
         number = complex(value) if target.is_complex else float(value)
     except OverflowError:
-        number = limit
-    if -limit < number.real < limit and -limit < number.imag < limit:
+        number = cmath.inf
+    if max(abs(number.real), abs(number.imag)) < OVERFLOW:
         return number
-    if cmath.isfinite(number) or number == number != value:
+    with np.errstate(over="ignore"):
+        rounded = target.dtype.type(number)
+    if cmath.isfinite(number) != cmath.isfinite(rounded) or number == number != value:
         raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}")
     return number
 

@@ -457,8 +457,8 @@ class BlockTridiag:
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the lines
-            or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+            If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
+            lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
         self.check_vectors(rhs, x, self._nrows)
         self.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
