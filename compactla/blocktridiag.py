@@ -40,7 +40,7 @@ class BlockTridiag:
         ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` lines (nlines, K, b, b): ``upper[:, K-1]``
         couples row K - 1 to unknown 0.
     vlen : int, optional
-        Vector length V; default: what suits the device.
+        Vector length V; default: what suits the device, or less for fewer, and long, lines.
     queue : pyopencl.CommandQueue, optional
         Where the lines are copied to and factored; default: where `diag` lives.
     parts : int, optional
@@ -167,14 +167,17 @@ class BlockTridiag:
                 raise ValueError(f"{name} has shape {blocks[name].shape}, must be {shape} to fit diag and periodic")
             if blocks[name].dtype != dtype:
                 raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
-        vlen = check_vlen(vlen, dtype, queue)
+        given, vlen = vlen, check_vlen(vlen, dtype, queue)
         if closed and (K == 1 or nlines * b == 0):
             if K == 1:  # a block that is coupled to itself
                 blocks["diag"] = partition.fold(*blocks.values(), ring, queue)
             blocks["lower"] = blocks["upper"] = np.empty((nlines, K - 1, b, b), dtype)
             ring = np.zeros_like(ring)
         whole = "pivoting" if pivoting else "refine" if refine else ""
-        parts = partition.count_parts(parts, np.full(nlines, K), ring, b, dtype, vlen, queue, whole)
+        length = np.full(nlines, K)
+        parts = partition.count_parts(parts, length, ring, b, dtype, vlen, queue, whole)
+        if given is None:
+            vlen = partition.enough_lanes(vlen, length, parts, b, dtype)
         if b and (ring.any() or (parts > 1).any()):
             within = {"pivots": "report" if pivots == "raise" else pivots, "diagnose": diagnose, "storage": storage}
             packed = partition.part(*blocks.values(), ring, parts, vlen, queue, within)

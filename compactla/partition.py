@@ -102,6 +102,7 @@ class Couplings:
 # Lines are cut where that makes a solve GAIN times as fast; it is COST times the work; and there are PACKS packs of
 # parts for each thread, so that they are shared out evenly.
 GAIN, COST, PACKS = 1.5, 1.8, 4
+UNUSED = 1 << 20  # bytes of unused lanes that are put up with
 KINDS = "lower", "diag", "upper"
 
 
@@ -420,6 +421,17 @@ def choose_parts(length, b, dtype, vlen, queue) -> np.ndarray:
     parts = np.where(wanted < vlen, np.maximum(wanted, 1), np.round(wanted / vlen) * vlen).astype(np.int64)
     after = COST * max(nrow / lanes, (length / parts).max()) + parts.max() + calls
     return parts if before > GAIN * after else whole
+
+
+def enough_lanes(vlen, length, parts, b, dtype) -> int:
+    """Vector length for lines in so many parts: `vlen`, or less where that would leave much memory to unused lanes.
+
+    Results are the same bit for bit. Short lines are left to the kernels that many lines have too.
+    """
+    count, longest = int(parts.sum()), (length / parts).max(initial=0)
+    lanes = 1 << max(count - 1, 0).bit_length()
+    unused = (vlen - count) * longest * 3 * b * b * dtype.itemsize
+    return lanes if lanes < vlen and unused > UNUSED else vlen
 
 
 def in_order(kind, position):

@@ -14,10 +14,10 @@ from compactla.checks import (
     check_size,
     is_device_array,
 )
-from compactla.lines import Extraction, check_matrix, pack_lines
+from compactla.lines import Extraction, check_matrix, pack_lines, sort_into_packs
 from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
-from compactla.partition import check_periodic, count_parts, part_matrix
+from compactla.partition import check_periodic, count_parts, enough_lanes, part_matrix
 from compactla.pivots import PivotError, Policy, Report
 from compactla.storage import check_storage, refuse_overflow
 from compactla.view import REAL, backend
@@ -44,7 +44,7 @@ class LinePreconditioner(BlockOperator):
     block_size : int, optional
         Size b of the blocks; needed for CSR, taken from the matrix for BSR.
     vlen : int, optional
-        Vector length V; default: what suits the device.
+        Vector length V; default: what suits the device, or less for fewer, and long, lines.
     queue : pyopencl.CommandQueue, optional
         Where the factors live and the work is done; default: the CPU.
     threads : int, optional
@@ -137,12 +137,14 @@ class LinePreconditioner(BlockOperator):
         check_size(refine, "refine")
         self._options = {"parts": parts, "periodic": periodic, **asdict(policy), "storage": storage, "refine": refine}
         self._options |= {"pivots": "report"} if pivots == "raise" else {}
-        vlen = check_vlen(vlen, dtype, queue)
+        given, vlen = vlen, check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
-        self._given = slots.flat.copy(), slots.length, block_size, vlen, queue, threads
+        self._given = slots.flat.copy(), slots.length, block_size, given, queue, threads
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
         whole = "pivoting" if pivoting else "refine" if refine else ""
         parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue, whole)
+        if given is None and (enough := enough_lanes(vlen, slots.length, parts, b, dtype)) < vlen:
+            vlen, slots = enough, sort_into_packs(slots.flat, slots.length, enough)
         self._parted = bool(ring.any() or (parts > 1).any())
         super().__init__(dtype, M.shape, b, queue, threads)
         self._raises = policy.pivots == "raise"
