@@ -1,10 +1,15 @@
 """Batch-level BLAS: arguments are checked here, once, and the work is done where the packs live."""
 
+import cmath
+
 import numpy as np
 
-from compactla.checks import check_launch, option
+from compactla.checks import as_array, check_launch, option
+from compactla.overlap import share_memory
 from compactla.pack import Pack
 from compactla.view import lower_left
+
+OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", threads=None, wait_for=None) -> Pack:
@@ -107,7 +112,8 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None, w
 
     Notes
     -----
-    BLAS ``?trsm``, Intel MKL ``mkl_?trsm_compact``.
+    BLAS ``?trsm``, Intel MKL ``mkl_?trsm_compact``. Pivots are divided by through their reciprocals, which overflow for
+    subnormal pivots: the solution is then not finite either, and matrices of so small entries have to be scaled first.
 
     Examples
     --------
@@ -135,14 +141,27 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None, w
 def scalar(name, value, target):
     """The scalar as a Python number, complex for a complex pack `target`."""
     if type(value) not in (int, float):
-        if np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "biufc":
+        try:
+            given = as_array(value, name)
+        except ValueError:
+            given = None
+        if given is None or given.ndim or given.dtype.kind not in "biufc":
             raise TypeError(f"{name} is {value!r}, must be a number")
-        if np.iscomplexobj(value) and not target.is_complex:
+        if given.dtype.kind == "c" and not target.is_complex:
             raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
-    try:
+    elif -OVERFLOW < value < OVERFLOW:
         return complex(value) if target.is_complex else float(value)
+    try:
+        number = complex(value) if target.is_complex else float(value)
     except OverflowError:
-        raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}") from None
+        number = cmath.inf
+    if max(abs(number.real), abs(number.imag)) < OVERFLOW:
+        return number
+    with np.errstate(over="ignore"):
+        rounded = target.dtype.type(number)
+    if cmath.isfinite(number) != cmath.isfinite(rounded) or number == number != value:
+        raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}")
+    return number
 
 
 def check_packs(**packs) -> None:
@@ -176,13 +195,6 @@ def check_output(names, written, *inputs) -> None:
     start, end = written.span
     for i, read in enumerate(inputs, 1):
         first, last = read.span
-        if start < last and first < end and share_memory(written, read):
+        if start < last and first < end and share_memory(written.buffer, read.buffer):
             name, other = names[0], names[i]
             raise ValueError(f"{name} shares memory with {other}, must not: it is written while {other} is read")
-
-
-def share_memory(a, b) -> bool:
-    """Whether views whose spans overlap share memory; on a device they do if they are of one buffer."""
-    if a.queue is None:
-        return np.shares_memory(a.buffer, b.buffer)
-    return a.buffer.base_data is b.buffer.base_data

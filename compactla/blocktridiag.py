@@ -1,26 +1,32 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
-import collections
+from itertools import combinations
 
 import numpy as np
 
 from compactla.checks import (
+    as_array,
+    as_integers,
     check_context,
     check_contiguous,
     check_dtype,
+    check_kind,
     check_launch,
     check_queue,
     check_size,
     is_device_array,
 )
+from compactla.copies import Copied
 from compactla.locks import Lock
+from compactla.overlap import place, share_memory
 from compactla.pack import check_vlen, pack_padded
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
+from compactla.room import Room
 from compactla.storage import Stored, check_storage, refuse_overflow
 from compactla.view import COMPLEX, backend, packed_dtype
 
 
-class BlockTridiag:
+class BlockTridiag(Copied):
     """A batch of block tridiagonal matrices ("lines") of K blocks of b x b.
 
     Parameters
@@ -34,7 +40,7 @@ class BlockTridiag:
         ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` lines (nlines, K, b, b): ``upper[:, K-1]``
         couples row K - 1 to unknown 0.
     vlen : int, optional
-        Vector length V; default: what suits the device.
+        Vector length V; default: what suits the device, or less for fewer, and long, lines.
     queue : pyopencl.CommandQueue, optional
         Where the lines are copied to and factored; default: where `diag` lives.
     parts : int, optional
@@ -92,7 +98,9 @@ class BlockTridiag:
     Notes
     -----
     One pack of V lines is factored by LU of the diagonal block, two triangular solves and one update a block, without
-    pivoting [1]_. Results do not depend on the number of threads or the position of a line.
+    pivoting [1]_. Results do not depend on the number of threads or the position of a line. Factors hold reciprocals of
+    pivots, which overflow for subnormal pivots: the solution on such a line is not finite, though its `info` is 0, and
+    blocks of so small entries have to be scaled first.
 
     References
     ----------
@@ -122,6 +130,7 @@ class BlockTridiag:
     array([0])
     """
 
+    _not_copied = ("_lines", "_work", "_lock")
     _parted = None  # the parts of lines that are cut
 
     def __init__(
@@ -143,7 +152,7 @@ class BlockTridiag:
             if on_device:
                 check_context(a, queue, name)
                 check_contiguous(a, name)
-            blocks[name] = a = a if on_device else np.asarray(a)
+            blocks[name] = a = a if on_device else as_array(a, name)
             check_dtype(a.dtype, name)
             if a.ndim != 4 or a.shape[2] != a.shape[3]:
                 raise ValueError(f"{name} has shape {a.shape}, must be (lines, blocks, b, b)")
@@ -159,14 +168,17 @@ class BlockTridiag:
                 raise ValueError(f"{name} has shape {blocks[name].shape}, must be {shape} to fit diag and periodic")
             if blocks[name].dtype != dtype:
                 raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
-        vlen = check_vlen(vlen, dtype, queue)
+        given, vlen = vlen, check_vlen(vlen, dtype, queue)
         if closed and (K == 1 or nlines * b == 0):
             if K == 1:  # a block that is coupled to itself
                 blocks["diag"] = partition.fold(*blocks.values(), ring, queue)
             blocks["lower"] = blocks["upper"] = np.empty((nlines, K - 1, b, b), dtype)
             ring = np.zeros_like(ring)
         whole = "pivoting" if pivoting else "refine" if refine else ""
-        parts = partition.count_parts(parts, np.full(nlines, K), ring, b, dtype, vlen, queue, whole)
+        length = np.full(nlines, K)
+        parts = partition.count_parts(parts, length, ring, b, dtype, vlen, queue, whole)
+        if given is None:
+            vlen = partition.enough_lanes(vlen, length, parts, b, dtype)
         if b and (ring.any() or (parts > 1).any()):
             within = {"pivots": "report" if pivots == "raise" else pivots, "diagnose": diagnose, "storage": storage}
             packed = partition.part(*blocks.values(), ring, parts, vlen, queue, within)
@@ -215,20 +227,34 @@ class BlockTridiag:
         Raises
         ------
         TypeError, ValueError
-            If shapes, dtypes or offsets do not fit together, or an array is read-only.
+            If shapes, dtypes, offsets or rows do not fit together, an array is read-only or lives elsewhere, or two of
+            them share memory.
         """
-        offset, rows = np.asarray(offset), np.asarray(rows)
-        nslot, b, *lanes = diag.shape
+        blocks = {"lower": lower, "diag": diag, "upper": upper}
+        if queue is not None:
+            check_queue(queue, "queue")
+        for name, a in blocks.items():
+            check_kind(a, queue, name)
+        nslot, b, *lanes = diag.shape if diag.ndim in (4, 5) else (0, 0, 1, 0)
+        vlen = lanes[-1]
+        if lanes[0] != b or lanes[1:-1] not in ([], [2]) or vlen < 1:
+            what = "must be (slots, b, b, V) or (slots, b, b, 2, V), V of 1 and more"
+            raise ValueError(f"diag has shape {diag.shape}, {what}")
+        offset, rows = as_integers(offset, "offset"), as_integers(rows, "rows")
+        if offset.ndim != 1 or len(offset) == 0:
+            raise ValueError(f"offset has shape {offset.shape}, must be (packs + 1,)")
         npack = len(offset) - 1
-        if offset.ndim != 1 or offset[0] != 0 or offset[-1] != nslot or (np.diff(offset) < 1).any():
+        if offset[0] != 0 or offset[-1] != nslot or (offset[1:] <= offset[:-1]).any():
             raise ValueError(f"offset is {offset}, must rise from 0 to the {nslot} slots of diag")
-        if lanes[0] != b or len(lanes) not in (2, 3) or (len(lanes) == 3 and lanes[1] != 2):
-            raise ValueError(f"diag has shape {diag.shape}, must be (slots, b, b, V) or (slots, b, b, 2, V)")
-        if rows.shape != (nslot, lanes[-1]) or rows.min(initial=0) < -1:
-            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, lanes[-1])}, with entries of at least -1")
-        if not (npack - 1) * lanes[-1] < nlines <= npack * lanes[-1] and npack:
-            raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {lanes[-1]} lines")
-        for name, a in (("lower", lower), ("diag", diag), ("upper", upper)):
+        if rows.shape != (nslot, vlen) or rows.min(initial=0) < -1:
+            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, vlen)}, with entries of at least -1")
+        used = np.sort(rows[rows >= 0])
+        twice = used[1:][used[1:] == used[:-1]]
+        if len(twice):
+            raise ValueError(f"rows has the entry {twice[0]} more than once, must have each block row once")
+        if -(-check_size(nlines, "nlines") // vlen) != npack:
+            raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {vlen} lines")
+        for name, a in blocks.items():
             if np.dtype(a.dtype) not in COMPLEX or a.dtype != diag.dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be float32 or float64, as diag's")
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
@@ -236,6 +262,9 @@ class BlockTridiag:
                 raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
+        for (name, a), (other, c) in combinations(blocks.items(), 2):
+            if share_memory(a, c):
+                raise ValueError(f"{name} shares memory with {other}, must not: lines are factored in place")
         T = cls.__new__(cls)
         options = Policy(pivots, pivoting, diagnose), storage, refine
         T._adopt(lower, diag, upper, offset, rows, nlines, queue, *options)
@@ -267,15 +296,8 @@ class BlockTridiag:
                 self.lower, self.diag, self.upper, self._offset, self._rows,
                 self._policy.kernel, self._swaps, self._stored,
             )  # fmt: skip
-        self._work = collections.defaultdict(list)
+        self._work = []
         self._lock = Lock()
-
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name not in ("_lines", "_work", "_lock")}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._prepare()
 
     def factor(self, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
@@ -390,7 +412,7 @@ class BlockTridiag:
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
         on_device = is_device_array(rhs)
-        rhs = rhs if on_device else np.asarray(rhs)
+        rhs = rhs if on_device else as_array(rhs, "rhs")
         shape = self._shape
         if rhs.ndim not in (3, 4) or rhs.shape[:3] != shape:
             raise ValueError(f"rhs has shape {rhs.shape}, must be {shape} or {(*shape, 'nrhs')}")
@@ -409,7 +431,8 @@ class BlockTridiag:
             rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
             x = np.empty(rhs.shape, self.dtype) if self.queue is None else rhs
         rows = shape[0] * shape[1], shape[2], nrhs
-        self.solve_rows(rhs.reshape(rows), x.reshape(rows), threads, wait_for)
+        launch = check_launch(threads, wait_for, self.queue)
+        self.solve_anyway(rhs.reshape(rows), x.reshape(rows), launch)
         return x if on_device else run.download(x)
 
     def solve_rows(self, rhs, x, threads=None, wait_for=None) -> None:
@@ -430,42 +453,52 @@ class BlockTridiag:
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If the arrays are of another dtype or shape or live elsewhere, or x is read-only, or `threads` or
-            `wait_for` is not what `compactla.gemm` takes.
+            If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
+            lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
-        if self.info is None:
-            raise RuntimeError("the lines are not factored: call factor() first")
+        self.check_vectors(rhs, x, self._nrows)
+        self.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
+
+    def check_vectors(self, rhs, x, nrows) -> None:
+        """Refuse what `solve_rows` does not take, where vectors have to have so many rows."""
         for name, a in (("rhs", rhs), ("x", x)):
-            if is_device_array(a) != (self.queue is not None) or not hasattr(a, "flags"):
-                where = "a NumPy array" if self.queue is None else "a pyopencl Array"
-                raise TypeError(f"{name} is a {type(a).__name__}, must be {where}: there the lines live")
+            check_kind(a, self.queue, name)
             if a.dtype != self.dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {self.dtype}")
-            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < self._nrows or a.shape != rhs.shape:
-                least = f"({self._nrows} or more, {self.b}, nrhs)"
+            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < nrows or a.shape != rhs.shape:
+                least = f"({nrows} or more, {self.b}, nrhs)"
                 raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
             check_contiguous(a, name)
             if self.queue is not None:
                 check_context(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
-        launch = check_launch(threads, wait_for, self.queue)
+        if x is not rhs and share_memory(x, rhs) and place(x) != place(rhs):
+            raise ValueError("x shares memory with rhs, must be the same or apart from it")
+        for name, a in (("lower", self.lower), ("diag", self.diag), ("upper", self.upper)):
+            if share_memory(x, a):
+                raise ValueError(f"x shares memory with {name} of the lines, must not")
+
+    def solve_anyway(self, rhs, x, launch) -> None:
+        """As `solve_rows`, but the vectors are not checked; `launch` is what `check_launch` makes of the rest."""
+        if self.info is None:
+            raise RuntimeError("the lines are not factored: call factor() first")
         if self._parted is not None:
-            self._parted.solve_rows(rhs, x, threads, wait_for)
+            self._parted.solve_anyway(rhs, x, launch)
             return
-        run, lines, nrhs = backend(self.queue), backend(self.queue, "lines"), rhs.shape[2]
+        lines = backend(self.queue, "lines")
         # Work arrays are kept; each of several threads that solve at once takes its own.
-        spare = self._work[rhs.shape if self._refine else nrhs]
         try:
-            work, *vectors = spare.pop()
+            work, vectors = self._work.pop()
         except IndexError:
-            work = lines.Work(self._lines, nrhs)
-            vectors = [run.empty(x.shape, x.dtype, self.queue) for _ in range(2 if self._refine else 0)]
+            work = lines.Work(self._lines)
+            vectors = [Room(self.dtype, self.queue) for _ in range(2 if self._refine else 0)]
+        work.fit(rhs.shape[2])
         if self._refine:
-            self._solve_refined(rhs, x, work, vectors, launch)
+            self._solve_refined(rhs, x, work, [room.array(x.shape) for room in vectors], launch)
         else:
             lines.solve_lines(self._lines, rhs, x, work, launch)
-        spare.append((work, *vectors))
+        self._work.append((work, vectors))
 
     def _solve_refined(self, rhs, x, work, vectors, launch):
         """Solve, and then for the residual, `refine` times; there is room for two vectors."""

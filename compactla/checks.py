@@ -4,7 +4,10 @@ import numpy as np
 
 
 def check_dtype(dtype, name) -> np.dtype:
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {dtype!r}, must be float32, float64, complex64 or complex128") from None
     if dtype.char not in "fdFD" or not dtype.isnative:
         raise TypeError(f"{name}: dtype is {dtype}, must be float32, float64, complex64 or complex128")
     return dtype
@@ -16,6 +19,44 @@ def check_size(size, name) -> int:
     if size < 0:
         raise ValueError(f"{name} is {size}, must not be negative")
     return int(size)
+
+
+def as_array(a, name) -> np.ndarray:
+    """`a` as a NumPy array."""
+    if type(a) is np.ndarray:
+        return a
+    kind = type(a).__name__
+    if isinstance(a, np.ma.MaskedArray) or (
+        isinstance(a, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in a)
+    ):
+        raise TypeError(f"{name} is a {kind} with a mask, must have none: see numpy.ma.filled")
+    if is_device_array(a) or hasattr(a, "__cuda_array_interface__"):
+        raise TypeError(f"{name} is a {type(a).__module__}.{kind} on a device, must be copied to a NumPy array")
+    try:
+        return np.asarray(a)
+    except (TypeError, ValueError) as error:
+        refused = ValueError if isinstance(error, ValueError) else TypeError
+        raise refused(f"{name} is a {kind}, must be an array: {error}") from None
+
+
+def as_integers(a, name) -> np.ndarray:
+    """A copy of `a` in int64."""
+    a = as_array(a, name)
+    if a.size and a.dtype.kind not in "iu":
+        raise TypeError(f"{name}: dtype is {a.dtype}, must be one of integers")
+    if a.dtype.kind == "u" and a.max(initial=0) > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} has the entry {a.max()}, must have none of 2**63 and more")
+    return np.array(a, np.int64, order="C")
+
+
+def check_kind(a, queue, name) -> None:
+    """Refuse what is no array of the kind that lives where the queue is; None is the CPU."""
+    if queue is not None and not is_device_array(a):
+        raise TypeError(f"{name} is a {type(a).__name__}, must be a pyopencl Array on the device")
+    if queue is None and type(a) is not np.ndarray:
+        if not isinstance(a, np.ndarray):
+            raise TypeError(f"{name} is a {type(a).__name__}, must be a NumPy array on the CPU")
+        as_array(a, name)
 
 
 def check_queue(queue, name) -> None:

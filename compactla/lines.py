@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from compactla.checks import check_size
+from compactla.copies import Copied
 from compactla.cpu.kernel import compiled_once
 
 
@@ -185,7 +186,7 @@ def _fits(indptr, indices, ncol):
     return fits
 
 
-class Extraction:
+class Extraction(Copied):
     """Where the blocks on and beside the diagonal of every line are in the values of a sparse matrix.
 
     Attributes

@@ -5,7 +5,8 @@ import abc
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from compactla.checks import check_context, check_contiguous, is_device_array
+from compactla.checks import as_array, check_context, check_contiguous, is_device_array
+from compactla.copies import Copied
 from compactla.lines import check_pattern
 from compactla.locks import Lock
 from compactla.view import COMPLEX, backend
@@ -13,7 +14,7 @@ from compactla.view import COMPLEX, backend
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
 
-class BlockOperator(LinearOperator, abc.ABC):
+class BlockOperator(Copied, LinearOperator, abc.ABC):
     """A linear operator on vectors of block rows, on the CPU or a device.
 
     Parameters
@@ -99,7 +100,7 @@ class BlockOperator(LinearOperator, abc.ABC):
     def _vector(self, r, name):
         """The vectors, if they are some."""
         if not is_device_array(r):
-            r = np.asarray(r)
+            r = as_array(r, name)
         elif self.queue is None:
             raise TypeError(f"{name} is a pyopencl Array, must be a NumPy array as P lives on the CPU")
         else:
@@ -159,19 +160,15 @@ class BlockOperator(LinearOperator, abc.ABC):
         return self._hermitian
 
     def _prepare(self):
-        """Set what is not copied along."""
         self._making = Lock()
-
-    def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name not in self._not_copied}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._prepare()
 
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
-        return self.solve(x) if type(x) is np.ndarray or is_device_array(x) else super().dot(x)
+        if type(x) is np.ndarray or is_device_array(x):
+            return self.solve(x)
+        if not isinstance(x, LinearOperator):
+            as_array(x, "r")  # SciPy takes what this refuses
+        return super().dot(x)
 
 
 def sample(M) -> bytes:

@@ -6,7 +6,17 @@ imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL
 
 import numpy as np
 
-from compactla.checks import check_context, check_dtype, check_launch, check_queue, check_size, is_device_array
+from compactla.checks import (
+    as_array,
+    check_context,
+    check_dtype,
+    check_kind,
+    check_launch,
+    check_queue,
+    check_size,
+    is_device_array,
+)
+from compactla.overlap import repeats, share_memory
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
 LONGEST = 2**16  # vector
@@ -61,8 +71,8 @@ class Pack:
 
     def __init__(self, data, nm=None):
         on_device = is_device_array(data)
-        if not on_device and not isinstance(data, np.ndarray):
-            raise TypeError(f"data is a {type(data).__name__}, must be a NumPy or pyopencl array")
+        if not on_device:
+            check_kind(data, None, "data")
         if data.ndim not in (4, 5) or (data.ndim == 5 and data.shape[3] != 2):
             raise ValueError(f"data has shape {data.shape}, must be (npack, m, n, V) or (npack, m, n, 2, V)")
         real = np.dtype(data.dtype)
@@ -148,8 +158,8 @@ class Pack:
         Raises
         ------
         TypeError, ValueError
-            If `out` is of another kind, dtype or shape, or is read-only, or `threads` or `wait_for` is not what
-            `compactla.gemm` takes.
+            If `out` is of another kind, dtype or shape, is read-only, shares memory with the pack or has several
+            elements in one place, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
         launch = check_launch(threads, wait_for, self.queue)
         run = backend(self.queue)
@@ -157,8 +167,7 @@ class Pack:
             target = run.empty(self.shape, self.dtype, self.queue)
             run.unpack(self.view, self.nm, target, launch)
             return run.download(target)
-        if is_device_array(out) != (self.queue is not None) or not hasattr(out, "strides"):
-            raise TypeError(f"out is a {type(out).__name__}, must be an array on the device of the pack, {self.device}")
+        check_kind(out, self.queue, "out")
         if self.queue is not None:
             check_context(out, self.queue, "out")
         if out.dtype != self.dtype:
@@ -167,10 +176,21 @@ class Pack:
             raise ValueError(f"out has shape {out.shape}, must be {self.shape}")
         if self.queue is None and not out.flags.writeable:
             raise ValueError("out is read-only, must be writeable")
-        if self.queue is None and np.may_share_memory(out, self.data):
+        if not out.flags.c_contiguous and repeats(out.shape, out.strides, out.dtype.itemsize):
+            raise ValueError(f"out has strides {out.strides}, must have memory of its own for every element")
+        if share_memory(out, self.data):
             raise ValueError("out shares memory with the pack, must not")
         run.unpack(self.view, self.nm, out, launch)
         return out
+
+    def __array__(self, dtype=None, copy=None):
+        """What NumPy's functions take: an unpacked copy. A batch on a device is not copied unasked, but refused."""
+        if self.queue is not None:
+            raise TypeError(f"the pack lives on {self.device}, must live on the CPU: see Pack.unpack")
+        if copy is False:
+            raise ValueError("copy is False, must be None or True: a pack has to be unpacked")
+        a = self.unpack()
+        return a if dtype is None else a.astype(dtype, copy=False)
 
     def to(self, device) -> "Pack":
         """A copy of the batch on another device.
@@ -239,7 +259,7 @@ class Pack:
         vlen = check_vlen(vlen, dtype, queue)
         nm, m, n = check_size(nm, "nm"), check_size(m, "m"), check_size(n, "n")
         lanes = (vlen,) if dtype.kind == "f" else (2, vlen)
-        if (nm + vlen) * m * n * dtype.itemsize >= 2**63:
+        if (nm + vlen) * max(m, 1) * max(n, 1) * dtype.itemsize >= 2**63:  # NumPy doesn't count an axis of no elements
             raise ValueError(f"nm, m, n are {nm}, {m}, {n}, must make less than 2**63 bytes")
         return cls(backend(queue).empty((-(-nm // vlen), m, n, *lanes), REAL[dtype.char], queue), nm)
 
@@ -301,7 +321,7 @@ def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None, wai
     """
     on_device = is_device_array(a)
     if not on_device:
-        a = np.asarray(a)
+        a = as_array(a, "a")
     dtype = check_dtype(a.dtype, "a")
     if a.ndim != 3:
         raise ValueError(f"a has shape {a.shape}, must be (nm, m, n)")
@@ -336,5 +356,5 @@ def check_target(out, a, dtype, vlen, queue) -> None:
         raise TypeError("out lives on the CPU, must live on a device as a")
     if out.view.repeats or (out.queue is None and not out.data.flags.writeable):
         raise ValueError("out is read-only or has elements that share memory, must be writeable")
-    if out.queue is None and np.may_share_memory(out.data, a):
+    if is_device_array(a) == (out.queue is not None) and share_memory(out.data, a):
         raise ValueError("out shares memory with a, must not")

@@ -16,14 +16,14 @@ thread and 4.8 times in two; it is 2.4 to 2.7 and 3.2 to 4.7 times, for 100,000 
 GPU a solve is three launches for each level of cuts, and one more: 7 or 10 for such a line.
 """
 
-from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compactla.blas import gemm
 from compactla.blocktridiag import BlockTridiag
-from compactla.checks import check_launch, check_size, is_device_array
+from compactla.checks import as_array, check_launch, check_size, is_device_array
+from compactla.copies import Copied
 from compactla.lines import sort_into_packs
 from compactla.pack import Pack
 from compactla.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
@@ -62,12 +62,14 @@ def cut(length, ring, parts) -> Cut:
     return Cut(line, start, size, before, after, (start + size)[previous], previous, following)
 
 
-class Couplings:
+class Couplings(Copied):
     """Block rows that are coupled to two others each: x <- source - lower x_before - upper x_after.
 
     The arrays are as for `BlockTridiag.from_packed`, but `lower` has a slot for every one of `diag`. `before` and
     `after`, (npack, V), are the block rows of x that all those of a lane are coupled to, -1 for none.
     """
+
+    _not_copied = ("_work", "_rows")
 
     def __init__(self, lower, upper, offset, rows, before, after, queue):
         run = backend(queue)
@@ -77,32 +79,25 @@ class Couplings:
         self._prepare()
 
     def _prepare(self):
-        """Set what is not copied along."""
-        self._work = defaultdict(list)
+        self._work = []
         self._rows = backend(self.queue, "lines").Couplings(*self.arrays, self.longest)
-
-    def __getstate__(self):
-        return {name: self.__dict__[name] for name in ("longest", "arrays", "queue")}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._prepare()
 
     def apply(self, source, x, launch):
         """x <- source - lower x_before - upper x_after; `source` may be x."""
-        lines, nrhs = backend(self.queue, "lines"), x.shape[2]
-        spare = self._work[nrhs]
+        lines = backend(self.queue, "lines")
         try:
-            work = spare.pop()
+            work = self._work.pop()
         except IndexError:
-            work = lines.Work(self._rows, nrhs)
+            work = lines.Work(self._rows)
+        work.fit(x.shape[2])
         lines.couple_rows(self._rows, source, x, work, launch)
-        spare.append(work)
+        self._work.append(work)
 
 
 # Lines are cut where that makes a solve GAIN times as fast; it is COST times the work; and there are PACKS packs of
 # parts for each thread, so that they are shared out evenly.
 GAIN, COST, PACKS = 1.5, 1.8, 4
+UNUSED = 1 << 20  # bytes of unused lanes that are put up with
 KINDS = "lower", "diag", "upper"
 
 
@@ -114,7 +109,7 @@ class Wanted(NamedTuple):
     blocks: Any
 
 
-class PartedLines:
+class PartedLines(Copied):
     """Lines that are cut into parts, factored and solved.
 
     Parameters
@@ -141,7 +136,7 @@ class PartedLines:
         self.b, self.dtype, self.vlen, self.queue = b, dtype, vlen, queue
         self._within = within or {}
         self._cut = pieces = cut(length, ring, parts)
-        self._first = np.cumsum(length) - length
+        self._first, self._nrows = np.cumsum(length) - length, int(rows.max(initial=-1)) + 1
         slots = sort_into_packs(np.delete(np.arange(len(rows)), pieces.position), pieces.length, vlen)
         coupled = np.delete(np.arange(len(slots.rows)), slots.offset[1:] - 1)
         following = slots.rows[coupled + 1]
@@ -311,12 +306,16 @@ class PartedLines:
         return info
 
     def solve_rows(self, rhs, x, threads=None, wait_for=None):
-        """As `BlockTridiag.solve_rows`; arguments are not checked beyond what that does."""
-        self.parts.solve_rows(rhs, x, threads, wait_for)
+        """As `BlockTridiag.solve_rows`."""
+        self.parts.check_vectors(rhs, x, self._nrows)
+        self.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
+
+    def solve_anyway(self, rhs, x, launch):
+        """As `BlockTridiag.solve_anyway`."""
+        self.parts.solve_anyway(rhs, x, launch)
         if self.separators is not None:
-            launch = check_launch(threads, wait_for, self.queue)
             self._enter.apply(rhs, x, launch)
-            self.separators.solve_rows(x, x, threads)
+            self.separators.solve_anyway(x, x, launch)
             self._leave.apply(x, x, launch)
 
 
@@ -373,7 +372,7 @@ def fold(lower, diag, upper, ring, queue):
 
 def check_periodic(periodic, nlines) -> np.ndarray:
     """Which lines are rings, (nlines,) of bool."""
-    ring = np.asarray(periodic)
+    ring = as_array(periodic, "periodic")
     if ring.dtype != bool:
         raise TypeError(f"periodic is of {ring.dtype}, must be a bool, or an array with one for each line")
     if ring.shape not in ((), (nlines,)):
@@ -417,6 +416,17 @@ def choose_parts(length, b, dtype, vlen, queue) -> np.ndarray:
     parts = np.where(wanted < vlen, np.maximum(wanted, 1), np.round(wanted / vlen) * vlen).astype(np.int64)
     after = COST * max(nrow / lanes, (length / parts).max()) + parts.max() + calls
     return parts if before > GAIN * after else whole
+
+
+def enough_lanes(vlen, length, parts, b, dtype) -> int:
+    """Vector length for lines in so many parts: `vlen`, or less where that would leave much memory to unused lanes.
+
+    Results are the same bit for bit. Short lines are left to the kernels that many lines have too.
+    """
+    count, longest = int(parts.sum()), (length / parts).max(initial=0)
+    lanes = 1 << max(count - 1, 0).bit_length()
+    unused = (vlen - count) * longest * 3 * b * b * dtype.itemsize
+    return lanes if lanes < vlen and unused > UNUSED else vlen
 
 
 def in_order(kind, position):

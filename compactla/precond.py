@@ -15,10 +15,10 @@ from compactla.checks import (
     is_device_array,
 )
 from compactla.chords import warn_of_chords
-from compactla.lines import Extraction, check_matrix, pack_lines, split
+from compactla.lines import Extraction, check_matrix, pack_lines, sort_into_packs, split
 from compactla.operator import BlockOperator
 from compactla.pack import check_vlen
-from compactla.partition import check_periodic, count_parts, part_matrix
+from compactla.partition import check_periodic, count_parts, enough_lanes, part_matrix
 from compactla.pivots import PivotError, Policy, Report
 from compactla.storage import check_storage, refuse_overflow
 from compactla.view import REAL, backend
@@ -46,7 +46,7 @@ class LinePreconditioner(BlockOperator):
     block_size : int, optional
         Size b of the blocks; needed for CSR, taken from the matrix for BSR.
     vlen : int, optional
-        Vector length V; default: what suits the device.
+        Vector length V; default: what suits the device, or less for fewer, and long, lines.
     queue : pyopencl.CommandQueue, optional
         Where the factors live and the work is done; default: the CPU.
     threads : int, optional
@@ -79,7 +79,8 @@ class LinePreconditioner(BlockOperator):
     info : (nlines,) array of int
         0, or 1 + the index of the first zero pivot among the rows of the line, in the order of `lines`. The
         solution on a line that has one is meaningless; the other lines are not affected. For lines that are rings, or
-        cut into parts, it is the first in another order, see `BlockTridiag`.
+        cut into parts, it is the first in another order, see `BlockTridiag`. A subnormal pivot is no zero, but its
+        reciprocal overflows: the solution on its line is not finite.
     report : compactla.pivots.Report
         `info`, the block and the pivot that it means, and, where pivots are watched, the smallest, the growth factor
         and how many were replaced: arrays (nlines,), in the order of `lines`.
@@ -140,14 +141,16 @@ class LinePreconditioner(BlockOperator):
         check_size(refine, "refine")
         self._options = {"parts": parts, "periodic": periodic, **asdict(policy), "storage": storage, "refine": refine}
         self._options |= {"pivots": "report"} if pivots == "raise" else {}
-        vlen = check_vlen(vlen, dtype, queue)
+        given, vlen = vlen, check_vlen(vlen, dtype, queue)
         slots = pack_lines(lines, M.shape[0] // b, vlen)
-        self._given = slots.flat, slots.length, block_size, vlen, queue, threads
+        self._given = slots.flat, slots.length, block_size, given, queue, threads
         ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
         if self._warns:
             warn_of_chords(M, b, slots.flat, slots.length, ring)
         whole = "pivoting" if pivoting else "refine" if refine else ""
         parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue, whole)
+        if given is None and (enough := enough_lanes(vlen, slots.length, parts, b, dtype)) < vlen:
+            vlen, slots = enough, sort_into_packs(slots.flat, slots.length, enough)
         self._parted = bool(ring.any() or (parts > 1).any())
         super().__init__(dtype, M.shape, b, queue, threads)
         self._raises = policy.pivots == "raise"
@@ -277,7 +280,7 @@ class LinePreconditioner(BlockOperator):
         return Adjoint(MH, split(flat, length), *others, **self._options)
 
     def _apply(self, rhs, x, started, threads, wait_for):
-        self.tridiag.solve_rows(rhs, x, threads, wait_for)
+        self.tridiag.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
 
 
 class Adjoint(LinePreconditioner):

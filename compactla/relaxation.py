@@ -1,6 +1,5 @@
 """Sweeps along lines: block line Jacobi, Gauss-Seidel and SOR, as preconditioners, smoothers and solvers."""
 
-import collections
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from compactla.operator import BlockOperator
 from compactla.partition import check_periodic
 from compactla.pivots import PivotError, Report
 from compactla.precond import LinePreconditioner
+from compactla.room import Room
 from compactla.storage import refuse_overflow
 from compactla.view import backend
 
@@ -166,7 +166,7 @@ class LineRelaxation(BlockOperator):
 
     def _prepare(self):
         super()._prepare()
-        self._spare = collections.defaultdict(list)
+        self._spare: list = []
 
     def update(self, M, threads=None) -> np.ndarray:
         """Take new values on the same pattern.
@@ -248,12 +248,12 @@ class LineRelaxation(BlockOperator):
 
     def _apply(self, rhs, x, started, threads, wait_for):
         launch = check_launch(threads, wait_for, self.queue)
-        run, sweeps, spare = backend(self.queue), backend(self.queue, "sweeps"), self._spare[x.shape[2]]
+        sweeps = backend(self.queue, "sweeps")
         try:
-            work = spare.pop()
+            rooms = self._spare.pop()
         except IndexError:
-            work = [run.empty(x.shape, self.dtype, self.queue) for _ in range(1 if self._order is None else 3)]
-        room, *sorted_by_colour = work
+            rooms = [Room(self.dtype, self.queue) for _ in range(1 if self._order is None else 3)]
+        room, *sorted_by_colour = (kept.array(x.shape) for kept in rooms)
         b, z = sorted_by_colour or (rhs, x)
         if self._order is not None:
             sweeps.permute(self._order, rhs, b, False, launch)
@@ -264,7 +264,7 @@ class LineRelaxation(BlockOperator):
         self._sweep(b, z, room, started, threads, wait_for)
         if self._order is not None:
             sweeps.permute(self._order, z, x, True, launch)
-        spare.append(work)
+        self._spare.append(rooms)
 
     def _sweep(self, b, x, room, started, threads, wait_for):
         """Sweeps over vectors that are sorted by colour."""

@@ -8,6 +8,7 @@ half or a quarter of the bytes, and computes in full precision.
 
 import numpy as np
 
+from compactla.copies import Copied
 from compactla.view import backend
 
 # NumPy's types for what is stored; it has none for bfloat16.
@@ -32,7 +33,7 @@ def check_storage(storage, dtype) -> str:
     return storage
 
 
-class Stored:
+class Stored(Copied):
     """Rounded copies of the factors of lines.
 
     Parameters

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from compactla.overlap import repeats
+
 REAL: dict[str, np.dtype] = {char: np.dtype(char.lower()) for char in "fdFD"}
 COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
 
@@ -71,8 +73,8 @@ class View:
     @cached_property
     def repeats(self) -> bool:
         """Whether several elements are one place in memory."""
-        steps = (self.ps, self.npack), (self.rs, self.m), (self.cs, self.n)
-        return any(stride == 0 and size > 1 for stride, size in steps)
+        lanes = self.vlen * (2 if self.dtype.kind == "c" else 1)
+        return repeats((self.npack, self.m, self.n), (self.ps, self.rs, self.cs), lanes)
 
     @cached_property
     def run(self):

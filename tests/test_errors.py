@@ -6,10 +6,12 @@ import pyopencl as cl
 import pyopencl.array
 import pytest
 import scipy.sparse
+from numpy.lib.stride_tricks import as_strided
 
 import compactla as cla
 import compactla.cpu as pack_level
 from cases import lines, random, same_bits
+from compactla.overlap import repeats
 from conftest import DEVICES
 
 
@@ -65,6 +67,8 @@ def test_new_packs():
         refuse(ValueError, "nm", new, -1, 3, 3)
         refuse(TypeError, "m", new, 1, 3.0, 3)
         refuse(TypeError, "n", new, 1, 3, "3")
+        refuse(ValueError, "nm", new, 2**62, 0, 0)
+        refuse(TypeError, "dtype", new, 1, 3, 3, dtype="foo")
         refuse(TypeError, "queue", new, 1, 3, 3, queue="gpu")
 
 
@@ -141,6 +145,85 @@ def test_memory_for_several_elements(rng):
         refuse(ValueError, "A", cla.getrfnp, repeated)
 
 
+def test_elements_that_share_memory(rng):
+    """Strides that are not zero may lead to one place in several ways."""
+    a = cla.pack(random(rng, (8, 2, 2), np.float64), 4)
+    buffer = np.zeros(200)
+    target = cla.Pack(as_strided(buffer, (2, 2, 2, 4), (64, 32, 32, 8)), 8)
+    refuse(ValueError, "C", cla.gemm, a, a, target)
+    refuse(ValueError, "B", cla.trsm, a, target)
+    refuse(ValueError, "A", cla.getrfnp, target)
+    refuse(ValueError, "out", cla.pack, np.ones((8, 2, 2)), out=target)
+    for strides in ((16, 8, 8), (24, 16, 8), (8, 0, 128), (-8, 16, 8)):
+        refuse(ValueError, "out", a.unpack, as_strided(buffer[80:], (8, 2, 2), strides))
+    for strides in ((8, 64, 128), (-32, 8, 16), (8, 64, -128)):
+        out = a.unpack(as_strided(buffer[100:], (8, 2, 2), strides))
+        assert same_bits(out.copy(), a.unpack())
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_which_strides_repeat(size, rng):
+    for _ in range(2000):
+        shape, strides = rng.integers(0, 6, 3).tolist(), rng.integers(-40, 41, 3).tolist()
+        first = np.tensordot(strides, np.indices(shape), 1).reshape(-1, 1)
+        places = (first + np.arange(size)).reshape(-1)
+        assert repeats(shape, strides, size) == (len(np.unique(places)) < len(places))
+
+
+def test_ordinary_arrays_that_share_memory(queue, rng):
+    A = cla.pack(random(rng, (64, 2, 2), np.float64), 4, queue)
+    flat, first = A.data.reshape(-1), cla.Pack(A.data[:2], 8)
+    refuse(ValueError, "out", first.unpack, flat[4:36].reshape(8, 2, 2))
+    refuse(ValueError, "out", cla.pack, flat[4:36].reshape(8, 2, 2), out=first)
+    first.unpack(flat[32:64].reshape(8, 2, 2))
+    cla.pack(flat[32:64].reshape(8, 2, 2), out=first)
+
+
+def test_vectors_that_share_memory(queue, rng):
+    T = cla.BlockTridiag(*lines(rng, 8, 4, 3, np.float64), queue=queue)
+    T.factor()
+    vectors = upload(random(rng, (300,), np.float64), queue)
+    rhs, near, apart = (vectors[i : i + 96].reshape(32, 3, 1) for i in (0, 3, 96))
+    refuse(ValueError, "x", T.solve_rows, rhs, near)
+    refuse(ValueError, "x", T.solve_rows, near, rhs)
+    for name in ("lower", "diag", "upper"):
+        refuse(ValueError, name, T.solve_rows, rhs, getattr(T, name).reshape(-1)[:96].reshape(32, 3, 1))
+    T.solve_rows(rhs, apart)
+    T.solve_rows(rhs, vectors[:96].reshape(32, 3, 1))
+    assert same_bits(cpu(rhs), cpu(apart))
+
+
+def test_what_is_no_array(queue, packs):
+    class OnDevice:
+        @property
+        def __cuda_array_interface__(self):
+            return {"version": 3}
+
+    A, C = packs((3, 3), (3, 3))
+    P = cla.LinePreconditioner(scipy.sparse.eye_array(6, format="bsr"), [[0, 1, 2], [3, 4, 5]], queue=queue)
+    blocks = np.ones((2, 1, 2, 2)), np.ones((2, 2, 2, 2)), np.ones((2, 1, 2, 2))
+    for kind, bad in (("OnDevice", OnDevice()), ("mask", np.ma.ones((2, 2, 2))), ("list", [[[1.0], [1, 2]]])):
+        for name, call in (
+            ("a", lambda bad=bad: cla.pack(bad, queue=queue)),
+            ("r", lambda bad=bad: P.solve(bad)),
+            ("lower", lambda bad=bad: cla.BlockTridiag(bad, *blocks[1:], queue=queue)),
+            ("periodic", lambda bad=bad: cla.BlockTridiag(*blocks, queue=queue, periodic=bad)),
+            ("alpha", lambda bad=bad: cla.gemm(A, A, C, bad)),
+        ):
+            with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b.*\b({kind}|number)\b"):
+                call()
+    for bad in (OnDevice(), np.ma.ones(6)):
+        with pytest.raises(TypeError, match=r"\br is a"):
+            P @ bad
+    for bad in (memoryview(np.zeros((5, 3, 3))), np.ma.zeros((5, 3, 3)), OnDevice()):
+        refuse(TypeError, "out", A.unpack, bad)
+    refuse(TypeError, "data", cla.Pack, np.ma.zeros((2, 3, 3, 4)))
+
+
+def cpu(a):
+    return a if isinstance(a, np.ndarray) else a.get()
+
+
 def test_number_of_threads(queue, packs, rng):
     (A,), T = packs((3, 3)), cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
     T.factor()
@@ -214,6 +297,16 @@ def test_gemm(packs, queue, elsewhere):
         refuse(TypeError, "beta", cla.gemm, A, B, C, 1, scalar)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64], ids="sc")
+def test_scalars_that_overflow(dtype, packs):
+    A, B, C = packs((3, 3), (3, 3), (3, 3), dtype=dtype)
+    for scalar in (1e300, -1e39, 10**400, np.float64(3.5e38), np.longdouble(1e200)):
+        refuse(ValueError, "alpha", cla.gemm, A, B, C, scalar)
+        refuse(ValueError, "beta", cla.gemm, A, B, C, 1, scalar)
+        refuse(ValueError, "alpha", cla.trsm, A, B, alpha=scalar)
+    cla.gemm(A, B, C, np.finfo(np.float32).max, -np.inf)
+
+
 def test_trsm(packs, queue, elsewhere):
     A, B = packs((3, 3), (3, 5))
     for error, bad in others(packs, queue, elsewhere, (3, 5)):
@@ -283,7 +376,30 @@ def test_packed_lines():
     read_only = np.ones((2, 2, 2, 8))
     read_only.flags.writeable = False
     refuse(ValueError, "upper", cla.BlockTridiag.from_packed, **packed_lines(upper=read_only))
-    T = cla.BlockTridiag.from_packed(**packed_lines())
+    lower = np.ones((2, 2, 2, 8))
+    refuse(ValueError, "lower", cla.BlockTridiag.from_packed, **packed_lines(lower=lower, upper=lower))
+    rows = packed_lines()["rows"]
+    twice, negative, huge = rows.copy(), rows.copy(), rows.astype(np.uint64)
+    twice[0, 0], negative[0, 0], huge[0, 0] = 5, -2, 2**64 - 1
+    nothing = {"lower": lower[:0], "diag": lower[:0], "upper": lower[2:], "offset": [0], "rows": rows[:0], "nlines": 1}
+    for error, name, changes in (
+        (ValueError, "offset", {"offset": []}),
+        (ValueError, "offset", {"offset": 3}),
+        (TypeError, "offset", {"offset": [0.0, 3.0]}),
+        (TypeError, "lower", {"lower": lower.tolist()}),
+        (TypeError, "diag", {"diag": np.ma.ones((3, 2, 2, 8))}),
+        (TypeError, "queue", {"queue": "gpu"}),
+        (ValueError, "diag", {"diag": np.ones(3)}),
+        (ValueError, "diag", {"diag": np.ones((3, 2, 2, 0)), "rows": rows[:, :0]}),
+        *((TypeError, "rows", {"rows": rows.astype(kind)}) for kind in (float, bool, object)),
+        *((ValueError, "rows", {"rows": bad}) for bad in (twice, negative, huge)),
+        *((TypeError, "nlines", {"nlines": bad}) for bad in (8.0, True)),
+        (ValueError, "nlines", nothing),
+    ):
+        refuse(error, name, cla.BlockTridiag.from_packed, **packed_lines(**changes))
+    arguments = packed_lines()
+    T = cla.BlockTridiag.from_packed(**arguments)
+    arguments["rows"][:] = 10**6  # of which it has a copy
     T.factor()
     x = np.ones((24, 2, 1))
     refuse(ValueError, "rhs", T.solve_rows, np.ones((23, 2, 1)), x)

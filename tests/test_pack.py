@@ -304,6 +304,19 @@ def test_copies_are_packs_of_their_own_memory(copied, rng):
     assert np.array_equal(A.unpack(), B.unpack()) == same
 
 
+def test_packs_are_arrays_to_numpy(dtype, queue, rng):
+    a = random(rng, (BATCH, 3, 4), dtype)
+    A = cla.pack(a, queue=queue)
+    if queue is not None:
+        with pytest.raises(TypeError, match=r"must live on the CPU: see Pack\.unpack"):
+            np.asarray(A)
+        return
+    assert same_bits(np.asarray(A), a) and same_bits(np.array(A, copy=True), a)
+    assert same_bits(np.asarray(A, np.complex128), a.astype(np.complex128))
+    with pytest.raises(ValueError, match="copy is False"):
+        A.__array__(copy=False)
+
+
 @pytest.mark.parametrize("block", [np.s_[3:1, :], np.s_[:, 4:2], np.s_[1:3, 5:], np.s_[::2, 1:4:3], np.s_[-2:, :-1]])
 def test_blocks_are_numpys(block, queue, rng):
     a = random(rng, (5, 4, 4), np.float64)

@@ -1,5 +1,6 @@
 """The line preconditioner, on every device."""
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 
@@ -66,6 +67,18 @@ def test_csr_equals_bsr(rng, queue, dtype):
     matrix = cla.LinePreconditioner(scipy.sparse.csr_matrix(M), lines, block_size=3, queue=queue)
     assert same_bits(bsr @ r, csr @ r)
     assert same_bits(bsr @ r, matrix @ r)
+
+
+@pytest.mark.parametrize("make", [cla.LinePreconditioner, cla.LineRelaxation])
+@pytest.mark.parametrize("parts", [1, 2])
+def test_copies_have_factors_of_their_own(make, parts, rng):
+    M, lines = scattered(rng, LENGTHS, 3, np.float64)
+    P, r = make(M, lines, parts=parts), random(rng, M.shape[0], np.float64)
+    x = P @ r
+    Q = copy.copy(P)
+    Q.update(2 * M)
+    assert same_bits(P @ r, x) and same_bits(Q @ r, x / 2)
+    assert same_bits(Q.rmatvec(r), P.rmatvec(r) / 2)
 
 
 def test_lines_of_one_block_are_block_jacobi(rng, queue):

@@ -12,6 +12,7 @@ from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
 from compactla.cpu.run import STATIC, address, empty, known_form, operations, parts, width
+from compactla.room import Room
 from compactla.view import REAL, Layout, layout, packed_dtype
 
 
@@ -147,11 +148,19 @@ def couple_choice(A: Layout, nrhs):
 class Work:
     """Room for the x of one pack of lines and one block row more, for each thread."""
 
-    def __init__(self, lines, nrhs):
-        A = lines.layout
+    def __init__(self, lines):
+        self.layout, self.longest, self.nrhs = lines.layout, lines.longest, None
+        self.room = Room(REAL[lines.layout.dtype.char], None)
+
+    def fit(self, nrhs):
+        """Make room for so many right-hand sides."""
+        if nrhs == self.nrhs:
+            return
+        A = self.layout
         column = A.m * nrhs * parts(A.dtype)
         spare = -(-2 * column // 16) * 16
-        size = spare + (lines.longest + 1) * column * width(A.dtype, A.vlen)
-        self.memory = empty((parallel.THREADS, size), REAL[A.dtype.char], None)
-        self.memory[:, :spare] = 0
-        self.addresses = [address(row) for row in self.memory]
+        size = spare + (self.longest + 1) * column * width(A.dtype, A.vlen)
+        memory = self.room.array((parallel.THREADS, size))
+        memory[:, :spare] = 0
+        self.addresses = [address(row) for row in memory]
+        self.nrhs = nrhs

@@ -19,6 +19,7 @@ from compactla.gpu.launch import (
     plans,
 )
 from compactla.pivots import WATCHED
+from compactla.room import Room
 from compactla.view import REAL, packed_dtype
 
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
@@ -100,22 +101,40 @@ class Lines(NamedTuple):
         return self.stored.storage if self.stored else ""
 
 
-class SolveWork:
-    """What a solve keeps between the way down the lines and the way up, and what it found out about the lines."""
+class Work:
+    """What a solve keeps between the way down the lines and the way up, and what it found out about the lines.
 
-    def __init__(self, memory):
-        self.memory, self.lines = memory, None
+    `memory` is None where a solve needs nothing, as `couple_rows`.
+    """
+
+    def __init__(self, lines):
+        self.lines = None if isinstance(lines, Couplings) else lines
+        self.room = Room(packed_dtype(lines.lower), lines.lower.queue)
+        self.nrhs = self.memory = self.described = None
+
+    def fit(self, nrhs):
+        """Make room for so many right-hand sides."""
+        if nrhs == self.nrhs or self.lines is None:
+            return
+        diag, offset, storage = self.lines.diag, self.lines.offset, self.lines.storage
+        b, vlen = diag.shape[1], diag.shape[-1]
+        special = plan_solve(diag.queue, b, nrhs, packed_dtype(diag), vlen, 1, (offset.size - 1) * vlen, storage)
+        self.memory = None
+        if special is not None:
+            rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
+            self.memory = self.room.array((max(diag.shape[0], 1) * b * rounded * vlen,))
+        self.nrhs = nrhs
 
     def describe(self, offset, rows, vlen):
         """Start, distance and length of regular lines, else their rows; the first time, the device is waited for."""
-        if self.lines is None:
+        if self.described is None:
             queue, lanes = rows.queue, (offset.size - 1) * vlen
             lines, irregular = empty((3 * lanes,), np.int64, queue), cla.zeros(queue, (1,), np.int32)
             args = lanes, offset, rows, lines, irregular
             launch_lanes(queue, (), "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
                          DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
-            self.lines = rows if download(irregular)[0] else lines
-        return self.lines
+            self.described = rows if download(irregular)[0] else lines
+        return self.described
 
 
 def swaps_like(diag, queue):
@@ -167,7 +186,7 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
     lanes = (offset.size - 1) * vlen
     if x.size == 0:
         return
-    if work is None:
+    if work.memory is None:
         macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
         if swaps is not None:
@@ -220,16 +239,3 @@ def couple_rows(couplings, source, x, work, wait_for=()):
     args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
     size = lanes, -(-longest // COUPLED) * RUN
     launch_lanes(x.queue, wait_for, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)
-
-
-def Work(lines, nrhs) -> SolveWork | None:
-    """What `solve_lines` works with; None if that needs nothing, as `couple_rows`."""
-    if isinstance(lines, Couplings):
-        return None
-    diag, offset = lines.diag, lines.offset
-    b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
-    special = plan_solve(diag.queue, b, nrhs, dtype, vlen, 1, (offset.size - 1) * vlen, lines.storage)
-    if special is None:
-        return None
-    rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
-    return SolveWork(empty((max(diag.shape[0], 1) * b * rounded * vlen,), dtype, diag.queue))

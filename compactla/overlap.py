@@ -1,0 +1,59 @@
+"""Which arrays share memory, and which have several elements in one place."""
+
+import numpy as np
+
+from compactla.checks import is_device_array
+
+
+def repeats(shape, strides, size) -> bool:
+    """Whether elements of `size`, in the unit of the strides, overlap; there are at most three axes."""
+    if 0 in shape:
+        return False
+    axes = sorted((abs(stride), count) for stride, count in zip(strides, shape, strict=True) if count > 1)
+    extent = size
+    for stride, count in axes:
+        if stride < extent:  # elements of this axis lie between those of the axes before it
+            break
+        extent += stride * (count - 1)
+    else:
+        return False
+    return any(stride < size for stride, _ in axes) or _meet(axes, size)
+
+
+def _meet(axes, size) -> bool:
+    """Whether steps along the axes lead closer than `size` back to where they began.
+
+    Steps along the longest axis are those that come closest after others along the other axes.
+    """
+    few, some, many = sorted([*axes, (0, 1), (0, 1)], key=lambda axis: axis[1])[-3:]
+    second = np.arange(1 - some[1], some[1]) * some[0]
+    for first in range(few[1]):
+        ahead = second + first * few[0]
+        back = np.clip((2 * ahead + many[0]) // (2 * many[0]), 1 - many[1], many[1] - 1)
+        close = abs(ahead - back * many[0]) < size
+        if first == 0:
+            close[some[1] - 1] = False  # no steps at all
+        if close.any():
+            return True
+    return False
+
+
+def share_memory(a, b) -> bool:
+    """Whether arrays that live in one place share memory; on a device, what is between elements counts too."""
+    if not is_device_array(a):
+        return np.may_share_memory(a, b) and np.shares_memory(a, b)
+    if a.size == 0 or b.size == 0 or a.base_data != b.base_data:
+        return False
+    (start, end), (first, last) = _span(a), _span(b)
+    return start < last and first < end
+
+
+def place(a):
+    """Where the memory of an array begins."""
+    return (a.base_data, a.offset) if is_device_array(a) else a.__array_interface__["data"][0]
+
+
+def _span(a) -> tuple[int, int]:
+    """Where in its buffer a device array begins and ends, in bytes."""
+    ends = [stride * (count - 1) for stride, count in zip(a.strides, a.shape, strict=True)]
+    return a.offset + sum(min(end, 0) for end in ends), a.offset + sum(max(end, 0) for end in ends) + a.dtype.itemsize
