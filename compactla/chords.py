@@ -7,7 +7,7 @@ import numpy as np
 from compactla.cpu.kernel import compiled_once
 
 MESSAGE = (
-    "lines have {count} chords: couplings between block rows of one line that are not neighbours on it, the first of "
+    "lines have chords ({count}): couplings between block rows of one line that are not neighbours on it, the first of "
     "them rows {row} and {column} of lines[{line}]. Solves leave these out, and sweeps may diverge; lines from "
     "compactla.find_lines have none"
 )

@@ -78,7 +78,8 @@ class LinePC:
     ----------
     lines : str, or sequence of sequences of int
         "auto", or the name of a file, as in the options above; or the block rows along each line, counted from the
-        first one of the rank, every one of them on exactly one line.
+        first one of the rank, every one of them on exactly one line. As `compactla.LinePreconditioner` does, every rank
+        warns of chords among its own.
     **options
         `block_size`, `device` and the others of the options above. What PETSc's database holds comes before it.
 

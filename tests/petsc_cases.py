@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+import warnings
 from importlib.resources import files
 
 import numpy as np
@@ -266,6 +267,26 @@ def test_lines_of_the_program():
         ksp.pc.apply(x, y)
         if own:
             same(y, cla.LinePreconditioner(own_block(A), own, B) @ x.getArray())
+
+
+def test_chords():
+    """Couplings that lines of the program leave out are told of once."""
+    M, lines = convection_diffusion(1, 8, B)
+    M = M.tolil()
+    M[0, 3 * B] = M[3 * B, 0] = 0.1
+    A = petsc_matrix(scipy.sparse.block_diag([M] * COMM.size))
+    pc = PETSc.PC().create(COMM)
+    pc.setOperators(A)
+    pc.setType("python")
+    pc.setPythonContext(LinePC(lines))
+    with warnings.catch_warnings(record=True) as told:
+        pc.setUp()
+        A.scale(2)
+        pc.setUp()
+    assert ["lines have chords (1)" in str(warning.message) for warning in told] == [True]
+    pc.setPythonContext(LinePC())
+    with warnings.catch_warnings(action="error"):
+        pc.setUp()
 
 
 def test_view(folder):

@@ -322,7 +322,7 @@ def with_chords(b=2):
 def test_chords_are_counted_once(make, form):
     M, lines = with_chords()
     M = M.tobsr((2, 2)) if form == "bsr" else M
-    with pytest.warns(UserWarning, match=r"lines have 3 chords: .* rows 0 and 4 of lines\[0\]") as warned:
+    with pytest.warns(UserWarning, match=r"lines have chords \(3\): .* rows 0 and 4 of lines\[0\]") as warned:
         P = make(M, lines, 2)
         P.update(M)
         P.rmatvec(np.ones(20))
