@@ -6,12 +6,13 @@ import threading
 import numpy as np
 
 from compactla.checks import (
-    check_context,
     check_contiguous,
+    check_device_array,
     check_dtype,
     check_launch,
     check_queue,
     check_size,
+    check_whole,
     is_device_array,
 )
 from compactla.pack import check_vlen, pack_padded
@@ -141,7 +142,7 @@ class BlockTridiag:
             if is_device_array(a) != on_device:
                 raise TypeError(f"{name} is a {type(a).__name__}, must be an array of the kind of diag")
             if on_device:
-                check_context(a, queue, name)
+                check_device_array(a, queue, name)
                 check_contiguous(a, name)
             blocks[name] = a = a if on_device else np.asarray(a)
             check_dtype(a.dtype, name)
@@ -234,6 +235,8 @@ class BlockTridiag:
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
             if a.shape != shape or not a.flags.c_contiguous:
                 raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
+            if queue is not None and is_device_array(a):
+                check_whole(a, queue, name)
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         T = cls.__new__(cls)
@@ -399,7 +402,7 @@ class BlockTridiag:
         nrhs = rhs.shape[3] if rhs.ndim == 4 else 1
         run = backend(self.queue)
         if on_device:
-            check_context(rhs, self.queue, "rhs")
+            check_device_array(rhs, self.queue, "rhs")
             check_contiguous(rhs, "rhs")
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator)
@@ -444,7 +447,7 @@ class BlockTridiag:
                 raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
             check_contiguous(a, name)
             if self.queue is not None:
-                check_context(a, self.queue, name)
+                check_device_array(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
         launch = check_launch(threads, wait_for, self.queue)

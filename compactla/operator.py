@@ -6,7 +6,7 @@ import threading
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from compactla.checks import check_context, check_contiguous, is_device_array
+from compactla.checks import check_contiguous, check_device_array, is_device_array
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
@@ -99,7 +99,7 @@ class BlockOperator(LinearOperator, abc.ABC):
         elif self.queue is None:
             raise TypeError(f"{name} is a pyopencl Array, must be a NumPy array as P lives on the CPU")
         else:
-            check_context(r, self.queue, name)
+            check_device_array(r, self.queue, name)
             check_contiguous(r, name)
         if r.ndim not in (1, 2) or r.shape[0] != self.shape[0]:
             raise ValueError(f"{name} has shape {r.shape}, must be ({self.shape[0]},) or ({self.shape[0]}, nrhs)")

@@ -6,7 +6,7 @@ imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL
 
 import numpy as np
 
-from compactla.checks import check_context, check_dtype, check_launch, check_queue, check_size, is_device_array
+from compactla.checks import check_device_array, check_dtype, check_launch, check_queue, check_size, is_device_array
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
 LONGEST = 2**16  # vector
@@ -63,6 +63,8 @@ class Pack:
         on_device = is_device_array(data)
         if not on_device and not isinstance(data, np.ndarray):
             raise TypeError(f"data is a {type(data).__name__}, must be a NumPy or pyopencl array")
+        if on_device:
+            check_device_array(data, data.queue, "data")
         if data.ndim not in (4, 5) or (data.ndim == 5 and data.shape[3] != 2):
             raise ValueError(f"data has shape {data.shape}, must be (npack, m, n, V) or (npack, m, n, 2, V)")
         real = np.dtype(data.dtype)
@@ -160,7 +162,7 @@ class Pack:
         if is_device_array(out) != (self.queue is not None) or not hasattr(out, "strides"):
             raise TypeError(f"out is a {type(out).__name__}, must be an array on the device of the pack, {self.device}")
         if self.queue is not None:
-            check_context(out, self.queue, "out")
+            check_device_array(out, self.queue, "out")
         if out.dtype != self.dtype:
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != self.shape:
@@ -313,7 +315,7 @@ def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None, wai
     elif on_device:
         queue = a.queue
     if on_device:
-        check_context(a, queue, "a")
+        check_device_array(a, queue, "a")
     launch = check_launch(threads, wait_for, queue)
     nm, m, n = a.shape
     A = Pack._allocate(nm, m, n, dtype, vlen, queue) if out is None else out

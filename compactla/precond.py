@@ -6,12 +6,12 @@ import numpy as np
 
 from compactla.blocktridiag import BlockTridiag
 from compactla.checks import (
-    check_context,
     check_contiguous,
     check_dtype,
     check_launch,
     check_queue,
     check_size,
+    check_whole,
     is_device_array,
 )
 from compactla.lines import Extraction, check_matrix, pack_lines
@@ -254,7 +254,7 @@ class LinePreconditioner(BlockOperator):
         """Refuse a device array that is not the data of a matrix like the first."""
         if self.queue is None:
             raise TypeError("M is a pyopencl Array, must be a scipy.sparse matrix as P lives on the CPU")
-        check_context(data, self.queue, "M")
+        check_whole(data, self.queue, "M")
         check_contiguous(data, "M")
         if data.dtype != self.dtype:
             raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")
