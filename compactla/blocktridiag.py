@@ -124,6 +124,7 @@ class BlockTridiag:
     """
 
     _parted = None  # the parts of lines that are cut
+    _broken = False  # whether a factorization was broken off, and what is there is neither blocks nor factors
 
     def __init__(
         self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False,
@@ -301,6 +302,8 @@ class BlockTridiag:
         ------
         PivotError
             If there is such a line, with ``pivots="raise"``; the others can be solved with all the same.
+        RuntimeError
+            If an earlier call was broken off, as by an interrupt, and left neither blocks nor factors.
 
         Notes
         -----
@@ -308,6 +311,8 @@ class BlockTridiag:
         """
         check_launch(threads, wait_for, self.queue)
         with self._lock:
+            if self._broken:
+                raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
             return self._factor(threads, wait_for) if self.info is None else self.info
 
     def refactor(self, threads=None, wait_for=None) -> np.ndarray:
@@ -327,24 +332,29 @@ class BlockTridiag:
         """As `refactor`, but nothing is raised of what the factorization meets, see `report` and `too_large`."""
         if self._parted is not None:
             blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
+            self.info = None
             self.info = self._parted.refactor(blocks, threads, wait_for)
             return self.info
         run, npack, launch = backend(self.queue), len(self._offset) - 1, check_launch(threads, wait_for, self.queue)
+        self.info = None
         info = run.upload(np.zeros(npack * self.vlen, np.int64), self.queue)
         watched = None
         if self._policy.kernel:
             start = np.zeros((npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
             start[:, SMALLEST] = np.inf
             watched = run.upload(start, self.queue)
+        overflow = self._stored and self._stored.no_overflow()
+        self._broken = True  # unless all of what follows succeeds
         for source, target in zip((self.lower, self.diag, self.upper), self._blocks or (), strict=False):
             backend(self.queue, "mixed").copy(source, target)
         backend(self.queue, "lines").factor_lines(self._lines, info, launch, watched)
-        self.info = run.download(info)[: self.nlines]
+        info = run.download(info)[: self.nlines]
         if watched is not None:
             lines = run.download(watched).reshape(npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]
             self._watched = lines.swapaxes(0, 1).reshape(WATCHED, npack * self.vlen)[:, : self.nlines]
         if self._stored:
-            self._too_large = self._stored.fill((self.lower, self.diag, self.upper), self.info, launch)
+            self._too_large = self._stored.fill((self.lower, self.diag, self.upper), info, overflow, launch)
+        self.info, self._broken = info, False
         return self.info
 
     @property

@@ -1,6 +1,7 @@
 """What preconditioners share: they take vectors of every kind, and solvers take them."""
 
 import abc
+import contextlib
 import threading
 
 import numpy as np
@@ -33,6 +34,18 @@ class BlockOperator(LinearOperator, abc.ABC):
         super().__init__(dtype, shape)
         self.block_size, self.queue, self.threads = block_size, queue, threads
         self._hermitian, self._is_current, self._making = None, False, threading.Lock()
+        self._is_usable = False
+
+    @contextlib.contextmanager
+    def _renewing(self):
+        """While values are replaced, and until that has succeeded, there is nothing to solve with."""
+        self._is_usable = False
+        yield
+        self._is_usable = True
+
+    def _check_usable(self):
+        if not self._is_usable:
+            raise RuntimeError("an update failed and left values of both matrices: update must be called again")
 
     def solve(self, r, threads=None, wait_for=None):
         """Apply the preconditioner.
@@ -60,11 +73,14 @@ class BlockOperator(LinearOperator, abc.ABC):
         ValueError
             If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads`
             or `wait_for` is not what `compactla.gemm` takes.
+        RuntimeError
+            If the last update was broken off, by an interrupt or for lack of memory.
         """
         return self._solve(r, None, threads, wait_for)
 
     def _solve(self, r, start, threads, wait_for):
         """`solve`, or what comes of the vectors `start`."""
+        self._check_usable()
         run = backend(self.queue)
         if threads is None:
             threads = self.threads
@@ -142,6 +158,7 @@ class BlockOperator(LinearOperator, abc.ABC):
 
         It is made from the matrix itself, of which no copy is kept: its values must still be what they were.
         """
+        self._check_usable()
         with self._making:
             if not self._is_current:
                 if sample(self._matrix) != self._sample:

@@ -220,6 +220,57 @@ def test_contexts_of_one_device(queue):
         cla.trsm(A, B)
 
 
+class Refusing:
+    """Buffers, but not the one of this number."""
+
+    def __init__(self, number):
+        self.number, self.make = number, cl.Buffer
+
+    def __call__(self, *args, **options):
+        self.number -= 1
+        if self.number == 0:
+            raise cl.MemoryError("there is no more")
+        return self.make(*args, **options)
+
+
+UPDATED = {
+    "plain": (cla.LinePreconditioner, {}),
+    "parts": (cla.LinePreconditioner, {"parts": 2}),
+    "refine": (cla.LinePreconditioner, {"refine": 1}),
+    "perturb": (cla.LinePreconditioner, {"pivots": "perturb"}),
+    "storage": (cla.LinePreconditioner, {"storage": "float32"}),
+    "sweeps": (cla.LineRelaxation, {"scheme": "symmetric", "tol": 1e-8}),
+}
+
+
+@on_devices
+@pytest.mark.parametrize(("make", "options"), UPDATED.values(), ids=UPDATED)
+def test_updates_without_memory(queue, rng, monkeypatch, make, options):
+    """Whichever array there is no room for, what is left is what was before, or is not solved with."""
+    M, where = system()
+    N = bsr_array((M.data * rng.uniform(1, 2, M.data.shape), M.indices, M.indptr))
+    P, r, refused = make(M, where, queue=queue, **options), rng.random(12), 0
+    before, after = P.solve(r), make(N, where, queue=queue, **options).solve(r)
+    for number in range(1, 99):
+        P.update(M)
+        with monkeypatch.context() as patch:
+            patch.setattr(cl, "Buffer", Refusing(number))
+            try:
+                P.update(N)
+                break
+            except MemoryError as error:
+                assert type(error) is MemoryError and "does not fit in the memory of" in str(error)
+        refused += 1
+        if P.info is None:
+            for call in (P.solve, P.rmatvec):
+                with pytest.raises(RuntimeError, match="update must be called again"):
+                    call(r)
+            assert P.report is None
+        else:
+            assert same_bits(P.solve(r), before)
+    assert refused > 1 and same_bits(P.solve(r), after)
+
+
 @on_devices
 def test_far_apart(queue, rng):
     """Packs as far apart as memory allows: up to and past 2**31 bytes, and 2**31 elements where there is as much."""

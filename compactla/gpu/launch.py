@@ -33,11 +33,14 @@ class Plan(NamedTuple):
     choice: dict
 
 
-def empty(shape, dtype, queue, allocator=None):
+def empty(shape, dtype, queue, allocator=None, values=None):
+    """A new array, with these values if there are some; a MemoryError if there is no room."""
     what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
     if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
         raise MemoryError(what)
     try:
+        if values is not None:
+            return cla.to_device(queue, values, allocator)
         return cla.empty(queue, shape, dtype, allocator=allocator)
     except (cl.MemoryError, cl.LogicError) as error:
         raise MemoryError(f"{what}: {error}") from None
@@ -45,7 +48,8 @@ def empty(shape, dtype, queue, allocator=None):
 
 def upload(a, queue):
     """A C-contiguous copy of a NumPy array on the device."""
-    return cla.to_device(queue, np.ascontiguousarray(a))
+    a = np.ascontiguousarray(a)
+    return empty(a.shape, a.dtype, queue, values=a)
 
 
 def download(a) -> np.ndarray:

@@ -17,6 +17,7 @@ from compactla.gpu.launch import (
     ordinary,
     plan,
     plans,
+    upload,
 )
 from compactla.pivots import WATCHED
 from compactla.view import REAL, packed_dtype
@@ -110,7 +111,7 @@ class SolveWork:
         """Start, distance and length of regular lines, else their rows; the first time, the device is waited for."""
         if self.lines is None:
             queue, lanes = rows.queue, (offset.size - 1) * vlen
-            lines, irregular = empty((3 * lanes,), np.int64, queue), cla.zeros(queue, (1,), np.int32)
+            lines, irregular = empty((3 * lanes,), np.int64, queue), upload(np.zeros(1, np.int32), queue)
             args = lanes, offset, rows, lines, irregular
             launch_lanes(queue, (), "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
                          DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
