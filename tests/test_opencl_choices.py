@@ -282,6 +282,9 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     for text, expected in (
         ("{not json", default),
         ('{"results": []}', default),
+        ('{"results": [["gemm float32 4 4 4", {}]]}', default),
+        ('"results"', default),
+        ("[" * 10**5, default),
         (json.dumps({"results": {"gemm float32 4 4 4": shipped}}), shipped),
         (json.dumps({"results": {"gemm float32 4 4 4": {"kernel": "gemm_item", "GROUP": 4096}}}), default),
     ):
@@ -295,13 +298,58 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     choice.results.cache_clear()
 
 
+GOOD = {
+    "gemm": {"kernel": "gemm_team", "LANES": 4, "TI": 2, "TJ": 2, "DEPTH": 4, "AHEAD": 1, "ROUNDS": 1},
+    "trsm": {"kernel": "trsm_team", "LANES": 4, "COLUMNS": 2, "TEAM": 2},
+    "factor": {"kernel": "factor_team", "LANES": 4, "COLUMNS": 2, "TEAM": 2, "AHEAD": 0},
+    "pack": {"kernel": "pack_tiled", "LANES": 4, "ELEMENTS": 16, "GROUP": 32},
+}
+BAD = {
+    "a kernel of another version": ("gemm", {"kernel": "gemm_warp"}),
+    "a kernel of another routine": ("gemm", {"kernel": "trsm_team"}),
+    "no kernel": ("gemm", {"kernel": None}),
+    "a list for a kernel": ("gemm", {"kernel": ["gemm_team"]}),
+    "one more tunable": ("gemm", {"BANKS": 3}),
+    "a string": ("gemm", {"TI": "2"}),
+    "code": ("gemm", {"TI": "2 -DK=1"}),
+    "a fraction": ("gemm", {"TI": 2.0}),
+    "a bool": ("gemm", {"TI": True}),
+    "a list": ("gemm", {"TI": [2]}),
+    "null": ("gemm", {"TI": None}),
+    "zero": ("gemm", {"TI": 0}),
+    "a negative number": ("gemm", {"LANES": -4}),
+    "a large number": ("gemm", {"DEPTH": 10**30}),
+    "too few columns": ("trsm", {"COLUMNS": 1}),
+    "too small a team": ("trsm", {"TEAM": 1}),
+    "a rest": ("factor", {"COLUMNS": 3}),
+    "too much to move": ("pack", {"GROUP": 1}),
+}
+
+
+@pytest.mark.parametrize(("routine", "changes"), BAD.values(), ids=BAD)
+def test_what_kernels_do_not_know_is_not_chosen(tmp_path, monkeypatch, routine, changes):
+    """Anything may be in a user's file: with wrong teams results would be wrong."""
+    device, dtype = small_gpu(), np.dtype(np.float32)
+    size = {"gemm": (4, 4, 4), "factor": (4,)}.get(routine, (4, 4))
+    name, good = choice.key(routine, size, dtype), GOOD[routine]
+    assert choice.is_choice(good, name) and choice.is_choice({}, name)
+    missing = {key: good[key] for key in list(good)[:-1]}
+    default = choice.choose(device, routine, size, dtype, 32)
+    monkeypatch.setattr(choice, "user_file", lambda device: tmp_path / "user.json")
+    for bad in (good | changes, missing, {"GROUP": 8}, [good], "gemm_team", 3, True, None):
+        (tmp_path / "user.json").write_text(json.dumps({"results": {name: bad, "": good, "gemm": good}}))
+        choice.results.cache_clear()
+        assert choice.choose(device, routine, size, dtype, 32) == default
+    choice.results.cache_clear()
+
+
 def test_shipped_results_are_candidates_that_fit():
     for file in choice.SHIPPED.glob("*.json"):
         for key, chosen in json.loads(file.read_text())["results"].items():
             routine, dtype, *size = key.split()
             dtype, _, stored = dtype.partition(":")
             assert stored in ("", *STORAGE)
-            assert routine in choice.LARGEST
+            assert routine in choice.LARGEST and choice.is_choice(chosen, key)
             size = tuple(map(int, size))
             device = small_gpu(max_work_group_size=1024, local_mem_size=2**16)
             assert choice.fits(device, routine, chosen, size, np.dtype(dtype), 32)

@@ -210,12 +210,8 @@ def build_log(plan) -> str:
 def save(device, found: dict[str, dict]) -> None:
     """Add results to the user's file for a device."""
     file = choice.user_file(device)
-    try:
-        results = json.loads(file.read_text())["results"]
-    except (OSError, ValueError, KeyError):
-        results = {}
     file.parent.mkdir(parents=True, exist_ok=True)
-    about = {"device": device.name.strip(), "driver": device.driver_version, "results": results | found}
+    about = {"device": device.name.strip(), "driver": device.driver_version, "results": choice.read(file) | found}
     new = file.with_suffix(f".{os.getpid()}")
     new.write_text(json.dumps(about, indent=1) + "\n")
     new.replace(file)
