@@ -40,8 +40,8 @@ def specialisation(b, dtype):
 def plan_factor(queue, b, dtype, vlen, lanes=None):
     """The kernel that stores inverses in lines; None for LU factors."""
     few = is_few(queue, lanes)
-    key = queue.context, "factor", dtype.char, vlen, b, few
-    known = plans()
+    key = "factor", dtype.char, vlen, b, few
+    known = plans(queue)
     if key not in known:
         types = 0, None, None, None, None, None
         found = plan(queue, "factor", (b,), dtype, vlen, types, BLOCK=b)
@@ -57,8 +57,8 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
         return None
     routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular, storage
-    known = plans()
+    key = routine, dtype.char, vlen, b, nrhs, regular, storage
+    known = plans(queue)
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
         choices = choice.candidates(queue.device, routine, size, dtype, vlen)
