@@ -179,6 +179,8 @@ def check_packs(**packs) -> None:
             raise ValueError(f"{name} has vector length {P.vlen}, must have {reference.vlen} as {last}")
         if P.nm != reference.nm:
             raise ValueError(f"{name} has {P.nm} matrices, must have {reference.nm} as {last}")
+        if P.device == reference.device:
+            raise ValueError(f"{name} lives in another OpenCL context than {last}, must live in the same: see Pack.to")
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
 
 

@@ -7,13 +7,14 @@ import numpy as np
 from compactla.checks import (
     as_array,
     as_integers,
-    check_context,
     check_contiguous,
+    check_device_array,
     check_dtype,
     check_kind,
     check_launch,
     check_queue,
     check_size,
+    check_whole,
     is_device_array,
 )
 from compactla.copies import Copied
@@ -132,6 +133,7 @@ class BlockTridiag(Copied):
 
     _not_copied = ("_lines", "_work", "_lock")
     _parted = None  # the parts of lines that are cut
+    _broken = False  # whether a factorization was broken off, and what is there is neither blocks nor factors
 
     def __init__(
         self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False,
@@ -150,7 +152,7 @@ class BlockTridiag(Copied):
             if is_device_array(a) != on_device:
                 raise TypeError(f"{name} is a {type(a).__name__}, must be an array of the kind of diag")
             if on_device:
-                check_context(a, queue, name)
+                check_device_array(a, queue, name)
                 check_contiguous(a, name)
             blocks[name] = a = a if on_device else as_array(a, name)
             check_dtype(a.dtype, name)
@@ -260,6 +262,8 @@ class BlockTridiag(Copied):
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
             if a.shape != shape or not a.flags.c_contiguous:
                 raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
+            if queue is not None and is_device_array(a):
+                check_whole(a, queue, name)
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         for (name, a), (other, c) in combinations(blocks.items(), 2):
@@ -320,6 +324,8 @@ class BlockTridiag(Copied):
         ------
         PivotError
             If there is such a line, with ``pivots="raise"``; the others can be solved with all the same.
+        RuntimeError
+            If an earlier call was broken off, as by an interrupt, and left neither blocks nor factors.
 
         Notes
         -----
@@ -327,8 +333,8 @@ class BlockTridiag(Copied):
         """
         check_launch(threads, wait_for, self.queue)
         with self._lock:
-            if self.info is None and self._lock.broken:
-                raise RuntimeError("the lines were being factored when this process was forked off: they are half done")
+            if self._broken:
+                raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
             return self._factor(threads, wait_for) if self.info is None else self.info
 
     def refactor(self, threads=None, wait_for=None) -> np.ndarray:
@@ -348,24 +354,29 @@ class BlockTridiag(Copied):
         """As `refactor`, but nothing is raised of what the factorization meets, see `report` and `too_large`."""
         if self._parted is not None:
             blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
+            self.info = None
             self.info = self._parted.refactor(blocks, threads, wait_for)
             return self.info
         run, npack, launch = backend(self.queue), len(self._offset) - 1, check_launch(threads, wait_for, self.queue)
+        self.info = None
         info = run.upload(np.zeros(npack * self.vlen, np.int64), self.queue)
         watched = None
         if self._policy.kernel:
             start = np.zeros((npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
             start[:, SMALLEST] = np.inf
             watched = run.upload(start, self.queue)
+        overflow = self._stored and self._stored.no_overflow()
+        self._broken = True  # unless all of what follows succeeds
         for source, target in zip((self.lower, self.diag, self.upper), self._blocks or (), strict=False):
             backend(self.queue, "mixed").copy(source, target)
         backend(self.queue, "lines").factor_lines(self._lines, info, launch, watched)
-        self.info = run.download(info)[: self.nlines]
+        info = run.download(info)[: self.nlines]
         if watched is not None:
             lines = run.download(watched).reshape(npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]
             self._watched = lines.swapaxes(0, 1).reshape(WATCHED, npack * self.vlen)[:, : self.nlines]
         if self._stored:
-            self._too_large = self._stored.fill((self.lower, self.diag, self.upper), self.info, launch)
+            self._too_large = self._stored.fill((self.lower, self.diag, self.upper), info, overflow, launch)
+        self.info, self._broken = info, False
         return self.info
 
     @property
@@ -423,7 +434,7 @@ class BlockTridiag(Copied):
         nrhs = rhs.shape[3] if rhs.ndim == 4 else 1
         run = backend(self.queue)
         if on_device:
-            check_context(rhs, self.queue, "rhs")
+            check_device_array(rhs, self.queue, "rhs")
             check_contiguous(rhs, "rhs")
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator)
@@ -470,7 +481,7 @@ class BlockTridiag(Copied):
                 raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
             check_contiguous(a, name)
             if self.queue is not None:
-                check_context(a, self.queue, name)
+                check_device_array(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
         if x is not rhs and share_memory(x, rhs) and place(x) != place(rhs):

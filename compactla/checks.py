@@ -64,18 +64,31 @@ def check_queue(queue, name) -> None:
         raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue")
 
 
-def check_context(a, queue, name) -> None:
-    """Refuse a pyopencl Array that the queue cannot reach."""
+def check_device_array(a, queue, name) -> None:
+    """Refuse a pyopencl Array that the queue cannot reach, or whose elements are between those of its buffer."""
     if a.queue is None:
         raise ValueError(f"{name} has no queue, must have one: see Array.with_queue")
     if a.queue.context != queue.context:
         raise ValueError(f"{name} lives in another OpenCL context, must live in the context of the queue")
+    item = a.dtype.itemsize
+    if a.offset % item:
+        raise ValueError(f"{name} has offset {a.offset}, must have a multiple of the {item} bytes of an element")
+    number = item // 2 if a.dtype.kind == "c" else item
+    if any(stride % number for stride in a.strides):
+        raise ValueError(f"{name} has strides {a.strides}, must have multiples of the {number} bytes of a number")
 
 
 def check_contiguous(a, name) -> None:
     """Refuse a pyopencl Array that cannot be reshaped."""
     if not a.flags.c_contiguous:
         raise ValueError(f"{name} has strides {a.strides}, must be C-contiguous")
+
+
+def check_whole(a, queue, name) -> None:
+    """Refuse a pyopencl Array that does not begin where its buffer does, or that the queue cannot reach."""
+    check_device_array(a, queue, name)
+    if a.offset:
+        raise ValueError(f"{name} has offset {a.offset}, must begin where its buffer does: see Array.copy")
 
 
 def option(name, value, allowed) -> str:
@@ -100,8 +113,12 @@ def check_launch(threads, wait_for, queue):
         raise ValueError(f"threads is {threads!r}, must be None for data on a device")
     if wait_for is None:
         return ()
-    if not isinstance(wait_for, list | tuple) or not all(hasattr(e, "command_execution_status") for e in wait_for):
+    from pyopencl import Event  # which is there, as there is a queue
+
+    if not isinstance(wait_for, list | tuple) or not all(isinstance(event, Event) for event in wait_for):
         raise TypeError(f"wait_for is {wait_for!r}, must be a list of pyopencl Events")
+    if any(event.context != queue.context for event in wait_for):
+        raise ValueError("wait_for has events of another OpenCL context, must be of the context of the queue")
     return wait_for
 
 

@@ -8,20 +8,13 @@ _locks: "weakref.WeakSet[Lock]" = weakref.WeakSet()
 
 
 class Lock:
-    """A lock, to be held by ``with``.
-
-    Attributes
-    ----------
-    broken : bool
-        Whether this process was forked off while another thread held it, and what that did was left half done.
-    """
+    """A lock, to be held by ``with``."""
 
     def __init__(self):
-        self._lock, self.broken = threading.Lock(), False
+        self.reopen()
         _locks.add(self)
 
     def reopen(self):
-        self.broken |= self._lock.locked()
         self._lock = threading.Lock()
 
     def __enter__(self):

@@ -1,11 +1,12 @@
 """What preconditioners share: they take vectors of every kind, and solvers take them."""
 
 import abc
+import contextlib
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from compactla.checks import as_array, check_context, check_contiguous, is_device_array
+from compactla.checks import as_array, check_contiguous, check_device_array, is_device_array
 from compactla.copies import Copied
 from compactla.lines import check_pattern
 from compactla.locks import Lock
@@ -36,8 +37,19 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     def __init__(self, dtype, shape, block_size, queue, threads):
         super().__init__(dtype, shape)
         self.block_size, self.queue, self.threads = block_size, queue, threads
-        self._hermitian, self._is_current = None, False
+        self._hermitian, self._is_current, self._is_usable = None, False, False
         self._prepare()
+
+    @contextlib.contextmanager
+    def _renewing(self):
+        """While values are replaced, and until that has succeeded, there is nothing to solve with."""
+        self._is_usable = False
+        yield
+        self._is_usable = True
+
+    def _check_usable(self):
+        if not self._is_usable:
+            raise RuntimeError("an update failed and left values of both matrices: update must be called again")
 
     def solve(self, r, threads=None, wait_for=None):
         """Apply the preconditioner.
@@ -65,11 +77,14 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         ValueError
             If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads`
             or `wait_for` is not what `compactla.gemm` takes.
+        RuntimeError
+            If the last update was broken off, by an interrupt or for lack of memory.
         """
         return self._solve(r, None, threads, wait_for)
 
     def _solve(self, r, start, threads, wait_for):
         """`solve`, or what comes of the vectors `start`."""
+        self._check_usable()
         run = backend(self.queue)
         if threads is None:
             threads = self.threads
@@ -104,7 +119,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         elif self.queue is None:
             raise TypeError(f"{name} is a pyopencl Array, must be a NumPy array as P lives on the CPU")
         else:
-            check_context(r, self.queue, name)
+            check_device_array(r, self.queue, name)
             check_contiguous(r, name)
         if r.ndim not in (1, 2) or r.shape[0] != self.shape[0]:
             raise ValueError(f"{name} has shape {r.shape}, must be ({self.shape[0]},) or ({self.shape[0]}, nrhs)")
@@ -148,6 +163,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
         It is made from the matrix itself, of which no copy is kept: its values must still be what they were.
         """
+        self._check_usable()
         with self._making:
             if not self._is_current:
                 if sample(self._matrix) != self._sample:

@@ -8,7 +8,7 @@ import numpy as np
 
 from compactla.checks import (
     as_array,
-    check_context,
+    check_device_array,
     check_dtype,
     check_kind,
     check_launch,
@@ -71,7 +71,9 @@ class Pack:
 
     def __init__(self, data, nm=None):
         on_device = is_device_array(data)
-        if not on_device:
+        if on_device:
+            check_device_array(data, data.queue, "data")
+        else:
             check_kind(data, None, "data")
         if data.ndim not in (4, 5) or (data.ndim == 5 and data.shape[3] != 2):
             raise ValueError(f"data has shape {data.shape}, must be (npack, m, n, V) or (npack, m, n, 2, V)")
@@ -169,7 +171,7 @@ class Pack:
             return run.download(target)
         check_kind(out, self.queue, "out")
         if self.queue is not None:
-            check_context(out, self.queue, "out")
+            check_device_array(out, self.queue, "out")
         if out.dtype != self.dtype:
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != self.shape:
@@ -333,7 +335,7 @@ def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None, wai
     elif on_device:
         queue = a.queue
     if on_device:
-        check_context(a, queue, "a")
+        check_device_array(a, queue, "a")
     launch = check_launch(threads, wait_for, queue)
     nm, m, n = a.shape
     A = Pack._allocate(nm, m, n, dtype, vlen, queue) if out is None else out

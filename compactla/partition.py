@@ -364,7 +364,7 @@ def fold(lower, diag, upper, ring, queue):
         taken = run.empty((nlines, b, b), diag.dtype, queue)
         pairs = [2] if diag.dtype.kind == "c" else []
         lanes = taken.view(REAL[diag.dtype.char]).reshape(nlines, b, b, *pairs, 1)
-        source = a if is_device_array(a) else run.upload(np.ascontiguousarray(a), queue)
+        source = a.copy() if is_device_array(a) else run.upload(np.ascontiguousarray(a), queue)
         run.gather_blocks(source.reshape(nlines, b, b), run.upload(own, queue), lanes)
         sums = sums + (taken if is_device_array(diag) else run.download(taken)).reshape(diag.shape)
     return sums

@@ -1,17 +1,18 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
 from compactla.blocktridiag import BlockTridiag
 from compactla.checks import (
-    check_context,
     check_contiguous,
     check_dtype,
     check_launch,
     check_queue,
     check_size,
+    check_whole,
     is_device_array,
 )
 from compactla.chords import warn_of_chords
@@ -177,6 +178,8 @@ class LinePreconditioner(BlockOperator):
         where = slots.offset, slots.rows, slots.nlines, queue
         self.tridiag = BlockTridiag.from_packed(*self._blocks, *where, **options)
 
+    info: Any
+
     def update(self, M, threads=None, wait_for=None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
@@ -207,6 +210,8 @@ class LinePreconditioner(BlockOperator):
         PivotError, OverflowError
             If a pivot is zero, with ``pivots="raise"``, or factors are too large for `storage`. The lines that have
             none of these can be solved with all the same.
+        MemoryError
+            If there is no room on the device. Nothing is solved with then before another update has succeeded.
         """
         self.update_anyway(M, threads, wait_for)
         self._refuse()
@@ -232,14 +237,16 @@ class LinePreconditioner(BlockOperator):
             if values.dtype != self.dtype:
                 raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
             values = run.upload(values, self.queue)
-        if self._parted:
-            self.info = self.tridiag.refactor([values] * 3, threads, wait_for)
-        else:
-            gather = run.gather_blocks if values.ndim == 3 else run.gather_values
-            for place, block in zip(self._places, self._blocks, strict=True):
-                gather(values, place, block, launch)
-            self.info = self._as_given(self.tridiag.refactor_anyway(threads, wait_for))
-        self._keep(M)
+        with self._renewing():
+            self.info = None
+            if self._parted:
+                self.info = self.tridiag.refactor([values] * 3, threads, wait_for)
+            else:
+                gather = run.gather_blocks if values.ndim == 3 else run.gather_values
+                for place, block in zip(self._places, self._blocks, strict=True):
+                    gather(values, place, block, launch)
+                self.info = self._as_given(self.tridiag.refactor_anyway(threads, wait_for))
+            self._keep(M)
 
     def _as_given(self, of_lines):
         """What there is of each of the lines of `tridiag`, in the order of `lines`."""
@@ -253,8 +260,10 @@ class LinePreconditioner(BlockOperator):
         return self.tridiag.too_large if self._parted else self._as_given(self.tridiag.too_large)
 
     @property
-    def report(self) -> Report:
-        """What the factorization met, line by line."""
+    def report(self) -> Report | None:
+        """What the factorization met, line by line; None after an update that was broken off."""
+        if self.info is None:
+            return None
         if self._parted:
             return Report.of(self.info, self.block_size, self.tridiag.watched)
         return self.tridiag.report.reordered(self._order)
@@ -263,7 +272,7 @@ class LinePreconditioner(BlockOperator):
         """Refuse a device array that is not the data of a matrix like the first."""
         if self.queue is None:
             raise TypeError("M is a pyopencl Array, must be a scipy.sparse matrix as P lives on the CPU")
-        check_context(data, self.queue, "M")
+        check_whole(data, self.queue, "M")
         check_contiguous(data, "M")
         if data.dtype != self.dtype:
             raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")

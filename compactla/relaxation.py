@@ -161,7 +161,8 @@ class LineRelaxation(BlockOperator):
             arguments = blocks_at(inner, values), where, None, vlen, queue, threads
             solver = Within(*arguments, periodic=ring[mine], **options)
             self._colours.append(Colour(slice(lo, hi), mine, solver, inner, off[lo:hi]))
-        self._set_values(M, values)
+        with self._renewing():
+            self._set_values(M, values)
         self._refuse()
 
     def _prepare(self):
@@ -184,9 +185,10 @@ class LineRelaxation(BlockOperator):
         values = self._pattern.values(M)
         if values.dtype != self.dtype:
             raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
-        for colour in self._colours:
-            colour.solver.update(blocks_at(colour.on, values), threads)
-        self._set_values(M, values)
+        with self._renewing():
+            for colour in self._colours:
+                colour.solver.update(blocks_at(colour.on, values), threads)
+            self._set_values(M, values)
 
     def _refuse(self):
         """Raise what the options ask for, of what the factorization met."""
@@ -203,12 +205,14 @@ class LineRelaxation(BlockOperator):
         return np.concatenate(of_colours)[np.argsort(numbers)]
 
     @property
-    def info(self) -> np.ndarray:
-        return self._of_lines([colour.solver.info for colour in self._colours])
+    def info(self):
+        return self._of_lines([colour.solver.info for colour in self._colours]) if self._is_usable else None
 
     @property
-    def report(self) -> Report:
+    def report(self) -> Report | None:
         """What the factorization met, line by line, as that of `LinePreconditioner`."""
+        if not self._is_usable:
+            return None
         return Report(*map(self._of_lines, zip(*(colour.solver.report for colour in self._colours), strict=True)))
 
     def _set_values(self, M, values):

@@ -52,8 +52,12 @@ class Stored(Copied):
         self.storage, self.offset, self.queue = storage, offset, queue
         self.blocks = [run.empty(a.shape, STORAGE[storage], queue) for a in blocks]
 
-    def fill(self, blocks, info, launch) -> np.ndarray:
-        """Round the factors `blocks` into what is stored.
+    def no_overflow(self):
+        """What `fill` takes as `overflow`."""
+        return backend(self.queue).upload(np.zeros(1, np.int64), self.queue)
+
+    def fill(self, blocks, info, overflow, launch) -> np.ndarray:
+        """Round the factors `blocks` into what is stored; `overflow` was made by `no_overflow`.
 
         Returns
         -------
@@ -61,7 +65,6 @@ class Stored(Copied):
             The largest factor of each line whose `info` is 0 where it is too large for the type, otherwise 0.
         """
         run, limit = backend(self.queue), LARGEST[self.storage]
-        overflow = run.upload(np.zeros(1, np.int64), self.queue)
         for source, target in zip(blocks, self.blocks, strict=True):
             backend(self.queue, "mixed").round_blocks(source, target, self.storage, limit, overflow, launch)
         if not run.download(overflow)[0]:

@@ -126,8 +126,8 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
 #define ROW(i) (ti * TI + (i))
 #define COLUMN(j) ((j) * TEAMJ + tj)
 #define TURN_TO(q) \
-    A = all_of_a + (q) / V * aps + (q) % V; \
-    B = all_of_b + (q) / V * bps + (q) % V;
+    A = all_of_a + (q) / V * aps + GROUP_LANE(q); \
+    B = all_of_b + (q) / V * bps + GROUP_LANE(q);
     long q = get_group_id(0) * (long)LANES;
     TURN_TO(q)
     if (AHEAD) { FETCH(0) }
@@ -135,7 +135,7 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
     for (; q < lanes; q += step)
 #endif
     {
-        C = all_of_c + q / V * cps + q % V;
+        C = all_of_c + q / V * cps + GROUP_LANE(q);
         UNROLL for (int i = 0; i < TI; i++)
             UNROLL for (int j = 0; j < TJ; j++)
                 c[i][j] = BETA ? lane_scale(lane_of(beta, beta_im),
@@ -170,8 +170,8 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
         }
         UNROLL for (int i = 0; i < TI; i++)
             UNROLL for (int j = 0; j < TJ; j++)
-                if ((M % TI == 0 || ROW(i) < M) && (N % TJ == 0 || COLUMN(j) < N))
-                    lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
+                if (M % TI == 0 || ROW(i) < M)
+                    if (N % TJ == 0 || COLUMN(j) < N) lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
     }
 }
 #endif

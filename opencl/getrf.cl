@@ -38,6 +38,10 @@ INLINE int tile_factor(int pivots, int diag, tile *d, square *l, square *u)
     if (i > j) u->c##i##j = d->c##j##i;
     DOWN(STEP)
     SQUARE(SPLIT, 0)
+#undef DIVIDE
+#undef UPDATE
+#undef STEP
+#undef SPLIT
     return info;
 }
 

@@ -81,7 +81,7 @@ __kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, R
     }
     EACH_IN_TILE(ALONG) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
-    A += a0 + q0 / V * aps + q0 % V;
+    A += a0 + q0 / V * aps + GROUP_LANE(q0);
     EACH_IN_TILE(1) a[u] = tile[e * LINE + v];
     EACH_IN_TILE(1)
     if (INSIDE) lane_store(A, v + PLACE(ars, acs), a[u]);
@@ -97,7 +97,7 @@ __kernel GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
     const long q0 = get_group_id(0) * (long)LANES;
     const int e0 = get_group_id(1) * ELEMENTS;
     lane a[SHARE];
-    A += a0 + q0 / V * aps + q0 % V;
+    A += a0 + q0 / V * aps + GROUP_LANE(q0);
     EACH_IN_TILE(1) a[u] = INSIDE ? lane_load(A, v + PLACE(ars, acs)) : lane_real(0);
     EACH_IN_TILE(1) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -250,7 +250,7 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
     const int t = get_local_id(0), l = t % LANES, c = t / LANES; /* computes row c of the blocks of lane l */
     const long q = get_group_id(0) * (long)LANES, p = q / V;
     const int count = offset[p + 1] - offset[p];
-    const long first = q % V + l + c * ELEMENT(1, 0);
+    const long first = GROUP_LANE(q) + l + c * ELEMENT(1, 0);
     diag += offset[p] * SLOT + first;
     lower += (offset[p] - p) * SLOT + first;
     upper += (offset[p] - p) * SLOT + first;
@@ -263,12 +263,12 @@ __kernel GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __global
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #else
-    rows += offset[p] * V + q % V;
+    rows += offset[p] * V + GROUP_LANE(q);
 #endif
     const int h0 = get_group_id(1) * RHS, some = min((long)RHS, nrhs - h0); /* this group's right-hand sides */
     rhs += r0 + h0 * PARTS;
     x += x0 + h0 * PARTS;
-    work += ((get_group_id(1) * offset[lanes / V] + offset[p]) * ENTRIES + c * RHS) * (PARTS * V) + q % V + l;
+    work += ((get_group_id(1) * offset[lanes / V] + offset[p]) * ENTRIES + c * RHS) * (PARTS * V) + GROUP_LANE(q) + l;
 
 #define EACH(h) UNROLL for (int h = 0; h < RHS; h++)
 #define EACH_COLUMN UNROLL for (int k = 0; k < BLOCK; k++)

@@ -1,5 +1,7 @@
 /* The register level: tiles of TILE x COLS lanes and what is done with them while they are in registers.
  *
+ * A file that others include leaves no macro behind but those that its comments name.
+ *
  * A tile's lanes are named members (c00, c01, ...) that the X-macros below write out, not an array: compilers keep
  * named members in registers, but leave arrays in memory when an element is used under a run-time condition.
  * CELLS(F, s) writes F(s, i, j) for every lane (i, j) of a tile, SQUARE(F, s) for TILE x TILE of them;
@@ -59,6 +61,7 @@
 #define MEMBER(s, i, j) lane c##i##j;
 typedef struct { CELLS(MEMBER, 0) } tile;
 typedef struct { SQUARE(MEMBER, 0) } square;
+#undef MEMBER
 
 /* Row i of a tile that begins at row i0 of m; column likewise. */
 #define ROW_OFFSET(i) const long row##i = min(i0 + i, m - 1) * A.rs;
@@ -69,6 +72,7 @@ INLINE tile tile_zero(void)
     tile c;
 #define CLEAR(s, i, j) c.c##i##j = lane_real(0);
     CELLS(CLEAR, 0)
+#undef CLEAR
     return c;
 }
 
@@ -84,6 +88,9 @@ INLINE tile tile_multiply(tile c, matrix A, int i0, int m, matrix B, int j0, int
         DOWN(LOAD_A)
         ACROSS(LOAD_B)
         CELLS(MULTIPLY, 0)
+#undef LOAD_A
+#undef LOAD_B
+#undef MULTIPLY
     }
     return c;
 }
@@ -100,6 +107,8 @@ INLINE tile tile_combine(lane alpha, tile c, lane beta, matrix C, int i0, int m,
     if (!lane_is_zero(beta)) {
         CELLS(ADD, 0)
     }
+#undef SCALE
+#undef ADD
     return c;
 }
 
@@ -109,6 +118,7 @@ INLINE void tile_store(tile c, matrix C, int i0, int m, int j0, int n)
 #define STORE(s, i, j) \
     if (i0 + i < m && j0 + j < n) matrix_store(C, (i0 + i) * C.rs + (j0 + j) * C.cs, c.c##i##j);
     CELLS(STORE, 0)
+#undef STORE
 }
 
 /* x <- inv(d) x, d lower triangular with the reciprocals of its diagonal on the diagonal */
@@ -118,7 +128,13 @@ INLINE tile tile_solve(square d, tile x)
 #define ELIMINATE(s, i, j) if (i > s) x.c##i##j = lane_fnma(d.c##i##s, x.c##s##j, x.c##i##j);
 #define SOLVE_ROW(s) CELLS(SCALE_ROW, s) CELLS(ELIMINATE, s)
     DOWN(SOLVE_ROW)
+#undef SCALE_ROW
+#undef ELIMINATE
+#undef SOLVE_ROW
     return x;
 }
+
+#undef ROW_OFFSET
+#undef COL_OFFSET
 
 #endif

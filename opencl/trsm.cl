@@ -26,6 +26,10 @@ INLINE square triangle(matrix A, int p, int n, int diag)
     SQUARE(LOAD_LOWER, 0)
     DOWN(LOAD_DIAGONAL)
     DOWN(INVERT)
+#undef ROW_AT
+#undef LOAD_LOWER
+#undef LOAD_DIAGONAL
+#undef INVERT
     return d;
 }
 

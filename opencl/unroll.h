@@ -15,6 +15,11 @@
 #define UNROLL _Pragma("unroll")
 #define GROUP_OF(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 
+/* q % V for the first lane q of a work-group, a multiple of LANES. Of q / V beside q % V LLVM makes an instruction of which
+ * PoCL 5.0 notes that the work-items of a group share its value, and not that it is removed later: what then comes to lie
+ * in its memory counts as shared, and all work-items compute with the number of the last of them. */
+#define GROUP_LANE(q) ((q) / LANES % (V / LANES) * LANES)
+
 #define UNROLL1(n, F) PASTE(UNROLL1_, n)(F)
 #define UNROLL1_0(F)
 #define UNROLL1_1(F) UNROLL1_0(F) F(0)

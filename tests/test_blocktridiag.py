@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import BATCH, LANES, in_turns, lines, make_singular, random, same_bits
+from compactla.cpu import run
 
 
 def factored(blocks, vlen=None, queue=None):
@@ -136,3 +137,27 @@ def test_copies_solve(copied, rng):
     del T, early
     assert same_bits(late.solve(rhs), x)
     assert reference.solve_ratio(reference.block_tridiagonal(*blocks), x.reshape(7, 12, 1), rhs.reshape(7, 12, 1)) < 30
+
+
+def test_factorizations_that_are_broken_off(rng, monkeypatch):
+    """What is left in the arrays then is neither blocks nor factors."""
+    blocks = lines(rng, 5, 4, 3, np.float64)
+    T, U = (cla.BlockTridiag(*blocks, vlen=4) for _ in range(2))
+    arrays = [a.copy() for a in (T.lower, T.diag, T.upper)]
+    rhs = rng.random((5, 4, 3))
+
+    def interrupt(info):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "download", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            T.factor()
+    with pytest.raises(RuntimeError, match="fill the blocks again"):
+        T.factor()
+    with pytest.raises(RuntimeError, match="not factored"):
+        T.solve(rhs)
+    for array, values in zip((T.lower, T.diag, T.upper), arrays, strict=True):
+        array[...] = values
+    assert not T.refactor().any() and not U.factor().any()
+    assert same_bits(T.solve(rhs), U.solve(rhs))

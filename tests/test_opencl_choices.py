@@ -26,23 +26,23 @@ def dtype(request):
 
 
 @pytest.fixture
-def use(monkeypatch):
+def use(monkeypatch, queue):
     """A function that makes `choice` choose this kernel of a routine, with these tunables."""
-    launch.plans().clear()
+    launch.plans(queue).clear()
     used = {}
     monkeypatch.setattr(choice, "choose", lambda device, routine, *_: used.get(routine.removesuffix("_few"), {}))
 
     def choose(routine, kernel, **tunables):
         used[routine] = {"kernel": kernel, **tunables}
-        launch.plans().clear()
+        launch.plans(queue).clear()
 
     yield choose
-    launch.plans().clear()
+    launch.plans(queue).clear()
 
 
-def ran(routine):
+def ran(queue, routine):
     """The kernels that ran, by name."""
-    found = [plan for key, plan in launch.plans().items() if key[1].removesuffix("_few") == routine and plan]
+    found = [plan for key, plan in launch.plans(queue).items() if key[0].removesuffix("_few") == routine and plan]
     return {plan.choice["kernel"] for plan in found}
 
 
@@ -68,7 +68,7 @@ def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
         assert reference.gemm_ratio(C.unpack(), a, b, c, alpha, beta) < reference.THRESHOLD
         cla.gemm(cla.pack(a.swapaxes(1, 2), VLEN, queue), transposed(b, VLEN, queue), C, alpha, 0, "C")
         assert reference.gemm_ratio(C.unpack(), a.swapaxes(1, 2), b, c, alpha, 0, "C") < reference.THRESHOLD
-    assert ran("gemm") == {kernel}
+    assert ran(queue, "gemm") == {kernel}
 
 
 @on_devices
@@ -99,7 +99,7 @@ def test_trsm(queue, dtype, rng, use, size, kernel, tunables):
         X = cla.pack(b, VLEN, queue)
         cla.trsm(poisoned(scaled, VLEN, queue), X, *options, alpha)
         assert reference.trsm_ratio(X.unpack(), scaled, b, *options, alpha) < reference.THRESHOLD
-    assert ran("trsm") == {kernel}
+    assert ran(queue, "trsm") == {kernel}
 
 
 GETRF = [
@@ -124,7 +124,7 @@ def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     good = np.arange(NM) != 4
     assert np.allclose(lu[good], expected[good], rtol=0, atol=1e3 * np.finfo(dtype).eps)
     assert same_bits(lu[:, 0], a[:, 0])
-    assert ran("getrfnp") == {kernel}
+    assert ran(queue, "getrfnp") == {kernel}
 
 
 FACTOR = [
@@ -154,7 +154,7 @@ def test_lines(queue, dtype, rng, use, b, kernel, tunables):
             columns = (NM - 1, K * b, nrhs)
             found = reference.solve_ratio(dense, x[good].reshape(columns), rhs[good].reshape(columns))
             assert found < reference.THRESHOLD
-        assert ran("factor") == {kernel} and ran("solve") == {"solve_team"}
+        assert ran(queue, "factor") == {kernel} and ran(queue, "solve") == {"solve_team"}
 
 
 @on_devices
@@ -173,7 +173,7 @@ def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b):
     x, dense = T.solve(rhs), reference.block_tridiagonal(*(a[good] for a in blocks))
     columns = (NM - 1, 5 * b, 3)
     assert reference.solve_ratio(dense, x[good].reshape(columns), rhs[good].reshape(columns)) < reference.THRESHOLD
-    assert ran("factor") == {"factor_team"} and ran("solve") == {"solve_team"}
+    assert ran(queue, "factor") == {"factor_team"} and ran(queue, "solve") == {"solve_team"}
     for q, (info, smallest, growth, _) in enumerate(reference.watched_lu(A, b, pivoting=True) for A in dense):
         line = np.flatnonzero(good)[q]
         assert info == 0
@@ -220,7 +220,7 @@ def test_parts_of_lines_with_inverses(queue, dtype, rng, use, b):
     closed = [np.concatenate([a, random(rng, (NM, 1, b, b), dtype)], 1) for a in (blocks[0], blocks[2])]
     T = cla.BlockTridiag(closed[0], blocks[1], closed[1], VLEN, queue, parts=3, periodic=ring)
     assert not T.factor().any()
-    assert ran("factor") == {"factor_line"}
+    assert ran(queue, "factor") == {"factor_line"}
     dense = reference.block_tridiagonal(*blocks)
     dense[ring, :b, -b:] += closed[0][ring, -1]
     dense[ring, -b:, :b] += closed[1][ring, -1]
@@ -251,7 +251,7 @@ def test_moves_through_local_memory(queue, dtype, rng, use, shape, move):
     columns = pyopencl.array.to_device(queue, a.swapaxes(1, 2).copy()).transpose((0, 2, 1))
     target = pyopencl.array.zeros_like(columns)
     assert same_bits(run.download(cla.pack(columns, VLEN).unpack(target)), a)
-    assert ran("pack") == {"pack_tiled"} and ran("unpack") == {"unpack_tiled"}
+    assert ran(queue, "pack") == {"pack_tiled"} and ran(queue, "unpack") == {"unpack_tiled"}
 
 
 def small_gpu(**changes):
@@ -283,6 +283,9 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     for text, expected in (
         ("{not json", default),
         ('{"results": []}', default),
+        ('{"results": [["gemm float32 4 4 4", {}]]}', default),
+        ('"results"', default),
+        ("[" * 10**5, default),
         (json.dumps({"results": {"gemm float32 4 4 4": shipped}}), shipped),
         (json.dumps({"results": {"gemm float32 4 4 4": {"kernel": "gemm_item", "GROUP": 4096}}}), default),
     ):
@@ -296,13 +299,58 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     choice.results.cache_clear()
 
 
+GOOD = {
+    "gemm": {"kernel": "gemm_team", "LANES": 4, "TI": 2, "TJ": 2, "DEPTH": 4, "AHEAD": 1, "ROUNDS": 1},
+    "trsm": {"kernel": "trsm_team", "LANES": 4, "COLUMNS": 2, "TEAM": 2},
+    "factor": {"kernel": "factor_team", "LANES": 4, "COLUMNS": 2, "TEAM": 2, "AHEAD": 0},
+    "pack": {"kernel": "pack_tiled", "LANES": 4, "ELEMENTS": 16, "GROUP": 32},
+}
+BAD = {
+    "a kernel of another version": ("gemm", {"kernel": "gemm_warp"}),
+    "a kernel of another routine": ("gemm", {"kernel": "trsm_team"}),
+    "no kernel": ("gemm", {"kernel": None}),
+    "a list for a kernel": ("gemm", {"kernel": ["gemm_team"]}),
+    "one more tunable": ("gemm", {"BANKS": 3}),
+    "a string": ("gemm", {"TI": "2"}),
+    "code": ("gemm", {"TI": "2 -DK=1"}),
+    "a fraction": ("gemm", {"TI": 2.0}),
+    "a bool": ("gemm", {"TI": True}),
+    "a list": ("gemm", {"TI": [2]}),
+    "null": ("gemm", {"TI": None}),
+    "zero": ("gemm", {"TI": 0}),
+    "a negative number": ("gemm", {"LANES": -4}),
+    "a large number": ("gemm", {"DEPTH": 10**30}),
+    "too few columns": ("trsm", {"COLUMNS": 1}),
+    "too small a team": ("trsm", {"TEAM": 1}),
+    "a rest": ("factor", {"COLUMNS": 3}),
+    "too much to move": ("pack", {"GROUP": 1}),
+}
+
+
+@pytest.mark.parametrize(("routine", "changes"), BAD.values(), ids=BAD)
+def test_what_kernels_do_not_know_is_not_chosen(tmp_path, monkeypatch, routine, changes):
+    """Anything may be in a user's file: with wrong teams results would be wrong."""
+    device, dtype = small_gpu(), np.dtype(np.float32)
+    size = {"gemm": (4, 4, 4), "factor": (4,)}.get(routine, (4, 4))
+    name, good = choice.key(routine, size, dtype), GOOD[routine]
+    assert choice.is_choice(good, name) and choice.is_choice({}, name)
+    missing = {key: good[key] for key in list(good)[:-1]}
+    default = choice.choose(device, routine, size, dtype, 32)
+    monkeypatch.setattr(choice, "user_file", lambda device: tmp_path / "user.json")
+    for bad in (good | changes, missing, {"GROUP": 8}, [good], "gemm_team", 3, True, None):
+        (tmp_path / "user.json").write_text(json.dumps({"results": {name: bad, "": good, "gemm": good}}))
+        choice.results.cache_clear()
+        assert choice.choose(device, routine, size, dtype, 32) == default
+    choice.results.cache_clear()
+
+
 def test_shipped_results_are_candidates_that_fit():
     for file in choice.SHIPPED.glob("*.json"):
         for key, chosen in json.loads(file.read_text())["results"].items():
             routine, dtype, *size = key.split()
             dtype, _, stored = dtype.partition(":")
             assert stored in ("", *STORAGE)
-            assert routine in choice.LARGEST
+            assert routine in choice.LARGEST and choice.is_choice(chosen, key)
             size = tuple(map(int, size))
             device = small_gpu(max_work_group_size=1024, local_mem_size=2**16)
             assert choice.fits(device, routine, chosen, size, np.dtype(dtype), 32)
@@ -320,12 +368,12 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
     good = {"kernel": "gemm_item", "GROUP": 8}
     bad = {"kernel": "gemm_team", "LANES": 4, "TI": 1, "TJ": 1, "DEPTH": 3, "AHEAD": 0, "ROUNDS": 1, "GROUP": 8}
     key = choice.key("gemm", (3, 3, 3), np.dtype(np.float32))
+    monkeypatch.setitem(choice.results(queue.device), key, {})  # what it was is put back
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         found = list(tuner.tune("gemm", (3, 3, 3), np.float32, 4, candidates=[bad, good]))
         assert [bool(r.remark) for r in found] == [True, False]
         assert 0 < found[1].seconds < 1 and found[1].fraction > 0
         assert choice.results(queue.device)[key] == good
-    del choice.results(queue.device)[key]
 
 
 @on_devices
@@ -335,12 +383,13 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
     candidate = {"kernel": "solve_team", "LANES": 4, "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
     key = choice.key("solve", (2, 1), np.dtype(np.float64), storage)
+    monkeypatch.setitem(choice.results(queue.device), key, {})  # what it was is put back
+    plain = choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4)
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         (found,) = tuner.tune("solve", (2, 1), np.float64, 4, candidates=[candidate], storage=storage)
     assert found.remark == "" and choice.results(queue.device)[key] == candidate
     assert choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4, storage) == candidate
-    assert choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4) == {}
-    del choice.results(queue.device)[key]
+    assert choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4) == plain
 
 
 @on_devices
@@ -358,12 +407,13 @@ def test_tuner_knows_every_routine(queue, routine, monkeypatch):
             assert [r.remark for r in found] == [""]
     choice.results(queue.device).clear()
     choice.results(queue.device).update(before)
-    launch.plans().clear()
+    launch.plans(queue).clear()
 
 
-def test_a_tuner_that_fails_leaves_what_lines_are_few():
+@on_devices
+def test_a_tuner_that_fails_leaves_what_lines_are_few(queue):
     few = gpu_lines.FEW
-    with pytest.raises(MemoryError), tune.counted_as("factor_few"):
+    with pytest.raises(MemoryError), tune.counted_as(queue, "factor_few"):
         assert gpu_lines.FEW != few
         raise MemoryError
     assert gpu_lines.FEW == few

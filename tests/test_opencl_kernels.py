@@ -1,13 +1,20 @@
 """Pack-level functions called from a user's own OpenCL kernel, and how such kernels are built."""
 
+import gc
+import itertools
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pyopencl as cl
 import pyopencl.array
 import pytest
 
 import compactla as cla
+from cases import lines
 from compactla import gpu
+from compactla.gpu import program
+from compactla.storage import STORAGE
 from drivers import working_devices
 from reference import THRESHOLD, widen
 
@@ -68,6 +75,84 @@ def test_built_once(queue):
 def test_build_log(queue):
     with pytest.raises(RuntimeError, match="undeclared_name"):
         gpu.build(queue.context, "__kernel void k(__global int *a) { *a = undeclared_name; }", np.float32)
+
+
+LANES = {"LANES": 4, "COLUMNS": 2, "TEAM": 3}
+STRIDES = {f"{matrix}{axis}S": 8 for matrix in "ABC" for axis in "RC"}
+GEMM = {"M": 5, "N": 5, "K": 5, "CONJA": 1, "CONJB": 0, "SCALED": 1, "BETA": 1, **STRIDES}
+TEAM = {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, **GEMM}
+TRSM = {"N": 5, "R": 5, "CONJA": 1, "SCALED": 1, "DIAG": 0, **STRIDES}
+GETRF = {"M": 5, "N": 5, **STRIDES}
+TILE = {"BLOCK": 3, "TILE": 3}
+SOLVE = {"SOLVE_TEAM": 1, "BLOCK": 3, "LANES": 4, "RHS": 2}
+WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
+KERNELS = [  # all of them, in all of their variants
+    ("gemm.cl", {"GEMM_BATCH": 1}),
+    ("gemm.cl", {"GEMM_ITEM": 1, "GROUP": 8, **GEMM}),
+    *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
+      for ahead, m, k in ((0, 5, 5), (1, 6, 8), (2, 6, 5))),
+    ("trsm.cl", {"TRSM_BATCH": 1}),
+    ("trsm.cl", {"TRSM_ITEM": 1, "GROUP": 8, **TRSM}),
+    ("trsm.cl", {"TRSM_TEAM": 1, **LANES, **TRSM}),
+    ("getrf.cl", {"GETRF_BATCH": 1}),
+    ("getrf.cl", {"GETRF_ITEM": 1, "GROUP": 8, **GETRF}),
+    *(("getrf.cl", {"GETRF_TEAM": 1, "PANEL": panel, **LANES, **GETRF}) for panel in range(2)),
+    ("pack.cl", {}),
+    *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
+      for move in ("PACK", "UNPACK") for flat in range(2)),
+    ("sweeps.cl", {}),
+    *(("stored.h", {"ROUND_BLOCKS": 1, "STORED": f"STORED_{name.upper()}"}) for name in STORAGE),
+    *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
+      for what in ("FACTOR", "SOLVE", "SPREAD") for some in (TILE, {})),
+    ("blocktridiag.cl", {"SOLVE_LINES": 1, "SWAPPED": 1}),
+    ("blocktridiag.cl", {"RESIDUAL_LINES": 1}),
+    ("blocktridiag.cl", {"SPREAD_LINES": 1, "INVERSES": 1, "BLOCK": 3}),
+    ("blocktridiag.cl", {"COUPLE_ROWS": 1}),
+    ("blocktridiag.cl", {"COUPLE_ROWS": 1, "BLOCK": 3, "HELD": 2}),
+    ("pivots.cl", {"PERTURB": 1, "SHIFT": 0, "PIVOTING": 1, "INVERSES": 1, **WATCH, **TILE}),
+    ("pivots.cl", {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0, "INVERSES": 0, **WATCH}),
+    ("thomas.cl", {"DESCRIBE_LINES": 1, "BLOCK": 1}),
+    *(("thomas.cl", {"FACTOR_LINE": 1, "BLOCK": 3, "GROUP": 8, "AHEAD": ahead}) for ahead in range(2)),
+    *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6, "AHEAD": ahead, **LANES}) for ahead in range(3)),
+    ("thomas.cl", {"REGULAR": 0, "AHEAD": 1, "AHEAD_UP": 2, **SOLVE}),
+    *(("thomas.cl", {"REGULAR": 1, "AHEAD": 2, "AHEAD_UP": 1, "STORED": f"STORED_{name.upper()}", **SOLVE})
+      for name in ("REAL", *STORAGE)),
+]  # fmt: skip
+
+
+@on_devices
+def test_no_compiler_warns(queue):
+    """Logs are looked at where they are written: a build that is not the first comes from a cache, without one."""
+    for (file, defines), dtype in zip(KERNELS, itertools.cycle("fD"), strict=False):
+        unseen = {"UNSEEN": f"0x{time.time_ns():x}"}
+        options = program.build_options(queue.context, np.dtype(dtype), 8, defines | unseen)
+        built = cl.Program(queue.context, f'#include "{file}"\n').build(options, cache_dir=False)
+        log = built.get_build_info(queue.device, cl.program_build_info.LOG)
+        assert "warning" not in log, (file, defines, log)
+
+
+@on_devices
+def test_contexts_are_let_go(queue, rng):
+    """What is built for a context lives as long as its queues, in all threads, and programs that users have."""
+    context = cl.Context([queue.device])
+    before = context.reference_count
+
+    def work(queue):
+        A = cla.pack(rng.random((9, 3, 3)), queue=queue)
+        T = cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
+        T.factor()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(cla.gemm, A, A, A.to(queue)).result()
+            assert np.isfinite(pool.submit(T.solve, rng.random((5, 4, 3))).result()).all()
+
+    work(cl.CommandQueue(context))
+    gc.collect()
+    assert context.reference_count == before
+    mine = gpu.build(context, SCHUR, np.float32, 8, N=2)
+    assert gpu.build(context, SCHUR, np.float32, 8, N=2) is mine
+    del mine
+    gc.collect()
+    assert context.reference_count == before
 
 
 class SingleDevice:

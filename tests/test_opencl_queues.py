@@ -1,5 +1,7 @@
 """What users of PyOpenCL are used to: queues of any kind, events, memory of their own."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pyopencl as cl
 import pyopencl.array
@@ -85,9 +87,11 @@ def test_wait_for(queue, rng):
     for call in (begin | wait).values():
         call(wait_for=[done])
         call(wait_for=())
-        for bad in (done, [None], "ab"):
+        for bad in (done, [None], "ab", [cl.Event], [SimpleNamespace(command_execution_status=0)]):
             with pytest.raises(TypeError, match=r"wait_for is .*, must be a list of pyopencl Events"):
                 call(wait_for=bad)
+        with pytest.raises(ValueError, match="wait_for has events of another OpenCL context"):
+            call(wait_for=[done, cl.UserEvent(cl.Context([queue.device]))])
     with pytest.raises(ValueError, match=r"wait_for is .*, must be None for data on the CPU"):
         cla.getrfnp(cla.Pack.identity(3, 3), wait_for=[done])
 
@@ -162,10 +166,115 @@ def test_parts_of_buffers(queue, rng):
 
 
 @on_devices
+def test_elements_between_those_of_a_buffer(queue, rng):
+    """Arrays whose elements are not where those of the buffer are, and, where kernels take none, at offsets."""
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 1 << 14)
+
+    def array(shape, offset, dtype=np.float64, strides=None):
+        return pyopencl.array.Array(queue, shape, dtype, data=buffer, offset=offset, strides=strides)
+
+    A = cla.Pack.zeros(8, 3, 3, vlen=8, queue=queue)
+    T = cla.BlockTridiag(*lines(rng, 2, 2, 3, np.float64), queue=queue)
+    T.factor()
+    M, where = system()
+    P, S = (make(M, where, queue=queue) for make in (cla.LinePreconditioner, cla.LineRelaxation))
+    shapes = (2, 1, 3, 3), (2, 2, 3, 3), (2, 1, 3, 3)
+    packed = (1, 3, 3, 8), (2, 3, 3, 8), (1, 3, 3, 8)
+    rows = np.arange(16).reshape(2, 8)
+    calls = {
+        "data": lambda at: cla.Pack(array((1, 3, 3, 8), at)),
+        "a": lambda at: cla.pack(array((8, 3, 3), at)),
+        "out": lambda at: A.unpack(array((8, 3, 3), at)),
+        "lower": lambda at: cla.BlockTridiag(*(array(shape, at) for shape in shapes)),
+        "rhs": lambda at: T.solve(array((2, 2, 3), at)),
+        "x": lambda at: T.solve_rows(array((4, 3, 1), 0), array((4, 3, 1), at)),
+        "r": lambda at: P.solve(array((12,), at)),
+        "x0": lambda at: S.solve(array((12,), 0), array((12,), at)),
+    }
+    whole = {
+        "lower": lambda at: cla.BlockTridiag.from_packed(*(array(s, at) for s in packed), [0, 2], rows, 8, queue),
+        "M": lambda at: P.update(array(M.data.shape, at)),
+        "info": lambda at: gpu.getrfnp(A, array((8,), at, np.int32)),
+    }
+    for name, call in (*calls.items(), *whole.items()):
+        for offset in (2, 2050):
+            with pytest.raises(ValueError, match=f"{name} has offset {offset}, must have a multiple of the"):
+                call(offset)
+    for call in calls.values():
+        call(16)
+    for name, call in whole.items():
+        with pytest.raises(ValueError, match=f"{name} has offset 16, must begin where its buffer does"):
+            call(16)
+    with pytest.raises(ValueError, match="a has offset 8, must have a multiple of the 16 bytes"):
+        cla.pack(array((8, 3, 3), 8, np.complex128))
+    uneven = array((8, 3, 3), 0, strides=(100, 24, 8))
+    for name, call in (("a", lambda: cla.pack(uneven)), ("out", lambda: A.unpack(uneven))):
+        with pytest.raises(ValueError, match=rf"{name} has strides \(100, 24, 8\), must have multiples of the 8 bytes"):
+            call()
+
+
+@on_devices
+def test_contexts_of_one_device(queue):
+    A, B = (cla.Pack.identity(3, 3, queue=q) for q in (queue, cl.CommandQueue(cl.Context([queue.device]))))
+    with pytest.raises(ValueError, match="A lives in another OpenCL context than B"):
+        cla.trsm(A, B)
+
+
+class Refusing:
+    """Buffers, but not the one of this number."""
+
+    def __init__(self, number):
+        self.number, self.make = number, cl.Buffer
+
+    def __call__(self, *args, **options):
+        self.number -= 1
+        if self.number == 0:
+            raise cl.MemoryError("there is no more")
+        return self.make(*args, **options)
+
+
+UPDATED = {
+    "plain": (cla.LinePreconditioner, {}),
+    "parts": (cla.LinePreconditioner, {"parts": 2}),
+    "refine": (cla.LinePreconditioner, {"refine": 1}),
+    "perturb": (cla.LinePreconditioner, {"pivots": "perturb"}),
+    "storage": (cla.LinePreconditioner, {"storage": "float32"}),
+    "sweeps": (cla.LineRelaxation, {"scheme": "symmetric", "tol": 1e-8}),
+}
+
+
+@on_devices
+@pytest.mark.parametrize(("make", "options"), UPDATED.values(), ids=UPDATED)
+def test_updates_without_memory(queue, rng, monkeypatch, make, options):
+    """Whichever array there is no room for, what is left is what was before, or is not solved with."""
+    M, where = system()
+    N = bsr_array((M.data * rng.uniform(1, 2, M.data.shape), M.indices, M.indptr))
+    P, r, refused = make(M, where, queue=queue, **options), rng.random(12), 0
+    before, after = P.solve(r), make(N, where, queue=queue, **options).solve(r)
+    for number in range(1, 99):
+        P.update(M)
+        with monkeypatch.context() as patch:
+            patch.setattr(cl, "Buffer", Refusing(number))
+            try:
+                P.update(N)
+                break
+            except MemoryError as error:
+                assert type(error) is MemoryError and "does not fit in the memory of" in str(error)
+        refused += 1
+        if P.info is None:
+            for call in (P.solve, P.rmatvec):
+                with pytest.raises(RuntimeError, match="update must be called again"):
+                    call(r)
+            assert P.report is None
+        else:
+            assert same_bits(P.solve(r), before)
+    assert refused > 1 and same_bits(P.solve(r), after)
+
+
+@on_devices
 def test_far_apart(queue, rng):
-    """Packs as far apart as memory allows: past 2**31 bytes, and past 2**31 elements where there is as much."""
+    """Packs as far apart as memory allows: up to and past 2**31 bytes, and 2**31 elements where there is as much."""
     most = min(queue.device.max_mem_alloc_size, 2**33 + 2**20) // 4096 * 4096
-    assert most > 2**31
     nm, a, b = 7, dominant(rng, 7, 3, 3, np.float32), random(rng, (7, 3, 3), np.float32)
 
     def apart(values):

@@ -23,11 +23,39 @@ LARGEST |= {"pack": 2**62, "unpack": 2**62}
 GROUP_SIZE = 1024  # no group has more work-items
 LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
 PLACES = 65535  # work-groups along the elements of a matrix that every device takes
+MOVED = 32  # elements that a work-item moves through local memory, at most
 SECTOR = 32  # bytes that memory moves at once
 REGISTERS = 240  # 4-byte registers of a work-item that a candidate may hold its matrices in
 SHIPPED = Path(__file__).parent / "tuned"
 
 Choice = dict[str, int | str]
+
+# The kernels of each routine, their tunables, and what these may be.
+_GROUP, _LANES, _TEAM = range(1, GROUP_SIZE + 1), range(1, 65), range(1, 33)
+_TILED = {"LANES": _LANES, "ELEMENTS": range(1, LOCAL_BYTES), "GROUP": _GROUP}
+KERNELS: dict[str, dict[str, dict[str, range]]] = {
+    "gemm": {
+        "gemm_item": {"GROUP": _GROUP},
+        "gemm_team": {"LANES": _LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17),
+                      "AHEAD": range(3), "ROUNDS": range(1, 65)},
+    },
+    "trsm": {
+        "trsm_item": {"GROUP": _GROUP},
+        "trsm_team": {"LANES": _LANES, "COLUMNS": range(1, 5), "TEAM": _TEAM},
+    },
+    "getrfnp": {
+        "getrfnp_item": {"GROUP": _GROUP},
+        "getrfnp_team": {"LANES": _LANES, "COLUMNS": range(1, 5), "TEAM": _TEAM, "PANEL": range(2)},
+    },
+    "factor": {
+        "factor_line": {"GROUP": _GROUP, "AHEAD": range(3)},
+        "factor_team": {"LANES": _LANES, "COLUMNS": range(1, 6), "TEAM": _TEAM, "AHEAD": range(3)},
+    },
+    "solve": {"solve_team": {"LANES": _LANES, "RHS": range(1, 9), "AHEAD": range(1, 9), "AHEAD_UP": range(1, 9)}},
+    "pack": {"pack_tiled": _TILED},
+    "unpack": {"unpack_tiled": _TILED},
+}  # fmt: skip
+KERNELS |= {"factor_few": KERNELS["factor"], "solve_few": KERNELS["solve"]}
 
 
 def key(routine: str, size: tuple[int, ...], dtype, storage: str = "") -> str:
@@ -50,11 +78,46 @@ def results(device) -> dict[str, Choice]:
     found: dict[str, Choice] = {}
     files = SHIPPED / file_name(device), user_file(device)
     for file in [SHIPPED / "cpu.json", *files] if is_cpu(device) else files:
-        try:
-            found |= json.loads(file.read_text())["results"]
-        except (OSError, ValueError, KeyError, TypeError):  # there is none, or none that can be read
-            continue
+        found |= {name: choice for name, choice in read(file).items() if is_choice(choice, name)}
     return found
+
+
+def read(file: Path) -> dict:
+    """The results in a file, whatever they are; none if there is no such file, or something else in it."""
+    try:
+        found = json.loads(file.read_text())["results"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_choice(choice, name: str) -> bool:
+    """Whether the kernels know what is filed under this name: another version, or anybody, may have written it."""
+    try:
+        routine, _, *numbers = name.split()
+        size = tuple(map(int, numbers))
+    except ValueError:
+        return False
+    if not isinstance(choice, dict) or not choice:
+        return choice == {}
+    kernel, tunables = choice.get("kernel"), {name: choice[name] for name in choice if name != "kernel"}
+    known = KERNELS.get(routine, {}).get(kernel) if isinstance(kernel, str) else None
+    if known is None or tunables.keys() != known.keys():
+        return False
+    if not all(type(value) is int and value in known[tunable] for tunable, value in tunables.items()):
+        return False
+    return bool(size) and min(size) > 0 and does_all(choice, size)
+
+
+def does_all(choice, size) -> bool:
+    """Whether the work-items of a group, and the groups of a device, are as many as there is to do."""
+    if "TEAM" in choice:
+        whole = choice["kernel"] != "factor_team" or size[0] % choice["COLUMNS"] == 0
+        return whole and choice["TEAM"] == -(-size[-1] // choice["COLUMNS"])
+    if "ELEMENTS" in choice:
+        moved = choice["LANES"] * choice["ELEMENTS"]
+        return math.prod(size) <= PLACES * choice["ELEMENTS"] and moved <= MOVED * choice["GROUP"]
+    return True
 
 
 def is_cpu(device) -> bool:
@@ -247,7 +310,7 @@ def pack_candidates(size, dtype, lanes, kernel="pack_tiled"):
         if -(-count // run) <= PLACES:
             usual = min(max(some * run // 128 * 32, 32), 256)
             for group in (usual, usual // 2, usual * 2):
-                if 32 <= group <= 512 and some * run <= 32 * group:
+                if 32 <= group <= 512 and some * run <= MOVED * group:
                     yield {"kernel": kernel, "LANES": some, "ELEMENTS": run, "GROUP": group}
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from compactla.blas import check_output, check_packs
-from compactla.checks import check_context, check_launch, is_device_array
+from compactla.checks import check_launch, check_whole, is_device_array
 from compactla.gpu import run
 
 
@@ -15,7 +15,8 @@ def getrfnp(A, info, wait_for=None):
     A : Pack
         nm matrices on a device; overwritten by their factors.
     info : (nm,) pyopencl.array.Array of int32
-        Contiguous. Is given, for each matrix, 0 or 1 + the index of the first pivot that is exactly zero.
+        Contiguous, at the beginning of its buffer. Is given, for each matrix, 0 or 1 + the index of the first pivot
+        that is exactly zero.
     wait_for : list of pyopencl.Event, optional
         What the device waits for first, as for `compactla.gemm`.
 
@@ -36,7 +37,7 @@ def getrfnp(A, info, wait_for=None):
         raise TypeError("A lives on the cpu, must live on an OpenCL device: see Pack.to")
     if not is_device_array(info):
         raise TypeError(f"info is a {type(info).__name__}, must be a pyopencl Array")
-    check_context(info, A.queue, "info")
+    check_whole(info, A.queue, "info")
     if info.dtype != np.int32:
         raise TypeError(f"info: dtype is {info.dtype}, must be int32")
     if info.shape != (A.nm,) or not info.flags.c_contiguous:

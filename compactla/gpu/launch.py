@@ -5,7 +5,6 @@ its own in the arrays, so queues may run out of order.
 """
 
 import math
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +12,13 @@ import pyopencl as cl
 import pyopencl.array as cla
 
 from compactla.gpu import choice
-from compactla.gpu.program import kernel
+from compactla.gpu.program import built, kernel
 from compactla.view import REAL, View
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
 RUN = 16  # elements of a matrix that a work-item moves, more where the device has no place for so many
 PLACES = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
 FILL = 16  # work-groups of a compute unit that keep it busy
-
-_thread = threading.local()
-
 
 class Plan(NamedTuple):
     """A kernel that was compiled for a size, and how it is launched."""
@@ -33,11 +29,14 @@ class Plan(NamedTuple):
     choice: dict
 
 
-def empty(shape, dtype, queue, allocator=None):
+def empty(shape, dtype, queue, allocator=None, values=None):
+    """A new array, with these values if there are some; a MemoryError if there is no room."""
     what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
     if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
         raise MemoryError(what)
     try:
+        if values is not None:
+            return cla.to_device(queue, values, allocator)
         return cla.empty(queue, shape, dtype, allocator=allocator)
     except (cl.MemoryError, cl.LogicError) as error:
         raise MemoryError(f"{what}: {error}") from None
@@ -45,7 +44,8 @@ def empty(shape, dtype, queue, allocator=None):
 
 def upload(a, queue):
     """A C-contiguous copy of a NumPy array on the device."""
-    return cla.to_device(queue, np.ascontiguousarray(a))
+    a = np.ascontiguousarray(a)
+    return empty(a.shape, a.dtype, queue, values=a)
 
 
 def download(a) -> np.ndarray:
@@ -90,7 +90,7 @@ def launch_lanes(queue, wait_for, file, name, dtype, vlen, size, *args, **define
     if lanes * elements == 0:
         return
     arrays, values = flatten(args)
-    run = kernel(queue.context, file, name, dtype, vlen, values, **defines)
+    run = kernel(queue, file, name, dtype, vlen, values, **defines)
     work_items = -(-lanes // GROUP) * GROUP, min(-(-elements // RUN), PLACES)
     launch(queue, wait_for, run, work_items, (GROUP, 1), arrays, values)
 
@@ -125,7 +125,7 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
     defines = {name.upper().replace("GETRFNP", "GETRF"): 1, **macros, **tunables}
     group = choice.group_size(routine, chosen, size)
     try:
-        run = kernel(queue.context, FILES[routine], name, dtype, vlen, types, **defines)
+        run = kernel(queue, FILES[routine], name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here
         return None
     most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
@@ -139,9 +139,9 @@ FILES |= {"pack": "pack.cl", "unpack": "pack.cl"}
 FILES |= dict.fromkeys(("factor", "factor_few", "solve", "solve_few"), "thomas.cl")
 
 
-def plans() -> dict:
-    """Plans of the calling thread: kernels are not thread-safe."""
-    return _thread.__dict__.setdefault("plans", {})
+def plans(queue) -> dict:
+    """Plans of the calling thread for the context of a queue: kernels are not thread-safe."""
+    return built(queue).of_thread.__dict__.setdefault("plans", {})
 
 
 def launch_plan(queue, wait_for, plan, lanes, arrays, values, columns=1):

@@ -17,6 +17,7 @@ from compactla.gpu.launch import (
     ordinary,
     plan,
     plans,
+    upload,
 )
 from compactla.pivots import WATCHED
 from compactla.room import Room
@@ -40,8 +41,8 @@ def specialisation(b, dtype):
 def plan_factor(queue, b, dtype, vlen, lanes=None):
     """The kernel that stores inverses in lines; None for LU factors."""
     few = is_few(queue, lanes)
-    key = queue.context, "factor", dtype.char, vlen, b, few
-    known = plans()
+    key = "factor", dtype.char, vlen, b, few
+    known = plans(queue)
     if key not in known:
         types = 0, None, None, None, None, None
         found = plan(queue, "factor", (b,), dtype, vlen, types, BLOCK=b)
@@ -57,8 +58,8 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
         return None
     routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
-    key = queue.context, routine, dtype.char, vlen, b, nrhs, regular, storage
-    known = plans()
+    key = routine, dtype.char, vlen, b, nrhs, regular, storage
+    known = plans(queue)
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
         choices = choice.candidates(queue.device, routine, size, dtype, vlen)
@@ -129,7 +130,7 @@ class Work:
         """Start, distance and length of regular lines, else their rows; the first time, the device is waited for."""
         if self.described is None:
             queue, lanes = rows.queue, (offset.size - 1) * vlen
-            lines, irregular = empty((3 * lanes,), np.int64, queue), cla.zeros(queue, (1,), np.int32)
+            lines, irregular = empty((3 * lanes,), np.int64, queue), upload(np.zeros(1, np.int32), queue)
             args = lanes, offset, rows, lines, irregular
             launch_lanes(queue, (), "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
                          DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip

@@ -3,6 +3,7 @@
 import hashlib
 import threading
 import warnings
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,42 @@ SOURCES = next(folder for folder in (PACKAGE / "opencl", PACKAGE.parent / "openc
 DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()[:16]
 C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
-_programs: dict[tuple, cl.Program] = {}
+# Whether NVIDIA's compiler writes what is in registers and what in memory to its log, of which pyopencl warns: `tune`
+# reads it.
+log_resources = False
+
 _build_lock = Lock()
-_thread = threading.local()
+
+
+class Built:
+    """What is built for a context. Its queues keep it, and programs that were handed out, so that it goes when they do.
+
+    Attributes
+    ----------
+    programs : dict
+    of_thread : threading.local
+        What one thread made of them: kernels are not thread-safe.
+    """
+
+    def __init__(self):
+        self.programs, self.of_thread = {}, threading.local()
+
+
+_built: weakref.WeakValueDictionary[cl.Context, Built] = weakref.WeakValueDictionary()
+
+
+def built(queue) -> Built:
+    """What is built for the context of a queue."""
+    try:
+        return queue._compactla
+    except AttributeError:
+        queue._compactla = _built_for(queue.context)
+        return queue._compactla
+
+
+def _built_for(context) -> Built:
+    with _build_lock:
+        return _built.setdefault(context, Built())
 
 
 def build(context, source, dtype, vlen=32, **defines):
@@ -56,47 +90,61 @@ def build(context, source, dtype, vlen=32, **defines):
     dtype = check_dtype(dtype, "dtype")
     if check_size(vlen, "vlen") < 1:
         raise ValueError(f"vlen is {vlen}, must be at least 1")
-    key = context, source, dtype, vlen, tuple(defines.items())
+    found = _built_for(context)
+    program = _program(found, context, source, dtype, vlen, defines)
+    program._compactla = found
+    return program
+
+
+def _program(found, context, source, dtype, vlen, defines):
+    """The program among what was found to be built, or else a new one."""
+    key = source, dtype, vlen, tuple(defines.items())
     with _build_lock:
-        if key not in _programs:
-            _programs[key] = _build(context, source, dtype, vlen, defines)
-        return _programs[key]
+        if key not in found.programs:
+            options = build_options(context, dtype, vlen, defines)
+            try:
+                with warnings.catch_warnings():
+                    if log_resources:
+                        warnings.simplefilter("ignore", cl.CompilerWarning)
+                    found.programs[key] = cl.Program(context, source).build(options)
+            except cl.RuntimeError as error:
+                message = f"OpenCL program does not build with {' '.join(options)}:\n{error}"
+                raise RuntimeError(message) from None
+        return found.programs[key]
 
 
-def _build(context, source, dtype, vlen, defines):
+def build_options(context, dtype, vlen, defines) -> list[str]:
+    """What the compiler is told; a ValueError if a device has no double precision where that is asked for."""
     real = REAL[dtype.char]
     for device in context.devices:
         if real == np.float64 and "cl_khr_fp64" not in device.extensions:
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
     macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
     options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
-    if all("NVIDIA" in device.platform.name for device in context.devices):
-        options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
-    try:
-        with warnings.catch_warnings():  # some drivers write a log about every program
-            warnings.simplefilter("ignore", cl.CompilerWarning)
-            return cl.Program(context, source).build(["-cl-std=CL1.2", "-I", str(SOURCES), *options])
-    except cl.RuntimeError as error:
-        raise RuntimeError(f"OpenCL program does not build with {' '.join(options)}:\n{error}") from None
+    if log_resources and all("NVIDIA" in device.platform.name for device in context.devices):
+        options.append("-cl-nv-verbose")
+    return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
 
 
-def kernel(context, file, name, dtype, vlen, args, **defines):
+def kernel(queue, file, name, dtype, vlen, args, **defines):
     """The kernel `name` of a source file, of the calling thread alone: setting arguments is not thread-safe.
 
     Every int among `args`, the arguments of a first call, is a long of the kernel's, and every float a REAL.
     """
-    kernels = _thread.__dict__.setdefault("kernels", {})
-    key = context, name, dtype, vlen, tuple(defines.items())
+    found = built(queue)
+    kernels = found.of_thread.__dict__.setdefault("kernels", {})
+    key = name, dtype, vlen, tuple(defines.items())
     if key not in kernels:
-        program = build(context, f'#include "{file}"\n', dtype, vlen, **defines)
+        program = _program(found, queue.context, f'#include "{file}"\n', dtype, vlen, defines)
         types = {int: np.int64, float: REAL[dtype.char].type}
         kernels[key] = cl.Kernel(program, name)
         kernels[key].set_scalar_arg_dtypes([types.get(type(arg)) for arg in args])
     return kernels[key]
 
 
-def forget() -> None:
-    """Drop all programs, and the calling thread's kernels, of which devices hold only so many."""
+def forget(queue) -> None:
+    """Drop all programs of a context, and the calling thread's kernels, of which devices hold only so many."""
+    found = built(queue)
     with _build_lock:
-        _programs.clear()
-    _thread.__dict__.pop("kernels", None)
+        found.programs.clear()
+    found.of_thread.__dict__.pop("kernels", None)

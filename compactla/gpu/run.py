@@ -66,8 +66,8 @@ def move(routine, wait_for, A: View, other: View, nm, *padding) -> bool:
         A, other = replace(A, cs=A.rs), replace(other, cs=other.rs)
     along = abs(other.ps) < min(abs(other.rs), abs(other.cs))
     arrays, values = flatten((nm, *size, *padding, *((other, A) if padding else (A, other))))
-    key = queue.context, routine, A.dtype.char, A.vlen, size, flat, along
-    known = plans()
+    key = routine, A.dtype.char, A.vlen, size, flat, along
+    known = plans(queue)
     if key not in known:
         known[key] = plan(queue, routine, size, A.dtype, A.vlen, values, FLAT=int(flat), ALONG=int(along))
     if known[key] is None:
@@ -81,9 +81,9 @@ def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, wait_for=()):
     queue, lanes = C.queue, C.npack * C.vlen
     if lanes * C.m * C.n == 0:
         return
-    key = (queue.context, "gemm", C.dtype.char, C.vlen, C.m, C.n, A.n, A.rs, A.cs, B.rs, B.cs, C.rs, C.cs,
+    key = ("gemm", C.dtype.char, C.vlen, C.m, C.n, A.n, A.rs, A.cs, B.rs, B.cs, C.rs, C.cs,
            conja, conjb, alpha == 1, beta == 0)  # fmt: skip
-    known = plans()
+    known = plans(queue)
     if key not in known:
         known[key] = plan_gemm(queue, A, B, C, conja, conjb, alpha, beta)
     if known[key] is None or alpha == 0:
@@ -108,8 +108,8 @@ def trsm(A: View, B: View, alpha, conj, unit, wait_for=()):
     queue, lanes = B.queue, B.npack * B.vlen
     if lanes * B.m * B.n == 0:
         return
-    key = queue.context, "trsm", B.dtype.char, B.vlen, B.m, B.n, A.rs, A.cs, B.rs, B.cs, conj, unit, alpha == 1
-    known = plans()
+    key = "trsm", B.dtype.char, B.vlen, B.m, B.n, A.rs, A.cs, B.rs, B.cs, conj, unit, alpha == 1
+    known = plans(queue)
     if key not in known:
         known[key] = plan_trsm(queue, A, B, alpha, conj, unit)
     if known[key] is None or alpha == 0:
@@ -141,8 +141,8 @@ def getrfnp(A: View, nm, wait_for=()) -> np.ndarray:
 def factor_packs(A: View, nm, info, wait_for=()) -> None:
     """Factor in place, and write `info`, a device array of int32."""
     queue, lanes = A.queue, A.npack * A.vlen
-    key = queue.context, "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
-    known = plans()
+    key = "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
+    known = plans(queue)
     if key not in known:
         known[key] = plan_getrfnp(queue, A)
     if known[key] is None:

@@ -105,9 +105,11 @@ class Tuner:
             self.builders = ProcessPoolExecutor(builders, context, leave_interrupts, max_tasks_per_child=100)
 
     def __enter__(self):
+        program.log_resources = True  # here too: drivers' caches look at options
         return self
 
     def __exit__(self, *error):
+        program.log_resources = False
         if self.builders:
             self.builders.shutdown(cancel_futures=True)
 
@@ -122,7 +124,7 @@ class Tuner:
         dtype = np.dtype(dtype)
         vlen = vlen or run.default_vlen(dtype, self.queue)
         problem = problem or PROBLEMS[routine]
-        launch.plans().clear()
+        launch.plans(self.queue).clear()
         found = self.candidates(routine, size, dtype, vlen) if candidates is None else candidates
         where = devices().index(self.device)
         built = [
@@ -133,39 +135,39 @@ class Tuner:
         ]
         case = problem(self.queue, size, dtype, vlen, self.nbytes, storage)
         best = Result({}, np.inf, 0.0, "")
-        with counted_as(routine):
+        with counted_as(self.queue, routine):
             for candidate, future in zip(found, built, strict=True):
                 remark, log = future.result() if future else ("", "")
                 result = attempt(case, routine, candidate, remark, self.copy)._replace(log=log)
                 best = min(best, result, key=lambda r: r.seconds)
                 yield result
-        remember(self.device, routine, size, dtype, best.choice, storage)
-        program.forget()
+        remember(self.queue, routine, size, dtype, best.choice, storage)
+        program.forget(self.queue)
 
 
 @contextlib.contextmanager
-def counted_as(routine):
+def counted_as(queue, routine):
     """While this lasts, any number of lines counts as few, or as many, as the name of the routine says."""
     few, lines.FEW = lines.FEW, 2**60 if routine.endswith("_few") else 0
-    launch.plans().clear()
+    launch.plans(queue).clear()
     try:
         yield
     finally:
         lines.FEW = few
-        launch.plans().clear()
+        launch.plans(queue).clear()
 
 
-def remember(device, routine, size, dtype, candidate, storage="") -> None:
+def remember(queue, routine, size, dtype, candidate, storage="") -> None:
     """Make `choice` choose this from now on."""
-    choice.results(device)[choice.key(routine, size, dtype, storage)] = candidate
-    launch.plans().clear()
+    choice.results(queue.device)[choice.key(routine, size, dtype, storage)] = candidate
+    launch.plans(queue).clear()
 
 
 def attempt(case, routine, candidate, remark, copy) -> Result:
     """Check and time a candidate."""
     if remark:
         return Result(candidate, np.inf, 0.0, remark)
-    remember(case.queue.device, routine, case.size, case.dtype, candidate, case.storage)
+    remember(case.queue, routine, case.size, case.dtype, candidate, case.storage)
     try:
         case.restore()
         case.start().wait()
@@ -192,12 +194,14 @@ def leave_interrupts() -> None:
 
 def attempt_small(where, problem, routine, size, dtype, vlen, candidate, storage) -> tuple[str, str]:
     """In a process that builds: compile a candidate and run it once. Returns what is wrong with it, and the log."""
+    program.log_resources = True
     try:
         queue = builders_queue(where)
-        remember(queue.device, routine, size, dtype, candidate, storage)
-        with counted_as(routine):
+        remember(queue, routine, size, dtype, candidate, storage)
+        with counted_as(queue, routine):
             problem(queue, size, dtype, vlen, 0, storage).start().wait()
-            logs = [resources(build_log(plan)) for plan in launch.plans().values() if plan and plan.choice == candidate]
+            made = [plan for plan in launch.plans(queue).values() if plan and plan.choice == candidate]
+            logs = [resources(build_log(plan)) for plan in made]
     except (cl.Error, RuntimeError, AssertionError) as failure:
         return str(failure).strip().split("\n")[0] or type(failure).__name__, ""
     if candidate and not logs:
@@ -219,12 +223,8 @@ def build_log(plan) -> str:
 def save(device, found: dict[str, dict]) -> None:
     """Add results to the user's file for a device."""
     file = choice.user_file(device)
-    try:
-        results = json.loads(file.read_text())["results"]
-    except (OSError, ValueError, KeyError):
-        results = {}
     file.parent.mkdir(parents=True, exist_ok=True)
-    about = {"device": device.name.strip(), "driver": device.driver_version, "results": results | found}
+    about = {"device": device.name.strip(), "driver": device.driver_version, "results": choice.read(file) | found}
     new = file.with_suffix(f".{os.getpid()}")
     new.write_text(json.dumps(about, indent=1) + "\n")
     new.replace(file)
