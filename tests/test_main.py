@@ -217,7 +217,7 @@ def test_dtypes(capsys, tmp_path, dtype):
 
 
 def test_singular_line(capsys, tmp_path):
-    M = scipy.sparse.block_diag([np.eye(3), np.eye(3)[::-1], np.eye(3)], format="csr")
+    M = scipy.sparse.block_diag([scipy.sparse.eye_array(3), np.eye(3)[::-1], np.eye(3)], format="csr")
     scipy.sparse.save_npz(tmp_path / "matrix.npz", M)
     np.save(tmp_path / "lines.npy", [[0], [1], [2]])
     out, _ = solve(capsys, tmp_path / "matrix.npz", "--block-size", 3, "--lines", tmp_path / "lines.npy")

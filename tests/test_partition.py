@@ -283,7 +283,7 @@ def test_memory_of_few_long_lines(options, queue, rng):
     T, padded = (cla.BlockTridiag(*blocks, queue=queue, vlen=vlen, **options) for vlen in (None, 4))
     assert not T.factor().any() and not padded.factor().any()
     assert same_bits(T.solve(rhs), padded.solve(rhs))
-    M = scipy.sparse.bsr_array(scipy.sparse.block_diag([blocks[1][0, 0]] * 3000, format="bsr"), blocksize=(3, 3))
+    M = scipy.sparse.bsr_array(scipy.sparse.kron(scipy.sparse.eye_array(3000), blocks[1][0, 0]), blocksize=(3, 3))
     P = cla.LinePreconditioner(M, [np.arange(3000)], queue=queue, **options)
     for of_lines in (T._parted or T, P.tridiag):
         assert getattr(of_lines, "parts", of_lines).diag.nbytes < 1.1 * blocks[1].nbytes

@@ -20,10 +20,6 @@ SOURCES = next(folder for folder in (PACKAGE / "opencl", PACKAGE.parent / "openc
 DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()[:16]
 C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
-# Whether NVIDIA's compiler writes what is in registers and what in memory to its log, of which pyopencl warns: `tune`
-# reads it.
-log_resources = False
-
 _build_lock = Lock()
 
 
@@ -103,9 +99,8 @@ def _program(found, context, source, dtype, vlen, defines):
         if key not in found.programs:
             options = build_options(context, dtype, vlen, defines)
             try:
-                with warnings.catch_warnings():
-                    if log_resources:
-                        warnings.simplefilter("ignore", cl.CompilerWarning)
+                with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
+                    warnings.simplefilter("ignore", cl.CompilerWarning)
                     found.programs[key] = cl.Program(context, source).build(options)
             except cl.RuntimeError as error:
                 message = f"OpenCL program does not build with {' '.join(options)}:\n{error}"
@@ -121,8 +116,8 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
     macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
     options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
-    if log_resources and all("NVIDIA" in device.platform.name for device in context.devices):
-        options.append("-cl-nv-verbose")
+    if all("NVIDIA" in device.platform.name for device in context.devices):
+        options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
     return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
 
 

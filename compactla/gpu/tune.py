@@ -105,11 +105,9 @@ class Tuner:
             self.builders = ProcessPoolExecutor(builders, context, leave_interrupts, max_tasks_per_child=100)
 
     def __enter__(self):
-        program.log_resources = True  # here too: drivers' caches look at options
         return self
 
     def __exit__(self, *error):
-        program.log_resources = False
         if self.builders:
             self.builders.shutdown(cancel_futures=True)
 
@@ -194,7 +192,6 @@ def leave_interrupts() -> None:
 
 def attempt_small(where, problem, routine, size, dtype, vlen, candidate, storage) -> tuple[str, str]:
     """In a process that builds: compile a candidate and run it once. Returns what is wrong with it, and the log."""
-    program.log_resources = True
     try:
         queue = builders_queue(where)
         remember(queue, routine, size, dtype, candidate, storage)
