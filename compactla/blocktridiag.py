@@ -246,20 +246,25 @@ class BlockTridiag(Copied):
         npack = len(offset) - 1
         if offset[0] != 0 or offset[-1] != nslot or (offset[1:] <= offset[:-1]).any():
             raise ValueError(f"offset is {offset}, must rise from 0 to the {nslot} slots of diag")
-        if rows.shape != (nslot, vlen) or rows.min(initial=0) < -1:
-            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, vlen)}, with entries of at least -1")
+        if rows.shape != (nslot, vlen):
+            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, vlen)} as diag has slots and lanes")
+        if rows.min(initial=0) < -1:
+            raise ValueError(f"rows has the entry {rows.min()}, must have none below -1")
         used = np.sort(rows[rows >= 0])
         twice = used[1:][used[1:] == used[:-1]]
         if len(twice):
             raise ValueError(f"rows has the entry {twice[0]} more than once, must have each block row once")
         if -(-check_size(nlines, "nlines") // vlen) != npack:
             raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {vlen} lines")
+        if np.dtype(diag.dtype) not in COMPLEX:
+            raise TypeError(f"diag: dtype is {diag.dtype}, must be float32 or float64")
         for name, a in blocks.items():
-            if np.dtype(a.dtype) not in COMPLEX or a.dtype != diag.dtype:
-                raise TypeError(f"{name}: dtype is {a.dtype}, must be float32 or float64, as diag's")
+            if a.dtype != diag.dtype:
+                raise TypeError(f"{name}: dtype is {a.dtype}, must be {diag.dtype} as diag's")
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
-            if a.shape != shape or not a.flags.c_contiguous:
-                raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
+            if a.shape != shape:
+                raise ValueError(f"{name} has shape {a.shape}, must be {shape}")
+            check_contiguous(a, name)
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
         for (name, a), (other, c) in combinations(blocks.items(), 2):

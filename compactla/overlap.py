@@ -4,6 +4,8 @@ import numpy as np
 
 from compactla.checks import is_device_array
 
+MOST_WORK = 1_000_000  # of NumPy to see whether arrays share memory; takes 0.1 s
+
 
 def repeats(shape, strides, size) -> bool:
     """Whether elements of `size`, in the unit of the strides, overlap; there are at most three axes."""
@@ -39,9 +41,15 @@ def _meet(axes, size) -> bool:
 
 
 def share_memory(a, b) -> bool:
-    """Whether arrays that live in one place share memory; on a device, what is between elements counts too."""
+    """Whether arrays that live in one place share memory; on a device, what is between elements counts too.
+
+    Strides for which this is hard to tell, as it can be to any degree, are taken for those of shared memory.
+    """
     if not is_device_array(a):
-        return np.may_share_memory(a, b) and np.shares_memory(a, b)
+        try:
+            return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=MOST_WORK)  # type: ignore[arg-type]
+        except RuntimeError:  # NumPy's TooHardError, which has been in several places
+            return True
     if a.size == 0 or b.size == 0 or a.base_data != b.base_data:
         return False
     (start, end), (first, last) = _span(a), _span(b)
