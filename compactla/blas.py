@@ -140,7 +140,7 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None, w
 
 def scalar(name, value, target):
     """The scalar as a Python number, complex for a complex pack `target`."""
-    if type(value) not in (int, float):
+    if not isinstance(value, int | float):
         try:
             given = as_array(value, name)
         except ValueError:

@@ -1,14 +1,16 @@
 """Locks that a forked process finds open: whoever held one at that moment is in the other process."""
 
 import os
-import threading
 import weakref
+from _thread import RLock
 
 _locks: "weakref.WeakSet[Lock]" = weakref.WeakSet()
 
 
-class Lock:
+class Lock(RLock):
     """A lock, to be held by ``with``.
+
+    What ``with`` calls is Python's own: methods written in Python could be interrupted while they hold the lock.
 
     Attributes
     ----------
@@ -17,18 +19,15 @@ class Lock:
     """
 
     def __init__(self):
-        self._lock, self.broken = threading.Lock(), False
+        self.broken = False
         _locks.add(self)
 
     def reopen(self):
-        self.broken |= self._lock.locked()
-        self._lock = threading.Lock()
-
-    def __enter__(self):
-        self._lock.acquire()
-
-    def __exit__(self, *error):
-        self._lock.release()
+        if self.acquire(blocking=False):
+            self.release()
+        else:
+            self.broken = True
+            self._at_fork_reinit()  # type: ignore[attr-defined]
 
 
 def _reopen():
