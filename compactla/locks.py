@@ -7,7 +7,7 @@ from _thread import RLock
 _locks: "weakref.WeakSet[Lock]" = weakref.WeakSet()
 
 
-class Lock(RLock):
+class Lock(RLock):  # type: ignore[misc]
     """A lock, to be held by ``with``.
 
     What ``with`` calls is Python's own: methods written in Python could be interrupted while they hold the lock.
@@ -27,7 +27,7 @@ class Lock(RLock):
             self.release()
         else:
             self.broken = True
-            self._at_fork_reinit()  # type: ignore[attr-defined]
+            self._at_fork_reinit()
 
 
 def _reopen():
