@@ -9,6 +9,7 @@ from compactla.overlap import share_memory
 from compactla.pack import Pack
 from compactla.view import lower_left
 
+NUMBERS = int, float  # of Python, and NumPy's float64
 OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
 
 
@@ -140,7 +141,7 @@ def trsm(A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, threads=None, w
 
 def scalar(name, value, target):
     """The scalar as a Python number, complex for a complex pack `target`."""
-    if type(value) not in (int, float):
+    if not isinstance(value, NUMBERS):
         try:
             given = as_array(value, name)
         except ValueError:

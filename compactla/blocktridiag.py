@@ -19,7 +19,7 @@ from compactla.checks import (
 )
 from compactla.copies import Copied
 from compactla.locks import Lock
-from compactla.overlap import place, share_memory
+from compactla.overlap import meet, share_memory, span
 from compactla.pack import check_vlen, pack_padded
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
 from compactla.room import Room
@@ -131,7 +131,7 @@ class BlockTridiag(Copied):
     array([0])
     """
 
-    _not_copied = ("_lines", "_work", "_lock")
+    _not_copied = ("_lines", "_spans", "_work", "_lock")
     _parted = None  # the parts of lines that are cut
     _broken = False  # whether a factorization was broken off, and what is there is neither blocks nor factors
 
@@ -248,21 +248,26 @@ class BlockTridiag(Copied):
         npack = len(offset) - 1
         if offset[0] != 0 or offset[-1] != nslot or (offset[1:] <= offset[:-1]).any():
             raise ValueError(f"offset is {offset}, must rise from 0 to the {nslot} slots of diag")
-        if rows.shape != (nslot, vlen) or rows.min(initial=0) < -1:
-            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, vlen)}, with entries of at least -1")
+        if rows.shape != (nslot, vlen):
+            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, vlen)} as diag has slots and lanes")
+        if rows.min(initial=0) < -1:
+            raise ValueError(f"rows has the entry {rows.min()}, must have none below -1")
         used = np.sort(rows[rows >= 0])
         twice = used[1:][used[1:] == used[:-1]]
         if len(twice):
             raise ValueError(f"rows has the entry {twice[0]} more than once, must have each block row once")
         if -(-check_size(nlines, "nlines") // vlen) != npack:
             raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {vlen} lines")
+        if np.dtype(diag.dtype) not in COMPLEX:
+            raise TypeError(f"diag: dtype is {diag.dtype}, must be float32 or float64")
         for name, a in blocks.items():
-            if np.dtype(a.dtype) not in COMPLEX or a.dtype != diag.dtype:
-                raise TypeError(f"{name}: dtype is {a.dtype}, must be float32 or float64, as diag's")
+            if a.dtype != diag.dtype:
+                raise TypeError(f"{name}: dtype is {a.dtype}, must be {diag.dtype} as diag's")
             shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
-            if a.shape != shape or not a.flags.c_contiguous:
-                raise ValueError(f"{name} has shape {a.shape}, must be {shape} and C-contiguous")
-            if queue is not None and is_device_array(a):
+            if a.shape != shape:
+                raise ValueError(f"{name} has shape {a.shape}, must be {shape}")
+            check_contiguous(a, name)
+            if queue is not None:
                 check_whole(a, queue, name)
             if isinstance(a, np.ndarray) and not a.flags.writeable:
                 raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
@@ -300,6 +305,7 @@ class BlockTridiag(Copied):
                 self.lower, self.diag, self.upper, self._offset, self._rows,
                 self._policy.kernel, self._swaps, self._stored,
             )  # fmt: skip
+        self._spans = {name: span(getattr(self, name)) for name in ("lower", "diag", "upper")}
         self._work = []
         self._lock = Lock()
 
@@ -484,10 +490,11 @@ class BlockTridiag(Copied):
                 check_device_array(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
-        if x is not rhs and share_memory(x, rhs) and place(x) != place(rhs):
+        where = span(x)
+        if x is not rhs and meet(where, there := span(rhs)) and where != there:
             raise ValueError("x shares memory with rhs, must be the same or apart from it")
-        for name, a in (("lower", self.lower), ("diag", self.diag), ("upper", self.upper)):
-            if share_memory(x, a):
+        for name, there in self._spans.items():
+            if meet(where, there):
                 raise ValueError(f"x shares memory with {name} of the lines, must not")
 
     def solve_anyway(self, rhs, x, launch) -> None:

@@ -26,17 +26,25 @@ def as_array(a, name) -> np.ndarray:
     if type(a) is np.ndarray:
         return a
     kind = type(a).__name__
-    if isinstance(a, np.ma.MaskedArray) or (
-        isinstance(a, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in a)
-    ):
-        raise TypeError(f"{name} is a {kind} with a mask, must have none: see numpy.ma.filled")
     if is_device_array(a) or hasattr(a, "__cuda_array_interface__"):
         raise TypeError(f"{name} is a {type(a).__module__}.{kind} on a device, must be copied to a NumPy array")
+    check_unmasked(a, name)
     try:
         return np.asarray(a)
     except (TypeError, ValueError) as error:
         refused = ValueError if isinstance(error, ValueError) else TypeError
         raise refused(f"{name} is a {kind}, must be an array: {error}") from None
+
+
+def check_unmasked(a, name, depth=4) -> None:
+    """Refuse a masked array, and lists of lists that hold one: NumPy drops the mask."""
+    if isinstance(a, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a {type(a).__name__} with a mask, must have none: see numpy.ma.filled")
+    if isinstance(a, list | tuple) and depth:
+        for kind in set(map(type, a)):
+            if issubclass(kind, list | tuple | np.ma.MaskedArray):
+                for part in a:
+                    check_unmasked(part, name, depth - 1)
 
 
 def as_integers(a, name) -> np.ndarray:
@@ -79,7 +87,7 @@ def check_device_array(a, queue, name) -> None:
 
 
 def check_contiguous(a, name) -> None:
-    """Refuse a pyopencl Array that cannot be reshaped."""
+    """Refuse an array that cannot be reshaped without a copy."""
     if not a.flags.c_contiguous:
         raise ValueError(f"{name} has strides {a.strides}, must be C-contiguous")
 

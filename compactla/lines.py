@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from compactla.checks import check_size
+from compactla.checks import check_size, check_unmasked
 from compactla.copies import Copied
 from compactla.cpu.kernel import compiled_once
 
@@ -67,10 +67,12 @@ def sort_into_packs(flat, length, vlen: int) -> Slots:
 def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
     """All lines in one array, and their lengths."""
     if isinstance(lines, np.ndarray) and lines.ndim == 2:
+        check_unmasked(lines, "lines")
         arrays, length = [lines.ravel()], np.full(len(lines), lines.shape[1])
     else:
         try:
             lines = list(lines)
+            check_unmasked(lines, "lines")
             length = np.array([len(line) for line in lines], np.int64)
             arrays = [np.asarray(line) for line in lines]
         except (TypeError, ValueError) as error:

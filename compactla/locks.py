@@ -1,27 +1,26 @@
 """Locks that a forked process finds open: whoever held one at that moment is in the other process."""
 
 import os
-import threading
 import weakref
+from _thread import RLock
 
 _locks: "weakref.WeakSet[Lock]" = weakref.WeakSet()
 
 
-class Lock:
-    """A lock, to be held by ``with``."""
+class Lock(RLock):  # type: ignore[misc]
+    """A lock, to be held by ``with``.
+
+    What ``with`` calls is Python's own: methods written in Python could be interrupted while they hold the lock.
+    """
 
     def __init__(self):
-        self.reopen()
         _locks.add(self)
 
     def reopen(self):
-        self._lock = threading.Lock()
-
-    def __enter__(self):
-        self._lock.acquire()
-
-    def __exit__(self, *error):
-        self._lock.release()
+        if self.acquire(blocking=False):  # nobody else has it
+            self.release()
+        else:
+            self._at_fork_reinit()
 
 
 def _reopen():

@@ -120,10 +120,10 @@ class LineRelaxation(BlockOperator):
         self, M, lines, block_size=None, vlen=None, queue=None, threads=None,
         *, scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
     ):  # fmt: skip
-        check_sweeps(scheme, sweeps, damping, tol)
         ours = {"scheme": scheme, "sweeps": sweeps, "damping": damping, "tol": tol}
-        b = check_matrix(M, block_size)
-        M, dtype = in_blocks(M, b), check_dtype(M.dtype, "M")
+        b, dtype = check_matrix(M, block_size), check_dtype(M.dtype, "M")
+        check_sweeps(scheme, sweeps, damping, tol, dtype)
+        M = in_blocks(M, b)
         flat, length = flatten(lines)
         nrow, nlines = M.shape[0] // b, len(length)
         line_of = np.repeat(np.arange(nlines), length)
@@ -312,7 +312,7 @@ class Adjoint(LineRelaxation):
     _warns = False
 
 
-def check_sweeps(scheme, sweeps, damping, tol) -> None:
+def check_sweeps(scheme, sweeps, damping, tol, dtype) -> None:
     if not isinstance(scheme, str) or scheme not in SCHEMES:
         raise ValueError(f"scheme is {scheme!r}, must be one of {', '.join(map(repr, SCHEMES))}")
     if check_size(sweeps, "sweeps") < 1:
@@ -320,8 +320,8 @@ def check_sweeps(scheme, sweeps, damping, tol) -> None:
     for name, value in (("damping", damping), ("tol", 1 if tol is None else tol)):
         if not isinstance(value, int | float | np.number) or isinstance(value, bool) or np.iscomplexobj(value):
             raise TypeError(f"{name} is {value!r}, must be a real number")
-        if not 0 < value < np.inf:
-            raise ValueError(f"{name} is {value}, must be positive")
+        if not 0 < value <= float(np.finfo(dtype).max):
+            raise ValueError(f"{name} is {value}, must be positive and in the range of {dtype}")
 
 
 def in_blocks(M, b):

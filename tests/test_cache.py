@@ -143,6 +143,15 @@ def test_a_package_that_cannot_be_written(package, tmp_path):
     python("import compactla.precond", package=package, NUMBA_CACHE_DIR=None, **nobody)
 
 
+def test_a_folder_relative_to_where_the_process_begins(package, tmp_path):
+    """Code is kept in one place also where the process goes elsewhere meanwhile."""
+    begin, away = f"import os; os.chdir({str(tmp_path)!r})", "    os.chdir('/')\n"
+    for expected in ("0 2\n", "2 0\n"):
+        program = begin + SYMBOLIC.replace("stats =", away + "stats =")
+        assert python(program, package=package, NUMBA_CACHE_DIR="a folder/of mine") == expected
+    assert len(find_files(tmp_path / "a folder" / "of mine")) == 2
+
+
 def test_a_full_disk(package, tmp_path):
     """Files may grow to no more than 2000 bytes."""
     pytest.importorskip("resource", reason="only Unix limits the size of files")

@@ -179,6 +179,17 @@ def test_ordinary_arrays_that_share_memory(queue, rng):
     cla.pack(flat[32:64].reshape(8, 2, 2), out=first)
 
 
+def test_memory_of_which_it_is_hard_to_tell_whether_it_is_shared():
+    """An example of NumPy's: there is no common byte, which takes minutes to see."""
+    memory = np.zeros(192163377, np.float32)
+    places = (36674, 61119, 85569), (12223, 12224, 1)
+    a, c = (as_strided(memory[i:], (1049, 1049, n, 1), (*np.multiply(place, 4), 4))
+            for i, place, n in ((0, places[0], 1049), (64023025, places[1], 1)))  # fmt: skip
+    b = cla.Pack(np.broadcast_to(np.float32(0), (1049, 1049, 1, 1)))
+    with pytest.raises(ValueError, match="C shares memory with A"):
+        cla.gemm(cla.Pack(a), b, cla.Pack(c))
+
+
 def test_vectors_that_share_memory(queue, rng):
     T = cla.BlockTridiag(*lines(rng, 8, 4, 3, np.float64), queue=queue)
     T.factor()
@@ -202,7 +213,13 @@ def test_what_is_no_array(queue, packs):
     A, C = packs((3, 3), (3, 3))
     P = cla.LinePreconditioner(scipy.sparse.eye_array(6, format="bsr"), [[0, 1, 2], [3, 4, 5]], queue=queue)
     blocks = np.ones((2, 1, 2, 2)), np.ones((2, 2, 2, 2)), np.ones((2, 1, 2, 2))
-    for kind, bad in (("OnDevice", OnDevice()), ("mask", np.ma.ones((2, 2, 2))), ("list", [[[1.0], [1, 2]]])):
+    masked = np.ma.ones((2, 2, 2))
+    endless: list = []
+    endless.append(endless)
+    for kind, bad in (
+        ("OnDevice", OnDevice()), ("mask", masked), ("mask", [[*masked[0]], (masked[0, 0], [0.0, np.ma.masked])]),
+        ("list", [[[1.0], [1, 2]]]), ("list", endless),
+    ):  # fmt: skip
         for name, call in (
             ("a", lambda bad=bad: cla.pack(bad, queue=queue)),
             ("r", lambda bad=bad: P.solve(bad)),
@@ -390,6 +407,8 @@ def test_packed_lines():
         (TypeError, "diag", {"diag": np.ma.ones((3, 2, 2, 8))}),
         (TypeError, "queue", {"queue": "gpu"}),
         (ValueError, "diag", {"diag": np.ones(3)}),
+        (TypeError, "diag: dtype is int64", {"diag": np.ones((3, 2, 2, 8), int)}),
+        (ValueError, "diag has strides", {"diag": np.ones((3, 2, 2, 8)).swapaxes(1, 2)}),
         (ValueError, "diag", {"diag": np.ones((3, 2, 2, 0)), "rows": rows[:, :0]}),
         *((TypeError, "rows", {"rows": rows.astype(kind)}) for kind in (float, bool, object)),
         *((ValueError, "rows", {"rows": bad}) for bad in (twice, negative, huge)),

@@ -77,6 +77,8 @@ def test_no_lines(lines, nrow):
         ([[True, False], [2, 3]], TypeError, "bool"),
         ([[0, 1], np.array([2, 2**63 + 3], np.uint64)], ValueError, "lines holds block row 9223372036854775811"),
         (["01", "23"], TypeError, "lines"),
+        (np.ma.array([[0, 1], [2, 3]], mask=[[0, 0], [0, 1]]), TypeError, "mask"),
+        ([[0, 1], np.ma.array([2, 3], mask=[0, 1])], TypeError, "mask"),
         ([0, 1, 2, 3], TypeError, "lines"),
         (np.arange(4).reshape(1, 2, 2), TypeError, "dimensions"),
         (None, TypeError, "lines"),

@@ -230,6 +230,10 @@ def test_bad_arguments(queue, rng):
     refuse(TypeError, "sweeps is 1.5, must be an integer", sweeps=1.5)
     refuse(ValueError, "damping is 0, must be positive", damping=0)
     refuse(ValueError, "damping is nan, must be positive", damping=np.nan)
+    refuse(ValueError, "damping is 1(0*), must be positive and in the range of float64", damping=10**400)
+    refuse(ValueError, "tol is 1(0*), must be positive and in the range of float64", tol=10**400)
+    with pytest.raises(ValueError, match=r"damping is 1e\+39, must be positive and in the range of float32"):
+        cla.LineRelaxation(sparse(rng, np.float32), LINES, queue=queue, damping=1e39)
     refuse(TypeError, "damping is '1', must be a real number", damping="1")
     refuse(TypeError, "tol is 1j, must be a real number", tol=1j)
     refuse(TypeError, "unexpected keyword argument 'sweep'", sweep=2)

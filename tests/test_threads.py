@@ -14,6 +14,7 @@ from numba import njit
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
+from compactla import locks
 from compactla.cpu import handover, parallel, run
 from compactla.cpu.handover import BOX, TAKEN, THERE
 from systems import scattered
@@ -230,13 +231,14 @@ def threads_at_work():
     return np.count_nonzero(done[10:])
 
 
-def interrupted(call, step):
-    """Whether a KeyboardInterrupt came out of a call: it is raised before an instruction of Python's."""
+def interrupted(call, step, *modules):
+    """Whether a KeyboardInterrupt came out of a call: it is raised before an instruction of these modules."""
+    files = {module.__file__ for module in modules}
     left = step
 
     def trace(frame, event, _):
         nonlocal left
-        if frame.f_code.co_filename not in (parallel.__file__, handover.__file__):
+        if frame.f_code.co_filename not in files:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
@@ -261,8 +263,21 @@ def test_interrupts_at_every_instruction(seven):
     done = np.zeros(7, np.int64)
     assert threads_at_work() == 7
     steps = 0
-    while interrupted(lambda: parallel.share(work, 1e9, (0, 7, 10, done)), steps):
+    while interrupted(lambda: parallel.share(work, 1e9, (0, 7, 10, done)), steps, parallel, handover):
         steps += 1
         assert threads_at_work() == 7, steps
     assert steps > 100
     assert (done == done[0]).all()  # all of a call was done, or nothing
+
+
+def test_interrupts_while_locks_are_taken(rng):
+    """No lock stays with a call that was interrupted."""
+    T = cla.BlockTridiag(*lines(rng, 9, 2, 3, np.float64))
+    P = cla.LinePreconditioner(scipy.sparse.eye_array(6, format="bsr"), [[0, 1, 2], [3, 4, 5]])
+    for call, lock in ((T.refactor, T._lock), (lambda: P.rmatvec(np.ones(6)), P._making)):
+        steps = 0
+        while interrupted(call, steps, locks):
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(lock.acquire, blocking=False).result(), steps
+                other.submit(lock.release).result()
+            steps += 1

@@ -11,8 +11,9 @@ import warnings
 from pathlib import Path
 
 import numba
+import platformdirs
 from numba import njit, types
-from numba.core.caching import CompileResultCacheImpl, InTreeCacheLocator, NullCache, UserWideCacheLocator
+from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
@@ -33,7 +34,8 @@ def digest(text: bytes) -> str:
 
 # Every kernel depends on all the files that write them.
 HERE = Path(__file__).parent
-SOURCES = [*sorted(HERE.glob("*.py")), *(HERE.parent / f"{name}.py" for name in ("view", "checks", "pivots"))]
+BESIDE = "view", "checks", "overlap", "pivots", "room"
+SOURCES = [*sorted(HERE.glob("*.py")), *(HERE.parent / f"{name}.py" for name in BESIDE)]
 DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()
@@ -121,21 +123,35 @@ def write(path, data):
 
 @functools.cache
 def place():
-    """The folder that Numba keeps code in; None if there is none, or others could put code there for us to run.
+    """The folder to keep code in; None if there is none, or others could put code there for us to run.
 
-    The package's own folder is passed over for the user's.
+    It is looked for where Numba looks. The package's own folder is passed over for the user's.
     """
+    own = f"{HERE.name}_{digest(os.fsencode(HERE))}"
+    given = vars(numba.config)["CACHE_DIR"]
+    if given and can_write(folder := Path(given).absolute() / own):
+        return unless_shared(folder)
+    if can_write(folder := HERE / "__pycache__") and not shared(folder):
+        return folder
+    folder = Path(platformdirs.user_cache_dir("compactla")) / own
+    return unless_shared(folder) if can_write(folder) else None
+
+
+def can_write(folder):
+    """Whether a folder is there, or could be made, and files can be made in it."""
     try:
-        locator = CompileResultCacheImpl(place.__wrapped__).locator
-    except RuntimeError:  # neither the package's folder nor the user's can be written
-        return None
-    folder = Path(locator.get_cache_path())
-    if isinstance(locator, InTreeCacheLocator) and shared(folder):
-        locator = UserWideCacheLocator.from_function(place.__wrapped__, __file__)
-        folder = locator and Path(locator.get_cache_path())
-    if folder and (why := shared(folder)):
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def unless_shared(folder):
+    """The folder, or None and a warning if others can write it."""
+    if why := shared(folder):
         safe = "NUMBA_CACHE_DIR must be a folder that only you can write"
-        warnings.warn(f"{why}: compiled code is not kept there, {safe}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{why}: compiled code is not kept there, {safe}", RuntimeWarning, stacklevel=3)
         return None
     return folder
 

@@ -1,6 +1,5 @@
 """How the CPU runs a routine: one compiled kernel for each specialisation, its packs shared out over threads."""
 
-import ctypes
 import functools
 import math
 
@@ -23,6 +22,7 @@ from compactla.cpu.pack import (
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
 from compactla.cpu.trsm import trsm_batch
+from compactla.overlap import address
 from compactla.view import REAL, Layout, View
 
 # Sizes for which code is compiled that knows the size; larger ones share code.
@@ -36,7 +36,6 @@ PAST = 32 << 20
 # The pairs alpha, beta that are compiled into gemm.
 FIXED = {(1, 0): "1 0", (1, 1): "1 1", (-1, 1): "-1 1"}
 SCALAR = {"f": types.float64, "c": types.complex128}
-NOTHING = ctypes.c_char * 0
 
 
 def default_vlen(dtype, queue):
@@ -49,13 +48,6 @@ def empty(shape, dtype, queue):
     memory = np.empty(math.prod(shape) * dtype.itemsize + 64, np.uint8)
     start = -address(memory) % 64
     return memory[start : memory.size - 64 + start].view(dtype).reshape(shape)
-
-
-def address(a):
-    """Where an array is in memory."""
-    if a.flags.c_contiguous and a.flags.writeable:
-        return ctypes.addressof(NOTHING.from_buffer(a))  # three times as fast
-    return a.ctypes.data
 
 
 def upload(a, queue):
