@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import platform
 import sys
 import time
@@ -17,6 +18,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from compactla.bench import command
 from compactla.bench.ceilings import processor
+from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
 from compactla.findlines import find_lines
 from compactla.matrices import check_vector, read_lines, read_system, read_vector
@@ -25,7 +27,7 @@ from compactla.storage import STORAGE
 from compactla.view import REAL, backend
 
 RESTART, MOST_STEPS = 50, 1500
-INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
+INTERRUPTED, UNREAD = 130, 141  # what shells say of a command that Ctrl-C ended, or whose output nobody reads
 ROUTINES = ("gemm", "trsm", "getrfnp", "pack", "unpack", "factor", "factor_few", "solve", "solve_few")
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -67,6 +69,9 @@ def main(argv=None) -> None:
         args.run(args)
     except KeyboardInterrupt:
         parser.exit(INTERRUPTED, f"{parser.prog}: interrupted\n")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # which is flushed once more
+        parser.exit(UNREAD)
     except Exception as error:
         expected = isinstance(error, (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError))
         if not expected and not type(error).__module__.startswith("pyopencl"):
@@ -85,7 +90,7 @@ class Solve(NamedTuple):
 
 
 def run_solve(args) -> None:
-    pyplot = import_pyplot(args.plot) if args.plot else None
+    pyplot = None if args.plot is None else import_pyplot(args.plot)
     if not 0 < args.tol < 1:
         raise ValueError(f"--tol is {args.tol}, must be between 0 and 1")
     system = read_system(args.matrix, args.block_size)
@@ -154,7 +159,7 @@ def two_blocks(M):
 
 def right_hand_side(args, M, rhs):
     n = M.shape[0]
-    if args.rhs:
+    if args.rhs is not None:
         rhs, where = read_vector(args.rhs, n), args.rhs
     elif rhs is not None:
         rhs, where = check_vector(args.matrix, rhs, n), "from the matrix file"
@@ -226,14 +231,15 @@ def progress_bar(name):
         from tqdm import tqdm
     except ImportError:
         return NoBar()
+    if sys.stderr is None:  # closed
+        return NoBar()
     return tqdm(total=MOST_STEPS, desc=name, leave=False, disable=None)
 
 
 def import_pyplot(path):
     if not str(path).endswith(".png"):
         raise ValueError(f"--plot is {path}, must end in .png")
-    if not Path(path).absolute().parent.is_dir():
-        raise ValueError(f"--plot is {path}, must be in a folder that exists")
+    check_writable(path, "--plot")
     try:
         import matplotlib
     except ImportError as error:

@@ -1,5 +1,8 @@
 """Checks of arguments: each refuses with a message that names the argument, what it is and what it must be."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 
 
@@ -55,6 +58,20 @@ def as_integers(a, name) -> np.ndarray:
     if a.dtype.kind == "u" and a.max(initial=0) > np.iinfo(np.int64).max:
         raise ValueError(f"{name} has the entry {a.max()}, must have none of 2**63 and more")
     return np.array(a, np.int64, order="C")
+
+
+def check_writable(path, name) -> None:
+    """Refuse the name of a file that cannot be written, before there is anything to write."""
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(f"{name} is {path}, must be in a folder that exists")
+    is_new = not os.path.lexists(path)
+    try:
+        with open(path, "ab"):
+            pass
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{name} is {path!r}, must be a file that can be written: {error}") from None
+    if is_new:
+        os.unlink(path)
 
 
 def check_kind(a, queue, name) -> None:

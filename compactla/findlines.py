@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from numba.extending import register_jitable
 
-from compactla.checks import check_dtype, check_size
+from compactla.checks import as_array, check_dtype, check_size
 from compactla.cpu.kernel import compiled_once
 from compactla.lines import check_matrix
 
@@ -16,6 +16,8 @@ FARTHEST = 2.0, 2.0, 0.0
 TINY = 1e-140  # distance whose square may be too small to be exact
 # What a coupling that goes one way only counts, against one that goes both ways.
 ONE_WAY = 1e-3
+# What a coupling counts that is too weak for its square to be a number other than zero.
+FAINT = 1e-160
 # How often the scale of every unknown is set anew: it need not be exact.
 SWEEPS = 20
 
@@ -111,23 +113,26 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
 def _not_negative(value, name) -> float:
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         raise TypeError(f"{name} is {value!r}, must be a number")
-    if not 0 <= value < np.inf:
+    try:
+        number = float(value)
+    except OverflowError:  # of an integer
+        number = np.inf
+    if not 0 <= number < np.inf:
         raise ValueError(f"{name} is {value}, must be finite and not negative")
-    return float(value)
+    return number
 
 
 def _check_coordinates(coordinates, nrow) -> np.ndarray:
-    try:
-        coordinates = np.asarray(coordinates)
-    except ValueError as error:
-        raise TypeError(f"coordinates is no array, must be one of shape ({nrow}, dim): {error}") from None
+    coordinates = as_array(coordinates, "coordinates")
     if coordinates.dtype.kind not in "iuf":
         raise TypeError(f"coordinates: dtype is {coordinates.dtype}, must be real numbers")
     if coordinates.ndim != 2 or coordinates.shape[0] != nrow:
         raise ValueError(f"coordinates has shape {coordinates.shape}, must be ({nrow}, dim)")
+    with np.errstate(over="ignore"):
+        coordinates = coordinates.astype(np.float64, copy=False)
     if not np.isfinite(coordinates).all():
         raise ValueError("coordinates holds numbers that are infinite or NaN, must hold finite ones")
-    return coordinates.astype(np.float64, copy=False)
+    return coordinates
 
 
 def _couplings(M) -> scipy.sparse.csr_array:
@@ -185,17 +190,16 @@ def _graph(M, weight) -> scipy.sparse.csr_array:
 
 @compiled_once
 def _invert_diagonal(indptr, indices, data, inverse):
-    """The inverses of the diagonal blocks; of a singular one, the identity over the largest number of its row."""
+    """The inverses of the diagonal blocks; of a singular one, 1 over the largest number of each of its rows."""
     b = data.shape[1]
-    a = np.empty((b, b), inverse.dtype)
+    a, largest = np.empty((b, b), inverse.dtype), np.empty(b)
     for row in range(len(indptr) - 1):
         x = inverse[row]
-        largest = 0.0
-        a[:], x[:] = 0, 0
+        a[:], x[:], largest[:] = 0, 0, 0
         for k in range(indptr[row], indptr[row + 1]):
             for i in range(b):
                 for j in range(b):
-                    largest = max(largest, abs(data[k, i, j]))
+                    largest[i] = max(largest[i], abs(data[k, i, j]))
                     if indices[k] == row:
                         a[i, j] = data[k, i, j]
         for i in range(b):
@@ -208,7 +212,7 @@ def _invert_diagonal(indptr, indices, data, inverse):
             if not 0 < abs(a[p, k]) < np.inf:
                 x[:] = 0
                 for i in range(b):
-                    x[i, i] = 1 / largest if largest > 0 else 0
+                    x[i, i] = 1 / largest[i] if largest[i] > 0 else 0
                 break
             pivot = 1 / a[p, k]
             for j in range(b):
@@ -243,6 +247,8 @@ def _norms(indptr, indices, data, inverse, scale, norm, total):
                     square[i, j] = (x.real * x.real + x.imag * x.imag) * (scale[j] / scale[i]) ** 2
                     sum_of_squares += square[i, j]
             norm[k] = np.sqrt(sum_of_squares)
+            if sum_of_squares == 0 and (data[k] != 0).any():
+                norm[k] = FAINT
             if indices[k] != row and sum_of_squares < np.inf:
                 for i in range(b):
                     for j in range(b):

@@ -153,10 +153,10 @@ def check_pattern(M) -> None:
     shape = M.shape[::-1] if M.format == "csc" else M.shape
     for name, dimensions in (("data", 3 if M.format == "bsr" else 1), ("indptr", 1), ("indices", 1)):
         a = getattr(M, name)
-        if not isinstance(a, np.ndarray) or a.ndim != dimensions:
+        if not _is_plain(a) or a.ndim != dimensions:
             raise ValueError(f"M.{name} is a {type(a).__name__} {np.shape(a)}, must be a {dimensions}-D array")
-        if name != "data" and (a.dtype.kind not in "iu" or not a.dtype.isnative):
-            raise ValueError(f"M.{name} is an array of {a.dtype}, must be one of integers")
+        if name != "data" and (a.dtype.kind not in "iu" or not a.dtype.isnative or a.dtype == np.uint64):
+            raise ValueError(f"M.{name} is an array of {a.dtype}, must be one of integers that fit into int64")
     height, width = M.data.shape[1:] or (1, 1)
     if not height or not width or shape[0] % height or shape[1] % width:
         raise ValueError(f"M has blocks of {height} x {width}, must have some that divide its shape {M.shape}")
@@ -174,6 +174,10 @@ def check_pattern(M) -> None:
         indices = M.indices[: indptr[-1]]
         i = np.flatnonzero((indices < 0) | (indices >= ncol))[0]
         raise ValueError(f"M.indices[{i}] is {indices[i]}, must be one of 0 to {ncol - 1}")
+
+
+def _is_plain(a) -> bool:
+    return isinstance(a, np.ndarray) and not isinstance(a, np.ma.MaskedArray)
 
 
 @compiled_once
@@ -260,8 +264,9 @@ class Extraction(Copied):
         """Whether only the values of `M` have changed: what it is compared with was checked."""
         if not scipy.sparse.issparse(M) or (M.format, M.shape) != (self.format, self.shape):
             return False
-        data = M.data[: len(self.indices)]
-        return isinstance(data, np.ndarray) and data.shape == self.data_shape and _same_pattern(M, self)
+        if not all(_is_plain(a) and a.ndim for a in (M.data, M.indices, M.indptr)):
+            return False
+        return M.data[: len(self.indices)].shape == self.data_shape and _same_pattern(M, self)
 
 
 @compiled_once

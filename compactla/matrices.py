@@ -13,6 +13,9 @@ from compactla.lines import check_pattern
 
 OUR_INDICES, SCIPY_INDICES = ("indices", "indptr"), ("indices", "indptr", "row", "col", "coords", "offsets")
 
+# Of numbers in extended precision, which SciPy's solvers do not take.
+DOUBLE = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
+
 
 class System(NamedTuple):
     """A matrix in BSR form, and the lines and the right-hand side that its file has, if any.
@@ -117,7 +120,8 @@ def check_vector(path, x, n: int) -> np.ndarray:
     """`x` as floating-point numbers in shape (n,), or a ValueError that names the file."""
     if x.shape not in ((n,), (n, 1), (1, n)) or x.dtype.kind not in "iufc":
         raise ValueError(f"{path} holds a right-hand side of {x.dtype} {x.shape}, must be numbers ({n},)")
-    return x.reshape(n).astype(np.result_type(x.dtype, np.float32), copy=False)
+    dtype = np.result_type(x.dtype, np.float32)
+    return x.reshape(n).astype(DOUBLE.get(dtype.char, dtype), copy=False)
 
 
 def _parse(path, what, read):

@@ -151,7 +151,6 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     def _conjugate_transposed(self):
         """The conjugate transpose of the matrix."""
-        check_pattern(self._matrix)
         return self._matrix.conj().T.asformat(self._matrix.format)
 
     @abc.abstractmethod
@@ -166,6 +165,8 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._check_usable()
         with self._making:
             if not self._is_current:
+                if not is_device_array(self._matrix):
+                    check_pattern(self._matrix)
                 if sample(self._matrix) != self._sample:
                     raise ValueError("the matrix was changed since it was given, update must be called with it first")
                 if self._hermitian is None:

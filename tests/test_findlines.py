@@ -88,6 +88,17 @@ def test_units_make_no_difference(rng):
     assert as_lists(cla.find_lines((rows @ M @ columns).tobsr((3, 3)))) == expected
 
 
+@pytest.mark.parametrize("units", [1e-100, 1.0, 1e100])
+def test_units_of_equations_make_no_difference_to_singular_blocks(units):
+    """Of two equations, one couples along the grid, the other more strongly across it."""
+    along, across = (scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n)) for n in (4, 5))
+    along, across = scipy.sparse.kron(along, np.eye(5)), scipy.sparse.kron(np.eye(4), across)
+    M = scipy.sparse.kron(np.eye(20), [[0, 2], [0, 4]])
+    M = M + scipy.sparse.kron(along, np.diag([1, 0])) + scipy.sparse.kron(across, np.diag([0, 3]))
+    M = scipy.sparse.diags_array(np.tile([units, 1], 20)) @ M
+    assert as_lists(cla.find_lines(M.tocsr(), 2)) == np.arange(20).reshape(4, 5).tolist()
+
+
 @pytest.mark.parametrize("anisotropy", [None, 0.0, 0.5, 3.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_every_block_row_is_on_one_line(seed, anisotropy):
@@ -183,6 +194,17 @@ def test_lines_have_no_chords(rng, with_coordinates, anisotropy):
     found = cla.find_lines(M, coordinates=places if with_coordinates else None, anisotropy=anisotropy)
     assert max(map(len, found)) > 2
     assert not chords(M, found)
+
+
+def test_chords_however_weak():
+    """A block that is not zero is a chord also where nothing but zero is left of its norm."""
+    weak = scipy.sparse.diags_array(np.full(4, 1e-200), offsets=2, shape=(6, 6))
+    M = (tridiagonal(6) + weak).tobsr((1, 1))
+    found = cla.find_lines(M)
+    assert max(map(len, found)) == 2
+    assert not chords(M, found)
+    M.data[M.data == 1e-200] = 0
+    assert as_lists(cla.find_lines(M)) == [[*range(6)]]
 
 
 def test_the_symmetric_sweep_contracts():
@@ -384,6 +406,9 @@ GOOD = scipy.sparse.csr_array(np.ones((6, 6)))
         ({"coordinates": np.zeros(3)}, ValueError, r"coordinates has shape \(3,\)"),
         ({"coordinates": [["a"], ["b"], ["c"]]}, TypeError, "coordinates: dtype is <U1"),
         ({"coordinates": [[0], [np.nan], [1]]}, ValueError, "coordinates holds numbers that are infinite or NaN"),
+        ({"coordinates": np.ma.zeros((3, 2))}, TypeError, "coordinates is a MaskedArray with a mask"),
+        ({"coordinates": [[0], [np.longdouble("1e4000")], [1]]}, ValueError, "coordinates holds numbers that are inf"),
+        ({"anisotropy": 10**400}, ValueError, "anisotropy is 10000000000"),
         ({"anisotropy": -1}, ValueError, "anisotropy is -1, must be finite and not negative"),
         ({"anisotropy": np.inf}, ValueError, "anisotropy is inf"),
         ({"anisotropy": "2"}, TypeError, "anisotropy is '2', must be a number"),

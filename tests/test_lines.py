@@ -246,6 +246,9 @@ MALFORMED = [
     (becomes("data", lambda a: a[:-5]), "M.indptr goes from 0 to .*, must go from 0 to at most"),
     (becomes("data", lambda a: np.zeros((0, 0, 0))), r"M has blocks of 0 x 0|M.data is a ndarray \(0, 0, 0\)"),
     (becomes("data", lambda a: a.tolist()), "M.data is a list"),
+    (becomes("data", np.ma.array), "M.data is a MaskedArray"),
+    (becomes("indptr", lambda a: np.ma.array(a, mask=a > 2)), "M.indptr is a MaskedArray"),
+    (becomes("indices", lambda a: a[0, ...]), r"M.indices is a \w+ \(\), must be a 1-D array"),
 ]
 
 
@@ -270,10 +273,21 @@ def test_malformed_matrix(form, change, message):
 
 def test_matrix_that_is_malformed_before_the_adjoint_is_made():
     M, lines = convection_diffusion(4, 5, 3)
-    P = cla.LinePreconditioner(M, lines)
-    M.indices[0] = 10**8
-    with pytest.raises(ValueError, match=r"M.indices\[0\] is 100000000"):
-        P.rmatvec(np.ones(60))
+    for change, message in MALFORMED[5], MALFORMED[14]:
+        N = M.copy()
+        P = cla.LinePreconditioner(N, lines)
+        change(N)
+        with pytest.raises(ValueError, match=message):
+            P.rmatvec(np.ones(60))
+
+
+@pytest.mark.parametrize("array", ["indptr", "indices"])
+def test_indices_that_scipy_does_not_take(array):
+    M, lines = convection_diffusion(4, 5, 3)
+    setattr(M, array, getattr(M, array).astype(np.uint64))
+    for call in (find, find_from_coordinates, precondition, relax):
+        with pytest.raises(ValueError, match=f"M.{array} is an array of uint64, must be one of integers that fit into"):
+            call(M, lines)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint32, np.int16])

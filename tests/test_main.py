@@ -86,6 +86,15 @@ def test_matrix_market_vector(capsys, system):
     assert solve(capsys, system / "system.npz", "--rhs", system / "rhs.mtx")[1] == expected
 
 
+@pytest.mark.parametrize(("dtype", "extended", "factor"), [("d", "g", 1), ("D", "G", 1j)])
+def test_right_hand_sides_in_extended_precision(capsys, system, dtype, extended, factor):
+    rhs, tables = factor * np.load(system / "rhs.npy"), []
+    for kind in (dtype, extended):
+        np.save(system / "rhs.npy", rhs.astype(kind))
+        tables.append(solve(capsys, system / "system.npz", "--rhs", system / "rhs.npy")[1])
+    assert tables[0] == tables[1]
+
+
 @pytest.mark.parametrize("size", [5e-324, 1e-200, 1e300, 1e-200j])
 def test_right_hand_sides_whose_norms_are_out_of_range(capsys, system, size):
     tables = []
@@ -170,6 +179,15 @@ def test_interrupted(capsys, monkeypatch, args, works):
         main(args)
     assert exit.value.code == 130
     assert capsys.readouterr().err == "python -m compactla: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "err"), [("| true", 141, ""), ("2>&-", 0, ""), (">&-", 0, ""), ("<&-", 0, "")]
+)
+def test_streams_that_are_closed(system, redirection, code, err):
+    command = f"set -o pipefail; '{sys.executable}' -m compactla solve system.npz {redirection}"
+    found = subprocess.run(["bash", "-c", command], cwd=system, capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (code, err)
 
 
 def test_tolerance(capsys, system):
@@ -280,6 +298,12 @@ def write(path, content):
         (["solve", "system.npz", "--device", "abacus"], "--device"),
         (["solve", "system.npz", "--plot", "no/such/folder.png"], "no/such"),
         (["solve", "system.npz", "--plot", "history.nonsense"], "nonsense"),
+        (["solve", "system.npz", "--plot", "folder.png"], "--plot is 'folder.png', must be a file that can be written"),
+        (["solve", "system.npz", "--plot", "a\0b.png"], "--plot is 'a.x00b.png', must be a file that can be written"),
+        (["solve", "system.npz", "--plot", ""], "--plot is , must end in .png"),
+        (["solve", "system.npz", "--rhs", ""], "cannot be read as a vector"),
+        (["bench", "gemm", "--json", "folder.png"], "--json is 'folder.png', must be a file that can be written"),
+        (["bench", "gemm", "--json", ""], "--json is '', must be a file that can be written"),
         (["solve", "system.npz", "--block-size", "1"], "holds lines of blocks of 3, --lines must be given with"),
         (["solve", "system.npz", "--rhs", "empty.txt"], "empty.txt cannot be read as a vector: .* no data"),
         (["solve", "system.npz", "--rhs", "huge.mtx"], r"\(100000000, 100000000\), must be numbers \(144,\)"),
@@ -304,6 +328,7 @@ def test_errors_are_one_sentence(capsys, system, monkeypatch, args, message):
     np.savez(system / "huge.npz", data=np.zeros((0, 10**8, 10**8)), indices=np.zeros(0, int), indptr=[0, 0])
     write(system / "huge.mtx", b"%%MatrixMarket matrix coordinate real general\n100000000 100000000 1\n5 5 1\n")
     write(system / "empty.txt", b"")
+    (system / "folder.png").mkdir()
     with warnings.catch_warnings(record=True) as noise, pytest.raises(SystemExit) as exit:
         warnings.simplefilter("always")
         main(args)

@@ -12,6 +12,7 @@ from compactla.bench import cases, mkl
 from compactla.bench.ceilings import processor
 from compactla.bench.measure import as_dict, environment, measure, measure_lines, roofs
 from compactla.bench.table import CEILINGS, ROWS, ceiling_line, progress_bar, row_line
+from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
 from compactla.view import REAL
 
@@ -153,8 +154,8 @@ def run_line(args) -> None:
 
 def show(args, work, jobs) -> None:
     """Run the jobs, which yield rows, and print them as they come."""
-    if args.json and not Path(args.json).absolute().parent.is_dir():
-        raise ValueError(f"--json is {args.json}, must be in a folder that exists")
+    if args.json is not None:
+        check_writable(args.json, "--json")
     queue = queue_of(args)
     library = None if args.no_baselines else mkl.load(args.mkl)
     print(f"routine    {args.routine}: {work}, {args.dtype}")
@@ -175,7 +176,7 @@ def show(args, work, jobs) -> None:
     print(f"\n{CEILINGS}")
     for measured in {row.ceiling[:3]: row.ceiling for row in rows}.values():
         print(ceiling_line(measured))
-    if args.json:
+    if args.json is not None:
         Path(args.json).write_text(json.dumps(environment() | {"rows": [as_dict(row) for row in rows]}, indent=1))
 
 

@@ -1,5 +1,7 @@
 """How measurements are printed: lines of two tables, of rows and of ceilings, and a bar while they are made."""
 
+import sys
+
 from compactla.bench.cases import PASS
 from compactla.bench.ceilings import PATTERNS
 
@@ -62,5 +64,7 @@ def progress_bar(total):
     try:
         from tqdm import tqdm
     except ImportError:
+        return NoBar()
+    if sys.stderr is None:  # closed
         return NoBar()
     return tqdm(total=total, leave=False, disable=None)
