@@ -1,12 +1,9 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
-from itertools import combinations
-
 import numpy as np
 
 from compactla.checks import (
     as_array,
-    as_integers,
     check_contiguous,
     check_device_array,
     check_dtype,
@@ -14,17 +11,17 @@ from compactla.checks import (
     check_launch,
     check_queue,
     check_size,
-    check_whole,
     is_device_array,
 )
 from compactla.copies import Copied
 from compactla.locks import Lock
-from compactla.overlap import meet, share_memory, span
+from compactla.overlap import meet, span
 from compactla.pack import check_vlen, pack_padded
+from compactla.packed_lines import check_packed_lines
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
 from compactla.room import Room
 from compactla.storage import Stored, check_storage, refuse_overflow
-from compactla.view import COMPLEX, backend, packed_dtype
+from compactla.view import backend, packed_dtype
 
 
 class BlockTridiag(Copied):
@@ -233,47 +230,7 @@ class BlockTridiag(Copied):
             them share memory.
         """
         blocks = {"lower": lower, "diag": diag, "upper": upper}
-        if queue is not None:
-            check_queue(queue, "queue")
-        for name, a in blocks.items():
-            check_kind(a, queue, name)
-        nslot, b, *lanes = diag.shape if diag.ndim in (4, 5) else (0, 0, 1, 0)
-        vlen = lanes[-1]
-        if lanes[0] != b or lanes[1:-1] not in ([], [2]) or vlen < 1:
-            what = "must be (slots, b, b, V) or (slots, b, b, 2, V), V of 1 and more"
-            raise ValueError(f"diag has shape {diag.shape}, {what}")
-        offset, rows = as_integers(offset, "offset"), as_integers(rows, "rows")
-        if offset.ndim != 1 or len(offset) == 0:
-            raise ValueError(f"offset has shape {offset.shape}, must be (packs + 1,)")
-        npack = len(offset) - 1
-        if offset[0] != 0 or offset[-1] != nslot or (offset[1:] <= offset[:-1]).any():
-            raise ValueError(f"offset is {offset}, must rise from 0 to the {nslot} slots of diag")
-        if rows.shape != (nslot, vlen):
-            raise ValueError(f"rows has shape {rows.shape}, must be {(nslot, vlen)} as diag has slots and lanes")
-        if rows.min(initial=0) < -1:
-            raise ValueError(f"rows has the entry {rows.min()}, must have none below -1")
-        used = np.sort(rows[rows >= 0])
-        twice = used[1:][used[1:] == used[:-1]]
-        if len(twice):
-            raise ValueError(f"rows has the entry {twice[0]} more than once, must have each block row once")
-        if -(-check_size(nlines, "nlines") // vlen) != npack:
-            raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {vlen} lines")
-        if np.dtype(diag.dtype) not in COMPLEX:
-            raise TypeError(f"diag: dtype is {diag.dtype}, must be float32 or float64")
-        for name, a in blocks.items():
-            if a.dtype != diag.dtype:
-                raise TypeError(f"{name}: dtype is {a.dtype}, must be {diag.dtype} as diag's")
-            shape = diag.shape if name == "diag" else (nslot - npack, *diag.shape[1:])
-            if a.shape != shape:
-                raise ValueError(f"{name} has shape {a.shape}, must be {shape}")
-            check_contiguous(a, name)
-            if queue is not None:
-                check_whole(a, queue, name)
-            if isinstance(a, np.ndarray) and not a.flags.writeable:
-                raise ValueError(f"{name} is read-only, must be writeable: lines are factored in place")
-        for (name, a), (other, c) in combinations(blocks.items(), 2):
-            if share_memory(a, c):
-                raise ValueError(f"{name} shares memory with {other}, must not: lines are factored in place")
+        offset, rows = check_packed_lines(blocks, offset, rows, nlines, queue)
         T = cls.__new__(cls)
         options = Policy(pivots, pivoting, diagnose), storage, refine
         T._adopt(lower, diag, upper, offset, rows, nlines, queue, *options)
