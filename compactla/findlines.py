@@ -99,6 +99,7 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
     if M.format != "bsr" or not M.has_canonical_format:
         M = M.tocsr().tobsr(blocksize=(b, b))
     S = _couplings(M) if coordinates is None else _proximities(M, coordinates)
+    S.sort_indices()
     strongest, third, weakest = _ranks(S.indptr, S.data)
     around = third if coordinates is None else weakest
     least = np.maximum(np.outer(needed, around), threshold * strongest)
@@ -145,6 +146,8 @@ def _couplings(M) -> scipy.sparse.csr_array:
     _norms(*pattern, data, inverse, np.ones(b), norm, total)
     if b > 1:
         _norms(*pattern, data, inverse, _balance(total), norm, total)
+    zero = np.flatnonzero(norm == 0)
+    norm[zero[data[zero].any(axis=(1, 2))]] = FAINT
     A = _graph(M, norm)
     B = A.T.tocsr()
     with np.errstate(over="ignore", invalid="ignore"):  # of blocks that are not finite, which nothing follows
@@ -247,8 +250,6 @@ def _norms(indptr, indices, data, inverse, scale, norm, total):
                     square[i, j] = (x.real * x.real + x.imag * x.imag) * (scale[j] / scale[i]) ** 2
                     sum_of_squares += square[i, j]
             norm[k] = np.sqrt(sum_of_squares)
-            if sum_of_squares == 0 and (data[k] != 0).any():
-                norm[k] = FAINT
             if indices[k] != row and sum_of_squares < np.inf:
                 for i in range(b):
                     for j in range(b):
@@ -283,7 +284,7 @@ def _walk(indptr, indices, strength, least, order):
     """Lines as links: the two block rows (nrow, 2) beside each one on its line, or -1.
 
     Lines start at block rows in this order, along couplings of more than ``least[0]`` at both ends, and go on along
-    those of more than ``least[1]``, or ``least[2]`` where they turn. They have no chords.
+    those of more than ``least[1]``, or ``least[2]`` where they turn. They have no chords. Indices are sorted.
     """
     line, link = np.full(len(order), -1), np.full((len(order), 2), -1)
     for start in order:
@@ -300,11 +301,12 @@ def _walk(indptr, indices, strength, least, order):
                     enough = least[0] if before < 0 else least[1]
                     if line[other] >= 0 or s <= max(best, enough[row], enough[other]):
                         continue
+                    if _has_chord(indptr, indices, line, row, other):
+                        continue
                     if before >= 0 and s <= max(least[2, row], least[2, other]):
                         if _turns(indptr, indices, strength, before, row, other, s):
                             continue
-                    if not _has_chord(indptr, indices, line, row, other):
-                        following, best = other, s
+                    following, best = other, s
                 if following < 0:
                     break
                 line[following] = start
@@ -329,9 +331,12 @@ def _turns(indptr, indices, strength, before, row, other, s):
 
     That corner is coupled to both, and more strongly to `other` than `row` is by `s`, or not to `row`.
     """
+    m, stop = indptr[before], indptr[before + 1]
     for k in range(indptr[other], indptr[other + 1]):
         corner = indices[k]
-        if corner != row and _coupled(indptr, indices, corner, before):
+        while m < stop and indices[m] < corner:
+            m += 1
+        if m < stop and indices[m] == corner != row:
             if strength[k] > s or not _coupled(indptr, indices, corner, row):
                 return True
     return False
