@@ -292,21 +292,9 @@ def _walk(indptr, indices, strength, least, order):
             continue
         line[start] = start
         for side in range(2):
-            row, slot = start, side
-            before = link[start, 0]
+            before, row, slot = link[start, 0], start, side
             while True:
-                following, best = -1, 0.0
-                for k in range(indptr[row], indptr[row + 1]):
-                    other, s = indices[k], strength[k]
-                    enough = least[0] if before < 0 else least[1]
-                    if line[other] >= 0 or s <= max(best, enough[row], enough[other]):
-                        continue
-                    if _has_chord(indptr, indices, line, row, other):
-                        continue
-                    if before >= 0 and s <= max(least[2, row], least[2, other]):
-                        if _turns(indptr, indices, strength, before, row, other, s):
-                            continue
-                    following, best = other, s
+                following = _follow(indptr, indices, strength, least, line, before, row)
                 if following < 0:
                     break
                 line[following] = start
@@ -314,6 +302,35 @@ def _walk(indptr, indices, strength, least, order):
                 link[following, 0] = row
                 before, row, slot = row, following, 1
     return link
+
+
+@register_jitable
+def _follow(indptr, indices, strength, least, line, before, row):
+    """The block row that a line goes on to from its end `row`; -1 if it ends there. Before that end it has `before`."""
+    enough = least[0] if before < 0 else least[1]
+    strongest, most = -1, 0.0
+    for k in range(indptr[row], indptr[row + 1]):
+        other, s = indices[k], strength[k]
+        if line[other] < 0 and s > max(most, enough[row], enough[other]):
+            strongest, most = other, s
+    if strongest < 0 or _may_follow(indptr, indices, strength, least, line, before, row, strongest, most):
+        return strongest
+    following, most = -1, 0.0
+    for k in range(indptr[row], indptr[row + 1]):
+        other, s = indices[k], strength[k]
+        if line[other] < 0 and s > max(most, enough[row], enough[other]):
+            if _may_follow(indptr, indices, strength, least, line, before, row, other, s):
+                following, most = other, s
+    return following
+
+
+@register_jitable
+def _may_follow(indptr, indices, strength, least, line, before, row, other, s):
+    """Whether a line may go on to a block row, that it is coupled to by `s`: without a chord, nor a weak turn."""
+    if _has_chord(indptr, indices, line, row, other):
+        return False
+    weak = before >= 0 and s <= max(least[2, row], least[2, other])
+    return not (weak and _turns(indptr, indices, strength, before, row, other, s))
 
 
 @register_jitable
