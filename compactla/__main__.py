@@ -112,11 +112,14 @@ def run_solve(args) -> None:
         return timed(lambda: LinePreconditioner(M, lines, queue=queue))
 
     _, compile_time = timed(lambda: build(two_blocks(M), [[0, 1]])[0] @ np.ones(2 * b, rhs.dtype))
-    line, build_time = build(M, lines)
+    with warnings.catch_warnings(record=True, action="always") as told:
+        line, build_time = build(M, lines)
     factor_time = min(timed(lambda: line.update(M))[1] for _ in range(3))
     apply_time = min(timed(lambda: line @ rhs)[1] for _ in range(3))
     jacobi, _ = build(M, np.arange(nrow)[:, None])
     print(f"lines     {describe_lines(lines)}, {lines_from}")
+    for warning in told:
+        print(f"warning   {warning.message}")
     print(f"factors   line: {describe_info(line.info, 'line')}")
     print(f"          block Jacobi: {describe_info(jacobi.info, 'block')}")
     times = [duration(t) for t in (max(build_time - factor_time, 0), factor_time, apply_time, compile_time)]

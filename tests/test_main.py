@@ -206,6 +206,7 @@ def test_lines_of_different_lengths(capsys, system):
     (system / "lines.txt").write_text("0 1 2\n\n" + " ".join(map(str, range(3, 48))) + "\n")
     out, _ = solve(capsys, system / "bsr.npz", "--lines", system / "lines.txt")
     assert "2 of 3 to 45 block rows" in out
+    assert re.search(r"^warning   lines have chords \(\d+\): ", out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("args", [["bsr.npz"], ["system.npz", "--lines", "auto"]])
