@@ -15,7 +15,7 @@ from compactla.checks import (
 )
 from compactla.copies import Copied
 from compactla.locks import Lock
-from compactla.overlap import meet, span
+from compactla.overlap import share_memory, span
 from compactla.pack import check_vlen, pack_padded
 from compactla.packed_lines import check_packed_lines
 from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
@@ -447,11 +447,11 @@ class BlockTridiag(Copied):
                 check_device_array(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
-        where = span(x)
-        if x is not rhs and meet(where, there := span(rhs)) and where != there:
+        if x is not rhs and share_memory(x, rhs) and span(x) != span(rhs):
             raise ValueError("x shares memory with rhs, must be the same or apart from it")
-        for name, there in self._spans.items():
-            if meet(where, there):
+        start, end, buffer = span(x)
+        for name, (first, last, own) in self._spans.items():
+            if start < last and first < end and buffer == own and x.size:
                 raise ValueError(f"x shares memory with {name} of the lines, must not")
 
     def solve_anyway(self, rhs, x, launch) -> None:

@@ -4,8 +4,6 @@ import ctypes
 
 import numpy as np
 
-from compactla.checks import is_device_array
-
 NOTHING = ctypes.c_char * 0
 MOST_WORK = 1_000_000  # of NumPy to see whether arrays share memory; takes 0.1 s
 
@@ -48,19 +46,21 @@ def share_memory(a, b) -> bool:
 
     Strides for which this is hard to tell, as it can be to any degree, are taken for those of shared memory.
     """
-    if not is_device_array(a):
+    if isinstance(a, np.ndarray):
         try:
             return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=MOST_WORK)  # type: ignore[arg-type]
         except RuntimeError:  # NumPy's TooHardError, which has been in several places
             return True
-    return a.size > 0 and b.size > 0 and meet(_extent(a), _extent(b))
+    if a.size == 0 or b.size == 0 or a.base_data != b.base_data:
+        return False
+    (start, end), (first, last) = _extent(a), _extent(b)
+    return start < last and first < end
 
 
-def _extent(a) -> tuple:
-    """The `span` of a device array of any strides."""
+def _extent(a) -> tuple[int, int]:
+    """Where in its buffer a device array begins and ends, in bytes."""
     ends = [stride * (count - 1) for stride, count in zip(a.strides, a.shape, strict=True)]
-    first, last = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + a.dtype.itemsize
-    return a.offset + first, a.offset + last, a.base_data
+    return a.offset + sum(min(end, 0) for end in ends), a.offset + sum(max(end, 0) for end in ends) + a.dtype.itemsize
 
 
 def address(a) -> int:
@@ -72,13 +72,7 @@ def address(a) -> int:
 
 def span(a) -> tuple:
     """Where the memory of a contiguous array begins and ends, in its buffer if it is on a device; and that buffer."""
-    if is_device_array(a):
-        return a.offset, a.offset + a.nbytes, a.base_data
-    start = address(a)
-    return start, start + a.nbytes, None
-
-
-def meet(one, other) -> bool:
-    """Whether two spans share memory."""
-    (start, end, buffer), (first, last, second) = one, other
-    return start < last and first < end and start < end and first < last and buffer == second
+    if isinstance(a, np.ndarray):
+        start = address(a)
+        return start, start + a.nbytes, None
+    return a.offset, a.offset + a.nbytes, a.base_data

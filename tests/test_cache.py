@@ -227,5 +227,6 @@ def test_a_group_of_one(monkeypatch):
         ("ada", 1000, [], True), ("ada", 1000, ["ada"], True), ("ada", 1000, ["ada", "bob"], False),
         ("staff", 1000, [], False), ("ada", 1001, [], False),
     ]:  # fmt: skip
-        monkeypatch.setattr(grp, "getgrgid", lambda gid: grp.struct_group((name, "x", gid, members)))  # noqa: B023
+        entry = grp.struct_group((name, "x", group, members))
+        monkeypatch.setattr(grp, "getgrgid", {group: entry}.__getitem__)
         assert kernel.is_private(group, 1000) == private
