@@ -20,10 +20,10 @@ from compactla.bench import command
 from compactla.bench.ceilings import processor
 from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
-from compactla.findlines import find_lines
-from compactla.matrices import check_vector, read_lines, read_system, read_vector
-from compactla.precond import LinePreconditioner
-from compactla.storage import STORAGE
+from compactla.files import check_vector, read_lines, read_system, read_vector
+from compactla.lines.finding import find_lines
+from compactla.lines.precond import LinePreconditioner
+from compactla.lines.storage import STORAGE
 from compactla.view import REAL, backend
 
 RESTART, MOST_STEPS = 50, 1500

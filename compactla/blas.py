@@ -5,8 +5,8 @@ import cmath
 import numpy as np
 
 from compactla.checks import as_array, check_launch, option
+from compactla.layout import Pack
 from compactla.overlap import share_memory
-from compactla.pack import Pack
 from compactla.view import lower_left
 
 NUMBERS = int, float  # of Python, and NumPy's float64

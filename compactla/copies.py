@@ -5,7 +5,7 @@ import weakref
 
 import numpy as np
 
-from compactla.pack import Pack
+from compactla.layout import Pack
 
 # Arrays that are unpickled just now and can't be written, by their identity, and the copies that take their places.
 _writeable: dict[int, tuple[weakref.ref, np.ndarray]] = {}

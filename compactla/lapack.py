@@ -4,7 +4,7 @@ import numpy as np
 
 from compactla.blas import check_output, check_packs
 from compactla.checks import check_launch
-from compactla.pack import Pack
+from compactla.layout import Pack
 
 
 def getrfnp(A, threads=None, wait_for=None) -> np.ndarray:

@@ -44,10 +44,10 @@ import numpy as np
 from petsc4py import PETSc
 from scipy.sparse import csr_array
 
-from compactla.findlines import find_lines
-from compactla.lines import check_cover, check_matrix, flatten
-from compactla.matrices import read_lines
-from compactla.precond import LinePreconditioner
+from compactla.files import read_lines
+from compactla.lines.extraction import check_cover, check_matrix, flatten
+from compactla.lines.finding import find_lines
+from compactla.lines.precond import LinePreconditioner
 
 # How PETSc reads the options.
 FINDING = {"anisotropy": "getReal", "threshold": "getReal", "min_length": "getInt"}

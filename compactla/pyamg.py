@@ -7,8 +7,8 @@ M=P)``.
 from functools import partial
 
 from compactla.checks import check_size
-from compactla.findlines import find_lines
-from compactla.precond import LinePreconditioner
+from compactla.lines.finding import find_lines
+from compactla.lines.precond import LinePreconditioner
 
 
 def line_relaxation(A, x, b, P, iterations=1, omega=2 / 3):

@@ -12,7 +12,7 @@
 #include "gemm.cl"
 #endif
 #ifdef FACTOR_LINES
-#include "getrf.cl"
+#include "getrfnp.cl"
 #endif
 #include "trsm.cl"
 #include "unroll.h"

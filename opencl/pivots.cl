@@ -11,7 +11,7 @@
  * its factor U, and how many pivots were replaced: row i of pack p is at watched[(p * WATCHED + i) * PARTS * V].
  */
 #include "gemm.cl"
-#include "getrf.cl"
+#include "getrfnp.cl"
 
 #ifndef BLOCK
 #define BLOCK b

@@ -23,7 +23,7 @@
  *   REGULAR    1: `rows` is what describe_lines found, which is far less to read
  * and STORED, as what the blocks are stored that it reads; see stored.h.
  */
-#include "getrf.cl"
+#include "getrfnp.cl"
 #include "stored.h"
 #include "unroll.h"
 

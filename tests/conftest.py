@@ -6,7 +6,7 @@ import pyopencl as cl
 import pytest
 
 from cases import DTYPES
-from compactla.gpu import choice
+from compactla.gpu import shapes
 from drivers import working_devices
 
 DEVICES = working_devices()
@@ -20,7 +20,7 @@ def pytest_configure():
     if not DEVICES:
         raise pytest.UsageError("no OpenCL device works here; `python3 tests/run.py` gets a driver and runs the tests")
     # A size that is known has kernels for all options of a routine: CPUs, which compile slowly, are tested with one.
-    for results in (choice.results(device) for device in DEVICES if choice.is_cpu(device)):
+    for results in (shapes.results(device) for device in DEVICES if shapes.is_cpu(device)):
         for key in [key for key in results if "3" not in key.split()]:
             del results[key]
 

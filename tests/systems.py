@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from cases import random
-from compactla.matrices import read_system
+from compactla.files import read_system
 
 
 def scattered(rng, lengths, b, dtype):

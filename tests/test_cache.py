@@ -30,7 +30,7 @@ LOADED, COMPILED = "1 0\n", "0 1\n"
 SYMBOLIC = """
 import numpy as np
 import scipy.sparse
-from compactla import lines
+from compactla.lines import extraction as lines
 M = scipy.sparse.eye_array(6, format="csr")
 for index in (np.int32, np.int64):
     M.indptr, M.indices = M.indptr.astype(index), M.indices.astype(index)

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, cg, gmres
 
 import compactla as cla
 from cases import in_turns
-from compactla.lines import pack_lines
+from compactla.lines.extraction import pack_lines
 from grids import GRIDS, hexahedra
 from systems import STORED, convection_diffusion, scattered
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 import compactla as cla
-from compactla.lines import Extraction, check_matrix, pack_lines
+from compactla.lines.extraction import Extraction, check_matrix, pack_lines
 from systems import STORED, convection_diffusion, scattered
 
 LENGTHS = [1, 7, 3, 3, 12, 1, 5, 7]

@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse
 
 from compactla.__main__ import Solve, import_pyplot, main, plot
-from compactla.matrices import read_system
+from compactla.files import read_system
 from systems import convection_diffusion
 
 SHERMAN5 = str(files("compactla") / "data" / "sherman5_b3.npz")

@@ -10,9 +10,9 @@ import pytest
 import compactla as cla
 import reference
 from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
-from compactla.gpu import choice, launch, problems, run, tune
+from compactla.gpu import launch, problems, run, shapes, tune
 from compactla.gpu import lines as gpu_lines
-from compactla.storage import STORAGE
+from compactla.lines.storage import STORAGE
 from drivers import working_devices
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
@@ -27,10 +27,10 @@ def dtype(request):
 
 @pytest.fixture
 def use(monkeypatch, queue):
-    """A function that makes `choice` choose this kernel of a routine, with these tunables."""
+    """A function that makes `shapes` choose this kernel of a routine, with these tunables."""
     launch.plans(queue).clear()
     used = {}
-    monkeypatch.setattr(choice, "choose", lambda device, routine, *_: used.get(routine.removesuffix("_few"), {}))
+    monkeypatch.setattr(shapes, "choose", lambda device, routine, *_: used.get(routine.removesuffix("_few"), {}))
 
     def choose(routine, kernel, **tunables):
         used[routine] = {"kernel": kernel, **tunables}
@@ -263,22 +263,22 @@ def small_gpu(**changes):
 @pytest.mark.parametrize("vlen", [1, 3, 8, 32, 64])
 def test_unknown_devices_get_something_that_fits(dtype, vlen):
     device = small_gpu()
-    for routine, largest in choice.LARGEST.items():
+    for routine, largest in shapes.LARGEST.items():
         for n in (0, 1, 2, 3, 7, 13, largest, largest + 1):
             sizes = {"gemm": (n, n, n), "factor": (n,), "factor_few": (n,)}
-            found = choice.choose(device, routine, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
-            assert choice.fits(device, routine, found, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
+            found = shapes.choose(device, routine, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
+            assert shapes.fits(device, routine, found, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
             assert found or n in (0, largest + 1) or dtype.kind == "c" or n > 7 or vlen < 8
 
 
 def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     device, size, dtype = small_gpu(), (4, 4, 4), np.dtype(np.float32)
-    monkeypatch.setattr(choice, "SHIPPED", tmp_path)
-    monkeypatch.setattr(choice.platformdirs, "user_cache_dir", lambda name: str(tmp_path / "user" / name))
-    choice.results.cache_clear()
-    default = choice.choose(device, "gemm", size, dtype, 32)
+    monkeypatch.setattr(shapes, "SHIPPED", tmp_path)
+    monkeypatch.setattr(shapes.platformdirs, "user_cache_dir", lambda name: str(tmp_path / "user" / name))
+    shapes.results.cache_clear()
+    default = shapes.choose(device, "gemm", size, dtype, 32)
     shipped, mine = {"kernel": "gemm_item", "GROUP": 128}, {"kernel": "gemm_item", "GROUP": 32}
-    file = tmp_path / choice.file_name(device)
+    file = tmp_path / shapes.file_name(device)
     assert file.name == "some-gpu-9.json"
     for text, expected in (
         ("{not json", default),
@@ -290,13 +290,13 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
         (json.dumps({"results": {"gemm float32 4 4 4": {"kernel": "gemm_item", "GROUP": 4096}}}), default),
     ):
         file.write_text(text)
-        choice.results.cache_clear()
-        assert choice.choose(device, "gemm", size, dtype, 32) == expected
+        shapes.results.cache_clear()
+        assert shapes.choose(device, "gemm", size, dtype, 32) == expected
     file.write_text(json.dumps({"results": {"gemm float32 4 4 4": shipped}}))
     tune.save(type("Device", (), vars(type(device)) | {"driver_version": "1"})(), {"gemm float32 4 4 4": mine})
-    choice.results.cache_clear()
-    assert choice.choose(device, "gemm", size, dtype, 32) == mine
-    choice.results.cache_clear()
+    shapes.results.cache_clear()
+    assert shapes.choose(device, "gemm", size, dtype, 32) == mine
+    shapes.results.cache_clear()
 
 
 GOOD = {
@@ -332,28 +332,28 @@ def test_what_kernels_do_not_know_is_not_chosen(tmp_path, monkeypatch, routine, 
     """Anything may be in a user's file: with wrong teams results would be wrong."""
     device, dtype = small_gpu(), np.dtype(np.float32)
     size = {"gemm": (4, 4, 4), "factor": (4,)}.get(routine, (4, 4))
-    name, good = choice.key(routine, size, dtype), GOOD[routine]
-    assert choice.is_choice(good, name) and choice.is_choice({}, name)
+    name, good = shapes.key(routine, size, dtype), GOOD[routine]
+    assert shapes.is_choice(good, name) and shapes.is_choice({}, name)
     missing = {key: good[key] for key in list(good)[:-1]}
-    default = choice.choose(device, routine, size, dtype, 32)
-    monkeypatch.setattr(choice, "user_file", lambda device: tmp_path / "user.json")
+    default = shapes.choose(device, routine, size, dtype, 32)
+    monkeypatch.setattr(shapes, "user_file", lambda device: tmp_path / "user.json")
     for bad in (good | changes, missing, {"GROUP": 8}, [good], "gemm_team", 3, True, None):
         (tmp_path / "user.json").write_text(json.dumps({"results": {name: bad, "": good, "gemm": good}}))
-        choice.results.cache_clear()
-        assert choice.choose(device, routine, size, dtype, 32) == default
-    choice.results.cache_clear()
+        shapes.results.cache_clear()
+        assert shapes.choose(device, routine, size, dtype, 32) == default
+    shapes.results.cache_clear()
 
 
 def test_shipped_results_are_candidates_that_fit():
-    for file in choice.SHIPPED.glob("*.json"):
+    for file in shapes.SHIPPED.glob("*.json"):
         for key, chosen in json.loads(file.read_text())["results"].items():
             routine, dtype, *size = key.split()
             dtype, _, stored = dtype.partition(":")
             assert stored in ("", *STORAGE)
-            assert routine in choice.LARGEST and choice.is_choice(chosen, key)
+            assert routine in shapes.LARGEST and shapes.is_choice(chosen, key)
             size = tuple(map(int, size))
             device = small_gpu(max_work_group_size=1024, local_mem_size=2**16)
-            assert choice.fits(device, routine, chosen, size, np.dtype(dtype), 32)
+            assert shapes.fits(device, routine, chosen, size, np.dtype(dtype), 32)
 
 
 def test_arrays_left_in_memory_are_seen():
@@ -367,13 +367,13 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 2)
     good = {"kernel": "gemm_item", "GROUP": 8}
     bad = {"kernel": "gemm_team", "LANES": 4, "TI": 1, "TJ": 1, "DEPTH": 3, "AHEAD": 0, "ROUNDS": 1, "GROUP": 8}
-    key = choice.key("gemm", (3, 3, 3), np.dtype(np.float32))
-    monkeypatch.setitem(choice.results(queue.device), key, {})  # what it was is put back
+    key = shapes.key("gemm", (3, 3, 3), np.dtype(np.float32))
+    monkeypatch.setitem(shapes.results(queue.device), key, {})  # what it was is put back
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         found = list(tuner.tune("gemm", (3, 3, 3), np.float32, 4, candidates=[bad, good]))
         assert [bool(r.remark) for r in found] == [True, False]
         assert 0 < found[1].seconds < 1 and found[1].fraction > 0
-        assert choice.results(queue.device)[key] == good
+        assert shapes.results(queue.device)[key] == good
 
 
 @on_devices
@@ -382,14 +382,14 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
     candidate = {"kernel": "solve_team", "LANES": 4, "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
-    key = choice.key("solve", (2, 1), np.dtype(np.float64), storage)
-    monkeypatch.setitem(choice.results(queue.device), key, {})  # what it was is put back
-    plain = choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4)
+    key = shapes.key("solve", (2, 1), np.dtype(np.float64), storage)
+    monkeypatch.setitem(shapes.results(queue.device), key, {})  # what it was is put back
+    plain = shapes.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4)
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         (found,) = tuner.tune("solve", (2, 1), np.float64, 4, candidates=[candidate], storage=storage)
-    assert found.remark == "" and choice.results(queue.device)[key] == candidate
-    assert choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4, storage) == candidate
-    assert choice.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4) == plain
+    assert found.remark == "" and shapes.results(queue.device)[key] == candidate
+    assert shapes.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4, storage) == candidate
+    assert shapes.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4) == plain
 
 
 @on_devices
@@ -398,15 +398,15 @@ def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
     size = {"gemm": (2, 2, 2), "factor": (2,), "factor_few": (2,)}.get(routine, (2, 1))
-    before = dict(choice.results(queue.device))
+    before = dict(shapes.results(queue.device))
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         for part in ("factor", routine):
-            some = list(choice.candidates(queue.device, part, size[:1] if part == "factor" else size, np.dtype("d"), 4))
+            some = list(shapes.candidates(queue.device, part, size[:1] if part == "factor" else size, np.dtype("d"), 4))
             shape = size[:1] if "factor" in part else size
             found = list(tuner.tune(part, shape, np.float64, 4, candidates=some[:1]))
             assert [r.remark for r in found] == [""]
-    choice.results(queue.device).clear()
-    choice.results(queue.device).update(before)
+    shapes.results(queue.device).clear()
+    shapes.results(queue.device).update(before)
     launch.plans(queue).clear()
 
 

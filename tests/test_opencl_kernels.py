@@ -14,7 +14,7 @@ import compactla as cla
 from cases import lines
 from compactla import gpu
 from compactla.gpu import program
-from compactla.storage import STORAGE
+from compactla.lines.storage import STORAGE
 from drivers import working_devices
 from reference import THRESHOLD, widen
 
@@ -22,7 +22,7 @@ on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True)
 
 SCHUR = """
 #include "gemm.cl"
-#include "getrf.cl"
+#include "getrfnp.cl"
 
 /* x <- inv(D - E F) x for matrices of order N; D is overwritten by its factors */
 __kernel void schur(__global REAL *D, __global const REAL *E, __global const REAL *F, __global REAL *x)
@@ -94,9 +94,9 @@ KERNELS = [  # all of them, in all of their variants
     ("trsm.cl", {"TRSM_BATCH": 1}),
     ("trsm.cl", {"TRSM_ITEM": 1, "GROUP": 8, **TRSM}),
     ("trsm.cl", {"TRSM_TEAM": 1, **LANES, **TRSM}),
-    ("getrf.cl", {"GETRF_BATCH": 1}),
-    ("getrf.cl", {"GETRF_ITEM": 1, "GROUP": 8, **GETRF}),
-    *(("getrf.cl", {"GETRF_TEAM": 1, "PANEL": panel, **LANES, **GETRF}) for panel in range(2)),
+    ("getrfnp.cl", {"GETRF_BATCH": 1}),
+    ("getrfnp.cl", {"GETRF_ITEM": 1, "GROUP": 8, **GETRF}),
+    *(("getrfnp.cl", {"GETRF_TEAM": 1, "PANEL": panel, **LANES, **GETRF}) for panel in range(2)),
     ("pack.cl", {}),
     *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),

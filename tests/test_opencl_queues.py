@@ -14,7 +14,7 @@ import reference
 from cases import dominant, lines, random, same_bits
 from compactla import gpu
 from compactla.examples import bicgstab_opencl
-from compactla.matrices import read_system
+from compactla.files import read_system
 from drivers import working_devices
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")

@@ -19,7 +19,7 @@ import reference
 from cases import BATCH, DTYPES, LAYOUTS, VLENS, in_turns, random, same_bits
 from compactla.cpu import parallel, run
 from compactla.cpu.handover import BOX
-from compactla.pack import pack_padded
+from compactla.layout import pack_padded
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import in_turns, lines, make_singular, random, same_bits
-from compactla import partition
 from compactla.cpu import parallel
 from compactla.cpu.handover import BOX
+from compactla.lines import partition
 from systems import convection_diffusion, line_part
 
 # Matrices at random have chords, which are left out like all that is on no line.

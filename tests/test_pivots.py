@@ -8,7 +8,7 @@ import pytest
 import compactla as cla
 import reference
 from cases import BATCH, in_turns, lines, make_singular, random, same_bits
-from compactla.pivots import Report
+from compactla.lines.pivots import Report
 from systems import line_part, scattered
 
 WATCHING = {

@@ -103,8 +103,8 @@ def test_update_does_no_symbolic_work(rng, queue, dtype, form, monkeypatch):
     r = random(rng, M.shape[:1], dtype)
     before = P @ r
     for name in ("pack_lines", "Extraction"):
-        monkeypatch.delattr(f"compactla.precond.{name}")
-    monkeypatch.delattr("compactla.lines._find_blocks")
+        monkeypatch.delattr(f"compactla.lines.precond.{name}")
+    monkeypatch.delattr("compactla.lines.extraction._find_blocks")
     N = M.copy()
     N.data = random(rng, N.data.shape, dtype) + N.data
     info = P.update(N)

@@ -4,9 +4,9 @@
 the arithmetic of vectors work on.
 """
 
-from compactla.cpu.gemm import gemm
-from compactla.cpu.getrf import getrfnp
+from compactla.cpu.kernels.gemm import gemm
+from compactla.cpu.kernels.getrfnp import getrfnp
+from compactla.cpu.kernels.trsm import trsm
 from compactla.cpu.lanes import broadcast, conj, fma, fnma, matrix
-from compactla.cpu.trsm import trsm
 
 __all__ = ["broadcast", "conj", "fma", "fnma", "gemm", "getrfnp", "matrix", "trsm"]

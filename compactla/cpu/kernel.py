@@ -34,8 +34,8 @@ def digest(text: bytes) -> str:
 
 # Every kernel depends on all the files that write them.
 HERE = Path(__file__).parent
-BESIDE = "view", "checks", "overlap", "pivots", "room"
-SOURCES = [*sorted(HERE.glob("*.py")), *(HERE.parent / f"{name}.py" for name in BESIDE)]
+BESIDE = "view", "checks", "overlap", "lines/pivots", "room"
+SOURCES = [*sorted(HERE.rglob("*.py")), *(HERE.parent / f"{name}.py" for name in BESIDE)]
 DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()

@@ -7,8 +7,8 @@ import numba
 import numpy as np
 
 from compactla.cpu import parallel
-from compactla.cpu.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
 from compactla.cpu.kernel import INT, INTS, compiled
+from compactla.cpu.kernels.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
 from compactla.cpu.run import STATIC, address, empty, known_form, operations, parts, width

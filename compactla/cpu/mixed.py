@@ -6,9 +6,9 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from compactla.cpu.blocktridiag import residual_batch
 from compactla.cpu.emit import routine
 from compactla.cpu.kernel import INT, INTS, compiled
+from compactla.cpu.kernels.blocktridiag import residual_batch
 from compactla.cpu.lanes import at, form, lanes_of
 from compactla.cpu.lines import column_form
 from compactla.cpu.parallel import share

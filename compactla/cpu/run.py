@@ -6,11 +6,10 @@ import math
 import numpy as np
 from numba import types
 
-from compactla.cpu.gemm import gemm_batch
-from compactla.cpu.getrf import getrf_batch
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.lanes import form
-from compactla.cpu.pack import (
+from compactla.cpu.kernels.gemm import gemm_batch
+from compactla.cpu.kernels.getrfnp import getrf_batch
+from compactla.cpu.kernels.pack import (
     gather_batch,
     lanes_at_once,
     ordered,
@@ -19,9 +18,10 @@ from compactla.cpu.pack import (
     transfer_batch,
     unpack_past_batch,
 )
+from compactla.cpu.kernels.trsm import trsm_batch
+from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
-from compactla.cpu.trsm import trsm_batch
 from compactla.overlap import address
 from compactla.view import REAL, Layout, View
 

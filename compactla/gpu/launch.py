@@ -11,7 +11,7 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array as cla
 
-from compactla.gpu import choice
+from compactla.gpu import shapes
 from compactla.gpu.program import built, kernel
 from compactla.view import REAL, View
 
@@ -112,7 +112,7 @@ def flatten(args):
 
 def plan(queue, routine, size, dtype, vlen, types, **macros):
     """The kernel for a size, compiled with these macros and the tunables of its choice; None if there is none."""
-    return compiled(queue, choice.choose(queue.device, routine, size, dtype, vlen), routine, size, dtype, vlen,
+    return compiled(queue, shapes.choose(queue.device, routine, size, dtype, vlen), routine, size, dtype, vlen,
                     types, **macros)  # fmt: skip
 
 
@@ -123,7 +123,7 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
     name = str(chosen["kernel"])
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
     defines = {name.upper().replace("GETRFNP", "GETRF"): 1, **macros, **tunables}
-    group = choice.group_size(routine, chosen, size)
+    group = shapes.group_size(routine, chosen, size)
     try:
         run = kernel(queue, FILES[routine], name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here
@@ -134,7 +134,7 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
     return Plan(run, group, chosen.get("LANES", group), chosen)
 
 
-FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrf.cl"}
+FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrfnp.cl"}
 FILES |= {"pack": "pack.cl", "unpack": "pack.cl"}
 FILES |= dict.fromkeys(("factor", "factor_few", "solve", "solve_few"), "thomas.cl")
 

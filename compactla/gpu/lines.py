@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl.array as cla
 
-from compactla.gpu import choice
+from compactla.gpu import shapes
 from compactla.gpu.launch import (
     RUN,
     compiled,
@@ -19,7 +19,7 @@ from compactla.gpu.launch import (
     plans,
     upload,
 )
-from compactla.pivots import WATCHED
+from compactla.lines.pivots import WATCHED
 from compactla.room import Room
 from compactla.view import REAL, packed_dtype
 
@@ -62,10 +62,10 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
     known = plans(queue)
     if key not in known:
         size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
-        choices = choice.candidates(queue.device, routine, size, dtype, vlen)
-        if choice.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
+        choices = shapes.candidates(queue.device, routine, size, dtype, vlen)
+        if shapes.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
             choices = list(choices)[::-1]
-        choices = choice.choose(queue.device, routine, size, dtype, vlen, storage), *choices
+        choices = shapes.choose(queue.device, routine, size, dtype, vlen, storage), *choices
         macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
         every = (compiled(queue, c, routine, size, dtype, vlen, types, **macros) for c in choices)
         known[key] = next(filter(None, every), None)
@@ -234,7 +234,7 @@ def couple_rows(couplings, source, x, work, wait_for=()):
     _, b, nrhs = x.shape
     dtype, vlen = x.dtype, arrays[0].shape[-1]
     lanes = couplings.before.size
-    held = b <= choice.LARGEST["solve"]
+    held = b <= shapes.LARGEST["solve"]
     columns = 1 if nrhs == 1 or b == 0 else max(1, min(COLUMNS, HELD // b))
     macros = {"BLOCK": b, "HELD": columns} if held else specialisation(b, dtype)
     args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)

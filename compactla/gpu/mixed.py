@@ -20,7 +20,7 @@ def residual_lines(lines, blocks, rhs, x, r, work, wait_for=()):
 
 
 def check_storage(storage, queue):
-    """Every device loads and stores all types of `compactla.storage`."""
+    """Every device loads and stores all types of `compactla.lines.storage`."""
 
 
 def round_blocks(source, target, storage, limit, overflow, wait_for=()):

@@ -7,10 +7,10 @@ import pyopencl as cl
 import pyopencl.array
 
 from compactla import blas, lapack
-from compactla.blocktridiag import BlockTridiag
 from compactla.gpu import run
-from compactla.pack import Pack, pack
-from compactla.storage import STORAGE
+from compactla.layout import Pack, pack
+from compactla.lines.blocktridiag import BlockTridiag
+from compactla.lines.storage import STORAGE
 
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
 DISTINCT = 15  # packs of random numbers; the rest of a batch repeats them

@@ -62,7 +62,7 @@ def build(context, source, dtype, vlen=32, **defines):
     context : pyopencl.Context
         What to build for.
     source : str
-        The program. ``#include "gemm.cl"``, ``"trsm.cl"`` and ``"getrf.cl"`` give it the pack-level functions
+        The program. ``#include "gemm.cl"``, ``"trsm.cl"`` and ``"getrfnp.cl"`` give it the pack-level functions
         `gemm`, `trsm` and `getrfnp`, and ``"lane.h"`` the lane type; those files document them.
     dtype : dtype
         float32, float64, complex64 or complex128: the type of a `lane`.

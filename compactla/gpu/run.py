@@ -4,8 +4,8 @@ The names and arguments are those of `compactla.cpu.run`, but for `wait_for`, ev
 array is a pyopencl Array, index arrays and `info` of lines too. Nothing waits for a launch but `getrfnp` and
 `download`, which return NumPy arrays.
 
-Sizes up to `choice.LARGEST`, in packs without gaps, have kernels that are compiled for them, in the shape that
-`choice` knows to be good; all others run one work-item for each lane.
+Sizes up to `shapes.LARGEST`, in packs without gaps, have kernels that are compiled for them, in the shape that
+`shapes` knows to be good; all others run one work-item for each lane.
 """
 
 from dataclasses import replace
@@ -147,7 +147,7 @@ def factor_packs(A: View, nm, info, wait_for=()) -> None:
         known[key] = plan_getrfnp(queue, A)
     if known[key] is None:
         args = lanes, nm, A.m, A.n, A, info
-        launch_lanes(queue, wait_for, "getrf.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRF_BATCH=1)
+        launch_lanes(queue, wait_for, "getrfnp.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRF_BATCH=1)
     else:
         values = lanes, nm, A.buffer.base_data, A.address, A.ps, info.data
         launch_plan(queue, wait_for, known[key], lanes, (A.buffer, info), values)

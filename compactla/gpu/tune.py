@@ -1,7 +1,7 @@
 """Which kernels and tunables are fastest on a device: ``python -m compactla tune``.
 
-Every candidate of `choice` is compiled, in processes of their own, refused where the compiler's log shows arrays left
-in memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `choice`
+Every candidate of `shapes` is compiled, in processes of their own, refused where the compiler's log shows arrays left
+in memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `shapes`
 finds them.
 """
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from compactla.gpu import choice, launch, lines, program, run
+from compactla.gpu import launch, lines, program, run, shapes
 from compactla.gpu.devices import devices
 from compactla.gpu.problems import BYTES, PROBLEMS
 
@@ -112,13 +112,13 @@ class Tuner:
             self.builders.shutdown(cancel_futures=True)
 
     def candidates(self, routine, size, dtype, vlen) -> list[dict]:
-        found: list[dict] = list(choice.candidates(self.device, routine, size, dtype, vlen))
-        if choice.is_cpu(self.device):  # without barriers, which it pays for
+        found: list[dict] = list(shapes.candidates(self.device, routine, size, dtype, vlen))
+        if shapes.is_cpu(self.device):  # without barriers, which it pays for
             return [{}, *(candidate for candidate in found if candidate["kernel"].endswith("_item"))]
         return found
 
     def tune(self, routine, size, dtype, vlen=None, problem=None, candidates=None, storage="") -> Iterator[Result]:
-        """Results of all candidates, as they come; the tables of `choice` are left with the best."""
+        """Results of all candidates, as they come; the tables of `shapes` are left with the best."""
         dtype = np.dtype(dtype)
         vlen = vlen or run.default_vlen(dtype, self.queue)
         problem = problem or PROBLEMS[routine]
@@ -156,8 +156,8 @@ def counted_as(queue, routine):
 
 
 def remember(queue, routine, size, dtype, candidate, storage="") -> None:
-    """Make `choice` choose this from now on."""
-    choice.results(queue.device)[choice.key(routine, size, dtype, storage)] = candidate
+    """Make `shapes` choose this from now on."""
+    shapes.results(queue.device)[shapes.key(routine, size, dtype, storage)] = candidate
     launch.plans(queue).clear()
 
 
@@ -219,9 +219,9 @@ def build_log(plan) -> str:
 
 def save(device, found: dict[str, dict]) -> None:
     """Add results to the user's file for a device."""
-    file = choice.user_file(device)
+    file = shapes.user_file(device)
     file.parent.mkdir(parents=True, exist_ok=True)
-    about = {"device": device.name.strip(), "driver": device.driver_version, "results": choice.read(file) | found}
+    about = {"device": device.name.strip(), "driver": device.driver_version, "results": shapes.read(file) | found}
     new = file.with_suffix(f".{os.getpid()}")
     new.write_text(json.dumps(about, indent=1) + "\n")
     new.replace(file)
@@ -239,15 +239,15 @@ def tune_all(routines, name, dtypes, storage="", report=print) -> None:
     cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in SIZES[r]]
     with Tuner(device) as tuner:
         speed = f"a copy moves {tuner.copy / 1e9:.0f} GB/s"
-        report(f"{device.name.strip()}: {speed}; results go to {choice.user_file(device)}")
+        report(f"{device.name.strip()}: {speed}; results go to {shapes.user_file(device)}")
         for count, (routine, size, dtype) in enumerate(cases, 1):
             results = list(tuner.tune(routine, size, dtype, storage=storage))
-            where = f"{count}/{len(cases)}  {choice.key(routine, size, dtype, storage)}"
+            where = f"{count}/{len(cases)}  {shapes.key(routine, size, dtype, storage)}"
             best = min(results, key=lambda r: r.seconds, default=None)
             if best is None or best.remark:
                 report(f"{where}: none of {len(results)} candidates works{': ' + best.remark if best else ''}")
                 continue
-            save(device, {choice.key(routine, size, dtype, storage): best.choice})
+            save(device, {shapes.key(routine, size, dtype, storage): best.choice})
             speed = f"{best.seconds * 1e3:.4g} ms, {best.fraction:.2f} of a copy"
             report(f"{where}: {speed}; {describe(best.choice)}, of {len(results)}")
 

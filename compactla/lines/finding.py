@@ -8,7 +8,7 @@ from numba.extending import register_jitable
 
 from compactla.checks import as_array, check_dtype, check_size
 from compactla.cpu.kernel import compiled_once
-from compactla.lines import check_matrix
+from compactla.lines.extraction import check_matrix
 
 # How much a coupling must stand out for a line to start along it, to go on, and to turn; with coordinates.
 ANISOTROPY = 1.001, 2 / 3, 2.0

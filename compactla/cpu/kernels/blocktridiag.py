@@ -6,14 +6,14 @@ D, E and F for the blocks of a slot of `diag`, `lower` and `upper`: D x = r - E 
 
 from compactla.cpu.ahead import BYTE, BYTES
 from compactla.cpu.emit import routine
-from compactla.cpu.gemm import gemm
-from compactla.cpu.getrf import getrfnp
+from compactla.cpu.kernels.gemm import gemm
+from compactla.cpu.kernels.getrfnp import getrfnp
+from compactla.cpu.kernels.pack import Tile
+from compactla.cpu.kernels.pivots import getrf, laswp, start_block, watch
+from compactla.cpu.kernels.trsm import trsm
 from compactla.cpu.lanes import at, itemsize_of, lanes_of, parts_of
-from compactla.cpu.pack import Tile
-from compactla.cpu.pivots import getrf, laswp, start_block, watch
 from compactla.cpu.simd import INDEX, index
-from compactla.cpu.trsm import trsm
-from compactla.pivots import FACTOR, LARGEST, WATCHED
+from compactla.lines.pivots import FACTOR, LARGEST, WATCHED
 
 
 def factor_batch(block, column, known, policy):

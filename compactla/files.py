@@ -9,7 +9,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-from compactla.lines import check_pattern
+from compactla.lines.extraction import check_pattern
 
 OUR_INDICES, SCIPY_INDICES = ("indices", "indptr"), ("indices", "indptr", "row", "col", "coords", "offsets")
 

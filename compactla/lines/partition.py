@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactla.blas import gemm
-from compactla.blocktridiag import BlockTridiag
 from compactla.checks import as_array, check_launch, check_size, is_device_array
 from compactla.copies import Copied
-from compactla.lines import sort_into_packs
-from compactla.pack import Pack
-from compactla.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
+from compactla.layout import Pack
+from compactla.lines.blocktridiag import BlockTridiag
+from compactla.lines.extraction import sort_into_packs
+from compactla.lines.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
 from compactla.view import REAL, backend
 
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from compactla.blocktridiag import BlockTridiag
 from compactla.checks import (
     check_contiguous,
     check_dtype,
@@ -15,13 +14,14 @@ from compactla.checks import (
     check_whole,
     is_device_array,
 )
-from compactla.chords import warn_of_chords
-from compactla.lines import Extraction, check_matrix, pack_lines, sort_into_packs, split
-from compactla.operator import BlockOperator
-from compactla.pack import check_vlen
-from compactla.partition import check_periodic, count_parts, enough_lanes, part_matrix
-from compactla.pivots import PivotError, Policy, Report
-from compactla.storage import check_storage, refuse_overflow
+from compactla.layout import check_vlen
+from compactla.lines.block_operator import BlockOperator
+from compactla.lines.blocktridiag import BlockTridiag
+from compactla.lines.chords import warn_of_chords
+from compactla.lines.extraction import Extraction, check_matrix, pack_lines, sort_into_packs, split
+from compactla.lines.partition import check_periodic, count_parts, enough_lanes, part_matrix
+from compactla.lines.pivots import PivotError, Policy, Report
+from compactla.lines.storage import check_storage, refuse_overflow
 from compactla.view import REAL, backend
 
 

@@ -1,7 +1,8 @@
 """LU of blocks with an eye on the pivots, at the pack level, for lines of blocks that ask for it.
 
 Rows are swapped lane by lane: a vector says which row each lane swaps, and lanes are blended. What is watched is in
-the rows of a matrix W of `WATCHED` x 1 that `compactla.pivots` names; numbers are real there, with imaginary parts 0.
+the rows of a matrix W of `WATCHED` x 1 that `compactla.lines.pivots` names; numbers are real there, with imaginary
+parts 0.
 """
 
 import math
@@ -10,9 +11,9 @@ import numpy as np
 from llvmlite import ir
 
 from compactla.cpu.emit import Number, routine, splat
-from compactla.cpu.getrf import report
+from compactla.cpu.kernels.getrfnp import report
 from compactla.cpu.simd import INDEX, index
-from compactla.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
+from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
 
 
 @routine

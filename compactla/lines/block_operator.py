@@ -8,7 +8,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from compactla.checks import as_array, check_contiguous, check_device_array, is_device_array
 from compactla.copies import Copied
-from compactla.lines import check_pattern
+from compactla.lines.extraction import check_pattern
 from compactla.locks import Lock
 from compactla.view import COMPLEX, backend
 

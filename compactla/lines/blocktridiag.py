@@ -14,13 +14,13 @@ from compactla.checks import (
     is_device_array,
 )
 from compactla.copies import Copied
+from compactla.layout import check_vlen, pack_padded
+from compactla.lines.packed import check_packed_lines
+from compactla.lines.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
+from compactla.lines.storage import Stored, check_storage, refuse_overflow
 from compactla.locks import Lock
 from compactla.overlap import share_memory, span
-from compactla.pack import check_vlen, pack_padded
-from compactla.packed_lines import check_packed_lines
-from compactla.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
 from compactla.room import Room
-from compactla.storage import Stored, check_storage, refuse_overflow
 from compactla.view import backend, packed_dtype
 
 
@@ -136,7 +136,7 @@ class BlockTridiag(Copied):
         self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
     ):  # fmt: skip
-        from compactla import partition  # which is built on this class
+        from compactla.lines import partition  # which is built on this class
 
         options = Policy(pivots, pivoting, diagnose), storage, refine
         blocks = {"lower": lower, "diag": diag, "upper": upper}

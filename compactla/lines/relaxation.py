@@ -7,15 +7,15 @@ import numpy as np
 from scipy.sparse import bsr_array, coo_array, csr_array
 
 from compactla.checks import check_dtype, check_launch, check_size
-from compactla.chords import warn_of_chords
 from compactla.cpu.kernel import compiled_once
-from compactla.lines import Extraction, check_cover, check_matrix, flatten, split
-from compactla.operator import BlockOperator
-from compactla.partition import check_periodic
-from compactla.pivots import PivotError, Report
-from compactla.precond import LinePreconditioner
+from compactla.lines.block_operator import BlockOperator
+from compactla.lines.chords import warn_of_chords
+from compactla.lines.extraction import Extraction, check_cover, check_matrix, flatten, split
+from compactla.lines.partition import check_periodic
+from compactla.lines.pivots import PivotError, Report
+from compactla.lines.precond import LinePreconditioner
+from compactla.lines.storage import refuse_overflow
 from compactla.room import Room
-from compactla.storage import refuse_overflow
 from compactla.view import backend
 
 SCHEMES = ("jacobi", "gauss-seidel", "symmetric")

@@ -6,9 +6,9 @@ from llvmlite import ir
 
 from compactla.checks import option
 from compactla.cpu.emit import Code, Number, routine, starts
+from compactla.cpu.kernels.trsm import solve_rows
 from compactla.cpu.lanes import at, lanes_of
 from compactla.cpu.simd import INDEX, Elements, index, tile_size
-from compactla.cpu.trsm import solve_rows
 
 
 def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):

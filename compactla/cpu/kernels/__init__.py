@@ -1,0 +1,1 @@
+"""The kernels: one file a routine, from register tiles to a batch."""
