@@ -1,16 +1,22 @@
 """Compact-layout batched linear algebra for thousands of small matrices, on CPUs and OpenCL devices."""
 
+import importlib
 from importlib.metadata import version
 
-from compactla.blas import gemm, trsm
-from compactla.lapack import getrfnp
+from compactla import routine
 from compactla.layout import Pack, pack
-from compactla.lines.blocktridiag import BlockTridiag
-from compactla.lines.pivots import PivotError
 
 __version__ = version("compactla")
-__all__ = ["BlockTridiag", "LinePreconditioner", "LineRelaxation", "Pack", "PivotError"]
-__all__ += ["find_lines", "gemm", "getrfnp", "pack", "trsm"]
+# What is imported when it is first asked for, and where from: routines are found by their names.
+_LAZY = {
+    "BlockTridiag": "lines.blocktridiag",
+    "LinePreconditioner": "lines.precond",
+    "LineRelaxation": "lines.relaxation",
+    "PivotError": "lines.pivots",
+    "find_lines": "lines.finding",
+    **{name: f"dense.{name}" for name in routine.names()},
+}
+__all__ = ["Pack", "pack", *_LAZY]
 
 
 def __dir__():
@@ -18,17 +24,8 @@ def __dir__():
 
 
 def __getattr__(name):
-    # These are about SciPy's matrices, and SciPy is not imported before it is needed.
-    if name == "LinePreconditioner":
-        from compactla.lines.precond import LinePreconditioner
-
-        return LinePreconditioner
-    if name == "LineRelaxation":
-        from compactla.lines.relaxation import LineRelaxation
-
-        return LineRelaxation
-    if name == "find_lines":
-        from compactla.lines.finding import find_lines
-
-        return find_lines
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"compactla.{_LAZY[name]}"), name)
+    globals()[name] = found
+    return found

@@ -79,7 +79,7 @@ class View:
     @cached_property
     def run(self):
         """The module with the kernels."""
-        return backend(self.queue)
+        return backend(self.queue, "run")
 
     @cached_property
     def T(self) -> "View":
@@ -100,8 +100,8 @@ def _module(name):
     return importlib.import_module(name)
 
 
-def backend(queue, name="run"):
-    """Module with the kernels for where the data lives; pyopencl is not imported before there is a queue."""
+def backend(queue, name="arrays"):
+    """Module for where the data lives; pyopencl is not imported before there is a queue."""
     return _module(f"compactla.cpu.{name}" if queue is None else f"compactla.gpu.{name}")
 
 

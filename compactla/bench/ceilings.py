@@ -14,10 +14,10 @@ from llvmlite import ir
 
 from compactla.bench.timing import REPEATS, best, best_of_rounds
 from compactla.cpu import matrix
+from compactla.cpu.arrays import empty
 from compactla.cpu.emit import routine
 from compactla.cpu.kernel import compiled_once
 from compactla.cpu.parallel import THREADS
-from compactla.cpu.run import empty
 from compactla.cpu.simd import machine, native_width
 
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers

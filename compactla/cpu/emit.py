@@ -324,7 +324,9 @@ def routine(emit):
     define.__signature__ = parameters
     define.__doc__ = emit.__doc__
     define.__name__ = emit.__name__
-    return intrinsic(prefer_literal=True)(define)
+    result = intrinsic(prefer_literal=True)(define)
+    result.emit = emit  # for other code that is emitted
+    return result
 
 
 def name_of(emit):

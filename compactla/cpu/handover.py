@@ -160,14 +160,19 @@ class Words:
     """The arguments of a kernel after the range, as words in memory, and the function that calls the kernel with them.
 
     The first word is the kernel's address. Complex numbers take two words, arrays, which have to be C-contiguous and of
-    the kernel's type, their address and size. What a kernel raised would be lost: kernels for several threads do not.
+    the kernel's type, their address and size. The last of a kernel's arguments may be a tuple of all that follow.
+    What a kernel raised would be lost: kernels for several threads do not.
     """
 
     def __init__(self, kernel):
-        self.codes = [code_of(kind) for kind in kernel.signatures[0][2:]]
+        *kinds, last = kernel.signatures[0][2:]
+        rest = [*last] if isinstance(last, types.BaseTuple) else []
+        kinds = [code_of(kind) for kind in (kinds if rest else [*kinds, last])]
+        self.codes = [*kinds, *map(code_of, rest)]
         self.plain = set(self.codes) <= {"q", "d"}
         self.struct = struct.Struct("q" + "".join(FORMATS.get(code, "qq") for code in self.codes))
-        self.kernel, self.function = c_address(kernel), c_address(caller("".join(self.codes)))
+        codes = "".join(kinds) + f"({''.join(map(code_of, rest))})" * bool(rest)
+        self.kernel, self.function = c_address(kernel), c_address(caller(codes))
 
     def filled(self, rows):
         """Memory with the words of several sets of arguments."""
@@ -217,7 +222,10 @@ def caller(codes):
 
 
 def call_batch(codes):
-    """Kernel that calls another for its range, with the arguments in the words at `place`."""
+    """Kernel that calls another for its range, with the arguments in the words at `place`.
+
+    They are of the types that `codes` are letters of; those in brackets are one tuple.
+    """
 
     def kernel(lo, hi, place):
         call_with_words(lo, hi, place, codes)
@@ -227,7 +235,8 @@ def call_batch(codes):
 
 @intrinsic(prefer_literal=True)
 def call_with_words(typing_context, lo, hi, place, codes):
-    kinds = list(parse(codes.literal_value))
+    plain, _, rest = codes.literal_value.partition("(")
+    kinds, rest = list(parse(plain)), list(parse(rest.rstrip(")")))
 
     def lower(context, builder, signature, args):
         words, values = itertools.count(), []
@@ -237,7 +246,7 @@ def call_with_words(typing_context, lo, hi, place, codes):
             return builder.load(pointer, typ=kind)
 
         function = load(INDEX)
-        for kind in kinds:
+        for kind in (*kinds, *rest):
             if isinstance(kind, types.Array):
                 array = context.make_array(kind)(context, builder)
                 item = INDEX(as_dtype(kind.dtype).itemsize)
@@ -250,6 +259,8 @@ def call_with_words(typing_context, lo, hi, place, codes):
                 values.append(number._getvalue())
             else:
                 values.append(load(context.get_value_type(kind)))
+        if rest:
+            values[len(kinds) :] = [context.make_tuple(builder, types.Tuple(rest), values[len(kinds) :])]
         values = [*args[:2], *values]
         shape = ir.FunctionType(ir.VoidType(), [value.type for value in values])
         builder.call(builder.inttoptr(function, shape.as_pointer()), values)

@@ -7,11 +7,13 @@ import numba
 import numpy as np
 
 from compactla.cpu import parallel
+from compactla.cpu.arrays import empty
+from compactla.cpu.choice import STATIC, known_form, operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.kernels.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
-from compactla.cpu.run import STATIC, address, empty, known_form, operations, parts, width
+from compactla.overlap import address
 from compactla.room import Room
 from compactla.view import REAL, Layout, layout, packed_dtype
 

@@ -6,14 +6,15 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
+from compactla.cpu.choice import STATIC, known_form, operations
 from compactla.cpu.emit import routine
 from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.kernels.blocktridiag import residual_batch
 from compactla.cpu.lanes import at, form, lanes_of
 from compactla.cpu.lines import column_form
 from compactla.cpu.parallel import share
-from compactla.cpu.run import STATIC, address, known_form, operations
 from compactla.cpu.simd import INDEX, has_half
+from compactla.overlap import address
 from compactla.view import Layout
 
 ROUNDED = 8  # numbers that are rounded at a time

@@ -327,7 +327,6 @@ class Elements:
     def following(self, stride, lane, lanes):
         """What to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
         b = self.code.builder
-        stride, lane, lanes = (x.index(self.code) for x in (stride, lane, lanes))
         distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
         return self._replace(base=self._shifted(distance))
 

@@ -1,10 +1,15 @@
 """OpenCL devices: the host side of the kernels in `opencl/`.
 
-`build` compiles a user's own kernels, which may call the pack-level functions of those files; `getrfnp` factors without
-waiting for the device.
+`build` compiles a user's own kernels, which may call the pack-level functions of those files.
 """
 
-from compactla.gpu.lapack import getrfnp
-from compactla.gpu.program import build
+__all__ = ["build"]
 
-__all__ = ["build", "getrfnp"]
+
+def __getattr__(name):
+    # pyopencl is not imported before it is needed.
+    if name == "build":
+        from compactla.gpu.program import build
+
+        return build
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,24 +1,23 @@
-"""Arrays on a device, and launches of kernels that work on them.
+"""Launches of kernels: each waits for the events that it is given, and for those of its arrays, and leaves its own.
 
-Every array is a pyopencl Array. A launch waits for the events that it is given, and for those of its arrays, and leaves
-its own in the arrays, so queues may run out of order.
+Queues may run out of order. Sizes that a `Search` has, in packs without gaps, have kernels that are compiled for them,
+in the shape that `shapes` knows to be good; all others run one work-item for each lane.
 """
 
-import math
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyopencl as cl
 import pyopencl.array as cla
 
 from compactla.gpu import shapes
 from compactla.gpu.program import built, kernel
-from compactla.view import REAL, View
+from compactla.view import View
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
 RUN = 16  # elements of a matrix that a work-item moves, more where the device has no place for so many
 PLACES = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
 FILL = 16  # work-groups of a compute unit that keep it busy
+
 
 class Plan(NamedTuple):
     """A kernel that was compiled for a size, and how it is launched."""
@@ -27,51 +26,6 @@ class Plan(NamedTuple):
     group: int  # work-items of a work-group
     lanes: int  # matrices or lines of a work-group
     choice: dict
-
-
-def empty(shape, dtype, queue, allocator=None, values=None):
-    """A new array, with these values if there are some; a MemoryError if there is no room."""
-    what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
-    if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
-        raise MemoryError(what)
-    try:
-        if values is not None:
-            return cla.to_device(queue, values, allocator)
-        return cla.empty(queue, shape, dtype, allocator=allocator)
-    except (cl.MemoryError, cl.LogicError) as error:
-        raise MemoryError(f"{what}: {error}") from None
-
-
-def upload(a, queue):
-    """A C-contiguous copy of a NumPy array on the device."""
-    a = np.ascontiguousarray(a)
-    return empty(a.shape, a.dtype, queue, values=a)
-
-
-def download(a) -> np.ndarray:
-    """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
-    if a.size == 0:
-        return np.empty(a.shape, a.dtype)
-    extent = a.dtype.itemsize + sum((n - 1) * stride for n, stride in zip(a.shape, a.strides, strict=True))
-    memory = np.empty(extent, np.uint8)
-    cl.enqueue_copy(a.queue, memory, a.base_data, src_offset=a.offset, wait_for=a.events)
-    return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
-
-
-def broadcast(matrix, nm, queue):
-    """`nm` times the same matrix, as a device array with stride 0."""
-    a = upload(matrix, queue)
-    return cla.Array(
-        queue, (nm, *a.shape), a.dtype, strides=(0, *a.strides), data=a.base_data, events=a.events
-    )
-
-
-def ordinary(a) -> View:
-    """An ordinary array of three axes as packs of one lane."""
-    item = REAL[a.dtype.char].itemsize
-    nm, m, n = a.shape
-    ps, rs, cs = (stride // item for stride in a.strides)
-    return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue)
 
 
 def launch(queue, wait_for, run, work_items, group, arrays, values):
@@ -110,33 +64,28 @@ def flatten(args):
     return arrays, values
 
 
-def plan(queue, routine, size, dtype, vlen, types, **macros):
+def plan(queue, search, size, dtype, vlen, types, **macros):
     """The kernel for a size, compiled with these macros and the tunables of its choice; None if there is none."""
-    return compiled(queue, shapes.choose(queue.device, routine, size, dtype, vlen), routine, size, dtype, vlen,
-                    types, **macros)  # fmt: skip
+    chosen = shapes.choose(queue.device, search, size, dtype, vlen)
+    return compiled(queue, chosen, search, size, dtype, vlen, types, **macros)
 
 
-def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
+def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     """The plan of a choice; None if the device cannot run it after all."""
     if not chosen:
         return None
     name = str(chosen["kernel"])
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
-    defines = {name.upper().replace("GETRFNP", "GETRF"): 1, **macros, **tunables}
-    group = shapes.group_size(routine, chosen, size)
+    defines = {name.upper(): 1, **macros, **tunables}
+    group = search.group_size(chosen, size)
     try:
-        run = kernel(queue, FILES[routine], name, dtype, vlen, types, **defines)
+        run = kernel(queue, search.file, name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here
         return None
     most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
     if most < group and "NVIDIA" not in queue.device.platform.name:  # it says 256 where more do run
         return None
     return Plan(run, group, chosen.get("LANES", group), chosen)
-
-
-FILES = {"gemm": "gemm.cl", "trsm": "trsm.cl", "getrfnp": "getrfnp.cl"}
-FILES |= {"pack": "pack.cl", "unpack": "pack.cl"}
-FILES |= dict.fromkeys(("factor", "factor_few", "solve", "solve_few"), "thomas.cl")
 
 
 def plans(queue) -> dict:

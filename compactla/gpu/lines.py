@@ -6,19 +6,9 @@ import numpy as np
 import pyopencl.array as cla
 
 from compactla.gpu import shapes
-from compactla.gpu.launch import (
-    RUN,
-    compiled,
-    download,
-    empty,
-    flatten,
-    launch_lanes,
-    launch_plan,
-    ordinary,
-    plan,
-    plans,
-    upload,
-)
+from compactla.gpu.arrays import download, empty, ordinary, upload
+from compactla.gpu.launch import RUN, compiled, flatten, launch_lanes, launch_plan, plan, plans
+from compactla.gpu.lines_search import LARGEST, SEARCHES
 from compactla.lines.pivots import WATCHED
 from compactla.room import Room
 from compactla.view import REAL, packed_dtype
@@ -45,9 +35,9 @@ def plan_factor(queue, b, dtype, vlen, lanes=None):
     known = plans(queue)
     if key not in known:
         types = 0, None, None, None, None, None
-        found = plan(queue, "factor", (b,), dtype, vlen, types, BLOCK=b)
+        found = plan(queue, SEARCHES["factor"], (b,), dtype, vlen, types, BLOCK=b)
         if found and few:
-            found = plan(queue, "factor_few", (b,), dtype, vlen, types, BLOCK=b) or found
+            found = plan(queue, SEARCHES["factor_few"], (b,), dtype, vlen, types, BLOCK=b) or found
         known[key] = found
     return known[key]
 
@@ -61,13 +51,13 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
     key = routine, dtype.char, vlen, b, nrhs, regular, storage
     known = plans(queue)
     if key not in known:
-        size, types = (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
-        choices = shapes.candidates(queue.device, routine, size, dtype, vlen)
+        search, size, types = SEARCHES[routine], (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
+        choices = shapes.candidates(queue.device, search, size, dtype, vlen)
         if shapes.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
             choices = list(choices)[::-1]
-        choices = shapes.choose(queue.device, routine, size, dtype, vlen, storage), *choices
+        choices = shapes.choose(queue.device, search, size, dtype, vlen, storage), *choices
         macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
-        every = (compiled(queue, c, routine, size, dtype, vlen, types, **macros) for c in choices)
+        every = (compiled(queue, c, search, size, dtype, vlen, types, **macros) for c in choices)
         known[key] = next(filter(None, every), None)
         if known[key] is None:
             raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
@@ -234,7 +224,7 @@ def couple_rows(couplings, source, x, work, wait_for=()):
     _, b, nrhs = x.shape
     dtype, vlen = x.dtype, arrays[0].shape[-1]
     lanes = couplings.before.size
-    held = b <= shapes.LARGEST["solve"]
+    held = b <= LARGEST
     columns = 1 if nrhs == 1 or b == 0 else max(1, min(COLUMNS, HELD // b))
     macros = {"BLOCK": b, "HELD": columns} if held else specialisation(b, dtype)
     args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)

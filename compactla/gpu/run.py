@@ -1,175 +1,69 @@
 """How a device runs a routine: one launch of one kernel.
 
-The names and arguments are those of `compactla.cpu.run`, but for `wait_for`, events, where that has `threads`; every
-array is a pyopencl Array, index arrays and `info` of lines too. Nothing waits for a launch but `getrfnp` and
-`download`, which return NumPy arrays.
-
-Sizes up to `shapes.LARGEST`, in packs without gaps, have kernels that are compiled for them, in the shape that
-`shapes` knows to be good; all others run one work-item for each lane.
+The conventions for the kernels of a routine NAME, in NAME.cl, are those of `arguments` and `macros`.
 """
 
-from dataclasses import replace
-
 import numpy as np
-import pyopencl as cl
 
-from compactla.gpu.launch import (
-    broadcast,
-    download,
-    empty,
-    flatten,
-    launch_lanes,
-    launch_plan,
-    ordinary,
-    plan,
-    plans,
-    upload,
-)
-from compactla.view import REAL, View
-
-__all__ = ["broadcast", "download", "empty", "upload"]  # of `launch`, under the names that `compactla.cpu.run` has too
-
-UNIT, NONUNIT = 1, 0  # what trsm.cl calls diagonals
+from compactla.gpu.arrays import download, empty
+from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
 
 
-def default_vlen(dtype, queue) -> int:
-    """Vector length that suits the device: a warp of a GPU, two 64-byte registers of a CPU."""
-    if queue.device.type & cl.device_type.CPU:
-        return 128 // REAL[dtype.char].itemsize
-    return 32
+def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
+    """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its.
 
-
-def parts(scalar):
-    return float(scalar.real), float(scalar.imag)
-
-
-def pack(source, A: View, nm, period, unit, wait_for=()):
-    lanes, size = A.npack * A.vlen, A.m * A.n
-    if not move("pack", wait_for, A, ordinary(source), nm, period, float(unit)):
-        args = lanes, nm, A.m, A.n, period, float(unit), ordinary(source), A
-        launch_lanes(A.queue, wait_for, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
-
-
-def unpack(A: View, nm, target, wait_for=()):
-    if not move("unpack", wait_for, A, ordinary(target), nm):
-        args = nm, A.m, A.n, A, ordinary(target)
-        launch_lanes(A.queue, wait_for, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
-
-
-def move(routine, wait_for, A: View, other: View, nm, *padding) -> bool:
-    """Run a kernel that moves through local memory, unless the device has no use for it."""
-    queue, lanes, size = A.queue, A.npack * A.vlen, (A.m, A.n)
-    if lanes * A.m * A.n == 0:
-        return False
-    flat = A.n == 1 or A.m == 1 or (A.rs == A.n * A.cs and other.rs == A.n * other.cs)
-    if A.n == 1 and A.m > 1:  # elements are rows
-        A, other = replace(A, cs=A.rs), replace(other, cs=other.rs)
-    along = abs(other.ps) < min(abs(other.rs), abs(other.cs))
-    arrays, values = flatten((nm, *size, *padding, *((other, A) if padding else (A, other))))
-    key = routine, A.dtype.char, A.vlen, size, flat, along
+    Waits only to return a NumPy array.
+    """
+    last = views[-1]
+    queue, lanes = last.queue, last.npack * last.vlen
+    general = tuple(x != special for x, special in zip(scalars, row.scalars.values(), strict=True))
+    key = row, general, conj, option, *[(A.layout, A.rs, A.cs) for A in views]
     known = plans(queue)
     if key not in known:
-        known[key] = plan(queue, routine, size, A.dtype, A.vlen, values, FLAT=int(flat), ALONG=int(along))
-    if known[key] is None:
-        return False
-    runs = -(-size[0] * size[1] // known[key].choice["ELEMENTS"])
-    launch_plan(queue, wait_for, known[key], lanes, arrays, values, runs)
-    return True
+        sizes = row.sizes(views)
+        known[key] = sizes, plan_for(row, views, sizes, general, conj, option)
+    sizes, chosen = known[key]
+    output = info
+    if row.outputs and info is None:
+        output = empty((nm,), np.int32, queue)
+    if lanes * min(A.m * A.n for A, operand in zip(views, row.operands, strict=True) if operand.written) == 0:
+        if output is not None:
+            output.fill(0)
+    else:
+        start(row, views, scalars, conj, option, nm, output, sizes, chosen, wait_for)
+    if output is None or info is not None:
+        return output
+    return download(output).astype(np.int64)
 
 
-def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, wait_for=()):
-    queue, lanes = C.queue, C.npack * C.vlen
-    if lanes * C.m * C.n == 0:
+def plan_for(row, views, sizes, general, conj, option):
+    """The kernel for these sizes and strides; None if there is none."""
+    last = views[-1]
+    if not all(A.layout.strides for A in views):
+        return None
+    macros = {letter.upper(): size for letter, size in zip(row.letters, sizes, strict=True)}
+    for operand, A, flag in zip(row.operands, views, conj or [False] * len(views), strict=True):
+        macros |= {f"{operand.name}RS": f"({A.rs})", f"{operand.name}CS": f"({A.cs})", f"{operand.name}CONJ": int(flag)}
+    if row.compiled:
+        macros[row.compiled.upper()] = row.options[row.compiled].index(option)
+    macros |= {scalar.upper(): int(value) for scalar, value in zip(row.scalars, general, strict=True)}
+    types = 0, 0, *[0.0, 0.0] * len(row.scalars), *[None, 0, 0] * len(views), *[None] * len(row.outputs)
+    return plan(last.queue, row.search, sizes, last.dtype, last.vlen, types, **macros)
+
+
+def start(row, views, scalars, conj, option, nm, output, sizes, chosen, wait_for):
+    """Launch the kernel for known sizes, or that for any, which is the one that reads nothing where alpha is zero."""
+    last = views[-1]
+    lanes = last.npack * last.vlen
+    numbers = [part for x in scalars for part in (float(x.real), float(x.imag))]
+    arrays = [A.buffer for A in views] + ([] if output is None else [output])
+    outputs = [] if output is None else [output.data]
+    if chosen is not None and not (scalars and scalars[0] == 0):
+        places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
+        launch_plan(last.queue, wait_for, chosen, lanes, arrays, [lanes, nm, *numbers, *places, *outputs])
         return
-    key = ("gemm", C.dtype.char, C.vlen, C.m, C.n, A.n, A.rs, A.cs, B.rs, B.cs, C.rs, C.cs,
-           conja, conjb, alpha == 1, beta == 0)  # fmt: skip
-    known = plans(queue)
-    if key not in known:
-        known[key] = plan_gemm(queue, A, B, C, conja, conjb, alpha, beta)
-    if known[key] is None or alpha == 0:
-        args = lanes, C.m, C.n, A.n, *parts(alpha), A, int(conja), B, int(conjb), *parts(beta), C
-        launch_lanes(queue, wait_for, "gemm.cl", "gemm_batch", C.dtype, C.vlen, (lanes, 1), *args, GEMM_BATCH=1)
-    else:
-        values = (lanes, *parts(alpha), A.buffer.base_data, A.address, A.ps, B.buffer.base_data, B.address, B.ps,
-                  *parts(beta), C.buffer.base_data, C.address, C.ps)  # fmt: skip
-        launch_plan(queue, wait_for, known[key], lanes, (A.buffer, B.buffer, C.buffer), values)
-
-
-def plan_gemm(queue, A, B, C, conja, conjb, alpha, beta):
-    if not (A.layout.strides and B.layout.strides and C.layout.strides):
-        return None
-    types = 0, 0.0, 0.0, None, 0, 0, None, 0, 0, 0.0, 0.0, None, 0, 0
-    return plan(queue, "gemm", (C.m, C.n, A.n), C.dtype, C.vlen, types, M=C.m, N=C.n, K=A.n,
-                ARS=A.rs, ACS=A.cs, BRS=B.rs, BCS=B.cs, CRS=C.rs, CCS=C.cs,
-                CONJA=int(conja), CONJB=int(conjb), SCALED=int(alpha != 1), BETA=int(beta != 0))  # fmt: skip
-
-
-def trsm(A: View, B: View, alpha, conj, unit, wait_for=()):
-    queue, lanes = B.queue, B.npack * B.vlen
-    if lanes * B.m * B.n == 0:
-        return
-    key = "trsm", B.dtype.char, B.vlen, B.m, B.n, A.rs, A.cs, B.rs, B.cs, conj, unit, alpha == 1
-    known = plans(queue)
-    if key not in known:
-        known[key] = plan_trsm(queue, A, B, alpha, conj, unit)
-    if known[key] is None or alpha == 0:
-        args = lanes, B.m, B.n, int(unit), *parts(alpha), A, int(conj), B
-        launch_lanes(queue, wait_for, "trsm.cl", "trsm_batch", B.dtype, B.vlen, (lanes, 1), *args, TRSM_BATCH=1)
-    else:
-        values = (lanes, *parts(alpha), A.buffer.base_data, A.address, A.ps, B.buffer.base_data, B.address, B.ps)
-        launch_plan(queue, wait_for, known[key], lanes, (A.buffer, B.buffer), values)
-
-
-def plan_trsm(queue, A, B, alpha, conj, unit):
-    if not (A.layout.strides and B.layout.strides):
-        return None
-    types = 0, 0.0, 0.0, None, 0, 0, None, 0, 0
-    return plan(queue, "trsm", (B.m, B.n), B.dtype, B.vlen, types, N=B.m, R=B.n,
-                ARS=f"({A.rs})", ACS=f"({A.cs})", BRS=f"({B.rs})", BCS=f"({B.cs})",
-                CONJA=int(conj), DIAG=UNIT if unit else NONUNIT, SCALED=int(alpha != 1))  # fmt: skip
-
-
-def getrfnp(A: View, nm, wait_for=()) -> np.ndarray:
-    """Factor in place; waits for the result, to return `info`."""
-    if A.npack * A.m * A.n == 0:
-        return np.zeros(nm, np.int64)
-    info = empty((nm,), np.int32, A.queue)
-    factor_packs(A, nm, info, wait_for)
-    return download(info).astype(np.int64)
-
-
-def factor_packs(A: View, nm, info, wait_for=()) -> None:
-    """Factor in place, and write `info`, a device array of int32."""
-    queue, lanes = A.queue, A.npack * A.vlen
-    key = "getrfnp", A.dtype.char, A.vlen, A.m, A.n, A.rs, A.cs
-    known = plans(queue)
-    if key not in known:
-        known[key] = plan_getrfnp(queue, A)
-    if known[key] is None:
-        args = lanes, nm, A.m, A.n, A, info
-        launch_lanes(queue, wait_for, "getrfnp.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRF_BATCH=1)
-    else:
-        values = lanes, nm, A.buffer.base_data, A.address, A.ps, info.data
-        launch_plan(queue, wait_for, known[key], lanes, (A.buffer, info), values)
-
-
-def plan_getrfnp(queue, A):
-    if not A.layout.strides:
-        return None
-    types = 0, 0, None, 0, 0, None
-    return plan(queue, "getrfnp", (A.m, A.n), A.dtype, A.vlen, types, M=A.m, N=A.n, ARS=A.rs, ACS=A.cs)
-
-
-def gather_blocks(source, index, target, wait_for=()):
-    _gather("gather_blocks", source, index, target, wait_for)
-
-
-def gather_values(source, index, target, wait_for=()):
-    _gather("gather_values", source, index, target, wait_for)
-
-
-def _gather(name, source, index, target, wait_for):
-    slots, b, vlen = target.shape[0], target.shape[1], target.shape[-1]
-    lanes = slots * vlen
-    args = lanes, b, source, index, target
-    launch_lanes(target.queue, wait_for, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)
+    options = [row.options[row.compiled].index(option)] if row.compiled else []
+    places = [x for A, flag in zip(views, conj or [False] * len(views), strict=True) for x in (A, int(flag))]
+    args = lanes, nm, *sizes, *options, *numbers, *places, *([] if output is None else [output])
+    file, name = row.search.file, f"{row.name}_batch"
+    launch_lanes(last.queue, wait_for, file, name, last.dtype, last.vlen, (lanes, 1), *args, **{name.upper(): 1})

@@ -1,7 +1,6 @@
-"""gemm at the register level (`update`), at the pack level (`gemm`), and over a batch."""
+"""gemm at the register level (`update`) and at the pack level (`gemm`)."""
 
 from compactla.cpu.emit import Code, check_fit, routine, starts
-from compactla.cpu.lanes import at, fence, lanes_of
 from compactla.cpu.simd import Elements, index, tile_size
 
 
@@ -34,20 +33,6 @@ def update(code: Code, A: Elements, B: Elements, C: Elements, alpha, beta):
                 C[ij] = beta.fma(C[ij], alpha * c[ij])
 
 
-def product(code, A, B, C, alpha, beta):
-    """C <- alpha A B + beta C tile by tile; scalars are integers known now, or `Number`."""
-    k = A.n
-    check_fit("B", (B.m, B.n), (A.n, C.n))
-    check_fit("A", (A.m,), (C.m,))
-    if alpha not in (1, -1) or beta not in (0, 1):
-        alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
-        k = code.builder.select(code.is_zero(alpha), index(0), index(k))
-    rows, columns = tile_size(C.vector, C.m, C.n)
-    for i, m in code.tiles(C.m, rows):
-        for j, n in code.tiles(C.n, columns):
-            update(code, A.block(i, 0, m, k), B.block(0, j, k, n), C.block(i, j, m, n), alpha, beta)
-
-
 @routine
 def gemm(code, A, B, C, alpha=1, beta=0, ahead=()):
     """C <- alpha A B + beta C for the V matrices of a pack, in a Numba function.
@@ -62,42 +47,21 @@ def gemm(code, A, B, C, alpha=1, beta=0, ahead=()):
     ahead : tuple of matrices
         Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
+    k = A.n
+    check_fit("B", (B.m, B.n), (A.n, C.n))
+    check_fit("A", (A.m,), (C.m,))
     if ahead:
-        code.fetch_ahead(ahead, rounds(C, A.n))
-    product(code, A, B, C, alpha, beta)
+        code.fetch_ahead(ahead, rounds(C, k))
+    if alpha not in (1, -1) or beta not in (0, 1):
+        alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
+        k = code.builder.select(code.is_zero(alpha), index(0), index(k))
+    rows, columns = tile_size(C.vector, C.m, C.n)
+    for i, m in code.tiles(C.m, rows):
+        for j, n in code.tiles(C.n, columns):
+            update(code, A.block(i, 0, m, k), B.block(0, j, k, n), C.block(i, j, m, n), alpha, beta)
 
 
 def rounds(C, k):
     """Number of rounds in the innermost loops of a product."""
     rows, columns = tile_size(C.vector, C.m, C.n)
     return len(starts(C.m, rows)) * len(starts(C.n, columns)) * k
-
-
-@routine
-def gemm_fixed(code, A, B, C, alpha, beta, fixed, far, ap, bp, cp, v, V):
-    """gemm whose scalars are compiled in if `fixed`, "alpha beta", is not empty.
-
-    For matrices `far` from the caches the next ones are fetched meanwhile; with "stream" C is written past the caches.
-    """
-    if far:
-        C = C._replace(stream=far == "stream")
-        coming = [(A, ap), (B, bp)] if C.stream else [(A, ap), (B, bp), (C, cp)]
-        code.fetch_ahead([X.following(stride, v, V) for X, stride in coming], rounds(C, A.n))
-    product(code, A, B, C, *(map(int, fixed.split()) if fixed else (alpha, beta)))
-
-
-def gemm_batch(A_form, B_form, C_form, fixed, far):
-    """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
-    width = lanes_of(C_form)
-
-    def kernel(lo, hi, V, m, n, k, alpha, beta, a, ap, ar, ac, b, bp, br, bc, c, cp, cr, cc):
-        for p in range(lo, hi):
-            for v in range(0, V, width):
-                A = at(a, p * ap + v, m, k, ar, ac, V, A_form)
-                B = at(b, p * bp + v, k, n, br, bc, V, B_form)
-                C = at(c, p * cp + v, m, n, cr, cc, V, C_form)
-                gemm_fixed(A, B, C, alpha, beta, fixed, far, ap, bp, cp, v, V)
-        if far == "stream":
-            fence()
-
-    return kernel

@@ -1,4 +1,4 @@
-"""getrfnp at the register level (`factor`), at the pack level (`getrfnp`), and over a batch."""
+"""getrfnp at the register level (`factor`) and at the pack level (`getrfnp`)."""
 
 import functools
 
@@ -7,7 +7,6 @@ from llvmlite import ir
 from compactla.checks import option
 from compactla.cpu.emit import Code, Number, routine, starts
 from compactla.cpu.kernels.trsm import solve_rows
-from compactla.cpu.lanes import at, lanes_of
 from compactla.cpu.simd import INDEX, Elements, index, tile_size
 
 
@@ -98,17 +97,3 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
             code.shared(solve_rows, A.block(i, j, t, n), D, L, A.block(0, j, i, n), *([] if ones is None else [ones]))
         for j, m in rest(A.m):
             code.shared(solve_rows, A.block(j, i, m, t).T, D.T, U.T, A.block(j, 0, m, i).T, pivots)
-
-
-def getrf_batch(A_form, far):
-    """Kernel for packs lo to hi; address, sizes and strides are those of `View`, info has V entries a pack."""
-    width = lanes_of(A_form)
-
-    def kernel(lo, hi, V, m, n, a, ap, ar, ac, info):
-        for p in range(lo, hi):
-            for v in range(0, V, width):
-                A = at(a, p * ap + v, m, n, ar, ac, V, A_form)
-                A_after = at(a, (p + 1) * ap + v * (ap // V), m, n, ar, ac, V, A_form)
-                getrfnp(A, info[p * V + v :], 0, "N", (A_after,) if far else ())
-
-    return kernel

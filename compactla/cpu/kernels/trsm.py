@@ -1,12 +1,10 @@
-"""trsm at the register level (`solve`), at the pack level (`trsm`), and over a batch.
+"""trsm at the register level (`solve`) and at the pack level (`trsm`).
 
 There is one algorithm, for a lower triangle on the left: all other cases are views of it (`lower_left`).
 """
 
 from compactla.checks import option
-from compactla.cpu.ahead import PAGE, nbytes
 from compactla.cpu.emit import Code, check_fit, routine, starts
-from compactla.cpu.lanes import at, lanes_of
 from compactla.cpu.simd import Elements, tile_size
 from compactla.view import lower_left
 
@@ -104,26 +102,3 @@ def rounds(B):
     """Number of rounds in the innermost loops of a solve for B."""
     tallest, widest = tile_size(B.vector, B.m, B.n)
     return sum(starts(B.m, tallest)) * len(starts(B.n, widest))
-
-
-@routine
-def trsm_lower(code, A, B, diag, alpha, far, ap, bp, v, V):
-    """The solve with a lower triangle on the left; for matrices `far` from the caches the next ones are fetched."""
-    if far:
-        coming = [(B, bp)] if nbytes(A) < 2 * PAGE else [(A, ap), (B, bp)]  # half of A is not read: of little use
-        code.fetch_ahead([X.following(stride, v, V) for X, stride in coming], rounds(B))
-    scaled_forward(code, A, B, diag, alpha)
-
-
-def trsm_batch(A_form, B_form, diag, far):
-    """Kernel for packs lo to hi; addresses, sizes and strides are those of `View`."""
-    width = lanes_of(B_form)
-
-    def kernel(lo, hi, V, m, n, alpha, a, ap, ar, ac, b, bp, br, bc):
-        for p in range(lo, hi):
-            for v in range(0, V, width):
-                A = at(a, p * ap + v, m, m, ar, ac, V, A_form)
-                B = at(b, p * bp + v, m, n, br, bc, V, B_form)
-                trsm_lower(A, B, diag, alpha, far, ap, bp, v, V)
-
-    return kernel

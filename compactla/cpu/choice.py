@@ -1,0 +1,36 @@
+"""What kernels are chosen by: what is known of matrices when a kernel is compiled, and what its work costs."""
+
+from compactla.cpu.lanes import form
+from compactla.cpu.simd import native_width
+from compactla.view import Layout
+
+# Sizes for which code is compiled that knows the size; larger ones share code.
+STATIC = 32
+# Bytes that are moved in the time of a vector operation, where they come from a cache that is not next to the core.
+MOVED = 32
+
+
+def width(dtype, vlen):
+    """Lanes to compute with at a time: a divisor of the vector length that fits a register."""
+    native = native_width(dtype)
+    return vlen if vlen <= native else next(w for w in range(native, 0, -1) if vlen % w == 0)
+
+
+def parts(dtype):
+    return 2 if dtype.kind == "c" else 1
+
+
+def known_form(A: Layout, known, conj=False, stored=""):
+    """Form of a matrix of which all is known, or nothing but the type."""
+    m, n, strides = (A.m, A.n, A.strides) if known else (None, None, (None, None))
+    return form(A.dtype, width(A.dtype, A.vlen), m, n, strides, conj, stored)
+
+
+def pack_bytes(A: Layout):
+    """Bytes of the matrices of a pack."""
+    return A.m * A.n * A.vlen * A.dtype.itemsize
+
+
+def operations(A: Layout, count, moved=0):
+    """Vector operations as long as `count` multiply-adds of each matrix of a pack, or as moving so many bytes."""
+    return max(A.vlen / width(A.dtype, A.vlen) * parts(A.dtype) ** 2 * count, moved / MOVED)

@@ -1,0 +1,115 @@
+"""gemm: products of matrices."""
+
+import math
+from collections.abc import Iterator
+
+from compactla.checks import option
+from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs, scalar
+
+
+def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None) -> Pack:
+    """Matrix products C <- alpha op(A) op(B) + beta C, in place.
+
+    Parameters
+    ----------
+    A, B, C : Pack
+        nm matrices each, op(A) of m x k, op(B) of k x n, C of m x n, with the same dtype, vector length and device.
+    alpha, beta : scalar
+        Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
+    transa, transb : {"N", "T", "C"}
+        op(X) is X, its transpose, or its conjugate transpose.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, the calling one included. Default, and limit: the environment
+        variable NUMBA_NUM_THREADS, or the number of processors. Small batches are not shared out.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for before it begins, beside the events of the arrays.
+
+    Returns
+    -------
+    Pack
+        C. On a device this does not wait until the work is done: ``C.data.events`` ends with its event.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown,
+        `threads` is not a positive integer, or given for packs on a device, or `wait_for` for packs on the CPU.
+
+    Notes
+    -----
+    BLAS ``?gemm``, Intel MKL ``mkl_?gemm_compact``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.ones((100, 3, 4)), np.ones((100, 4, 2))
+    >>> C = cla.gemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(100, 3, 2))
+    >>> bool((C.unpack() == a @ b).all())
+    True
+    """
+    if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
+        check_packs(A=A, B=B, C=C)
+    a, b, c = A.view, B.view, C.view
+    if transa != "N" and option("transa", transa, "NTC") != "N":
+        a = a.T
+    if transb != "N" and option("transb", transb, "NTC") != "N":
+        b = b.T
+    alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    if a.n == 0:  # an empty sum is zero, whatever multiplies it
+        alpha = type(alpha)(0)
+    conj = (transa in "Cc", transb in "Cc", False) if C.is_complex else None
+    ROUTINE.run((a, b, c), (alpha, beta), conj, threads=threads, wait_for=wait_for)
+    return C
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    m, n, k = size
+    if registers(k * n + n + k, dtype) <= 100:
+        yield from items("gemm_item")
+    for tile in tiles(m, n, dtype):
+        team = -(-m // tile[0]) * -(-n // tile[1])
+        for depth in depths(k):
+            for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 200))):
+                for ahead, rounds in ((2, 1), (0, 1), (1, 8), (2, 8)):
+                    if 64 <= some * team <= 512 or some == lanes[0]:
+                        yield {"kernel": "gemm_team", "LANES": some, "TI": tile[0], "TJ": tile[1], "DEPTH": depth,
+                               "AHEAD": ahead, "ROUNDS": rounds}  # fmt: skip
+
+
+def tiles(m, n, dtype):
+    """Rows and columns of tiles for an m x n matrix: those that fit without a rest and are of a good size first."""
+    limit = 512 // dtype.itemsize  # lanes of a tile: half of the registers
+    pairs = [(i, j) for i in range(1, min(m, 16) + 1) for j in range(1, min(n, 8) + 1) if i * j <= limit]
+    rows, columns = (5, 4) if max(m, n) < 20 else (8, 4)
+
+    def cost(tile):
+        waste = -(-m // tile[0]) * tile[0] * -(-n // tile[1]) * tile[1] / (m * n)
+        return waste**6 * (1 + abs(math.log(tile[0] / rows)) + abs(math.log(tile[1] / columns)))
+
+    return sorted((pair for pair in pairs if pair[0] >= pair[1] or pair[0] == m), key=cost)[:5]
+
+
+def depths(k):
+    """Depths of the part of A in local memory, divisors of k near 8 first."""
+    whole = [depth for depth in range(2, min(k, 16) + 1) if k % depth == 0] or [min(k, 8)]
+    return sorted(whole, key=lambda depth: abs(depth - (4 if k > 20 else 7)))[:3]
+
+
+TEAM = Kernel(
+    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(3),
+     "ROUNDS": range(1, 65)},
+    group=lambda choice, size: choice["LANES"] * -(-size[0] // choice["TI"]) * -(-size[1] // choice["TJ"]),
+    local=lambda choice, size: (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
+)  # fmt: skip
+
+ROUTINE = Routine(
+    "gemm",
+    operands=(Matrix("A", "mk"), Matrix("B", "kn"), Matrix("C", "mn", written=True, scaled_by="beta")),
+    madds=lambda m, n, k: m * n * max(k, 1),
+    options={"transa": "NTC", "transb": "NTC"},
+    scalars={"alpha": 1, "beta": 0},
+    fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
+    search=Search("gemm", "gemm.cl", {"gemm_item": ITEM, "gemm_team": TEAM}, candidates, squares(3)),
+)

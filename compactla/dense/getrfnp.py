@@ -1,0 +1,84 @@
+"""getrfnp: LU factorizations without pivoting."""
+
+import math
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def getrfnp(A, *, info=None, threads=None, wait_for=None):
+    """LU factorizations without pivoting, A <- L\\U, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of m x n; on return U is on and above the diagonal, and L, with a unit diagonal, below.
+    info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
+        Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm,) ndarray of int64 or pyopencl.array.Array of int32
+        `info`, or a new NumPy array. For each matrix 0, or 1 + the index of its first pivot that is exactly zero. The
+        factorization goes on without scaling that column, as LAPACK's ``?getf2`` does; no other matrix is touched. For
+        packs on a device this waits until the device is done, unless `info` is given: its ``events`` end with that of
+        the factorization.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a pack, or is read-only, `info` is no such array, or `threads` or `wait_for` is not what
+        `compactla.gemm` takes.
+
+    Notes
+    -----
+    Intel MKL ``mkl_?getrfnp_compact``, with an `info` for each matrix. Columns are scaled by the reciprocal of their
+    pivot, which overflows for subnormal pivots: matrices of so small entries have to be scaled first.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.array([[[2.0, 1.0], [1.0, 1.0]], [[0.0, 1.0], [1.0, 1.0]]]))
+    >>> cla.getrfnp(A)
+    array([0, 1])
+    """
+    if type(A) is not Pack:
+        check_packs(A=A)
+    return ROUTINE.run((A.view,), nm=A.nm, info=info, threads=threads, wait_for=wait_for)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    m, n = size
+    if registers(m * n, dtype) <= 164:
+        yield from items("getrfnp_item")
+    for columns in sorted({c for c in (2, 3, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
+        if registers(columns * m, dtype) <= REGISTERS:
+            for panel in (1, 0) if n > 24 else (0, 1):
+                team = -(-n // columns)
+                for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 160))):
+                    if 64 <= some * team <= 512:
+                        yield {"kernel": "getrfnp_team", "LANES": some, "COLUMNS": columns, "TEAM": team,
+                               "PANEL": panel}  # fmt: skip
+
+
+def local(choice, size) -> int:
+    columns = choice["COLUMNS"] if choice["PANEL"] else 1  # that go through local memory together
+    return (2 * columns * size[0] + choice["TEAM"]) * choice["LANES"]
+
+
+ROUTINE = Routine(
+    "getrfnp",
+    operands=(Matrix("A", "mn", written=True),),
+    madds=lambda m, n: m * n * min(m, n) / 2 - min(m, n) ** 3 / 6,
+    outputs=("info",),
+    search=Search(
+        "getrfnp", "getrfnp.cl", {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2)}, local)}, candidates,
+        squares(2),
+    ),
+)  # fmt: skip

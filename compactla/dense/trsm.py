@@ -1,0 +1,98 @@
+"""trsm: triangular solves."""
+
+from collections.abc import Iterator
+
+from compactla.checks import option
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.view import lower_left
+
+
+def trsm(
+    A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, *, threads=None, wait_for=None
+) -> Pack:
+    """Triangular solves B <- alpha inv(op(A)) B, or B <- alpha B inv(op(A)), in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm triangular matrices, of m x m for side "L", of n x n for side "R". The other triangle is not read.
+    B : Pack
+        nm right-hand sides of m x n, with A's dtype, vector length and device.
+    side : {"L", "R"}
+        On which side of the unknown op(A) stands.
+    uplo : {"L", "U"}
+        Whether A is lower or upper triangular.
+    trans : {"N", "T", "C"}
+        op(A) is A, its transpose, or its conjugate transpose.
+    diag : {"N", "U"}
+        "U": the diagonal is taken as ones and not read.
+    alpha : scalar
+        Where it is zero, B becomes zero and A is not read.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `gemm`.
+
+    Returns
+    -------
+    Pack
+        B. Division by an exactly zero pivot gives infinities or NaNs, in that matrix only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or `threads` or
+        `wait_for` is not what `gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?trsm``, Intel MKL ``mkl_?trsm_compact``. Pivots are divided by through their reciprocals, which overflow for
+    subnormal pivots: the solution is then not finite either, and matrices of so small entries have to be scaled first.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tril(np.ones((100, 3, 3))), np.ones((100, 3, 2))
+    >>> X = cla.trsm(cla.pack(a), cla.pack(b))
+    >>> bool(np.allclose(a @ X.unpack(), b))
+    True
+    """
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
+    side, uplo = option("side", side, "LR"), option("uplo", uplo, "LU")
+    trans, diag = option("trans", trans, "NTC"), option("diag", diag, "NU")
+    size = B.m if side == "L" else B.n
+    if (A.m, A.n) != (size, size):
+        raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
+    alpha = scalar("alpha", alpha, B)
+    conj = (True, False) if trans == "C" and B.is_complex else None
+    views = lower_left(A.view, B.view, side, uplo, trans)
+    ROUTINE.run(views, (alpha,), conj, diag, threads=threads, wait_for=wait_for)
+    return B
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    n, r = size
+    if registers(n * (n + 1) // 2 + n, dtype) <= 160 and n * r <= 144:
+        yield from items("trsm_item")
+    for columns in sorted({c for c in (2, 3, 4, 1) if c <= r}, key=lambda c: (-(-r // c) * c - r, abs(c - 2.6))):
+        if registers(columns * n, dtype) <= REGISTERS + 20:
+            for some in lanes:
+                team = -(-r // columns)
+                if 64 <= some * team <= 512 or (team == 1 and some >= 32):
+                    yield {"kernel": "trsm_team", "LANES": some, "COLUMNS": columns, "TEAM": team}
+
+
+TEAM = team({}, lambda choice, size: (size[0] * (size[0] + 1) // 2 + 1) * choice["LANES"])
+
+ROUTINE = Routine(
+    "trsm",
+    operands=(Matrix("A", "mm", half=True), Matrix("B", "mn", written=True)),
+    madds=lambda m, n: m * m * n / 2,
+    options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
+    compiled="diag",
+    scalars={"alpha": 1},
+    search=Search("trsm", "trsm.cl", {"trsm_item": ITEM, "trsm_team": TEAM}, candidates, squares(2)),
+)

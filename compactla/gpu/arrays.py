@@ -1,0 +1,158 @@
+"""Arrays on a device, all of them pyopencl's: memory for packs, and what moves matrices and blocks into them and back.
+
+The names and arguments are those of `compactla.cpu.arrays`, but for `wait_for`, events, where that has `threads`.
+Nothing waits for a launch but `download`.
+"""
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import pyopencl.array as cla
+
+from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
+from compactla.gpu.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
+from compactla.view import REAL, View
+
+SECTOR = 32  # bytes that memory moves at once
+PLACES = 65535  # work-groups along the elements of a matrix that every device takes
+MOVED = 32  # elements that a work-item moves through local memory, at most
+
+
+def default_vlen(dtype, queue) -> int:
+    """Vector length that suits the device: a warp of a GPU, two 64-byte registers of a CPU."""
+    if queue.device.type & cl.device_type.CPU:
+        return 128 // REAL[dtype.char].itemsize
+    return 32
+
+
+def empty(shape, dtype, queue, allocator=None, values=None):
+    """A new array, with these values if there are some; a MemoryError if there is no room."""
+    what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
+    if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
+        raise MemoryError(what)
+    try:
+        if values is not None:
+            return cla.to_device(queue, values, allocator)
+        return cla.empty(queue, shape, dtype, allocator=allocator)
+    except (cl.MemoryError, cl.LogicError) as error:
+        raise MemoryError(f"{what}: {error}") from None
+
+
+def upload(a, queue):
+    """A C-contiguous copy of a NumPy array on the device."""
+    a = np.ascontiguousarray(a)
+    return empty(a.shape, a.dtype, queue, values=a)
+
+
+def download(a) -> np.ndarray:
+    """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
+    if a.size == 0:
+        return np.empty(a.shape, a.dtype)
+    extent = a.dtype.itemsize + sum((n - 1) * stride for n, stride in zip(a.shape, a.strides, strict=True))
+    memory = np.empty(extent, np.uint8)
+    cl.enqueue_copy(a.queue, memory, a.base_data, src_offset=a.offset, wait_for=a.events)
+    return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
+
+
+def broadcast(matrix, nm, queue):
+    """`nm` times the same matrix, as a device array with stride 0."""
+    a = upload(matrix, queue)
+    return cla.Array(
+        queue, (nm, *a.shape), a.dtype, strides=(0, *a.strides), data=a.base_data, events=a.events
+    )
+
+
+def ordinary(a) -> View:
+    """An ordinary array of three axes as packs of one lane."""
+    item = REAL[a.dtype.char].itemsize
+    nm, m, n = a.shape
+    ps, rs, cs = (stride // item for stride in a.strides)
+    return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue)
+
+
+def pack(source, A: View, nm, period, unit, wait_for=()):
+    lanes, size = A.npack * A.vlen, A.m * A.n
+    if not move("pack", wait_for, A, ordinary(source), nm, period, float(unit)):
+        args = lanes, nm, A.m, A.n, period, float(unit), ordinary(source), A
+        launch_lanes(A.queue, wait_for, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
+
+
+def unpack(A: View, nm, target, wait_for=()):
+    if not move("unpack", wait_for, A, ordinary(target), nm):
+        args = nm, A.m, A.n, A, ordinary(target)
+        launch_lanes(A.queue, wait_for, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
+
+
+def move(routine, wait_for, A: View, other: View, nm, *padding) -> bool:
+    """Run a kernel that moves through local memory, unless the device has no use for it."""
+    queue, lanes, size = A.queue, A.npack * A.vlen, (A.m, A.n)
+    if lanes * A.m * A.n == 0:
+        return False
+    flat = A.n == 1 or A.m == 1 or (A.rs == A.n * A.cs and other.rs == A.n * other.cs)
+    if A.n == 1 and A.m > 1:  # elements are rows
+        A, other = replace(A, cs=A.rs), replace(other, cs=other.rs)
+    along = abs(other.ps) < min(abs(other.rs), abs(other.cs))
+    arrays, values = flatten((nm, *size, *padding, *((other, A) if padding else (A, other))))
+    key = routine, A.dtype.char, A.vlen, size, flat, along
+    known = plans(queue)
+    if key not in known:
+        known[key] = plan(queue, SEARCHES[routine], size, A.dtype, A.vlen, values, FLAT=int(flat), ALONG=int(along))
+    if known[key] is None:
+        return False
+    runs = -(-size[0] * size[1] // known[key].choice["ELEMENTS"])
+    launch_plan(queue, wait_for, known[key], lanes, arrays, values, runs)
+    return True
+
+
+def gather_blocks(source, index, target, wait_for=()):
+    _gather("gather_blocks", source, index, target, wait_for)
+
+
+def gather_values(source, index, target, wait_for=()):
+    _gather("gather_values", source, index, target, wait_for)
+
+
+def _gather(name, source, index, target, wait_for):
+    slots, b, vlen = target.shape[0], target.shape[1], target.shape[-1]
+    lanes = slots * vlen
+    args = lanes, b, source, index, target
+    launch_lanes(target.queue, wait_for, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)
+
+
+def candidates(kernel, size, dtype, lanes) -> Iterator[Choice]:
+    """Whole matrices, which are neighbours in an ordinary array, or runs of elements of all lanes.
+
+    Runs that would begin in the middle of what memory moves at once come last.
+    """
+    count = size[0] * size[1]
+    whole, runs = [(some, count) for some in lanes], [(lanes[0], run) for run in (64, 32, 128) if run < count]
+    tiles = whole + runs if count * dtype.itemsize % SECTOR else whole[:1] + runs + whole[1:]
+    for some, run in tiles:
+        if -(-count // run) <= PLACES:
+            usual = min(max(some * run // 128 * 32, 32), 256)
+            for group in (usual, usual // 2, usual * 2):
+                if 32 <= group <= 512 and some * run <= MOVED * group:
+                    yield {"kernel": kernel, "LANES": some, "ELEMENTS": run, "GROUP": group}
+
+
+def tiled(name) -> Search:
+    """The kernel that moves through local memory."""
+    kernel = Kernel(
+        {"LANES": LANES, "ELEMENTS": range(1, LOCAL_BYTES), "GROUP": GROUP},
+        local=lambda choice, size: choice["ELEMENTS"] * (choice["LANES"] + 1),
+        whole=is_whole,
+    )
+    kernels = {f"{name}_tiled": kernel}
+    return Search(name, "pack.cl", kernels, functools.partial(candidates, f"{name}_tiled"), squares(2), largest=2**62)
+
+
+def is_whole(choice, size) -> bool:
+    moved = choice["LANES"] * choice["ELEMENTS"]
+    return math.prod(size) <= PLACES * choice["ELEMENTS"] and moved <= MOVED * choice["GROUP"]
+
+
+SEARCHES = {name: tiled(name) for name in ("pack", "unpack")}

@@ -1,0 +1,131 @@
+"""Which OpenCL kernels there are for known sizes, and what tuning tries of them: plain data, which needs no device.
+
+A choice is a dict: "kernel" names a kernel of `opencl/`, the rest are its tunables, which are explained at the top of
+the kernels' files; an empty dict stands for the kernel that takes any size.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+GROUP_SIZE = 1024  # no group has more work-items
+LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
+REGISTERS = 240  # 4-byte registers of a work-item that a candidate may hold its matrices in
+GROUP, LANES, TEAM = range(1, GROUP_SIZE + 1), range(1, 65), range(1, 33)  # what these tunables may be
+
+Choice = dict[str, int | str]
+Size = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel for known sizes.
+
+    Attributes
+    ----------
+    tunables : dict
+        What each of them may be.
+    group : function
+        Work-items of a work-group, of a choice and the sizes.
+    local : function
+        Elements in the local memory of a work-group, of a choice and the sizes.
+    places : function
+        Integers of 8 bytes there, of a choice.
+    whole : function
+        Whether the work-items and groups of a choice are as many as there is to do for the sizes.
+    """
+
+    tunables: dict[str, range]
+    group: Callable[[Choice, Size], int] = lambda choice, size: choice["GROUP"]
+    local: Callable[[Choice, Size], float] = lambda choice, size: 0
+    places: Callable[[Choice], int] = lambda choice: 0
+    whole: Callable[[Choice, Size], bool] = lambda choice, size: True
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """The kernels of a routine for known sizes.
+
+    Attributes
+    ----------
+    name : str
+        What results of tuning are filed under.
+    file : str
+        The source of the kernels.
+    kernels : dict of Kernel
+        By name.
+    candidates : function
+        Choices worth a try, the most likely first: of the sizes, the dtype, and the numbers of lanes that divide the
+        vector length.
+    sizes : tuple
+        What is tuned for.
+    largest : int
+        The largest size with kernels of its own.
+    free : int
+        How many sizes, the last ones, may be larger.
+    """
+
+    name: str
+    file: str
+    kernels: dict[str, Kernel]
+    candidates: Callable[..., Iterator[Choice]]
+    sizes: tuple[Size, ...]
+    largest: int = 32
+    free: int = 0
+
+    def has(self, size) -> bool:
+        """Whether there are kernels for known sizes like these."""
+        return 0 < min(size) and max(size[: len(size) - self.free]) <= self.largest
+
+    def knows(self, choice, size) -> bool:
+        """Whether this is a choice for these sizes; it may be anything."""
+        if not isinstance(choice, dict) or not choice:
+            return choice == {}
+        kernel, tunables = choice.get("kernel"), {name: choice[name] for name in choice if name != "kernel"}
+        known = self.kernels.get(kernel) if isinstance(kernel, str) else None
+        if known is None or tunables.keys() != known.tunables.keys():
+            return False
+        if not all(type(value) is int and value in known.tunables[name] for name, value in tunables.items()):
+            return False
+        return bool(size) and min(size) > 0 and known.whole(choice, size)
+
+    def group_size(self, choice, size) -> int:
+        """Work-items of a work-group."""
+        return self.kernels[choice["kernel"]].group(choice, size)
+
+    def local_bytes(self, choice, size, dtype) -> float:
+        """Local memory of a work-group."""
+        kernel = self.kernels[choice["kernel"]]
+        return kernel.local(choice, size) * dtype.itemsize + 8 * kernel.places(choice)
+
+
+SQUARES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 32)
+
+
+def squares(count) -> tuple[Size, ...]:
+    """What routines with so many sizes are tuned for."""
+    return tuple((n,) * count for n in SQUARES)
+
+
+def registers(count, dtype) -> int:
+    """4-byte registers that so many lanes take."""
+    return count * dtype.itemsize // 4
+
+
+# Most routines have two kernels: one work-item a matrix, which holds it in registers, or a team of them.
+
+ITEM = Kernel({"GROUP": GROUP})
+
+
+def items(kernel) -> Iterator[Choice]:
+    """Choices of a kernel with one work-item a matrix."""
+    yield from ({"kernel": kernel, "GROUP": group} for group in (64, 16))
+
+
+def team(tunables, local) -> Kernel:
+    """A kernel of which a work-item does COLUMNS columns of a matrix, and a work-group LANES matrices."""
+    return Kernel(
+        {"LANES": LANES, "COLUMNS": range(1, 5), "TEAM": TEAM, **tunables},
+        group=lambda choice, size: choice["LANES"] * choice["TEAM"],
+        local=local,
+        whole=lambda choice, size: choice["TEAM"] == -(-size[-1] // choice["COLUMNS"]),
+    )

@@ -1,0 +1,70 @@
+"""What the routines are held against, by tests, benchmarks and the tuner alike: operands, and how wrong results are.
+
+The module of a routine's name has these functions, where operands are arrays (nm, rows, columns) in the order of the
+routine's row, as its public function takes them:
+
+``operands(draw, sizes..., **options)``
+    Operands that the routine has no trouble with; ``draw(m, n)`` makes random matrices m x n, with numbers in (-1, 1).
+``repeatable(*operands, **options)``
+    Of these, operands that the routine maps to themselves, or back and forth: for calls that are timed.
+``residual(before, after, **options)``
+    Scaled residuals (nm,) in the sense of LAPACK's tests, of the operands before and after a call.
+``spoil(q, k, *operands, **options)``
+    Makes the k-th pivot of matrix q fail, for routines that divide by pivots.
+
+Options have the names of the public function's parameters. A residual is in units of what rounding may cause; LAPACK's
+tests, and those of this package, accept less than `THRESHOLD`. All arithmetic is in a wider precision than the results'.
+"""
+
+import importlib
+
+import numpy as np
+
+THRESHOLD = 30
+WIDE = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
+
+
+def named(name):
+    """The oracle of a routine."""
+    return importlib.import_module(f"compactla.oracle.{name}")
+
+
+def widen(*arrays):
+    return [a.astype(WIDE.get(a.dtype.char, a.dtype)) for a in arrays]
+
+
+def op(a, trans):
+    """op(A) of BLAS."""
+    return {"N": a, "T": a.swapaxes(-1, -2), "C": a.conj().swapaxes(-1, -2)}[trans.upper()]
+
+
+def triangle(a, uplo, diag="N"):
+    """What is read of A: one triangle, without the diagonal if that is taken to be ones."""
+    strict, ones = (1, np.eye(a.shape[-1], dtype=a.dtype)) if diag.upper() == "U" else (0, 0)
+    return (np.tril(a, -strict) if uplo.upper() == "L" else np.triu(a, strict)) + ones
+
+
+def dominant(a, weight=2):
+    """`a` with large diagonals added in place, so that pivots stay away from zero."""
+    k = min(a.shape[1:])
+    a[:, range(k), range(k)] += weight * max(a.shape[1:], default=0)
+    return a
+
+
+def norm1(a):
+    """Largest absolute column sum of every matrix."""
+    return np.abs(a).sum(-2).max(-1, initial=0)
+
+
+def ratio(error, bound):
+    """Largest error / bound of every matrix; 0 / 0 is 0 and NaN is infinity."""
+    with np.errstate(all="ignore"):
+        quotient = np.where(error == 0, 0, error / bound)
+    quotient = np.where(np.isnan(quotient), np.inf, quotient).astype(float)
+    return quotient.reshape(len(quotient), -1).max(1, initial=0)
+
+
+def solve_ratio(T, x, b, eps):
+    """||b - T x|| / (n eps ||T|| ||x||) in the 1-norm, the largest of all columns (LAPACK's xGET02)."""
+    bound = T.shape[-1] * eps * norm1(T)[:, None] * np.abs(x).sum(-2)
+    return ratio(np.abs(b - T @ x).sum(-2), bound)

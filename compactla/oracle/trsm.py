@@ -1,0 +1,33 @@
+"""trsm: B <- alpha inv(op(A)) B, or B <- alpha B inv(op(A))."""
+
+import numpy as np
+
+from compactla.oracle import dominant, op, solve_ratio, triangle, widen
+
+
+def operands(draw, m, n, side="L", **options):
+    a = dominant(draw(m, m))
+    return a / (2 * max(m, 1)), draw(m, n) if side.upper() == "L" else draw(n, m)
+
+
+def repeatable(a, b, uplo="L", diag="N", **options):
+    """[I 0; X -I], its own inverse, or [I 0; X I] for a unit diagonal, whose powers grow slowly; or transposed."""
+    m, half = a.shape[1], a.shape[1] // 2
+    own = np.zeros_like(a)
+    own[:, range(m), range(m)] = np.where((np.arange(m) < half) | (diag.upper() == "U"), 1, -1)
+    own[:, half:, :half] = a[:, half:, :half]
+    return own if uplo.upper() == "L" else own.swapaxes(1, 2), b
+
+
+def residual(before, after, side="L", uplo="L", trans="N", diag="N", alpha=1):
+    """Of op(A) X = alpha B, or of X op(A) = alpha B."""
+    a, b = widen(*before)
+    (x,), eps = widen(after[1]), np.finfo(after[1].dtype).eps
+    T, right = op(triangle(a, uplo, diag), trans), alpha * b if alpha else np.zeros_like(b)
+    if side.upper() == "R":
+        T, x, right = (y.swapaxes(-1, -2) for y in (T, x, right))
+    return solve_ratio(T, x, right, eps)
+
+
+def spoil(q, k, a, b, **options):
+    a[q, k, k] = 0

@@ -1,0 +1,250 @@
+"""What a routine is: one row, which checks, launches, the tuner, the command line, benchmarks and tests all read.
+
+The row of a routine NAME is ``compactla.dense.NAME.ROUTINE``; which there are is what files there are.
+"""
+
+import cmath
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import compactla.dense
+from compactla.checks import as_array, check_launch, check_whole, is_device_array
+from compactla.gpu.search import Search
+from compactla.layout import Pack
+from compactla.overlap import share_memory
+
+NUMBERS = int, float  # of Python, and NumPy's float64
+OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """All routines."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(compactla.dense.__path__)))
+
+
+@functools.cache
+def named(name: str) -> "Routine":
+    """The row of a routine."""
+    return importlib.import_module(f"compactla.dense.{name}").ROUTINE
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """An operand, as kernels see it.
+
+    Attributes
+    ----------
+    name : str
+        A capital letter.
+    sizes : str
+        Two letters, of its rows and of its columns. What has one letter has one size.
+    written : bool
+        Whether it is overwritten.
+    half : bool
+        Whether only one triangle of it is touched.
+    scaled_by : str
+        A scalar; where that is zero the matrix is not read.
+    """
+
+    name: str
+    sizes: str
+    written: bool = False
+    half: bool = False
+    scaled_by: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Routine:
+    """A row.
+
+    Attributes
+    ----------
+    name : str
+        That of the public function, of the kernels, and of the files that they are in.
+    operands : tuple of Matrix
+        In the order in which kernels take them.
+    madds : function
+        Multiply-adds of a matrix, of the sizes by their letters.
+    search : Search
+        The OpenCL kernels for known sizes.
+    options : dict
+        Options of the public function, and the letters that they may be: the first is the default.
+    compiled : str
+        That of the options which kernels take; all others make views.
+    scalars : dict
+        Scalars, and the value of each that OpenCL kernels are compiled for.
+    fixed : frozenset
+        Values of all scalars that are compiled into Numba kernels. Where there are some, sizes are compiled in with
+        these only.
+    outputs : tuple of str
+        Arrays of one integer a matrix that are written: "info".
+    """
+
+    name: str
+    operands: tuple[Matrix, ...]
+    madds: Callable[..., float]
+    search: Search
+    options: dict[str, str] = field(default_factory=dict)
+    compiled: str = ""
+    scalars: dict[str, float] = field(default_factory=dict)
+    fixed: frozenset[tuple[float, ...]] = frozenset()
+    outputs: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def letters(self) -> tuple[str, ...]:
+        """The sizes: those of what is written last come first."""
+        last = self.operands[-1].sizes
+        return tuple(dict.fromkeys(last + "".join(A.sizes for A in self.operands)))
+
+    def sizes(self, matrices) -> tuple[int, ...]:
+        """What the letters stand for, of layouts or views of all operands; a ValueError if these do not fit."""
+        found: dict[str, tuple[int, str]] = {}
+        for operand, matrix in zip(self.operands, matrices, strict=True):
+            name = self._called(operand)
+            for letter, size, axis in zip(operand.sizes, (matrix.m, matrix.n), ("rows", "columns"), strict=True):
+                needed, where = found.setdefault(letter, (size, f"{axis} of {name}"))
+                if size != needed:
+                    shape = f"{name} is {matrix.m} x {matrix.n}"
+                    raise ValueError(f"{shape}, must have {needed} {axis}, as many as there are {where}")
+        return tuple(found[letter][0] for letter in self.letters)
+
+    def _called(self, operand) -> str:
+        """What messages call an operand: kernels see its transpose where that is an option."""
+        transposed = {"trans", f"trans{operand.name.lower()}"} & self.options.keys() and not operand.written
+        return f"op({operand.name})" if transposed else operand.name
+
+    def elements(self, sizes, unread=()) -> float:
+        """Elements of all operands of a matrix that are read and that are written; each of both counts."""
+        number, count = dict(zip(self.letters, sizes, strict=True)), 0.0
+        for A in self.operands:
+            rows, columns = (number[letter] for letter in A.sizes)
+            once = rows * (columns + 1) / 2 if A.half else rows * columns
+            count += once * (A.written + (A.scaled_by not in unread or not A.scaled_by))
+        return count
+
+    def work(self, sizes) -> float:
+        """Multiply-adds of a matrix of these sizes."""
+        return self.madds(**dict(zip(self.letters, sizes, strict=True)))
+
+    def run(self, views, scalars=(), conj=None, option="", nm=0, info=None, threads=None, wait_for=None):
+        """Check what is written, and start the kernel where the operands live.
+
+        Parameters
+        ----------
+        views : tuple of View
+            The operands.
+        scalars : tuple of number
+            Those of the row.
+        conj : tuple of bool, optional
+            Which operands are conjugated.
+        option : str
+            Value of the option that is compiled in.
+        nm : int
+            Number of matrices, for outputs.
+        info : array, optional
+            Where the output goes, instead of to a new NumPy array.
+        threads, wait_for
+            As of `compactla.gemm`.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array or None
+            The output, if there is one.
+        """
+        last = views[-1]
+        queue = last.queue
+        for i, others in self._written:
+            written = views[i]
+            if queue is None and not written.buffer.flags.writeable:
+                raise ValueError(f"{self.operands[i].name} is read-only, must be writeable")
+            if written.repeats:
+                has = f"{self.operands[i].name} has strides {written.buffer.strides}"
+                raise ValueError(f"{has}, must have memory of its own for every element")
+            start, end = written.span
+            for j in others:
+                first, stop = views[j].span
+                if start < stop and first < end and share_memory(written.buffer, views[j].buffer):
+                    name, other = self.operands[i].name, self.operands[j].name
+                    shares = f"{name} shares memory with {other}"
+                    raise ValueError(f"{shares}, must not: it is written while {other} is read")
+        limit = threads
+        if queue is not None or threads is not None or wait_for is not None:
+            limit = check_launch(threads, wait_for, queue)
+        if info is not None:
+            check_info(info, nm, queue)
+        return last.run.launch(self, views, scalars, conj, option, nm, info, limit)
+
+    @functools.cached_property
+    def _written(self) -> list[tuple[int, list[int]]]:
+        """Which operands are written, and which are the others."""
+        places = range(len(self.operands))
+        return [(i, [j for j in places if j != i]) for i in places if self.operands[i].written]
+
+
+def check_packs(**packs) -> None:
+    """Refuse packs that do not agree with the last of them."""
+    for name, P in packs.items():
+        if not isinstance(P, Pack):
+            raise TypeError(f"{name} is a {type(P).__name__}, must be a Pack (see compactla.pack)")
+    last, reference = next(reversed(packs.items()))
+    for name, P in packs.items():
+        if P.kind == reference.kind:
+            continue
+        if P.dtype != reference.dtype:
+            raise TypeError(f"{name} is of {P.dtype}, must be of {reference.dtype} as {last}")
+        if P.vlen != reference.vlen:
+            raise ValueError(f"{name} has vector length {P.vlen}, must have {reference.vlen} as {last}")
+        if P.nm != reference.nm:
+            raise ValueError(f"{name} has {P.nm} matrices, must have {reference.nm} as {last}")
+        if P.device == reference.device:
+            raise ValueError(f"{name} lives in another OpenCL context than {last}, must live in the same: see Pack.to")
+        raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
+
+
+def check_info(info, nm, queue) -> None:
+    """Refuse what is no array for one integer of each matrix."""
+    if queue is not None:
+        if not is_device_array(info):
+            raise TypeError(f"info is a {type(info).__name__}, must be a pyopencl Array on the device")
+        check_whole(info, queue, "info")
+    elif type(info) is not np.ndarray:
+        raise TypeError(f"info is a {type(info).__name__}, must be a NumPy array")
+    elif not info.flags.writeable:
+        raise ValueError("info is read-only, must be writeable")
+    dtype = np.dtype(np.int64 if queue is None else np.int32)
+    if info.dtype != dtype:
+        raise TypeError(f"info: dtype is {info.dtype}, must be {dtype}")
+    if info.shape != (nm,) or not info.flags.c_contiguous:
+        raise ValueError(f"info has shape {info.shape} and strides {info.strides}, must be ({nm},) and contiguous")
+
+
+def scalar(name, value, target):
+    """The scalar as a Python number, complex for a complex pack `target`."""
+    if not isinstance(value, NUMBERS):
+        try:
+            given = as_array(value, name)
+        except ValueError:
+            given = None
+        if given is None or given.ndim or given.dtype.kind not in "biufc":
+            raise TypeError(f"{name} is {value!r}, must be a number")
+        if given.dtype.kind == "c" and not target.is_complex:
+            raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
+    elif -OVERFLOW < value < OVERFLOW:
+        return complex(value) if target.is_complex else float(value)
+    try:
+        number = complex(value) if target.is_complex else float(value)
+    except OverflowError:
+        number = cmath.inf
+    if max(abs(number.real), abs(number.imag)) < OVERFLOW:
+        return number
+    with np.errstate(over="ignore"):
+        rounded = target.dtype.type(number)
+    if cmath.isfinite(number) != cmath.isfinite(rounded) or number == number != value:
+        raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}")
+    return number
