@@ -5,8 +5,6 @@ There is one batch kernel for all routines: it calls the routine on the packs on
 
 import functools
 import importlib
-import itertools
-import operator
 
 import numpy as np
 from numba import types
@@ -26,29 +24,34 @@ from compactla.view import REAL, View
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
 SCALAR = {"f": types.float64, "c": types.complex128}
-LAYOUT, PLACE = operator.attrgetter("layout"), operator.attrgetter("place")
-chain = itertools.chain.from_iterable
 chosen: dict[tuple, tuple] = {}
 
 
 def launch(row, views, scalars, conj, option, nm, info, threads):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its."""
     last = views[-1]
-    npack = last.npack
-    fixed = scalars if scalars in row.fixed else None
-    key = row, fixed, conj, option, "", *map(LAYOUT, views)
+    npack, layout, place = last.npack, (last.layout,), last.place
+    if len(views) == 2:
+        a = views[0]
+        layout, place = (a.layout, *layout), (*a.place, *place)
+    elif len(views) == 3:
+        a, b, _ = views
+        layout, place = (a.layout, b.layout, *layout), (*a.place, *b.place, *place)
+    fixed = scalars if row.fixed and scalars in row.fixed else None
+    key = row, layout, fixed, conj, option
     try:
         head, kernel, cost, size = chosen[key]
     except KeyError:
         head, kernel, cost, size = chosen[key] = choice(*key)
     if npack * size > FAR:
-        far = "stream" if streamed(row, views, scalars) else "far"
-        _, kernel, *_ = choice(row, fixed, conj, option, far, *map(LAYOUT, views))
-    output = np.zeros(npack * last.vlen, np.int64) if row.outputs else None
-    outputs = () if output is None else (output,)
-    share(kernel, npack * cost, (0, npack, *head, *scalars, *chain(map(PLACE, views)), *outputs), threads)
+        _, kernel, *_ = choice(*key, "stream" if streamed(row, views, scalars) else "far")
+    if not row.outputs:
+        share(kernel, npack * cost, (0, npack, *head, *scalars, *place), threads)
+        return None
+    output = np.zeros(npack * last.vlen, np.int64)
+    share(kernel, npack * cost, (0, npack, *head, *scalars, *place, output), threads)
     if info is None:
-        return None if output is None else output[:nm]
+        return output[:nm]
     info[...] = output[:nm]
     return info
 
@@ -74,7 +77,7 @@ def is_aligned(A: View):
 
 
 @functools.cache
-def choice(row, fixed, conj, option, far, *layouts):
+def choice(row, layouts, fixed, conj, option, far=""):
     """Vector length and sizes, the kernel, what a pack costs, and its bytes if fetching them ahead is a choice."""
     last, sizes = layouts[-1], row.sizes(layouts)
     known = bool(
