@@ -11,14 +11,13 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.cpu.ahead import PAGE, nbytes
+from compactla.cpu.ahead import PAGE
 from compactla.cpu.choice import STATIC, known_form, operations, pack_bytes, width
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.lanes import fence, lanes_of, parse_form
+from compactla.cpu.lanes import fence, parse_form
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import INDEX, STORED, Elements, shifted
-from compactla.routine import named
 from compactla.view import REAL, View
 
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
@@ -58,15 +57,13 @@ def launch(row, views, scalars, conj, option, nm, info, threads):
 
 def streamed(row, views, scalars) -> bool:
     """Whether what is written is not read, and aligned."""
-    unread = unscaled(row, scalars)
-    written = [view for A, view in zip(row.operands, views, strict=True) if A.scaled_by in unread]
+    written = [view for A, view in zip(row.operands, views, strict=True) if is_unread(A, row, scalars)]
     return bool(written) and all(map(is_aligned, written))
 
 
-def unscaled(row, scalars) -> set[str]:
-    """The scalars that are zero and thereby spare the reading of a matrix."""
-    zero = {name for name, value in zip(row.scalars, scalars, strict=True) if value == 0}
-    return zero & {A.scaled_by for A in row.operands}
+def is_unread(operand, row, scalars) -> bool:
+    """Whether the scalar that an operand is multiplied by is zero."""
+    return any(name == operand.scaled_by and value == 0 for name, value in zip(row.scalars, scalars, strict=True))
 
 
 def is_aligned(A: View):
@@ -86,25 +83,36 @@ def choice(row, layouts, fixed, conj, option, far=""):
         and all(A.strides for A in layouts)
         and (fixed is not None or not row.fixed)
     )
-    forms = [known_form(A, known, flag) for A, flag in zip(layouts, conj or [False] * len(layouts), strict=True)]
+    scalars = [f"{name}={x.real:g}" for name, x in zip(row.scalars, fixed, strict=True)] if fixed else row.scalars
+    text = [row.name, "".join(row.letters), f"{row.compiled}={option}", " ".join(scalars), " ".join(row.outputs)]
+    for operand, A, flag in zip(row.operands, layouts, conj or [False] * len(layouts), strict=True):
+        if far == "stream" and is_unread(operand, row, fixed):
+            role = "stream"
+        else:
+            role = "ahead" if far and worth_fetching(operand, A) else "near"
+        text.append(f"{operand.sizes} {role} {known_form(A, known, flag)}")
     number = SCALAR[last.dtype.kind]
     values = [INT] * len(sizes) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
-    values += [INTS] * len(row.outputs)
-    constants = [format(x.real, "g") for x in fixed] if fixed is not None else []
-    text = "|".join((row.name, far, option, " ".join(constants), *forms))
-    kernel = compiled(batch, (INT, types.Tuple(values)), text, lanes_of(forms[-1]), far == "stream")
+    arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
+    source = f"compactla.cpu.kernels.{row.name}"
+    kernel = compiled(batch, arguments, "|".join(text), width(last.dtype, last.vlen), far == "stream", source=source)
     moved = row.elements(sizes) * last.vlen * last.dtype.itemsize
     return (last.vlen, *sizes), kernel, operations(last, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
 
 
-def batch(text, width, streamed):
+def worth_fetching(operand, A) -> bool:
+    """Whether enough is used of what would be fetched: not where half of a small matrix is not read."""
+    return operand.written or not operand.half or pack_bytes(A) * width(A.dtype, A.vlen) >= 2 * PAGE * A.vlen
+
+
+def batch(text, width, streams):
     """Kernel for packs lo to hi of any routine: sizes, scalars, places of operands, and outputs."""
 
     def kernel(lo, hi, V, *args):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 call(text, p, v, V, args)
-        if streamed:
+        if streams:
             fence()
 
     return kernel
@@ -112,10 +120,10 @@ def batch(text, width, streamed):
 
 @intrinsic(prefer_literal=True)
 def call(typing_context, text, p, v, V, args):
-    """Call a routine at the pack level on lanes v and up of pack p; `text` says on what, see `choice`."""
-    name, far, option, constants, *forms = text.literal_value.split("|")
-    row, kinds_of = named(name), [parse_form(form) for form in forms]
+    """Call a routine at the pack level on lanes v and up of pack p; `choice` makes the text that says how."""
+    name, letters, option, scalars, output, *operands = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name).emit
+    constants = dict(part.split("=") for part in option.split() if not part.startswith("="))
 
     def lower(context, builder, signature, values):
         kinds = [*signature.args[1:4], *signature.args[4]]
@@ -126,22 +134,25 @@ def call(typing_context, text, p, v, V, args):
 
         def body(code, p, v, V, *rest):
             given = iter(zip(kinds[3:], rest, strict=True))
-            sizes = {letter: next(given)[1] for letter in row.letters}
-            scalars = {scalar: Number(context, *next(given)) for scalar in row.scalars}
-            if constants:
-                scalars = dict(zip(scalars, map(int, constants.split()), strict=True))
-            operands, coming = [], []
-            for operand, kind in zip(row.operands, kinds_of, strict=True):
-                place = [next(given)[1] for _ in range(4)]  # a View's
-                A = located(code, kind, place, [sizes[letter] for letter in operand.sizes], p, v, V)
-                A.stream = far == "stream" and operand.scaled_by in unscaled(row, scalars.values())
-                operands.append(A)
-                if far and not A.stream and (operand.written or not operand.half or nbytes(A) >= 2 * PAGE):
+            sizes = {letter: next(given)[1] for letter in letters}
+            keywords = dict(constants)
+            for scalar in scalars.split():
+                known, _, value = scalar.partition("=")
+                number = Number(context, *next(given))
+                keywords[known] = int(value) if value else number
+            matrices, coming = [], []
+            for operand in operands:
+                (rows, columns), role, form = operand.split(" ", 2)
+                place = [next(given)[1] for _ in range(4)]
+                A = located(code, parse_form(form), place, sizes[rows], sizes[columns], p, v, V)
+                A.stream = role == "stream"
+                matrices.append(A)
+                if role == "ahead":
                     coming.append(A.following(place[1], v, V))
             first = code.builder.add(code.builder.mul(p, V), v)
-            outputs = {output: code.builder.gep(next(given)[1], [first], source_etype=INDEX) for output in row.outputs}
-            options = {row.compiled: option} if row.compiled else {}
-            emit(code, *operands, **outputs, **options, **scalars, ahead=tuple(coming))
+            for array in output.split():
+                keywords[array] = code.builder.gep(next(given)[1], [first], source_etype=INDEX)
+            emit(code, *matrices, **keywords, ahead=tuple(coming))
 
         Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
         return context.get_dummy_value()
@@ -149,11 +160,11 @@ def call(typing_context, text, p, v, V, args):
     return types.void(text, p, v, V, args), lower
 
 
-def located(code, kind, place, sizes, p, v, V):
-    """The matrix of lanes v and up of pack p."""
+def located(code, kind, place, m, n, p, v, V):
+    """The m x n matrix of lanes v and up of pack p."""
     b, (address, ps, rs, cs) = code.builder, place
     element = STORED.get(kind.stored, kind.vector.part.element)
     base = shifted(b, b.inttoptr(address, element.as_pointer()), b.add(b.mul(p, ps), v), element)
-    known, given = (kind.m, kind.n, kind.rs, kind.cs), (*sizes, rs, cs)
+    known, given = (kind.m, kind.n, kind.rs, kind.cs), (m, n, rs, cs)
     shape = (x if number is None else number for number, x in zip(known, given, strict=True))
     return Elements(code, kind.vector, base, *shape, V, kind.conj, kind.stored)

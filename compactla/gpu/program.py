@@ -1,23 +1,19 @@
 """OpenCL sources, programs and kernels: each is built once for a context and its options."""
 
-import hashlib
 import threading
 import warnings
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
 
 from compactla.checks import check_dtype, check_size
 from compactla.locks import Lock
+from compactla.sources import PACKAGE, digest_of_includes
 from compactla.view import REAL
 
-PACKAGE = Path(__file__).parents[1]
 # a wheel carries the sources inside the package, a checkout beside it
 SOURCES = next(folder for folder in (PACKAGE / "opencl", PACKAGE.parent / "opencl") if folder.is_dir())
-# Drivers' caches look at a source but not at what it includes, so every build names a digest of it all.
-DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()[:16]
 C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 _build_lock = Lock()
@@ -97,7 +93,9 @@ def _program(found, context, source, dtype, vlen, defines):
     key = source, dtype, vlen, tuple(defines.items())
     with _build_lock:
         if key not in found.programs:
-            options = build_options(context, dtype, vlen, defines)
+            # drivers' caches look at a source but not at what it includes
+            included = {"SOURCES": f"0x{digest_of_includes(source, SOURCES)}"}
+            options = build_options(context, dtype, vlen, defines | included)
             try:
                 with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
                     warnings.simplefilter("ignore", cl.CompilerWarning)
@@ -114,7 +112,7 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     for device in context.devices:
         if real == np.float64 and "cl_khr_fp64" not in device.extensions:
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
-    macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
+    macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen}
     options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
     if all("NVIDIA" in device.platform.name for device in context.devices):
         options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
