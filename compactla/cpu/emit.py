@@ -196,7 +196,7 @@ class Code:
                 yield start, known
 
     def zero(self, vector):
-        return Lanes(self.builder, vector, *([None] * (2 if vector.is_complex else 1))).constant(0)
+        return Lanes.zero(self.builder, vector)
 
     def broadcast(self, x, vector):
         """A scalar argument in every lane: `x` is a `Number`, or a Python number known now."""
@@ -204,7 +204,7 @@ class Code:
 
     def is_zero(self, lanes):
         """Whether a scalar that was broadcast is zero."""
-        return self.builder.extract_element(lanes.is_zero(), ir.IntType(32)(0))
+        return self.builder.extract_element((lanes == 0).value, ir.IntType(32)(0))
 
     def registers(self, vector, m, n=1):
         return Registers(self.builder, vector, m, n)

@@ -1,11 +1,13 @@
 """The lane type: V numbers, real or complex, as one value.
 
-`Vector(float64, 8)` is LLVM's ``<8 x double>``, and its complex twin a pair of them. `Matrix` is a matrix of such
-vectors in memory: one pack, or a view of it. `Lanes` and `Elements` are the same two things while code is emitted, and
-hold what there is of arithmetic and addresses; `compactla.cpu.lanes` is what Numba functions use.
+`Vector(float64, 8)` is LLVM's ``<8 x double>``, and its complex twin a pair of them; `Mask(8)` says yes or no for each
+lane. `Matrix` is a matrix of vectors in memory: one pack, or a view of it. `Lanes`, `Flags` and `Elements` are the same
+three things while code is emitted, and hold what there is of arithmetic and addresses; `compactla.cpu.lanes` is what
+Numba functions use.
 """
 
 import functools
+import operator
 
 from llvmlite import ir
 from numba import types
@@ -40,12 +42,77 @@ class Vector(types.Type):
         """LLVM type of the V real (or imaginary) parts."""
         return ir.VectorType(ir.DoubleType() if self.real == types.float64 else ir.FloatType(), self.lanes)
 
+    @property
+    def reals(self):
+        """The vector of its real (or imaginary) parts."""
+        return Vector(self.real, self.lanes)
+
 
 @register_model(Vector)
 class VectorModel(models.PrimitiveModel):
     def __init__(self, dmm, vector):
         part = vector.part
         super().__init__(dmm, vector, ir.LiteralStructType([part, part]) if vector.is_complex else part)
+
+
+class Mask(types.Type):
+    """Yes or no for each of V lanes."""
+
+    def __init__(self, lanes):
+        self.lanes = lanes
+        super().__init__(name=f"Mask({lanes})")
+
+
+@register_model(Mask)
+class MaskModel(models.PrimitiveModel):
+    def __init__(self, dmm, mask):
+        super().__init__(dmm, mask, ir.VectorType(ir.IntType(1), mask.lanes))
+
+
+class Flags:
+    """A `Mask` while code is emitted."""
+
+    def __init__(self, builder, value):
+        self.builder, self.value = builder, value
+
+    @property
+    def bits(self):
+        """The mask as an integer: bit k is that of lane k."""
+        return self.builder.bitcast(self.value, ir.IntType(self.value.type.count))
+
+    def __and__(self, other):
+        return Flags(self.builder, self.builder.and_(self.value, other.value))
+
+    def __or__(self, other):
+        return Flags(self.builder, self.builder.or_(self.value, other.value))
+
+    def __invert__(self):
+        return Flags(self.builder, self.builder.not_(self.value))
+
+    def __bool__(self):
+        raise TypeError("mask is not known while code is emitted, must be asked by any() or all()")
+
+    def any(self):
+        """Whether a lane is set, as LLVM's i1."""
+        return self.builder.icmp_unsigned("!=", self.bits, self.bits.type(0))
+
+    def all(self):
+        """Whether all lanes are set, as LLVM's i1."""
+        return self.builder.icmp_unsigned("==", self.bits, self.bits.type(-1))
+
+    def select(self, a, b):
+        """The lanes of `a` where the mask is set, else those of `b`."""
+        a, b = alike(a, b)
+        return a._new(*(self.builder.select(self.value, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
+
+
+def alike(*lanes):
+    """Lanes of one type: real ones become complex if there are complex ones."""
+    complex_ones = [x for x in lanes if x.vector.is_complex]
+    if not complex_ones:
+        return lanes
+    zero = complex_ones[0].constant(0).parts[1]
+    return [x if x.vector.is_complex else complex_ones[0]._new(x.parts[0], zero) for x in lanes]
 
 
 class Lanes:
@@ -71,31 +138,38 @@ class Lanes:
     def _new(self, *parts):
         return Lanes(self.builder, self.vector, *parts)
 
+    @classmethod
+    def zero(cls, builder, vector):
+        return cls(builder, vector, *[None] * len(vector.parts)).constant(0)
+
     def constant(self, x):
         """The real number `x` in every lane."""
         fill = [ir.Constant(self.vector.part, [value] * self.vector.lanes) for value in (float(x), 0.0)]
         return self._new(*fill[: len(self.parts)])
 
     def __add__(self, other):
-        return self._new(*map(self.builder.fadd, self.parts, other.parts))
+        a, b = alike(self, other)
+        return a._new(*map(self.builder.fadd, a.parts, b.parts))
 
     def __sub__(self, other):
-        return self._new(*map(self.builder.fsub, self.parts, other.parts))
+        a, b = alike(self, other)
+        return a._new(*map(self.builder.fsub, a.parts, b.parts))
 
     def __neg__(self):
         return self._new(*map(self.builder.fneg, self.parts))
 
     def __mul__(self, other):
         multiply = self.builder.fmul
-        if not self.vector.is_complex:
-            return self._new(multiply(self.parts[0], other.parts[0]))
+        if not (self.vector.is_complex and other.vector.is_complex):
+            scaled, scale = (self, other) if self.vector.is_complex else (other, self)
+            return scaled._new(*(multiply(part, scale.parts[0]) for part in scaled.parts))
         (a, b), (c, d) = self.parts, other.parts
         negative = self.builder.fneg(b)
         return self._new(self._fma(negative, d, multiply(a, c)), self._fma(b, c, multiply(a, d)))
 
     def __truediv__(self, other):
-        if not self.vector.is_complex:
-            return self._new(self.builder.fdiv(self.parts[0], other.parts[0]))
+        if not other.vector.is_complex:
+            return self._new(*(self.builder.fdiv(part, other.parts[0]) for part in self.parts))
         return self * other.reciprocal()
 
     def conjugate(self):
@@ -120,24 +194,40 @@ class Lanes:
         return self._new(b.fmul(re, factor), b.fneg(b.fmul(im, factor)))
 
     def _inverse(self, x, many):
-        b, kind = self.builder, self.vector.part
-        zero, one = (ir.Constant(kind, [number] * kind.count) for number in (0.0, 1.0))
-        bits = self.vector.real.bitwidth
-        if not many or machine()[0] != 64 or kind.count * bits != 512:
+        b, one = self.builder, self.real.constant(1).parts[0]
+        rcp14 = self._estimate("rcp14") if many else None
+        if rcp14 is None:
             return b.fdiv(one, x)
-        mask = ir.IntType(kind.count)
-        name = f"llvm.x86.avx512.rcp14.p{'d' if bits == 64 else 's'}.512"  # 14 bits are right
-        rcp14 = cgutils.get_or_insert_function(b.module, ir.FunctionType(kind, [kind, kind, mask]), name)
-        estimate = result = b.call(rcp14, [x, zero, mask(-1)])
-        for _ in range(2 if bits == 64 else 1):
+        estimate = result = rcp14(x)
+        for _ in range(self._rounds):
             result = self._fma(result, self._fma(b.fneg(x), result, one), result)
         undefined = b.fcmp_unordered("uno", result, result)
         return b.select(undefined, estimate, result)  # which is right for zeros and infinities
 
+    def _estimate(self, name):
+        """The machine's function of V real numbers, of which it gets 14 bits right; None where it has none."""
+        kind, bits = self.vector.part, self.vector.real.bitwidth
+        if machine()[0] != 64 or kind.count * bits != 512:
+            return None
+        mask = ir.IntType(kind.count)
+        name = f"llvm.x86.avx512.{name}.p{'d' if bits == 64 else 's'}.512"
+        function = ir.FunctionType(kind, [kind, kind, mask])
+        estimate = cgutils.get_or_insert_function(self.builder.module, function, name)
+        zero = self.real.constant(0).parts[0]
+        return lambda x: self.builder.call(estimate, [x, zero, mask(-1)])
+
+    @property
+    def _rounds(self):
+        """Rounds of Newton's iteration from 14 bits to all."""
+        return 2 if self.vector.real.bitwidth == 64 else 1
+
     def fma(self, other, addend):
         """self * other + addend"""
-        if not self.vector.is_complex:
-            return self._new(self._fma(self.parts[0], other.parts[0], addend.parts[0]))
+        if not (self.vector.is_complex and other.vector.is_complex):
+            scaled, scale = (self, other) if self.vector.is_complex else (other, self)
+            scaled, addend = alike(scaled, addend)
+            products = (self._fma(x, scale.parts[0], y) for x, y in zip(scaled.parts, addend.parts, strict=True))
+            return scaled._new(*products)
         (a, b), (c, d), (re, im) = self.parts, other.parts, addend.parts
         negative = self.builder.fneg(b)
         return self._new(
@@ -145,40 +235,87 @@ class Lanes:
             self._fma(b, c, self._fma(a, d, im)),
         )
 
-    def is_zero(self):
-        """Mask of the lanes that are exactly zero."""
-        zero = ir.Constant(self.vector.part, [0.0] * self.vector.lanes)
-        masks = [self.builder.fcmp_ordered("==", part, zero) for part in self.parts]
-        return masks[0] if len(masks) == 1 else self.builder.and_(*masks)
+    @property
+    def real(self):
+        return Lanes(self.builder, self.vector.reals, self.parts[0])
 
-    def absolute(self):
-        """|self|, scaled so that no square overflows; like everything of this kind with an imaginary part of zero."""
+    @property
+    def imag(self):
+        return Lanes(self.builder, self.vector.reals, self.parts[1]) if self.vector.is_complex else self.constant(0)
+
+    def __eq__(self, other):
+        return self._compare("==", other)
+
+    def __ne__(self, other):
+        return ~(self == other)
+
+    def __lt__(self, other):
+        return self._compare("<", other)
+
+    def __le__(self, other):
+        return self._compare("<=", other)
+
+    def __gt__(self, other):
+        return self._compare(">", other)
+
+    def __ge__(self, other):
+        return self._compare(">=", other)
+
+    def _compare(self, relation, other):
+        """Flags of the lanes where it holds, which it never does for NaN; `other` may be a Python number."""
+        other = other if isinstance(other, Lanes) else self.constant(other)
+        a, b = alike(self, other)
+        if a.vector.is_complex and relation != "==":
+            raise TypeError(f"{relation} is between complex numbers, must be between real ones")
+        equal = [self.builder.fcmp_ordered(relation, x, y) for x, y in zip(a.parts, b.parts, strict=True)]
+        return functools.reduce(operator.and_, [Flags(self.builder, mask) for mask in equal])
+
+    def sqrt(self):
+        """The square root of real numbers; NaN for negative ones."""
+        return self._new(self._call("llvm.sqrt", self._real()))
+
+    def rsqrt(self):
+        """1 / sqrt(self) of real numbers, to 2 units in the last place; NaN for negative ones.
+
+        Where there is an estimate to start from, Newton's iteration is faster than the machine's root and division.
+        """
+        b, x = self.builder, self._real()
+        rsqrt14 = self._estimate("rsqrt14")
+        if rsqrt14 is None:
+            return self.constant(1) / self.sqrt()
+        one, half = (self.constant(number).parts[0] for number in (1, 0.5))
+        estimate = result = rsqrt14(x)
+        for _ in range(self._rounds):
+            error = self._fma(b.fneg(b.fmul(x, result)), result, one)
+            result = self._fma(b.fmul(half, result), error, result)
+        undefined = b.fcmp_unordered("uno", result, result)
+        return self._new(b.select(undefined, estimate, result))  # which is right for zeros and infinities
+
+    def _real(self):
+        if self.vector.is_complex:
+            raise TypeError(f"x is {self.vector}, must be real")
+        return self.parts[0]
+
+    def __abs__(self):
+        """|self|, which is real; of complex numbers it is scaled so that no square overflows."""
         b = self.builder
         parts = [self._call("llvm.fabs", part) for part in self.parts]
         if len(parts) == 1:
             return self._new(*parts)
-        zero, one = (x.parts[0] for x in (self.constant(0), self.constant(1)))
+        zero, one = (self.real.constant(number).parts[0] for number in (0, 1))
         swapped = b.fcmp_ordered(">", parts[1], parts[0])
         large, small = b.select(swapped, *parts[::-1]), b.select(swapped, *parts)
         slope = b.fdiv(small, b.select(b.fcmp_ordered("==", large, zero), one, large))
-        return self._new(b.fmul(large, self._call("llvm.sqrt", self._fma(slope, slope, one))), zero)
+        return self.real._new(b.fmul(large, self._call("llvm.sqrt", self._fma(slope, slope, one))))
 
-    def cabs1(self):
-        """|re| + |im|"""
+    def abs1(self):
+        """|re| + |im|, which is real."""
         re, *im = (self._call("llvm.fabs", part) for part in self.parts)
-        return self._new(self.builder.fadd(re, *im), self.constant(0).parts[0]) if im else self._new(re)
+        return self.real._new(self.builder.fadd(re, *im) if im else re)
 
-    def with_sign_of(self, other):
-        """self, not negative, with the sign of the real part of `other`."""
-        return self._new(self._call("llvm.copysign", self.parts[0], other.parts[0]), *self.parts[1:])
-
-    def exceeds(self, other):
-        """Mask of the lanes whose real part is larger."""
-        return self.builder.fcmp_ordered(">", self.parts[0], other.parts[0])
-
-    def select(self, mask, other):
-        """`other` where the mask is set, else self."""
-        return self._new(*(self.builder.select(mask, y, x) for x, y in zip(self.parts, other.parts, strict=True)))
+    def copysign(self, other):
+        """Real numbers with the signs of others."""
+        return self._new(self._call("llvm.copysign", self._real(), other._real()))
 
     def _fma(self, a, b, c):
         # fmuladd, unlike fma, becomes a multiplication and an addition on machines without the instruction.
@@ -361,6 +498,7 @@ class Elements:
 
     def __setitem__(self, ij, lanes):
         builder = self.code.builder
+        lanes, _ = alike(lanes, Lanes.zero(builder, self.vector))
         if self.conj:
             lanes = lanes.conjugate()
         for im, value in zip((0, self.im), lanes.parts, strict=False):
