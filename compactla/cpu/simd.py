@@ -161,7 +161,7 @@ class Lanes:
     def __mul__(self, other):
         multiply = self.builder.fmul
         if not (self.vector.is_complex and other.vector.is_complex):
-            scaled, scale = (self, other) if self.vector.is_complex else (other, self)
+            scaled, scale = (other, self) if other.vector.is_complex else (self, other)
             return scaled._new(*(multiply(part, scale.parts[0]) for part in scaled.parts))
         (a, b), (c, d) = self.parts, other.parts
         negative = self.builder.fneg(b)
@@ -224,7 +224,7 @@ class Lanes:
     def fma(self, other, addend):
         """self * other + addend"""
         if not (self.vector.is_complex and other.vector.is_complex):
-            scaled, scale = (self, other) if self.vector.is_complex else (other, self)
+            scaled, scale = (other, self) if other.vector.is_complex else (self, other)
             scaled, addend = alike(scaled, addend)
             products = (self._fma(x, scale.parts[0], y) for x, y in zip(scaled.parts, addend.parts, strict=True))
             return scaled._new(*products)
