@@ -14,7 +14,8 @@ from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
 from compactla.cpu.ahead import Ahead
-from compactla.cpu.simd import INDEX, Elements, Lanes, Matrix, index
+from compactla.cpu.simd import INDEX, Elements, Matrix, index
+from compactla.cpu.vectors import Lanes
 
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
 
@@ -199,8 +200,18 @@ class Code:
         return Lanes.zero(self.builder, vector)
 
     def broadcast(self, x, vector):
-        """A scalar argument in every lane: `x` is a `Number`, or a Python number known now."""
-        return x.lanes(self, vector) if isinstance(x, Number) else self.zero(vector).constant(x)
+        """A scalar in every lane: `x` is a `Number`, an index, or a Python number known now."""
+        if isinstance(x, Number):
+            return x.lanes(self, vector)
+        zero = self.zero(vector)
+        if not isinstance(x, ir.Value):
+            return zero.constant(x)
+        element, b = vector.part.element, self.builder
+        if not vector.is_integer:
+            x = b.sitofp(x, element)
+        elif x.type != element:
+            x = b.trunc(x, element)
+        return zero._new(splat(b, vector, x), *zero.parts[1:])
 
     def is_zero(self, lanes):
         """Whether a scalar that was broadcast is zero."""
@@ -333,9 +344,9 @@ def name_of(emit):
 
 
 def check_kinds(name, kinds):
-    """Refuse arguments that a routine cannot have, while Numba infers types."""
+    """Refuse arguments that a routine cannot have, while Numba infers types; integers may come with any numbers."""
     vectors = {kind.vector for kind in kinds if isinstance(kind, Matrix)}
-    if len(vectors) > 1:
+    if len({v for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
         raise errors.TypingError(f"{name}: matrices are of {' and '.join(map(str, vectors))}, must be of one type")
     for kind in kinds:
         if isinstance(kind, types.Array):

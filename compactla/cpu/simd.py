@@ -1,342 +1,29 @@
-"""The lane type: V numbers, real or complex, as one value.
+"""Matrices of vectors in memory, and how many vectors the machine's registers hold.
 
-`Vector(float64, 8)` is LLVM's ``<8 x double>``, and its complex twin a pair of them; `Mask(8)` says yes or no for each
-lane. `Matrix` is a matrix of vectors in memory: one pack, or a view of it. `Lanes`, `Flags` and `Elements` are the same
-three things while code is emitted, and hold what there is of arithmetic and addresses; `compactla.cpu.lanes` is what
-Numba functions use.
+`Matrix` is a matrix of such vectors: one pack, or a view of it. `Elements` is the same while code is emitted, and holds
+what there is of addresses.
 """
 
 import functools
-import operator
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import models, register_model
+
+from compactla.cpu.vectors import Lanes, alike, machine
 
 INDEX = ir.IntType(64)
 TALLEST = 6
 # LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
 HALF, BFLOAT = ir.HalfType(), ir.IntType(16)
+BYTES = {ir.DoubleType(): 8, ir.FloatType(): 4, HALF: 2}
 STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
 
 
 def index(x):
     """LLVM value of an index; Python integers are those known when the code is emitted."""
     return ir.Constant(INDEX, x) if isinstance(x, int) else x
-
-
-class Vector(types.Type):
-    """V real numbers, or V complex numbers as real and imaginary parts."""
-
-    def __init__(self, dtype, lanes):
-        self.dtype, self.lanes = dtype, lanes
-        self.is_complex = isinstance(dtype, types.Complex)
-        self.real = dtype.underlying_float if self.is_complex else dtype
-        self.parts = ("re", "im") if self.is_complex else ("re",)
-        super().__init__(name=f"Vector({dtype}, {lanes})")
-
-    @property
-    def part(self):
-        """LLVM type of the V real (or imaginary) parts."""
-        return ir.VectorType(ir.DoubleType() if self.real == types.float64 else ir.FloatType(), self.lanes)
-
-    @property
-    def reals(self):
-        """The vector of its real (or imaginary) parts."""
-        return Vector(self.real, self.lanes)
-
-
-@register_model(Vector)
-class VectorModel(models.PrimitiveModel):
-    def __init__(self, dmm, vector):
-        part = vector.part
-        super().__init__(dmm, vector, ir.LiteralStructType([part, part]) if vector.is_complex else part)
-
-
-class Mask(types.Type):
-    """Yes or no for each of V lanes."""
-
-    def __init__(self, lanes):
-        self.lanes = lanes
-        super().__init__(name=f"Mask({lanes})")
-
-
-@register_model(Mask)
-class MaskModel(models.PrimitiveModel):
-    def __init__(self, dmm, mask):
-        super().__init__(dmm, mask, ir.VectorType(ir.IntType(1), mask.lanes))
-
-
-class Flags:
-    """A `Mask` while code is emitted."""
-
-    def __init__(self, builder, value):
-        self.builder, self.value = builder, value
-
-    @property
-    def bits(self):
-        """The mask as an integer: bit k is that of lane k."""
-        return self.builder.bitcast(self.value, ir.IntType(self.value.type.count))
-
-    def __and__(self, other):
-        return Flags(self.builder, self.builder.and_(self.value, other.value))
-
-    def __or__(self, other):
-        return Flags(self.builder, self.builder.or_(self.value, other.value))
-
-    def __invert__(self):
-        return Flags(self.builder, self.builder.not_(self.value))
-
-    def __bool__(self):
-        raise TypeError("mask is not known while code is emitted, must be asked by any() or all()")
-
-    def any(self):
-        """Whether a lane is set, as LLVM's i1."""
-        return self.builder.icmp_unsigned("!=", self.bits, self.bits.type(0))
-
-    def all(self):
-        """Whether all lanes are set, as LLVM's i1."""
-        return self.builder.icmp_unsigned("==", self.bits, self.bits.type(-1))
-
-    def select(self, a, b):
-        """The lanes of `a` where the mask is set, else those of `b`."""
-        a, b = alike(a, b)
-        return a._new(*(self.builder.select(self.value, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
-
-
-def alike(*lanes):
-    """Lanes of one type: real ones become complex if there are complex ones."""
-    complex_ones = [x for x in lanes if x.vector.is_complex]
-    if not complex_ones:
-        return lanes
-    zero = complex_ones[0].constant(0).parts[1]
-    return [x if x.vector.is_complex else complex_ones[0]._new(x.parts[0], zero) for x in lanes]
-
-
-class Lanes:
-    """A `Vector` while code is emitted, with its arithmetic."""
-
-    def __init__(self, builder, vector, *parts):
-        self.builder, self.vector, self.parts = builder, vector, parts
-
-    @classmethod
-    def unwrap(cls, builder, vector, value):
-        if not vector.is_complex:
-            return cls(builder, vector, value)
-        return cls(builder, vector, *(builder.extract_value(value, i) for i in range(2)))
-
-    def wrap(self):
-        if not self.vector.is_complex:
-            return self.parts[0]
-        pair = ir.Constant(ir.LiteralStructType([self.vector.part] * 2), ir.Undefined)
-        for i, part in enumerate(self.parts):
-            pair = self.builder.insert_value(pair, part, i)
-        return pair
-
-    def _new(self, *parts):
-        return Lanes(self.builder, self.vector, *parts)
-
-    @classmethod
-    def zero(cls, builder, vector):
-        return cls(builder, vector, *[None] * len(vector.parts)).constant(0)
-
-    def constant(self, x):
-        """The real number `x` in every lane."""
-        fill = [ir.Constant(self.vector.part, [value] * self.vector.lanes) for value in (float(x), 0.0)]
-        return self._new(*fill[: len(self.parts)])
-
-    def __add__(self, other):
-        a, b = alike(self, other)
-        return a._new(*map(self.builder.fadd, a.parts, b.parts))
-
-    def __sub__(self, other):
-        a, b = alike(self, other)
-        return a._new(*map(self.builder.fsub, a.parts, b.parts))
-
-    def __neg__(self):
-        return self._new(*map(self.builder.fneg, self.parts))
-
-    def __mul__(self, other):
-        multiply = self.builder.fmul
-        if not (self.vector.is_complex and other.vector.is_complex):
-            scaled, scale = (other, self) if other.vector.is_complex else (self, other)
-            return scaled._new(*(multiply(part, scale.parts[0]) for part in scaled.parts))
-        (a, b), (c, d) = self.parts, other.parts
-        negative = self.builder.fneg(b)
-        return self._new(self._fma(negative, d, multiply(a, c)), self._fma(b, c, multiply(a, d)))
-
-    def __truediv__(self, other):
-        if not other.vector.is_complex:
-            return self._new(*(self.builder.fdiv(part, other.parts[0]) for part in self.parts))
-        return self * other.reciprocal()
-
-    def conjugate(self):
-        if not self.vector.is_complex:
-            return self
-        return self._new(self.parts[0], self.builder.fneg(self.parts[1]))
-
-    def reciprocal(self, many=False):
-        """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
-
-        With `many` independent ones at a time Newton's iteration is faster than the machine's division, where there is
-        an estimate to start from.
-        """
-        b = self.builder
-        if not self.vector.is_complex:
-            return self._new(self._inverse(self.parts[0], many))
-        absolute = [self._call("llvm.fabs", part) for part in self.parts]
-        largest = b.select(b.fcmp_ordered(">", *absolute), *absolute)
-        scale = self._inverse(largest, many)
-        re, im = (b.fmul(part, scale) for part in self.parts)
-        factor = b.fmul(scale, self._inverse(self._fma(re, re, b.fmul(im, im)), many))
-        return self._new(b.fmul(re, factor), b.fneg(b.fmul(im, factor)))
-
-    def _inverse(self, x, many):
-        b, one = self.builder, self.real.constant(1).parts[0]
-        rcp14 = self._estimate("rcp14") if many else None
-        if rcp14 is None:
-            return b.fdiv(one, x)
-        estimate = result = rcp14(x)
-        for _ in range(self._rounds):
-            result = self._fma(result, self._fma(b.fneg(x), result, one), result)
-        undefined = b.fcmp_unordered("uno", result, result)
-        return b.select(undefined, estimate, result)  # which is right for zeros and infinities
-
-    def _estimate(self, name):
-        """The machine's function of V real numbers, of which it gets 14 bits right; None where it has none."""
-        kind, bits = self.vector.part, self.vector.real.bitwidth
-        if machine()[0] != 64 or kind.count * bits != 512:
-            return None
-        mask = ir.IntType(kind.count)
-        name = f"llvm.x86.avx512.{name}.p{'d' if bits == 64 else 's'}.512"
-        function = ir.FunctionType(kind, [kind, kind, mask])
-        estimate = cgutils.get_or_insert_function(self.builder.module, function, name)
-        zero = self.real.constant(0).parts[0]
-        return lambda x: self.builder.call(estimate, [x, zero, mask(-1)])
-
-    @property
-    def _rounds(self):
-        """Rounds of Newton's iteration from 14 bits to all."""
-        return 2 if self.vector.real.bitwidth == 64 else 1
-
-    def fma(self, other, addend):
-        """self * other + addend"""
-        if not (self.vector.is_complex and other.vector.is_complex):
-            scaled, scale = (other, self) if other.vector.is_complex else (self, other)
-            scaled, addend = alike(scaled, addend)
-            products = (self._fma(x, scale.parts[0], y) for x, y in zip(scaled.parts, addend.parts, strict=True))
-            return scaled._new(*products)
-        (a, b), (c, d), (re, im) = self.parts, other.parts, addend.parts
-        negative = self.builder.fneg(b)
-        return self._new(
-            self._fma(negative, d, self._fma(a, c, re)),
-            self._fma(b, c, self._fma(a, d, im)),
-        )
-
-    @property
-    def real(self):
-        return Lanes(self.builder, self.vector.reals, self.parts[0])
-
-    @property
-    def imag(self):
-        return Lanes(self.builder, self.vector.reals, self.parts[1]) if self.vector.is_complex else self.constant(0)
-
-    def __eq__(self, other):
-        return self._compare("==", other)
-
-    def __ne__(self, other):
-        return ~(self == other)
-
-    def __lt__(self, other):
-        return self._compare("<", other)
-
-    def __le__(self, other):
-        return self._compare("<=", other)
-
-    def __gt__(self, other):
-        return self._compare(">", other)
-
-    def __ge__(self, other):
-        return self._compare(">=", other)
-
-    def _compare(self, relation, other):
-        """Flags of the lanes where it holds, which it never does for NaN; `other` may be a Python number."""
-        other = other if isinstance(other, Lanes) else self.constant(other)
-        a, b = alike(self, other)
-        if a.vector.is_complex and relation != "==":
-            raise TypeError(f"{relation} is between complex numbers, must be between real ones")
-        equal = [self.builder.fcmp_ordered(relation, x, y) for x, y in zip(a.parts, b.parts, strict=True)]
-        return functools.reduce(operator.and_, [Flags(self.builder, mask) for mask in equal])
-
-    def sqrt(self):
-        """The square root of real numbers; NaN for negative ones."""
-        return self._new(self._call("llvm.sqrt", self._real()))
-
-    def rsqrt(self):
-        """1 / sqrt(self) of real numbers, to 2 units in the last place; NaN for negative ones.
-
-        Where there is an estimate to start from, Newton's iteration is faster than the machine's root and division.
-        """
-        b, x = self.builder, self._real()
-        rsqrt14 = self._estimate("rsqrt14")
-        if rsqrt14 is None:
-            return self.constant(1) / self.sqrt()
-        one, half = (self.constant(number).parts[0] for number in (1, 0.5))
-        estimate = result = rsqrt14(x)
-        for _ in range(self._rounds):
-            error = self._fma(b.fneg(b.fmul(x, result)), result, one)
-            result = self._fma(b.fmul(half, result), error, result)
-        undefined = b.fcmp_unordered("uno", result, result)
-        return self._new(b.select(undefined, estimate, result))  # which is right for zeros and infinities
-
-    def _real(self):
-        if self.vector.is_complex:
-            raise TypeError(f"x is {self.vector}, must be real")
-        return self.parts[0]
-
-    def __abs__(self):
-        """|self|, which is real; of complex numbers it is scaled so that no square overflows."""
-        b = self.builder
-        parts = [self._call("llvm.fabs", part) for part in self.parts]
-        if len(parts) == 1:
-            return self._new(*parts)
-        zero, one = (self.real.constant(number).parts[0] for number in (0, 1))
-        swapped = b.fcmp_ordered(">", parts[1], parts[0])
-        large, small = b.select(swapped, *parts[::-1]), b.select(swapped, *parts)
-        slope = b.fdiv(small, b.select(b.fcmp_ordered("==", large, zero), one, large))
-        return self.real._new(b.fmul(large, self._call("llvm.sqrt", self._fma(slope, slope, one))))
-
-    def abs1(self):
-        """|re| + |im|, which is real."""
-        re, *im = (self._call("llvm.fabs", part) for part in self.parts)
-        return self.real._new(self.builder.fadd(re, *im) if im else re)
-
-    def copysign(self, other):
-        """Real numbers with the signs of others."""
-        return self._new(self._call("llvm.copysign", self._real(), other._real()))
-
-    def _fma(self, a, b, c):
-        # fmuladd, unlike fma, becomes a multiplication and an addition on machines without the instruction.
-        return self._call("llvm.fmuladd", a, b, c)
-
-    def _call(self, name, *args):
-        part = self.vector.part
-        suffix = f"v{self.vector.lanes}f{self.vector.real.bitwidth}"
-        kind = ir.FunctionType(part, [part] * len(args))
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, f"{name}.{suffix}"), args)
-
-
-@functools.cache
-def machine():
-    """Bytes of a vector register and number of vector registers of the CPU that Numba compiles for."""
-    features = set(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
-    if "+avx512f" in features:
-        return 64, 32
-    if "+avx" in features:
-        return 32, 16
-    return 16, 32 if "+neon" in features else 16
 
 
 @functools.cache
@@ -396,7 +83,7 @@ def shifted(builder, pointer, offset, element):
 
 def itemsize(element):
     """Bytes of a number of an LLVM type."""
-    return {ir.DoubleType(): 8, ir.FloatType(): 4}.get(element, 2)
+    return element.width // 8 if isinstance(element, ir.IntType) else BYTES[element]
 
 
 def widened(builder, x, part):

@@ -12,7 +12,8 @@ from llvmlite import ir
 
 from compactla.cpu.emit import Number, routine, splat
 from compactla.cpu.kernels.getrfnp import report
-from compactla.cpu.simd import INDEX, Flags
+from compactla.cpu.simd import INDEX
+from compactla.cpu.vectors import Flags
 from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
 
 
