@@ -122,7 +122,7 @@ def compiled(queue, chosen, routine, size, dtype, vlen, types, **macros):
         return None
     name = str(chosen["kernel"])
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
-    defines = {name.upper().replace("GETRFNP", "GETRF"): 1, **macros, **tunables}
+    defines = {name.upper(): 1, **macros, **tunables}
     group = shapes.group_size(routine, chosen, size)
     try:
         run = kernel(queue, FILES[routine], name, dtype, vlen, types, **defines)

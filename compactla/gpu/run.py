@@ -87,21 +87,22 @@ def gemm(A: View, B: View, C: View, alpha, beta, conja, conjb, wait_for=()):
     if key not in known:
         known[key] = plan_gemm(queue, A, B, C, conja, conjb, alpha, beta)
     if known[key] is None or alpha == 0:
-        args = lanes, C.m, C.n, A.n, *parts(alpha), A, int(conja), B, int(conjb), *parts(beta), C
+        sizes = C.m, C.n, A.n
+        args = lanes, lanes, *sizes, *parts(alpha), *parts(beta), A, int(conja), B, int(conjb), C, 0
         launch_lanes(queue, wait_for, "gemm.cl", "gemm_batch", C.dtype, C.vlen, (lanes, 1), *args, GEMM_BATCH=1)
     else:
-        values = (lanes, *parts(alpha), A.buffer.base_data, A.address, A.ps, B.buffer.base_data, B.address, B.ps,
-                  *parts(beta), C.buffer.base_data, C.address, C.ps)  # fmt: skip
+        values = (lanes, lanes, *parts(alpha), *parts(beta), A.buffer.base_data, A.address, A.ps,
+                  B.buffer.base_data, B.address, B.ps, C.buffer.base_data, C.address, C.ps)  # fmt: skip
         launch_plan(queue, wait_for, known[key], lanes, (A.buffer, B.buffer, C.buffer), values)
 
 
 def plan_gemm(queue, A, B, C, conja, conjb, alpha, beta):
     if not (A.layout.strides and B.layout.strides and C.layout.strides):
         return None
-    types = 0, 0.0, 0.0, None, 0, 0, None, 0, 0, 0.0, 0.0, None, 0, 0
+    types = 0, 0, 0.0, 0.0, 0.0, 0.0, None, 0, 0, None, 0, 0, None, 0, 0
     return plan(queue, "gemm", (C.m, C.n, A.n), C.dtype, C.vlen, types, M=C.m, N=C.n, K=A.n,
                 ARS=A.rs, ACS=A.cs, BRS=B.rs, BCS=B.cs, CRS=C.rs, CCS=C.cs,
-                CONJA=int(conja), CONJB=int(conjb), SCALED=int(alpha != 1), BETA=int(beta != 0))  # fmt: skip
+                ACONJ=int(conja), BCONJ=int(conjb), ALPHA=int(alpha != 1), BETA=int(beta != 0))  # fmt: skip
 
 
 def trsm(A: View, B: View, alpha, conj, unit, wait_for=()):
@@ -113,20 +114,21 @@ def trsm(A: View, B: View, alpha, conj, unit, wait_for=()):
     if key not in known:
         known[key] = plan_trsm(queue, A, B, alpha, conj, unit)
     if known[key] is None or alpha == 0:
-        args = lanes, B.m, B.n, int(unit), *parts(alpha), A, int(conj), B
+        args = lanes, lanes, B.m, B.n, int(unit), *parts(alpha), A, int(conj), B, 0
         launch_lanes(queue, wait_for, "trsm.cl", "trsm_batch", B.dtype, B.vlen, (lanes, 1), *args, TRSM_BATCH=1)
     else:
-        values = (lanes, *parts(alpha), A.buffer.base_data, A.address, A.ps, B.buffer.base_data, B.address, B.ps)
+        values = (lanes, lanes, *parts(alpha), A.buffer.base_data, A.address, A.ps,
+                  B.buffer.base_data, B.address, B.ps)  # fmt: skip
         launch_plan(queue, wait_for, known[key], lanes, (A.buffer, B.buffer), values)
 
 
 def plan_trsm(queue, A, B, alpha, conj, unit):
     if not (A.layout.strides and B.layout.strides):
         return None
-    types = 0, 0.0, 0.0, None, 0, 0, None, 0, 0
-    return plan(queue, "trsm", (B.m, B.n), B.dtype, B.vlen, types, N=B.m, R=B.n,
+    types = 0, 0, 0.0, 0.0, None, 0, 0, None, 0, 0
+    return plan(queue, "trsm", (B.m, B.n), B.dtype, B.vlen, types, M=B.m, N=B.n,
                 ARS=f"({A.rs})", ACS=f"({A.cs})", BRS=f"({B.rs})", BCS=f"({B.cs})",
-                CONJA=int(conj), DIAG=UNIT if unit else NONUNIT, SCALED=int(alpha != 1))  # fmt: skip
+                ACONJ=int(conj), DIAG=UNIT if unit else NONUNIT, ALPHA=int(alpha != 1))  # fmt: skip
 
 
 def getrfnp(A: View, nm, wait_for=()) -> np.ndarray:
@@ -146,8 +148,8 @@ def factor_packs(A: View, nm, info, wait_for=()) -> None:
     if key not in known:
         known[key] = plan_getrfnp(queue, A)
     if known[key] is None:
-        args = lanes, nm, A.m, A.n, A, info
-        launch_lanes(queue, wait_for, "getrfnp.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRF_BATCH=1)
+        args = lanes, nm, A.m, A.n, A, 0, info
+        launch_lanes(queue, wait_for, "getrfnp.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRFNP_BATCH=1)
     else:
         values = lanes, nm, A.buffer.base_data, A.address, A.ps, info.data
         launch_plan(queue, wait_for, known[key], lanes, (A.buffer, info), values)
