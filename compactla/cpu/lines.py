@@ -43,8 +43,14 @@ class Lines:
 
 
 def swaps_like(diag, queue):
-    """Room for the rows that are swapped, as numbers of the lanes' own type."""
-    return empty((len(diag), diag.shape[1], *diag.shape[3:]), diag.dtype, queue)
+    """Room for the rows that are swapped, as integers as wide as the real numbers; complex ones use half of it."""
+    return empty((len(diag), diag.shape[1], *diag.shape[3:]), np.dtype(f"i{diag.dtype.itemsize}"), queue)
+
+
+def swap_form(A: Layout):
+    """Form of a column of `swaps_like`."""
+    integer = np.dtype(f"i{A.dtype.itemsize // parts(A.dtype)}")
+    return form(integer, width(A.dtype, A.vlen))
 
 
 def factor_lines(lines, info, threads=None, watched=None):
@@ -59,7 +65,8 @@ def factor_choice(A: Layout, policy):
     """The kernel, and what it costs for a slot."""
     known = A.m <= STATIC
     arguments = (*[INT] * 8, INTS, INTS, INTS, INT, INT)
-    kernel = compiled(factor_batch, arguments, known_form(A, known), known_form(A, False), known, policy)
+    forms = known_form(A, known), known_form(A, False), swap_form(A)
+    kernel = compiled(factor_batch, arguments, *forms, known, policy)
     return kernel, operations(A, (4 if policy else 2) * A.m**3)
 
 
@@ -76,7 +83,7 @@ def solve_choice(A: Layout, nrhs, swapped, stored):
     """The kernel, and what it costs for a slot."""
     arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
     block, column = known_form(A, A.m <= STATIC, stored=stored), column_form(A, nrhs)
-    swap = known_form(A, False) if swapped else ""
+    swap = swap_form(A) if swapped else ""
     kernel = compiled(solve_batch, arguments, block, column, swap, "?" not in column)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
