@@ -149,7 +149,8 @@ def factor_packs(A: View, nm, info, wait_for=()) -> None:
         known[key] = plan_getrfnp(queue, A)
     if known[key] is None:
         args = lanes, nm, A.m, A.n, A, 0, info
-        launch_lanes(queue, wait_for, "getrfnp.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args, GETRFNP_BATCH=1)
+        launch_lanes(queue, wait_for, "getrfnp.cl", "getrfnp_batch", A.dtype, A.vlen, (lanes, 1), *args,
+                     GETRFNP_BATCH=1)  # fmt: skip
     else:
         values = lanes, nm, A.buffer.base_data, A.address, A.ps, info.data
         launch_plan(queue, wait_for, known[key], lanes, (A.buffer, info), values)
