@@ -30,6 +30,7 @@ from compactla.cpu import (
 from compactla.cpu.emit import routine
 from compactla.cpu.kernel import compiled
 
+pytestmark = pytest.mark.optimized
 THRESHOLD = 4  # units in the last place of a single operation; complex division takes a few
 
 

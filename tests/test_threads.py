@@ -19,6 +19,7 @@ from compactla.cpu import handover, parallel, run
 from compactla.cpu.handover import BOX, TAKEN, THERE
 from systems import scattered
 
+pytestmark = pytest.mark.optimized
 CALLS = 12
 
 
