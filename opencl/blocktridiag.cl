@@ -25,7 +25,7 @@
 /* diag[k] = L U, the pivots as their reciprocals; upper[k] <- inv(L) upper[k]; lower[k] <- lower[k] inv(U);
  * diag[k + 1] <- diag[k + 1] - lower[k] upper[k].  info: 0 or 1 + the line's first row with a zero pivot. */
 __kernel void factor_lines(long lanes, long b, __global REAL *restrict lower, __global REAL *restrict diag,
-                           __global REAL *restrict upper, __global const long *restrict offset, __global long *info)
+                           __global REAL *restrict upper, __global const long *restrict offset, __global int *info)
 {
     const long q = get_global_id(0), p = q / V, v = q % V;
     if (q >= lanes) return;

@@ -108,7 +108,7 @@ INLINE void solve_upper(int n, int r, matrix A, matrix X)
 
 /* `scratch`: a block for each line, where inverses are stored; `swaps`: (slots, b, V), where rows are swapped. */
 __kernel void factor_watched(long lanes, long b, __global REAL *restrict lower, __global REAL *restrict diag,
-                             __global REAL *restrict upper, __global const long *restrict offset, __global long *info,
+                             __global REAL *restrict upper, __global const long *restrict offset, __global int *info,
                              __global const long *restrict rows, __global int *swaps, __global REAL *watched,
                              __global REAL *scratch)
 {

@@ -54,7 +54,7 @@ __kernel void describe_lines(long lanes, __global const long *restrict offset, _
 #ifdef FACTOR_LINE
 __kernel GROUP_OF(GROUP) void factor_line(long lanes, __global const REAL *restrict lower, __global REAL *restrict diag,
                                           __global REAL *restrict upper, __global const long *restrict offset,
-                                          __global long *info)
+                                          __global int *info)
 {
     const long q = get_global_id(0), p = q / V;
     if (q >= lanes) return;
@@ -182,7 +182,7 @@ __kernel GROUP_OF(GROUP) void factor_line(long lanes, __global const REAL *restr
 
 __kernel GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const REAL *restrict lower,
                                                  __global REAL *restrict diag, __global REAL *restrict upper,
-                                                 __global const long *restrict offset, __global long *info)
+                                                 __global const long *restrict offset, __global int *info)
 {
     __local lane column_part[2 * COLUMNS * BLOCK * LANES], e_part_of_all[BLOCK * BLOCK * LANES];
     __local long zero[TEAM * LANES];
