@@ -48,7 +48,8 @@ from compactla.lines import extraction as lines
 M = scipy.sparse.eye_array(6, format="csr")
 for index in (np.int32, np.int64):
     M.indptr, M.indices = M.indptr.astype(index), M.indices.astype(index)
-    places = lines.Extraction(M, 3, lines.pack_lines([[1, 0]], 2, 1)).diag
+    rows = np.array([[1], [0]])
+    places = lines.Extraction(M, 3).find(rows, rows, -2)
     assert (places[0, range(3), range(3), 0] == [3, 4, 5]).all()
 stats = lines._find_blocks.stats
 print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
