@@ -32,6 +32,13 @@ def queue(request):
     yield context and cl.CommandQueue(context)
 
 
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A queue that shares memory with none of the others."""
+    context = cl.Context(DEVICES[:1])
+    yield cl.CommandQueue(context)
+
+
 @pytest.fixture(params=DTYPES.values(), ids=DTYPES)
 def dtype(request):
     return np.dtype(request.param)

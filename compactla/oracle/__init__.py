@@ -13,7 +13,7 @@ routine's row, as its public function takes them:
     Makes the k-th pivot of matrix q fail, for routines that divide by pivots.
 
 Options have the names of the public function's parameters. A residual is in units of what rounding may cause; LAPACK's
-tests, and those of this package, accept less than `THRESHOLD`. All arithmetic is in a wider precision than the results'.
+tests, and those of this package, accept less than `THRESHOLD`. Arithmetic is in a wider precision than that of results.
 """
 
 import importlib
@@ -61,7 +61,7 @@ def ratio(error, bound):
     with np.errstate(all="ignore"):
         quotient = np.where(error == 0, 0, error / bound)
     quotient = np.where(np.isnan(quotient), np.inf, quotient).astype(float)
-    return quotient.reshape(len(quotient), -1).max(1, initial=0)
+    return quotient.max(tuple(range(1, quotient.ndim)), initial=0)
 
 
 def solve_ratio(T, x, b, eps):
