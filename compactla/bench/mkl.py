@@ -17,7 +17,7 @@ import compactla as cla
 from compactla.bench.cases import PASS
 from compactla.bench.timing import best
 from compactla.cpu.arrays import empty
-from compactla.cpu.simd import machine
+from compactla.cpu.vectors import machine
 
 REGISTERS = {"SSE": (181, 16), "AVX": (182, 32), "AVX512": (183, 64)}  # MKL's number, bytes of a vector
 LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
