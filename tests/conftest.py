@@ -32,6 +32,13 @@ def queue(request):
     yield context and cl.CommandQueue(context)
 
 
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A queue that shares memory with none of the others."""
+    context = cl.Context(DEVICES[:1])
+    yield cl.CommandQueue(context)
+
+
 # One real and one complex type, one of each precision, are tried always.
 @pytest.fixture(params=[slow(kind) if char in "sz" else kind for char, kind in DTYPES.items()], ids=DTYPES)
 def dtype(request):

@@ -12,14 +12,6 @@ import compactla as cla
 import compactla.cpu as pack_level
 from cases import lines, random, same_bits
 from compactla.overlap import repeats
-from conftest import DEVICES
-
-
-@pytest.fixture(scope="module")
-def elsewhere():
-    """A queue that shares memory with none of the others."""
-    context = cl.Context(DEVICES[:1])
-    yield cl.CommandQueue(context)
 
 
 @pytest.fixture
