@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compactla.blas import gemm
+from compactla.dense.gemm import gemm
 from compactla.checks import as_array, check_launch, check_size, is_device_array
 from compactla.copies import Copied
 from compactla.layout import Pack
