@@ -133,7 +133,7 @@ class Routine:
     def touched(self, sizes) -> list[float]:
         """Elements of each operand of a matrix that are read or written: of half of one, a triangle."""
         number = dict(zip(self.letters, sizes, strict=True))
-        shapes = ((number[rows], number[columns]) for rows, columns in (A.sizes for A in self.operands))
+        shapes = [[number[letter] for letter in A.sizes] for A in self.operands]
         return [m * (n + 1) / 2 if A.half else m * n for A, (m, n) in zip(self.operands, shapes, strict=True)]
 
     def elements(self, sizes, unread=()) -> float:

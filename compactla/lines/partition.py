@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compactla.dense.gemm import gemm
 from compactla.checks import as_array, check_launch, check_size, is_device_array
 from compactla.copies import Copied
+from compactla.dense.gemm import gemm
 from compactla.layout import Pack
 from compactla.lines.blocktridiag import BlockTridiag
 from compactla.lines.extraction import sort_into_packs
