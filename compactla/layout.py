@@ -140,7 +140,7 @@ class Pack:
     def __repr__(self) -> str:
         return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
 
-    def unpack(self, out=None, threads=None, wait_for=None):
+    def unpack(self, *, out=None, threads=None, wait_for=None):
         """The matrices as an ordinary array.
 
         Parameters
@@ -199,25 +199,30 @@ class Pack:
 
         Parameters
         ----------
-        device : "cpu" or pyopencl.CommandQueue
-            Where the copy lives.
+        device : "cpu" or pyopencl.CommandQueue or Pack
+            Where the copy lives; a pack stands for where it lives.
 
         Raises
         ------
         TypeError
-            If `device` is neither.
+            If `device` is none of these.
         """
-        data = self.data if self.queue is None else backend(self.queue).download(self.data)
-        if isinstance(device, str) and device == "cpu":
-            copy = backend(None).empty(data.shape, data.dtype, None)
-            copy[...] = data
+        if isinstance(device, Pack):
+            queue = device.queue
+        elif isinstance(device, str) and device == "cpu":
+            queue = None
         else:
             check_queue(device, "device")
-            copy = backend(device).upload(data, device)
+            queue = device
+        data = self.data if self.queue is None else backend(self.queue).download(self.data)
+        if queue is not None:
+            return Pack(backend(queue).upload(data, queue), self.nm)
+        copy = backend(None).empty(data.shape, data.dtype, None)
+        copy[...] = data
         return Pack(copy, self.nm)
 
     @classmethod
-    def empty(cls, nm, m, n, dtype=np.float64, vlen=None, queue=None) -> "Pack":
+    def empty(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
         """A batch of unset matrices; unused lanes hold the identity.
 
         Parameters
@@ -243,12 +248,12 @@ class Pack:
         return P
 
     @classmethod
-    def zeros(cls, nm, m, n, dtype=np.float64, vlen=None, queue=None) -> "Pack":
+    def zeros(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
         """A batch of zero matrices; unused lanes hold the identity. Parameters as in `empty`."""
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.zeros((m, n), dtype))
 
     @classmethod
-    def identity(cls, nm, m, n=None, dtype=np.float64, vlen=None, queue=None) -> "Pack":
+    def identity(cls, nm, m, n=None, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
         """A batch of identity matrices (ones where i == j), square by default. Parameters as in `empty`."""
         n = m if n is None else n
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.eye(m, n, dtype=dtype))
@@ -271,7 +276,7 @@ class Pack:
         return self
 
 
-def pack(a, vlen=None, queue=None, threads=None, out=None, wait_for=None) -> Pack:
+def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> Pack:
     """Pack a batch of matrices into the compact layout.
 
     Parameters
@@ -282,10 +287,10 @@ def pack(a, vlen=None, queue=None, threads=None, out=None, wait_for=None) -> Pac
         Vector length V; default: what suits the device (a SIMD register on a CPU, a warp on a GPU).
     queue : pyopencl.CommandQueue, optional
         Where the pack lives; default: where `a` lives.
-    threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
     out : Pack, optional
         A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
         What a device waits for first, as for `compactla.gemm`.
 
@@ -312,10 +317,10 @@ def pack(a, vlen=None, queue=None, threads=None, out=None, wait_for=None) -> Pac
     >>> A.data.shape
     (2, 3, 4, 8)
     """
-    return pack_padded(a, vlen, queue, threads=threads, out=out, wait_for=wait_for)
+    return pack_padded(a, vlen, queue, out=out, threads=threads, wait_for=wait_for)
 
 
-def pack_padded(a, vlen, queue, period=None, unit=1, threads=None, out=None, wait_for=None) -> Pack:
+def pack_padded(a, vlen, queue, period=None, unit=1, out=None, threads=None, wait_for=None) -> Pack:
     """`pack` with a choice for the unused lanes of the last pack.
 
     Element (i, j) of these is `unit` where ``i % period == j``, else 0. Lines of K blocks are tall matrices with the

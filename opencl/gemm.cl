@@ -3,42 +3,41 @@
  * A is m x k, B k x n, C m x n; transposes are strides, conjugates a flag of the matrix (lane.h).
  * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of C.
  */
-#ifndef GEMM_CL
-#define GEMM_CL
+#ifndef CLA_GEMM_CL
+#define CLA_GEMM_CL
 
 #include "tile.h"
 
 /* As BLAS: beta = 0 does not read C, alpha = 0 does not read A and B. C overlaps neither A nor B. */
-INLINE void gemm(int m, int n, int k, lane alpha, matrix A, matrix B, lane beta, matrix C)
+CLA_INLINE void cla_gemm(int m, int n, int k, cla_lane alpha, cla_matrix A, cla_matrix B, cla_lane beta, cla_matrix C)
 {
-    if (lane_is_zero(alpha)) k = 0;
-    for (int i = 0; i < m; i += TILE)
-        for (int j = 0; j < n; j += COLS) {
-            tile c = tile_multiply(tile_zero(), A, i, m, B, j, n, k);
-            c = tile_combine(alpha, c, beta, C, i, m, j, n);
-            tile_store(c, C, i, m, j, n);
+    if (cla_lane_is_zero(alpha)) k = 0;
+    for (int i = 0; i < m; i += CLA_TILE)
+        for (int j = 0; j < n; j += CLA_COLS) {
+            cla_tile c = cla_tile_multiply(cla_tile_zero(), A, i, m, B, j, n, k);
+            c = cla_tile_combine(alpha, c, beta, C, i, m, j, n);
+            cla_tile_store(c, C, i, m, j, n);
         }
 }
 
 #ifdef GEMM_BATCH
-__kernel void gemm_batch(long lanes, long m, long n, long k, REAL alpha, REAL alpha_im,
-                         __global const REAL *restrict A, long a0, long aps, long ars, long acs, long conja,
-                         __global const REAL *restrict B, long b0, long bps, long brs, long bcs, long conjb,
-                         REAL beta, REAL beta_im, __global REAL *restrict C, long c0, long cps, long crs, long ccs)
+/* cconj is 0: C is as it is */
+__kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
+                         CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
+                         __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
+                         __global const CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj,
+                         __global CLA_REAL *restrict C, long c0, long cps, long crs, long ccs, long cconj)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    matrix a = matrix_at(A + a0 + q / V * aps + q % V, ars, acs);
-    matrix b = matrix_at(B + b0 + q / V * bps + q % V, brs, bcs);
-    a.conj = conja;
-    b.conj = conjb;
-    gemm(m, n, k, lane_of(alpha, alpha_im), a, b, lane_of(beta, beta_im),
-         matrix_at(C + c0 + q / V * cps + q % V, crs, ccs));
+    cla_gemm(m, n, k, cla_lane_of(alpha, alpha_im), cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
+             cla_matrix_of_packs(B, q, b0, bps, brs, bcs, bconj), cla_lane_of(beta, beta_im),
+             cla_matrix_of_packs(C, q, c0, cps, crs, ccs, 0));
 }
 #endif
 
-/* Batches whose sizes and strides are known when this is compiled: define M, N, K and, in REAL elements, ARS, ACS, BRS,
- * BCS, CRS, CCS; CONJA and CONJB, 1 to conjugate; SCALED, 0 if alpha is 1; BETA, 0 if C is only written. Tunables:
+/* Batches whose sizes and strides are known when this is compiled: define M, N, K and, in numbers, ARS, ACS, BRS, BCS,
+ * CRS, CCS; ACONJ and BCONJ, 1 to conjugate; ALPHA, 0 if alpha is 1, and BETA, 0 if beta is 0, else 1. Tunables:
  *
  * GEMM_ITEM  one work-item a matrix: all of B in its registers, the rows of A and C pass by.
  *   GROUP    work-items of a work-group
@@ -53,38 +52,36 @@ __kernel void gemm_batch(long lanes, long m, long n, long k, REAL alpha, REAL al
  *            under way during the products of the last
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM)
-#include "unroll.h"
-
-#define A_AT(i, k) lane_load(A, (i) * ARS + (k) * ACS)
-#define B_AT(k, j) lane_load(B, (k) * BRS + (j) * BCS)
+#define A_AT(l, i, k) cla_lane_load(A, (l) + (i) * ARS + (k) * ACS) /* in lane l from the first */
+#define B_AT(l, k, j) cla_lane_load(B, (l) + (k) * BRS + (j) * BCS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
-#define CONJUGATED(flag, a) ((flag) ? lane_conj(a) : (a))
-#define SCALE(b) (SCALED ? lane_scale(lane_of(alpha, alpha_im), b) : (b)) /* alpha goes to B */
+#define CONJUGATED(flag, a) ((flag) ? cla_lane_conj(a) : (a))
+#define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b)) /* alpha goes to B */
 #endif
 
 #ifdef GEMM_ITEM
-__kernel GROUP_OF(GROUP) void gemm_item(long lanes, REAL alpha, REAL alpha_im,
-                                        __global const REAL *restrict A, long a0, long aps,
-                                        __global const REAL *restrict B, long b0, long bps,
-                                        REAL beta, REAL beta_im, __global REAL *restrict C, long c0, long cps)
+__kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
+                                            CLA_REAL beta, CLA_REAL beta_im,
+                                            __global const CLA_REAL *restrict A, long a0, long aps,
+                                            __global const CLA_REAL *restrict B, long b0, long bps,
+                                            __global CLA_REAL *restrict C, long c0, long cps)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    A += a0 + q / V * aps + q % V;
-    B += b0 + q / V * bps + q % V;
-    C += c0 + q / V * cps + q % V;
-    lane b[K][N];
-    UNROLL for (int k = 0; k < K; k++)
-        UNROLL for (int j = 0; j < N; j++)
-            b[k][j] = SCALE(CONJUGATED(CONJB, B_AT(k, j)));
-    UNROLL for (int i = 0; i < M; i++) {
-        lane a[K], c[N];
-        UNROLL for (int k = 0; k < K; k++) a[k] = CONJUGATED(CONJA, A_AT(i, k));
-        UNROLL for (int j = 0; j < N; j++)
-            c[j] = BETA ? lane_scale(lane_of(beta, beta_im), lane_load(C, C_AT(i, j))) : lane_real(0);
-        UNROLL for (int k = 0; k < K; k++)
-            UNROLL for (int j = 0; j < N; j++) c[j] = lane_fma(a[k], b[k][j], c[j]);
-        UNROLL for (int j = 0; j < N; j++) lane_store(C, C_AT(i, j), c[j]);
+    A += a0 + cla_lane_place(q, aps);
+    B += b0 + cla_lane_place(q, bps);
+    C += c0 + cla_lane_place(q, cps);
+    cla_lane b[K][N];
+    CLA_UNROLL for (int k = 0; k < K; k++)
+        CLA_UNROLL for (int j = 0; j < N; j++) b[k][j] = SCALE(CONJUGATED(BCONJ, B_AT(0, k, j)));
+    CLA_UNROLL for (int i = 0; i < M; i++) {
+        cla_lane a[K], c[N];
+        CLA_UNROLL for (int k = 0; k < K; k++) a[k] = CONJUGATED(ACONJ, A_AT(0, i, k));
+        CLA_UNROLL for (int j = 0; j < N; j++)
+            c[j] = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(C, C_AT(i, j))) : cla_lane_real(0);
+        CLA_UNROLL for (int k = 0; k < K; k++)
+            CLA_UNROLL for (int j = 0; j < N; j++) c[j] = cla_lane_fma(a[k], b[k][j], c[j]);
+        CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(C, C_AT(i, j), c[j]);
     }
 }
 #endif
@@ -101,33 +98,34 @@ __kernel GROUP_OF(GROUP) void gemm_item(long lanes, REAL alpha, REAL alpha_im,
 
 /* This work-item's share of columns k0 to k0 + DEPTH of A and of these rows of B; zeros past the last. */
 #define FETCH(k0) \
-    UNROLL for (int u = 0; u < A_SHARE; u++) { \
+    CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
         const int e = u * WORK_ITEMS + t, k = e / LANES % DEPTH, i = e / LANES / DEPTH; \
         if (A_SIZE % WORK_ITEMS == 0 || e < A_SIZE) \
-            a_next[u] = WHOLE || k0 + k < K ? lane_load(A, e % LANES + i * ARS + (k0 + k) * ACS) : lane_real(0); \
+            a_next[u] = WHOLE || k0 + k < K ? A_AT(e % LANES, i, k0 + k) : cla_lane_real(0); \
     } \
-    UNROLL for (int u = 0; u < B_SHARE; u++) { \
+    CLA_UNROLL for (int u = 0; u < B_SHARE; u++) { \
         const int e = u * WORK_ITEMS + t, j = e / LANES % N, k = e / LANES / N; \
         if (B_SIZE % WORK_ITEMS == 0 || e < B_SIZE) \
-            b_next[u] = WHOLE || k0 + k < K ? lane_load(B, e % LANES + (k0 + k) * BRS + j * BCS) : lane_real(0); \
+            b_next[u] = WHOLE || k0 + k < K ? B_AT(e % LANES, k0 + k, j) : cla_lane_real(0); \
     }
 
-__kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_im,
-                                             __global const REAL *restrict A, long a0, long aps,
-                                             __global const REAL *restrict B, long b0, long bps,
-                                             REAL beta, REAL beta_im, __global REAL *restrict C, long c0, long cps)
+__kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
+                                                 CLA_REAL beta, CLA_REAL beta_im,
+                                                 __global const CLA_REAL *restrict A, long a0, long aps,
+                                                 __global const CLA_REAL *restrict B, long b0, long bps,
+                                                 __global CLA_REAL *restrict C, long c0, long cps)
 {
-    __local lane a_part[A_SIZE], b_part[B_SIZE];
+    __local cla_lane a_part[A_SIZE], b_part[B_SIZE];
     const int t = get_local_id(0), l = t % LANES, tj = t / LANES % TEAMJ, ti = t / LANES / TEAMJ;
-    __global const REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
-    __global REAL *const all_of_c = C + c0 + l;
+    __global const CLA_REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
+    __global CLA_REAL *const all_of_c = C + c0 + l;
     const long step = get_num_groups(0) * (long)LANES;
-    lane a_next[A_SHARE], b_next[B_SHARE], c[TI][TJ];
+    cla_lane a_next[A_SHARE], b_next[B_SHARE], c[TI][TJ];
 #define ROW(i) (ti * TI + (i))
 #define COLUMN(j) ((j) * TEAMJ + tj)
 #define TURN_TO(q) \
-    A = all_of_a + (q) / V * aps + GROUP_LANE(q); \
-    B = all_of_b + (q) / V * bps + GROUP_LANE(q);
+    A = all_of_a + (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q); \
+    B = all_of_b + (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q);
     long q = get_group_id(0) * (long)LANES;
     TURN_TO(q)
     if (AHEAD) { FETCH(0) }
@@ -135,24 +133,24 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
     for (; q < lanes; q += step)
 #endif
     {
-        C = all_of_c + q / V * cps + GROUP_LANE(q);
-        UNROLL for (int i = 0; i < TI; i++)
-            UNROLL for (int j = 0; j < TJ; j++)
-                c[i][j] = BETA ? lane_scale(lane_of(beta, beta_im),
-                                            lane_load(C, C_AT(min(ROW(i), M - 1), min(COLUMN(j), N - 1))))
-                               : lane_real(0);
+        C = all_of_c + q / CLA_VLEN * cps + CLA_GROUP_LANE(q);
+        CLA_UNROLL for (int i = 0; i < TI; i++)
+            CLA_UNROLL for (int j = 0; j < TJ; j++)
+                c[i][j] = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im),
+                                                cla_lane_load(C, C_AT(min(ROW(i), M - 1), min(COLUMN(j), N - 1))))
+                               : cla_lane_real(0);
 #if AHEAD == 2
-        UNROLL
+        CLA_UNROLL
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
-            UNROLL for (int u = 0; u < A_SHARE; u++)
+            CLA_UNROLL for (int u = 0; u < A_SHARE; u++)
                 if (A_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < A_SIZE)
-                    a_part[u * WORK_ITEMS + t] = CONJUGATED(CONJA, a_next[u]);
-            UNROLL for (int u = 0; u < B_SHARE; u++)
+                    a_part[u * WORK_ITEMS + t] = CONJUGATED(ACONJ, a_next[u]);
+            CLA_UNROLL for (int u = 0; u < B_SHARE; u++)
                 if (B_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < B_SIZE)
-                    b_part[u * WORK_ITEMS + t] = SCALE(CONJUGATED(CONJB, b_next[u]));
+                    b_part[u * WORK_ITEMS + t] = SCALE(CONJUGATED(BCONJ, b_next[u]));
             barrier(CLK_LOCAL_MEM_FENCE);
             if (k0 + DEPTH < K) {
                 if (AHEAD) { FETCH(k0 + DEPTH) }
@@ -160,18 +158,18 @@ __kernel GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, REAL alpha, REAL alpha_
                 TURN_TO(q + step)
                 if (AHEAD) { FETCH(0) }
             }
-            UNROLL for (int k = 0; k < DEPTH; k++) {
-                lane a[TI], b[TJ];
-                UNROLL for (int i = 0; i < TI; i++) a[i] = a_part[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
-                UNROLL for (int j = 0; j < TJ; j++) b[j] = b_part[(k * N + min(COLUMN(j), N - 1)) * LANES + l];
-                UNROLL for (int i = 0; i < TI; i++)
-                    UNROLL for (int j = 0; j < TJ; j++) c[i][j] = lane_fma(a[i], b[j], c[i][j]);
+            CLA_UNROLL for (int k = 0; k < DEPTH; k++) {
+                cla_lane a[TI], b[TJ];
+                CLA_UNROLL for (int i = 0; i < TI; i++) a[i] = a_part[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
+                CLA_UNROLL for (int j = 0; j < TJ; j++) b[j] = b_part[(k * N + min(COLUMN(j), N - 1)) * LANES + l];
+                CLA_UNROLL for (int i = 0; i < TI; i++)
+                    CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = cla_lane_fma(a[i], b[j], c[i][j]);
             }
         }
-        UNROLL for (int i = 0; i < TI; i++)
-            UNROLL for (int j = 0; j < TJ; j++)
+        CLA_UNROLL for (int i = 0; i < TI; i++)
+            CLA_UNROLL for (int j = 0; j < TJ; j++)
                 if (M % TI == 0 || ROW(i) < M)
-                    if (N % TJ == 0 || COLUMN(j) < N) lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
+                    if (N % TJ == 0 || COLUMN(j) < N) cla_lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
     }
 }
 #endif

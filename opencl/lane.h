@@ -1,88 +1,143 @@
 /* The lane type and the matrix of lanes: what every kernel here is written in.
  *
- * One work-item holds one lane: a number of type REAL, or for COMPLEX a pair (.x the real, .y the imaginary part).
- * + and - are the operators of OpenCL C; the functions below are the operations that differ between real and complex.
+ * One work-item holds one lane: a number of type CLA_REAL, or for CLA_COMPLEX a pair (.x the real, .y the imaginary
+ * part). + and - are the operators of OpenCL C; the functions below are what else there is. What is real whatever lanes
+ * are, such as a modulus, is a plain CLA_REAL, for all operators and comparisons of OpenCL C; an integer lane, such as
+ * the place of a pivot, is a plain int. A work-item sees no lane but its own: what asks whether any or all lanes of a
+ * vector are such and such on a CPU is `if` here.
  *
- * Memory: a pack interleaves V matrices, so the lanes of one element lie side by side. Offsets and strides count
- * REAL elements. An element's imaginary part lies `im` after its real part: V in a pack, 1 in an ordinary array.
+ * Memory: a pack interleaves CLA_VLEN matrices, so the lanes of one element lie side by side. Offsets and strides count
+ * CLA_REAL elements. An element's imaginary part lies `im` after its real part: CLA_VLEN in a pack, 1 in an ordinary
+ * array.
+ *
+ * Names in files that are there to be included begin with cla_, and macros with CLA_. What has no such name is known
+ * only where a file is compiled for one of its own kernels.
  */
-#ifndef LANE_H
-#define LANE_H
+#ifndef CLA_LANE_H
+#define CLA_LANE_H
 
-#ifndef REAL
-#define REAL double /* float or double */
+#ifndef CLA_REAL
+#define CLA_REAL double /* float or double */
 #endif
-#ifndef COMPLEX
-#define COMPLEX 0 /* 1: an element is a pair of REAL */
+#ifndef CLA_COMPLEX
+#define CLA_COMPLEX 0 /* 1: an element is a pair of CLA_REAL */
 #endif
-#ifndef V
-#define V 32 /* vector length: matrices of a pack */
+#ifndef CLA_VLEN
+#define CLA_VLEN 32 /* vector length: matrices of a pack */
 #endif
 
-#define PARTS (1 + COMPLEX) /* REAL numbers in an element */
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define INLINE static inline __attribute__((always_inline))
+#define CLA_PARTS (1 + CLA_COMPLEX) /* CLA_REAL numbers in an element */
+#define CLA_PASTE_(a, b) a##b
+#define CLA_PASTE(a, b) CLA_PASTE_(a, b)
+#define CLA_INLINE static inline __attribute__((always_inline))
 
-#if COMPLEX
+/* Of real numbers; rsqrt is 1 / sqrt(a) to 2 units in the last place; min and max of a number and NaN are the number */
+CLA_INLINE CLA_REAL cla_lane_sqrt(CLA_REAL a) { return sqrt(a); }
+CLA_INLINE CLA_REAL cla_lane_rsqrt(CLA_REAL a) { return rsqrt(a); }
+CLA_INLINE CLA_REAL cla_lane_min(CLA_REAL a, CLA_REAL b) { return fmin(a, b); }
+CLA_INLINE CLA_REAL cla_lane_max(CLA_REAL a, CLA_REAL b) { return fmax(a, b); }
+CLA_INLINE CLA_REAL cla_lane_copysign(CLA_REAL a, CLA_REAL sign) { return copysign(a, sign); }
 
-typedef PASTE(REAL, 2) lane;
+#if CLA_COMPLEX
 
-INLINE lane lane_of(REAL re, REAL im) { return (lane)(re, im); }
-INLINE lane lane_conj(lane a) { return (lane)(a.x, -a.y); }
-INLINE int lane_is_zero(lane a) { return a.x == 0 && a.y == 0; }
-INLINE lane lane_mul(lane a, lane b) { return (lane)(fma(a.x, b.x, -a.y * b.y), fma(a.x, b.y, a.y * b.x)); }
-/* c + a b */
-INLINE lane lane_fma(lane a, lane b, lane c)
+typedef CLA_PASTE(CLA_REAL, 2) cla_lane;
+typedef float2 cla_lane_float;
+#ifdef cl_khr_fp64
+typedef double2 cla_lane_double;
+#endif
+
+CLA_INLINE cla_lane cla_lane_of(CLA_REAL re, CLA_REAL im) { return (cla_lane)(re, im); }
+CLA_INLINE CLA_REAL cla_lane_re(cla_lane a) { return a.x; }
+CLA_INLINE CLA_REAL cla_lane_im(cla_lane a) { return a.y; }
+CLA_INLINE cla_lane cla_lane_conj(cla_lane a) { return (cla_lane)(a.x, -a.y); }
+CLA_INLINE int cla_lane_is_zero(cla_lane a) { return a.x == 0 && a.y == 0; }
+/* |a|, which neither overflows nor underflows on the way, and |re| + |im| */
+CLA_INLINE CLA_REAL cla_lane_abs(cla_lane a) { return hypot(a.x, a.y); }
+CLA_INLINE CLA_REAL cla_lane_abs1(cla_lane a) { return fabs(a.x) + fabs(a.y); }
+CLA_INLINE cla_lane cla_lane_mul(cla_lane a, cla_lane b)
 {
-    return (lane)(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
+    return (cla_lane)(fma(a.x, b.x, -a.y * b.y), fma(a.x, b.y, a.y * b.x));
+}
+/* c + a b */
+CLA_INLINE cla_lane cla_lane_fma(cla_lane a, cla_lane b, cla_lane c)
+{
+    return (cla_lane)(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
 }
 /* c - a b */
-INLINE lane lane_fnma(lane a, lane b, lane c)
+CLA_INLINE cla_lane cla_lane_fnma(cla_lane a, cla_lane b, cla_lane c)
 {
-    return (lane)(fma(a.y, b.y, fma(-a.x, b.x, c.x)), fma(-a.y, b.x, fma(-a.x, b.y, c.y)));
+    return (cla_lane)(fma(a.y, b.y, fma(-a.x, b.x, c.x)), fma(-a.y, b.x, fma(-a.x, b.y, c.y)));
 }
 /* 1 / a, scaled so that |a|^2 neither overflows nor underflows */
-INLINE lane lane_recip(lane a)
+CLA_INLINE cla_lane cla_lane_recip(cla_lane a)
 {
-    const REAL s = 1 / fmax(fabs(a.x), fabs(a.y));
-    const REAL x = a.x * s, y = a.y * s;
-    const REAL d = s / fma(x, x, y * y);
-    return (lane)(x * d, -y * d);
+    const CLA_REAL s = 1 / fmax(fabs(a.x), fabs(a.y));
+    const CLA_REAL x = a.x * s, y = a.y * s;
+    const CLA_REAL d = s / fma(x, x, y * y);
+    return (cla_lane)(x * d, -y * d);
 }
 /* a b for a scalar a of BLAS: a real one touches no part with the other's infinity */
-INLINE lane lane_scale(lane a, lane b) { return a.y == 0 ? (lane)(a.x * b.x, a.x * b.y) : lane_mul(a, b); }
+CLA_INLINE cla_lane cla_lane_scale(cla_lane a, cla_lane b)
+{
+    return a.y == 0 ? (cla_lane)(a.x * b.x, a.x * b.y) : cla_lane_mul(a, b);
+}
+/* To another precision and back, each number to the nearest. */
+CLA_INLINE cla_lane_float cla_lane_to_float(cla_lane a) { return (cla_lane_float)(a.x, a.y); }
+CLA_INLINE cla_lane cla_lane_of_float(cla_lane_float a) { return (cla_lane)(a.x, a.y); }
+#ifdef cl_khr_fp64
+CLA_INLINE cla_lane_double cla_lane_to_double(cla_lane a) { return (cla_lane_double)(a.x, a.y); }
+CLA_INLINE cla_lane cla_lane_of_double(cla_lane_double a) { return (cla_lane)(a.x, a.y); }
+#endif
 
 #else
 
-typedef REAL lane;
+typedef CLA_REAL cla_lane;
+typedef float cla_lane_float;
+#ifdef cl_khr_fp64
+typedef double cla_lane_double;
+#endif
 
-INLINE lane lane_of(REAL re, REAL im) { return re; }
-INLINE lane lane_conj(lane a) { return a; }
-INLINE int lane_is_zero(lane a) { return a == 0; }
-INLINE lane lane_mul(lane a, lane b) { return a * b; }
-INLINE lane lane_fma(lane a, lane b, lane c) { return fma(a, b, c); }
-INLINE lane lane_fnma(lane a, lane b, lane c) { return fma(-a, b, c); }
-INLINE lane lane_recip(lane a) { return 1 / a; }
-INLINE lane lane_scale(lane a, lane b) { return a * b; }
+CLA_INLINE cla_lane cla_lane_of(CLA_REAL re, CLA_REAL im) { return re; }
+CLA_INLINE CLA_REAL cla_lane_re(cla_lane a) { return a; }
+CLA_INLINE CLA_REAL cla_lane_im(cla_lane a) { return 0; }
+CLA_INLINE cla_lane cla_lane_conj(cla_lane a) { return a; }
+CLA_INLINE int cla_lane_is_zero(cla_lane a) { return a == 0; }
+CLA_INLINE CLA_REAL cla_lane_abs(cla_lane a) { return fabs(a); }
+CLA_INLINE CLA_REAL cla_lane_abs1(cla_lane a) { return fabs(a); }
+CLA_INLINE cla_lane cla_lane_mul(cla_lane a, cla_lane b) { return a * b; }
+CLA_INLINE cla_lane cla_lane_fma(cla_lane a, cla_lane b, cla_lane c) { return fma(a, b, c); }
+CLA_INLINE cla_lane cla_lane_fnma(cla_lane a, cla_lane b, cla_lane c) { return fma(-a, b, c); }
+CLA_INLINE cla_lane cla_lane_recip(cla_lane a) { return 1 / a; }
+CLA_INLINE cla_lane cla_lane_scale(cla_lane a, cla_lane b) { return a * b; }
+CLA_INLINE cla_lane_float cla_lane_to_float(cla_lane a) { return (cla_lane_float)a; }
+CLA_INLINE cla_lane cla_lane_of_float(cla_lane_float a) { return (cla_lane)a; }
+#ifdef cl_khr_fp64
+CLA_INLINE cla_lane_double cla_lane_to_double(cla_lane a) { return (cla_lane_double)a; }
+CLA_INLINE cla_lane cla_lane_of_double(cla_lane_double a) { return (cla_lane)a; }
+#endif
 
 #endif
 
-INLINE lane lane_real(REAL a) { return lane_of(a, 0); }
+CLA_INLINE cla_lane cla_lane_real(CLA_REAL a) { return cla_lane_of(a, 0); }
+/* From an integer, and the integer of a real part, which is cut off towards zero. */
+CLA_INLINE cla_lane cla_lane_of_int(int a) { return cla_lane_real((CLA_REAL)a); }
+CLA_INLINE int cla_lane_to_int(cla_lane a) { return (int)cla_lane_re(a); }
+/* a where `yes` is not 0, else b */
+CLA_INLINE cla_lane cla_lane_select(int yes, cla_lane a, cla_lane b) { return yes ? a : b; }
 
 /* The element at p[i], its imaginary part im further. */
-INLINE lane lane_load_apart(__global const REAL *p, long i, long im)
+CLA_INLINE cla_lane cla_lane_load_apart(__global const CLA_REAL *p, long i, long im)
 {
-#if COMPLEX
-    return (lane)(p[i], p[i + im]);
+#if CLA_COMPLEX
+    return (cla_lane)(p[i], p[i + im]);
 #else
     return p[i];
 #endif
 }
 
-INLINE void lane_store_apart(__global REAL *p, long i, long im, lane a)
+CLA_INLINE void cla_lane_store_apart(__global CLA_REAL *p, long i, long im, cla_lane a)
 {
-#if COMPLEX
+#if CLA_COMPLEX
     p[i] = a.x;
     p[i + im] = a.y;
 #else
@@ -91,29 +146,61 @@ INLINE void lane_store_apart(__global REAL *p, long i, long im, lane a)
 }
 
 /* The element of a pack at p[i]. */
-INLINE lane lane_load(__global const REAL *p, long i) { return lane_load_apart(p, i, V); }
-INLINE void lane_store(__global REAL *p, long i, lane a) { lane_store_apart(p, i, V, a); }
+CLA_INLINE cla_lane cla_lane_load(__global const CLA_REAL *p, long i) { return cla_lane_load_apart(p, i, CLA_VLEN); }
+CLA_INLINE void cla_lane_store(__global CLA_REAL *p, long i, cla_lane a) { cla_lane_store_apart(p, i, CLA_VLEN, a); }
+
+/* The element of a pack at p[i], conjugated or as it is. */
+CLA_INLINE cla_lane cla_lane_load_as(int conj, __global const CLA_REAL *p, long i)
+{
+    const cla_lane a = cla_lane_load(p, i);
+    return conj ? cla_lane_conj(a) : a;
+}
+CLA_INLINE void cla_lane_store_as(int conj, __global CLA_REAL *p, long i, cla_lane a)
+{
+    cla_lane_store(p, i, conj ? cla_lane_conj(a) : a);
+}
+
+/* Where lane q begins in packs that are ps apart. */
+CLA_INLINE long cla_lane_place(long q, long ps) { return q / CLA_VLEN * ps + q % CLA_VLEN; }
+
+/* The n integers of matrix q in a batch of shape (npack, n, V), and integer i of them. */
+CLA_INLINE __global int *cla_ints_of_batch(__global const int *p, long q, int n)
+{
+    return (__global int *)p + cla_lane_place(q, (long)n * CLA_VLEN);
+}
+CLA_INLINE int cla_int_load(__global const int *p, long i) { return p[i * CLA_VLEN]; }
+CLA_INLINE void cla_int_store(__global int *p, long i, int a) { p[i * CLA_VLEN] = a; }
 
 /* One lane of a matrix: element (i, j) is at p[i * rs + j * cs], where strides may be negative. */
 typedef struct {
-    __global REAL *p;
+    __global CLA_REAL *p;
     long rs, cs, im;
-    int conj; /* 1: elements are conjugated when they are read */
-} matrix;
+    int conj; /* 1: memory holds the conjugates of the elements */
+} cla_matrix;
 
-INLINE matrix matrix_at(__global const REAL *p, long rs, long cs)
+CLA_INLINE cla_matrix cla_matrix_at(__global const CLA_REAL *p, long rs, long cs)
 {
-    matrix A = {(__global REAL *)p, rs, cs, V, 0};
+    cla_matrix A = {(__global CLA_REAL *)p, rs, cs, CLA_VLEN, 0};
     return A;
 }
 
 /* Matrix q of a contiguous batch of m x n matrices, shape (npack, m, n, V) or (npack, m, n, 2, V). */
-INLINE matrix matrix_of_batch(__global const REAL *p, long q, int m, int n)
+CLA_INLINE cla_matrix cla_matrix_of_batch(__global const CLA_REAL *p, long q, int m, int n)
 {
-    return matrix_at(p + q / V * m * n * PARTS * V + q % V, n * PARTS * V, PARTS * V);
+    return cla_matrix_at(p + q / CLA_VLEN * m * n * CLA_PARTS * CLA_VLEN + q % CLA_VLEN, n * CLA_PARTS * CLA_VLEN,
+                         CLA_PARTS * CLA_VLEN);
 }
 
-INLINE matrix transposed(matrix A)
+/* Matrix q of packs that are ps apart, the first at p[p0]. */
+CLA_INLINE cla_matrix cla_matrix_of_packs(__global const CLA_REAL *p, long q, long p0, long ps, long rs, long cs,
+                                          int conj)
+{
+    cla_matrix A = cla_matrix_at(p + p0 + cla_lane_place(q, ps), rs, cs);
+    A.conj = conj;
+    return A;
+}
+
+CLA_INLINE cla_matrix cla_transposed(cla_matrix A)
 {
     const long rs = A.rs;
     A.rs = A.cs;
@@ -121,33 +208,47 @@ INLINE matrix transposed(matrix A)
     return A;
 }
 
+CLA_INLINE cla_matrix cla_conjugated(cla_matrix A)
+{
+    A.conj = !A.conj;
+    return A;
+}
+
 /* The part of A that begins at row i and column j. */
-INLINE matrix from(matrix A, int i, int j)
+CLA_INLINE cla_matrix cla_from(cla_matrix A, int i, int j)
 {
     A.p += i * A.rs + j * A.cs;
     return A;
 }
 
 /* The m rows of A from the last to the first. */
-INLINE matrix rows_reversed(matrix A, int m)
+CLA_INLINE cla_matrix cla_rows_reversed(cla_matrix A, int m)
 {
-    A = from(A, m - 1, 0);
+    A = cla_from(A, m - 1, 0);
     A.rs = -A.rs;
     return A;
 }
 
 /* Both axes of an m x n matrix reversed, which makes an upper triangle a lower one. */
-INLINE matrix reversed(matrix A, int m, int n)
+CLA_INLINE cla_matrix cla_reversed(cla_matrix A, int m, int n)
 {
-    return transposed(rows_reversed(transposed(rows_reversed(A, m)), n));
+    return cla_transposed(cla_rows_reversed(cla_transposed(cla_rows_reversed(A, m)), n));
 }
 
-INLINE lane matrix_load(matrix A, long i)
+/* What is i numbers behind element (0, 0). */
+CLA_INLINE cla_lane cla_matrix_load(cla_matrix A, long i)
 {
-    const lane a = lane_load_apart(A.p, i, A.im);
-    return A.conj ? lane_conj(a) : a;
+    const cla_lane a = cla_lane_load_apart(A.p, i, A.im);
+    return A.conj ? cla_lane_conj(a) : a;
 }
 
-INLINE void matrix_store(matrix A, long i, lane a) { lane_store_apart(A.p, i, A.im, a); }
+CLA_INLINE void cla_matrix_store(cla_matrix A, long i, cla_lane a)
+{
+    cla_lane_store_apart(A.p, i, A.im, A.conj ? cla_lane_conj(a) : a);
+}
+
+/* Element (i, j). */
+CLA_INLINE cla_lane cla_get(cla_matrix A, int i, int j) { return cla_matrix_load(A, i * A.rs + j * A.cs); }
+CLA_INLINE void cla_set(cla_matrix A, int i, int j, cla_lane a) { cla_matrix_store(A, i * A.rs + j * A.cs, a); }
 
 #endif

@@ -1,6 +1,6 @@
 /* Moves between ordinary arrays and packs.
  *
- * Ordinary arrays hold a complex element as two neighbouring REAL numbers. Dimension 0 of the range counts lanes,
+ * Ordinary arrays hold a complex element as two neighbouring CLA_REAL numbers. Dimension 0 of the range counts lanes,
  * q = pack * V + lane, so that neighbours touch neighbouring elements of a pack; dimension 1 shares out the elements
  * of a matrix, in runs, so that a work-item touches neighbouring elements of the ordinary array.
  */
@@ -13,31 +13,31 @@
     for (long e = begin, i = e / n, j = e % n; e < end; e++, i += j + 1 == n, j = j + 1 == n ? 0 : j + 1)
 
 /* A[q] <- source[q]; lanes of the last pack from nm on hold unit where i % period == j, else 0 */
-__kernel void pack(long lanes, long nm, long m, long n, long period, REAL unit,
-                   __global const REAL *source, long s0, long sq, long si, long sj,
-                   __global REAL *A, long a0, long aps, long ars, long acs)
+__kernel void pack(long lanes, long nm, long m, long n, long period, CLA_REAL unit,
+                   __global const CLA_REAL *source, long s0, long sq, long si, long sj,
+                   __global CLA_REAL *A, long a0, long aps, long ars, long acs)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
     EACH_ELEMENT(m, n)
     {
-        const lane a = q < nm ? lane_load_apart(source, s0 + q * sq + i * si + j * sj, 1)
-                              : lane_real(i % period == j ? unit : 0);
-        lane_store(A, a0 + q / V * aps + q % V + i * ars + j * acs, a);
+        const cla_lane a = q < nm ? cla_lane_load_apart(source, s0 + q * sq + i * si + j * sj, 1)
+                              : cla_lane_real(i % period == j ? unit : 0);
+        cla_lane_store(A, a0 + q / CLA_VLEN * aps + q % CLA_VLEN + i * ars + j * acs, a);
     }
 }
 
 /* target[q] <- A[q] for the first nm lanes */
 __kernel void unpack(long nm, long m, long n,
-                     __global const REAL *A, long a0, long aps, long ars, long acs,
-                     __global REAL *target, long t0, long tq, long ti, long tj)
+                     __global const CLA_REAL *A, long a0, long aps, long ars, long acs,
+                     __global CLA_REAL *target, long t0, long tq, long ti, long tj)
 {
     const long q = get_global_id(0);
     if (q >= nm) return;
     EACH_ELEMENT(m, n)
     {
-        const lane a = lane_load(A, a0 + q / V * aps + q % V + i * ars + j * acs);
-        lane_store_apart(target, t0 + q * tq + i * ti + j * tj, 1, a);
+        const cla_lane a = cla_lane_load(A, a0 + q / CLA_VLEN * aps + q % CLA_VLEN + i * ars + j * acs);
+        cla_lane_store_apart(target, t0 + q * tq + i * ti + j * tj, 1, a);
     }
 }
 
@@ -59,87 +59,90 @@ __kernel void unpack(long nm, long m, long n,
 #define LINE (LANES + 1) /* odd for the sake of the banks where LANES is even */
 /* u, and lane v and element e of the tile, for everything that is this work-item's; INSIDE if the matrix has e */
 #define EACH_IN_TILE(order) \
-    UNROLL for (int u = 0, t = get_local_id(0), v, e; u < SHARE; u++, t += GROUP) \
-        if (v = (order) ? t % LANES : t / ELEMENTS, e = (order) ? t / LANES : t % ELEMENTS, SIZE % GROUP == 0 || t < SIZE)
+    CLA_UNROLL for (int u = 0, t = get_local_id(0), v, e; u < SHARE; u++, t += GROUP) \
+        if (v = (order) ? t % LANES : t / ELEMENTS, e = (order) ? t / LANES : t % ELEMENTS, \
+            SIZE % GROUP == 0 || t < SIZE)
 #define INSIDE (e0 + e < m * n)
 #define PLACE(rs, cs) (FLAT ? (e0 + e) * cs : (e0 + e) / (int)n * rs + (e0 + e) % (int)n * cs)
 #endif
 
 #ifdef PACK_TILED
-__kernel GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, REAL unit,
-                                         __global const REAL *restrict source, long s0, long sq, long si, long sj,
-                                         __global REAL *restrict A, long a0, long aps, long ars, long acs)
+__kernel CLA_GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, CLA_REAL unit,
+                                             __global const CLA_REAL *restrict source, long s0, long sq, long si,
+                                             long sj,
+                                             __global CLA_REAL *restrict A, long a0, long aps, long ars, long acs)
 {
-    __local lane tile[ELEMENTS * LINE];
+    __local cla_lane tile[ELEMENTS * LINE];
     const long q0 = get_group_id(0) * (long)LANES;
     const int e0 = get_group_id(1) * ELEMENTS;
-    lane a[SHARE];
+    cla_lane a[SHARE];
     EACH_IN_TILE(ALONG)
     {
-        a[u] = q0 + v < nm && INSIDE ? lane_load_apart(source, s0 + (q0 + v) * sq + PLACE(si, sj), 1)
-                                     : lane_real((e0 + e) / n % period == (e0 + e) % n ? unit : 0);
+        a[u] = q0 + v < nm && INSIDE ? cla_lane_load_apart(source, s0 + (q0 + v) * sq + PLACE(si, sj), 1)
+                                     : cla_lane_real((e0 + e) / n % period == (e0 + e) % n ? unit : 0);
     }
     EACH_IN_TILE(ALONG) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
-    A += a0 + q0 / V * aps + GROUP_LANE(q0);
+    A += a0 + q0 / CLA_VLEN * aps + CLA_GROUP_LANE(q0);
     EACH_IN_TILE(1) a[u] = tile[e * LINE + v];
     EACH_IN_TILE(1)
-    if (INSIDE) lane_store(A, v + PLACE(ars, acs), a[u]);
+    if (INSIDE) cla_lane_store(A, v + PLACE(ars, acs), a[u]);
 }
 #endif
 
 #ifdef UNPACK_TILED
-__kernel GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
-                                           __global const REAL *restrict A, long a0, long aps, long ars, long acs,
-                                           __global REAL *restrict target, long t0, long tq, long ti, long tj)
+__kernel CLA_GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
+                                               __global const CLA_REAL *restrict A, long a0, long aps, long ars,
+                                               long acs,
+                                               __global CLA_REAL *restrict target, long t0, long tq, long ti, long tj)
 {
-    __local lane tile[ELEMENTS * LINE];
+    __local cla_lane tile[ELEMENTS * LINE];
     const long q0 = get_group_id(0) * (long)LANES;
     const int e0 = get_group_id(1) * ELEMENTS;
-    lane a[SHARE];
-    A += a0 + q0 / V * aps + GROUP_LANE(q0);
-    EACH_IN_TILE(1) a[u] = INSIDE ? lane_load(A, v + PLACE(ars, acs)) : lane_real(0);
+    cla_lane a[SHARE];
+    A += a0 + q0 / CLA_VLEN * aps + CLA_GROUP_LANE(q0);
+    EACH_IN_TILE(1) a[u] = INSIDE ? cla_lane_load(A, v + PLACE(ars, acs)) : cla_lane_real(0);
     EACH_IN_TILE(1) tile[e * LINE + v] = a[u];
     barrier(CLK_LOCAL_MEM_FENCE);
     EACH_IN_TILE(ALONG) a[u] = tile[e * LINE + v]; /* all of them before the first is stored */
     EACH_IN_TILE(ALONG)
-    if (q0 + v < nm && INSIDE) lane_store_apart(target, t0 + (q0 + v) * tq + PLACE(ti, tj), 1, a[u]);
+    if (q0 + v < nm && INSIDE) cla_lane_store_apart(target, t0 + (q0 + v) * tq + PLACE(ti, tj), 1, a[u]);
 }
 #endif
 
 /* Where element e of the b x b block of slot q / V is, counted in vectors of lanes. */
-INLINE long in_slot(long q, long e, long b) { return q / V * b * b + e; }
+CLA_INLINE long in_slot(long q, long e, long b) { return q / CLA_VLEN * b * b + e; }
 
 /* source[index], or for a negative index 0 (-1) or what the identity holds (-2) */
-INLINE lane gathered(__global const REAL *source, long index, int negative, int on_diagonal)
+CLA_INLINE cla_lane gathered(__global const CLA_REAL *source, long index, int negative, int on_diagonal)
 {
-    return negative ? lane_real(negative == -2 && on_diagonal) : lane_load_apart(source, index * PARTS, 1);
+    return negative ? cla_lane_real(negative == -2 && on_diagonal) : cla_lane_load_apart(source, index * CLA_PARTS, 1);
 }
 
 /* Block (s, v) of target <- block index[s, v] of source */
-__kernel void gather_blocks(long lanes, long b, __global const REAL *source, __global const long *index,
-                            __global REAL *target)
+__kernel void gather_blocks(long lanes, long b, __global const CLA_REAL *source, __global const long *index,
+                            __global CLA_REAL *target)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
     const long block = index[q];
     EACH_ELEMENT(b, b)
     {
-        const lane a = gathered(source, block * b * b + e, min(block, 0L), i == j);
-        lane_store(target, in_slot(q, e, b) * PARTS * V + q % V, a);
+        const cla_lane a = gathered(source, block * b * b + e, min(block, 0L), i == j);
+        cla_lane_store(target, in_slot(q, e, b) * CLA_PARTS * CLA_VLEN + q % CLA_VLEN, a);
     }
 }
 
 /* Element (s, i, j, v) of target <- element index[s, i, j, v] of source */
-__kernel void gather_values(long lanes, long b, __global const REAL *source, __global const long *index,
-                            __global REAL *target)
+__kernel void gather_values(long lanes, long b, __global const CLA_REAL *source, __global const long *index,
+                            __global CLA_REAL *target)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
     EACH_ELEMENT(b, b)
     {
-        const long element = index[in_slot(q, e, b) * V + q % V];
-        const lane a = gathered(source, element, min(element, 0L), 1);
-        lane_store(target, in_slot(q, e, b) * PARTS * V + q % V, a);
+        const long element = index[in_slot(q, e, b) * CLA_VLEN + q % CLA_VLEN];
+        const cla_lane a = gathered(source, element, min(element, 0L), 1);
+        cla_lane_store(target, in_slot(q, e, b) * CLA_PARTS * CLA_VLEN + q % CLA_VLEN, a);
     }
 }

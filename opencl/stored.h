@@ -1,63 +1,69 @@
-/* Numbers in memory that are computed with as REAL: define STORED, one of the four. */
-#ifndef STORED_H
-#define STORED_H
+/* Numbers in memory that are computed with as CLA_REAL: define CLA_STORED, one of the four. */
+#ifndef CLA_STORED_H
+#define CLA_STORED_H
 
 #include "lane.h"
 
-#define STORED_REAL 0
-#define STORED_FLOAT32 1
-#define STORED_FLOAT16 2
-#define STORED_BFLOAT16 3
-#ifndef STORED
-#define STORED STORED_REAL
+#define CLA_STORED_REAL 0
+#define CLA_STORED_FLOAT32 1
+#define CLA_STORED_FLOAT16 2
+#define CLA_STORED_BFLOAT16 3
+#ifndef CLA_STORED
+#define CLA_STORED CLA_STORED_REAL
 #endif
 
-/* `stored` is what is in memory, and in registers until it is needed, as `stored_lane`. */
-#if STORED == STORED_FLOAT32
-typedef float stored;
+/* `cla_stored` is what is in memory, and in registers until it is needed, as `cla_stored_lane`. */
+#if CLA_STORED == CLA_STORED_FLOAT32
+typedef float cla_stored;
 #define STORED_LANE2 float2
-INLINE REAL widen(stored a) { return a; }
-INLINE void round_to(__global stored *p, long i, REAL a) { p[i] = a; }
-#elif STORED == STORED_FLOAT16
-typedef ushort stored; /* a half, which takes an extension to be computed with, but none to be converted */
+CLA_INLINE CLA_REAL cla_widen(cla_stored a) { return a; }
+CLA_INLINE void cla_round_to(__global cla_stored *p, long i, CLA_REAL a) { p[i] = a; }
+#elif CLA_STORED == CLA_STORED_FLOAT16
+typedef ushort cla_stored; /* a half, which takes an extension to be computed with, but none to be converted */
 #define STORED_LANE2 ushort2
-INLINE REAL widen(stored a) { return vload_half(0, (const half *)&a); }
-INLINE void round_to(__global stored *p, long i, REAL a) { vstore_half_rte((float)a, i, (__global half *)p); }
-#elif STORED == STORED_BFLOAT16
-typedef ushort stored; /* the upper half of a float */
+CLA_INLINE CLA_REAL cla_widen(cla_stored a) { return vload_half(0, (const half *)&a); }
+CLA_INLINE void cla_round_to(__global cla_stored *p, long i, CLA_REAL a)
+{
+    vstore_half_rte((float)a, i, (__global half *)p);
+}
+#elif CLA_STORED == CLA_STORED_BFLOAT16
+typedef ushort cla_stored; /* the upper half of a float */
 #define STORED_LANE2 ushort2
-INLINE REAL widen(stored a) { return as_float((uint)a << 16); }
-INLINE void round_to(__global stored *p, long i, REAL a)
+CLA_INLINE CLA_REAL cla_widen(cla_stored a) { return as_float((uint)a << 16); }
+CLA_INLINE void cla_round_to(__global cla_stored *p, long i, CLA_REAL a)
 {
     const uint bits = as_uint((float)a);
     p[i] = (isnan(a) ? bits : bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 #else
-typedef REAL stored;
-#define STORED_LANE2 PASTE(REAL, 2)
-INLINE REAL widen(stored a) { return a; }
+typedef CLA_REAL cla_stored;
+#define STORED_LANE2 CLA_PASTE(CLA_REAL, 2)
+CLA_INLINE CLA_REAL cla_widen(cla_stored a) { return a; }
 #endif
 
 /* The element of a pack at p[i], and its value. */
-#if COMPLEX
-typedef STORED_LANE2 stored_lane;
-INLINE stored_lane stored_load(__global const stored *p, long i) { return (stored_lane)(p[i], p[i + V]); }
-INLINE lane widened(stored_lane a) { return (lane)(widen(a.x), widen(a.y)); }
+#if CLA_COMPLEX
+typedef STORED_LANE2 cla_stored_lane;
+CLA_INLINE cla_stored_lane cla_stored_load(__global const cla_stored *p, long i)
+{
+    return (cla_stored_lane)(p[i], p[i + CLA_VLEN]);
+}
+CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return (cla_lane)(cla_widen(a.x), cla_widen(a.y)); }
 #else
-typedef stored stored_lane;
-INLINE stored_lane stored_load(__global const stored *p, long i) { return p[i]; }
-INLINE lane widened(stored_lane a) { return widen(a); }
+typedef cla_stored cla_stored_lane;
+CLA_INLINE cla_stored_lane cla_stored_load(__global const cla_stored *p, long i) { return p[i]; }
+CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return cla_widen(a); }
 #endif
 
 #ifdef ROUND_BLOCKS
 /* target <- source, rounded; *overflow <- 1 if a number is larger than `limit` */
-__kernel void round_blocks(long count, __global const REAL *restrict source, __global stored *restrict target,
-                           REAL limit, __global long *overflow)
+__kernel void round_blocks(long count, __global const CLA_REAL *restrict source, __global cla_stored *restrict target,
+                           CLA_REAL limit, __global long *overflow)
 {
     const long i = get_global_id(0);
     if (i >= count) return;
-    const REAL a = source[i];
-    round_to(target, i, a);
+    const CLA_REAL a = source[i];
+    cla_round_to(target, i, a);
     if (fabs(a) > limit) *overflow = 1;
 }
 #endif

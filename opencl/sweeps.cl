@@ -8,47 +8,48 @@
 
 /* y <- rhs - A x for a matrix of b x b blocks in BSR form; x has the block rows that its columns count */
 __kernel void residual(long rows, long b, long nrhs, __global const long *indptr, __global const int *indices,
-                       __global const REAL *data, __global const REAL *x, long x0, long xps, long xrs, long xcs,
-                       __global const REAL *rhs, long r0, long rps, long rrs, long rcs,
-                       __global REAL *y, long y0, long yps, long yrs, long ycs)
+                       __global const CLA_REAL *data, __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
+                       __global const CLA_REAL *rhs, long r0, long rps, long rrs, long rcs,
+                       __global CLA_REAL *y, long y0, long yps, long yrs, long ycs)
 {
     const long row = get_global_id(0), i = row / b, p = row % b;
     if (row >= rows) return;
     EACH_COLUMN(nrhs)
     {
-        lane total = lane_load_apart(rhs, r0 + i * rps + p * rrs + h * rcs, 1);
+        cla_lane total = cla_lane_load_apart(rhs, r0 + i * rps + p * rrs + h * rcs, 1);
         for (long k = indptr[i]; k < indptr[i + 1]; k++)
             for (long q = 0; q < b; q++)
-                total = lane_fnma(lane_load_apart(data, ((k * b + p) * b + q) * PARTS, 1),
-                                  lane_load_apart(x, x0 + indices[k] * xps + q * xrs + h * xcs, 1), total);
-        lane_store_apart(y, y0 + i * yps + p * yrs + h * ycs, 1, total);
+                total = cla_lane_fnma(cla_lane_load_apart(data, ((k * b + p) * b + q) * CLA_PARTS, 1),
+                                  cla_lane_load_apart(x, x0 + indices[k] * xps + q * xrs + h * xcs, 1), total);
+        cla_lane_store_apart(y, y0 + i * yps + p * yrs + h * ycs, 1, total);
     }
 }
 
 /* x <- (1 - damping) x + damping z */
-__kernel void damp(long rows, long b, long nrhs, REAL damping,
-                   __global const REAL *z, long z0, long zps, long zrs, long zcs,
-                   __global REAL *x, long x0, long xps, long xrs, long xcs)
+__kernel void damp(long rows, long b, long nrhs, CLA_REAL damping,
+                   __global const CLA_REAL *z, long z0, long zps, long zrs, long zcs,
+                   __global CLA_REAL *x, long x0, long xps, long xrs, long xcs)
 {
     const long row = get_global_id(0), i = row / b, p = row % b;
     if (row >= rows) return;
     EACH_COLUMN(nrhs)
     {
         const long at = x0 + i * xps + p * xrs + h * xcs;
-        const lane old = lane_load_apart(x, at, 1), new = lane_load_apart(z, z0 + i * zps + p * zrs + h * zcs, 1);
-        lane_store_apart(x, at, 1, lane_fma(lane_real(damping), new - old, old));
+        const cla_lane old = cla_lane_load_apart(x, at, 1);
+        const cla_lane new = cla_lane_load_apart(z, z0 + i * zps + p * zrs + h * zcs, 1);
+        cla_lane_store_apart(x, at, 1, cla_lane_fma(cla_lane_real(damping), new - old, old));
     }
 }
 
 /* block row i of y <- block row order[i] of x, or, for `back`, block row order[i] of y <- block row i of x */
 __kernel void permute(long rows, long b, long nrhs, long back, __global const long *order,
-                      __global const REAL *x, long x0, long xps, long xrs, long xcs,
-                      __global REAL *y, long y0, long yps, long yrs, long ycs)
+                      __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
+                      __global CLA_REAL *y, long y0, long yps, long yrs, long ycs)
 {
     const long row = get_global_id(0), i = row / b, p = row % b;
     if (row >= rows) return;
     const long from = back ? i : order[i], to = back ? order[i] : i;
     EACH_COLUMN(nrhs)
-    lane_store_apart(y, y0 + to * yps + p * yrs + h * ycs, 1,
-                     lane_load_apart(x, x0 + from * xps + p * xrs + h * xcs, 1));
+    cla_lane_store_apart(y, y0 + to * yps + p * yrs + h * ycs, 1,
+                     cla_lane_load_apart(x, x0 + from * xps + p * xrs + h * xcs, 1));
 }

@@ -3,29 +3,43 @@
 import ast
 import os
 import shutil
+from pathlib import Path
 
+import numpy as np
+import pyopencl as cl
 import pytest
 
+from compactla import gpu
 from compactla.cpu import kernel
-from compactla.cpu.kernel import SOURCES
+from compactla.gpu import program as programs
+from compactla.sources import MODULES, imported
+from drivers import working_devices
 from processes import ROOT, finish, python, start
 
-# Multiplies matrices without packing them, and says where the kernel came from.
+# Calls routines without packing anything, and says where their kernels came from.
 PROGRAM = """
 import numpy as np
 import compactla as cla
-from compactla.cpu import run
+from compactla.cpu.kernel import Kept
 assert cla.__file__.startswith({folder!r}), cla.__file__
+found, load = [], Kept.load_overload
+def look(self, *signature):
+    result = load(self, *signature)
+    found.append(result is not None)
+    return result
+Kept.load_overload = look
 rng = np.random.default_rng(0)
 a, b, c = rng.random((3, 2, 3, 3, 4))
 A, B, C = cla.Pack(a), cla.Pack(b), cla.Pack(c)
 cla.gemm(A, B, C)
 assert np.allclose(c, np.einsum("pikv,pkjv->pijv", a, b), rtol=1e-14)
-kernel, *_ = run.gemm_choice(A.view.layout, B.view.layout, C.view.layout, "1 0", False, False)
-stats = kernel.stats
-print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+print("gemm", *found)
+if {both}:
+    found.clear()
+    cla.getrfnp(A)
+    print("getrfnp", *found)
 """
-LOADED, COMPILED = "1 0\n", "0 1\n"
+LOADED, COMPILED = "gemm True\n", "gemm False\n"
 # The same for a function that is compiled for whatever it is called with: indices of 32 and 64 bits.
 SYMBOLIC = """
 import numpy as np
@@ -52,36 +66,116 @@ def package(tmp_path):
     return tmp_path / "site"
 
 
-def gemm(package, cache, **environment):
-    """Where a new process has its kernel from."""
-    program = PROGRAM.format(folder=str(package))
+def gemm(package, cache, both=False, **environment):
+    """Where a new process has its kernel from; with `both` that of getrfnp as well."""
+    program = PROGRAM.format(folder=str(package), both=both)
     return python(program, package=package, NUMBA_CACHE_DIR=cache and str(cache), **environment)
 
 
-def test_kernels_are_loaded_until_a_source_changes(package, tmp_path):
+def edit(file):
+    with file.open("a") as source:
+        source.write("\n")
+
+
+def test_kernels_are_loaded_until_the_machine_or_a_setting_changes(package, tmp_path):
     cache = tmp_path / "cache"
-    assert gemm(package, cache) == COMPILED
-    assert gemm(package, cache) == LOADED
-    for source in ("view.py", "cpu/emit.py"):
-        with (package / "compactla" / source).open("a") as file:
-            file.write("\n# changed\n")
-        assert gemm(package, cache) == COMPILED, source
-    assert gemm(package, cache, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == COMPILED
+    assert [gemm(package, cache) for _ in range(2)] == [COMPILED, LOADED]
+    for other in ({"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}, {"NUMBA_OPT": "1"}):
+        assert [gemm(package, cache, **other) for _ in range(2)] == [COMPILED, LOADED]
     assert gemm(package, cache) == LOADED
 
 
-def test_all_sources_of_kernels_are_known():
-    """What the files that write kernels import of the package is among the files that the cache watches."""
-    known = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in SOURCES}
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            module = node.module if isinstance(node, ast.ImportFrom) else None
-            assert not module or not module.startswith("compactla.") or module in known | {"compactla.cpu"}, path
+def test_kernels_are_loaded_until_one_of_their_sources_changes(package, tmp_path):
+    """An edit of a routine leaves the kernels of others as they are."""
+    gemm(package, tmp_path / "cache", both=True)
+    for source, writes in [
+        ("cpu/kernels/gemm.py", "gemm"), ("cpu/kernels/trsm.py", "getrfnp"), ("view.py", "getrfnp"),
+        ("cpu/kernels/blocktridiag.py", ""), ("cpu/run.py", ""), ("cpu/emit.py", "gemm getrfnp"),
+    ]:  # fmt: skip
+        edit(package / "compactla" / source)
+        expected = "".join(f"{name} {name not in writes.split()}\n" for name in ("gemm", "getrfnp"))
+        assert gemm(package, tmp_path / "cache", both=True) == expected, source
+
+
+# A kernel whose code another module than its own writes, as its key says.
+WRITTEN = """
+from compactla import lines
+from compactla.cpu.kernel import compiled
+def make(name):
+    def kernel(lo, hi):
+        pass
+    return kernel
+stats = compiled(make, (), "gemm", source="compactla.cpu.kernels.gemm").stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+def test_a_kernel_that_another_module_writes(package, tmp_path):
+    """Its own file counts, what that imports does not, what the other one imports does."""
+    file = package / "written.py"
+    file.write_text(WRITTEN)
+    options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert python("import written", **options) == "0 1\n"
+    for source, expected in [
+        ("lines/__init__.py", "1 0\n"), ("cpu/kernels/trsm.py", "1 0\n"), ("cpu/kernels/gemm.py", "0 1\n"),
+        ("cpu/simd.py", "0 1\n"), ("cpu/kernel.py", "0 1\n"), ("../written.py", "0 1\n"),
+    ]:  # fmt: skip
+        edit(package / "compactla" / source)
+        assert python("import written", **options) == expected, source
+    file.write_text(WRITTEN.replace('kernels.gemm"', 'kernels.gem"'))
+    with pytest.raises(AssertionError, match="KeyError"):
+        python("import written", **options)
+
+
+def test_a_source_that_changes_while_a_process_runs(package, tmp_path):
+    """What the process compiles then is not what the file says."""
+    file = package / "compactla" / "cpu" / "kernels" / "gemm.py"
+    change = f"with open({str(file)!r}, 'a') as file: file.write('\\n')\ncla.gemm("
+    program = PROGRAM.format(folder=str(package), both=False).replace("cla.gemm(", change, 1)
+    assert python(program, package=package, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == COMPILED
+    assert [gemm(package, tmp_path / "cache") for _ in range(2)] == [COMPILED, LOADED]
+
+
+def test_all_imports_are_known():
+    """Of this package, by its own files: the cache finds them without parsing these."""
+    for file in MODULES.values():
+        names = set()
+        for node in ast.walk(ast.parse(Path(file).read_text())):
+            assert getattr(node, "level", 0) == 0, file
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        assert {MODULES[name] for name in names & {*MODULES}} <= imported(file), file
+
+
+NOTHING = "__kernel void nothing(__global int *a) {}"
+
+
+def test_programs_are_built_anew_when_what_they_include_changes(tmp_path, monkeypatch):
+    """And only then: drivers and pyopencl keep what they build by its source and options."""
+    shutil.copytree(programs.SOURCES, tmp_path / "opencl")
+    monkeypatch.setattr(programs, "SOURCES", tmp_path / "opencl")
+    device = working_devices()[0]
+
+    def options(source):
+        built = gpu.build(cl.Context([device]), f"{source}\n{NOTHING}", np.float32)
+        text = built.get_build_info(device, cl.program_build_info.OPTIONS)
+        return next(option for option in text.split() if option.startswith("-DSOURCES="))
+
+    sources = '#include "gemm.cl"', "  # include <trsm.cl>", '#define ANY_FILE "gemm.cl"\n#include ANY_FILE', ""
+    for file, includes in [
+        ("gemm.cl", (True, False, True, False)), ("trsm.cl", (False, True, True, False)),
+        ("lane.h", (True, True, True, False)), ("pack.cl", (False, False, True, False)),
+    ]:  # fmt: skip
+        before = [options(source) for source in sources]
+        edit(tmp_path / "opencl" / file)
+        assert tuple(x != options(source) for x, source in zip(before, sources, strict=True)) == includes, file
 
 
 def test_processes_that_start_at_once(package, tmp_path):
     cache = str(tmp_path / "cache")
-    program = PROGRAM.format(folder=str(package))
+    program = PROGRAM.format(folder=str(package), both=False)
     processes = [start(program, package=package, NUMBA_CACHE_DIR=cache) for _ in range(4)]
     for process in processes:
         finish(process)
@@ -140,7 +234,7 @@ def test_a_package_that_cannot_be_written(package, tmp_path):
     assert [gemm(package, None, **user) for _ in range(2)] == [COMPILED, LOADED]
     nobody = {"HOME": str(nowhere), "XDG_CACHE_HOME": str(nowhere), "LOCALAPPDATA": str(nowhere)}
     assert gemm(package, None, **nobody) == COMPILED
-    python("import compactla.precond", package=package, NUMBA_CACHE_DIR=None, **nobody)
+    python("import compactla.lines.precond", package=package, NUMBA_CACHE_DIR=None, **nobody)
 
 
 def test_a_folder_relative_to_where_the_process_begins(package, tmp_path):
@@ -156,7 +250,7 @@ def test_a_full_disk(package, tmp_path):
     """Files may grow to no more than 2000 bytes."""
     pytest.importorskip("resource", reason="only Unix limits the size of files")
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))"
-    for program, compiled in ((PROGRAM.format(folder=str(package)), COMPILED), (SYMBOLIC, "0 2\n")):
+    for program, compiled in ((PROGRAM.format(folder=str(package), both=False), COMPILED), (SYMBOLIC, "0 2\n")):
         for _ in range(2):
             assert python(limit + program, package=package, NUMBA_CACHE_DIR=str(tmp_path)) == compiled
     assert not list(tmp_path.glob("cpu_*/*"))

@@ -25,16 +25,17 @@ SCHUR = """
 #include "getrfnp.cl"
 
 /* x <- inv(D - E F) x for matrices of order N; D is overwritten by its factors */
-__kernel void schur(__global REAL *D, __global const REAL *E, __global const REAL *F, __global REAL *x)
+__kernel void schur(__global CLA_REAL *D, __global const CLA_REAL *E, __global const CLA_REAL *F, __global CLA_REAL *x)
 {
     const long q = get_global_id(0); /* one work-item a lane */
-    const matrix d = matrix_of_batch(D, q, N, N), e = matrix_of_batch(E, q, N, N);
-    const matrix f = matrix_of_batch(F, q, N, N), b = matrix_of_batch(x, q, N, 1);
+    const cla_matrix d = cla_matrix_of_batch(D, q, N, N), e = cla_matrix_of_batch(E, q, N, N);
+    const cla_matrix f = cla_matrix_of_batch(F, q, N, N), b = cla_matrix_of_batch(x, q, N, 1);
 
-    gemm(N, N, N, lane_real(-1), e, f, lane_real(1), d);
-    getrfnp(N, N, NONUNIT, d);
-    trsm(N, 1, UNIT, lane_real(1), d, b);
-    trsm(N, 1, NONUNIT, lane_real(1), reversed(d, N, N), rows_reversed(b, N)); /* U, last row first */
+    cla_gemm(N, N, N, cla_lane_real(-1), e, f, cla_lane_real(1), d);
+    cla_getrfnp(N, N, CLA_NONUNIT, d);
+    cla_trsm(N, 1, CLA_UNIT, cla_lane_real(1), d, b);
+    /* U, last row first */
+    cla_trsm(N, 1, CLA_NONUNIT, cla_lane_real(1), cla_reversed(d, N, N), cla_rows_reversed(b, N));
 }
 """
 
@@ -79,11 +80,11 @@ def test_build_log(queue):
 
 LANES = {"LANES": 4, "COLUMNS": 2, "TEAM": 3}
 STRIDES = {f"{matrix}{axis}S": 8 for matrix in "ABC" for axis in "RC"}
-GEMM = {"M": 5, "N": 5, "K": 5, "CONJA": 1, "CONJB": 0, "SCALED": 1, "BETA": 1, **STRIDES}
+GEMM = {"M": 5, "N": 5, "K": 5, "ACONJ": 1, "BCONJ": 0, "ALPHA": 1, "BETA": 1, **STRIDES}
 TEAM = {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, **GEMM}
-TRSM = {"N": 5, "R": 5, "CONJA": 1, "SCALED": 1, "DIAG": 0, **STRIDES}
-GETRF = {"M": 5, "N": 5, **STRIDES}
-TILE = {"BLOCK": 3, "TILE": 3}
+TRSM = {"M": 5, "N": 5, "ACONJ": 1, "ALPHA": 1, "DIAG": 0, **STRIDES}
+GETRFNP = {"M": 5, "N": 5, **STRIDES}
+TILE = {"BLOCK": 3, "CLA_TILE": 3}
 SOLVE = {"SOLVE_TEAM": 1, "BLOCK": 3, "LANES": 4, "RHS": 2}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 KERNELS = [  # all of them, in all of their variants
@@ -94,14 +95,14 @@ KERNELS = [  # all of them, in all of their variants
     ("trsm.cl", {"TRSM_BATCH": 1}),
     ("trsm.cl", {"TRSM_ITEM": 1, "GROUP": 8, **TRSM}),
     ("trsm.cl", {"TRSM_TEAM": 1, **LANES, **TRSM}),
-    ("getrfnp.cl", {"GETRF_BATCH": 1}),
-    ("getrfnp.cl", {"GETRF_ITEM": 1, "GROUP": 8, **GETRF}),
-    *(("getrfnp.cl", {"GETRF_TEAM": 1, "PANEL": panel, **LANES, **GETRF}) for panel in range(2)),
+    ("getrfnp.cl", {"GETRFNP_BATCH": 1}),
+    ("getrfnp.cl", {"GETRFNP_ITEM": 1, "GROUP": 8, **GETRFNP}),
+    *(("getrfnp.cl", {"GETRFNP_TEAM": 1, "PANEL": panel, **LANES, **GETRFNP}) for panel in range(2)),
     ("pack.cl", {}),
     *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),
     ("sweeps.cl", {}),
-    *(("stored.h", {"ROUND_BLOCKS": 1, "STORED": f"STORED_{name.upper()}"}) for name in STORAGE),
+    *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
       for what in ("FACTOR", "SOLVE", "SPREAD") for some in (TILE, {})),
     ("blocktridiag.cl", {"SOLVE_LINES": 1, "SWAPPED": 1}),
@@ -109,13 +110,13 @@ KERNELS = [  # all of them, in all of their variants
     ("blocktridiag.cl", {"SPREAD_LINES": 1, "INVERSES": 1, "BLOCK": 3}),
     ("blocktridiag.cl", {"COUPLE_ROWS": 1}),
     ("blocktridiag.cl", {"COUPLE_ROWS": 1, "BLOCK": 3, "HELD": 2}),
-    ("pivots.cl", {"PERTURB": 1, "SHIFT": 0, "PIVOTING": 1, "INVERSES": 1, **WATCH, **TILE}),
-    ("pivots.cl", {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0, "INVERSES": 0, **WATCH}),
+    ("watched_lu.cl", {"PERTURB": 1, "SHIFT": 0, "PIVOTING": 1, "INVERSES": 1, **WATCH, **TILE}),
+    ("watched_lu.cl", {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0, "INVERSES": 0, **WATCH}),
     ("thomas.cl", {"DESCRIBE_LINES": 1, "BLOCK": 1}),
     *(("thomas.cl", {"FACTOR_LINE": 1, "BLOCK": 3, "GROUP": 8, "AHEAD": ahead}) for ahead in range(2)),
     *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6, "AHEAD": ahead, **LANES}) for ahead in range(3)),
     ("thomas.cl", {"REGULAR": 0, "AHEAD": 1, "AHEAD_UP": 2, **SOLVE}),
-    *(("thomas.cl", {"REGULAR": 1, "AHEAD": 2, "AHEAD_UP": 1, "STORED": f"STORED_{name.upper()}", **SOLVE})
+    *(("thomas.cl", {"REGULAR": 1, "AHEAD": 2, "AHEAD_UP": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}", **SOLVE})
       for name in ("REAL", *STORAGE)),
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ from compactla.bench.ceilings import bandwidth, level, peak, processor, working_
 from compactla.bench.peers import Peer, banded, library_peers
 from compactla.bench.timing import TIMINGS, best, best_of_rounds, repeated, seconds_of
 from compactla.cpu.parallel import THREADS
-from compactla.cpu.simd import machine
+from compactla.cpu.vectors import machine
 
 
 class Ceiling(NamedTuple):

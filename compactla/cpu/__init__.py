@@ -1,12 +1,26 @@
 """Numba kernels: the pack level is public, for use inside `@njit` functions.
 
-`matrix` views the V matrices of one pack as one matrix of vectors, which the routines `gemm`, `trsm` and `getrfnp` and
-the arithmetic of vectors work on.
+`matrix` views the V matrices of one pack as one matrix of vectors, which the routines, such as `gemm`, and the
+arithmetic of vectors work on; `compactla.cpu.vocabulary` says what there is of that.
 """
 
-from compactla.cpu.kernels.gemm import gemm
-from compactla.cpu.kernels.getrfnp import getrfnp
-from compactla.cpu.kernels.trsm import trsm
-from compactla.cpu.lanes import broadcast, conj, fma, fnma, matrix
+import importlib
 
-__all__ = ["broadcast", "conj", "fma", "fnma", "gemm", "getrfnp", "matrix", "trsm"]
+from compactla import routine
+from compactla.cpu.lanes import matrix
+from compactla.cpu.vocabulary import abs1, broadcast, conj, copysign, fma, fnma, maximum, minimum, rsqrt, select, sqrt
+
+__all__ = ["abs1", "broadcast", "conj", "copysign", "fma", "fnma", "matrix", "maximum", "minimum", "rsqrt", "select"]
+__all__ += ["sqrt", *routine.names()]
+
+
+def __getattr__(name):
+    if name not in routine.names():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

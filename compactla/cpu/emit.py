@@ -14,7 +14,8 @@ from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
 from compactla.cpu.ahead import Ahead
-from compactla.cpu.simd import INDEX, Elements, Lanes, Matrix, index
+from compactla.cpu.simd import INDEX, Elements, Matrix, index
+from compactla.cpu.vectors import Lanes
 
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
 
@@ -196,15 +197,25 @@ class Code:
                 yield start, known
 
     def zero(self, vector):
-        return Lanes(self.builder, vector, *([None] * (2 if vector.is_complex else 1))).constant(0)
+        return Lanes.zero(self.builder, vector)
 
     def broadcast(self, x, vector):
-        """A scalar argument in every lane: `x` is a `Number`, or a Python number known now."""
-        return x.lanes(self, vector) if isinstance(x, Number) else self.zero(vector).constant(x)
+        """A scalar in every lane: `x` is a `Number`, an index, or a Python number known now."""
+        if isinstance(x, Number):
+            return x.lanes(self, vector)
+        zero = self.zero(vector)
+        if not isinstance(x, ir.Value):
+            return zero.constant(x)
+        element, b = vector.part.element, self.builder
+        if not vector.is_integer:
+            x = b.sitofp(x, element)
+        elif x.type != element:
+            x = b.trunc(x, element)
+        return zero._new(splat(b, vector, x), *zero.parts[1:])
 
     def is_zero(self, lanes):
         """Whether a scalar that was broadcast is zero."""
-        return self.builder.extract_element(lanes.is_zero(), ir.IntType(32)(0))
+        return self.builder.extract_element((lanes == 0).value, ir.IntType(32)(0))
 
     def registers(self, vector, m, n=1):
         return Registers(self.builder, vector, m, n)
@@ -335,9 +346,9 @@ def name_of(emit):
 
 
 def check_kinds(name, kinds):
-    """Refuse arguments that a routine cannot have, while Numba infers types."""
+    """Refuse arguments that a routine cannot have, while Numba infers types; integers may come with any numbers."""
     vectors = {kind.vector for kind in kinds if isinstance(kind, Matrix)}
-    if len(vectors) > 1:
+    if len({v for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
         raise errors.TypingError(f"{name}: matrices are of {' and '.join(map(str, vectors))}, must be of one type")
     for kind in kinds:
         if isinstance(kind, types.Array):

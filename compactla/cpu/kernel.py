@@ -18,47 +18,45 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
+from compactla.sources import MODULES, content, digest, digest_of_imports
+
 if sys.platform != "win32":
     import grp
     import pwd
 
 INT, INTS = types.int64, types.int64[::1]
-
-
 SEAL = 32  # bytes
-
-
-def digest(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:16]
-
-
-# Every kernel depends on all the files that write them.
 HERE = Path(__file__).parent
-BESIDE = "view", "checks", "overlap", "lines/pivots", "room"
-SOURCES = [*sorted(HERE.rglob("*.py")), *(HERE.parent / f"{name}.py" for name in BESIDE)]
-DIGEST = digest(b"".join(path.read_bytes() for path in SOURCES))
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()
+# Numba's settings that change machine code; not every version has them all.
+SETTINGS = (
+    *("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "USING_SVML", "LLVM_REFPRUNE_PASS", "LLVM_REFPRUNE_FLAGS"),
+    *("BOUNDSCHECK", "DEBUGINFO_DEFAULT", "EXTEND_VARIABLE_LIFETIMES"),
+)
 
 
-def compiled(make, arguments, *key):
-    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi."""
+def compiled(make, arguments, *key, source=None):
+    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
+
+    For `source` see `Kept`.
+    """
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
-    dispatcher = compiled_once(kernel, *key, error_model="numpy")
+    dispatcher = compiled_once(kernel, *key, source=source, error_model="numpy")
     dispatcher.compile(types.void(INT, INT, *arguments))
     dispatcher.disable_compile()
     return dispatcher
 
 
-def compiled_once(function, *key, **options):
+def compiled_once(function, *key, source=None, **options):
     """`function` compiled by Numba for the types that it is called with, and kept on disk where there is a place.
 
-    The key tells apart functions that are made in one place.
+    The key tells apart functions that are made in one place. For `source` see `Kept`.
     """
     function.__qualname__ += "." + digest(repr((function.__module__, key)).encode())
     dispatcher = njit(nogil=True, **options)(function)
-    dispatcher._cache = Kept(function, key)
+    dispatcher._cache = Kept(function, key, source)
     return dispatcher
 
 
@@ -67,10 +65,16 @@ class Kept(NullCache):
 
     It begins with a digest of itself and of what it was made of: what is old, broken or mixed up is compiled anew.
     Nothing that goes wrong with files stops a call.
+
+    It is made of this module, of the file of the function, and of what these import of this package. Where functions of
+    several routines share a file, `source` names the module that writes the code of this one: what that imports counts
+    then, not what the file does.
     """
 
-    def __init__(self, function, key):
+    def __init__(self, function, key, source=None):
         self.function, self.key = function, key
+        self.file = function.__code__.co_filename
+        self.writer = self.file if source is None else MODULES[source]
 
     def load_overload(self, signature, target_context):
         if (folder := place()) is None:
@@ -100,9 +104,10 @@ class Kept(NullCache):
         """Name of the file, and all that the code depends on."""
         name = f"{self.function.__module__}.{self.function.__qualname__}"
         versions = numba.__version__, sys.implementation.cache_tag
-        kind = repr((name, self.key, signature, TARGET, versions)).encode()
-        source = Path(self.function.__code__.co_filename).read_bytes()
-        return f"{name}.{digest(kind)}.nbc", kind + DIGEST.encode() + source
+        settings = [vars(numba.config).get(setting) for setting in SETTINGS]
+        kind = repr((name, self.key, signature, TARGET, settings, versions)).encode()
+        sources = digest_of_imports(MODULES[__name__], self.writer)
+        return f"{name}.{digest(kind)}.nbc", kind + sources.encode() + content(self.file)
 
 
 def sealed(identity, code):

@@ -1,10 +1,9 @@
-"""What Numba functions see of the lane type: matrices of vectors, their elements, and arithmetic.
+"""What Numba functions see of matrices of vectors.
 
-In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one vector of its elements, to be added,
-subtracted, multiplied and divided; ``A[i, j] = x`` stores, ``A.T`` and ``A.H`` are views, ``A.m`` and ``A.n`` sizes.
+In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one vector of its elements, for what is in
+`compactla.cpu.vocabulary`; ``A[i, j] = x`` stores, ``A.T`` and ``A.H`` are views, ``A.m`` and ``A.n`` sizes.
 """
 
-import inspect
 import operator
 
 from llvmlite import ir
@@ -13,10 +12,13 @@ from numba.core import cgutils, errors
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, lower_getattr
 
-from compactla.cpu.emit import Code, Number, elements
-from compactla.cpu.simd import INDEX, STORED, Lanes, Matrix, Vector, shifted
+from compactla.cpu.emit import Code, elements
+from compactla.cpu.simd import INDEX, STORED, Matrix, shifted
+from compactla.cpu.vectors import Vector
+from compactla.cpu.vocabulary import fits, lift
 
 KINDS = {"f": types.float32, "d": types.float64, "F": types.complex64, "D": types.complex128}
+KINDS |= {"i": types.int32, "l": types.int64}
 
 
 def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
@@ -28,13 +30,16 @@ def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
 
 @intrinsic(prefer_literal=True)
 def matrix(typing_context, a, V, m=None, n=None):
-    """The V matrices in `a`, an array of shape (m, n, V), or (m, n, 2, V) for complex numbers.
+    """The V matrices in `a`, an array of shape (m, n, V), or (m, n, 2, V) for complex numbers; or of integers.
 
     `V` is a compile-time constant. So are `m` and `n` if they are given, which have to be the array's: kernels are then
     compiled for this size. An array that does not fit raises a ValueError; indices are not checked.
     """
-    if not isinstance(a, types.Array) or a.ndim not in (3, 4) or a.dtype not in (types.float32, types.float64):
-        raise errors.TypingError(f"a is {a}, must be an array (m, n, V) or (m, n, 2, V) of float32 or float64")
+    integers = isinstance(a, types.Array) and a.ndim == 3 and a.dtype in (types.int32, types.int64)
+    floats = isinstance(a, types.Array) and a.ndim in (3, 4) and a.dtype in (types.float32, types.float64)
+    if not (integers or floats):
+        expected = "(m, n, V) or (m, n, 2, V) of float32 or float64, or (m, n, V) of int32 or int64"
+        raise errors.TypingError(f"a is {a}, must be an array {expected}")
     absent = types.Omitted | types.NoneType
     sizes = [None if size is None or isinstance(size, absent) else size for size in (m, n)]
     if not all(isinstance(size, types.IntegerLiteral) for size in (V, *(size for size in sizes if size is not None))):
@@ -110,7 +115,7 @@ def at(typing_context, address, offset, m, n, rs, cs, im, form):
     return result(*[types.intp] * 7, form), lower
 
 
-# Elements of matrices, and their arithmetic.
+# Elements of matrices.
 
 
 @infer_global(operator.getitem)
@@ -125,7 +130,7 @@ class GetItem(AbstractTemplate):
 class SetItem(AbstractTemplate):
     def generic(self, args, kws):
         A, _, x = args
-        if isinstance(A, Matrix) and x == A.vector:
+        if isinstance(A, Matrix) and fits(x, A.vector):
             return signature(types.none, A, types.UniTuple(types.intp, 2), x)
 
 
@@ -136,9 +141,11 @@ def lower_getitem(context, builder, signature, args):
 
 
 @lower_builtin(operator.setitem, Matrix, types.UniTuple, Vector)
+@lower_builtin(operator.setitem, Matrix, types.UniTuple, types.Number)
 def lower_setitem(context, builder, signature, args):
     A = elements(context, Code(builder), signature.args[0], args[0])
-    A[tuple(cgutils.unpack_tuple(builder, args[1], 2))] = Lanes.unwrap(builder, signature.args[2], args[2])
+    x = lift(context, builder, signature.args[2], args[2], A.vector)
+    A[tuple(cgutils.unpack_tuple(builder, args[1], 2))] = x
     return context.get_dummy_value()
 
 
@@ -175,75 +182,6 @@ def lower_T(context, builder, kind, value):
 
 
 lower_getattr(Matrix, "H")(lower_T)
-
-
-def define_operator(operation):
-    """Let Numba functions apply an operator of `Lanes` to vectors of one type."""
-
-    @infer_global(operation)
-    class Operator(AbstractTemplate):
-        def generic(self, args, kws):
-            if isinstance(args[0], Vector) and all(kind == args[0] for kind in args):
-                return signature(args[0], *args)
-
-    def lower(context, builder, signature, args):
-        lanes = [Lanes.unwrap(builder, kind, x) for kind, x in zip(signature.args, args, strict=True)]
-        return operation(*lanes).wrap()
-
-    arguments = [Vector] * (1 if operation is operator.neg else 2)
-    lower_builtin(operation, *arguments)(lower)
-
-
-for operation in (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg):
-    define_operator(operation)
-
-
-def function(apply):
-    """Make ``apply(x, ...)``, of vectors of one type, callable from Numba functions."""
-
-    def define(typing_context, *kinds):
-        if not isinstance(kinds[0], Vector) or any(kind != kinds[0] for kind in kinds):
-            return None
-
-        def lower(context, builder, signature, args):
-            return apply(*(Lanes.unwrap(builder, kinds[0], x) for x in args)).wrap()
-
-        return kinds[0](*kinds), lower
-
-    define.__name__, define.__doc__ = apply.__name__, apply.__doc__
-    context = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_ONLY)
-    define.__signature__ = inspect.Signature([context, *inspect.signature(apply).parameters.values()])
-    return intrinsic(define)
-
-
-@function
-def fma(a, b, c):
-    """a b + c, rounded once where the machine can."""
-    return a.fma(b, c)
-
-
-@function
-def fnma(a, b, c):
-    """c - a b, rounded once where the machine can."""
-    return (-a).fma(b, c)
-
-
-@function
-def conj(a):
-    """The complex conjugate."""
-    return a.conjugate()
-
-
-@intrinsic
-def broadcast(typing_context, x, like):
-    """The scalar `x` in every lane of a vector of the type of `like`."""
-    if not isinstance(like, Vector):
-        return None
-
-    def lower(context, builder, signature, args):
-        return Number(context, signature.args[0], args[0]).lanes(Code(builder), like).wrap()
-
-    return like(x, like), lower
 
 
 @intrinsic

@@ -3,7 +3,6 @@
 import functools
 
 import numpy as np
-from llvmlite import ir
 from numba import types
 
 from compactla.cpu.choice import STATIC, known_form, operations
@@ -37,12 +36,11 @@ def round_batch(wide, narrow, one_wide, one_narrow):
 @routine
 def round_to(code, A, B, limit, overflow):
     """B <- A, columns; ``overflow[0]`` <- 1 if an element of A is larger than `limit`."""
-    b, limit = code.builder, limit.lanes(code, A.vector)
+    b, limit = code.builder, limit.lanes(code, A.vector.reals)
     for i in code.each(A.m):
         x = A[i, 0]
         B[i, 0] = x
-        large = b.bitcast(x.absolute().exceeds(limit), ir.IntType(A.vector.lanes))
-        with b.if_then(b.icmp_unsigned("!=", large, large.type(0)), likely=False):
+        with b.if_then((abs(x) > limit).any(), likely=False):
             b.store(INDEX(1), overflow)
 
 

@@ -5,65 +5,65 @@ There is one batch kernel for all routines: it calls the routine on the packs on
 
 import functools
 import importlib
-import itertools
-import operator
 
 import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.cpu.ahead import PAGE, nbytes
+from compactla.cpu.ahead import PAGE
 from compactla.cpu.choice import STATIC, known_form, operations, pack_bytes, width
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.lanes import fence, lanes_of, parse_form
+from compactla.cpu.lanes import fence, parse_form
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import INDEX, STORED, Elements, shifted
-from compactla.routine import named
 from compactla.view import REAL, View
 
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
 SCALAR = {"f": types.float64, "c": types.complex128}
-LAYOUT, PLACE = operator.attrgetter("layout"), operator.attrgetter("place")
-chain = itertools.chain.from_iterable
 chosen: dict[tuple, tuple] = {}
 
 
 def launch(row, views, scalars, conj, option, nm, info, threads):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its."""
     last = views[-1]
-    npack = last.npack
-    fixed = scalars if scalars in row.fixed else None
-    key = row, fixed, conj, option, "", *map(LAYOUT, views)
+    npack, layout, place = last.npack, (last.layout,), last.place
+    if len(views) == 2:
+        a = views[0]
+        layout, place = (a.layout, *layout), (*a.place, *place)
+    elif len(views) == 3:
+        a, b, _ = views
+        layout, place = (a.layout, b.layout, *layout), (*a.place, *b.place, *place)
+    fixed = scalars if row.fixed and scalars in row.fixed else None
+    key = row, layout, fixed, conj, option
     try:
         head, kernel, cost, size = chosen[key]
     except KeyError:
         head, kernel, cost, size = chosen[key] = choice(*key)
     if npack * size > FAR:
-        far = "stream" if streamed(row, views, scalars) else "far"
-        _, kernel, *_ = choice(row, fixed, conj, option, far, *map(LAYOUT, views))
-    output = np.zeros(npack * last.vlen, np.int64) if row.outputs else None
-    outputs = () if output is None else (output,)
-    share(kernel, npack * cost, (0, npack, *head, *scalars, *chain(map(PLACE, views)), *outputs), threads)
+        _, kernel, *_ = choice(*key, "stream" if streamed(row, views, scalars) else "far")
+    if not row.outputs:
+        share(kernel, npack * cost, (0, npack, *head, *scalars, *place), threads)
+        return None
+    output = np.zeros(npack * last.vlen, np.int64)
+    share(kernel, npack * cost, (0, npack, *head, *scalars, *place, output), threads)
     if info is None:
-        return None if output is None else output[:nm]
+        return output[:nm]
     info[...] = output[:nm]
     return info
 
 
 def streamed(row, views, scalars) -> bool:
     """Whether what is written is not read, and aligned."""
-    unread = unscaled(row, scalars)
-    written = [view for A, view in zip(row.operands, views, strict=True) if A.scaled_by in unread]
+    written = [view for A, view in zip(row.operands, views, strict=True) if is_unread(A, row, scalars)]
     return bool(written) and all(map(is_aligned, written))
 
 
-def unscaled(row, scalars) -> set[str]:
-    """The scalars that are zero and thereby spare the reading of a matrix."""
-    zero = {name for name, value in zip(row.scalars, scalars, strict=True) if value == 0}
-    return zero & {A.scaled_by for A in row.operands}
+def is_unread(operand, row, scalars) -> bool:
+    """Whether the scalar that an operand is multiplied by is zero."""
+    return any(name == operand.scaled_by and value == 0 for name, value in zip(row.scalars, scalars, strict=True))
 
 
 def is_aligned(A: View):
@@ -74,7 +74,7 @@ def is_aligned(A: View):
 
 
 @functools.cache
-def choice(row, fixed, conj, option, far, *layouts):
+def choice(row, layouts, fixed, conj, option, far=""):
     """Vector length and sizes, the kernel, what a pack costs, and its bytes if fetching them ahead is a choice."""
     last, sizes = layouts[-1], row.sizes(layouts)
     known = bool(
@@ -83,25 +83,36 @@ def choice(row, fixed, conj, option, far, *layouts):
         and all(A.strides for A in layouts)
         and (fixed is not None or not row.fixed)
     )
-    forms = [known_form(A, known, flag) for A, flag in zip(layouts, conj or [False] * len(layouts), strict=True)]
+    scalars = [f"{name}={x.real:g}" for name, x in zip(row.scalars, fixed, strict=True)] if fixed else row.scalars
+    text = [row.name, "".join(row.letters), f"{row.compiled}={option}", " ".join(scalars), " ".join(row.outputs)]
+    for operand, A, flag in zip(row.operands, layouts, conj or [False] * len(layouts), strict=True):
+        if far == "stream" and is_unread(operand, row, fixed):
+            role = "stream"
+        else:
+            role = "ahead" if far and worth_fetching(operand, A) else "near"
+        text.append(f"{operand.sizes} {role} {known_form(A, known, flag)}")
     number = SCALAR[last.dtype.kind]
     values = [INT] * len(sizes) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
-    values += [INTS] * len(row.outputs)
-    constants = [format(x.real, "g") for x in fixed] if fixed is not None else []
-    text = "|".join((row.name, far, option, " ".join(constants), *forms))
-    kernel = compiled(batch, (INT, types.Tuple(values)), text, lanes_of(forms[-1]), far == "stream")
+    arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
+    source = f"compactla.cpu.kernels.{row.name}"
+    kernel = compiled(batch, arguments, "|".join(text), width(last.dtype, last.vlen), far == "stream", source=source)
     moved = row.elements(sizes) * last.vlen * last.dtype.itemsize
     return (last.vlen, *sizes), kernel, operations(last, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
 
 
-def batch(text, width, streamed):
+def worth_fetching(operand, A) -> bool:
+    """Whether enough is used of what would be fetched: not where half of a small matrix is not read."""
+    return operand.written or not operand.half or pack_bytes(A) * width(A.dtype, A.vlen) >= 2 * PAGE * A.vlen
+
+
+def batch(text, width, streams):
     """Kernel for packs lo to hi of any routine: sizes, scalars, places of operands, and outputs."""
 
     def kernel(lo, hi, V, *args):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 call(text, p, v, V, args)
-        if streamed:
+        if streams:
             fence()
 
     return kernel
@@ -109,10 +120,10 @@ def batch(text, width, streamed):
 
 @intrinsic(prefer_literal=True)
 def call(typing_context, text, p, v, V, args):
-    """Call a routine at the pack level on lanes v and up of pack p; `text` says on what, see `choice`."""
-    name, far, option, constants, *forms = text.literal_value.split("|")
-    row, kinds_of = named(name), [parse_form(form) for form in forms]
+    """Call a routine at the pack level on lanes v and up of pack p; `choice` makes the text that says how."""
+    name, letters, option, scalars, output, *operands = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name).emit
+    constants = dict(part.split("=") for part in option.split() if not part.startswith("="))
 
     def lower(context, builder, signature, values):
         kinds = [*signature.args[1:4], *signature.args[4]]
@@ -123,22 +134,25 @@ def call(typing_context, text, p, v, V, args):
 
         def body(code, p, v, V, *rest):
             given = iter(zip(kinds[3:], rest, strict=True))
-            sizes = {letter: next(given)[1] for letter in row.letters}
-            scalars = {scalar: Number(context, *next(given)) for scalar in row.scalars}
-            if constants:
-                scalars = dict(zip(scalars, map(int, constants.split()), strict=True))
-            operands, coming = [], []
-            for operand, kind in zip(row.operands, kinds_of, strict=True):
-                place = [next(given)[1] for _ in range(4)]  # a View's
-                A = located(code, kind, place, [sizes[letter] for letter in operand.sizes], p, v, V)
-                A.stream = far == "stream" and operand.scaled_by in unscaled(row, scalars.values())
-                operands.append(A)
-                if far and not A.stream and (operand.written or not operand.half or nbytes(A) >= 2 * PAGE):
+            sizes = {letter: next(given)[1] for letter in letters}
+            keywords = dict(constants)
+            for scalar in scalars.split():
+                known, _, value = scalar.partition("=")
+                number = Number(context, *next(given))
+                keywords[known] = int(value) if value else number
+            matrices, coming = [], []
+            for operand in operands:
+                (rows, columns), role, form = operand.split(" ", 2)
+                place = [next(given)[1] for _ in range(4)]
+                A = located(code, parse_form(form), place, sizes[rows], sizes[columns], p, v, V)
+                A.stream = role == "stream"
+                matrices.append(A)
+                if role == "ahead":
                     coming.append(A.following(place[1], v, V))
             first = code.builder.add(code.builder.mul(p, V), v)
-            outputs = {output: code.builder.gep(next(given)[1], [first], source_etype=INDEX) for output in row.outputs}
-            options = {row.compiled: option} if row.compiled else {}
-            emit(code, *operands, **outputs, **options, **scalars, ahead=tuple(coming))
+            for array in output.split():
+                keywords[array] = code.builder.gep(next(given)[1], [first], source_etype=INDEX)
+            emit(code, *matrices, **keywords, ahead=tuple(coming))
 
         Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
         return context.get_dummy_value()
@@ -146,11 +160,11 @@ def call(typing_context, text, p, v, V, args):
     return types.void(text, p, v, V, args), lower
 
 
-def located(code, kind, place, sizes, p, v, V):
-    """The matrix of lanes v and up of pack p."""
+def located(code, kind, place, m, n, p, v, V):
+    """The m x n matrix of lanes v and up of pack p."""
     b, (address, ps, rs, cs) = code.builder, place
     element = STORED.get(kind.stored, kind.vector.part.element)
     base = shifted(b, b.inttoptr(address, element.as_pointer()), b.add(b.mul(p, ps), v), element)
-    known, given = (kind.m, kind.n, kind.rs, kind.cs), (*sizes, rs, cs)
+    known, given = (kind.m, kind.n, kind.rs, kind.cs), (m, n, rs, cs)
     shape = (x if number is None else number for number, x in zip(known, given, strict=True))
     return Elements(code, kind.vector, base, *shape, V, kind.conj, kind.stored)

@@ -1,205 +1,29 @@
-"""The lane type: V numbers, real or complex, as one value.
+"""Matrices of vectors in memory, and how many vectors the machine's registers hold.
 
-`Vector(float64, 8)` is LLVM's ``<8 x double>``, and its complex twin a pair of them. `Matrix` is a matrix of such
-vectors in memory: one pack, or a view of it. `Lanes` and `Elements` are the same two things while code is emitted, and
-hold what there is of arithmetic and addresses; `compactla.cpu.lanes` is what Numba functions use.
+`Matrix` is a matrix of such vectors: one pack, or a view of it. `Elements` is the same while code is emitted, and holds
+what there is of addresses.
 """
 
 import functools
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import models, register_model
+
+from compactla.cpu.vectors import Lanes, alike, machine
 
 INDEX = ir.IntType(64)
 TALLEST = 6
 # LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
 HALF, BFLOAT = ir.HalfType(), ir.IntType(16)
+BYTES = {ir.DoubleType(): 8, ir.FloatType(): 4, HALF: 2}
 STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
 
 
 def index(x):
     """LLVM value of an index; Python integers are those known when the code is emitted."""
     return ir.Constant(INDEX, x) if isinstance(x, int) else x
-
-
-class Vector(types.Type):
-    """V real numbers, or V complex numbers as real and imaginary parts."""
-
-    def __init__(self, dtype, lanes):
-        self.dtype, self.lanes = dtype, lanes
-        self.is_complex = isinstance(dtype, types.Complex)
-        self.real = dtype.underlying_float if self.is_complex else dtype
-        self.parts = ("re", "im") if self.is_complex else ("re",)
-        super().__init__(name=f"Vector({dtype}, {lanes})")
-
-    @property
-    def part(self):
-        """LLVM type of the V real (or imaginary) parts."""
-        return ir.VectorType(ir.DoubleType() if self.real == types.float64 else ir.FloatType(), self.lanes)
-
-
-@register_model(Vector)
-class VectorModel(models.PrimitiveModel):
-    def __init__(self, dmm, vector):
-        part = vector.part
-        super().__init__(dmm, vector, ir.LiteralStructType([part, part]) if vector.is_complex else part)
-
-
-class Lanes:
-    """A `Vector` while code is emitted, with its arithmetic."""
-
-    def __init__(self, builder, vector, *parts):
-        self.builder, self.vector, self.parts = builder, vector, parts
-
-    @classmethod
-    def unwrap(cls, builder, vector, value):
-        if not vector.is_complex:
-            return cls(builder, vector, value)
-        return cls(builder, vector, *(builder.extract_value(value, i) for i in range(2)))
-
-    def wrap(self):
-        if not self.vector.is_complex:
-            return self.parts[0]
-        pair = ir.Constant(ir.LiteralStructType([self.vector.part] * 2), ir.Undefined)
-        for i, part in enumerate(self.parts):
-            pair = self.builder.insert_value(pair, part, i)
-        return pair
-
-    def _new(self, *parts):
-        return Lanes(self.builder, self.vector, *parts)
-
-    def constant(self, x):
-        """The real number `x` in every lane."""
-        fill = [ir.Constant(self.vector.part, [value] * self.vector.lanes) for value in (float(x), 0.0)]
-        return self._new(*fill[: len(self.parts)])
-
-    def __add__(self, other):
-        return self._new(*map(self.builder.fadd, self.parts, other.parts))
-
-    def __sub__(self, other):
-        return self._new(*map(self.builder.fsub, self.parts, other.parts))
-
-    def __neg__(self):
-        return self._new(*map(self.builder.fneg, self.parts))
-
-    def __mul__(self, other):
-        multiply = self.builder.fmul
-        if not self.vector.is_complex:
-            return self._new(multiply(self.parts[0], other.parts[0]))
-        (a, b), (c, d) = self.parts, other.parts
-        negative = self.builder.fneg(b)
-        return self._new(self._fma(negative, d, multiply(a, c)), self._fma(b, c, multiply(a, d)))
-
-    def __truediv__(self, other):
-        if not self.vector.is_complex:
-            return self._new(self.builder.fdiv(self.parts[0], other.parts[0]))
-        return self * other.reciprocal()
-
-    def conjugate(self):
-        if not self.vector.is_complex:
-            return self
-        return self._new(self.parts[0], self.builder.fneg(self.parts[1]))
-
-    def reciprocal(self, many=False):
-        """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
-
-        With `many` independent ones at a time Newton's iteration is faster than the machine's division, where there is
-        an estimate to start from.
-        """
-        b = self.builder
-        if not self.vector.is_complex:
-            return self._new(self._inverse(self.parts[0], many))
-        absolute = [self._call("llvm.fabs", part) for part in self.parts]
-        largest = b.select(b.fcmp_ordered(">", *absolute), *absolute)
-        scale = self._inverse(largest, many)
-        re, im = (b.fmul(part, scale) for part in self.parts)
-        factor = b.fmul(scale, self._inverse(self._fma(re, re, b.fmul(im, im)), many))
-        return self._new(b.fmul(re, factor), b.fneg(b.fmul(im, factor)))
-
-    def _inverse(self, x, many):
-        b, kind = self.builder, self.vector.part
-        zero, one = (ir.Constant(kind, [number] * kind.count) for number in (0.0, 1.0))
-        bits = self.vector.real.bitwidth
-        if not many or machine()[0] != 64 or kind.count * bits != 512:
-            return b.fdiv(one, x)
-        mask = ir.IntType(kind.count)
-        name = f"llvm.x86.avx512.rcp14.p{'d' if bits == 64 else 's'}.512"  # 14 bits are right
-        rcp14 = cgutils.get_or_insert_function(b.module, ir.FunctionType(kind, [kind, kind, mask]), name)
-        estimate = result = b.call(rcp14, [x, zero, mask(-1)])
-        for _ in range(2 if bits == 64 else 1):
-            result = self._fma(result, self._fma(b.fneg(x), result, one), result)
-        undefined = b.fcmp_unordered("uno", result, result)
-        return b.select(undefined, estimate, result)  # which is right for zeros and infinities
-
-    def fma(self, other, addend):
-        """self * other + addend"""
-        if not self.vector.is_complex:
-            return self._new(self._fma(self.parts[0], other.parts[0], addend.parts[0]))
-        (a, b), (c, d), (re, im) = self.parts, other.parts, addend.parts
-        negative = self.builder.fneg(b)
-        return self._new(
-            self._fma(negative, d, self._fma(a, c, re)),
-            self._fma(b, c, self._fma(a, d, im)),
-        )
-
-    def is_zero(self):
-        """Mask of the lanes that are exactly zero."""
-        zero = ir.Constant(self.vector.part, [0.0] * self.vector.lanes)
-        masks = [self.builder.fcmp_ordered("==", part, zero) for part in self.parts]
-        return masks[0] if len(masks) == 1 else self.builder.and_(*masks)
-
-    def absolute(self):
-        """|self|, scaled so that no square overflows; like everything of this kind with an imaginary part of zero."""
-        b = self.builder
-        parts = [self._call("llvm.fabs", part) for part in self.parts]
-        if len(parts) == 1:
-            return self._new(*parts)
-        zero, one = (x.parts[0] for x in (self.constant(0), self.constant(1)))
-        swapped = b.fcmp_ordered(">", parts[1], parts[0])
-        large, small = b.select(swapped, *parts[::-1]), b.select(swapped, *parts)
-        slope = b.fdiv(small, b.select(b.fcmp_ordered("==", large, zero), one, large))
-        return self._new(b.fmul(large, self._call("llvm.sqrt", self._fma(slope, slope, one))), zero)
-
-    def cabs1(self):
-        """|re| + |im|"""
-        re, *im = (self._call("llvm.fabs", part) for part in self.parts)
-        return self._new(self.builder.fadd(re, *im), self.constant(0).parts[0]) if im else self._new(re)
-
-    def with_sign_of(self, other):
-        """self, not negative, with the sign of the real part of `other`."""
-        return self._new(self._call("llvm.copysign", self.parts[0], other.parts[0]), *self.parts[1:])
-
-    def exceeds(self, other):
-        """Mask of the lanes whose real part is larger."""
-        return self.builder.fcmp_ordered(">", self.parts[0], other.parts[0])
-
-    def select(self, mask, other):
-        """`other` where the mask is set, else self."""
-        return self._new(*(self.builder.select(mask, y, x) for x, y in zip(self.parts, other.parts, strict=True)))
-
-    def _fma(self, a, b, c):
-        # fmuladd, unlike fma, becomes a multiplication and an addition on machines without the instruction.
-        return self._call("llvm.fmuladd", a, b, c)
-
-    def _call(self, name, *args):
-        part = self.vector.part
-        suffix = f"v{self.vector.lanes}f{self.vector.real.bitwidth}"
-        kind = ir.FunctionType(part, [part] * len(args))
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, f"{name}.{suffix}"), args)
-
-
-@functools.cache
-def machine():
-    """Bytes of a vector register and number of vector registers of the CPU that Numba compiles for."""
-    features = set(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
-    if "+avx512f" in features:
-        return 64, 32
-    if "+avx" in features:
-        return 32, 16
-    return 16, 32 if "+neon" in features else 16
 
 
 @functools.cache
@@ -259,7 +83,7 @@ def shifted(builder, pointer, offset, element):
 
 def itemsize(element):
     """Bytes of a number of an LLVM type."""
-    return {ir.DoubleType(): 8, ir.FloatType(): 4}.get(element, 2)
+    return element.width // 8 if isinstance(element, ir.IntType) else BYTES[element]
 
 
 def widened(builder, x, part):
@@ -360,6 +184,7 @@ class Elements:
 
     def __setitem__(self, ij, lanes):
         builder = self.code.builder
+        lanes, _ = alike(lanes, Lanes.zero(builder, self.vector))
         if self.conj:
             lanes = lanes.conjugate()
         for im, value in zip((0, self.im), lanes.parts, strict=False):

@@ -24,8 +24,8 @@ FEW = 8  # lines for each compute unit, and less, are few
 def specialisation(b, dtype):
     """Macros of the kernels for lines of b x b blocks: a block that fits is one tile of constant size."""
     if 0 < b <= TILE_ROWS and b * b * dtype.itemsize <= TILE_BYTES:
-        return {"BLOCK": b, "TILE": b}
-    return {"TILE": min(TILES[dtype.kind], key=lambda tile: -(-b // tile))}
+        return {"BLOCK": b, "CLA_TILE": b}
+    return {"CLA_TILE": min(TILES[dtype.kind], key=lambda tile: -(-b // tile))}
 
 
 def plan_factor(queue, b, dtype, vlen, lanes=None):
@@ -56,7 +56,7 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
         if shapes.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
             choices = list(choices)[::-1]
         choices = shapes.choose(queue.device, search, size, dtype, vlen, storage), *choices
-        macros = {"BLOCK": b, "REGULAR": regular, "STORED": f"STORED_{(storage or 'REAL').upper()}"}
+        macros = {"BLOCK": b, "REGULAR": regular, "CLA_STORED": f"CLA_STORED_{(storage or 'REAL').upper()}"}
         every = (compiled(queue, c, search, size, dtype, vlen, types, **macros) for c in choices)
         known[key] = next(filter(None, every), None)
         if known[key] is None:
@@ -166,7 +166,7 @@ def factor_watched(lines, info, watched, wait_for):
     if watched is None:
         watched = empty((lanes * WATCHED * 2,), diag.dtype, queue)
     args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
-    launch_lanes(queue, wait_for, "pivots.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
+    launch_lanes(queue, wait_for, "watched_lu.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
 
 
 def solve_lines(lines, rhs, x, work, wait_for=()):
@@ -178,7 +178,7 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
     if x.size == 0:
         return
     if work.memory is None:
-        macros = {"SOLVE_LINES": 1, "COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
+        macros = {"SOLVE_LINES": 1, "CLA_COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
         if swaps is not None:
             macros, args = {**macros, "SWAPPED": 1}, (*args, swaps)
@@ -201,7 +201,7 @@ def spread_lines(lines, ends, edges, spikes, wait_for=()):
     lanes = (offset.size - 1) * vlen
     special = plan_factor(diag.queue, b, dtype, vlen, lanes)
     inverses = special is not None or lines.storage  # as `factor_watched` leaves them
-    macros = {"BLOCK": b, "INVERSES": 1} if inverses else {"COLS": 1, **specialisation(b, dtype)}
+    macros = {"BLOCK": b, "INVERSES": 1} if inverses else {"CLA_COLS": 1, **specialisation(b, dtype)}
     args = lanes, b, lower, diag, upper, offset, ends, *edges, *spikes
     launch_lanes(diag.queue, wait_for, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
                  SPREAD_LINES=1, **macros)  # fmt: skip

@@ -27,7 +27,7 @@ def round_blocks(source, target, storage, limit, overflow, wait_for=()):
     """Round numbers to a smaller type; ``overflow[0]`` <- 1 if one is larger than `limit`."""
     args = source.size, source, target, float(limit), overflow
     launch_lanes(source.queue, wait_for, "stored.h", "round_blocks", source.dtype, 1, (source.size, 1), *args,
-                 ROUND_BLOCKS=1, STORED=f"STORED_{storage.upper()}")  # fmt: skip
+                 ROUND_BLOCKS=1, CLA_STORED=f"CLA_STORED_{storage.upper()}")  # fmt: skip
 
 
 def copy(source, target, wait_for=()):

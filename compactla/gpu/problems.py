@@ -137,7 +137,7 @@ class PackBatch(Problem):
         for start in range(0, nm, len(self.a.reshape(-1, *self.size))):
             some = self.a.reshape(-1, *self.size)[: nm - start]
             cl.enqueue_copy(self.queue, self.source.base_data, some, dst_offset=start * some[0].nbytes)
-        self.A = Pack.empty(nm, *self.size, self.dtype, self.vlen, self.queue)
+        self.A = Pack.empty(nm, *self.size, self.dtype, self.vlen, queue=self.queue)
 
     def start(self):
         pack(self.source, out=self.A)

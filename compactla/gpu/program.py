@@ -1,23 +1,19 @@
 """OpenCL sources, programs and kernels: each is built once for a context and its options."""
 
-import hashlib
 import threading
 import warnings
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
 
 from compactla.checks import check_dtype, check_size
 from compactla.locks import Lock
+from compactla.sources import PACKAGE, digest_of_includes
 from compactla.view import REAL
 
-PACKAGE = Path(__file__).parents[1]
 # a wheel carries the sources inside the package, a checkout beside it
 SOURCES = next(folder for folder in (PACKAGE / "opencl", PACKAGE.parent / "opencl") if folder.is_dir())
-# Drivers' caches look at a source but not at what it includes, so every build names a digest of it all.
-DIGEST = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.iterdir()))).hexdigest()[:16]
 C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 _build_lock = Lock()
@@ -62,14 +58,15 @@ def build(context, source, dtype, vlen=32, **defines):
     context : pyopencl.Context
         What to build for.
     source : str
-        The program. ``#include "gemm.cl"``, ``"trsm.cl"`` and ``"getrfnp.cl"`` give it the pack-level functions
-        `gemm`, `trsm` and `getrfnp`, and ``"lane.h"`` the lane type; those files document them.
+        The program. ``#include "gemm.cl"``, ``"trsm.cl"``, ``"getrfnp.cl"``, ``"potrf.cl"`` and ``"potrs.cl"`` give it
+        the pack-level functions `cla_gemm`, `cla_trsm`, `cla_getrfnp`, `cla_potrf` and `cla_potrs`, and ``"lane.h"``
+        the lane type; those files document them.
     dtype : dtype
-        float32, float64, complex64 or complex128: the type of a `lane`.
+        float32, float64, complex64 or complex128: the type of a `cla_lane`.
     vlen : int
         Vector length of the packs that the kernels are given.
     **defines : int or str
-        Further macros, such as ``TILE=4``, the rows and columns of a register tile.
+        Further macros, such as ``CLA_TILE=4``, the rows and columns of a register tile.
 
     Returns
     -------
@@ -97,7 +94,9 @@ def _program(found, context, source, dtype, vlen, defines):
     key = source, dtype, vlen, tuple(defines.items())
     with _build_lock:
         if key not in found.programs:
-            options = build_options(context, dtype, vlen, defines)
+            # drivers' caches look at a source but not at what it includes
+            included = {"CLA_SOURCES": f"0x{digest_of_includes(source, SOURCES)}"}
+            options = build_options(context, dtype, vlen, defines | included)
             try:
                 with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
                     warnings.simplefilter("ignore", cl.CompilerWarning)
@@ -114,7 +113,7 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     for device in context.devices:
         if real == np.float64 and "cl_khr_fp64" not in device.extensions:
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
-    macros = {"REAL": C_NAMES[real], "COMPLEX": int(dtype.kind == "c"), "V": vlen, "SOURCES": f"0x{DIGEST}"}
+    macros = {"CLA_REAL": C_NAMES[real], "CLA_COMPLEX": int(dtype.kind == "c"), "CLA_VLEN": vlen}
     options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
     if all("NVIDIA" in device.platform.name for device in context.devices):
         options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
@@ -124,7 +123,7 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
 def kernel(queue, file, name, dtype, vlen, args, **defines):
     """The kernel `name` of a source file, of the calling thread alone: setting arguments is not thread-safe.
 
-    Every int among `args`, the arguments of a first call, is a long of the kernel's, and every float a REAL.
+    Every int among `args`, the arguments of a first call, is a long of the kernel's, and every float a CLA_REAL.
     """
     found = built(queue)
     kernels = found.of_thread.__dict__.setdefault("kernels", {})

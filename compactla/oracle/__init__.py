@@ -13,7 +13,8 @@ routine's row, as its public function takes them:
     Makes the k-th pivot of matrix q fail, for routines that divide by pivots.
 
 Options have the names of the public function's parameters. A residual is in units of what rounding may cause; LAPACK's
-tests, and those of this package, accept less than `THRESHOLD`. All arithmetic is in a wider precision than the results'.
+tests, and those of this package, accept less than `THRESHOLD`. All arithmetic is in a wider precision than that of the
+results.
 """
 
 import importlib

@@ -9,7 +9,7 @@ def update(code: Code, A: Elements, B: Elements, C: Elements, alpha, beta):
 
     `alpha` and `beta` are 1, -1 or 0, or `Lanes`; where beta is `Lanes`, C is not read if it is zero.
     """
-    literal = alpha in (1, -1) and beta in (0, 1)
+    literal = isinstance(beta, int)
     tile = [(i, j) for i in range(C.m) for j in range(C.n)]
     c = code.registers(C.vector, C.m, C.n)
     for ij in tile:
@@ -17,7 +17,7 @@ def update(code: Code, A: Elements, B: Elements, C: Elements, alpha, beta):
     for p in code.rounds(A.n):
         b = [B[p, j] for j in range(C.n)]
         for i in range(C.m):
-            a = -A[i, p] if alpha == -1 else A[i, p]
+            a = -A[i, p] if literal and alpha == -1 else A[i, p]
             for j in range(C.n):
                 c[i, j] = a.fma(b[j], c[i, j])
     if literal:

@@ -29,8 +29,8 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
                 a[i, j] = lip.fma(u[j], a[i, j])
     zeros = []
     for q in size:
-        zeros.append(a[q, q].is_zero())
-        pivots[q, 0] = a[q, q].select(zeros[q], code.zero(A.vector).constant(1)).reciprocal()
+        zeros.append(a[q, q] == 0)
+        pivots[q, 0] = zeros[q].select(a[q, q].constant(1), a[q, q]).reciprocal()
         for i in range(q + 1, A.m):
             a[i, q] = a[i, q] * pivots[q, 0]
             lip = -a[i, q]
@@ -44,8 +44,8 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
 
 def report(code, zeros, info, pivot):
     """Enter pivots, counted from `pivot`, into `info` where their masks in `zeros` are set and nothing is entered."""
-    b, lanes = code.builder, ir.IntType(zeros[0].type.count)
-    masks = [b.bitcast(zero, lanes) for zero in zeros]
+    b, masks = code.builder, [zero.bits for zero in zeros]
+    lanes = masks[0].type
 
     def enter(code, mask, info, pivot):
         b = code.builder

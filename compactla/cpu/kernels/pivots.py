@@ -12,7 +12,8 @@ from llvmlite import ir
 
 from compactla.cpu.emit import Number, routine, splat
 from compactla.cpu.kernels.getrfnp import report
-from compactla.cpu.simd import INDEX, index
+from compactla.cpu.simd import INDEX
+from compactla.cpu.vectors import Flags
 from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
 
 
@@ -39,28 +40,28 @@ def getrf(code, A, S, W, rows, info, first, policy):
     """
     treatment, *pivoting = policy.split()
     first = first.index(code) if isinstance(first, Number) else first
-    one, lanes = code.zero(A.vector).constant(1), used(code, A, rows)
+    lanes = used(code, A, rows)
     keep_largest(code, A, W, NORM)
-    threshold = threshold_of(code, W[NORM, 0])
+    threshold = threshold_of(code, W[NORM, 0].real)
     for q in code.each(A.m):
         if pivoting:
             choose(code, A, S, q)
             swap(code, A, S, q)
         pivot = A[q, q]
-        size = pivot.absolute()
+        size = abs(pivot)
         raise_to(code, W, SMALLEST, size, lanes, falls=True)
         if treatment == "shift":
-            pivot = pivot + threshold.with_sign_of(pivot)
+            pivot = pivot + threshold.copysign(pivot.real)
         elif treatment == "perturb":
-            small = threshold.exceeds(size)
-            pivot = pivot.select(small, threshold.with_sign_of(pivot))
-            W[REPLACED, 0] = W[REPLACED, 0].select(code.builder.and_(small, lanes), W[REPLACED, 0] + one)
-        zero = pivot.is_zero()
+            small, replaced = threshold > size, W[REPLACED, 0]
+            pivot = small.select(threshold.copysign(pivot.real), pivot)
+            W[REPLACED, 0] = (small & lanes).select(replaced + replaced.constant(1), replaced)
+        zero = pivot == 0
         report(code, [zero], info, code.add(code.add(first, 1), q))
         A[q, q] = pivot
         left = code.sub(code.sub(A.m, q), 1)
         keep_largest(code, A.block(q, q, 1, code.add(left, 1)), W, FACTOR, lanes)
-        pivot = pivot.select(zero, one).reciprocal()
+        pivot = zero.select(pivot.constant(1), pivot).reciprocal()
         A[q, q] = pivot
         below = code.add(q, 1)
         for i in code.each(left):
@@ -81,67 +82,65 @@ def laswp(code, B, S):
 
 def choose(code, A, S, q):
     """S[q] <- the row, from q on, with the largest element of column q: by |re| + |im|, as in LAPACK."""
-    best, place = (code.registers(A.vector, 1) for _ in range(2))
-    best[0, 0], place[0, 0] = A[q, q].cabs1(), number(code, A.vector, q)
+    best, place = (code.registers(A.vector.reals, 1) for _ in range(2))
+    best[0, 0], place[0, 0] = A[q, q].abs1(), number(code, A.vector, q)
     for i in code.each(code.sub(code.sub(A.m, q), 1)):
         row = code.add(code.add(q, 1), i)
-        size = A[row, q].cabs1()
-        larger = size.exceeds(best[0, 0])
-        best[0, 0] = best[0, 0].select(larger, size)
-        place[0, 0] = place[0, 0].select(larger, number(code, A.vector, row))
+        size = A[row, q].abs1()
+        larger = size > best[0, 0]
+        best[0, 0] = larger.select(size, best[0, 0])
+        place[0, 0] = larger.select(number(code, A.vector, row), place[0, 0])
     S[q, 0] = place[0, 0]
 
 
 def swap(code, B, S, q):
     """Swap row q of B with row S[q], which is no earlier one, in each lane."""
-    b = code.builder
-    place = S[q, 0]
+    place = S[q, 0].real
     for i in code.each(code.sub(code.sub(B.m, q), 1)):
         row = code.add(code.add(q, 1), i)
-        mask = (place - number(code, B.vector, row)).is_zero()
-        some = b.bitcast(mask, ir.IntType(B.vector.lanes))
-        with b.if_then(b.icmp_unsigned("!=", some, some.type(0))):
+        chosen = place == number(code, B.vector, row)
+        with code.builder.if_then(chosen.any()):
             for j in code.each(B.n):
                 upper, lower = B[q, j], B[row, j]
-                B[q, j], B[row, j] = upper.select(mask, lower), lower.select(mask, upper)
+                B[q, j], B[row, j] = chosen.select(lower, upper), chosen.select(upper, lower)
 
 
 def threshold_of(code, norm):
     """Below what a pivot is small: sqrt(eps) times the norm of its block, or 1 for a block of zeros."""
     limits = np.finfo("f" if norm.vector.real.bitwidth == 32 else "d")
-    norm = norm.select(norm.is_zero(), norm.constant(1))
+    norm = (norm == 0).select(norm.constant(1), norm)
     threshold, least = norm * norm.constant(math.sqrt(limits.eps)), norm.constant(limits.tiny)
-    return threshold.select(least.exceeds(threshold), least)
+    return (least > threshold).select(least, threshold)
 
 
 def keep_largest(code, A, W, row, mask=None):
-    largest = code.registers(A.vector, 1)
-    largest[0, 0] = code.zero(A.vector)
+    largest = code.registers(A.vector.reals, 1)
+    largest[0, 0] = code.zero(A.vector.reals)
     for i in code.each(A.m):
         for j in code.each(A.n):
-            size = A[i, j].absolute()
-            largest[0, 0] = largest[0, 0].select(size.exceeds(largest[0, 0]), size)
+            size = abs(A[i, j])
+            largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
     raise_to(code, W, row, largest[0, 0], mask)
 
 
 def raise_to(code, W, row, x, mask=None, falls=False):
     """W[row] <- max(W[row], x), or the smaller of them, where the mask is set."""
-    beyond = W[row, 0].exceeds(x) if falls else x.exceeds(W[row, 0])
-    W[row, 0] = W[row, 0].select(beyond if mask is None else code.builder.and_(beyond, mask), x)
+    before, x = W[row, 0].real, x.real
+    beyond = x < before if falls else x > before
+    W[row, 0] = (beyond if mask is None else beyond & mask).select(x, before)
 
 
 def used(code, A, rows):
     """Mask of the lanes whose row is not -1."""
     b, kind = code.builder, ir.VectorType(INDEX, A.vector.lanes)
     numbers = b.load(b.bitcast(rows, kind.as_pointer()), align=8, typ=kind)
-    return b.icmp_signed(">=", numbers, ir.Constant(kind, [0] * A.vector.lanes))
+    return Flags(b, b.icmp_signed(">=", numbers, ir.Constant(kind, [0] * A.vector.lanes)))
 
 
 def number(code, vector, x):
     """An index in every lane."""
-    zero = code.zero(vector)
+    zero = code.zero(vector.reals)
     if isinstance(x, int):
         return zero.constant(x)
     b = code.builder
-    real = splat(b, vector, b.sitofp(index(x), vector.part.element))
-    return zero + zero._new(real, *zero.parts[1:])
+    return zero._new(splat(b, vector, b.sitofp(x, vector.part.element)))

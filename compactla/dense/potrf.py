@@ -1,0 +1,88 @@
+"""potrf: Cholesky factorizations."""
+
+import math
+from collections.abc import Iterator
+
+from compactla.checks import option
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
+    """Cholesky factorizations of symmetric or Hermitian positive definite matrices, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of n x n. One triangle is read, and the real part of the diagonal; on return it holds L of
+        A = L L^H, or U of A = U^H U. The other triangle is not touched.
+    uplo : {"L", "U"}
+        Which triangle, and which of the two.
+    info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
+        Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm,) ndarray of int64 or pyopencl.array.Array of int32
+        `info`, or a new NumPy array. For each matrix 0, or k where the leading minor of order k is the first that is
+        not positive, or NaN: that matrix is not factored, and what its triangle holds is free. No other matrix is
+        touched. For packs on a device this waits until the device is done, unless `info` is given: its ``events`` end
+        with that of the factorization.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a pack of square matrices, or is read-only, `uplo` is unknown, `info` is no such array, or `threads`
+        or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?potrf``, Intel MKL ``mkl_?potrf_compact``, with an `info` for each matrix.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.array([[[4.0, 0.0], [2.0, 2.0]], [[1.0, 0.0], [2.0, 1.0]]]))
+    >>> cla.potrf(A)
+    array([0, 2])
+    >>> A.unpack()[0]
+    array([[2., 0.],
+           [1., 1.]])
+    """
+    if type(A) is not Pack:
+        check_packs(A=A)
+    if A.m != A.n:
+        raise ValueError(f"A is {A.m} x {A.n}, must be square")
+    a, conj = A.view, None
+    if option("uplo", uplo, "LU") == "U":  # U^H = L
+        a, conj = a.T, (A.is_complex,)
+    return ROUTINE.run((a,), conj=conj, nm=A.nm, info=info, threads=threads, wait_for=wait_for)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    (n,) = size
+    if registers(n * (n + 1) // 2, dtype) <= 164:
+        yield from items("potrf_item")
+    for columns in sorted({c for c in (2, 3, 4, 1) if c <= n}, key=lambda c: -(-n // c) * c - n):
+        if registers(columns * n, dtype) <= REGISTERS:
+            count = -(-n // columns)
+            for some in sorted(lanes, key=lambda some: abs(math.log(some * count / 160))):
+                if 64 <= some * count <= 512:
+                    yield {"kernel": "potrf_team", "LANES": some, "COLUMNS": columns, "TEAM": count}
+
+
+TEAM = team({}, lambda choice, size: (2 * size[0] + choice["TEAM"]) * choice["LANES"])
+
+ROUTINE = Routine(
+    "potrf",
+    operands=(Matrix("A", "nn", written=True, half=True),),
+    madds=lambda n: n**3 / 6,
+    options={"uplo": "LU"},
+    outputs=("info",),
+    search=Search("potrf", "potrf.cl", {"potrf_item": ITEM, "potrf_team": TEAM}, candidates, squares(1)),
+)

@@ -1,0 +1,82 @@
+"""potrs: solves with Cholesky factors."""
+
+from collections.abc import Iterator
+
+from compactla.checks import option
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
+    """Solves B <- inv(A) B with the factors that `compactla.potrf` leaves, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm triangular factors of n x n: L of L L^H, or U of U^H U. The other triangle is not read.
+    B : Pack
+        nm right-hand sides of n x r, with A's dtype, vector length and device.
+    uplo : {"L", "U"}
+        Which of the two factors A holds.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    Pack
+        B. A factor with an exact zero on its diagonal gives infinities or NaNs, in that matrix only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, B is read-only or shares memory with A, `uplo` is unknown, or `threads` or
+        `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?potrs``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tile([[4.0, 2.0], [2.0, 2.0]], (100, 1, 1)), np.ones((100, 2, 3))
+    >>> A, X = cla.pack(a), cla.pack(b)
+    >>> info = cla.potrf(A)
+    >>> bool(np.allclose(a @ cla.potrs(A, X).unpack(), b))
+    True
+    """
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
+    if (A.m, A.n) != (B.m, B.m):
+        raise ValueError(f"A is {A.m} x {A.n}, must be {B.m} x {B.m}: B is {B.m} x {B.n}")
+    a, conj = A.view, None
+    if option("uplo", uplo, "LU") == "U":  # U^H = L
+        a, conj = a.T, (A.is_complex, False)
+    ROUTINE.run((a, B.view), conj=conj, threads=threads, wait_for=wait_for)
+    return B
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    n, r = size
+    if registers(n * (n + 1) // 2 + n, dtype) <= 160 and n * r <= 144:
+        yield from items("potrs_item")
+    for columns in sorted({c for c in (2, 3, 4, 1) if c <= r}, key=lambda c: (-(-r // c) * c - r, abs(c - 2.6))):
+        if registers(columns * n, dtype) <= REGISTERS + 20:
+            for some in lanes:
+                count = -(-r // columns)
+                if 64 <= some * count <= 512 or (count == 1 and some >= 32):
+                    yield {"kernel": "potrs_team", "LANES": some, "COLUMNS": columns, "TEAM": count}
+
+
+TEAM = team({}, lambda choice, size: (size[0] * (size[0] + 1) // 2 + 1) * choice["LANES"])
+
+ROUTINE = Routine(
+    "potrs",
+    operands=(Matrix("A", "nn", half=True), Matrix("B", "nr", written=True)),
+    madds=lambda n, r: n * n * r,
+    options={"uplo": "LU"},
+    search=Search("potrs", "potrs.cl", {"potrs_item": ITEM, "potrs_team": TEAM}, candidates, squares(2)),
+)

@@ -1,0 +1,76 @@
+"""What compiled code is made of: source files and all that they import or include, so that caches go by these alone."""
+
+import functools
+import hashlib
+import os
+import re
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+# `from package.module import name, ...`, where parentheses may hold several lines of names, or `import package.module`.
+IMPORT = re.compile(r"^ *(?:from (compactla[.\w]*) import (\([^)]*\)|.*)|import (compactla[.\w]*))", re.MULTILINE)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:["<](.*)[">])?', re.MULTILINE)
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def closure(first, found_in):
+    """`first`, all that is found in these, and in that, and so on; `found_in` returns a set."""
+    reached = [*first]
+    for one in reached:  # which grows meanwhile
+        reached += found_in(one).difference(reached)
+    return reached
+
+
+def modules():
+    """The files of this package by the names of their modules, and when each was last changed."""
+    files, changed = {}, {}
+    for folder, folders, names in os.walk(PACKAGE):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        package = folder.removeprefix(os.fspath(PACKAGE.parent))[1:].replace(os.sep, ".")
+        for name in names:
+            if name.endswith(".py"):
+                file = os.path.join(folder, name)
+                files[f"{package}.{name[:-3]}".removesuffix(".__init__")] = file
+                changed[file] = os.stat(file).st_mtime_ns
+    return files, changed
+
+
+# As they are when this process imports them.
+MODULES, CHANGED = modules()
+
+
+@functools.cache
+def content(file: str) -> bytes:
+    """What is in a file; an OSError if it is no longer what this process runs."""
+    if CHANGED.get(file, changed := os.stat(file).st_mtime_ns) != changed:
+        raise OSError(f"{file} was changed since it was imported")
+    return Path(file).read_bytes()
+
+
+@functools.cache
+def imported(file: str) -> set[str]:
+    """The files of this package that a file of Python imports from, at its head or in functions."""
+    found = set()
+    for package, names, module in IMPORT.findall(content(file).decode()):
+        found.add(MODULES.get(package or module))
+        found |= {MODULES.get(f"{package}.{name}") for name in re.findall(r"\w+", names)}
+    return found - {None}
+
+
+def digest_of_imports(*files: str) -> str:
+    """Digest of files of Python and all that they import of this package."""
+    return digest(b"".join(content(file) for file in sorted(closure(files, imported))))
+
+
+def digest_of_includes(source: str, folder: Path) -> str:
+    """Digest of what OpenCL C includes of the files in a folder: of all of them, where a macro says which."""
+
+    def included(text):
+        names = INCLUDE.findall(text)
+        files = folder.iterdir() if "" in names else map(folder.joinpath, names)
+        return {file.read_text("utf-8", "replace") for file in files if file.is_file()}
+
+    return digest("".join(sorted(closure([source], included)[1:])).encode())

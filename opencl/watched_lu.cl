@@ -1,0 +1,160 @@
+/* Lines of blocks factored with an eye on the pivots, for those that ask for it: the arrays are those of
+ * blocktridiag.cl.
+ *
+ * Define
+ *   PERTURB   1: a pivot below the threshold, sqrt(EPSILON) times the largest element of its block, is replaced by it
+ *   SHIFT     1: that threshold is added to every pivot, with the sign of the pivot's real part
+ *   PIVOTING  1: rows are swapped within diagonal blocks
+ *   INVERSES  1: what is stored is what thomas.cl solves with, where swaps do not show; 0: the factors that
+ *             blocktridiag.cl solves with
+ *   EPSILON, LEAST  the relative spacing of CLA_REAL numbers, and the smallest whose reciprocal is finite
+ * One work-item does one line. `watched` gets the smallest pivot of each line, the largest element of its matrix and of
+ * its factor U, and how many pivots were replaced: row i of pack p is at watched[(p * WATCHED + i) * CLA_PARTS * V].
+ */
+#include "elimination.h"
+#include "gemm.cl"
+#include "trsm.cl"
+
+#ifndef BLOCK
+#define BLOCK b
+#endif
+#define BLOCK_AT(blocks, slot) cla_matrix_of_batch(blocks, (slot) * CLA_VLEN + v, BLOCK, BLOCK) /* lane v's */
+#define WATCHED 5
+
+typedef struct { CLA_REAL smallest, largest, factor, replaced; } watch;
+
+/* The larger of `most` and the largest |element| of the m x n matrix A. */
+CLA_INLINE CLA_REAL largest(int m, int n, cla_matrix A, CLA_REAL most)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) most = cla_lane_max(most, cla_lane_abs(cla_get(A, i, j)));
+    return most;
+}
+
+/* Swap rows i and k of a matrix of r columns. */
+CLA_INLINE void swap_rows(int i, int k, int r, cla_matrix B)
+{
+    for (int j = 0; j < r && i != k; j++) {
+        const cla_lane b = cla_get(B, i, j);
+        cla_set(B, i, j, cla_get(B, k, j));
+        cla_set(B, k, j, b);
+    }
+}
+
+/* Swap the n rows of B as `watched_lu` did: row i with row swaps[i], which is no earlier one. */
+CLA_INLINE void laswp(int n, int r, __global const int *swaps, cla_matrix B)
+{
+    for (int i = 0; i < n; i++) swap_rows(i, cla_int_load(swaps, i), r, B);
+}
+
+/* The row of the largest |re| + |im| in column k of A, from row k on. */
+CLA_INLINE int largest_below(int k, int n, cla_matrix A)
+{
+    int place = k;
+    CLA_REAL best = cla_lane_abs1(cla_get(A, k, k));
+    for (int i = k + 1; i < n; i++) {
+        const CLA_REAL size = cla_lane_abs1(cla_get(A, i, k));
+        if (size > best) {
+            best = size;
+            place = i;
+        }
+    }
+    return place;
+}
+
+/* A <- L\U with the reciprocals of the pivots, 1 for a zero one, after what is done about each of them; `norm` is the
+ * largest element that the block had so far. Returns 0 or 1 + the index of the first zero pivot. */
+CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swaps, watch *w)
+{
+    int info = 0;
+    norm = largest(n, n, A, norm);
+    const CLA_REAL threshold = cla_lane_max(cla_lane_sqrt(EPSILON) * (norm == 0 ? 1 : norm), (CLA_REAL)LEAST);
+#define AT(i, j) cla_get(A, i, j)
+#define SET(i, j, x) cla_set(A, i, j, x);
+#define EACH_ROW(F, k, s) for (int i = k + 1; i < n; i++) F(k, s, i)
+#define EACH_COLUMN(F, k, s, i) for (int j = s + 1; j < n; j++) F(k, s, i, j)
+    for (int k = 0; k < n; k++) {
+#if PIVOTING
+        const int place = largest_below(k, n, A);
+        cla_int_store(swaps, k, place);
+        swap_rows(k, place, n, A);
+#endif
+        cla_lane pivot = AT(k, k);
+        const CLA_REAL size = cla_lane_abs(pivot), away = cla_lane_copysign(threshold, cla_lane_re(pivot));
+        w->smallest = cla_lane_min(w->smallest, size);
+        if (PERTURB && size < threshold) {
+            pivot = cla_lane_real(away);
+            w->replaced++;
+        }
+        if (SHIFT) pivot += cla_lane_real(away);
+        w->factor = cla_lane_max(cla_lane_abs(pivot), largest(1, n - k - 1, cla_from(A, k, k + 1), w->factor));
+        const cla_lane r = cla_pivot(pivot, k, &info);
+        SET(k, k, r)
+        CLA_ELIMINATE(k, k)
+    }
+#undef AT
+#undef SET
+#undef EACH_ROW
+#undef EACH_COLUMN
+    return info;
+}
+
+/* X <- inv(A) X for the factors of A */
+CLA_INLINE void solve_upper(int n, int r, cla_matrix A, cla_matrix X)
+{
+    cla_trsm(n, r, CLA_RECIPROCAL, cla_lane_real(1), cla_reversed(A, n, n), cla_rows_reversed(X, n));
+}
+
+/* `scratch`: a block for each line, where inverses are stored; `swaps`: (slots, b, V), where rows are swapped. */
+__kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict lower, __global CLA_REAL *restrict diag,
+                             __global CLA_REAL *restrict upper, __global const long *restrict offset,
+                             __global long *info, __global const long *restrict rows, __global int *swaps,
+                             __global CLA_REAL *watched, __global CLA_REAL *scratch)
+{
+    const long q = get_global_id(0), p = q / CLA_VLEN, v = q % CLA_VLEN;
+    if (q >= lanes) return;
+    const long first = offset[p], last = offset[p + 1] - 1;
+    long bad = 0;
+    watch w = {INFINITY, 0, 0, 0};
+    for (long s = first; s <= last; s++) {
+        const cla_matrix D = BLOCK_AT(diag, s);
+        const cla_matrix U = BLOCK_AT(upper, s - p);
+        const cla_matrix L = BLOCK_AT(lower, s - p);
+        const cla_matrix L_before = BLOCK_AT(lower, s - p - 1);
+        const cla_matrix U_before = BLOCK_AT(upper, s - p - 1);
+        __global int *block_swaps = cla_ints_of_batch(swaps, s * CLA_VLEN + v, BLOCK);
+        const int used = rows[s * CLA_VLEN + v] >= 0;
+        watch ignored = w, *here = used ? &w : &ignored;
+        const CLA_REAL norm = largest(BLOCK, BLOCK, D, 0);
+        here->largest = fmax(here->largest, norm);
+        if (s < last) {
+            here->largest = largest(BLOCK, BLOCK, U, here->largest);
+            here->largest = largest(BLOCK, BLOCK, L, here->largest);
+        }
+        if (s > first) cla_gemm(BLOCK, BLOCK, BLOCK, cla_lane_real(-1), L_before, U_before, cla_lane_real(1), D);
+        const int pivot = watched_lu(BLOCK, norm, D, block_swaps, here);
+        if (pivot != 0 && bad == 0) bad = (s - first) * BLOCK + pivot;
+        if (s < last) {
+            if (PIVOTING) laswp(BLOCK, BLOCK, block_swaps, U);
+            cla_trsm(BLOCK, BLOCK, CLA_UNIT, cla_lane_real(1), D, U);
+            here->factor = largest(BLOCK, BLOCK, U, here->factor);
+        }
+#if INVERSES
+        const cla_matrix X = cla_matrix_of_batch(scratch, q, BLOCK, BLOCK);
+        for (int i = 0; i < BLOCK; i++)
+            for (int j = 0; j < BLOCK; j++) cla_set(X, i, j, cla_lane_real(i == j));
+        if (PIVOTING) laswp(BLOCK, BLOCK, block_swaps, X);
+        cla_trsm(BLOCK, BLOCK, CLA_UNIT, cla_lane_real(1), D, X);
+        solve_upper(BLOCK, BLOCK, D, X);
+        if (s < last) solve_upper(BLOCK, BLOCK, D, U);
+        for (int i = 0; i < BLOCK; i++)
+            for (int j = 0; j < BLOCK; j++) cla_set(D, i, j, cla_get(X, i, j));
+#else
+        if (PIVOTING && s > first) laswp(BLOCK, BLOCK, block_swaps, L_before);
+        if (s < last) cla_trsm(BLOCK, BLOCK, CLA_RECIPROCAL, cla_lane_real(1), cla_transposed(D), cla_transposed(L));
+#endif
+    }
+    info[q] = bad;
+    const CLA_REAL kept[4] = {w.smallest, w.largest, w.factor, w.replaced};
+    for (int i = 0; i < 4; i++) watched[(p * WATCHED + i) * (CLA_PARTS * CLA_VLEN) + v] = kept[i];
+}
