@@ -29,6 +29,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in pkgutil.iter_modules(compactla.dense.__path__)))
 
 
+def in_order() -> list[str]:
+    """All routines, as tables list them: products of matrices, solves, factorizations."""
+    return sorted(names(), key=lambda name: (-len(named(name).operands), name))
+
+
 @functools.cache
 def named(name: str) -> "Routine":
     """The row of a routine."""
