@@ -369,6 +369,34 @@ def test_vocabulary_of_integer_vectors(V, rng):
     assert np.array_equal(info, info_expected)
 
 
+@pytest.mark.parametrize("V", [1, 3, 16])
+def test_masks_go_through_loops_and_calls(V, rng):
+    @njit(inline="never")
+    def either(done, size):
+        done |= size > 1
+        return done, ~done
+
+    @njit
+    def kernel(a):
+        A = matrix(a, V)
+        x, done = A[0, 0], A[0, 0] > 0
+        for i in range(1, A.m):
+            done, left = either(done, A[i, 0])
+            if not left.any():
+                break
+            x += select(left, A[i, 0], 0)
+        A[0, 0] = x
+        return done.all()
+
+    a = rng.standard_normal((4, 1, V))
+    x, done = a[0, 0].copy(), a[0, 0] > 0
+    for row in a[1:, 0]:
+        done |= row > 1
+        x += np.where(done, 0, row)
+    assert kernel(a) == done.all()
+    assert np.array_equal(a[0, 0], x)
+
+
 def test_pivots_of_each_lane(rng):
     """Rows with the largest elements of columns, as integers of 32 bits."""
 
