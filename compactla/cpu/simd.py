@@ -7,6 +7,7 @@ Numba functions use.
 """
 
 import functools
+import math
 import operator
 
 from llvmlite import ir
@@ -199,7 +200,7 @@ class Lanes:
         if rcp14 is None:
             return b.fdiv(one, x)
         estimate = result = rcp14(x)
-        for _ in range(self._rounds):
+        for _ in range(2 if self.vector.real.bitwidth == 64 else 1):
             result = self._fma(result, self._fma(b.fneg(x), result, one), result)
         undefined = b.fcmp_unordered("uno", result, result)
         return b.select(undefined, estimate, result)  # which is right for zeros and infinities
@@ -215,11 +216,6 @@ class Lanes:
         estimate = cgutils.get_or_insert_function(self.builder.module, function, name)
         zero = self.real.constant(0).parts[0]
         return lambda x: self.builder.call(estimate, [x, zero, mask(-1)])
-
-    @property
-    def _rounds(self):
-        """Rounds of Newton's iteration from 14 bits to all."""
-        return 2 if self.vector.real.bitwidth == 64 else 1
 
     def fma(self, other, addend):
         """self * other + addend"""
@@ -274,22 +270,25 @@ class Lanes:
         """The square root of real numbers; NaN for negative ones."""
         return self._new(self._call("llvm.sqrt", self._real()))
 
-    def rsqrt(self):
-        """1 / sqrt(self) of real numbers, to 2 units in the last place; NaN for negative ones.
+    def rsqrt(self, factor=None):
+        """1 / sqrt(self) of real numbers, or `factor` / sqrt(self), to 2 units in the last place; NaN if negative.
 
-        Where there is an estimate to start from, Newton's iteration is faster than the machine's root and division.
+        Where there is an estimate to start from, a few terms of a series are faster than the machine's root and
+        division. A factor that is given waits for less of them than one that is multiplied with the result.
         """
-        b, x = self.builder, self._real()
-        rsqrt14 = self._estimate("rsqrt14")
+        one, rsqrt14 = self.constant(1), self._estimate("rsqrt14")
         if rsqrt14 is None:
-            return self.constant(1) / self.sqrt()
-        one, half = (self.constant(number).parts[0] for number in (1, 0.5))
-        estimate = result = rsqrt14(x)
-        for _ in range(self._rounds):
-            error = self._fma(b.fneg(b.fmul(x, result)), result, one)
-            result = self._fma(b.fmul(half, result), error, result)
-        undefined = b.fcmp_unordered("uno", result, result)
-        return self._new(b.select(undefined, estimate, result))  # which is right for zeros and infinities
+            inverse = one / self.sqrt()
+            return inverse if factor is None else factor * inverse
+        estimate = self._new(rsqrt14(self._real()))
+        error = (-(self * estimate)).fma(estimate, one)
+        terms = [5 / 16, 3 / 8, 1 / 2] if self.vector.real.bitwidth == 64 else [3 / 8, 1 / 2]
+        series, *terms = map(self.constant, terms)
+        for term in terms:
+            series = series.fma(error, term)
+        start = estimate if factor is None else factor * estimate
+        refined = (start * error).fma(series, start)
+        return ((self > 0) & (self < math.inf)).select(refined, start)  # which is right for zeros and infinities
 
     def _real(self):
         if self.vector.is_complex:
