@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 
 from compactla.cpu.emit import Number, routine, splat
-from compactla.cpu.kernels.getrfnp import report
+from compactla.cpu.info import report
 from compactla.cpu.simd import INDEX, Flags
 from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
 
