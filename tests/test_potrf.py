@@ -80,8 +80,9 @@ def test_known_sizes(n, dtype, uplo, rng):
     check(definite(rng, 32, n, dtype), random(rng, (32, n, 2), dtype), uplo, 16 if dtype.char in "fF" else 8)
 
 
-@pytest.mark.parametrize(("V", "uplo"), [(1, "L"), (3, "U"), (8, "L")])
-def test_unknown_sizes(V, uplo, dtype, rng):
+@pytest.mark.parametrize(("where", "dtype"), in_turns([(1, "L"), (3, "U"), (8, "L")]), ids=str)
+def test_unknown_sizes(where, dtype, rng):
+    V, uplo = where
     for n, columns in ((0, 1), (1, 3), (4, 1), (9, 7), (33, 2)):
         check(definite(rng, 2 * V, n, dtype), random(rng, (2 * V, n, columns), dtype), uplo, V, known=False)
 
@@ -102,7 +103,7 @@ def test_packs_side_by_side(n, dtype, rng):
     assert same_bits(A.unpack()[good], alone[good])
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("known", "dtype"), in_turns([True, False]), ids=str)
 def test_a_pivot_that_is_not_positive_is_reported_and_stays_alone(known, dtype, rng):
     n, first = 9, 100
     a, b = definite(rng, 16, n, dtype), random(rng, (16, n, 2), dtype)
