@@ -7,6 +7,7 @@ import compactla as cla
 
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
 SIZES = [*range(18), 24, 31, 32, 33, 50]
+FEW = [0, 1, 2, 3, 4, 5, 9, 16, 24, 33]  # that are tried always: about a tile of registers, some tiles, not known
 VLENS = [1, 3, 4, 8, 16, 32, None]
 BATCH = 11  # a partial pack everywhere
 SCALARS = {"f": (0, 1, -1, 0.75), "c": (0, 1, -1, 0.75 - 0.5j)}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, LANES, LAYOUTS, SIZES, in_turns, poisoned, random, same_bits, scalars
+from cases import BATCH, FEW, LANES, LAYOUTS, SIZES, in_turns, poisoned, random, same_bits, scalars
 
 OPTIONS = list(product("NTC", repeat=2))
 
@@ -33,7 +33,7 @@ def check(a, b, c, *options, **where):
     assert reference.gemm_ratio(result, a, b, c, *options) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES), ids=str)
+@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES, FEW), ids=str)
 def test_squares(queue, dtype, n, rng):
     pairs = list(product(scalars(dtype), repeat=2))
     for i, (transa, transb) in enumerate(OPTIONS):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, LANES, LAYOUTS, SIZES, dominant, in_turns, make_singular, poisoned, random, same_bits
+from cases import BATCH, FEW, LANES, LAYOUTS, SIZES, dominant, in_turns, make_singular, poisoned, random, same_bits
 
 
 def getrfnp(a, vlen=None, queue=None, layout=cla.pack):
@@ -24,7 +24,7 @@ def check(a, **where):
     assert reference.getrfnp_ratio(lu, a) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES), ids=str)
+@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES, FEW), ids=str)
 def test_squares(queue, dtype, n, rng):
     check(dominant(rng, BATCH, n, n, dtype), queue=queue)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import BATCH, LANES, LAYOUTS, SIZES, dominant, hide, in_turns, poisoned, random, same_bits, scalars
+from cases import BATCH, FEW, LANES, LAYOUTS, SIZES, dominant, hide, in_turns, poisoned, random, same_bits, scalars
 
 OPTIONS = list(product("LR", "LU", "NTC", "NU"))
 
@@ -34,7 +34,7 @@ def check(rng, nm, n, nrhs, dtype, options, alpha=1, **where):
     assert reference.trsm_ratio(x, a, b, *options, alpha) < reference.THRESHOLD
 
 
-@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES), ids=str)
+@pytest.mark.parametrize(("n", "dtype"), in_turns(SIZES, FEW), ids=str)
 def test_squares(queue, dtype, n, rng):
     all_options = n == 3 or n > 32  # known sizes have a kernel for each option: they take turns
     for i, options in enumerate(OPTIONS):
