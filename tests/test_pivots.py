@@ -65,7 +65,7 @@ def check_report(report, matrices, b, options, dtype):
 
 
 @watching
-@pytest.mark.parametrize(("b", "dtype"), in_turns(SIZES), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns(SIZES, always=[5, 17]), ids=str)
 def test_reports_are_those_of_the_oracle(queue, dtype, rng, options, b):
     blocks = hard_lines(rng, b, dtype)
     T = cla.BlockTridiag(*blocks, queue=queue, **options)
@@ -76,7 +76,7 @@ def test_reports_are_those_of_the_oracle(queue, dtype, rng, options, b):
 
 
 @watching
-@pytest.mark.parametrize(("b", "dtype"), in_turns(SIZES), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns(SIZES, always=[5, 17]), ids=str)
 def test_watched_lines_are_solved(queue, dtype, rng, options, b):
     blocks, rhs = lines(rng, BATCH, K, b, dtype), random(rng, (BATCH, K, b, 2), dtype)
     T = cla.BlockTridiag(*blocks, queue=queue, **options)
@@ -87,7 +87,7 @@ def test_watched_lines_are_solved(queue, dtype, rng, options, b):
     assert error < (1 / np.sqrt(np.finfo(dtype).eps) if shifted else reference.THRESHOLD)
 
 
-@pytest.mark.parametrize(("b", "dtype"), in_turns([2, 5, 9, 33]), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns([2, 5, 9, 33], always=[2, 33]), ids=str)
 def test_row_swaps_within_blocks(queue, dtype, rng, b):
     blocks, rhs = zero_pivots(rng, BATCH, K, b, dtype), random(rng, (BATCH, K, b, 2), dtype)
     assert cla.BlockTridiag(*blocks, queue=queue).factor().all()
