@@ -9,7 +9,8 @@ from cases import random, same_bits, scalars
 from compactla import oracle, routine
 from compactla.cpu.choice import STATIC
 from compactla.cpu.lanes import KINDS
-from compactla.cpu.simd import Vector, native_width, tile_size
+from compactla.cpu.simd import native_width, tile_size
+from compactla.cpu.vectors import Vector
 
 ROUTINES = routine.names()
 BATCH = 37  # a whole pack at least, and a partial one, for every default vector length
