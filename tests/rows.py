@@ -121,7 +121,7 @@ def function(name):
 def call(name, arrays, layout=cla.pack, vlen=None, queue=None, **how):
     """All operands after a call on packs of these, and info or None; what is not written keeps its bits."""
     row = routine.named(name)
-    packs = [layout(a, vlen, queue) for a in arrays]
+    packs = [layout(a, vlen, queue=queue) for a in arrays]
     returned = function(name)(*packs, **how)
     after = [A.unpack() for A in packs]
     for operand, a, b, mask in zip(row.operands, arrays, after, masks(row, arrays, how), strict=True):

@@ -19,7 +19,7 @@ def packs(queue, rng):
     """Makes packs of matrices of the given sizes."""
 
     def make(*shapes, nm=5, dtype=np.float64, vlen=4, queue=queue):
-        return [cla.pack(random(rng, (nm, *shape), dtype), vlen, queue) for shape in shapes]
+        return [cla.pack(random(rng, (nm, *shape), dtype), vlen, queue=queue) for shape in shapes]
 
     return make
 
@@ -89,11 +89,11 @@ def test_views_and_copies(packs):
 def test_unpack(packs, queue, elsewhere):
     (A,) = packs((3, 4))
     new = np.zeros if queue is None else lambda *args: cl.array.zeros(queue, *args)
-    refuse(ValueError, "out", A.unpack, new((5, 4, 3), np.float64))
-    refuse(ValueError, "out", A.unpack, new((4, 3, 4), np.float64))
-    refuse(TypeError, "out", A.unpack, new((5, 3, 4), np.float32))
-    refuse(TypeError, "out", A.unpack, [0.0])
-    refuse(TypeError, "out", A.unpack, A.to(elsewhere).data if queue is None else np.zeros((5, 3, 4)))
+    refuse(ValueError, "out", A.unpack, out=new((5, 4, 3), np.float64))
+    refuse(ValueError, "out", A.unpack, out=new((4, 3, 4), np.float64))
+    refuse(TypeError, "out", A.unpack, out=new((5, 3, 4), np.float32))
+    refuse(TypeError, "out", A.unpack, out=[0.0])
+    refuse(TypeError, "out", A.unpack, out=A.to(elsewhere).data if queue is None else np.zeros((5, 3, 4)))
 
 
 def test_read_only_memory(rng):
@@ -106,12 +106,12 @@ def test_read_only_memory(rng):
     refuse(ValueError, "A", cla.getrfnp, A)
     out = np.zeros((5, 3, 3))
     out.flags.writeable = False
-    refuse(ValueError, "out", A.unpack, out)
+    refuse(ValueError, "out", A.unpack, out=out)
 
 
 def test_shared_memory(queue, rng):
     """Memory that is written must not be read; what lies between its elements may be."""
-    A, other = (cla.pack(random(rng, (9, 6, 6), np.float64), 4, queue) for _ in range(2))
+    A, other = (cla.pack(random(rng, (9, 6, 6), np.float64), 4, queue=queue) for _ in range(2))
     halves = A[:3, :], A[3:, :]
     for C, X in ((A, A), (A, A.T), (A[:3, :3], A[2:5, 2:5]), (A[::2, ::2], A[:3, :3]), (A[:3, :].T, A[2:5, :].T)):
         Y = other[: C.m, : C.n]
@@ -147,9 +147,9 @@ def test_elements_that_share_memory(rng):
     refuse(ValueError, "A", cla.getrfnp, target)
     refuse(ValueError, "out", cla.pack, np.ones((8, 2, 2)), out=target)
     for strides in ((16, 8, 8), (24, 16, 8), (8, 0, 128), (-8, 16, 8)):
-        refuse(ValueError, "out", a.unpack, as_strided(buffer[80:], (8, 2, 2), strides))
+        refuse(ValueError, "out", a.unpack, out=as_strided(buffer[80:], (8, 2, 2), strides))
     for strides in ((8, 64, 128), (-32, 8, 16), (8, 64, -128)):
-        out = a.unpack(as_strided(buffer[100:], (8, 2, 2), strides))
+        out = a.unpack(out=as_strided(buffer[100:], (8, 2, 2), strides))
         assert same_bits(out.copy(), a.unpack())
 
 
@@ -163,11 +163,11 @@ def test_which_strides_repeat(size, rng):
 
 
 def test_ordinary_arrays_that_share_memory(queue, rng):
-    A = cla.pack(random(rng, (64, 2, 2), np.float64), 4, queue)
+    A = cla.pack(random(rng, (64, 2, 2), np.float64), 4, queue=queue)
     flat, first = A.data.reshape(-1), cla.Pack(A.data[:2], 8)
-    refuse(ValueError, "out", first.unpack, flat[4:36].reshape(8, 2, 2))
+    refuse(ValueError, "out", first.unpack, out=flat[4:36].reshape(8, 2, 2))
     refuse(ValueError, "out", cla.pack, flat[4:36].reshape(8, 2, 2), out=first)
-    first.unpack(flat[32:64].reshape(8, 2, 2))
+    first.unpack(out=flat[32:64].reshape(8, 2, 2))
     cla.pack(flat[32:64].reshape(8, 2, 2), out=first)
 
 
@@ -214,7 +214,7 @@ def test_what_is_no_array(queue, packs):
     ):  # fmt: skip
         for name, call in (
             ("a", lambda bad=bad: cla.pack(bad, queue=queue)),
-            ("r", lambda bad=bad: P.solve(bad)),
+            ("rhs", lambda bad=bad: P.solve(bad)),
             ("lower", lambda bad=bad: cla.BlockTridiag(bad, *blocks[1:], queue=queue)),
             ("periodic", lambda bad=bad: cla.BlockTridiag(*blocks, queue=queue, periodic=bad)),
             ("alpha", lambda bad=bad: cla.gemm(A, A, C, bad)),
@@ -222,10 +222,10 @@ def test_what_is_no_array(queue, packs):
             with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b.*\b({kind}|number)\b"):
                 call()
     for bad in (OnDevice(), np.ma.ones(6)):
-        with pytest.raises(TypeError, match=r"\br is a"):
+        with pytest.raises(TypeError, match=r"\brhs is a"):
             P @ bad
     for bad in (memoryview(np.zeros((5, 3, 3))), np.ma.zeros((5, 3, 3)), OnDevice()):
-        refuse(TypeError, "out", A.unpack, bad)
+        refuse(TypeError, "out", A.unpack, out=bad)
     refuse(TypeError, "data", cla.Pack, np.ma.zeros((2, 3, 3, 4)))
 
 

@@ -50,6 +50,6 @@ def test_pivots_of_any_magnitude(queue, dtype, rng):
 
 
 def test_unused_lanes_stay_finite(queue, dtype, rng):
-    A = cla.pack(random(rng, (5, 3, 3), dtype), 8, queue)
+    A = cla.pack(random(rng, (5, 3, 3), dtype), 8, queue=queue)
     cla.getrfnp(A)
     assert same_bits(A.to("cpu").data[..., 5:].copy(), reference.pack(np.zeros((5, 3, 3), dtype), 8)[..., 5:].copy())

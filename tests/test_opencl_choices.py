@@ -63,10 +63,10 @@ def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
     a, b, c = random(rng, (NM, m, k), dtype), random(rng, (NM, k, n), dtype), random(rng, (NM, m, n), dtype)
     scalars = 0.75 - 0.5j if dtype.kind == "c" else 0.75
     for alpha, beta in ((1, 0), (scalars, -1)):
-        A, B, C = transposed(a, VLEN, queue), cla.pack(b, VLEN, queue), cla.pack(c, VLEN, queue)
+        A, B, C = transposed(a, VLEN, queue=queue), cla.pack(b, VLEN, queue=queue), cla.pack(c, VLEN, queue=queue)
         cla.gemm(A, B, C, alpha, beta)
         assert reference.gemm_ratio(C.unpack(), a, b, c, alpha, beta) < reference.THRESHOLD
-        cla.gemm(cla.pack(a.swapaxes(1, 2), VLEN, queue), transposed(b, VLEN, queue), C, alpha, 0, "C")
+        cla.gemm(cla.pack(a.swapaxes(1, 2), VLEN, queue=queue), transposed(b, VLEN, queue=queue), C, alpha, 0, "C")
         assert reference.gemm_ratio(C.unpack(), a.swapaxes(1, 2), b, c, alpha, 0, "C") < reference.THRESHOLD
     assert ran(queue, "gemm") == {kernel}
 
@@ -75,7 +75,7 @@ def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
 def test_a_zero_alpha_does_not_read(queue, rng, use):
     use("gemm", "gemm_item", GROUP=8)
     a, c = np.full((NM, 3, 3), np.nan), random(rng, (NM, 3, 3), np.float64)
-    A, C = cla.pack(a, VLEN, queue), cla.pack(c, VLEN, queue)
+    A, C = cla.pack(a, VLEN, queue=queue), cla.pack(c, VLEN, queue=queue)
     assert same_bits(cla.gemm(A, A, C, 0, 1).unpack(), c)
 
 
@@ -96,8 +96,8 @@ def test_trsm(queue, dtype, rng, use, size, kernel, tunables):
     for *options, alpha in (*"LLNU", 1), (*"RUNN", 1), (*"RLCN", -2), (*"LUTU", 2):
         scaled = a / (4 * n) if options[3] == "U" else a  # else the solution grows
         b = random(rng, (NM, n, r) if options[0] == "L" else (NM, r, n), dtype)
-        X = cla.pack(b, VLEN, queue)
-        cla.trsm(poisoned(scaled, VLEN, queue), X, *options, alpha)
+        X = cla.pack(b, VLEN, queue=queue)
+        cla.trsm(poisoned(scaled, VLEN, queue=queue), X, *options, alpha)
         assert reference.trsm_ratio(X.unpack(), scaled, b, *options, alpha) < reference.THRESHOLD
     assert ran(queue, "trsm") == {kernel}
 
@@ -117,7 +117,7 @@ def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     use("getrfnp", kernel, **tunables)
     a = dominant(rng, NM, *size, dtype)
     make_singular(a[4], 2)
-    A = cla.pack(a, VLEN, queue)
+    A = cla.pack(a, VLEN, queue=queue)
     info = cla.getrfnp(A)
     assert info.tolist() == [3 if q == 4 else 0 for q in range(NM)]
     lu, expected = A.unpack(), reference.getrfnp(a)[0]
@@ -198,7 +198,7 @@ def test_lines_of_any_rows(queue, rng, use):
         expected.append((mine, dense[: length * b, : length * b]))
     packed = cla.BlockTridiag(lower, diag, upper, vlen=VLEN, queue=queue)
     blocks = packed.lower, packed.diag, packed.upper
-    T = cla.BlockTridiag.from_packed(*blocks, np.arange(3) * 5, rows, 5, queue)
+    T = cla.BlockTridiag.from_packed(*blocks, np.arange(3) * 5, rows, 5, queue=queue)
     T.factor()
     rhs = random(rng, x.shape, np.float64)
     device = [pyopencl.array.to_device(queue, a) for a in (rhs, x)]
@@ -244,13 +244,13 @@ def test_moves_through_local_memory(queue, dtype, rng, use, shape, move):
     A = cla.pack(source, VLEN)
     assert same_bits(run.download(A.data), reference.pack(a, VLEN))
     target = pyopencl.array.zeros_like(source)
-    assert same_bits(A.unpack(target).get(), a)
+    assert same_bits(A.unpack(out=target).get(), a)
     lanes_last = pyopencl.array.to_device(queue, a.transpose(1, 2, 0).copy())
-    T = cla.Pack.empty(nm, n, m, dtype, VLEN, queue).T
+    T = cla.Pack.empty(nm, n, m, dtype, VLEN, queue=queue).T
     assert same_bits(cla.pack(lanes_last.transpose((2, 0, 1)), out=T).unpack(), a)
     columns = pyopencl.array.to_device(queue, a.swapaxes(1, 2).copy()).transpose((0, 2, 1))
     target = pyopencl.array.zeros_like(columns)
-    assert same_bits(run.download(cla.pack(columns, VLEN).unpack(target)), a)
+    assert same_bits(run.download(cla.pack(columns, VLEN).unpack(out=target)), a)
     assert ran(queue, "pack") == {"pack_tiled"} and ran(queue, "unpack") == {"unpack_tiled"}
 
 

@@ -37,7 +37,7 @@ def test_events(queue, rng):
     (second,) = cla.trsm(A, C).data.events
     assert first != second and A.data.events == [second]
     target = pyopencl.array.empty(queue, (9, 3, 3), np.float64)
-    C.unpack(target)
+    C.unpack(out=target)
     target.events[-1].wait()
     assert target.events[-1].command_execution_status == cl.command_execution_status.COMPLETE
 
@@ -59,7 +59,7 @@ def calls(queue, rng):
         "gemm": lambda **how: cla.gemm(A, B, C, **how),
         "trsm": lambda **how: cla.trsm(A, C, **how),
         "pack": lambda **how: cla.pack(source, out=B, **how),
-        "unpack": lambda **how: A.unpack(source, **how),
+        "unpack": lambda **how: A.unpack(out=source, **how),
         "gpu.getrfnp": lambda **how: gpu.getrfnp(B, info, **how),
         "BlockTridiag.solve": lambda **how: T.solve(x, **how),
         "solve_rows": lambda **how: T.solve_rows(x.reshape(20, 3, 1), x.reshape(20, 3, 1), **how),
@@ -133,7 +133,7 @@ def test_memory_of_pools(queue, rng):
     A = cla.Pack(pyopencl.array.zeros(queue, (3, 4, 4, 8), np.float64, allocator=pool), 21)
     cla.pack(source, out=A)
     target = pyopencl.array.zeros_like(source)
-    assert same_bits(A.unpack(target).get(), a) and same_bits(A.unpack(), a)
+    assert same_bits(A.unpack(out=target).get(), a) and same_bits(A.unpack(), a)
     M, where = system()
     P = cla.LinePreconditioner(M, where, queue=queue)
     r = rng.random(12)
@@ -186,7 +186,7 @@ def test_elements_between_those_of_a_buffer(queue, rng):
     calls = {
         "data": lambda at: cla.Pack(array((1, 3, 3, 8), at)),
         "a": lambda at: cla.pack(array((8, 3, 3), at)),
-        "out": lambda at: A.unpack(array((8, 3, 3), at)),
+        "out": lambda at: A.unpack(out=array((8, 3, 3), at)),
         "lower": lambda at: cla.BlockTridiag(*(array(shape, at) for shape in shapes)),
         "rhs": lambda at: T.solve(array((2, 2, 3), at)),
         "x": lambda at: T.solve_rows(array((4, 3, 1), 4096), array((4, 3, 1), at)),
@@ -194,7 +194,7 @@ def test_elements_between_those_of_a_buffer(queue, rng):
         "x0": lambda at: S.solve(array((12,), 0), array((12,), at)),
     }
     whole = {
-        "lower": lambda at: cla.BlockTridiag.from_packed(*(array(s, at) for s in packed), [0, 2], rows, 8, queue),
+        "lower": lambda at: cla.BlockTridiag.from_packed(*(array(s, at) for s in packed), [0, 2], rows, 8, queue=queue),
         "M": lambda at: P.update(array(M.data.shape, at)),
         "info": lambda at: gpu.getrfnp(A, array((8,), at, np.int32)),
     }
@@ -210,7 +210,7 @@ def test_elements_between_those_of_a_buffer(queue, rng):
     with pytest.raises(ValueError, match="a has offset 8, must have a multiple of the 16 bytes"):
         cla.pack(array((8, 3, 3), 8, np.complex128))
     uneven = array((8, 3, 3), 0, strides=(100, 24, 8))
-    for name, call in (("a", lambda: cla.pack(uneven)), ("out", lambda: A.unpack(uneven))):
+    for name, call in (("a", lambda: cla.pack(uneven)), ("out", lambda: A.unpack(out=uneven))):
         with pytest.raises(ValueError, match=rf"{name} has strides \(100, 24, 8\), must have multiples of the 8 bytes"):
             call()
 

@@ -32,7 +32,7 @@ def refuse(name, error, argument, *packs, **how):
 def packed(name, rng, queue=None, dtype=np.float64, vlen=VLEN, sizes=None, nm=NM, **letters):
     """Packs that a routine takes."""
     sizes = unknown(routine.named(name)) if sizes is None else sizes
-    return [cla.pack(a, vlen, queue) for a in operands(name, rng, sizes, dtype, nm, **letters)]
+    return [cla.pack(a, vlen, queue=queue) for a in operands(name, rng, sizes, dtype, nm, **letters)]
 
 
 def replaced(packs, i, other):
@@ -205,7 +205,7 @@ def test_shared_memory(name, queue, rng):
                 continue
             A, B = packs[i], packs[j]
             frame = A.m + 2 * max(A.n, B.m, B.n) + A.n
-            whole = cla.pack(np.full((NM, A.m * max(B.m, B.n) + frame, A.n * max(B.m, B.n) + frame), 0.25), VLEN, queue)
+            whole = cla.pack(np.full((NM, A.m * max(B.m, B.n) + frame, A.n * max(B.m, B.n) + frame), 0.25), VLEN, queue=queue)
             C, sharing, apart = blocks(A, B, whole)
             for X in sharing:
                 refuse(name, ValueError, f"{operand.name} shares memory with {other.name}",

@@ -247,7 +247,7 @@ class Factor(Problem):
         lines = self.npack * self.vlen
         rows = np.arange(lines * K).reshape(self.npack, self.vlen, K).swapaxes(1, 2).reshape(-1, self.vlen)
         offset = np.arange(self.npack + 1) * K
-        self.T = BlockTridiag.from_packed(*packed, offset, rows, lines, self.queue, storage=self.storage or None)
+        self.T = BlockTridiag.from_packed(*packed, offset, rows, lines, queue=self.queue, storage=self.storage or None)
         some = self.rng.uniform(-1, 1, (DISTINCT * self.vlen * K, b, nrhs)).astype(self.dtype)
         self.rhs = pyopencl.array.empty(self.queue, (lines * K, b, nrhs), self.dtype)
         for start in range(0, self.rhs.nbytes, some.nbytes):
@@ -257,7 +257,7 @@ class Factor(Problem):
 
     def restore(self):
         super().restore()
-        self.T._work.clear()  # it fits the kernel that was chosen before
+        self.T._lines._spare.clear()  # it fits the kernel that was chosen before
 
     def start(self):
         assert not self.T.refactor().any()
