@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 import compactla as cla
-from cases import random, same_bits, scalars
+from cases import random, same_bits, scalars, slow
 from compactla import oracle, routine
 from compactla.cpu.choice import STATIC
 from compactla.cpu.lanes import KINDS
@@ -43,6 +43,7 @@ def structural(char):
 
 # Real and complex ones, of single and double precision in turns.
 SQUARES = [(n, np.dtype(chars[i % 2])) for chars in ("fd", "FD") for i, n in enumerate(structural(chars[0]))]
+SOME_SLOW = [slow(*case) if i % 2 else case for i, case in enumerate(SQUARES)]
 RECTANGLES = [(1, 6, 2), (6, 1, 5), (9, 4, 1), (4, 9, 3), (3, 18, 3), (19, 2, 4), (5, 33, 6), (5, 0, 3), (0, 5, 4)]
 
 

@@ -204,8 +204,10 @@ def test_shared_memory(name, queue, rng):
             if i == j:
                 continue
             A, B = packs[i], packs[j]
-            frame = A.m + 2 * max(A.n, B.m, B.n) + A.n
-            whole = cla.pack(np.full((NM, A.m * max(B.m, B.n) + frame, A.n * max(B.m, B.n) + frame), 0.25), VLEN, queue=queue)
+            count = max(B.m, B.n)  # of steps as long as A
+            frame = 2 * max(A.m, A.n, count) + A.m + A.n
+            whole = np.full((NM, A.m * count + frame, A.n * count + frame), 0.25)
+            whole = cla.pack(whole, VLEN, queue=queue)
             C, sharing, apart = blocks(A, B, whole)
             for X in sharing:
                 refuse(name, ValueError, f"{operand.name} shares memory with {other.name}",
