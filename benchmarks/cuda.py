@@ -1,7 +1,8 @@
 """The work of a case by cuBLAS, through CuPy, and by PyTorch, on a CUDA GPU: each in the layout of its own.
 
-A function of `ROUTINES` makes, of operands in the shape that NumPy has them, a call that works on them in place, and
-says where the result is.
+For a routine NAME that has a row these are the functions ``torch_NAME``, of operands as tensors, and ``cupy_NAME``, of
+operands by columns, both with the routine's options. They return a call: PyTorch's return what the routine writes,
+those of cuBLAS leave it in the last operand.
 """
 
 import ctypes
@@ -70,55 +71,49 @@ def pointers(a):
     return (a.data.ptr + step * cupy.arange(count, dtype=cupy.int64)).reshape(a.shape[:-2])
 
 
-def torch_gemm(case, a, b, c):
-    a, b, c = (torch.from_dlpack(cupy.asarray(x)) for x in (a, b, c))
-    if case.beta:
-        return lambda: torch.baddbmm(c, a, b, out=c), lambda: c.cpu().numpy()
-    return lambda: torch.bmm(a, b, out=c), lambda: c.cpu().numpy()
+def torch_gemm(a, b, c, beta, **options):
+    return lambda: torch.baddbmm(c, a, b, out=c) if beta else torch.bmm(a, b, out=c)
 
 
-def torch_trsm(case, a, b):
-    a, b = (torch.from_dlpack(cupy.asarray(x)) for x in (a, b))
-    return lambda: torch.linalg.solve_triangular(a, b, upper=False, out=b), lambda: b.cpu().numpy()
+def torch_trsm(a, b, **options):
+    return lambda: torch.linalg.solve_triangular(a, b, upper=False, out=b)
 
 
-def torch_getrfnp(case, a):
-    a = torch.from_dlpack(cupy.asarray(a))
-
-    def factor():
-        return torch.linalg.lu_factor_ex(a, pivot=False)
-
-    return factor, lambda: factor().LU.cpu().numpy()
+def torch_getrfnp(a):
+    return lambda: torch.linalg.lu_factor_ex(a, pivot=False).LU
 
 
-def cublas_gemm(case, a, b, c):
-    blas, n = Cublas(case.dtype), case.n
-    a, b, c = map(by_columns, (a, b, c))
+def torch_potrf(a, **options):
+    return lambda: torch.linalg.cholesky_ex(a).L
+
+
+def torch_potrs(a, b, **options):
+    return lambda: torch.cholesky_solve(b, a)
+
+
+def cupy_gemm(a, b, c, beta, **options):
+    blas, n = Cublas(a.dtype), a.shape[-1]
     step = ctypes.c_longlong(n * n)
-
-    def call():
-        blas.gemmStridedBatched(
-            NO_TRANS, NO_TRANS, n, n, n, 1.0, a, n, step, b, n, step, float(case.beta), c, n, step, len(c)
-        )
-
-    return call, lambda: by_rows(c)
+    operands = a, n, step, b, n, step, float(beta), c, n, step
+    return lambda: blas.gemmStridedBatched(NO_TRANS, NO_TRANS, n, n, n, 1.0, *operands, len(c))
 
 
-def cublas_trsm(case, a, b):
-    blas, n = Cublas(case.dtype), case.n
-    a, b = map(by_columns, (a, b))
-    pa, pb = pointers(a), pointers(b)
-
-    def call(operands=(a, b)):  # which live as long as their addresses are used
-        blas.trsmBatched(LEFT, LOWER, NO_TRANS, NON_UNIT, n, n, 1.0, pa, n, pb, n, len(b))
-
-    return call, lambda: by_rows(b)
+def cupy_trsm(a, b, **options):
+    blas, n, pa, pb = Cublas(a.dtype), a.shape[-1], pointers(a), pointers(b)
+    return lambda: blas.trsmBatched(LEFT, LOWER, NO_TRANS, NON_UNIT, n, n, 1.0, pa, n, pb, n, len(b))
 
 
-def cublas_getrfnp(case, a):
-    blas, n, a = Cublas(case.dtype), case.n, by_columns(a)
-    pa, info = pointers(a), cupy.zeros(len(a), cupy.int32)
-    return lambda: blas.getrfBatched(n, pa, n, None, info, len(a)), lambda: by_rows(a)
+def cupy_getrfnp(a):
+    blas, n, pa, info = Cublas(a.dtype), a.shape[-1], pointers(a), cupy.zeros(len(a), cupy.int32)
+    return lambda: blas.getrfBatched(n, pa, n, None, info, len(a))
+
+
+def cupy_potrf(a, **options):
+    from cupy_backends.cuda.libs import cusolver
+
+    factor = getattr(cusolver, {"f": "s", "d": "d", "F": "c", "D": "z"}[a.dtype.char] + "potrfBatched")
+    handle, n, pa, info = cupy.cuda.device.get_cusolver_handle(), a.shape[-1], pointers(a), cupy.zeros(len(a), "i")
+    return lambda: factor(handle, LOWER, n, pa.data.ptr, n, info.data.ptr, len(a))
 
 
 class Lines:
@@ -183,42 +178,46 @@ def cublas_lines(case):
     return timed.graph(getattr(timed, case.routine)), lambda: case.error(checked.solution())
 
 
-def batched(make, timed, checked):
-    """The call on operands that it maps to themselves, and the residual of one call on general operands."""
-
-    def call_and_residual(case):
-        call, _ = make(case, *timed(case))
-
-        def run():
-            call()
-            torch.cuda.synchronize()
-
-        def residual():
-            once, result = make(case, *checked(case))
-            once()
-            return case.error(result())
-
-        return run, residual
-
-    return call_and_residual
+def cupy_lines(case):
+    """Timed on identities, which are their own factors and leave x alone."""
+    diag = np.broadcast_to(np.eye(case.n, dtype=case.dtype), case.diag.shape)
+    timed = Lines(case, np.zeros_like(case.lower), diag, np.zeros_like(case.upper), case.rhs)
+    checked = Lines(case, *(a[-case.DIFFERENT :] for a in (case.lower, case.diag, case.upper, case.rhs)))
+    return timed.graph(getattr(timed, case.routine)), lambda: case.error(checked.solution())
 
 
-def gemm_operands(case):
-    return case.a, case.b, case.c
+def torch_prepared(prepare, operands, options):
+    """A call of PyTorch's, which returns the result."""
+    call = prepare(*(torch.from_dlpack(cupy.asarray(a)) for a in operands), **options)
+    return call, lambda: call().cpu().numpy()
 
 
-ROUTINES = {
-    ("torch", "gemm"): batched(torch_gemm, gemm_operands, gemm_operands),
-    ("cupy", "gemm"): batched(cublas_gemm, gemm_operands, gemm_operands),
-    ("torch", "trsm"): batched(torch_trsm, lambda case: (case.repeatable(), case.b), lambda case: (case.a, case.b)),
-    ("cupy", "trsm"): batched(cublas_trsm, lambda case: (case.repeatable(), case.b), lambda case: (case.a, case.b)),
-    ("torch", "getrfnp"): batched(torch_getrfnp, lambda case: (case.a,), lambda case: (case.a,)),
-    ("cupy", "getrfnp"): batched(cublas_getrfnp, lambda case: (case.repeatable(),), lambda case: (case.a,)),
-    ("cupy", "factor"): cublas_lines,
-    ("cupy", "solve"): cublas_lines,
-}
+def cupy_prepared(prepare, operands, options):
+    """A call of cuBLAS's, and the same with its result."""
+    arrays = [by_columns(a) for a in operands]
+    call = prepare(*arrays, **options)
+
+    def result(arrays=arrays):  # which live as long as their addresses are used
+        call()
+        return by_rows(arrays[-1])
+
+    return call, result
+
+
+def has(library, routine) -> bool:
+    """Whether a library, "cupy" or "torch", has a routine that has a row."""
+    return f"{library}_{routine}" in globals()
 
 
 def call(library, case):
     """What a library does for a case, to its end, and how wrong that is."""
-    return ROUTINES[library, case.routine](case)
+    if case.routine in ("factor", "solve"):
+        return cupy_lines(case)
+    prepared, prepare = globals()[f"{library}_prepared"], globals()[f"{library}_{case.routine}"]
+    timed, result = prepared(prepare, case.repeatable, case.options)
+
+    def run(keep=result):
+        timed()
+        torch.cuda.synchronize()
+
+    return run, lambda: case.error(prepared(prepare, case.operands, case.options)[1]())

@@ -1,19 +1,15 @@
 """The plots of `benchmarks.report`: the figures of the SC17 slides, in float64."""
 
+import itertools
 import re
 from math import atan, degrees, isfinite, nan
 from operator import mul, truediv
 
-from .report_results import DEVICES, LEVELS, LOOPS, PEERS, lines_of
+from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, lines_of
 
-ROUTINES = {"gemm": "gemm.Gemm", "trsm": "trsm.Trsm", "getrfnp": "getrfnp.Getrfnp"}
-POINTS = {  # of a roofline: what is measured, its mark and colour, and where the first and last points have labels
-    "gemm": ("gemm.GemmSpeed", "o", "#332288", (5, -7)),
-    "trsm": ("trsm.TrsmSpeed", "s", "#44aa99", (5, -7)),
-    "getrfnp": ("getrfnp.GetrfnpSpeed", "^", "#999933", (5, -7)),
-    "factor": ("blocktridiag.FactorSpeed", "D", "#882255", (-8, 4)),
-    "solve": ("blocktridiag.SolveSpeed", "v", "#cc6677", (-8, 4)),
-}
+# Of a roofline: the marks and colours of routines in turns; where the first and last points have labels.
+MARKS = "o#332288", "s#44aa99", "^#999933", "P#ddcc77", "X#117733", "*#aa4499", "h#88ccee"
+LINES = {"factor": ("D", "#882255", (-8, 4)), "solve": ("v", "#cc6677", (-8, 4))}
 LIBRARIES = {  # what devices and libraries are called in legends, and their colours
     "numba": ("compactla", "#0072b2"),
     "opencl": ("compactla", "#0072b2"),
@@ -124,13 +120,15 @@ def draw_bound(axes, machine, benchmark, fraction, device, bound, scale=1):
 def roofline(machine):
     """Speed over arithmetic intensity, float64; at the points: order of matrices or blocks"""
     peaks = {device: machine.value("ceilings.Peak.track_peak", device, "float64") for device in DEVICES}
-    devices = [d for d in devices_with(machine, *(f"{style[0]}.track_gflops" for style in POINTS.values())) if peaks[d]]
+    points = styles(machine)
+    speeds = [f"{speed}.track_gflops" for speed, *_ in points.values()]
+    devices = [device for device in devices_with(machine, *speeds) if peaks[device]]
     if not devices:
         return None
     figure, grid = panels(1, len(devices), 3.4 if len(devices) > 1 else 6, 3.6)
     for axes, device in zip(grid[0], devices, strict=True):
         draw_roofs(axes, machine, device, peaks[device])
-        for routine, style in POINTS.items():
+        for routine, style in points.items():
             draw_points(axes, machine, device, routine, *style)
         axes.set(xscale="log", yscale="log", xlabel="flop / byte", title=DEVICES[device])
         plain_ticks(axes.xaxis, subs=(1,))
@@ -138,6 +136,19 @@ def roofline(machine):
     grid[0, 0].set_ylabel("GFlop/s")
     add_legend(figure)
     return figure
+
+
+def measured(machine):
+    """The routines that there are speeds of, and how their benchmarks begin."""
+    kinds = "Speed.track_gflops", "InCache.track_fraction_of_peak"
+    return {name: of for name, of in ROUTINES.items() if any(machine.sizes(f"{of}{kind}") for kind in kinds)}
+
+
+def styles(machine):
+    """What the points of a roofline are of, their marks and colours, and the places of their labels."""
+    routines = zip(measured(machine).items(), itertools.cycle(MARKS), strict=False)
+    found = {name: (f"{of}Speed", style[0], style[1:], (5, -7)) for (name, of), style in routines}
+    return found | {name: (f"blocktridiag.{name.capitalize()}Speed", *style) for name, style in LINES.items()}
 
 
 def draw_roofs(axes, machine, device, peak):
@@ -178,23 +189,23 @@ def draw_points(axes, machine, device, routine, speed, mark, color, offset):
 
 def sizes(machine):
     """Speed over the order of the matrices, float64"""
-    rows = []
-    if devices_with(machine, *(f"{routine}InCache.track_fraction_of_peak" for routine in ROUTINES.values())):
+    rows, routines = [], measured(machine)
+    if devices_with(machine, *(f"{routine}InCache.track_fraction_of_peak" for routine in routines.values())):
         label = "fraction of peak\nin cache, one thread"
         rows.append(("InCache", "track_fraction_of_peak", "numba:1", ["mkl:1"], label))
-    for device in devices_with(machine, *(f"{routine}Speed.track_gflops" for routine in ROUTINES.values())):
+    for device in devices_with(machine, *(f"{routine}Speed.track_gflops" for routine in routines.values())):
         rows.append(("Speed", "track_gflops", device, PEERS[device], f"GFlop/s\n{DEVICES[device]}"))
     if not rows:
         return None
-    figure, grid = panels(len(rows), len(ROUTINES), 3, 2.1, sharex=True, sharey="row")
+    figure, grid = panels(len(rows), len(routines), 3, 2.1, sharex=True, sharey="row")
     for plots, (kind, unit, device, peers, label) in zip(grid, rows, strict=True):
-        for axes, routine in zip(plots, ROUTINES.values(), strict=True):
+        for axes, routine in zip(plots, routines.values(), strict=True):
             speed, fraction = f"{routine}{kind}.{unit}", f"{routine}{kind}.track_fraction_of_bound"
             draw_curves(axes, machine, speed, [device, *peers])
             draw_bound(axes, machine, speed, fraction, device, truediv)
             axes.set_xticks([3, 10, 16, 24, 32])
         plots[0].set(ylim=(0, 1.05 if kind == "InCache" else None), ylabel=label)
-    for axes, routine in zip(grid[0], ROUTINES, strict=True):
+    for axes, routine in zip(grid[0], routines, strict=True):
         axes.set_title(routine)
     for axes in grid[-1]:
         axes.set_xlabel("n")

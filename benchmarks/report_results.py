@@ -5,6 +5,9 @@ from itertools import product
 from math import isfinite
 from typing import NamedTuple
 
+from compactla import routine
+
+ROUTINES = {name: f"{name}.{name.capitalize()}" for name in routine.in_order()}  # benchmarks begin like this
 # What compactla runs on, and what else does the same work there.
 DEVICES = {"numba:1": "one thread", "numba:all": "all threads", "opencl:gpu": "GPU", "opencl:cpu": "OpenCL on the CPU"}
 PEERS = {

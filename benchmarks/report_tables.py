@@ -1,15 +1,11 @@
 """The tables of `benchmarks.report`, in Markdown: all in float64, empty where nothing was measured."""
 
-from .report_results import DEVICES, LEVELS, LOOPS, PEERS, lines_of
+from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, lines_of
 
-BATCHES = {
-    "gemm": "gemm.GemmSpeed",
-    "gemm, C <- A B": "gemm.GemmProductSpeed",
-    "trsm": "trsm.TrsmSpeed",
-    "getrfnp": "getrfnp.GetrfnpSpeed",
-    "pack": "pack.PackTraffic",
-    "unpack": "pack.UnpackTraffic",
-}
+BATCHES = {}  # of benchmarks by the heads of columns; of all routines, though not all have a second one
+for _name, _benchmark in ROUTINES.items():
+    BATCHES |= {_name: f"{_benchmark}Speed", f"{_name}, beta = 0": f"{_benchmark}ProductSpeed"}
+BATCHES |= {"pack": "pack.PackTraffic", "unpack": "pack.UnpackTraffic"}
 MATRICES = {"sherman5": "sherman5, 48 lines of 23 blocks, b = 3", "grid": "grid, 2500 lines of 50 blocks, b = 5"}
 
 
@@ -76,10 +72,12 @@ def bandwidths(machine):
 
 
 def fractions(machine, device):
-    """Fractions of the bound, over the order of the matrices."""
-    sizes = sorted({n for speed in BATCHES.values() for n in machine.sizes(f"{speed}.track_fraction_of_bound")})
-    rows = [[str(n), *(fraction(machine, speed, device, n) for speed in BATCHES.values())] for n in sizes]
-    return table(["n", *BATCHES], rows)
+    """Fractions of the bound, over the order of the matrices, of what was measured on the machine."""
+    found = {name: machine.sizes(f"{speed}.track_fraction_of_bound") for name, speed in BATCHES.items()}
+    measured = [name for name, sizes in found.items() if sizes]
+    sizes = sorted({n for sizes in found.values() for n in sizes})
+    rows = [[str(n), *(fraction(machine, BATCHES[name], device, n) for name in measured)] for n in sizes]
+    return table(["n", *measured], rows)
 
 
 def fraction(machine, speed, device, n):

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+from compactla import routine
+
 BATCH = """
 import numpy as np
 import compactla as cla
@@ -11,7 +13,7 @@ cla.pack(a.astype(np.float32))  # Numba's own start is over then
 """
 
 PACKS = f"""{BATCH}
-A, B = cla.pack(a), cla.pack(a)
+packs = [cla.pack(a) for _ in range(3)]
 """
 
 LINES = f"""{BATCH}
@@ -25,13 +27,10 @@ folder = tempfile.TemporaryDirectory()
 os.environ["NUMBA_CACHE_DIR"] = folder.name
 """
 
-CALLS = {
-    "pack": ("cla.pack(a)", BATCH),
-    "gemm": ("cla.gemm(A, A, B)", PACKS),
-    "trsm": ("cla.trsm(A, B)", PACKS),
-    "getrfnp": ("cla.getrfnp(B)", PACKS),
-    "factor": ("T.factor()", LINES),
-}
+CALLS = {"pack": ("cla.pack(a)", BATCH)}
+for _row in map(routine.named, routine.in_order()):
+    CALLS[_row.name] = f"cla.{_row.name}(*packs[:{len(_row.operands)}])", PACKS
+CALLS["factor"] = "T.factor()", LINES
 
 
 class Process:

@@ -20,16 +20,16 @@ from compactla.bench import command
 from compactla.bench.ceilings import processor
 from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
+from compactla.devices import devices, queue_on
 from compactla.files import check_vector, read_lines, read_system, read_vector
 from compactla.lines.finding import find_lines
 from compactla.lines.precond import LinePreconditioner
 from compactla.lines.storage import STORAGE
-from compactla.view import REAL, backend
+from compactla.progress import progress_bar
+from compactla.view import DTYPES, backend
 
 RESTART, MOST_STEPS = 50, 1500
 INTERRUPTED, UNREAD = 130, 141  # what shells say of a command that Ctrl-C ended, or whose output nobody reads
-ROUTINES = ("gemm", "trsm", "getrfnp", "pack", "unpack", "factor", "factor_few", "solve", "solve_few")
-DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 class Parser(argparse.ArgumentParser):
@@ -49,15 +49,16 @@ def main(argv=None) -> None:
     lines_help = "block rows of each line, from 0: .npy, .npz or rows of text (default: those in MATRIX, or else auto)"
     solve.add_argument("--lines", metavar="FILE|auto", help=lines_help)
     solve.add_argument("--rhs", metavar="FILE", help="default: that in MATRIX, or else MATRIX times ones")
-    solve.add_argument("--device", choices=("cpu", "opencl"), default="cpu", help="where to factor and apply")
+    solve.add_argument("--device", default="cpu", metavar="cpu|opencl[:NAME]", help="where to factor and apply")
     solve.add_argument("--tol", type=float, default=1e-8, help="relative residual to reach (default: 1e-8)")
     solve.add_argument("--plot", metavar="FILE.png", help="draw the convergence histories")
     command.register(commands)
     tune = commands.add_parser("tune", help="find the fastest kernels for an OpenCL device")
     tune.set_defaults(run=run_tune)
-    tune.add_argument("routine", nargs="?", choices=ROUTINES, metavar="ROUTINE", help=f"default: {', '.join(ROUTINES)}")
-    tune.add_argument("--device", default="", help="part of the device's name (default: the first device)")
-    tune.add_argument("--dtype", action="append", choices=DTYPES, help="may be repeated (default: float64, float32)")
+    tune.add_argument("routine", nargs="?", metavar="ROUTINE", help="default: all routines")
+    tune.add_argument("--device", default="opencl", metavar="opencl[:NAME]", help="default: the first OpenCL device")
+    dtypes = [dtype.name for dtype in DTYPES.values()]
+    tune.add_argument("--dtype", action="append", choices=dtypes, help="may be repeated (default: float64, float32)")
     tune.add_argument("--storage", choices=tuple(STORAGE), help="of factors, for `solve` and `solve_few` alone")
     info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
     info.set_defaults(run=run_info)
@@ -97,11 +98,7 @@ def run_solve(args) -> None:
     M = system.M
     lines, lines_from = lines_to_use(args, system)
     rhs, rhs_from = right_hand_side(args, M, system.rhs)
-    queue = None
-    if args.device == "opencl":
-        from compactla.gpu.devices import first_queue
-
-        queue = first_queue()
+    queue = queue_on(args.device, "--device")
     b, nrow = M.blocksize[0], len(M.indptr) - 1
     size = f"n = {M.shape[0]}, {nrow} block rows of {b}, {len(M.indices)} blocks, {M.dtype}"
     print(f"matrix    {Path(args.matrix).name}: {size}")
@@ -184,7 +181,7 @@ def solve_with(name, apply, M, rhs, tol) -> Solve:
     history = [1.0]
     operator = LinearOperator(M.shape, lambda y: M @ apply(y), dtype=np.result_type(M.dtype, rhs.dtype))
     cycles = -(-MOST_STEPS // min(RESTART, len(rhs)))
-    with progress_bar(name) as bar:
+    with progress_bar(MOST_STEPS, name) as bar:
 
         def note(residual):
             history.append(float(residual))
@@ -211,32 +208,6 @@ def solve_with(name, apply, M, rhs, tol) -> Solve:
         seconds = time.perf_counter() - start
     residual = float(np.linalg.norm(rhs - M @ x) / np.linalg.norm(rhs))
     return Solve(name, history, residual, status == 0 and residual < np.inf, seconds)
-
-
-class NoBar:
-    """Stands for a progress bar where tqdm is not installed."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def set_postfix_str(self, text, refresh):
-        pass
-
-    def update(self):
-        pass
-
-
-def progress_bar(name):
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return NoBar()
-    if sys.stderr is None:  # closed
-        return NoBar()
-    return tqdm(total=MOST_STEPS, desc=name, leave=False, disable=None)
 
 
 def import_pyplot(path):
@@ -298,23 +269,16 @@ def describe_info(info, what: str) -> str:
 def run_tune(args) -> None:
     from compactla.gpu.tune import tune_all
 
-    routines = [args.routine] if args.routine else ROUTINES
-    if args.storage:
-        routines = [routine for routine in routines if routine.startswith("solve")]
-        if not routines:
-            raise ValueError(f"--storage is {args.storage}, must be left out for {args.routine}, which is no solve")
-    tune_all(routines, args.device, args.dtype or ("float64", "float32"), args.storage or "")
+    tune_all(args.routine, args.device, args.dtype or ("float64", "float32"), args.storage or "")
 
 
 def run_info(args) -> None:
     print(f"processor   {processor()} ({llvmlite.binding.get_host_cpu_name()})")
-    vectors = ", ".join(f"{np.dtype(c)} {backend(None).default_vlen(np.dtype(c), None)}" for c in REAL)
+    vectors = ", ".join(f"{dtype} {backend(None).default_vlen(dtype, None)}" for dtype in DTYPES.values())
     print(f"vectors     {vectors}")
     print(f"threads     {THREADS}")
     versions = f"numba {numba.__version__}, numpy {np.__version__}, scipy {scipy.__version__}"
     print(f"versions    python {platform.python_version()}, {versions}")
-    from compactla.gpu.devices import devices
-
     found = devices()
     for device in found:
         fp64 = "fp64" if device.double_fp_config else "no fp64"

@@ -11,7 +11,8 @@ Options, behind the prefix of the PC:
                      the command line, of block rows of the whole matrix in PETSc's numbering: those parts of lines
                      that a rank owns are its lines
 -pc_line_block_size  size of the blocks (default: that of the matrix)
--pc_line_device      cpu (default), or opencl: the device whose number is the rank modulo the number of devices
+-pc_line_device      cpu (default), opencl, or opencl:NAME with a part of a device's name: of the devices that
+                     this stands for the one whose number is the rank modulo how many there are
 -pc_line_anisotropy, -pc_line_threshold, -pc_line_min_length
                      as for `compactla.find_lines`
 -pc_line_threads, -pc_line_vlen, -pc_line_storage, -pc_line_pivots, -pc_line_pivoting
@@ -44,6 +45,7 @@ import numpy as np
 from petsc4py import PETSc
 from scipy.sparse import csr_array
 
+from compactla.devices import queue_on
 from compactla.files import read_lines
 from compactla.lines.extraction import check_cover, check_matrix, flatten
 from compactla.lines.finding import find_lines
@@ -233,17 +235,9 @@ def _same_pattern(M, first) -> bool:
     return np.array_equal(M.indptr, first.indptr) and np.array_equal(M.indices, first.indices)
 
 
-def _queue(device: str, rank: int):
-    if device not in ("cpu", "opencl"):
-        raise ValueError(f"device is {device!r}, must be 'cpu' or 'opencl'")
-    return _opencl_queue(rank) if device == "opencl" else None
-
-
 @cache
-def _opencl_queue(rank: int):
-    from compactla.gpu.devices import first_queue
-
-    return first_queue(rank)
+def _queue(device: str, rank: int):
+    return queue_on(device, "device", rank)
 
 
 def _sum(comm, number) -> int:

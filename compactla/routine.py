@@ -6,6 +6,7 @@ The row of a routine NAME is ``compactla.dense.NAME.ROUTINE``; which there are i
 import cmath
 import functools
 import importlib
+import operator
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,6 +27,11 @@ OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity i
 def names() -> tuple[str, ...]:
     """All routines."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules(compactla.dense.__path__)))
+
+
+def in_order() -> list[str]:
+    """All routines, as tables list them: products of matrices, solves, factorizations."""
+    return sorted(names(), key=lambda name: (-len(named(name).operands), name))
 
 
 @functools.cache
@@ -97,6 +103,16 @@ class Routine:
     outputs: tuple[str, ...] = ()
 
     @functools.cached_property
+    def function(self) -> Callable:
+        """The public function."""
+        return getattr(importlib.import_module(f"compactla.dense.{self.name}"), self.name)
+
+    @functools.cached_property
+    def scaling(self) -> tuple[str, ...]:
+        """The scalars that, where they are zero, spare the reading of what is written."""
+        return tuple(A.scaled_by for A in self.operands if A.scaled_by)
+
+    @functools.cached_property
     def letters(self) -> tuple[str, ...]:
         """The sizes: those of what is written last come first."""
         last = self.operands[-1].sizes
@@ -119,14 +135,16 @@ class Routine:
         transposed = {"trans", f"trans{operand.name.lower()}"} & self.options.keys() and not operand.written
         return f"op({operand.name})" if transposed else operand.name
 
+    def touched(self, sizes) -> list[float]:
+        """Elements of each operand of a matrix that are read or written: of half of one, a triangle."""
+        number = dict(zip(self.letters, sizes, strict=True))
+        shapes = [[number[letter] for letter in A.sizes] for A in self.operands]
+        return [m * (n + 1) / 2 if A.half else m * n for A, (m, n) in zip(self.operands, shapes, strict=True)]
+
     def elements(self, sizes, unread=()) -> float:
         """Elements of all operands of a matrix that are read and that are written; each of both counts."""
-        number, count = dict(zip(self.letters, sizes, strict=True)), 0.0
-        for A in self.operands:
-            rows, columns = (number[letter] for letter in A.sizes)
-            once = rows * (columns + 1) / 2 if A.half else rows * columns
-            count += once * (A.written + (A.scaled_by not in unread or not A.scaled_by))
-        return count
+        times = [A.written + (A.scaled_by not in unread or not A.scaled_by) for A in self.operands]
+        return sum(map(operator.mul, self.touched(sizes), times))
 
     def work(self, sizes) -> float:
         """Multiply-adds of a matrix of these sizes."""

@@ -10,7 +10,9 @@ import numpy as np
 
 from compactla.overlap import repeats
 
-REAL: dict[str, np.dtype] = {char: np.dtype(char.lower()) for char in "fdFD"}
+# The types of matrices, by the letters that BLAS has for them.
+DTYPES: dict[str, np.dtype] = {letter: np.dtype(char) for letter, char in zip("sdcz", "fdFD", strict=True)}
+REAL: dict[str, np.dtype] = {dtype.char: np.dtype(dtype.char.lower()) for dtype in DTYPES.values()}
 COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
 
 

@@ -345,7 +345,7 @@ def test_errors(folder):
         (LinePC("nothing.npy"), ValueError, "lines is 'nothing.npy', must be 'auto' or the name of a file"),
         (LinePC(file), ValueError, f"block row {NX * NY - 1} is on no line"),
         (LinePC([[0, 1]]), ValueError, "is on no line"),
-        (LinePC(device="abacus"), ValueError, "device is 'abacus', must be 'cpu' or 'opencl'"),
+        (LinePC(device="abacus"), ValueError, "device is abacus, must be cpu, opencl or opencl:NAME"),
         (LinePC(anisotropy=-1), ValueError, "anisotropy is -1"),
     ):
         pc = PETSc.PC().create(COMM)

@@ -10,7 +10,7 @@ import compactla as cla
 from compactla.__main__ import main
 from compactla.bench import cases, ceilings, kernels, measure, mkl, peers, table, timing
 from compactla.cpu.parallel import THREADS
-from compactla.gpu.devices import devices
+from compactla.devices import devices
 
 COLUMNS = "routine n what time us GFlop/s GB/s peak bandw. bound residual".split()
 NUMBER = r"[-+.\deinf]+"

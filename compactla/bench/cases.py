@@ -11,12 +11,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 import compactla as cla
+from compactla import oracle, routine
+from compactla.oracle import lines
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core
 DISTINCT = 4001  # matrices at most; the others of a batch repeat them
 SAMPLE = 512  # at most, matrices of a result that are checked, in a wider precision
-PASS = 30  # LAPACK's tests, and those of this package, accept residuals below
 
 
 class Case(abc.ABC):
@@ -71,7 +72,7 @@ class Case(abc.ABC):
 
     @abc.abstractmethod
     def residual(self) -> float:
-        """How wrong the results are, in units of rounding errors; see `PASS`."""
+        """How wrong the results are, in units of rounding errors; `oracle.THRESHOLD` is too much."""
 
     def finish(self):
         """Wait for the device."""
@@ -85,110 +86,56 @@ class Case(abc.ABC):
         self.finish()
 
 
-class Gemm(Case):
-    """C <- A B + beta C"""
+class Dense(Case):
+    """A routine that has a row, on square matrices and with as many right-hand sides
 
-    routine = "gemm"
+    Parameters
+    ----------
+    name : str
+        That of the routine.
+    **options
+        Options and scalars of its function.
 
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, beta=1):
+    Attributes
+    ----------
+    operands : tuple of ndarray
+        General ones, (nm, n, n) each; `repeatable` are those that are timed.
+    """
+
+    def __init__(self, name, n, nm, dtype=np.float64, queue=None, threads=None, **options):
         super().__init__(n, nm, dtype, queue, threads)
-        self.a, self.b, self.c = (self.random(nm, n, n) for _ in range(3))
-        self.A, self.B, self.C = map(self.pack, (self.a, self.b, self.c))
-        self.beta, self.loop = beta, "axpy" if beta else "copy"
-        self.flops = 2 * n**3 * nm * self.work
-        self.nbytes, self.footprint = self.elements((4 if beta else 3) * n**2), self.elements(3 * n**2)
+        self.routine, self.row, self.oracle = name, routine.named(name), oracle.named(name)
+        defaults = {option: letters[0] for option, letters in self.row.options.items()}
+        self.options = defaults | dict.fromkeys(self.row.scaling, 1) | options
+        sizes = dict.fromkeys(self.row.letters, n)
+        self.operands = self.oracle.operands(functools.partial(self.random, nm), **sizes, **self.options)
+        self.repeatable = self.oracle.repeatable(*self.operands, **self.options)
+        unread = {name for name in self.row.scaling if self.options[name] == 0}
+        self.flops = 2 * self.row.work(sizes.values()) * nm * self.work
+        self.nbytes = self.elements(self.row.elements(sizes.values(), unread))
+        self.footprint = self.elements(sum(self.row.touched(sizes.values())))
+        self.loop = "copy" if unread else "axpy" if len(self.operands) > 1 else "update"
+        outputs = {}
+        if queue is not None:  # a call that leaves them there does not wait
+            outputs = {output: on_device(np.zeros(nm, np.int32), queue) for output in self.row.outputs}
+        packs = map(self.pack, self.repeatable)
+        self.bound = functools.partial(self.row.function, *packs, **self.options, **outputs, **self.threads)
 
     def call(self):
-        cla.gemm(self.A, self.B, self.C, beta=self.beta, **self.threads)
+        return self.bound()
 
     def residual(self):
-        return self.error(cla.gemm(self.A, self.B, self.pack(self.c), beta=self.beta, **self.threads).unpack())
+        packs = [self.pack(a) for a in self.operands]
+        found = self.row.function(*packs, **self.options, **self.threads)
+        if self.row.outputs and found.any():
+            return np.inf
+        return self.error(packs[-1].unpack())
 
-    def error(self, result):
-        """max |C' - C| / (eps (n |A| |B| + |beta| |C|)), element by element."""
-        wide = np.result_type(self.dtype, np.float64 if self.dtype.char in "fF" else np.longdouble)
-        a, b, c, result = (x[self.sample].astype(wide) for x in (self.a, self.b, self.c, result))
-        bound = self.n * (abs(a) @ abs(b)) + abs(self.beta * c)
-        return scaled(abs(result - (a @ b + self.beta * c)), bound, self.dtype)
-
-
-class Trsm(Case):
-    """B <- inv(op(A)) B, or B <- B inv(op(A))"""
-
-    routine, loop = "trsm", "axpy"
-
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, side="L", uplo="L", trans="N", diag="N"):
-        super().__init__(n, nm, dtype, queue, threads)
-        self.options = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
-        self.a, self.b = self.dominant(nm, n, n) / (2 * n), self.random(nm, n, n)
-        self.A, self.B = self.pack(self.repeatable()), self.pack(self.b)
-        self.flops = n**3 * nm * self.work
-        triangle = n * (n - 1) // 2 if diag == "U" else n * (n + 1) // 2
-        self.nbytes, self.footprint = self.elements(triangle + 2 * n**2), self.elements(triangle + n**2)
-
-    def repeatable(self):
-        """[I 0; X -I], its own inverse, or [I 0; X I] for a unit diagonal, whose powers grow slowly; or transposed."""
-        n, half = self.n, self.n // 2
-        a = np.zeros_like(self.a)
-        a[:, range(n), range(n)] = np.where((np.arange(n) < half) | (self.options["diag"] == "U"), 1, -1)
-        a[:, half:, :half] = self.b[:, half:, :half]
-        return a if self.options["uplo"] == "L" else a.swapaxes(1, 2)
-
-    def call(self):
-        cla.trsm(self.A, self.B, **self.options, **self.threads)
-
-    def residual(self):
-        return self.error(cla.trsm(self.pack(self.a), self.pack(self.b), **self.options, **self.threads).unpack())
-
-    def triangle(self, a):
-        """op(A), as trsm reads it."""
-        a = np.tril(a) if self.options["uplo"] == "L" else np.triu(a)
-        if self.options["diag"] == "U":
-            a[:, range(self.n), range(self.n)] = 1
-        return {"N": a, "T": a.swapaxes(1, 2), "C": a.conj().swapaxes(1, 2)}[self.options["trans"]]
-
-    def error(self, x):
-        T, b, x = self.triangle(self.a[self.sample]), self.b[self.sample], x[self.sample]
-        if self.options["side"] == "R":
-            T, x, b = (y.swapaxes(1, 2) for y in (T, x, b))
-        T, x, b = map(widen, (T, x, b))
-        return scaled(norm1(b - T @ x), self.n * norm1(T) * norm1(x), self.dtype)
-
-
-class Getrfnp(Case):
-    """A <- L\\U"""
-
-    routine = "getrfnp"
-
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
-        super().__init__(n, nm, dtype, queue, threads)
-        self.a = self.dominant(nm, n, n)
-        self.A = self.pack(self.repeatable())
-        self.factor = functools.partial(cla.getrfnp, **self.threads)
-        if queue is not None:
-            from compactla import gpu
-
-            self.factor = functools.partial(gpu.getrfnp, info=on_device(np.zeros(nm, np.int32), queue))  # waits not
-        self.flops = 2 / 3 * n**3 * nm * self.work
-        self.nbytes, self.footprint = self.elements(2 * n**2), self.elements(n**2)
-
-    def repeatable(self):
-        """Unit upper triangular matrices: they are their own factors."""
-        return np.triu(self.a, 1) + np.eye(self.n, dtype=self.dtype)
-
-    def call(self):
-        return self.factor(self.A)
-
-    def residual(self):
-        A = self.pack(self.a)
-        info = cla.getrfnp(A, **self.threads)
-        return np.inf if info.any() else self.error(A.unpack())
-
-    def error(self, lu):
-        """max ||A - L U|| / (n eps ||A||) in the 1-norm."""
-        a, lu = widen(self.a[self.sample]), widen(lu[self.sample])
-        L, U = np.tril(lu, -1) + np.eye(self.n), np.triu(lu)
-        return scaled(norm1(a - L @ U), self.n * norm1(a), self.dtype)
+    def error(self, result, residual=None):
+        """Of what the last operand holds after a call: the largest scaled residual, by the routine's oracle."""
+        before = [a[self.sample] for a in self.operands]
+        after = [*before[:-1], result[self.sample]]
+        return float((residual or self.oracle.residual)(before, after, **self.options).max(initial=0))
 
 
 class Copy(Case):
@@ -263,17 +210,10 @@ class Lines(Case):
         return self.error(self.factored().solve(self.rhs, **self.threads))
 
     def error(self, x):
-        """max ||b - T x|| / (K n eps ||T|| ||x||) in the 1-norm, over the last lines, of which x may be a part."""
-        count = min(len(x), self.DIFFERENT)
-        lower, diag, upper, x, b = (widen(a[-count:]) for a in (self.lower, self.diag, self.upper, x, self.rhs))
-        r = b - diag @ x
-        r[:, 1:] -= lower @ x[:, :-1]
-        r[:, :-1] -= upper @ x[:, 1:]
-        columns = abs(diag).sum(-2)
-        columns[:, :-1] += abs(lower).sum(-2)
-        columns[:, 1:] += abs(upper).sum(-2)
-        norm = columns.max((1, 2))[:, None]
-        return scaled(abs(r).sum((1, 2)), self.K * self.n * norm * abs(x).sum((1, 2)), self.dtype)
+        """Of the last lines, of which x may be a part."""
+        few = slice(-min(len(x), self.DIFFERENT), None)
+        before = [a[few] for a in (self.lower, self.diag, self.upper, self.rhs)]
+        return float(lines.residual(before, x[few]).max(initial=0))
 
 
 class Factor(Lines):
@@ -327,19 +267,3 @@ def on_device(a, queue, pool=False):
     from pyopencl.tools import ImmediateAllocator, MemoryPool
 
     return pyopencl.array.to_device(queue, a, allocator=MemoryPool(ImmediateAllocator(queue)) if pool else None)
-
-
-def widen(a):
-    return a.astype(np.result_type(a.dtype, np.float64), copy=False)
-
-
-def norm1(a):
-    """Largest absolute column sum of every matrix."""
-    return abs(a).sum(-2).max(-1)
-
-
-def scaled(error, bound, dtype) -> float:
-    """Largest error in units of eps times the bound; NaN is infinity."""
-    with np.errstate(all="ignore"):
-        ratio = np.where(error == 0, 0, error / (np.finfo(dtype).eps * bound))
-    return float(np.where(np.isnan(ratio), np.inf, ratio).max(initial=0))

@@ -8,26 +8,20 @@ from pathlib import Path
 import numpy as np
 import scipy
 
+from compactla import routine
 from compactla.bench import cases, mkl
 from compactla.bench.ceilings import processor
 from compactla.bench.measure import as_dict, environment, measure, measure_lines, roofs
-from compactla.bench.table import CEILINGS, ROWS, ceiling_line, progress_bar, row_line
+from compactla.bench.table import CEILINGS, ROWS, ceiling_line, row_line
 from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
-from compactla.view import REAL
+from compactla.devices import queue_on
+from compactla.progress import progress_bar
+from compactla.view import DTYPES, REAL
 
-DTYPES = {"s": "f", "d": "d", "c": "F", "z": "D"}
 SIZES = [3, 5, 10, 15]  # those of the SC17 slides, as is the batch
 BATCH = 16384
 MOST = 2**63 - 1  # that arrays count
-TRSM = {"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"}
-MAKES: dict[str, list] = {
-    "gemm": [cases.Gemm],
-    "trsm": [cases.Trsm],
-    "getrfnp": [cases.Getrfnp],
-    "pack": [cases.Pack, cases.Unpack],
-}
-
 DESCRIPTION = """\
 Measure a routine, in one run with what bounds it and with what else does its work.
 
@@ -57,33 +51,35 @@ def register(commands) -> None:
     routines = bench.add_subparsers(required=True, metavar="ROUTINE")
 
     def add(name, run, help):
-        routine = routines.add_parser(name, help=help, **text)
-        routine.set_defaults(run=run, routine=name)
-        routine.add_argument("--dtype", type=dtype, default="d", help="s, d, c or z, or NumPy's names (default: d)")
-        routine.add_argument("--threads", type=positive, metavar="T", help="default: one for each core")
-        routine.add_argument("--device", default="cpu", metavar="cpu|opencl[:NAME]", help="where the packs live")
-        return routine
+        what = routines.add_parser(name, help=help, **text)
+        what.set_defaults(run=run, routine=name)
+        what.add_argument("--dtype", type=dtype, default="d", help="s, d, c or z, or NumPy's names (default: d)")
+        what.add_argument("--threads", type=positive, metavar="T", help="default: one for each core")
+        what.add_argument("--device", default="cpu", metavar="cpu|opencl[:NAME]", help="where the packs live")
+        return what
 
     def add_measured(name, run, help):
-        routine = add(name, run, help)
-        routine.add_argument("--no-baselines", action="store_true", help="leave out NumPy, SciPy and MKL")
-        routine.add_argument("--mkl", metavar="FILE", help="libmkl_rt to compare with (default: of the package mkl)")
-        routine.add_argument("--json", metavar="FILE", help="write the measurements to a file too")
-        return routine
+        what = add(name, run, help)
+        what.add_argument("--no-baselines", action="store_true", help="leave out NumPy, SciPy and MKL")
+        what.add_argument("--mkl", metavar="FILE", help="libmkl_rt to compare with (default: of the package mkl)")
+        what.add_argument("--json", metavar="FILE", help="write the measurements to a file too")
+        return what
 
-    def add_batch(name, help):
-        routine = add_measured(name, run_batch, help)
-        routine.add_argument("--n", type=positive, nargs="+", default=SIZES, help="orders of the matrices")
-        routine.add_argument("--nm", type=positive, default=BATCH, help=f"matrices in a batch (default: {BATCH})")
-        return routine
+    def add_batch(name, help, makes):
+        what = add_measured(name, run_batch, help)
+        what.set_defaults(work=help, makes=makes, options=[])
+        what.add_argument("--n", type=positive, nargs="+", default=SIZES, help="orders of the matrices")
+        what.add_argument("--nm", type=positive, default=BATCH, help=f"matrices in a batch (default: {BATCH})")
+        return what
 
-    gemm = add_batch("gemm", "products C <- A B + beta C")
-    gemm.add_argument("--beta", type=int, choices=(0, 1), default=1)
-    trsm = add_batch("trsm", "triangular solves with n right-hand sides")
-    for name, choices in TRSM.items():
-        trsm.add_argument(f"--{name}", type=str.upper, choices=choices, default=choices[0])
-    add_batch("getrfnp", "LU without pivoting")
-    add_batch("pack", "copies into the compact layout and back")
+    for row in map(routine.named, routine.names()):
+        what = add_batch(row.name, summary(row), [functools.partial(cases.Dense, row.name)])
+        what.set_defaults(options=[*row.options, *row.scaling])
+        for option, letters in row.options.items():
+            what.add_argument(f"--{option}", type=str.upper, choices=letters, default=letters[0])
+        for scalar in row.scaling:
+            what.add_argument(f"--{scalar}", type=int, choices=(0, 1), default=1)
+    add_batch("pack", "copies into the compact layout and back", [cases.Pack, cases.Unpack])
     line = add_measured("line", run_line, "block tridiagonal lines, factored and solved")
     line.add_argument("-N", type=positive, default=1024, metavar="LINES", help="lines (default: 1024)")
     line.add_argument("-L", type=positive, default=128, metavar="BLOCKS", help="blocks a line (default: 128)")
@@ -92,6 +88,11 @@ def register(commands) -> None:
     line.add_argument("--parts", type=positive, metavar="P", help="parts of a line (default: as many as suit)")
     line.add_argument("-Niter", type=positive, metavar="TIMES", help="calls timed (default: what fits into 0.3 s)")
     add("ceilings", run_ceilings, "the machine itself: multiply-adds in registers, and loops over memory")
+
+
+def summary(row) -> str:
+    """What a routine does: the first sentence of its function."""
+    return str(row.function.__doc__).split("\n")[0].removesuffix(".")
 
 
 def positive(text) -> int:
@@ -103,7 +104,7 @@ def positive(text) -> int:
 
 def dtype(text) -> np.dtype:
     try:
-        found = np.dtype(DTYPES.get(text, text))
+        found = DTYPES.get(text) or np.dtype(text)
     except (TypeError, ValueError, SyntaxError):
         found = None
     if found is None or found.char not in REAL:
@@ -113,37 +114,21 @@ def dtype(text) -> np.dtype:
 
 def queue_of(args):
     """A queue on the device that is asked for, or None for the CPU."""
-    kind, _, name = args.device.partition(":")
-    if kind not in ("cpu", "opencl") or (kind == "cpu" and name):
-        raise ValueError(f"--device is {args.device}, must be cpu, opencl or opencl:NAME")
-    if kind == "cpu":
+    queue = queue_on(args.device, "--device")
+    if queue is None:
         return None
     if args.threads:
         raise ValueError("--threads is for --device cpu")
-    from compactla.gpu.devices import devices, first_queue
-
-    if not name:
-        queue = first_queue()
-    else:
-        import pyopencl
-
-        found = [device for device in devices() if name.lower() in device.name.lower()]
-        if not found:
-            known = ", ".join(device.name.strip() for device in devices()) or "none"
-            raise ValueError(f"--device is {args.device}, must name one of the OpenCL devices: {known}")
-        queue = pyopencl.CommandQueue(pyopencl.Context(found[:1]))
     if args.dtype.char in "dD" and not queue.device.double_fp_config:
         raise ValueError(f"--dtype is {args.dtype}, must be s or c: {queue.device.name.strip()} has no fp64")
     return queue
 
 
 def run_batch(args) -> None:
-    makes = MAKES[args.routine]
-    options = {name: getattr(args, name) for name in ("beta", *TRSM) if hasattr(args, name)}
-    work = "; ".join(str(make.__doc__) for make in makes)
+    options = {name: getattr(args, name) for name in args.options}
     chosen = "".join(f", {name} = {value}" for name, value in options.items())
-    jobs = [functools.partial(measure, make, n, args.nm, **options) for n in args.n for make in makes]
-    show(args, f"{work}{chosen}; {args.nm} matrices, n x n", jobs)
+    jobs = [functools.partial(measure, make, n, args.nm, **options) for n in args.n for make in args.makes]
+    show(args, f"{args.work}{chosen}; {args.nm} matrices, n x n", jobs)
 
 
 def run_line(args) -> None:

@@ -8,54 +8,38 @@ import numpy as np
 import compactla as cla
 from compactla.bench import cases
 from compactla.cpu import gemm, getrfnp, matrix, run, trsm
-from compactla.view import lower_left
 
 
 def rounds_of(case):
     """``rounds_of(case)(count)`` is a call that runs the case's kernel over the batch so often, in compiled code."""
-    kernel, args = KERNELS[case.routine](case)
-    loop, npack = loop_of(kernel), case.A.view.npack
-    return lambda rounds: lambda: loop(rounds, npack, *args)
+    kernel, args = launched(case)
+    loop = loop_of(kernel)
+    return lambda rounds: lambda: loop(rounds, *args)
+
+
+def launched(case):
+    """The kernel that a call of the case runs, and its arguments: the call is made, but for the kernel."""
+    noted = []
+
+    def note(kernel, cost, args, threads):
+        noted[:] = kernel, args
+
+    share, run.share = run.share, note
+    try:
+        case.call()
+    finally:
+        run.share = share
+    return noted
 
 
 @functools.cache
 def loop_of(kernel):
     @numba.njit(nogil=True)
-    def loop(rounds, npack, *args):
+    def loop(rounds, *args):
         for _ in range(rounds):
-            kernel(0, npack, *args)
+            kernel(*args)
 
     return loop
-
-
-# The kernel that a routine picks, and its arguments after the range of packs.
-
-
-def gemm_kernel(case):
-    a, b, c = case.A.view, case.B.view, case.C.view
-    kernel, *_ = run.gemm_choice(a.layout, b.layout, c.layout, run.FIXED[1, case.beta], False, False)
-    sizes = c.vlen, c.m, c.n, a.n
-    return kernel, (*sizes, scalar(case, 1), scalar(case, case.beta), *a.place, *b.place, *c.place)
-
-
-def trsm_kernel(case):
-    side, uplo, trans, diag = case.options.values()
-    a, b = lower_left(case.A.view, case.B.view, side, uplo, trans)
-    kernel, *_ = run.trsm_choice(a.layout, b.layout, case.dtype.kind == "c" and trans == "C", diag == "U")
-    return kernel, (b.vlen, b.m, b.n, scalar(case, 1), *a.place, *b.place)
-
-
-def getrfnp_kernel(case):
-    a = case.A.view
-    kernel, *_ = run.getrf_choice(a.layout)
-    return kernel, (a.vlen, a.m, a.n, *a.place, np.zeros(a.npack * a.vlen, np.int64))
-
-
-def scalar(case, x):
-    return complex(x) if case.dtype.kind == "c" else float(x)
-
-
-KERNELS = {"gemm": gemm_kernel, "trsm": trsm_kernel, "getrfnp": getrfnp_kernel}
 
 
 class OwnFactor(cases.Factor):

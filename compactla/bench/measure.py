@@ -10,8 +10,8 @@ import numpy as np
 import compactla as cla
 from compactla.bench import cases, kernels, mkl
 from compactla.bench.ceilings import bandwidth, level, peak, processor, working_sets
-from compactla.bench.peers import banded, peers
-from compactla.bench.timing import TIMINGS, best_of_rounds, repeated, seconds_of
+from compactla.bench.peers import Peer, banded, library_peers
+from compactla.bench.timing import TIMINGS, best, best_of_rounds, repeated, seconds_of
 from compactla.cpu.parallel import THREADS
 from compactla.cpu.vectors import machine
 
@@ -79,6 +79,26 @@ def row(case, what, seconds, residual, bound, in_cache=False) -> Row:
     return Row(case.routine, case.n, case.nm, case.dtype.name, what, in_cache, seconds, *work)
 
 
+def peers(case, library=None) -> list[Peer]:
+    """The peers of a case, on the CPU wherever the case runs; MKL if `library` is one, from `mkl.load`."""
+    compact = mkl_peers(case, library) if library else []
+    return library_peers(case) + compact
+
+
+def peer(case, name) -> Peer:
+    """The fastest peer of one library: "numpy", "scipy" or "mkl"."""
+    found = mkl_peers(case, mkl.load()) if name == "mkl" else library_peers(case)
+    named = [peer for peer in found if peer.name.lower().startswith(name)]
+    return min(named, key=lambda peer: best(peer.call, least=1))
+
+
+def mkl_peers(case, library) -> list[Peer]:
+    """The fastest of MKL's formats, if MKL does such a thing."""
+    if not mkl.has(case.routine):
+        return []
+    return [Peer(*mkl.fastest(case, library, case.threads.get("threads", THREADS)))]
+
+
 def measure(make, n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
     """Rows of the routine of `cases` that ``make(n, nm, **options)`` makes, as they are measured.
 
@@ -88,17 +108,17 @@ def measure(make, n, nm, library=None, baselines=True, iterations=None, **option
     bound = ceiling(case.footprint, case.dtype, case.queue, case.threads.get("threads"))
     yield row(case, "compactla", seconds_of(case, iterations), case.residual(), bound)
     cached = None
-    if case.routine in kernels.KERNELS and case.queue is None:
+    if isinstance(case, cases.Dense) and case.queue is None:
         cached = make(n, cases.IN_CACHE, **options | {"threads": None})
         cached_bound = ceiling(cached.footprint, cached.dtype, threads=1)
         seconds = best_of_rounds(kernels.rounds_of(cached), TIMINGS)
         yield row(cached, "compactla", seconds, cached.residual(), cached_bound, True)
     if not baselines:
         return
-    for peer in peers(case, library):
-        seconds = repeated(peer.call, iterations or 3)
-        yield row(case, peer.name, seconds, peer.residual(), bound)
-    if cached and library:
+    for other in peers(case, library):
+        seconds = repeated(other.call, iterations or 3)
+        yield row(case, other.name, seconds, other.residual(), bound)
+    if cached and library and mkl.has(case.routine):
         name, rounds_of, residual = mkl.fastest_in_cache(cached, library)
         yield row(cached, name, best_of_rounds(rounds_of, TIMINGS), residual(), cached_bound, True)
 
@@ -121,9 +141,9 @@ def measure_lines(n, nm, library=None, baselines=True, iterations=None, **option
     )
     yield together
     if baselines:
-        peer = banded(cases.Solve(n, nm, **options))
-        seconds = repeated(peer.call, iterations or 3) * peer.scale
-        yield together._replace(what=peer.name, seconds=seconds, residual=peer.residual())
+        other = banded(cases.Solve(n, nm, **options))
+        seconds = repeated(other.call, iterations or 3) * other.scale
+        yield together._replace(what=other.name, seconds=seconds, residual=other.residual())
 
 
 def environment() -> dict:
@@ -140,7 +160,3 @@ def environment() -> dict:
 def as_dict(measured: Row) -> dict:
     """A row for JSON files."""
     return measured._asdict() | {"ceiling": measured.ceiling._asdict()}
-
-
-def from_dict(fields) -> Row:
-    return Row(**fields | {"ceiling": Ceiling(**fields["ceiling"])})

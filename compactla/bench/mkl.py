@@ -14,13 +14,16 @@ import numba
 import numpy as np
 
 import compactla as cla
-from compactla.bench.cases import PASS
+from compactla import routine
+from compactla.bench.peers import PEERS, Peers
 from compactla.bench.timing import best
 from compactla.cpu.arrays import empty
 from compactla.cpu.vectors import machine
+from compactla.oracle import THRESHOLD
+from compactla.view import DTYPES
 
 REGISTERS = {"SSE": (181, 16), "AVX": (182, 32), "AVX512": (183, 64)}  # MKL's number, bytes of a vector
-LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
+LETTER = {dtype: letter for letter, dtype in DTYPES.items()}
 ROW = 101
 OPTIONS = {
     "side": {"L": 141, "R": 142},
@@ -60,12 +63,17 @@ def load(path=None) -> Library | None:
     return Library(functions, version[1] if version else "of unknown version")
 
 
+def has(name) -> bool:
+    """Whether there is a routine of MKL's for what a case of this name does."""
+    return name in OTHERS or bool(PEERS.get(name, Peers()).compact)
+
+
 def candidates(case, library, threads):
     """Name, call and residual of MKL in each of its formats whose vectors this processor has."""
     for form, (_, nbytes) in REGISTERS.items():
         if nbytes <= machine()[0]:
             compact = Compact(library, case.dtype, form, threads)
-            yield f"MKL {library.version} {form}", *ROUTINES[case.routine](case, compact)
+            yield f"MKL {library.version} {form}", *OTHERS.get(case.routine, dense)(case, compact)
 
 
 def fastest(case, library, threads):
@@ -76,7 +84,7 @@ def fastest(case, library, threads):
 
     def rank(candidate):
         _, call, residual = candidate
-        return not residual() < PASS, best(call, least=2)
+        return not residual() < THRESHOLD, best(call, least=2)
 
     return min(candidates(case, library, threads), key=rank)
 
@@ -102,36 +110,41 @@ class Compact:
 
     def prepare(self, name, *args, nm):
         """The function, bound to its arguments as ctypes has them."""
-        function = getattr(self.functions, f"mkl_{LETTER[self.dtype.char]}{name}_compact")
+        function = getattr(self.functions, f"mkl_{LETTER[self.dtype]}{name}_compact")
         known = (ctypes.c_int(x) if isinstance(x, int) else x for x in (ROW, *args, self.number, nm))
         return functools.partial(function, *known)
 
     def batch(self, data):
         return len(data) * self.vlen
 
+    def option(self, name, letter):
+        if letter == "C" and self.dtype.kind == "f":
+            letter = "T"  # mkl_dtrsm_compact of 2026.2 does not solve with MKL_CONJTRANS
+        return OPTIONS["trans" if name.startswith("trans") else name][letter]
+
     def scalar(self, x):
         """Real numbers go by value, complex ones by address."""
         by_value = {"f": ctypes.c_float, "d": ctypes.c_double}.get(self.dtype.char)
         return by_value(x) if by_value else pointer(np.array(x, self.dtype))
 
-    def gemm(self, A, B, C, alpha, beta):
-        (m, k), n = A.shape[1:3], B.shape[2]
-        N = OPTIONS["trans"]["N"]
-        operands = pointer(A), k, pointer(B), n, self.scalar(beta), pointer(C), n
-        return self.prepare("gemm", N, N, m, n, k, self.scalar(alpha), *operands, nm=self.batch(C))
-
-    def trsm(self, A, B, **options):
-        if options["trans"] == "C" and self.dtype.kind == "f":
-            options["trans"] = "T"  # mkl_dtrsm_compact of 2026.2 does not solve with MKL_CONJTRANS
-        chosen = (OPTIONS[name][value] for name, value in options.items())
-        m, n = B.shape[1:3]
-        operands = pointer(A), A.shape[2], pointer(B), n
-        return self.prepare("trsm", *chosen, m, n, self.scalar(1), *operands, nm=self.batch(B))
-
-    def getrfnp(self, A):
-        m, n = A.shape[1:3]
-        info = np.zeros(1, np.int32)
-        return self.prepare("getrfnp", m, n, pointer(A), n, pointer(info), nm=self.batch(A))
+    def dense(self, name, *operands, **given):
+        """A routine that has a row; its scalars are 1 where none are given."""
+        row = routine.named(name)
+        values = dict.fromkeys(row.scalars, 1) | given
+        arrays = {A.name: a for A, a in zip(row.operands, operands, strict=True)}
+        args = []
+        for word in PEERS[name].compact.split():
+            if word in arrays:
+                args += pointer(arrays[word]), arrays[word].shape[2]
+            elif word in row.options:
+                args.append(self.option(word, values[word]))
+            elif word in row.scalars:
+                args.append(self.scalar(values[word]))
+            elif word in row.outputs:
+                args.append(pointer(np.zeros(1, np.int32)))
+            else:
+                args.append(size(row, word, operands, values))
+        return self.prepare(name, *args, nm=self.batch(operands[-1]))
 
     def gepack(self, a, A):
         return self.transfer("gepack", a, A)
@@ -149,6 +162,15 @@ class Compact:
     def packed(self, a):
         """A pack of its own, which may be written past its end."""
         return roomy(cla.pack(a, vlen=self.vlen).data)
+
+
+def size(row, letter, operands, values):
+    """What a letter stands for, of arrays (npack, m, n, ...) as MKL takes them."""
+    for A, a in zip(reversed(row.operands), reversed(operands), strict=True):
+        if letter in A.sizes:
+            transposed = values.get(f"trans{A.name.lower()}", "N") != "N"
+            return a.shape[1 + (A.sizes.index(letter) ^ transposed)]
+    raise ValueError(f"{letter} is no size of {row.name}")
 
 
 def pointer(a):
@@ -191,40 +213,18 @@ def shared_out(compact, npack, prepare):
     return lambda: list(workers.map(lambda call: call(), calls))
 
 
-def gemm(case, compact):
-    A, B, C = (compact.packed(a) for a in (case.a, case.b, case.c))
+def dense(case, compact):
+    timed = [compact.packed(a) for a in case.repeatable]
 
-    def prepare(lo, hi, C=C):
-        return compact.gemm(A[lo:hi], B[lo:hi], C[lo:hi], 1, case.beta)
-
-    def residual():
-        result = compact.packed(case.c)
-        prepare(0, len(A), result)()
-        return case.error(cla.Pack(result, case.nm).unpack())
-
-    return shared_out(compact, len(A), prepare), residual
-
-
-def trsm(case, compact):
-    A, B = compact.packed(case.repeatable()), compact.packed(case.b)
+    def prepare(lo, hi):
+        return compact.dense(case.routine, *(A[lo:hi] for A in timed), **case.options)
 
     def residual():
-        X = compact.packed(case.b)
-        compact.trsm(compact.packed(case.a), X, **case.options)()
-        return case.error(cla.Pack(X, case.nm).unpack())
+        operands = [compact.packed(a) for a in case.operands]
+        compact.dense(case.routine, *operands, **case.options)()
+        return case.error(cla.Pack(operands[-1], case.nm).unpack())
 
-    return shared_out(compact, len(A), lambda lo, hi: compact.trsm(A[lo:hi], B[lo:hi], **case.options)), residual
-
-
-def getrfnp(case, compact):
-    A = compact.packed(case.repeatable())
-
-    def residual():
-        A = compact.packed(case.a)
-        compact.getrfnp(A)()
-        return case.error(cla.Pack(A, case.nm).unpack())
-
-    return shared_out(compact, len(A), lambda lo, hi: compact.getrfnp(A[lo:hi])), residual
+    return shared_out(compact, len(timed[0]), prepare), residual
 
 
 def pack(case, compact):
@@ -265,16 +265,23 @@ class Lines:
         packs = [cla.pack(a[:, k], vlen=self.compact.vlen).data for k in range(a.shape[1])]
         return roomy(np.stack(packs)) if packs else np.empty((0, 1))
 
+    def update(self, A, B, C):
+        """C <- C - A B"""
+        return self.compact.dense("gemm", A, B, C, transa="N", transb="N", alpha=-1)
+
+    def triangle(self, A, B, side, uplo, diag):
+        return self.compact.dense("trsm", A, B, side=side, uplo=uplo, trans="N", diag=diag)
+
     def factor(self, lo, hi):
         E, D, F = (a[:, lo:hi] for a in (self.lower, self.diag, self.upper))
         calls = []
         for k in range(len(D)):
             if k:
-                calls.append(self.compact.gemm(E[k - 1], F[k - 1], D[k], -1, 1))
-            calls.append(self.compact.getrfnp(D[k]))
+                calls.append(self.update(E[k - 1], F[k - 1], D[k]))
+            calls.append(self.compact.dense("getrfnp", D[k]))
             if k + 1 < len(D):
-                calls.append(self.compact.trsm(D[k], F[k], side="L", uplo="L", trans="N", diag="U"))
-                calls.append(self.compact.trsm(D[k], E[k], side="R", uplo="U", trans="N", diag="N"))
+                calls.append(self.triangle(D[k], F[k], "L", "L", "U"))
+                calls.append(self.triangle(D[k], E[k], "R", "U", "N"))
         return in_turn(calls)
 
     def solve(self, lo, hi):
@@ -282,12 +289,12 @@ class Lines:
         calls = []
         for k in range(len(D)):
             if k:
-                calls.append(self.compact.gemm(E[k - 1], x[k - 1], x[k], -1, 1))
-            calls.append(self.compact.trsm(D[k], x[k], side="L", uplo="L", trans="N", diag="U"))
+                calls.append(self.update(E[k - 1], x[k - 1], x[k]))
+            calls.append(self.triangle(D[k], x[k], "L", "L", "U"))
         for k in range(len(D) - 1, -1, -1):
             if k + 1 < len(D):
-                calls.append(self.compact.gemm(F[k], x[k + 1], x[k], -1, 1))
-            calls.append(self.compact.trsm(D[k], x[k], side="L", uplo="U", trans="N", diag="N"))
+                calls.append(self.update(F[k], x[k + 1], x[k]))
+            calls.append(self.triangle(D[k], x[k], "L", "U", "N"))
         return in_turn(calls)
 
     def residual(self):
@@ -312,12 +319,4 @@ def lines(case, compact):
     return call, lambda: Lines(case, compact).residual()
 
 
-ROUTINES = {
-    "gemm": gemm,
-    "trsm": trsm,
-    "getrfnp": getrfnp,
-    "pack": pack,
-    "unpack": unpack,
-    "factor": lines,
-    "solve": lines,
-}
+OTHERS = {"pack": pack, "unpack": unpack, "factor": lines, "solve": lines}

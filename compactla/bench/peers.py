@@ -1,15 +1,19 @@
-"""What else does the work of a case: NumPy, SciPy and Intel MKL, each on data in the form that suits it."""
+"""What else does the work of a case: routines of NumPy and SciPy, on ordinary arrays, and of Intel MKL, on packs.
 
+NumPy and SciPy take the whole batch in one call, as it is, which they do in one thread. How MKL is called is in `mkl`.
+"""
+
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from numpy.linalg import cholesky
+from scipy.linalg import cho_solve, lu_factor
 
 import compactla as cla
-from compactla.bench import cases, mkl
-from compactla.bench.timing import best
-from compactla.cpu.parallel import THREADS
+from compactla.oracle import op, solve_ratio, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -23,76 +27,82 @@ class Peer(NamedTuple):
     scale: float = 1  # of its time: how much more work a case is than a call
 
 
-def peers(case, library=None) -> list[Peer]:
-    """The peers of a case, on the CPU wherever the case runs; MKL if `library` is one, from `mkl.load`."""
-    found = [Peer(*peer) for peer in LIBRARIES[case.routine](case)]
-    threads = case.threads.get("threads", THREADS)
-    return found + ([Peer(*mkl.fastest(case, library, threads))] if library else [])
+class Peers(NamedTuple):
+    """What other libraries have for a routine.
+
+    Attributes
+    ----------
+    compact : str
+        The arguments of MKL's compact routine of the same name, without those that all have and leading dimensions.
+    libraries : dict
+        By name, which begins with the library's: functions of operands and options, which prepare a call that returns
+        what the routine writes, and leave the operands alone. A call that returns something else stands with a
+        residual of its own, as those of `compactla.oracle`.
+    """
+
+    compact: str = ""
+    libraries: dict[str, Callable | tuple[Callable, Callable]] = {}  # noqa: RUF012
 
 
-def peer(case, name) -> Peer:
-    """The fastest peer of one library: "numpy", "scipy" or "mkl"."""
-    if name == "mkl":
-        return Peer(*mkl.fastest(case, mkl.load(), case.threads.get("threads", THREADS)))
-    found = (Peer(*peer) for peer in LIBRARIES[case.routine](case) if peer[0].startswith(name))
-    return min(found, key=lambda peer: best(peer.call, least=1))
-
-
-# NumPy and SciPy: one call on the whole batch, which these libraries do in one thread.
-
-
-def library_gemm(case):
-    product, c = np.empty_like(case.c), case.c.copy()
+def matmul(a, b, c, transa, transb, beta):
+    a, b, c, product = op(a, transa), op(b, transb), c.copy(), np.empty_like(c)
 
     def call():
-        np.matmul(case.a, case.b, out=product)
-        if case.beta:
-            np.add(c, product, out=c)
+        np.matmul(a, b, out=product)
+        return np.add(c, product, out=c) if beta else product
 
-    name = "numpy matmul, add" if case.beta else "numpy matmul"
-    return [(name, call, lambda: case.error(case.a @ case.b + case.beta * case.c))]
+    return call
 
 
-def library_trsm(case):
-    right = case.options["side"] == "R"
-    T, b = (np.ascontiguousarray(x.swapaxes(1, 2)) if right else x for x in (case.triangle(case.a), case.b))
-    lower = not np.triu(T, 1).any()
-
-    def triangular():
-        return scipy.linalg.solve(T, b, assume_a=f"{'lower' if lower else 'upper'} triangular", check_finite=False)
-
-    def general():
-        return np.linalg.solve(T, b)
-
-    def residual(solve):
-        return lambda: case.error(solve().swapaxes(1, 2) if right else solve())
-
-    return [
-        ("numpy solve", general, residual(general)),
-        ("scipy solve, triangular", triangular, residual(triangular)),
-    ]
+def solve(a, b, **options):
+    T, b, result = on_the_left(a, b, **options)
+    return lambda: result(np.linalg.solve(T, b))
 
 
-def library_getrfnp(case):
-    def inverse():
-        return np.linalg.inv(case.a)
-
-    def inverse_residual():
-        a, x = cases.widen(case.a), cases.widen(inverse())
-        bound = case.n * cases.norm1(a) * cases.norm1(x)
-        return cases.scaled(cases.norm1(a @ x - np.eye(case.n)), bound, case.dtype)
-
-    def factor():
-        return scipy.linalg.lu_factor(case.a, check_finite=False)
-
-    # No rows are interchanged: the diagonal is dominant.
-    return [
-        ("scipy lu_factor", factor, lambda: case.error(factor()[0])),
-        ("numpy inv", inverse, inverse_residual),
-    ]
+def solve_triangular(a, b, **options):
+    T, b, result = on_the_left(a, b, **options)
+    kind = "upper triangular" if np.triu(T, 1).any() else "lower triangular"
+    return lambda: result(scipy.linalg.solve(T, b, assume_a=kind, check_finite=False))
 
 
-def library_pack(case):
+def on_the_left(a, b, side, uplo, trans, diag):
+    """A solve of trsm as T X = B, and what makes its result of X."""
+    T = op(triangle(a, uplo, diag), trans)
+    if side == "L":
+        return np.ascontiguousarray(T), b, lambda x: x
+    return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
+
+
+def inverse_residual(before, after):
+    """||I - A X|| / (n eps ||A|| ||X||) in the 1-norm."""
+    (a,), (x,) = before, after
+    return solve_ratio(*widen(a, x), np.eye(a.shape[1]), np.finfo(x.dtype).eps)
+
+
+# No rows are interchanged by lu_factor: the diagonal is dominant.
+PEERS = {
+    "gemm": Peers("transa transb m n k alpha A B beta C", {"numpy matmul": matmul}),
+    "trsm": Peers("side uplo trans diag m n alpha A B", {"numpy solve": solve, "scipy solve": solve_triangular}),
+    "getrfnp": Peers("m n A info", {
+        "scipy lu_factor": lambda a: lambda: lu_factor(a, check_finite=False)[0],
+        "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
+    }),
+    "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "potrs": Peers("", {"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
+}
+
+
+def dense_peers(case):
+    """Of a routine that has a row."""
+    found = []
+    for name, prepare in PEERS.get(case.routine, Peers()).libraries.items():
+        prepare, of_its_own = prepare if isinstance(prepare, tuple) else (prepare, None)
+        prepared = functools.partial(prepare, *case.operands, **case.options)
+        found.append(Peer(name, prepared(), lambda p=prepared, r=of_its_own: case.error(p()(), r)))
+    return found
+
+
+def pack_peers(case):
     V = cla.pack(case.a[:1]).vlen
     full, rest = divmod(case.nm, V)
     item = (2,) if case.dtype.kind == "c" else ()
@@ -107,10 +117,10 @@ def library_pack(case):
             data[full, ..., :rest] = np.moveaxis(source[full * V :], 0, -1)
         return data
 
-    return [("numpy transpose", call, lambda: case.error(cla.Pack(call(), case.nm).unpack()))]
+    return [Peer("numpy transpose", call, lambda: case.error(cla.Pack(call(), case.nm).unpack()))]
 
 
-def library_unpack(case):
+def unpack_peers(case):
     A = cla.pack(case.a)
     V, result = A.vlen, np.empty_like(case.a)
     full, rest = divmod(case.nm, V)
@@ -126,7 +136,7 @@ def library_unpack(case):
         call()
         return case.error(result)
 
-    return [("numpy transpose", call, residual)]
+    return [Peer("numpy transpose", call, residual)]
 
 
 class BlockThomas:
@@ -155,11 +165,11 @@ class BlockThomas:
         return x.swapaxes(0, 1)
 
 
-def library_lines(case):
+def lines_peers(case):
     thomas = BlockThomas(case)
     thomas.factor()
     call = {"factor": thomas.factor, "solve": thomas.solve}[case.routine]
-    return [("numpy block Thomas", call, lambda: case.error(thomas.solve()))]
+    return [Peer("numpy block Thomas", call, lambda: case.error(thomas.solve()))]
 
 
 def banded(case) -> Peer:
@@ -183,12 +193,9 @@ def banded(case) -> Peer:
     return Peer("scipy solve_banded", call, residual, case.nm / lines)
 
 
-LIBRARIES = {
-    "gemm": library_gemm,
-    "trsm": library_trsm,
-    "getrfnp": library_getrfnp,
-    "pack": library_pack,
-    "unpack": library_unpack,
-    "factor": library_lines,
-    "solve": library_lines,
-}
+OTHERS = {"pack": pack_peers, "unpack": unpack_peers, "factor": lines_peers, "solve": lines_peers}
+
+
+def library_peers(case) -> list[Peer]:
+    """What NumPy and SciPy have for a case."""
+    return OTHERS.get(case.routine, dense_peers)(case)

@@ -1,9 +1,7 @@
-"""How measurements are printed: lines of two tables, of rows and of ceilings, and a bar while they are made."""
+"""How measurements are printed: lines of two tables, of rows and of ceilings."""
 
-import sys
-
-from compactla.bench.cases import PASS
 from compactla.bench.ceilings import PATTERNS
+from compactla.oracle import THRESHOLD
 
 ROWS = f"{'routine':<8} {'n':>3}  {'what':<30} {'time us':>12} {'GFlop/s':>8} {'GB/s':>7}  peak bandw. bound  residual"
 LOOPS = "".join(f"   {name:>5}" for name in PATTERNS)
@@ -16,7 +14,7 @@ def row_line(row) -> str:
     speed = f"{microseconds(row.seconds):>12} {flops} {row.nbytes / row.seconds / 1e9:7.1f}"
     of_peak = percent(row.of_peak) if row.flops else "-"
     fractions = f"{of_peak:>5} {percent(row.of_bandwidth):>6} {percent(row.of_bound):>5}"
-    wrong = "" if row.residual < PASS else "  wrong"
+    wrong = "" if row.residual < THRESHOLD else "  wrong"
     return f"{row.routine:<8} {row.n:>3}  {what:<30} {speed} {fractions}  {row.residual:>8.2g}{wrong}"
 
 
@@ -42,29 +40,3 @@ def in_bytes(count) -> str:
         if count >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count / 1e3:.3g} kB"
-
-
-class NoBar:
-    """Stands for a progress bar where tqdm is not installed."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def write(self, text):
-        print(text)
-
-    def update(self):
-        pass
-
-
-def progress_bar(total):
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return NoBar()
-    if sys.stderr is None:  # closed
-        return NoBar()
-    return tqdm(total=total, leave=False, disable=None)

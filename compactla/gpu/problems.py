@@ -1,4 +1,4 @@
-"""What `tune` times: a call of each routine, on batches that fill a device, checked against NumPy."""
+"""What `tune` times: a call of each routine, on batches that fill a device, checked against its oracle."""
 
 from collections.abc import Callable
 
@@ -6,11 +6,12 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 
-from compactla import blas, lapack
-from compactla.gpu import run
+from compactla import oracle, routine
+from compactla.gpu.arrays import download
 from compactla.layout import Pack, pack
 from compactla.lines.blocktridiag import BlockTridiag
 from compactla.lines.storage import STORAGE
+from compactla.oracle import lines
 
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
 DISTINCT = 15  # packs of random numbers; the rest of a batch repeats them
@@ -21,9 +22,11 @@ EPSILON = {"float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7}  # of what f
 class Problem:
     """A call of a routine, on a batch that fills the device: `start()` returns its event, `error()` is scaled."""
 
-    def __init__(self, queue, size, dtype, vlen, nbytes, storage=""):
-        self.queue, self.size, self.dtype, self.vlen, self.storage = queue, size, dtype, vlen, storage
-        self.rng = np.random.default_rng(0)
+    storable = False  # whether `storage` is for it
+
+    def __init__(self, name, queue, size, dtype, vlen, nbytes, storage=""):
+        self.name, self.queue, self.size, self.dtype, self.vlen = name, queue, size, dtype, vlen
+        self.storage, self.rng = storage, np.random.default_rng(0)
         self.npack = max(DISTINCT, self.packs(nbytes))
         self.saved: list[tuple] = []
         self.prepare()
@@ -52,9 +55,6 @@ class Problem:
             self.saved.append((target, target.copy()))
         return target
 
-    def pack(self, a, in_place=False):
-        return Pack(self.device_array(a, in_place))
-
     def restore(self):
         for target, source in self.saved:
             cl.enqueue_copy(self.queue, target.base_data, source.base_data)
@@ -62,123 +62,63 @@ class Problem:
 
     def host(self, array, p):
         """The matrices of pack p, (V, ...)"""
-        a = run.download(array[p])
+        a = download(array[p])
         a = a[..., 0, :] + 1j * a[..., 1, :] if self.dtype.kind == "c" else a
-        return np.moveaxis(a, -1, 0).astype(np.result_type(self.dtype, np.float64))
+        return np.moveaxis(a, -1, 0)
 
     def error(self):
         """The largest scaled residual of the first, a middle and the last pack."""
-        packs = {0, self.npack // 2, self.npack - 1}
-        with np.errstate(all="ignore"):
-            worst = max(float(np.nan_to_num(self.residual(p).max(), nan=np.inf)) for p in packs)
-        return worst / (EPSILON.get(self.storage) or np.finfo(self.dtype).eps)
-
-    def dominant(self, n, weight=2):
-        return self.random(n, n) + (weight * n * np.eye(n)).astype(self.dtype)
+        return max(float(self.residual(p).max()) for p in {0, self.npack // 2, self.npack - 1})
 
     # what the routines below define
-    values: Callable[[], int]
-    moved: Callable[[], float]
+    values: Callable[[], int]  # numbers of a matrix or line, in all operands
+    moved: Callable[[], float]  # bytes, of the batch
     prepare: Callable[[], None]
     start: Callable[[], cl.Event]
-    residual: Callable[[int], np.ndarray]
+    residual: Callable[[int], np.ndarray]  # of pack p, for each matrix
 
 
-class Gemm(Problem):
-    """C <- A B, or with `update` C <- C - A B"""
-
-    update = False
+class Dense(Problem):
+    """A routine that has a row, with its default options"""
 
     def values(self):
-        m, n, k = self.size
-        return m * k + k * n + m * n
+        number = dict(zip(self.row.letters, self.size, strict=True))
+        return sum(number[rows] * number[columns] for rows, columns in (A.sizes for A in self.row.operands))
+
+    @property
+    def row(self):
+        return routine.named(self.name)
+
+    @property
+    def unread(self):
+        """The scalars that are zero by default."""
+        return {name for name in self.row.scaling if not self.row.scalars[name]}
 
     def moved(self):
-        m, n, _ = self.size
-        return (self.values() + m * n * self.update) * self.dtype.itemsize * self.vlen * self.npack
+        numbers = self.row.elements(self.size, self.unread) * self.dtype.itemsize
+        return (numbers + 4 * len(self.row.outputs)) * self.vlen * self.npack
 
     def prepare(self):
-        m, n, k = self.size
-        self.a, self.b, self.c = self.random(m, k), self.random(k, n), self.random(m, n)
-        self.A, self.B, self.C = self.pack(self.a), self.pack(self.b), self.pack(self.c, in_place=self.update)
+        sizes = dict(zip(self.row.letters, self.size, strict=True))
+        self.before = oracle.named(self.name).operands(lambda *shape: self.random(*shape).reshape(-1, *shape), **sizes)
+        self.before = [a.reshape(DISTINCT, self.vlen, *a.shape[1:]) for a in self.before]
+        read = [A.written and A.scaled_by not in self.unread for A in self.row.operands]
+        self.arrays = list(map(self.device_array, self.before, read))
+        self.packs_of = list(map(Pack, self.arrays))
+        nm = self.npack * self.vlen
+        self.outputs = {name: pyopencl.array.zeros(self.queue, nm, np.int32) for name in self.row.outputs}
 
     def start(self):
-        blas.gemm(self.A, self.B, self.C, -1 if self.update else 1, 1 if self.update else 0)
-        return self.C.data.events[-1]
+        self.row.function(*self.packs_of, **self.outputs)
+        return self.arrays[-1].events[-1]
+
+    def error(self):
+        failed = any(download(output).any() for output in self.outputs.values())
+        return np.inf if failed else super().error()
 
     def residual(self, p):
-        a, b, c = (x[p % DISTINCT].astype(np.result_type(self.dtype, np.float64)) for x in (self.a, self.b, self.c))
-        expected = c - a @ b if self.update else a @ b
-        return abs(self.host(self.C.data, p) - expected) / (abs(a) @ abs(b) + abs(c)) / (self.size[2] + 2)
-
-
-class GemmUpdate(Gemm):
-    update = True
-
-
-class Trsm(Problem):
-    """B <- inv(U) B, which has more to do than a unit triangle"""
-
-    options = ("L", "U", "N", "N")  # side, uplo, trans, diag
-
-    def values(self):
-        n, r = self.size
-        return n * n + n * r
-
-    def moved(self):
-        n, r = self.size
-        unit = self.options[3] == "U"
-        triangle = n * (n - 1) // 2 + n * (not unit)
-        return (triangle + 2 * n * r - r * unit) * self.dtype.itemsize * self.vlen * self.npack
-
-    def prepare(self):
-        n, r = self.size
-        self.a = self.random(n, n) / n + 2 * np.eye(n, dtype=self.dtype)
-        self.b = self.random(n, r) if self.options[0] == "L" else self.random(r, n)
-        self.A, self.B = self.pack(self.a), self.pack(self.b, in_place=True)
-
-    def start(self):
-        blas.trsm(self.A, self.B, *self.options)
-        return self.B.data.events[-1]
-
-    def residual(self, p):
-        n, (side, uplo, trans, diag) = self.size[0], self.options
-        a, b = (v[p % DISTINCT].astype(np.result_type(self.dtype, np.float64)) for v in (self.a, self.b))
-        a = np.tril(a) if uplo == "L" else np.triu(a)
-        if diag == "U":
-            a[:, range(n), range(n)] = 1
-        a = a if trans == "N" else a.swapaxes(-1, -2)
-        x = self.host(self.B.data, p)
-        if side == "R":
-            a, b, x = a.swapaxes(-1, -2), b.swapaxes(-1, -2), x.swapaxes(-1, -2)
-        return abs(a @ x - b) / (abs(a) @ abs(x) + abs(b)) / n
-
-
-class Getrfnp(Problem):
-    """A <- L\\U"""
-
-    def values(self):
-        return self.size[0] * self.size[1]
-
-    def moved(self):
-        m, n = self.size
-        return ((2 * m * n - n) * self.dtype.itemsize + 4) * self.vlen * self.npack
-
-    def prepare(self):
-        m, n = self.size
-        self.a = self.random(m, n) + (2 * max(m, n) * np.eye(m, n)).astype(self.dtype)
-        self.A = self.pack(self.a, in_place=True)
-
-    def start(self):
-        assert not lapack.getrfnp(self.A).any()
-        return self.A.data.events[-1]
-
-    def residual(self, p):
-        m, n = self.size
-        lu, a = self.host(self.A.data, p), self.a[p % DISTINCT]
-        lower = np.tril(lu, -1)[..., : min(m, n)] + np.eye(m, min(m, n))
-        upper = np.triu(lu)[..., : min(m, n), :]
-        return abs(lower @ upper - a) / (abs(lower) @ abs(upper)) / max(m, n)
+        before = [a[p % DISTINCT] for a in self.before]
+        return oracle.named(self.name).residual(before, [*before[:-1], self.host(self.arrays[-1], p)])
 
 
 class PackBatch(Problem):
@@ -197,14 +137,18 @@ class PackBatch(Problem):
         for start in range(0, nm, len(self.a.reshape(-1, *self.size))):
             some = self.a.reshape(-1, *self.size)[: nm - start]
             cl.enqueue_copy(self.queue, self.source.base_data, some, dst_offset=start * some[0].nbytes)
-        self.A = Pack.empty(nm, *self.size, self.dtype, self.vlen, self.queue)
+        self.A = Pack.empty(nm, *self.size, self.dtype, self.vlen, queue=self.queue)
 
     def start(self):
         pack(self.source, out=self.A)
         return self.A.data.events[-1]
 
     def residual(self, p):
-        return abs(self.host(self.A.data, p) - self.a[p % DISTINCT])
+        return self.wrong(self.host(self.A.data, p), p)
+
+    def wrong(self, found, p):
+        """0, or infinity: a copy is right or wrong."""
+        return np.where(found == self.a[p % DISTINCT], 0, np.inf)
 
 
 class UnpackBatch(PackBatch):
@@ -220,7 +164,7 @@ class UnpackBatch(PackBatch):
         return self.source.events[-1]
 
     def residual(self, p):
-        return abs(run.download(self.source[p * self.vlen : (p + 1) * self.vlen]) - self.a[p % DISTINCT])
+        return self.wrong(download(self.source[p * self.vlen : (p + 1) * self.vlen]), p)
 
 
 class Factor(Problem):
@@ -244,20 +188,20 @@ class Factor(Problem):
         self.blocks[1] += (6 * b * np.eye(b)).astype(self.dtype)
         packed = [self.device_array(a, in_place=True) for a in self.blocks]
         packed = [a.reshape(a.shape[0] * a.shape[1], *a.shape[2:]) for a in packed]
-        lines = self.npack * self.vlen
-        rows = np.arange(lines * K).reshape(self.npack, self.vlen, K).swapaxes(1, 2).reshape(-1, self.vlen)
+        count = self.npack * self.vlen
+        rows = np.arange(count * K).reshape(self.npack, self.vlen, K).swapaxes(1, 2).reshape(-1, self.vlen)
         offset = np.arange(self.npack + 1) * K
-        self.T = BlockTridiag.from_packed(*packed, offset, rows, lines, queue=self.queue, storage=self.storage or None)
+        self.T = BlockTridiag.from_packed(*packed, offset, rows, count, queue=self.queue, storage=self.storage or None)
         some = self.rng.uniform(-1, 1, (DISTINCT * self.vlen * K, b, nrhs)).astype(self.dtype)
-        self.rhs = pyopencl.array.empty(self.queue, (lines * K, b, nrhs), self.dtype)
+        self.rhs = pyopencl.array.empty(self.queue, (count * K, b, nrhs), self.dtype)
         for start in range(0, self.rhs.nbytes, some.nbytes):
-            count = min(some.nbytes, self.rhs.nbytes - start)
-            cl.enqueue_copy(self.queue, self.rhs.base_data, some.view(np.uint8).reshape(-1)[:count], dst_offset=start)
+            part = some.view(np.uint8).reshape(-1)[: self.rhs.nbytes - start]
+            cl.enqueue_copy(self.queue, self.rhs.base_data, part, dst_offset=start)
         self.b, self.x = some.reshape(DISTINCT, self.vlen, K, b, nrhs), pyopencl.array.zeros_like(self.rhs)
 
     def restore(self):
         super().restore()
-        self.T._lines._spare.clear()  # it fits the kernel that was chosen before
+        self.T._work.clear()  # it fits the kernel that was chosen before
 
     def start(self):
         assert not self.T.refactor().any()
@@ -269,17 +213,15 @@ class Factor(Problem):
 
     def residual(self, p):
         K, V, (b, nrhs) = BLOCKS_A_LINE, self.vlen, self.rhs.shape[1:]
-        wide = np.result_type(self.dtype, np.float64)
-        lower, diag, upper = (a[p % DISTINCT].astype(wide) for a in self.blocks)
-        x = run.download(self.x[p * V * K : (p + 1) * V * K]).reshape(V, K, b, nrhs).astype(wide)
-        r, scale = self.b[p % DISTINCT] - diag @ x, abs(diag) @ abs(x) + abs(self.b[p % DISTINCT])
-        r[:, 1:] -= lower @ x[:, :-1]
-        r[:, :-1] -= upper @ x[:, 1:]
-        return abs(r) / scale / b
+        x = download(self.x[p * V * K : (p + 1) * V * K]).reshape(V, K, b, nrhs)
+        before = [a[p % DISTINCT] for a in (*self.blocks, self.b)]
+        return lines.residual(before, x, EPSILON.get(self.storage))
 
 
 class Solve(Factor):
     """Lines of blocks, solved for right-hand sides"""
+
+    storable = True
 
     def moved(self):
         b, nrhs = self.size
@@ -313,5 +255,10 @@ class SolveFew(Solve):
     packs = FactorFew.packs
 
 
-PROBLEMS = {"gemm": Gemm, "trsm": Trsm, "getrfnp": Getrfnp, "pack": PackBatch, "unpack": UnpackBatch}
-PROBLEMS |= {"factor": Factor, "factor_few": FactorFew, "solve": Solve, "solve_few": SolveFew}
+OTHERS: dict[str, type[Problem]] = {"pack": PackBatch, "unpack": UnpackBatch}
+OTHERS |= {"factor": Factor, "factor_few": FactorFew, "solve": Solve, "solve_few": SolveFew}
+
+
+def kind(name) -> type[Problem]:
+    """The class of the problem that results for a name of `shapes.searches` are tuned with."""
+    return OTHERS.get(name, Dense)

@@ -19,31 +19,20 @@ from typing import NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from compactla.gpu import launch, lines, program, run, shapes
-from compactla.gpu.devices import devices
-from compactla.gpu.problems import BYTES, PROBLEMS
+from compactla.devices import devices, named
+from compactla.gpu import launch, lines, program, shapes
+from compactla.gpu.arrays import default_vlen
+from compactla.gpu.problems import BYTES, kind
+from compactla.gpu.search import Choice
+from compactla.oracle import THRESHOLD
 
-SQUARES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 32)
-BLOCKS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16)
-SIZES: dict[str, list[tuple[int, ...]]] = {
-    "gemm": [(n, n, n) for n in SQUARES],
-    "trsm": [(n, n) for n in SQUARES],
-    "getrfnp": [(n, n) for n in SQUARES],
-    "pack": [(n, n) for n in SQUARES],
-    "unpack": [(n, n) for n in SQUARES],
-    "factor": [(b,) for b in BLOCKS],
-    "factor_few": [(b,) for b in BLOCKS],
-    "solve": [(b, nrhs) for b in BLOCKS for nrhs in (1, 8)],
-    "solve_few": [(b, 1) for b in BLOCKS],
-}
 ROUNDS, WARM_UP = 10, 2
-THRESHOLD = 30  # that LAPACK's tests hold scaled residuals against
 
 
 class Result(NamedTuple):
     """What became of a candidate."""
 
-    choice: dict
+    choice: Choice
     seconds: float  # infinite where it was refused
     fraction: float  # bytes that must move in that time, as a fraction of what a copy moves
     remark: str
@@ -111,32 +100,31 @@ class Tuner:
         if self.builders:
             self.builders.shutdown(cancel_futures=True)
 
-    def candidates(self, routine, size, dtype, vlen) -> list[dict]:
-        found: list[dict] = list(shapes.candidates(self.device, routine, size, dtype, vlen))
+    def candidates(self, routine, size, dtype, vlen) -> list[Choice]:
+        found = list(shapes.candidates(self.device, shapes.searches()[routine], size, dtype, vlen))
         if shapes.is_cpu(self.device):  # without barriers, which it pays for
-            return [{}, *(candidate for candidate in found if candidate["kernel"].endswith("_item"))]
+            return [{}, *(candidate for candidate in found if str(candidate["kernel"]).endswith("_item"))]
         return found
 
-    def tune(self, routine, size, dtype, vlen=None, problem=None, candidates=None, storage="") -> Iterator[Result]:
+    def tune(self, routine, size, dtype, vlen=None, candidates=None, storage="") -> Iterator[Result]:
         """Results of all candidates, as they come; the tables of `shapes` are left with the best."""
         dtype = np.dtype(dtype)
-        vlen = vlen or run.default_vlen(dtype, self.queue)
-        problem = problem or PROBLEMS[routine]
+        vlen = vlen or default_vlen(dtype, self.queue)
         launch.plans(self.queue).clear()
         found = self.candidates(routine, size, dtype, vlen) if candidates is None else candidates
         where = devices().index(self.device)
         built = [
-            self.builders.submit(attempt_small, where, problem, routine, size, dtype, vlen, candidate, storage)
+            self.builders.submit(attempt_small, where, routine, size, dtype, vlen, candidate, storage)
             if self.builders
             else None
             for candidate in found
         ]
-        case = problem(self.queue, size, dtype, vlen, self.nbytes, storage)
+        case = kind(routine)(routine, self.queue, size, dtype, vlen, self.nbytes, storage)
         best = Result({}, np.inf, 0.0, "")
         with counted_as(self.queue, routine):
             for candidate, future in zip(found, built, strict=True):
                 remark, log = future.result() if future else ("", "")
-                result = attempt(case, routine, candidate, remark, self.copy)._replace(log=log)
+                result = attempt(case, candidate, remark, self.copy)._replace(log=log)
                 best = min(best, result, key=lambda r: r.seconds)
                 yield result
         remember(self.queue, routine, size, dtype, best.choice, storage)
@@ -161,11 +149,11 @@ def remember(queue, routine, size, dtype, candidate, storage="") -> None:
     launch.plans(queue).clear()
 
 
-def attempt(case, routine, candidate, remark, copy) -> Result:
+def attempt(case, candidate, remark, copy) -> Result:
     """Check and time a candidate."""
     if remark:
         return Result(candidate, np.inf, 0.0, remark)
-    remember(case.queue, routine, case.size, case.dtype, candidate, case.storage)
+    remember(case.queue, case.name, case.size, case.dtype, candidate, case.storage)
     try:
         case.restore()
         case.start().wait()
@@ -190,13 +178,13 @@ def leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def attempt_small(where, problem, routine, size, dtype, vlen, candidate, storage) -> tuple[str, str]:
+def attempt_small(where, routine, size, dtype, vlen, candidate, storage) -> tuple[str, str]:
     """In a process that builds: compile a candidate and run it once. Returns what is wrong with it, and the log."""
     try:
         queue = builders_queue(where)
         remember(queue, routine, size, dtype, candidate, storage)
         with counted_as(queue, routine):
-            problem(queue, size, dtype, vlen, 0, storage).start().wait()
+            kind(routine)(routine, queue, size, dtype, vlen, 0, storage).start().wait()
             made = [plan for plan in launch.plans(queue).values() if plan and plan.choice == candidate]
             logs = [resources(build_log(plan)) for plan in made]
     except (cl.Error, RuntimeError, AssertionError) as failure:
@@ -227,16 +215,22 @@ def save(device, found: dict[str, dict]) -> None:
     new.replace(file)
 
 
-def tune_all(routines, name, dtypes, storage="", report=print) -> None:
-    """Tune the first device whose name contains `name` for the usual sizes, and save what is found.
+def tune_all(routine, device, dtypes, storage="", report=print) -> None:
+    """Tune a device, by its name, for the usual sizes of a routine, or of all, and save what is found.
 
     With `storage` solves are tuned, with factors that are stored in that type.
     """
-    found = [device for device in devices() if name.lower() in device.name.lower()]
+    names = [*shapes.searches()]
+    if routine not in (None, *names):
+        raise ValueError(f"ROUTINE is {routine}, must be one of {', '.join(names)}")
+    routines = [name for name in names if routine in (None, name) and (kind(name).storable or not storage)]
+    if not routines:
+        raise ValueError(f"--storage is {storage}, must be left out for {routine}, which is no solve")
+    found = named(device, "--device")
     if not found:
-        raise ValueError(f"--device is {name!r}, must be part of a name among {[d.name.strip() for d in devices()]}")
+        raise ValueError(f"--device is {device}, must be opencl or opencl:NAME")
     device = found[0]
-    cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in SIZES[r]]
+    cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in shapes.searches()[r].sizes]
     with Tuner(device) as tuner:
         speed = f"a copy moves {tuner.copy / 1e9:.0f} GB/s"
         report(f"{device.name.strip()}: {speed}; results go to {shapes.user_file(device)}")

@@ -1,0 +1,56 @@
+"""Devices by their names, which are the same everywhere: ``cpu``, ``opencl``, ``opencl:NAME``.
+
+"opencl" is the first OpenCL device, with NAME the first whose name contains that, in any case. pyopencl is not imported
+for "cpu".
+"""
+
+
+def devices() -> list:
+    """All OpenCL devices of all platforms, GPUs first."""
+    import pyopencl as cl
+
+    try:
+        platforms = cl.get_platforms()
+    except cl.LogicError:  # there is no driver
+        return []
+    found = [device for platform in platforms for device in platform.get_devices()]
+    return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
+
+
+def named(text, option) -> list:
+    """The OpenCL devices that a name stands for, none for the CPU; `option` is what errors call it.
+
+    Raises
+    ------
+    ValueError
+        If it is no such name, or no device has it.
+    RuntimeError
+        If there are no OpenCL devices.
+    """
+    kind, colon, name = str(text).partition(":")
+    if text == "cpu":
+        return []
+    if kind != "opencl" or (colon and not name):
+        raise ValueError(f"{option} is {text}, must be cpu, opencl or opencl:NAME")
+    there = devices()
+    if not there:
+        raise RuntimeError("there is no OpenCL device: install the driver of a GPU, or PoCL for a CPU")
+    found = [device for device in there if name.lower() in device.name.lower()]
+    if not found:
+        known = ", ".join(device.name.strip() for device in there)
+        raise ValueError(f"{option} is {text}, must name one of the OpenCL devices: {known}")
+    return found
+
+
+def queue_on(text, option, number=0):
+    """A queue on a device by its name, or None for the CPU.
+
+    Of several OpenCL devices that have the name it is on that of this number, modulo how many there are. Errors are as
+    of `named`.
+    """
+    found = named(text, option)
+    if not found:
+        return None
+    import pyopencl as cl
+
+    return cl.CommandQueue(cl.Context([found[number % len(found)]]))
