@@ -16,8 +16,8 @@ from cases import lines
 from compactla import gpu
 from compactla.gpu import program
 from compactla.lines.storage import STORAGE
+from compactla.oracle import THRESHOLD, widen
 from drivers import working_devices
-from reference import THRESHOLD, widen
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True)
 
