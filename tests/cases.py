@@ -82,7 +82,7 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def poisoned(a, vlen, queue):
+def poisoned(a, vlen=None, *, queue=None):
     """A pack of `a` whose unused lanes hold NaN."""
     A = cla.pack(a, vlen)
     used = len(a) - A.vlen * (len(A.data) - 1)
@@ -90,21 +90,21 @@ def poisoned(a, vlen, queue):
     return A if queue is None else A.to(queue)
 
 
-def transposed(a, vlen=None, queue=None):
+def transposed(a, vlen=None, *, queue=None):
     """A view of the pack of the transposed matrices."""
-    return cla.pack(a.swapaxes(1, 2), vlen, queue).T
+    return cla.pack(a.swapaxes(1, 2), vlen, queue=queue).T
 
 
-def framed(a, vlen=None, queue=None):
+def framed(a, vlen=None, *, queue=None):
     """A block of a pack of larger matrices, with NaN around it."""
     nm, m, n = a.shape
     frame = np.full((nm, m + 3, n + 2), np.nan, a.dtype)
     frame[:, 1 : 1 + m, 2 : 2 + n] = a
-    return cla.pack(frame, vlen, queue)[1 : 1 + m, 2 : 2 + n]
+    return cla.pack(frame, vlen, queue=queue)[1 : 1 + m, 2 : 2 + n]
 
 
-def framed_transposed(a, vlen=None, queue=None):
-    return framed(a.swapaxes(1, 2), vlen, queue).T
+def framed_transposed(a, vlen=None, *, queue=None):
+    return framed(a.swapaxes(1, 2), vlen, queue=queue).T
 
 
 LAYOUTS = {"plain": cla.pack, "transposed": transposed, "block": framed, "block of transposed": framed_transposed}

@@ -13,6 +13,7 @@ import compactla as cla
 import reference
 from cases import BATCH, LANES, in_turns, lines, make_singular, random, same_bits
 from compactla.cpu import run
+from compactla.oracle import THRESHOLD
 
 
 def factored(blocks, vlen=None, queue=None):
@@ -27,7 +28,7 @@ def check(blocks, rhs, **where):
     assert np.array_equal(T.info, info)
     x = T.solve(rhs)
     assert x.shape == rhs.shape and x.dtype == rhs.dtype
-    assert ratio(blocks, x, rhs) < reference.THRESHOLD
+    assert ratio(blocks, x, rhs) < THRESHOLD
 
 
 def ratio(blocks, x, rhs):

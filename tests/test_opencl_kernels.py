@@ -16,8 +16,8 @@ from cases import lines, random
 from compactla import gpu
 from compactla.gpu import program
 from compactla.lines.storage import STORAGE
+from compactla.oracle import THRESHOLD, widen
 from drivers import working_devices
-from reference import THRESHOLD, widen
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True)
 
@@ -181,7 +181,7 @@ def test_lane_vocabulary(queue, dtype):
         }}
     """
     a = special_pairs(dtype, queue.device)
-    A, R = cla.pack(a, 4, queue), cla.Pack.zeros(len(a), len(results), 1, dtype, 4, queue)
+    A, R = cla.pack(a, 4, queue=queue), cla.Pack.zeros(len(a), len(results), 1, dtype, 4, queue=queue)
     program = gpu.build(queue.context, source, dtype, 4)
     program.vocabulary(queue, (A.data.shape[0] * 4,), None, A.data.data, R.data.data)
 
