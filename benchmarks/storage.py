@@ -4,6 +4,7 @@ Times are the least of several, in milliseconds, of all variants in turns; what 
 """
 
 import argparse
+import functools
 import time
 
 import numpy as np
@@ -33,9 +34,10 @@ class Lines:
         self.blocks = [np.resize(piece, (count, b, b, V)) for piece, count in pieces]
         line = np.arange(npack * V).reshape(npack, 1, V)
         rows = (line * K + np.arange(K).reshape(1, K, 1)).reshape(-1, V)
-        where = np.arange(npack + 1) * K, rows, npack * V, queue
+        where = np.arange(npack + 1) * K, rows, npack * V
         self.packed = [self.run.upload(a, queue) if queue else a.copy() for a in self.blocks]
-        self.lines = {name: cla.BlockTridiag.from_packed(*self.packed, *where, **kw) for name, kw in variants.items()}
+        made = functools.partial(cla.BlockTridiag.from_packed, *self.packed, *where, queue=queue)
+        self.lines = {name: made(**options) for name, options in variants.items()}
         self.rhs = self.run.upload(rng.uniform(-1, 1, (npack * V * K, b, 1)), queue)
         self.x = self.run.empty(self.rhs.shape, self.rhs.dtype, queue)
 
@@ -46,21 +48,21 @@ class Lines:
             else:
                 target[...] = source
 
-    def timed(self, call, *args):
+    def timed(self, call, *args, **options):
         start = time.perf_counter()
-        call(*args)
+        call(*args, **options)
         if self.queue:
             self.queue.finish()
         return 1e3 * (time.perf_counter() - start)
 
     def factor(self, T, threads):
         self.restore()
-        return self.timed(T.refactor, threads)
+        return self.timed(T.refactor, threads=threads)
 
     def solve(self, T, threads):
         if T.info is None:
             self.factor(T, threads)
-        return self.timed(T.solve_rows, self.rhs, self.x, threads)
+        return self.timed(T.solve_rows, self.rhs, self.x, threads=threads)
 
     def table(self, measure, repeat, threads):
         """The least time of each variant; the first round, in which kernels are compiled, does not count."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent
 # `from package.module import name, ...`, where parentheses may hold several lines of names, or `import package.module`.
-IMPORT = re.compile(r"^ *(?:from (compactla[.\w]*) import (\([^)]*\)|.*)|import (compactla[.\w]*))", re.MULTILINE)
+IMPORT = re.compile(r"^ *(?:from (compactla[.\w]*) import (\([^)]*\)|[^#\n]*)|import (compactla[.\w]*))", re.MULTILINE)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:["<](.*)[">])?', re.MULTILINE)
 
 
@@ -55,8 +55,9 @@ def imported(file: str) -> set[str]:
     """The files of this package that a file of Python imports from, at its head or in functions."""
     found = set()
     for package, names, module in IMPORT.findall(content(file).decode()):
-        found.add(MODULES.get(package or module))
-        found |= {MODULES.get(f"{package}.{name}") for name in re.findall(r"\w+", names)}
+        of_package = MODULES.get(package or module)
+        found |= {MODULES.get(f"{package}.{name}", of_package) for name in re.findall(r"(?<! as )\b\w+", names)}
+        found |= {of_package} if module else set()
     return found - {None}
 
 

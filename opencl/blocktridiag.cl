@@ -27,7 +27,7 @@
  * diag[k + 1] <- diag[k + 1] - lower[k] upper[k].  info: 0 or 1 + the line's first row with a zero pivot. */
 __kernel void factor_lines(long lanes, long b, __global CLA_REAL *restrict lower, __global CLA_REAL *restrict diag,
                            __global CLA_REAL *restrict upper, __global const long *restrict offset,
-                           __global long *info)
+                           __global int *info)
 {
     const long q = get_global_id(0), p = q / CLA_VLEN, v = q % CLA_VLEN;
     if (q >= lanes) return;

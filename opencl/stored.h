@@ -55,6 +55,8 @@ CLA_INLINE cla_stored_lane cla_stored_load(__global const cla_stored *p, long i)
 CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return cla_widen(a); }
 #endif
 
+#undef STORED_LANE2
+
 #ifdef ROUND_BLOCKS
 /* target <- source, rounded; *overflow <- 1 if a number is larger than `limit` */
 __kernel void round_blocks(long count, __global const CLA_REAL *restrict source, __global cla_stored *restrict target,

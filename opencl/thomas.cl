@@ -53,7 +53,7 @@ __kernel void describe_lines(long lanes, __global const long *restrict offset, _
 #ifdef FACTOR_LINE
 __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REAL *restrict lower,
                                               __global CLA_REAL *restrict diag, __global CLA_REAL *restrict upper,
-                                              __global const long *restrict offset, __global long *info)
+                                              __global const long *restrict offset, __global int *info)
 {
     const long q = get_global_id(0), p = q / CLA_VLEN;
     if (q >= lanes) return;
@@ -183,7 +183,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const CLA_REAL *restrict lower,
                                                      __global CLA_REAL *restrict diag,
                                                      __global CLA_REAL *restrict upper,
-                                                     __global const long *restrict offset, __global long *info)
+                                                     __global const long *restrict offset, __global int *info)
 {
     __local cla_lane column_part[2 * COLUMNS * BLOCK * LANES], e_part_of_all[BLOCK * BLOCK * LANES];
     __local long zeros[TEAM * LANES];

@@ -108,7 +108,7 @@ CLA_INLINE void solve_upper(int n, int r, cla_matrix A, cla_matrix X)
 /* `scratch`: a block for each line, where inverses are stored; `swaps`: (slots, b, V), where rows are swapped. */
 __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict lower, __global CLA_REAL *restrict diag,
                              __global CLA_REAL *restrict upper, __global const long *restrict offset,
-                             __global long *info, __global const long *restrict rows, __global int *swaps,
+                             __global int *info, __global const long *restrict rows, __global int *swaps,
                              __global CLA_REAL *watched, __global CLA_REAL *scratch)
 {
     const long q = get_global_id(0), p = q / CLA_VLEN, v = q % CLA_VLEN;

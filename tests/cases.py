@@ -17,8 +17,20 @@ def in_turns(sizes):
 
     Kernels are compiled for every size and type, which takes most of the time of the tests. How they are written for a
     size depends on whether numbers are complex, not on their precision, and both precisions have odd and even sizes.
+    One of the two is slow, so that there are all sizes and all types without.
     """
-    return [(size, np.dtype(DTYPES[char])) for i, size in enumerate(sizes) for char in ("sc", "dz")[i // 2 % 2]]
+    cases = []
+    for i, size in enumerate(sizes):
+        kinds = [np.dtype(DTYPES[char]) for char in ("sc", "dz")[i // 2 % 2]]
+        cases += [(size, kinds[i % 2]), slow(size, kinds[1 - i % 2])]
+    return cases
+
+
+def slow(*values):
+    """A case that is tried with `tests/run.py --all` only: more of what others show as well."""
+    import pytest  # which is not there where systems are made for PETSc
+
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def scalars(dtype):

@@ -5,7 +5,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from cases import DTYPES
+from cases import DTYPES, slow
 from compactla.gpu import shapes
 from drivers import working_devices
 
@@ -32,7 +32,15 @@ def queue(request):
     yield context and cl.CommandQueue(context)
 
 
-@pytest.fixture(params=DTYPES.values(), ids=DTYPES)
+@pytest.fixture(scope="module")
+def elsewhere():
+    """A queue that shares memory with none of the others."""
+    context = cl.Context(DEVICES[:1])
+    yield cl.CommandQueue(context)
+
+
+# One real and one complex type, one of each precision, are tried always.
+@pytest.fixture(params=[slow(kind) if char in "sz" else kind for char, kind in DTYPES.items()], ids=DTYPES)
 def dtype(request):
     return np.dtype(request.param)
 

@@ -218,7 +218,7 @@ def test_options(folder):
     COMM.barrier()
     ksp = solver(A, "file", pc_line_block_size=B, pc_line_lines=file, pc_line_threads=1, pc_line_vlen=2)
     P = ksp.pc.getPythonContext().P
-    assert (P.threads, P.tridiag.vlen) == (1, 2)
+    assert (P.threads, P.vlen) == (1, 2)
     ksp.pc.apply(x, y)
     same(y, cla.LinePreconditioner(own_block(A), own_lines().T, B, vlen=2) @ x.getArray())
     found = solver(A, "none", pc_line_block_size=B, pc_line_anisotropy=1e6).pc.getPythonContext().P

@@ -1,10 +1,15 @@
-"""Set up everything that the tests need and run them: `python3 tests/run.py [arguments of pytest]`.
+"""Set up everything that the tests need and run them: `python3 tests/run.py [--all] [arguments of pytest]`.
+
+Without `--all` tests that are marked as slow are left out: more types and sizes of what others show as well. Most run
+with NUMBA_OPT=0, since compiling takes most of their time; those that are marked as optimized run in a second process,
+with code as users have it.
 
 Needs Python 3.11 and pip. Makes the virtual environment .venv in the repository root, installs compactla
 there (editable, with the test dependencies), and gets an OpenCL driver if the machine has none that works.
 Where Debian's packages can be installed, it gets PETSc too, for Debian's own Python, in .venv/petsc.
 """
 
+import argparse
 import hashlib
 import importlib.util
 import os
@@ -17,10 +22,20 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 PETSC = VENV / "petsc"
+NO_TESTS = 5  # what pytest exits with if none is chosen
 
 
 def succeeds(*command, env=None):
     return subprocess.run(command, cwd=ROOT, env=env).returncode == 0
+
+
+def pip(command, *arguments):
+    return succeeds(PYTHON, "-m", "pip", command, "--quiet", *arguments)
+
+
+def has_device(environment):
+    """Whether an OpenCL device works under these environment variables."""
+    return succeeds(PYTHON, ROOT / "tests" / "drivers.py", env=environment)
 
 
 def require(purpose, *command):
@@ -61,6 +76,16 @@ def apt_install(package):
     return succeeds("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", package, env=apt)
 
 
+def driver_from_pip():
+    """PoCL from PyPI, which pyopencl finds: only .venv learns of it."""
+    if not pip("install", "pyopencl[pocl]"):
+        return None
+    if not has_device(os.environ):  # nor may it be in the way of others
+        pip("uninstall", "--yes", "pocl-binary-distribution")
+        return None
+    return dict(os.environ)
+
+
 def driver_from_apt():
     """PoCL from the Linux distribution."""
     if not apt_install("pocl-opencl-icd"):
@@ -68,21 +93,19 @@ def driver_from_apt():
     return {name: value for name, value in os.environ.items() if not name.startswith("OCL_ICD_")}
 
 
-def driver_from_pip():
-    """Intel's runtime, which works on processors of other makers too; only .venv learns of it."""
+def driver_of_intel():
+    """Intel's runtime from PyPI, which works on processors of other makers too; only .venv learns of it."""
     library = VENV / "lib" / "libintelocl.so"
-    if not library.is_file():
-        packages = ("intel-opencl-rt", "intel-cmplr-lib-rt")
-        if not succeeds(PYTHON, "-m", "pip", "install", "--quiet", *packages):
-            return None
+    if not library.is_file() and not pip("install", "intel-opencl-rt", "intel-cmplr-lib-rt"):
+        return None
     return {**os.environ, "OCL_ICD_VENDORS": str(library)}
 
 
 def opencl_environment():
     """Environment variables under which an OpenCL device works; the first source of a driver that has one."""
-    for source in (driver_of_the_machine, driver_from_apt, driver_from_pip):
+    for source in (driver_of_the_machine, driver_from_pip, driver_from_apt, driver_of_intel):
         environment = source()
-        if environment and succeeds(PYTHON, ROOT / "tests" / "drivers.py", env=environment):
+        if environment and has_device(environment):
             return environment
     sys.exit("tests/run.py: no OpenCL driver works here, and neither apt nor pip could install one that does")
 
@@ -117,10 +140,19 @@ def petsc_environment():
 def main():
     if sys.version_info < (3, 11):
         sys.exit(f"tests/run.py: compactla needs Python 3.11 or later, this is {sys.version.split()[0]}")
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("-m", default="")
+    options, arguments = parser.parse_known_args()
     make_environment()
     environment = opencl_environment() | petsc_environment()
-    pytest = (PYTHON, "-m", "pytest", "--numprocesses=auto", *sys.argv[1:])
-    sys.exit(subprocess.run(pytest, cwd=ROOT, env=environment).returncode)
+    codes = set()
+    for marked, settings in (("not optimized", {"NUMBA_OPT": "0"}), ("optimized", {})):
+        chosen = " and ".join(f"({m})" for m in (marked, "" if options.all else "not slow", options.m) if m)
+        pytest = (PYTHON, "-m", "pytest", "--numprocesses=auto", "-m", chosen, *arguments)
+        codes.add(subprocess.run(pytest, cwd=ROOT, env=settings | environment).returncode)
+    failed = codes - {0, NO_TESTS}
+    sys.exit(failed.pop() if failed else min(codes))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import scipy.sparse
 
 from cases import random
 from compactla.files import read_system
+from compactla.lines.extraction import check_paths
+from compactla.lines.packed import sort_into_packs
 
 
 def scattered(rng, lengths, b, dtype):
@@ -29,6 +31,12 @@ def scattered(rng, lengths, b, dtype):
         6 * b * np.eye(b, dtype=dtype)
     )
     return scipy.sparse.bsr_array((data, pattern.indices, pattern.indptr), shape=(nrow * b, nrow * b)), lines
+
+
+def pack_lines(lines, nrow, vlen):
+    """The slots of lines that go through all block rows, each once."""
+    paths = check_paths(lines, nrow, False)
+    return sort_into_packs(paths.rows, paths.length, vlen)
 
 
 def line_part(M, lines, b):

@@ -104,14 +104,14 @@ def test_device_arrays_in_and_out(queue, dtype, rng):
 def test_a_singular_line_is_reported_and_stays_alone(queue, dtype, rng):
     K, b = 4, 3
     blocks, rhs = lines(rng, BATCH, K, b, dtype), random(rng, (BATCH, K, b), dtype)
-    expected = factored(blocks, 4, queue)[0].solve(rhs)
+    expected = factored(blocks, 4, queue=queue)[0].solve(rhs)
     others = np.arange(BATCH) != 6
     for k, i in ((0, 0), (0, 2), (2, 1), (3, 2)):
         lower, diag, upper = (a.copy() for a in blocks)
         make_singular(diag[6, k], i)
         if k:
             lower[6, k - 1, i] = 0
-        T, info = factored((lower, diag, upper), 4, queue)
+        T, info = factored((lower, diag, upper), 4, queue=queue)
         assert np.array_equal(info, np.where(others, 0, 1 + k * b + i))
         assert same_bits(T.solve(rhs)[others], expected[others])
 

@@ -12,14 +12,6 @@ import compactla as cla
 import compactla.cpu as pack_level
 from cases import lines, random, same_bits
 from compactla.overlap import repeats
-from conftest import DEVICES
-
-
-@pytest.fixture(scope="module")
-def elsewhere():
-    """A queue that shares memory with none of the others."""
-    context = cl.Context(DEVICES[:1])
-    yield cl.CommandQueue(context)
 
 
 @pytest.fixture
@@ -222,7 +214,7 @@ def test_what_is_no_array(queue, packs):
     ):  # fmt: skip
         for name, call in (
             ("a", lambda bad=bad: cla.pack(bad, queue=queue)),
-            ("r", lambda bad=bad: P.solve(bad)),
+            ("rhs", lambda bad=bad: P.solve(bad)),
             ("lower", lambda bad=bad: cla.BlockTridiag(bad, *blocks[1:], queue=queue)),
             ("periodic", lambda bad=bad: cla.BlockTridiag(*blocks, queue=queue, periodic=bad)),
             ("alpha", lambda bad=bad: cla.gemm(A, A, C, bad)),
@@ -230,7 +222,7 @@ def test_what_is_no_array(queue, packs):
             with pytest.raises((TypeError, ValueError), match=rf"\b{name}\b.*\b({kind}|number)\b"):
                 call()
     for bad in (OnDevice(), np.ma.ones(6)):
-        with pytest.raises(TypeError, match=r"\br is a"):
+        with pytest.raises(TypeError, match=r"\brhs is a"):
             P @ bad
     for bad in (memoryview(np.zeros((5, 3, 3))), np.ma.zeros((5, 3, 3)), OnDevice()):
         refuse(TypeError, "out", A.unpack, bad)

@@ -7,6 +7,7 @@ import compactla as cla
 from cases import dominant, in_turns, random, same_bits
 from compactla.cpu import run
 
+pytestmark = pytest.mark.optimized
 NM = 19
 
 

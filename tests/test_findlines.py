@@ -9,9 +9,8 @@ from scipy.sparse.linalg import LinearOperator, cg, gmres
 
 import compactla as cla
 from cases import in_turns
-from compactla.lines.extraction import pack_lines
 from grids import GRIDS, hexahedra
-from systems import STORED, convection_diffusion, scattered
+from systems import STORED, convection_diffusion, pack_lines, scattered
 
 
 def as_lists(lines):

@@ -5,15 +5,18 @@ import pytest
 import scipy.sparse
 
 import compactla as cla
-from compactla.lines.extraction import Extraction, check_matrix, pack_lines
-from systems import STORED, convection_diffusion, scattered
+from compactla.lines.extraction import Extraction, check_matrix, check_paths
+from compactla.lines.options import Options
+from compactla.lines.parted import part_matrix
+from compactla.lines.partition import BlockFormat
+from systems import STORED, convection_diffusion, pack_lines, scattered
 
 LENGTHS = [1, 7, 3, 3, 12, 1, 5, 7]
 
 
 def test_pack_lines_example():
     slots = pack_lines([[0], [4, 3, 2], [5, 1]], nrow=6, vlen=2)
-    assert slots.nlines == 3
+    assert len(slots.order) == 3
     np.testing.assert_array_equal(slots.order, [1, 2, 0])
     np.testing.assert_array_equal(slots.offset, [0, 3, 4])
     np.testing.assert_array_equal(slots.rows, [[4, 5], [3, 1], [2, -1], [0, -1]])
@@ -55,7 +58,7 @@ def test_any_sequences_are_lines(lines):
 @pytest.mark.parametrize(("lines", "nrow"), [([], 0), (np.zeros((0, 5), int), 0)])
 def test_no_lines(lines, nrow):
     slots = pack_lines(lines, nrow, 4)
-    assert slots.nlines == 0
+    assert len(slots.order) == 0
     assert slots.rows.shape == (0, 4)
     np.testing.assert_array_equal(slots.offset, [0])
 
@@ -90,15 +93,21 @@ def test_wrong_lines(lines, error, message):
         pack_lines(lines, 4, 2)
 
 
-def blocks_of(M, extraction):
-    """What the places of an extraction stand for, as blocks (slots, b, b, V)."""
+def places_of(extraction, lines, vlen):
+    """Where `lower`, `diag` and `upper` of lines are in the values of a matrix."""
+    paths, b, dtype = check_paths(lines, extraction.nrow, False), extraction.block_size, extraction.dtype
+    made = part_matrix(extraction, paths, paths.rows, 1, BlockFormat(b, dtype, vlen, None), Options(dtype), True)
+    return [wanted.place for wanted in made._inner]
+
+
+def blocks_of(M, extraction, places):
+    """What places stand for, as blocks (slots, b, b, V)."""
     b = extraction.block_size
     values = extraction.values(M)
     if M.format == "csr":
         values = np.append(values, [1, 0])
-        return [values[place] for place in (extraction.lower, extraction.diag, extraction.upper)]
+        return [values[place] for place in places]
     values = np.concatenate([values, [np.eye(b), np.zeros((b, b))]])
-    places = extraction.lower, extraction.diag, extraction.upper
     return [np.moveaxis(values[place], 1, -1) for place in places]
 
 
@@ -125,8 +134,8 @@ def test_extraction(rng, b, vlen, form, stored):
     expected = blocks_by_hand(M, slots, b)
     M = stored(M if form == "bsr" else M.tocsr())
     before = M.data.copy(), M.indices.copy()
-    extraction = Extraction(M, b, slots)
-    for block, by_hand in zip(blocks_of(M, extraction), expected, strict=True):
+    extraction = Extraction(M, b)
+    for block, by_hand in zip(blocks_of(M, extraction, places_of(extraction, lines, vlen)), expected, strict=True):
         np.testing.assert_allclose(block, by_hand, rtol=1e-14)
     for now, then in zip((M.data, M.indices), before, strict=True):
         np.testing.assert_array_equal(now, then)
@@ -134,10 +143,10 @@ def test_extraction(rng, b, vlen, form, stored):
 
 def test_places_of_missing_blocks_and_rows():
     M = scipy.sparse.bsr_array(np.array([[1.0, 2, 0], [0, 3, 0], [0, 0, 4]])).tocsr().tobsr(blocksize=(1, 1))
-    extraction = Extraction(M, 1, pack_lines([[0, 1], [2]], 3, 2))
-    np.testing.assert_array_equal(extraction.diag, [[0, 3], [2, -2]])
-    np.testing.assert_array_equal(extraction.upper, [[1, -1]])
-    np.testing.assert_array_equal(extraction.lower, [[-1, -1]])
+    lower, diag, upper = places_of(Extraction(M, 1), [[0, 1], [2]], 2)
+    np.testing.assert_array_equal(diag, [[0, 3], [2, -2]])
+    np.testing.assert_array_equal(upper, [[1, -1]])
+    np.testing.assert_array_equal(lower, [[-1, -1]])
 
 
 @pytest.mark.parametrize("first", STORED)
@@ -145,16 +154,15 @@ def test_places_of_missing_blocks_and_rows():
 def test_values_in_another_order(rng, first, second):
     M, lines = scattered(rng, LENGTHS, 2, np.float64)
     slots = pack_lines(lines, sum(LENGTHS), 4)
-    extraction = Extraction(first(M), 2, slots)
-    for block, by_hand in zip(
-        blocks_of(second(3 * M), extraction), blocks_by_hand(3 * M, slots, 2), strict=True
-    ):
+    extraction = Extraction(first(M), 2)
+    blocks = blocks_of(second(3 * M), extraction, places_of(extraction, lines, 4))
+    for block, by_hand in zip(blocks, blocks_by_hand(3 * M, slots, 2), strict=True):
         np.testing.assert_allclose(block, by_hand, rtol=1e-14)
 
 
 def test_values_with_unused_memory_behind_them(rng):
-    M, lines = scattered(rng, LENGTHS, 2, np.float64)
-    extraction = Extraction(M, 2, pack_lines(lines, sum(LENGTHS), 4))
+    M, _ = scattered(rng, LENGTHS, 2, np.float64)
+    extraction = Extraction(M, 2)
     loose = M.copy()
     loose.data = np.concatenate([M.data, np.full((3, 2, 2), np.nan)])
     loose.indices = np.append(M.indices, [0, 0, 0]).astype(M.indices.dtype)
@@ -162,8 +170,8 @@ def test_values_with_unused_memory_behind_them(rng):
 
 
 def test_values_of_another_matrix(rng):
-    M, lines = convection_diffusion(4, 5, 3)
-    extraction = Extraction(M, 3, pack_lines(lines, 20, 4))
+    M, _ = convection_diffusion(4, 5, 3)
+    extraction = Extraction(M, 3)
     more, less = M.tolil(), M.tolil()
     more[0, 59] = 1
     less[:3, 3:6] = 0

@@ -230,7 +230,7 @@ def test_lines_of_any_rows(queue, rng, use):
         expected.append((mine, dense[: length * b, : length * b]))
     packed = cla.BlockTridiag(lower, diag, upper, vlen=VLEN, queue=queue)
     blocks = packed.lower, packed.diag, packed.upper
-    T = cla.BlockTridiag.from_packed(*blocks, np.arange(3) * 5, rows, 5, queue)
+    T = cla.BlockTridiag.from_packed(*blocks, np.arange(3) * 5, rows, 5, queue=queue)
     T.factor()
     rhs = random(rng, x.shape, np.float64)
     device = [pyopencl.array.to_device(queue, a) for a in (rhs, x)]

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -78,12 +79,134 @@ def test_build_log(queue):
         gpu.build(queue.context, "__kernel void k(__global int *a) { *a = undeclared_name; }", np.float32)
 
 
+EXACT = {  # OpenCL C on lanes x and y, and what it is in NumPy
+    "cla_lane_real(cla_lane_re(x))": lambda x, y: x.real,
+    "cla_lane_real(cla_lane_im(x))": lambda x, y: x.imag,
+    "cla_lane_of(cla_lane_re(y), cla_lane_im(x))": lambda x, y: of(y.real, x.imag, x.dtype),
+    "cla_lane_conj(x)": lambda x, y: x.conj(),
+    "cla_lane_real(cla_lane_abs1(x))": lambda x, y: abs(x.real) + abs(x.imag),
+    "cla_lane_real(cla_lane_min(cla_lane_re(x), cla_lane_re(y)))": lambda x, y: np.fmin(x.real, y.real),
+    "cla_lane_real(cla_lane_max(cla_lane_re(x), cla_lane_re(y)))": lambda x, y: np.fmax(x.real, y.real),
+    "cla_lane_real(cla_lane_copysign(1, cla_lane_re(x)))": lambda x, y: np.copysign(1, x.real),
+    "cla_lane_select(cla_lane_re(x) < cla_lane_re(y), x, y)": lambda x, y: np.where(x.real < y.real, x, y),
+    "cla_lane_select(cla_lane_re(x) >= cla_lane_re(y), x, y)": lambda x, y: np.where(x.real >= y.real, x, y),
+    "cla_lane_of_int(cla_lane_is_zero(x))": lambda x, y: x == 0,
+    "cla_lane_of_float(cla_lane_to_float(x))": lambda x, y: x.astype("F" if x.dtype.kind == "c" else "f"),
+    "cla_lane_of_double(cla_lane_to_double(x))": lambda x, y: x,
+    "cla_get(cla_conjugated(cla_transposed(a)), 0, 1)": lambda x, y: y.conj(),
+    "cla_get(cla_reversed(a, 2, 1), 0, 0)": lambda x, y: y,
+}
+ROUNDED = {
+    "cla_lane_real(cla_lane_abs(x))": lambda x, y: abs(x.astype(np.result_type(x, np.longdouble))),
+    "cla_lane_real(cla_lane_sqrt(cla_lane_re(x)))": lambda x, y: np.sqrt(x.real),
+    "cla_lane_real(cla_lane_rsqrt(cla_lane_re(x)))": lambda x, y: 1 / np.sqrt(x.real.astype(np.longdouble)),
+}
+
+
+def of(re, im, dtype):
+    """Numbers with these real parts and, if they are complex, imaginary parts."""
+    z = np.empty(len(re), dtype)
+    z.real = re
+    if dtype.kind == "c":
+        z.imag = im
+    return z
+
+
+def special_pairs(dtype, device):
+    """All pairs of special numbers, as matrices (nm, 2, 1); as real and imaginary parts, if there are any."""
+    limits = np.finfo(dtype)
+    few = [0, -0.0, 1, -2.5, 3e-5, 4e5, np.inf, -np.inf, np.nan, limits.tiny, limits.max, -limits.max / 3]
+    config = device.single_fp_config if limits.bits == 32 else device.double_fp_config
+    if config & cl.device_fp_config.DENORM:
+        few += [limits.smallest_subnormal, -limits.tiny / 4]
+    first, second = np.array(list(itertools.product(few, few)), limits.dtype).T
+    x, y = of(first, second, dtype), of(second, first, dtype)
+    return np.stack([x, np.roll(y, 17) if dtype.kind == "c" else y], 1)[:, :, None]
+
+
+@on_devices
+def test_lane_vocabulary(queue, dtype):
+    """Numbers of all magnitudes, zeros of both signs, infinities and NaN, one work-item each."""
+    results = [*EXACT, *ROUNDED]
+    source = f"""
+        #include "lane.h"
+        __kernel void vocabulary(__global const CLA_REAL *A, __global CLA_REAL *R)
+        {{
+            const cla_matrix a = cla_matrix_of_batch(A, get_global_id(0), 2, 1);
+            const cla_matrix r = cla_matrix_of_batch(R, get_global_id(0), {len(results)}, 1);
+            const cla_lane x = cla_get(a, 0, 0), y = cla_get(a, 1, 0);
+            {"".join(f"cla_set(r, {i}, 0, {result});" for i, result in enumerate(results))}
+        }}
+    """
+    a = special_pairs(dtype, queue.device)
+    A, R = cla.pack(a, 4, queue), cla.Pack.zeros(len(a), len(results), 1, dtype, 4, queue)
+    program = gpu.build(queue.context, source, dtype, 4)
+    program.vocabulary(queue, (A.data.shape[0] * 4,), None, A.data.data, R.data.data)
+
+    found, limits = dict(zip(results, R.unpack()[:, :, 0].T, strict=True)), np.finfo(dtype)
+    with np.errstate(all="ignore"):
+        for result, function in EXACT.items():
+            assert np.array_equal(found[result], function(*a[:, :, 0].T).astype(dtype), equal_nan=True), result
+        for result, function in ROUNDED.items():
+            expected, values = function(*a[:, :, 0].T), found[result].real
+            within = abs(values - expected) <= 4 * (limits.eps * abs(expected) + limits.smallest_subnormal)
+            same = np.isnan(values) & np.isnan(expected) | (values == expected.astype(limits.dtype))
+            assert (within | same).all(), (result, a[~(within | same)], values[~(within | same)])
+
+
+@on_devices
+def test_integer_lanes(queue, rng):
+    source = """
+        #include "lane.h"
+        /* entry i <- entry 2 - i, and as it is after a way through lanes */
+        __kernel void turn(__global const int *P, __global int *Q)
+        {
+            __global int *p = cla_ints_of_batch(P, get_global_id(0), 3), *q = cla_ints_of_batch(Q, get_global_id(0), 6);
+            for (int i = 0; i < 3; i++) {
+                const cla_lane x = cla_lane_of_int(cla_int_load(p, i));
+                cla_int_store(q, i, cla_int_load(p, 2 - i));
+                cla_int_store(q, 3 + i, cla_lane_to_int(x + cla_lane_of(cla_lane_re(x) < 0 ? -0.75f : 0.75f, 3)));
+            }
+        }
+    """
+    for dtype in (np.float32, np.complex64):
+        p = rng.integers(-1000, 1000, (5, 3, 4)).astype(np.int32)
+        P, Q = pyopencl.array.to_device(queue, p), pyopencl.array.zeros(queue, (5, 6, 4), np.int32)
+        gpu.build(queue.context, source, dtype, 4).turn(queue, (20,), None, P.data, Q.data)
+        assert np.array_equal(Q.get(), np.concatenate([p[:, ::-1], p], 1))
+
+
+PROGRAMS = {"blocktridiag.cl", "pack.cl", "sweeps.cl", "thomas.cl", "watched_lu.cl"}  # which nobody includes
+TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
+    getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
+    CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
+
+
+@on_devices
+def test_included_files_keep_to_their_names(queue):
+    """A kernel that includes all of them may call its own functions, types and variables what it likes."""
+    files = sorted(file for file in program.SOURCES.iterdir() if file.name not in PROGRAMS)
+    text = "".join(file.read_text() for file in files)
+    defined = set(re.findall(r"# *define (\w+)", text))
+    assert {"CLA_REAL", "ROW_OFFSET"} < defined
+    source = "".join(f'#include "{file.name}"\n' for file in files)
+    for name in sorted(name for name in defined if not name.startswith("CLA_")):
+        source += f"#ifdef {name}\n#error {name} is left behind\n#endif\n"
+    source += "".join(f"static inline int {name}(int a) {{ return a + 1; }}\n" for name in TAKEN.split())
+    source += f"__kernel void mine(__global int *a) {{ a[0] = {' + '.join(f'{name}(1)' for name in TAKEN.split())}; }}"
+    for dtype in (np.float32, np.complex64):
+        gpu.build(queue.context, source, dtype, 8)
+    names = set(re.findall(r"^(?:typedef .*|}|CLA_INLINE [\w ]+?) \*?(\w+)[(;]", text, re.M))
+    assert {"cla_gemm", "cla_lane", "cla_matrix"} < names and all(name.startswith("cla_") for name in names)
+
+
 LANES = {"LANES": 4, "COLUMNS": 2, "TEAM": 3}
 STRIDES = {f"{matrix}{axis}S": 8 for matrix in "ABC" for axis in "RC"}
 GEMM = {"M": 5, "N": 5, "K": 5, "ACONJ": 1, "BCONJ": 0, "ALPHA": 1, "BETA": 1, **STRIDES}
 TEAM = {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, **GEMM}
 TRSM = {"M": 5, "N": 5, "ACONJ": 1, "ALPHA": 1, "DIAG": 0, **STRIDES}
 GETRFNP = {"M": 5, "N": 5, **STRIDES}
+POTRF = {"N": 5, "ACONJ": 1, **STRIDES}
 TILE = {"BLOCK": 3, "CLA_TILE": 3}
 SOLVE = {"SOLVE_TEAM": 1, "BLOCK": 3, "LANES": 4, "RHS": 2}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
@@ -98,6 +221,12 @@ KERNELS = [  # all of them, in all of their variants
     ("getrfnp.cl", {"GETRFNP_BATCH": 1}),
     ("getrfnp.cl", {"GETRFNP_ITEM": 1, "GROUP": 8, **GETRFNP}),
     *(("getrfnp.cl", {"GETRFNP_TEAM": 1, "PANEL": panel, **LANES, **GETRFNP}) for panel in range(2)),
+    ("potrf.cl", {"POTRF_BATCH": 1}),
+    ("potrf.cl", {"POTRF_ITEM": 1, "GROUP": 8, **POTRF}),
+    ("potrf.cl", {"POTRF_TEAM": 1, **LANES, **POTRF}),
+    ("potrs.cl", {"POTRS_BATCH": 1}),
+    ("potrs.cl", {"POTRS_ITEM": 1, "GROUP": 8, "R": 5, **POTRF}),
+    ("potrs.cl", {"POTRS_TEAM": 1, "R": 5, **LANES, **POTRF}),
     ("pack.cl", {}),
     *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),

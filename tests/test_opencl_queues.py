@@ -194,7 +194,7 @@ def test_elements_between_those_of_a_buffer(queue, rng):
         "x0": lambda at: S.solve(array((12,), 0), array((12,), at)),
     }
     whole = {
-        "lower": lambda at: cla.BlockTridiag.from_packed(*(array(s, at) for s in packed), [0, 2], rows, 8, queue),
+        "lower": lambda at: cla.BlockTridiag.from_packed(*(array(s, at) for s in packed), [0, 2], rows, 8, queue=queue),
         "M": lambda at: P.update(array(M.data.shape, at)),
         "info": lambda at: gpu.getrfnp(A, array((8,), at, np.int32)),
     }

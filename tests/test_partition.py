@@ -17,7 +17,9 @@ import reference
 from cases import in_turns, lines, make_singular, random, same_bits
 from compactla.cpu import parallel
 from compactla.cpu.handover import BOX
-from compactla.lines import partition
+from compactla.lines.packed import PackedLines
+from compactla.lines.parted import PartedLines
+from compactla.lines.partition import BlockFormat, choose_parts
 from systems import convection_diffusion, line_part
 
 # Matrices at random have chords, which are left out like all that is on no line.
@@ -120,10 +122,10 @@ def test_what_would_close_other_lines_is_not_read(queue, dtype, K, rng):
 def test_long_lines_are_cut(rng):
     """Down several levels: the separators are lines that are long enough to be cut."""
     lower, diag, upper = rings(rng, 1, 30_000, 2, np.float64)
-    assert cla.BlockTridiag(lower[:, 1:], diag, upper[:, 1:])._parted is not None
-    assert cla.BlockTridiag(lower[:, 1:], diag, upper[:, 1:], parts=1)._parted is None
+    assert isinstance(cla.BlockTridiag(lower[:, 1:], diag, upper[:, 1:])._lines, PartedLines)
+    assert isinstance(cla.BlockTridiag(lower[:, 1:], diag, upper[:, 1:], parts=1)._lines, PackedLines)
     T = cla.BlockTridiag(lower, diag, upper, parts=9000, periodic=True)
-    assert T._parted.separators.separators.separators is not None
+    assert T._lines.separators.lines.separators.lines.separators is not None
     T.factor()
     rhs = random(rng, (1, 30_000, 2, 1), np.float64)
     x = T.solve(rhs)
@@ -135,7 +137,7 @@ def test_long_lines_are_cut(rng):
 def test_how_many_parts(monkeypatch):
     def chosen(length, processors):
         monkeypatch.setitem(vars(numba.config), "NUMBA_DEFAULT_NUM_THREADS", processors)
-        return partition.choose_parts(np.array(length), 5, np.dtype(np.float64), 4, None)
+        return choose_parts(np.array(length), BlockFormat(5, np.dtype(np.float64), 4, None))
 
     one_of_many = chosen([5] * 50 + [100_000] + [5] * 50, 2)
     assert one_of_many[50] >= 8 and one_of_many[50] % 4 == 0
@@ -189,8 +191,8 @@ def test_new_values(queue, dtype, rng, monkeypatch):
         T.solve(rhs)
     T.factor()
     x = T.solve(rhs)
-    for name in ("cut", "sort_into_packs", "choose_parts"):
-        monkeypatch.delattr(partition, name)
+    for name in ("parted.cut", "parted.sort_into_packs", "partition.choose_parts"):
+        monkeypatch.delattr(f"compactla.lines.{name}")
     for target, values in zip((T.lower, T.diag, T.upper), second, strict=True):
         target[...] = values if queue is None else pyopencl.array.to_device(queue, values)
     assert not T.refactor().any()
@@ -262,8 +264,8 @@ def test_results_do_not_depend_on_threads(rng, monkeypatch):
     results = []
     for threads in THREADS:
         T = cla.BlockTridiag(*blocks, parts=24, periodic=True)
-        T.factor(threads)
-        results.append(T.solve(rhs, threads))
+        T.factor(threads=threads)
+        results.append(T.solve(rhs, threads=threads))
     assert all(same_bits(x, results[0]) for x in results)
 
 
@@ -285,7 +287,7 @@ def test_memory_of_few_long_lines(options, queue, rng):
     assert same_bits(T.solve(rhs), padded.solve(rhs))
     M = scipy.sparse.bsr_array(scipy.sparse.kron(scipy.sparse.eye_array(3000), blocks[1][0, 0]), blocksize=(3, 3))
     P = cla.LinePreconditioner(M, [np.arange(3000)], queue=queue, **options)
-    for of_lines in (T._parted or T, P.tridiag):
+    for of_lines in (T._lines, P._lines):
         assert getattr(of_lines, "parts", of_lines).diag.nbytes < 1.1 * blocks[1].nbytes
     x = P @ rhs.reshape(-1)
     np.testing.assert_allclose(M @ x, rhs.reshape(-1), rtol=1e-10)
@@ -377,7 +379,7 @@ def test_one_long_line_of_a_matrix_is_cut(queue, rng):
     """And solved for exactly, as the matrix has nothing else."""
     M, line = convection_diffusion(1, 6000, 3)
     P = cla.LinePreconditioner(M, line, queue=queue)
-    assert isinstance(P.tridiag, partition.PartedLines) and len(P.tridiag.parts.info) > 1
+    assert P._lines.separators is not None and P._lines.parts.nlines > 1
     r = random(rng, (M.shape[0],), np.float64)
     x = P @ r
     error = np.linalg.norm(r - M @ x, np.inf) / (np.linalg.norm(x, np.inf) * abs(M).sum(1).max())

@@ -112,12 +112,12 @@ def test_row_swaps_are_those_of_lapack(queue, dtype, rng):
 def test_a_singular_block_stays_on_its_line(queue, dtype, rng, watched):
     options = WATCHING.get(watched, {})
     blocks, rhs = lines(rng, BATCH, K, B, dtype), random(rng, (BATCH, K, B), dtype)
-    good = cla.BlockTridiag(*blocks, 4, queue, **options)
+    good = cla.BlockTridiag(*blocks, 4, queue=queue, **options)
     good.factor()
     expected, others = good.solve(rhs), np.arange(BATCH) != 6
     make_singular(blocks[1][6, 2], 1)
     blocks[0][6, 1, 1] = 0
-    T = cla.BlockTridiag(*blocks, 4, queue, **options)
+    T = cla.BlockTridiag(*blocks, 4, queue=queue, **options)
     info = T.factor()
     assert same_bits(T.solve(rhs)[others], expected[others])
     if options.get("pivots") in ("perturb", "shift") or options.get("pivoting"):
@@ -135,7 +135,7 @@ def test_a_block_of_zeros(queue, dtype, rng):
     lower, diag, upper = lines(rng, BATCH, K, B, dtype)
     diag[6, 2], lower[6, 1], upper[6, 2] = 0, 0, 0
     for options in WATCHING.values():
-        T = cla.BlockTridiag(lower, diag, upper, 4, queue, **options)
+        T = cla.BlockTridiag(lower, diag, upper, 4, queue=queue, **options)
         replaced = options.get("pivots") in ("perturb", "shift")
         assert np.array_equal(T.factor(), np.where(np.arange(BATCH) == 6, 0 if replaced else 2 * B + 1, 0))
         assert np.array_equal(T.report.replaced, (np.arange(BATCH) == 6) * 3 * (options.get("pivots") == "perturb"))
@@ -146,7 +146,7 @@ def test_pivots_too_small_to_be_inverted(queue, dtype, rng):
     lower, diag, upper = lines(rng, BATCH, K, B, dtype)
     diag[3, 0] = np.eye(B) * np.finfo(dtype).smallest_subnormal
     diag[3, 0, 1, 1] = 1
-    T = cla.BlockTridiag(0 * lower, diag, upper, 4, queue, pivots="perturb")
+    T = cla.BlockTridiag(0 * lower, diag, upper, 4, queue=queue, pivots="perturb")
     assert not T.factor().any()
     assert T.report.replaced.tolist() == [2 if q == 3 else 0 for q in range(BATCH)]
     assert np.isfinite(T.solve(np.ones((BATCH, K, B), dtype))).all()
@@ -155,7 +155,7 @@ def test_pivots_too_small_to_be_inverted(queue, dtype, rng):
 def test_raise(queue, dtype, rng):
     blocks, rhs = lines(rng, BATCH, K, B, dtype), random(rng, (BATCH, K, B), dtype)
     make_singular(blocks[1][6, 0], 1)
-    T = cla.BlockTridiag(*blocks, 4, queue, pivots="raise")
+    T = cla.BlockTridiag(*blocks, 4, queue=queue, pivots="raise")
     with pytest.raises(np.linalg.LinAlgError, match="1 of 11 lines: line 6: pivot 1 of block 0") as caught:
         T.factor()
     assert isinstance(caught.value, cla.PivotError) and same_bits(caught.value.report.info, T.info)

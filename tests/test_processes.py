@@ -29,8 +29,8 @@ def work(seed, threads=None):
     cla.getrfnp(A, threads=threads)
     cla.trsm(A, C, threads=threads)
     T = cla.BlockTridiag(np.ones((100, 4, 3, 3)), a.reshape(100, 5, 3, 3), np.ones((100, 4, 3, 3)))
-    T.factor(threads)
-    return C.unpack(threads=threads).tobytes() + T.solve(a[:, 0].reshape(100, 5, 3), threads).tobytes()
+    T.factor(threads=threads)
+    return C.unpack(threads=threads).tobytes() + T.solve(a[:, 0].reshape(100, 5, 3), threads=threads).tobytes()
 
 expected = [work(seed, 1) for seed in range(4)]
 """

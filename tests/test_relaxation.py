@@ -242,7 +242,7 @@ def test_bad_arguments(queue, rng):
     S, r = cla.LineRelaxation(M, LINES, queue=queue), random(rng, (NROW * B,), np.float64)
     with pytest.raises(ValueError, match=r"x0 has shape \(32,\), must be \(33,\)"):
         S.solve(r, r[1:])
-    with pytest.raises(ValueError, match=r"x0 is a ndarray .*, must be of the kind and shape of r"):
+    with pytest.raises(ValueError, match=r"x0 is a ndarray .*, must be of the kind and shape of rhs"):
         S.solve(r, r[:, None])
     with pytest.raises(TypeError, match="x0: dtype is <U1, must be numeric"):
         S.solve(r, np.full(NROW * B, "a"))

@@ -30,6 +30,7 @@ from compactla.cpu import (
 from compactla.cpu.emit import routine
 from compactla.cpu.kernel import compiled
 
+pytestmark = pytest.mark.optimized
 THRESHOLD = 4  # units in the last place of a single operation; complex division takes a few
 
 
@@ -368,8 +369,8 @@ def test_vocabulary_of_integer_vectors(V, rng):
     assert np.array_equal(info, info_expected)
 
 
-def test_lanes_of_many_widths_and_types(rng):
-    """Pivots of single precision: integers of 32 bits, 16 a vector, that rows are compared with."""
+def test_pivots_of_each_lane(rng):
+    """Rows with the largest elements of columns, as integers of 32 bits."""
 
     @njit
     def kernel(a, piv):

@@ -65,7 +65,7 @@ def test_no_right_hand_sides(queue, dtype, rng):
 
 @stored
 def test_factors_are_rounded_to_nearest(queue, dtype, rng, storage):
-    T = cla.BlockTridiag(*lines(rng, BATCH, K, B, dtype), 5, queue, storage=storage)
+    T = cla.BlockTridiag(*lines(rng, BATCH, K, B, dtype), 5, queue=queue, storage=storage)
     for a in (T.lower, T.upper):  # with halves, which go to even, and subnormal numbers
         steps = np.arange(a.size).reshape(a.shape).astype(a.dtype)
         ties = (1 + steps % 8 * EPS[storage] / 2) * 2.0 ** -(steps % 20)
@@ -74,7 +74,7 @@ def test_factors_are_rounded_to_nearest(queue, dtype, rng, storage):
         else:
             a.set(ties.astype(a.dtype))
     T.factor()
-    for full, small in zip((T.lower, T.diag, T.upper), T._stored.blocks, strict=True):
+    for full, small in zip((T.lower, T.diag, T.upper), T._lines.stored.blocks, strict=True):
         full, small = (a if queue is None else a.get() for a in (full, small))
         assert same_bits(small, rounded(full, storage))
 
@@ -187,8 +187,9 @@ def test_preconditioner(queue, rng, storage, refine):
 def test_rows_on_no_line_are_left_alone(queue, rng):
     blocks = lines(rng, 4, 2, B, np.float64)
     packed = cla.BlockTridiag(*blocks, vlen=4, queue=queue)
-    where = np.array([0, 2]), np.arange(8).reshape(4, 2).T + 1, 4, queue
-    T = cla.BlockTridiag.from_packed(packed.lower, packed.diag, packed.upper, *where, storage="float32", refine=2)
+    where = np.array([0, 2]), np.arange(8).reshape(4, 2).T + 1, 4
+    options = {"queue": queue, "storage": "float32", "refine": 2}
+    T = cla.BlockTridiag.from_packed(packed.lower, packed.diag, packed.upper, *where, **options)
     T.factor()
     for rows in (11, 9):
         rhs, x = random(rng, (rows, B, 1), np.float64), np.full((rows, B, 1), 7.0)

@@ -19,6 +19,7 @@ from compactla.cpu import handover, parallel, run
 from compactla.cpu.handover import BOX, TAKEN, THERE
 from systems import scattered
 
+pytestmark = pytest.mark.optimized
 CALLS = 12
 
 
@@ -112,10 +113,10 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
     P @ np.ones(6)
     P.update(M)
     assert set(limits) == {threads}
+    T = cla.BlockTridiag(np.ones((3, 1, 1, 1)), 4 * np.ones((3, 2, 1, 1)), np.ones((3, 1, 1, 1)))
     limits.clear()
     P.update(M, threads=4)
     P.solve(np.ones(6), threads=4)
-    T = P.tridiag
     T.refactor(threads=4)
     T.solve_rows(np.ones((6, 1, 1)), np.ones((6, 1, 1)), threads=4)
     assert set(limits) == {4}

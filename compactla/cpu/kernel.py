@@ -18,7 +18,7 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from compactla.sources import MODULES, content, digest, digest_of_imports
+from compactla.sources import MODULES, digest, digest_of_imports
 
 if sys.platform != "win32":
     import grp
@@ -66,15 +66,15 @@ class Kept(NullCache):
     It begins with a digest of itself and of what it was made of: what is old, broken or mixed up is compiled anew.
     Nothing that goes wrong with files stops a call.
 
-    It is made of this module, of the file of the function, and of what these import of this package. Where functions of
-    several routines share a file, `source` names the module that writes the code of this one: what that imports counts
-    then, not what the file does.
+    It is made of this module, the file of the function, the module `source`, which is for one that writes its code but
+    is imported by a name that is known late, and of all that these import of this package.
     """
 
     def __init__(self, function, key, source=None):
         self.function, self.key = function, key
-        self.file = function.__code__.co_filename
-        self.writer = self.file if source is None else MODULES[source]
+        self.files = [MODULES[__name__], function.__code__.co_filename]
+        if source is not None:
+            self.files.append(MODULES[source])
 
     def load_overload(self, signature, target_context):
         if (folder := place()) is None:
@@ -106,8 +106,7 @@ class Kept(NullCache):
         versions = numba.__version__, sys.implementation.cache_tag
         settings = [vars(numba.config).get(setting) for setting in SETTINGS]
         kind = repr((name, self.key, signature, TARGET, settings, versions)).encode()
-        sources = digest_of_imports(MODULES[__name__], self.writer)
-        return f"{name}.{digest(kind)}.nbc", kind + sources.encode() + content(self.file)
+        return f"{name}.{digest(kind)}.nbc", kind + digest_of_imports(*self.files).encode()
 
 
 def sealed(identity, code):

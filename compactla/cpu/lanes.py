@@ -6,6 +6,7 @@ In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one
 
 import operator
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, errors
@@ -17,8 +18,8 @@ from compactla.cpu.simd import INDEX, STORED, Matrix, shifted
 from compactla.cpu.vectors import Vector
 from compactla.cpu.vocabulary import fits, lift
 
-KINDS = {"f": types.float32, "d": types.float64, "F": types.complex64, "D": types.complex128}
-KINDS |= {"i": types.int32, "l": types.int64}
+NUMBERS = types.float32, types.float64, types.complex64, types.complex128, types.int32, types.int64
+KINDS = {np.dtype(kind.name).char: kind for kind in NUMBERS}
 
 
 def matrix_value(context, builder, kind, base, m, n, rs, cs, im):

@@ -10,7 +10,7 @@ from compactla.cpu import parallel
 from compactla.cpu.arrays import empty
 from compactla.cpu.choice import STATIC, known_form, operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.blocktridiag import couple_batch, factor_batch, solve_batch, spread_batch
+from compactla.cpu.kernels.blocktridiag import couple_batch, factor_batch, residual_batch, solve_batch, spread_batch
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
 from compactla.overlap import address
@@ -18,14 +18,19 @@ from compactla.room import Room
 from compactla.view import REAL, Layout, layout, packed_dtype
 
 
+def reals(dtype):
+    """Real numbers in an element."""
+    return 2 if dtype.kind == "c" else 1
+
+
 def concurrency(b, dtype, vlen, queue):
     """How many lines are solved at once by all processors; the steps of a line that calls for separators cost."""
-    step = 15 + 1.6 * (b * parts(dtype)) ** 2  # nanoseconds; the calls take 16 us
+    step = 15 + 1.6 * (b * reals(dtype)) ** 2  # nanoseconds; the calls take 16 us
     return vlen * vars(numba.config)["NUMBA_DEFAULT_NUM_THREADS"], 16_000 / step
 
 
-class Lines:
-    """Lines of blocks as the kernels see them; the arrays are those of `BlockTridiag`."""
+class LinesView:
+    """What kernels see of lines of blocks; the arrays are those of `compactla.lines.packed`."""
 
     def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None, stored=None):
         _, b, _, *lanes = diag.shape
@@ -42,9 +47,20 @@ class Lines:
         self.longest = int(np.diff(offset).max(initial=0))
 
 
+def new_info(lanes, queue):
+    """What `factor_lines` enters zero pivots into."""
+    return np.zeros(lanes, np.int64)
+
+
 def swaps_like(diag, queue):
-    """Room for the rows that are swapped, as numbers of the lanes' own type."""
-    return empty((len(diag), diag.shape[1], *diag.shape[3:]), diag.dtype, queue)
+    """Room for the rows that are swapped, as integers as wide as the real numbers; complex ones use half of it."""
+    return empty((len(diag), diag.shape[1], *diag.shape[3:]), np.dtype(f"i{diag.dtype.itemsize}"), queue)
+
+
+def swap_form(A: Layout):
+    """Form of a column of `swaps_like`."""
+    integer = np.dtype(f"i{A.dtype.itemsize // parts(A.dtype)}")
+    return form(integer, width(A.dtype, A.vlen))
 
 
 def factor_lines(lines, info, threads=None, watched=None):
@@ -59,7 +75,8 @@ def factor_choice(A: Layout, policy):
     """The kernel, and what it costs for a slot."""
     known = A.m <= STATIC
     arguments = (*[INT] * 8, INTS, INTS, INTS, INT, INT)
-    kernel = compiled(factor_batch, arguments, known_form(A, known), known_form(A, False), known, policy)
+    forms = known_form(A, known), known_form(A, False), swap_form(A)
+    kernel = compiled(factor_batch, arguments, *forms, known, policy)
     return kernel, operations(A, (4 if policy else 2) * A.m**3)
 
 
@@ -76,7 +93,7 @@ def solve_choice(A: Layout, nrhs, swapped, stored):
     """The kernel, and what it costs for a slot."""
     arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
     block, column = known_form(A, A.m <= STATIC, stored=stored), column_form(A, nrhs)
-    swap = known_form(A, False) if swapped else ""
+    swap = swap_form(A) if swapped else ""
     kernel = compiled(solve_batch, arguments, block, column, swap, "?" not in column)
     return kernel, operations(A, 8 * A.m**2 * nrhs)  # which have to wait for the blocks
 
@@ -84,9 +101,31 @@ def solve_choice(A: Layout, nrhs, swapped, stored):
 def column_form(A: Layout, nrhs):
     """Form of a block row of the right-hand sides."""
     lanes = width(A.dtype, A.vlen)
-    step = parts(A.dtype) * lanes
+    step = reals(A.dtype) * lanes
     known = A.m <= STATIC and 0 < nrhs <= STATIC // 2
     return form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
+
+
+def residual_lines(lines, blocks, rhs, x, r, work, threads=None):
+    """r <- rhs - A x for the blocks of the lines before they were factored."""
+    nrhs = rhs.shape[2]
+    kernel, cost = residual_choice(lines.layout, nrhs)
+    vectors = lines.offset, lines.rows, address(rhs), address(x), address(r)
+    args = 0, lines.npack, *lines.sizes, nrhs, *map(address, blocks), *vectors
+    share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
+
+
+@functools.cache
+def residual_choice(A: Layout, nrhs):
+    """The kernel, and what it costs for a slot."""
+    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
+    kernel = compiled(residual_batch, arguments, known_form(A, A.m <= STATIC), column_form(A, nrhs))
+    return kernel, operations(A, 3 * A.m**2 * nrhs)
+
+
+def copy(source, target, threads=None):
+    """target <- source"""
+    np.copyto(target, source)
 
 
 def spread_lines(lines, ends, edges, spikes, threads=None):
@@ -115,8 +154,8 @@ def spread_choice(A: Layout):
     return kernel, operations(A, 4 * A.m**3)
 
 
-class Couplings:
-    """Block rows and what couples them to two others, as the kernels see it; see `couple_batch`."""
+class CouplingsView:
+    """What kernels see of block rows and of what couples them to two others; see `couple_batch`."""
 
     longest = 3  # block rows that `Work` has to make room for, whatever the longest pack
 
@@ -159,7 +198,7 @@ class Work:
         if nrhs == self.nrhs:
             return
         A = self.layout
-        column = A.m * nrhs * parts(A.dtype)
+        column = A.m * nrhs * reals(A.dtype)
         spare = -(-2 * column // 16) * 16
         size = spare + (self.longest + 1) * column * width(A.dtype, A.vlen)
         memory = self.room.array((parallel.THREADS, size))

@@ -23,6 +23,7 @@ from compactla.view import REAL, View
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
 SCALAR = {"f": types.float64, "c": types.complex128}
+shared = functools.cache(compiled)  # by all sizes that are not compiled in
 chosen: dict[tuple, tuple] = {}
 
 
@@ -95,7 +96,7 @@ def choice(row, layouts, fixed, conj, option, far=""):
     values = [INT] * len(sizes) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
     source = f"compactla.cpu.kernels.{row.name}"
-    kernel = compiled(batch, arguments, "|".join(text), width(last.dtype, last.vlen), far == "stream", source=source)
+    kernel = shared(batch, arguments, "|".join(text), width(last.dtype, last.vlen), far == "stream", source=source)
     moved = row.elements(sizes) * last.vlen * last.dtype.itemsize
     return (last.vlen, *sizes), kernel, operations(last, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
 

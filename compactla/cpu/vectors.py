@@ -50,11 +50,6 @@ class Vector(types.Type):
         """The vector of its real (or imaginary) parts."""
         return Vector(self.real, self.lanes)
 
-    @property
-    def numbers(self):
-        """The vector of integers that are as wide as its real numbers."""
-        return Vector(types.int32 if self.real.bitwidth == 32 else types.int64, self.lanes)
-
 
 @register_model(Vector)
 class VectorModel(models.PrimitiveModel):
@@ -241,7 +236,7 @@ class Lanes:
         if rcp14 is None:
             return b.fdiv(one, x)
         estimate = result = rcp14(x)
-        for _ in range(self._rounds):
+        for _ in range(2 if self.vector.real.bitwidth == 64 else 1):
             result = self._fma(result, self._fma(b.fneg(x), result, one), result)
         undefined = b.fcmp_unordered("uno", result, result)
         return b.select(undefined, estimate, result)  # which is right for zeros and infinities
@@ -254,19 +249,23 @@ class Lanes:
     def rsqrt(self):
         """1 / sqrt(self) of real numbers, to 2 units in the last place; NaN for negative ones.
 
-        Where there is an estimate to start from, Newton's iteration is faster than the machine's root and division.
+        Where there is an estimate to start from, a few terms of its error's series are faster than the machine's root
+        and division.
         """
         self._check_floats(real=True)
-        b, x, rsqrt14 = self.builder, self.parts[0], self._estimate("rsqrt14")
-        one, half = (self.constant(number).parts[0] for number in (1, 0.5))
+        rsqrt14 = self._estimate("rsqrt14")
         if rsqrt14 is None:
-            return self._new(b.fdiv(one, self._call("llvm.sqrt", x)))
-        estimate = result = rsqrt14(x)
-        for _ in range(self._rounds):
-            error = self._fma(b.fneg(b.fmul(x, result)), result, one)
-            result = self._fma(b.fmul(half, result), error, result)
-        undefined = b.fcmp_unordered("uno", result, result)
-        return self._new(b.select(undefined, estimate, result))  # which is right for zeros and infinities
+            return self.constant(1) / self.sqrt()
+        terms = [5 / 16, 3 / 8, 1 / 2] if self.vector.real.bitwidth == 64 else [3 / 8, 1 / 2]
+        largest, *terms = map(self.constant, terms)
+        estimate = self._new(rsqrt14(self.parts[0]))
+        root = self * estimate
+        error = (-root).fma(estimate, self.constant(1))
+        series = largest
+        for term in terms:
+            series = series.fma(error, term)
+        refined = (estimate * error).fma(series, estimate)
+        return (root == root).select(refined, estimate)  # which is right for zeros and infinities
 
     def _estimate(self, name):
         """The machine's function of V real numbers, of which it gets 14 bits right; None where it has none."""
@@ -279,11 +278,6 @@ class Lanes:
         estimate = cgutils.get_or_insert_function(self.builder.module, function, name)
         zero = self.real.constant(0).parts[0]
         return lambda x: self.builder.call(estimate, [x, zero, mask(-1)])
-
-    @property
-    def _rounds(self):
-        """Rounds of Newton's iteration from 14 bits to all."""
-        return 2 if self.vector.real.bitwidth == 64 else 1
 
     def __abs__(self):
         """|self|, which is real; of complex numbers it is scaled so that no square overflows."""

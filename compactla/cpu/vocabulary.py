@@ -114,12 +114,12 @@ def define_operator(operation, words, *forms):
 
 ARITHMETIC = operator.add, operator.sub, operator.mul, operator.truediv
 COMPARISONS = operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge
-for operation in ARITHMETIC + COMPARISONS:
-    define_operator(operation, "vectors", (Vector, Vector), (Vector, types.Number), (types.Number, Vector))
-for operation in (operator.neg, abs):
-    define_operator(operation, "vectors", (Vector,))
-for operation in (operator.and_, operator.or_):
-    define_operator(operation, "masks", (Mask, Mask))
+for binary in ARITHMETIC + COMPARISONS:
+    define_operator(binary, "vectors", (Vector, Vector), (Vector, types.Number), (types.Number, Vector))
+define_operator(operator.neg, "vectors", (Vector,))
+define_operator(abs, "vectors", (Vector,))
+define_operator(operator.and_, "masks", (Mask, Mask))
+define_operator(operator.or_, "masks", (Mask, Mask))
 define_operator(operator.invert, "masks", (Mask,))
 
 

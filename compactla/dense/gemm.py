@@ -8,6 +8,8 @@ from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, reg
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs, scalar
 
+OPTIONS = {"transa": "NTC", "transb": "NTC"}
+
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None) -> Pack:
     """Matrix products C <- alpha op(A) op(B) + beta C, in place.
@@ -52,9 +54,9 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
         check_packs(A=A, B=B, C=C)
     a, b, c = A.view, B.view, C.view
-    if transa != "N" and option("transa", transa, "NTC") != "N":
+    if transa != "N" and option("transa", transa, OPTIONS["transa"]) != "N":
         a = a.T
-    if transb != "N" and option("transb", transb, "NTC") != "N":
+    if transb != "N" and option("transb", transb, OPTIONS["transb"]) != "N":
         b = b.T
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
@@ -108,7 +110,7 @@ ROUTINE = Routine(
     "gemm",
     operands=(Matrix("A", "mk"), Matrix("B", "kn"), Matrix("C", "mn", written=True, scaled_by="beta")),
     madds=lambda m, n, k: m * n * max(k, 1),
-    options={"transa": "NTC", "transb": "NTC"},
+    options=OPTIONS,
     scalars={"alpha": 1, "beta": 0},
     fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
     search=Search("gemm", "gemm.cl", {"gemm_item": ITEM, "gemm_team": TEAM}, candidates, squares(3)),

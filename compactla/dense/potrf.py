@@ -8,6 +8,8 @@ from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registe
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
+OPTIONS = {"uplo": "LU"}
+
 
 def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
     """Cholesky factorizations of symmetric or Hermitian positive definite matrices, in place.
@@ -59,7 +61,7 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
     if A.m != A.n:
         raise ValueError(f"A is {A.m} x {A.n}, must be square")
     a, conj = A.view, None
-    if option("uplo", uplo, "LU") == "U":  # U^H = L
+    if option("uplo", uplo, OPTIONS["uplo"]) == "U":  # U^H = L
         a, conj = a.T, (A.is_complex,)
     return ROUTINE.run((a,), conj=conj, nm=A.nm, info=info, threads=threads, wait_for=wait_for)
 
@@ -82,7 +84,7 @@ ROUTINE = Routine(
     "potrf",
     operands=(Matrix("A", "nn", written=True, half=True),),
     madds=lambda n: n**3 / 6,
-    options={"uplo": "LU"},
+    options=OPTIONS,
     outputs=("info",),
     search=Search("potrf", "potrf.cl", {"potrf_item": ITEM, "potrf_team": TEAM}, candidates, squares(1)),
 )

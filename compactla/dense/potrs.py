@@ -7,6 +7,8 @@ from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registe
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
+OPTIONS = {"uplo": "LU"}
+
 
 def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     """Solves B <- inv(A) B with the factors that `compactla.potrf` leaves, in place.
@@ -53,7 +55,7 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     if (A.m, A.n) != (B.m, B.m):
         raise ValueError(f"A is {A.m} x {A.n}, must be {B.m} x {B.m}: B is {B.m} x {B.n}")
     a, conj = A.view, None
-    if option("uplo", uplo, "LU") == "U":  # U^H = L
+    if option("uplo", uplo, OPTIONS["uplo"]) == "U":  # U^H = L
         a, conj = a.T, (A.is_complex, False)
     ROUTINE.run((a, B.view), conj=conj, threads=threads, wait_for=wait_for)
     return B
@@ -77,6 +79,6 @@ ROUTINE = Routine(
     "potrs",
     operands=(Matrix("A", "nn", half=True), Matrix("B", "nr", written=True)),
     madds=lambda n, r: n * n * r,
-    options={"uplo": "LU"},
+    options=OPTIONS,
     search=Search("potrs", "potrs.cl", {"potrs_item": ITEM, "potrs_team": TEAM}, candidates, squares(2)),
 )

@@ -8,6 +8,8 @@ from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs, scalar
 from compactla.view import lower_left
 
+OPTIONS = {"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"}
+
 
 def trsm(
     A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, *, threads=None, wait_for=None
@@ -61,8 +63,8 @@ def trsm(
     """
     if not type(A) is type(B) is Pack or A.kind != B.kind:
         check_packs(A=A, B=B)
-    side, uplo = option("side", side, "LR"), option("uplo", uplo, "LU")
-    trans, diag = option("trans", trans, "NTC"), option("diag", diag, "NU")
+    side, uplo = option("side", side, OPTIONS["side"]), option("uplo", uplo, OPTIONS["uplo"])
+    trans, diag = option("trans", trans, OPTIONS["trans"]), option("diag", diag, OPTIONS["diag"])
     size = B.m if side == "L" else B.n
     if (A.m, A.n) != (size, size):
         raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
@@ -91,7 +93,7 @@ ROUTINE = Routine(
     "trsm",
     operands=(Matrix("A", "mm", half=True), Matrix("B", "mn", written=True)),
     madds=lambda m, n: m * m * n / 2,
-    options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
+    options=OPTIONS,
     compiled="diag",
     scalars={"alpha": 1},
     search=Search("trsm", "trsm.cl", {"trsm_item": ITEM, "trsm_team": TEAM}, candidates, squares(2)),

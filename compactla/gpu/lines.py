@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyopencl as cl
 import pyopencl.array as cla
 
 from compactla.gpu import shapes
@@ -18,6 +19,7 @@ TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the on
 COUPLED = 4  # block rows of a line that a work-item takes couplings from
 HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
+CHUNKS = 64  # work-items that compute the residual of a line
 FEW = 8  # lines for each compute unit, and less, are few
 
 
@@ -74,8 +76,8 @@ def concurrency(b, dtype, vlen, queue):
     return 100 * queue.device.max_compute_units / b, 36 / (0.2 + 0.07 * b)  # microseconds
 
 
-class Lines(NamedTuple):
-    """Lines of blocks; the arrays are those of `BlockTridiag`."""
+class LinesView(NamedTuple):
+    """What kernels see of lines of blocks; the arrays are those of `compactla.lines.packed`."""
 
     lower: cla.Array
     diag: cla.Array
@@ -99,7 +101,7 @@ class Work:
     """
 
     def __init__(self, lines):
-        self.lines = None if isinstance(lines, Couplings) else lines
+        self.lines = None if isinstance(lines, CouplingsView) else lines
         self.room = Room(packed_dtype(lines.lower), lines.lower.queue)
         self.nrhs = self.memory = self.described = None
 
@@ -126,6 +128,11 @@ class Work:
                          DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
             self.described = rows if download(irregular)[0] else lines
         return self.described
+
+
+def new_info(lanes, queue):
+    """What `factor_lines` writes for each line."""
+    return empty((lanes,), np.int32, queue)
 
 
 def swaps_like(diag, queue):
@@ -194,6 +201,27 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
         launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x, work.memory), values, rounds)
 
 
+def residual_lines(lines, blocks, rhs, x, r, work, wait_for=()):
+    """r <- rhs - A x for the blocks of the lines before they were factored."""
+    queue, b, nrhs = x.queue, x.shape[1], x.shape[2]
+    dtype, vlen = packed_dtype(lines.diag), lines.diag.shape[-1]
+    lanes = (lines.offset.size - 1) * vlen
+    if x.size:
+        args = lanes, b, nrhs, *blocks, lines.offset, lines.rows, ordinary(rhs), ordinary(x), ordinary(r)
+        launch_lanes(queue, wait_for, "blocktridiag.cl", "residual_lines", dtype, vlen, (lanes, RUN * CHUNKS), *args,
+                     RESIDUAL_LINES=1)  # fmt: skip
+
+
+def copy(source, target, wait_for=()):
+    """target <- source, C-contiguous arrays of one size."""
+    if source.nbytes:
+        event = cl.enqueue_copy(
+            source.queue, target.base_data, source.base_data, byte_count=source.nbytes, src_offset=source.offset,
+            dst_offset=target.offset, wait_for=[*wait_for, *source.events, *target.events],
+        )  # fmt: skip
+        source.events[:], target.events[:] = (event,), (event,)
+
+
 def spread_lines(lines, ends, edges, spikes, wait_for=()):
     """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
     lower, diag, upper, offset, *_ = lines
@@ -207,8 +235,8 @@ def spread_lines(lines, ends, edges, spikes, wait_for=()):
                  SPREAD_LINES=1, **macros)  # fmt: skip
 
 
-class Couplings(NamedTuple):
-    """Block rows and what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
+class CouplingsView(NamedTuple):
+    """What kernels see of block rows and of what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
 
     lower: cla.Array
     upper: cla.Array

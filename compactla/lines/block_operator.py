@@ -1,64 +1,80 @@
-"""What preconditioners share: they take vectors of every kind, and solvers take them."""
+"""What preconditioners share: they follow a sparse matrix, take vectors of every kind, and solvers take them."""
 
 import abc
 import contextlib
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from compactla.checks import as_array, check_contiguous, check_device_array, is_device_array
+from compactla.checks import (
+    as_array,
+    check_contiguous,
+    check_device_array,
+    check_launch,
+    check_queue,
+    check_whole,
+    is_device_array,
+)
 from compactla.copies import Copied
-from compactla.lines.extraction import check_pattern
+from compactla.lines.chords import warn_of_chords
+from compactla.lines.extraction import Extraction, check_paths, check_pattern, split
+from compactla.lines.options import Options
+from compactla.lines.pivots import PivotError, Report
+from compactla.lines.storage import refuse_overflow
+from compactla.lines.vectors import check_apart, check_out, is_same
 from compactla.locks import Lock
+from compactla.overlap import share_memory
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
 
 class BlockOperator(Copied, LinearOperator, abc.ABC):
-    """A linear operator on vectors of block rows, on the CPU or a device.
+    """A linear operator that is made from lines of a sparse matrix, for vectors on the CPU or a device.
 
     Parameters
     ----------
-    dtype : numpy.dtype
-        That of the matrix it stands for: float32, float64, complex64 or complex128.
-    shape : (int, int)
-        Its shape.
-    block_size : int
-        Size of the blocks.
-    queue : pyopencl.CommandQueue or None
-        Where the work is done; None on the CPU.
-    threads : int or None
-        At most how many threads work on the CPU, where a call says nothing else.
+    M, lines, block_size, queue, threads, periodic
+        As for `LinePreconditioner`.
+    **options
+        Those of `Options`.
     """
 
     _not_copied: tuple[str, ...] = ("_making",)
+    _warns = True  # of chords, which is done once
+    _in_place = True  # whether the vectors that it is applied to may be those that it makes
+    info: Any
 
-    def __init__(self, dtype, shape, block_size, queue, threads):
-        super().__init__(dtype, shape)
-        self.block_size, self.queue, self.threads = block_size, queue, threads
-        self._hermitian, self._is_current, self._is_usable = None, False, False
+    def __init__(self, M, lines, block_size, queue, threads, periodic, **options):
+        self._pattern = Extraction(M, block_size)
+        super().__init__(self._pattern.dtype, self._pattern.shape)
+        self._options = Options(self.dtype, **options)
+        if queue is not None:
+            check_queue(queue, "queue")
+        check_launch(threads, None, queue)
+        self.block_size, self.queue, self.threads = self._pattern.block_size, queue, threads
+        self._paths = check_paths(lines, self._pattern.nrow, periodic)
+        if self._warns:
+            warn_of_chords(M, self.block_size, self._paths, stacklevel=4)
+        self.info, self._hermitian, self._is_current, self._is_usable = None, None, False, False
         self._prepare()
 
-    @contextlib.contextmanager
-    def _renewing(self):
-        """While values are replaced, and until that has succeeded, there is nothing to solve with."""
-        self._is_usable = False
-        yield
-        self._is_usable = True
+    def _prepare(self):
+        self._making = Lock()
 
-    def _check_usable(self):
-        if not self._is_usable:
-            raise RuntimeError("an update failed and left values of both matrices: update must be called again")
+    def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
+        """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
-    def solve(self, r, threads=None, wait_for=None):
-        """Apply the preconditioner.
+        Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
+        is first asked for after this, from `M` itself: until then its values have to stay what they are.
 
         Parameters
         ----------
-        r : (n,) or (n, nrhs) array_like or pyopencl.array.Array
-            Right-hand sides. They are converted to the dtype of the matrix; for a real matrix, complex ones
-            are solved as real and imaginary parts.
+        M : scipy.sparse BSR or CSR matrix or array, (n, n), or pyopencl.array.Array
+            Format, shape, block size, dtype and pattern are those of the first matrix. An Array is its new ``data``
+            alone, (nnzb, b, b) for BSR and (nnz,) for CSR, in the order in which the first matrix stored it; only for
+            a preconditioner on a device, where nothing of it is copied to the host.
         threads : int, optional
             At most how many threads work on the CPU; default: what the preconditioner was made with.
         wait_for : list of pyopencl.Event, optional
@@ -66,50 +82,128 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
         Returns
         -------
-        ndarray or pyopencl.array.Array
-            The solution, C-contiguous, of the kind and shape of `r`, and of the dtype that NumPy gives the
-            matrix times `r`; an Array from its allocator: with a `pyopencl.tools.MemoryPool` nothing is allocated.
+        (nlines,) ndarray of int64
+            The new `info`.
 
         Raises
         ------
-        TypeError
-            If `r` is not numeric, or a pyopencl Array and the preconditioner lives on the CPU.
-        ValueError
-            If `r` has another shape or, on a device, is not C-contiguous or lives in another context, or `threads`
-            or `wait_for` is not what `compactla.gemm` takes.
-        RuntimeError
-            If the last update was broken off, by an interrupt or for lack of memory.
+        TypeError, ValueError
+            If `M` is not such a matrix, or `threads` or `wait_for` is not what `compactla.gemm` takes. The factors are
+            left as they were.
+        PivotError, OverflowError
+            If a pivot is zero, with ``pivots="raise"``, or factors are too large for `storage`. The lines that have
+            none of these can be solved with all the same.
+        MemoryError
+            If there is no room on the device. Nothing is solved with then before another update has succeeded.
         """
-        return self._solve(r, None, threads, wait_for)
+        self._update(M, threads, wait_for)
+        self._refuse()
+        return self.info
 
-    def _solve(self, r, start, threads, wait_for):
-        """`solve`, or what comes of the vectors `start`."""
-        self._check_usable()
-        run = backend(self.queue)
-        if threads is None:
-            threads = self.threads
-        r = self._vector(r, "r")
-        if start is not None:
-            start = self._vector(start, "x0")
-        given = r.dtype if start is None else np.result_type(r.dtype, start.dtype)
-        work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
-        rhs = self._converted(r, work)
-        if start is not None:
-            if start.shape != r.shape or is_device_array(start) != is_device_array(r):
-                raise ValueError(f"x0 is a {type(start).__name__} {start.shape}, must be of the kind and shape of r")
-            x = self._converted(start, work, copy=True)
-        elif self.queue is None:
-            x = np.empty(r.shape, work)
+    def _refuse(self):
+        """Raise what the options ask for, of what the factorization met."""
+        if self._options.storage:
+            refuse_overflow(self._met("too_large"), self._options.storage)
+        if self._options.pivots == "raise" and self.info.any():
+            raise PivotError(self.report)
+
+    def _update(self, M, threads=None, wait_for=None) -> None:
+        """As `update`, but nothing is raised of what the factorization meets."""
+        launch = self._launch(threads, wait_for)
+        if is_device_array(M):
+            self._check_values(M)
+            values = M
         else:
-            x = run.empty(r.shape, work, self.queue, r.allocator if is_device_array(r) else None)
-        self._apply(self._rows(rhs), self._rows(x), start is not None, threads, wait_for)
-        if not is_device_array(r):
-            x = run.download(x)
-        result = work if given == work else np.result_type(self.dtype, given)
-        return x if result == work else x.astype(result)
+            values = self._pattern.values(M)
+        matrix = self._kept(M, values)
+        values = values if is_device_array(M) else backend(self.queue).upload(values, self.queue)
+        with self._renewing():
+            self.info = self._factor(values, launch)
+            self._matrix, self._is_current, self._sample = matrix, False, sample(matrix)
+
+    def _kept(self, M, values):
+        """The matrix that the adjoint is made from, or its values on a device."""
+        return M
+
+    def _launch(self, threads, wait_for):
+        return check_launch(self.threads if threads is None else threads, wait_for, self.queue)
+
+    def _check_values(self, data):
+        """Refuse a device array that is not the data of a matrix like the first."""
+        if self.queue is None:
+            raise TypeError("M is a pyopencl Array, must be a scipy.sparse matrix as P lives on the CPU")
+        check_whole(data, self.queue, "M")
+        check_contiguous(data, "M")
+        if data.dtype != self.dtype:
+            raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")
+        if data.shape != self._pattern.data_shape:
+            raise ValueError(f"M has shape {data.shape}, must be {self._pattern.data_shape}, as data at first")
+
+    @contextlib.contextmanager
+    def _renewing(self):
+        """While values are replaced, and until that has succeeded, there is nothing to solve with."""
+        self.info, self._is_usable = None, False
+        yield
+        self._is_usable = True
+
+    def _check_usable(self):
+        if not self._is_usable:
+            raise RuntimeError("an update failed and left values of both matrices: update must be called again")
 
     @abc.abstractmethod
-    def _apply(self, rhs, x, started, threads, wait_for):
+    def _factor(self, values, launch) -> np.ndarray:
+        """Take the values of a matrix, from where the work is done, and factor the lines; returns their `info`."""
+
+    @abc.abstractmethod
+    def _met(self, what):
+        """`too_large` or `watched` of the factored lines, in the order of `lines`."""
+
+    @property
+    def report(self) -> Report | None:
+        """What the factorization met, line by line; None after an update that was broken off."""
+        return None if self.info is None else Report.of(self.info, self.block_size, self._met("watched"))
+
+    def _solve(self, rhs, x0, out, threads, wait_for):
+        """The operator applied to `rhs`, or what it makes of `x0`, written to `out` if there is one."""
+        self._check_usable()
+        launch, run = self._launch(threads, wait_for), backend(self.queue)
+        rhs = self._vector(rhs, "rhs")
+        on_device = is_device_array(rhs)
+        given = rhs.dtype
+        if x0 is not None:
+            x0 = self._vector(x0, "x0")
+            if x0.shape != rhs.shape or is_device_array(x0) != on_device:
+                raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of rhs")
+            given = np.result_type(given, x0.dtype)
+        work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
+        result = work if given == work else np.result_type(self.dtype, given)
+        if out is not None:
+            check_out(out, rhs, result, self.queue)
+            if x0 is not None:
+                check_apart("out", out, "x0", x0)
+        if out is not None and result == work and on_device == (self.queue is not None):
+            x = out
+            if share_memory(out, rhs) and (x0 is not None or not self._in_place):
+                rhs = rhs.copy()
+        elif self.queue is None:
+            x = np.empty(rhs.shape, work)
+        else:
+            x = run.empty(rhs.shape, work, self.queue, rhs.allocator if on_device else None)
+        if x0 is not None:
+            x0 = self._converted(x0, work)
+            if not is_same(x0, x):
+                backend(self.queue, "lines").copy(x0, x, launch)
+        self._apply(self._rows(self._converted(rhs, work)), self._rows(x), x0 is not None, launch)
+        if not on_device:
+            x = run.download(x)
+        if out is None:
+            return x if result == work else x.astype(result)
+        if x is not out:
+            out[...] = x
+        return out
+
+    @abc.abstractmethod
+    def _apply(self, rhs, x, started, launch):
         """x <- the operator times rhs, or what comes of x; vectors are (block rows, block_size, nrhs)."""
 
     def _vector(self, r, name):
@@ -127,12 +221,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             raise TypeError(f"{name}: dtype is {r.dtype}, must be numeric")
         return r
 
-    def _converted(self, r, dtype, copy=False):
+    def _converted(self, r, dtype):
         """The vectors where the operator lives, in another dtype."""
         if is_device_array(r):
-            return r.astype(dtype) if r.dtype != dtype else r.copy() if copy else r
-        r = np.array(r, dtype, order="C") if copy else np.ascontiguousarray(r, dtype)
-        return backend(self.queue).upload(r, self.queue)
+            return r.astype(dtype) if r.dtype != dtype else r
+        return backend(self.queue).upload(np.ascontiguousarray(r, dtype), self.queue)
 
     def _rows(self, r):
         """Vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two each."""
@@ -141,20 +234,18 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
 
     def _matvec(self, r):
-        return self.solve(r)
+        return self._solve(r, None, None, None, None)
 
     _matmat = _matvec
 
-    def _keep(self, M):
-        """Remember what the operator was made of, for its adjoint."""
-        self._matrix, self._is_current, self._sample = M, False, sample(M)
-
     def _conjugate_transposed(self):
         """The conjugate transpose of the matrix."""
+        if is_device_array(self._matrix):
+            self._matrix = self._pattern.matrix(self._matrix.get())
         return self._matrix.conj().T.asformat(self._matrix.format)
 
     @abc.abstractmethod
-    def _new_adjoint(self, MH):
+    def _new_adjoint(self, MH, lines, **given):
         """The operator of the same kind for the conjugate transpose of the matrix."""
 
     def _adjoint(self):
@@ -170,21 +261,21 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
                 if sample(self._matrix) != self._sample:
                     raise ValueError("the matrix was changed since it was given, update must be called with it first")
                 if self._hermitian is None:
-                    self._hermitian = self._new_adjoint(self._conjugate_transposed())
+                    rows, length, ring = self._paths
+                    given = {"block_size": self.block_size, "queue": self.queue, "threads": self.threads}
+                    lines = split(rows, length)
+                    self._hermitian = self._new_adjoint(self._conjugate_transposed(), lines, periodic=ring, **given)
                 else:
-                    self._hermitian.update_anyway(self._conjugate_transposed())
+                    self._hermitian._update(self._conjugate_transposed())
                 self._is_current = True
         return self._hermitian
-
-    def _prepare(self):
-        self._making = Lock()
 
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         if type(x) is np.ndarray or is_device_array(x):
-            return self.solve(x)
+            return self._matvec(x)
         if not isinstance(x, LinearOperator):
-            as_array(x, "r")  # SciPy takes what this refuses
+            as_array(x, "rhs")  # SciPy takes what this refuses
         return super().dot(x)
 
 

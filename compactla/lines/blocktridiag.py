@@ -6,21 +6,23 @@ from compactla.checks import (
     as_array,
     check_contiguous,
     check_device_array,
-    check_dtype,
     check_kind,
     check_launch,
     check_queue,
-    check_size,
     is_device_array,
 )
 from compactla.copies import Copied
-from compactla.layout import check_vlen, pack_padded
-from compactla.lines.packed import check_packed_lines
-from compactla.lines.pivots import SMALLEST, WATCHED, PivotError, Policy, Report
-from compactla.lines.storage import Stored, check_storage, refuse_overflow
+from compactla.layout import check_vlen
+from compactla.lines.arrays import check_blocks, fold, pack, part
+from compactla.lines.options import Options
+from compactla.lines.packed import PackedLines, check_packed_lines
+from compactla.lines.parted import KINDS, PartedLines
+from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
+from compactla.lines.pivots import PivotError, Report
+from compactla.lines.storage import refuse_overflow
+from compactla.lines.vectors import check_apart, check_out
 from compactla.locks import Lock
-from compactla.overlap import share_memory, span
-from compactla.room import Room
+from compactla.overlap import span
 from compactla.view import backend, packed_dtype
 
 
@@ -128,79 +130,48 @@ class BlockTridiag(Copied):
     array([0])
     """
 
-    _not_copied = ("_lines", "_spans", "_work", "_lock")
-    _parted = None  # the parts of lines that are cut
-    _broken = False  # whether a factorization was broken off, and what is there is neither blocks nor factors
+    _not_copied = ("_spans", "_lock")
 
     def __init__(
-        self, lower, diag, upper, vlen=None, queue=None, *, parts=None, periodic=False,
+        self, lower, diag, upper, vlen=None, *, queue=None, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
     ):  # fmt: skip
-        from compactla.lines import partition  # which is built on this class
-
-        options = Policy(pivots, pivoting, diagnose), storage, refine
-        blocks = {"lower": lower, "diag": diag, "upper": upper}
         if queue is not None:
             check_queue(queue, "queue")
         elif is_device_array(diag):
             queue = diag.queue
-        on_device = is_device_array(diag)
-        for name, a in blocks.items():
-            if is_device_array(a) != on_device:
-                raise TypeError(f"{name} is a {type(a).__name__}, must be an array of the kind of diag")
-            if on_device:
-                check_device_array(a, queue, name)
-                check_contiguous(a, name)
-            blocks[name] = a = a if on_device else as_array(a, name)
-            check_dtype(a.dtype, name)
-            if a.ndim != 4 or a.shape[2] != a.shape[3]:
-                raise ValueError(f"{name} has shape {a.shape}, must be (lines, blocks, b, b)")
-        nlines, K, b, _ = blocks["diag"].shape
+        given = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
+        nlines, K, b, _ = given[1].shape
         if K < 1:
-            raise ValueError(f"diag has shape {blocks['diag'].shape}, must have at least one block a line")
-        dtype = blocks["diag"].dtype
-        ring = partition.check_periodic(periodic, nlines)
-        closed = bool(np.any(periodic))
-        shape = nlines, K - 1 + closed, b, b
-        for name in ("lower", "upper"):
-            if blocks[name].shape != shape:
-                raise ValueError(f"{name} has shape {blocks[name].shape}, must be {shape} to fit diag and periodic")
-            if blocks[name].dtype != dtype:
-                raise TypeError(f"{name}: dtype is {blocks[name].dtype}, must be {dtype} as diag")
-        given, vlen = vlen, check_vlen(vlen, dtype, queue)
-        if closed and (K == 1 or nlines * b == 0):
-            if K == 1:  # a block that is coupled to itself
-                blocks["diag"] = partition.fold(*blocks.values(), ring, queue)
-            blocks["lower"] = blocks["upper"] = np.empty((nlines, K - 1, b, b), dtype)
-            ring = np.zeros_like(ring)
-        whole = "pivoting" if pivoting else "refine" if refine else ""
+            raise ValueError(f"diag has shape {given[1].shape}, must have at least one block a line")
+        dtype = given[1].dtype
+        options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
+        ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
+        couplings = K - 1 + closed
+        for name, a in (("lower", given[0]), ("upper", given[2])):
+            if a.shape != (nlines, couplings, b, b):
+                must = (nlines, couplings, b, b)
+                raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
+            if a.dtype != dtype:
+                raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
+        if closed and (K == 1 or nlines * b == 0):  # a block that is coupled to itself, or nothing at all
+            folded = fold(*given, ring, queue) if K == 1 else given[1]
+            none = np.empty((nlines, K - 1, b, b), dtype)
+            given, ring = [none, folded, none], np.zeros_like(ring)
+        blocks = BlockFormat(b, dtype, check_vlen(vlen, dtype, queue), queue)
         length = np.full(nlines, K)
-        parts = partition.count_parts(parts, length, ring, b, dtype, vlen, queue, whole)
-        if given is None:
-            vlen = partition.enough_lanes(vlen, length, parts, b, dtype)
-        if b and (ring.any() or (parts > 1).any()):
-            within = {"pivots": "report" if pivots == "raise" else pivots, "diagnose": diagnose, "storage": storage}
-            packed = partition.part(*blocks.values(), ring, parts, vlen, queue, within)
-            self.lower, self.diag, self.upper, self._parted = packed
-            self._policy, self._storage = options[0], check_storage(storage, dtype)
-            self.nlines, self.b, self.vlen, self.dtype, self.queue = nlines, b, vlen, dtype, queue
-            self._nrows, self._shape, self.info = nlines * K, (nlines, K, b), None
-            self._prepare()
-            return
-        packed = []
-        for name, a in blocks.items():
-            A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, queue, max(b, 1), int(name == "diag"))
-            vlen, slots = A.vlen, A.data.shape[0] * a.shape[1]
-            packed.append(A.data.reshape(slots, b, *A.data.shape[2:]))
-        npack = -(-nlines // vlen)
-        line = np.arange(npack * vlen).reshape(npack, 1, vlen)
-        rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
-        self._adopt(*packed, np.arange(npack + 1) * K, rows, nlines, queue, *options)
+        pieces, blocks = plan_cut(length, ring, parts, blocks, options, vlen is not None)
+        if b and len(pieces.position):
+            arrays, lines = part(given, pieces, blocks, options)
+        else:
+            lines = pack(given, blocks, options)
+            arrays = lines.blocks
+        self._adopt(arrays, lines, options)
         self._shape = (nlines, K, b)
 
     @classmethod
     def from_packed(
-        cls, lower, diag, upper, offset, rows, nlines, queue=None, *,
+        cls, lower, diag, upper, offset, rows, nlines, *, queue=None,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
     ) -> "BlockTridiag":  # fmt: skip
         """Lines that are packed already, of any lengths; used without a copy.
@@ -229,44 +200,28 @@ class BlockTridiag(Copied):
             If shapes, dtypes, offsets or rows do not fit together, an array is read-only or lives elsewhere, or two of
             them share memory.
         """
-        blocks = {"lower": lower, "diag": diag, "upper": upper}
-        offset, rows = check_packed_lines(blocks, offset, rows, nlines, queue)
+        blocks = lower, diag, upper
+        offset, rows = check_packed_lines(dict(zip(KINDS, blocks, strict=True)), offset, rows, nlines, queue)
+        options = Options(packed_dtype(diag), pivots, pivoting, diagnose, storage, refine)
         T = cls.__new__(cls)
-        options = Policy(pivots, pivoting, diagnose), storage, refine
-        T._adopt(lower, diag, upper, offset, rows, nlines, queue, *options)
+        T._adopt(blocks, PackedLines(lower, diag, upper, offset, rows, nlines, options, queue), options)
+        T._shape = None
         return T
 
-    def _adopt(self, lower, diag, upper, offset, rows, nlines, queue, policy, storage, refine):
-        run = backend(queue)
-        storage, refine = check_storage(storage, diag.dtype), check_size(refine, "refine")
-        self.lower, self.diag, self.upper = lower, diag, upper
-        self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
-        self.dtype = packed_dtype(diag)
-        offset, rows = (np.ascontiguousarray(a, np.int64) for a in (offset, rows))
-        self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
-        self._nrows = int(rows.max(initial=-1)) + 1
-        self._shape = None
-        self._stored = Stored((lower, diag, upper), offset, storage, queue) if storage else None
-        self._blocks = [run.empty(a.shape, a.dtype, queue) for a in (lower, diag, upper)] if refine else None
-        self._refine = refine
-        self._policy = policy
-        self._swaps = backend(queue, "lines").swaps_like(diag, queue) if policy.pivoting else None
-        self.info = self._watched = None
-        self._storage, self._too_large = storage, np.zeros(nlines)
+    def _adopt(self, arrays, lines, options):
+        """Take lines, which are factored from these arrays."""
+        self.lower, self.diag, self.upper = arrays
+        self._lines, self._options, self.info = lines, options, None
+        self.nlines, self.b, self.vlen = lines.nlines, lines.b, lines.vlen
+        self.dtype, self.queue = lines.dtype, lines.queue
         self._prepare()
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
-        if self._parted is None:
-            self._lines = backend(self.queue, "lines").Lines(
-                self.lower, self.diag, self.upper, self._offset, self._rows,
-                self._policy.kernel, self._swaps, self._stored,
-            )  # fmt: skip
-        self._spans = {name: span(getattr(self, name)) for name in ("lower", "diag", "upper")}
-        self._work = []
+        self._spans = {name: span(getattr(self, name)) for name in KINDS}
         self._lock = Lock()
 
-    def factor(self, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
 
         Parameters
@@ -294,76 +249,45 @@ class BlockTridiag(Copied):
         -----
         Once factored, lines stay factored: a second call returns the same `info`.
         """
-        check_launch(threads, wait_for, self.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         with self._lock:
-            if self._broken:
+            if self._lines.broken:
                 raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
-            return self._factor(threads, wait_for) if self.info is None else self.info
+            return self._factor(launch) if self.info is None else self.info
 
-    def refactor(self, threads=None, wait_for=None) -> np.ndarray:
+    def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
-        check_launch(threads, wait_for, self.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         with self._lock:
-            return self._factor(threads, wait_for)
+            return self._factor(launch)
 
-    def _factor(self, threads, wait_for):
-        self.refactor_anyway(threads, wait_for)
-        refuse_overflow(self.too_large, self._storage)
-        if self._policy.pivots == "raise" and self.info.any():
+    def _factor(self, launch):
+        self.info = None
+        if isinstance(self._lines, PartedLines):
+            arrays = self.lower, self.diag, self.upper
+            self._lines.fill([a.reshape(-1, self.b, self.b) for a in arrays], launch)
+        self.info = self._lines.factor(launch)
+        if self._options.storage:
+            refuse_overflow(self._lines.too_large, self._options.storage)
+        if self._options.pivots == "raise" and self.info.any():
             raise PivotError(self.report)
         return self.info
-
-    def refactor_anyway(self, threads=None, wait_for=None) -> np.ndarray:
-        """As `refactor`, but nothing is raised of what the factorization meets, see `report` and `too_large`."""
-        if self._parted is not None:
-            blocks = (a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper))
-            self.info = None
-            self.info = self._parted.refactor(blocks, threads, wait_for)
-            return self.info
-        run, npack, launch = backend(self.queue), len(self._offset) - 1, check_launch(threads, wait_for, self.queue)
-        self.info = None
-        info = run.upload(np.zeros(npack * self.vlen, np.int64), self.queue)
-        watched = None
-        if self._policy.kernel:
-            start = np.zeros((npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
-            start[:, SMALLEST] = np.inf
-            watched = run.upload(start, self.queue)
-        overflow = self._stored and self._stored.no_overflow()
-        self._broken = True  # unless all of what follows succeeds
-        for source, target in zip((self.lower, self.diag, self.upper), self._blocks or (), strict=False):
-            backend(self.queue, "mixed").copy(source, target)
-        backend(self.queue, "lines").factor_lines(self._lines, info, launch, watched)
-        info = run.download(info)[: self.nlines]
-        if watched is not None:
-            lines = run.download(watched).reshape(npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]
-            self._watched = lines.swapaxes(0, 1).reshape(WATCHED, npack * self.vlen)[:, : self.nlines]
-        if self._stored:
-            self._too_large = self._stored.fill((self.lower, self.diag, self.upper), info, overflow, launch)
-        self.info, self._broken = info, False
-        return self.info
-
-    @property
-    def too_large(self) -> np.ndarray:
-        """The largest factor of each line where it overflows in `storage`, otherwise 0: (nlines,)"""
-        return self._too_large if self._parted is None else self._parted.too_large
 
     @property
     def report(self) -> Report | None:
         """What the factorization met, line by line; None before `factor`."""
-        return None if self.info is None else Report.of(self.info, self.b, self.watched)
+        return None if self.info is None else Report.of(self.info, self.b, self._lines.watched)
 
-    @property
-    def watched(self):
-        """What kernels kept of pivots, line by line: (WATCHED, nlines), or None where nobody asked."""
-        return self._watched if self._parted is None else self._parted.watched
-
-    def solve(self, rhs, threads=None, wait_for=None):
+    def solve(self, rhs, *, out=None, threads=None, wait_for=None):
         """Solve with the factored lines.
 
         Parameters
         ----------
         rhs : (nlines, K, b) or (nlines, K, b, nrhs) array_like or pyopencl.array.Array
             Right-hand sides, of a dtype that casts to that of the lines.
+        out : ndarray or pyopencl.array.Array, optional
+            Where the solutions are written to: an array of the kind and shape of `rhs` and of the dtype of the lines,
+            C-contiguous. It may be `rhs`.
         threads : int, optional
             At most how many threads work on lines on the CPU, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
@@ -372,8 +296,8 @@ class BlockTridiag(Copied):
         Returns
         -------
         ndarray or pyopencl.array.Array
-            The solutions, of the kind and shape of `rhs`; an Array from its allocator. NumPy arrays are copied to the
-            device of the lines and back.
+            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator. NumPy
+            arrays are copied to the device of the lines and back.
 
         Raises
         ------
@@ -381,7 +305,9 @@ class BlockTridiag(Copied):
             If the lines are not factored.
         TypeError, ValueError
             If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made
-            by `from_packed`, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+            by `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the
+            lines or, without being the same, with `rhs`; or if `threads` or `wait_for` is not what `compactla.gemm`
+            takes.
         """
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
@@ -394,22 +320,32 @@ class BlockTridiag(Copied):
             raise TypeError("rhs is a pyopencl Array, must be a NumPy array: the lines live on the CPU")
         if rhs.dtype != self.dtype and not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
-        nrhs = rhs.shape[3] if rhs.ndim == 4 else 1
-        run = backend(self.queue)
         if on_device:
             check_device_array(rhs, self.queue, "rhs")
             check_contiguous(rhs, "rhs")
+        if out is not None:
+            check_out(out, rhs, self.dtype, self.queue)
+            self._check_no_factor(out, "out")
+        launch, run = check_launch(threads, wait_for, self.queue), backend(self.queue)
+        self._check_factored()
+        if on_device:
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
-            x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator)
+            x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
+        elif self.queue is None:
+            rhs = np.ascontiguousarray(rhs, self.dtype)
+            x = np.empty(rhs.shape, self.dtype) if out is None else out
         else:
-            rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
-            x = np.empty(rhs.shape, self.dtype) if self.queue is None else rhs
-        rows = shape[0] * shape[1], shape[2], nrhs
-        launch = check_launch(threads, wait_for, self.queue)
-        self.solve_anyway(rhs.reshape(rows), x.reshape(rows), launch)
-        return x if on_device else run.download(x)
+            x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
+        vectors = shape[0] * shape[1], shape[2], rhs.shape[3] if rhs.ndim == 4 else 1
+        self._lines.solve(rhs.reshape(vectors), x.reshape(vectors), launch)
+        if on_device or self.queue is None:
+            return x
+        if out is None:
+            return run.download(x)
+        out[...] = run.download(x)
+        return out
 
-    def solve_rows(self, rhs, x, threads=None, wait_for=None) -> None:
+    def solve_rows(self, rhs, x, *, threads=None, wait_for=None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 
         Parameters
@@ -430,10 +366,16 @@ class BlockTridiag(Copied):
             If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
             lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
-        self.check_vectors(rhs, x, self._nrows)
-        self.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
+        self._check_vectors(rhs, x, self._lines.nrows)
+        launch = check_launch(threads, wait_for, self.queue)
+        self._check_factored()
+        self._lines.solve(rhs, x, launch)
 
-    def check_vectors(self, rhs, x, nrows) -> None:
+    def _check_factored(self):
+        if self.info is None:
+            raise RuntimeError("the lines are not factored: call factor() first")
+
+    def _check_vectors(self, rhs, x, nrows) -> None:
         """Refuse what `solve_rows` does not take, where vectors have to have so many rows."""
         for name, a in (("rhs", rhs), ("x", x)):
             check_kind(a, self.queue, name)
@@ -447,41 +389,12 @@ class BlockTridiag(Copied):
                 check_device_array(a, self.queue, name)
         if self.queue is None and not x.flags.writeable:
             raise ValueError("x is read-only, must be writeable")
-        if x is not rhs and share_memory(x, rhs) and span(x) != span(rhs):
-            raise ValueError("x shares memory with rhs, must be the same or apart from it")
+        check_apart("x", x, "rhs", rhs)
+        self._check_no_factor(x, "x")
+
+    def _check_no_factor(self, x, name):
+        """Refuse vectors that share memory with the lines."""
         start, end, buffer = span(x)
-        for name, (first, last, own) in self._spans.items():
+        for block, (first, last, own) in self._spans.items():
             if start < last and first < end and buffer == own and x.size:
-                raise ValueError(f"x shares memory with {name} of the lines, must not")
-
-    def solve_anyway(self, rhs, x, launch) -> None:
-        """As `solve_rows`, but the vectors are not checked; `launch` is what `check_launch` makes of the rest."""
-        if self.info is None:
-            raise RuntimeError("the lines are not factored: call factor() first")
-        if self._parted is not None:
-            self._parted.solve_anyway(rhs, x, launch)
-            return
-        lines = backend(self.queue, "lines")
-        # Work arrays are kept; each of several threads that solve at once takes its own.
-        try:
-            work, vectors = self._work.pop()
-        except IndexError:
-            work = lines.Work(self._lines)
-            vectors = [Room(self.dtype, self.queue) for _ in range(2 if self._refine else 0)]
-        work.fit(rhs.shape[2])
-        if self._refine:
-            self._solve_refined(rhs, x, work, [room.array(x.shape) for room in vectors], launch)
-        else:
-            lines.solve_lines(self._lines, rhs, x, work, launch)
-        self._work.append((work, vectors))
-
-    def _solve_refined(self, rhs, x, work, vectors, launch):
-        """Solve, and then for the residual, `refine` times; there is room for two vectors."""
-        lines, mixed, (r, b) = backend(self.queue, "lines"), backend(self.queue, "mixed"), vectors
-        mixed.copy(rhs, b, launch)
-        r.fill(0)
-        lines.solve_lines(self._lines, b, x, work, launch)
-        for _ in range(self._refine):
-            mixed.residual_lines(self._lines, self._blocks, b, x, r, work, launch)
-            lines.solve_lines(self._lines, r, r, work, launch)
-            x += r
+                raise ValueError(f"{name} shares memory with {block} of the lines, must not")

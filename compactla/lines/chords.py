@@ -13,7 +13,7 @@ MESSAGE = (
 )
 
 
-def warn_of_chords(M, b, flat, length, ring, stacklevel=3) -> None:
+def warn_of_chords(M, b, paths, stacklevel=3) -> None:
     """Warn where lines have chords, and say how many.
 
     Parameters
@@ -22,20 +22,14 @@ def warn_of_chords(M, b, flat, length, ring, stacklevel=3) -> None:
         The matrix; a coupling is a block in which a number is not zero.
     b : int
         Size of the blocks.
-    flat : (nrow,) ndarray of int64
-        The block rows of all lines, one line after the other.
-    length : (nlines,) ndarray of int64
-        How many each line has.
-    ring : (nlines,) ndarray of bool
-        Which lines close to rings: the first block row and the last one are neighbours.
+    paths : compactla.lines.extraction.Paths
+        The lines.
     stacklevel : int, optional
         Whose call the warning is about, as for `warnings.warn`.
     """
-    line, place = np.empty((2, len(flat)), np.int64)
-    line[flat] = np.repeat(np.arange(len(length)), length)
-    place[flat] = np.arange(len(flat)) - np.repeat(np.cumsum(length) - length, length)
+    line, place = paths.places()
     per_row = 1 if M.format == "bsr" else b
-    arguments = M.indptr, M.indices, per_row, line, place, length, ring
+    arguments = M.indptr, M.indices, per_row, line, place, paths.length, paths.ring
     entries = np.empty((_find_entries(*arguments, np.empty((0, 3), np.int64)), 3), np.int64)
     if len(entries):
         _find_entries(*arguments, entries)

@@ -1,32 +1,42 @@
-"""Which block rows form lines, and where their blocks are: the symbolic part of a line preconditioner."""
+"""Which block rows form lines, and where their blocks are: the symbolic part of preconditioners."""
 
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from compactla.checks import check_size, check_unmasked
+from compactla.checks import check_dtype, check_size, check_unmasked
 from compactla.copies import Copied
 from compactla.cpu.kernel import compiled_once
+from compactla.lines.partition import check_periodic
 
 
-class Slots(NamedTuple):
-    """Lines sorted into packs: lane v of slot s holds block row ``rows[s, v]``.
+class Paths(NamedTuple):
+    """The way that lines take through the block rows of a matrix."""
 
-    Longer lines come first, so that the lanes of a pack hold lines of similar length; the slots of pack p are
-    ``offset[p] : offset[p + 1]``, as many as its longest line has rows.
-    """
-
-    nlines: int
-    order: np.ndarray  # (nlines,): the user's number of the line at each place, lane after lane
-    offset: np.ndarray  # (npack + 1,)
-    rows: np.ndarray  # (nslot, V), -1 where a lane's line has ended or there is none
-    flat: np.ndarray  # the block rows of all lines, one line after the other as the user has them
+    rows: np.ndarray  # the block rows of all lines, one line after the other
     length: np.ndarray  # (nlines,)
+    ring: np.ndarray  # (nlines,): whether the last and the first block row of a line are neighbours too
+
+    @property
+    def line(self):
+        """The line of each of `rows`."""
+        return np.repeat(np.arange(len(self.length)), self.length)
+
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of each block row, which line it is on, and its place there."""
+        line, place = np.empty((2, len(self.rows)), np.int64)
+        line[self.rows] = self.line
+        place[self.rows] = np.arange(len(self.rows)) - np.repeat(np.cumsum(self.length) - self.length, self.length)
+        return line, place
+
+    def some(self, which) -> "Paths":
+        """The lines for which `which` holds."""
+        return Paths(self.rows[which[self.line]], self.length[which], self.ring[which])
 
 
-def pack_lines(lines, nrow: int, vlen: int) -> Slots:
-    """Check that every one of `nrow` block rows is on exactly one line, and sort the lines into packs.
+def check_paths(lines, nrow: int, periodic) -> Paths:
+    """Check that every one of `nrow` block rows is on exactly one line.
 
     Parameters
     ----------
@@ -34,34 +44,19 @@ def pack_lines(lines, nrow: int, vlen: int) -> Slots:
         The block rows along each line.
     nrow : int
         Number of block rows of the matrix.
-    vlen : int
-        Vector length V.
+    periodic : bool or (nlines,) array_like of bool
+        Which lines close to rings. Those of one or two blocks do not, as these are coupled in one way only.
 
     Raises
     ------
     TypeError
-        If `lines` is not a sequence of sequences of integers.
+        If `lines` is not a sequence of sequences of integers, or `periodic` not of bool.
     ValueError
-        If a line is empty or a block row is out of range, on no line or there twice.
+        If a line is empty or a block row is out of range, on no line or there twice, or `periodic` does not fit.
     """
-    flat, length = flatten(lines)
-    check_cover(flat, np.repeat(np.arange(len(length)), length), nrow)
-    return sort_into_packs(flat, length, vlen)
-
-
-def sort_into_packs(flat, length, vlen: int) -> Slots:
-    """Slots of lines of these lengths, whose block rows are in `flat`, one line after the other."""
-    nlines = len(length)
-    line = np.repeat(np.arange(nlines), length)
-    order = np.argsort(-length, kind="stable")
-    offset = np.concatenate([[0], np.cumsum(length[order[::vlen]])])
-    place = np.empty(nlines, np.int64)
-    place[order] = np.arange(nlines)
-    pack, lane = np.divmod(place, vlen)
-    first_slot = offset[pack] - (np.cumsum(length) - length)
-    rows = np.full((offset[-1], vlen), -1)
-    rows[np.arange(len(flat)) + first_slot[line], lane[line]] = flat
-    return Slots(nlines, order, offset, rows, flat, length)
+    rows, length = flatten(lines)
+    check_cover(rows, np.repeat(np.arange(len(length)), length), nrow)
+    return Paths(rows, length, check_periodic(periodic, len(length)) & (length > 2))
 
 
 def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
@@ -192,42 +187,55 @@ def _fits(indptr, indices, ncol):
     return fits
 
 
+class Blocks(NamedTuple):
+    """The pattern of the blocks of a matrix, in CSR form, and where in its values each is."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    place: np.ndarray  # (nblocks,) in BSR form; in CSR form those of numbers, (nblocks, b, b), -1 for none
+
+
 class Extraction(Copied):
-    """Where the blocks on and beside the diagonal of every line are in the values of a sparse matrix.
+    """Where the blocks of a sparse matrix are in its values.
+
+    Parameters
+    ----------
+    M : scipy.sparse BSR or CSR matrix or array, (n, n)
+        The matrix; it is checked.
+    block_size : int or None
+        The size of its blocks; None for that of a BSR matrix.
 
     Attributes
     ----------
-    diag : (nslot, V) array of int64
-        Place in ``M.data`` of block (r, r) for the block row r of each slot and lane; -1 where the pattern
-        has no such block (a zero block), -2 where the lane has no row (an identity block).
-    lower, upper : (nslot - npack, V) arrays of int64
-        The same for blocks (s, r) and (r, s), where the line goes from block row r to s: for every slot but
-        the last one of each pack.
     indptr, indices
         The pattern, as the first matrix stored it, duplicates summed.
     data_shape
         Shape of the values that places count in.
-
-    For a CSR matrix the places are (.., b, b, V) and count elements, not blocks.
     """
 
-    def __init__(self, M, block_size: int, slots: Slots | None = None):
+    def __init__(self, M, block_size=None):
+        self.block_size, self.dtype = check_matrix(M, block_size), check_dtype(M.dtype, "M")
         canonical = _canonical(M)
         if canonical.nnz < M.nnz:
             M = canonical
-        self.format, self.shape, self.block_size = M.format, M.shape, block_size
+        self.format, self.shape = M.format, M.shape
+        self.nrow = M.shape[0] // self.block_size
         self.indptr, self.indices = M.indptr.copy(), M.indices[: M.indptr[-1]].copy()
         self.data_shape = (len(self.indices), *M.data.shape[1:])
-        if slots is None:
-            return
-        coupled = np.delete(np.arange(len(slots.rows)), slots.offset[1:] - 1)
-        row, following = slots.rows[coupled], slots.rows[coupled + 1]
-        self.lower = self.find(following, row, -1)
-        self.diag = self.find(slots.rows, slots.rows, -2)
-        self.upper = self.find(row, following, -1)
+
+    def blocks(self) -> Blocks:
+        """All blocks that the matrix has, those of a row side by side."""
+        if self.format == "bsr":
+            return Blocks(self.indptr, self.indices, np.arange(len(self.indices)))
+        b, numbered = self.block_size, np.arange(1, len(self.indices) + 1)
+        B = scipy.sparse.csr_array((numbered, self.indices, self.indptr), shape=self.shape).tobsr(blocksize=(b, b))
+        return Blocks(B.indptr, B.indices, B.data - 1)
 
     def find(self, row, column, no_row: int) -> np.ndarray:
-        """Places of the blocks (row, column), both (n, V); `no_row` where there are no such rows."""
+        """Places of the blocks (row, column), both (n, V): (n, V), or (n, b, b, V) of numbers for a CSR matrix.
+
+        -1 stands for a block, or number, of zero; `no_row` is where there are no such rows.
+        """
         b = 1 if self.format == "bsr" else self.block_size
         place = np.empty((len(row), b, b, row.shape[1]), np.int64)
         _find_blocks(self.indptr, self.indices, row, column, no_row, place)
@@ -244,11 +252,13 @@ class Extraction(Copied):
         Raises
         ------
         TypeError, ValueError
-            If the format, the shape, the block size or the pattern is another.
+            If the format, the shape, the block size, the dtype or the pattern is another.
         """
         if self._stores_alike(M):
             return np.ascontiguousarray(M.data[: len(self.indices)])
         check_matrix(M, self.block_size)
+        if M.dtype != self.dtype:
+            raise TypeError(f"M: dtype is {M.dtype}, must be {self.dtype} as at first")
         if M.format != self.format or M.shape != self.shape:
             raise ValueError(f"M is {M.format} {M.shape}, must be {self.format} {self.shape} as at first")
         M = _canonical(M)
@@ -266,7 +276,9 @@ class Extraction(Copied):
             return False
         if not all(_is_plain(a) and a.ndim for a in (M.data, M.indices, M.indptr)):
             return False
-        return M.data[: len(self.indices)].shape == self.data_shape and _same_pattern(M, self)
+        if M.dtype != self.dtype or M.data[: len(self.indices)].shape != self.data_shape:
+            return False
+        return _same_pattern(M, self)
 
 
 @compiled_once

@@ -1,12 +1,153 @@
-"""Arguments of lines that come packed: `compactla.BlockTridiag.from_packed`."""
+"""Lines of blocks in packs, of any lengths: what is factored and solved, whatever it was made from."""
 
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
 from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole
+from compactla.copies import Copied
+from compactla.lines.options import Options
+from compactla.lines.pivots import SMALLEST, WATCHED
+from compactla.lines.storage import StoredFactors
 from compactla.overlap import share_memory
-from compactla.view import COMPLEX
+from compactla.room import Room
+from compactla.view import COMPLEX, REAL, backend, packed_dtype
+
+
+class Slots(NamedTuple):
+    """Lines sorted into packs: lane v of slot s holds block row ``rows[s, v]``.
+
+    Longer lines come first, so that the lanes of a pack hold lines of similar length; the slots of pack p are
+    ``offset[p] : offset[p + 1]``, as many as its longest line has rows.
+    """
+
+    order: np.ndarray  # (nlines,): the number of the line at each place, lane after lane
+    offset: np.ndarray  # (npack + 1,)
+    rows: np.ndarray  # (nslot, V), -1 where a lane's line has ended or there is none
+
+
+def sort_into_packs(rows, length, vlen: int) -> Slots:
+    """Slots of lines of these lengths, whose block rows are in `rows`, one line after the other."""
+    nlines = len(length)
+    line = np.repeat(np.arange(nlines), length)
+    order = np.argsort(-length, kind="stable")
+    offset = np.concatenate([[0], np.cumsum(length[order[::vlen]])])
+    place = np.empty(nlines, np.int64)
+    place[order] = np.arange(nlines)
+    pack, lane = np.divmod(place, vlen)
+    first_slot = offset[pack] - (np.cumsum(length) - length)
+    packed = np.full((offset[-1], vlen), -1)
+    packed[np.arange(len(rows)) + first_slot[line], lane[line]] = rows
+    return Slots(order, offset, packed)
+
+
+def couplings_of(slots: Slots) -> tuple[np.ndarray, np.ndarray]:
+    """The block rows whose `lower` and `upper` blocks the slots of couplings hold, -1 for none."""
+    coupled = np.delete(np.arange(len(slots.rows)), slots.offset[1:] - 1)
+    following = slots.rows[coupled + 1]
+    return following, np.where(following < 0, -1, slots.rows[coupled])
+
+
+def one_lane(blocks):
+    """Ordinary blocks, (n, b, b), as packs of one lane."""
+    pair = [2] if blocks.dtype.kind == "c" else []
+    return blocks.view(REAL[np.dtype(blocks.dtype).char]).reshape(*blocks.shape, *pair, 1)
+
+
+class PackedLines(Copied):
+    """Lines that are packed, factored in place, and solved; nothing is checked.
+
+    Parameters
+    ----------
+    lower, diag, upper, offset, rows, nlines, queue
+        As for `compactla.BlockTridiag.from_packed`.
+    options : Options
+        What is done about pivots, and how factors are stored.
+
+    Attributes
+    ----------
+    too_large : (nlines,) ndarray of float64
+        The largest factor of each line where it overflows in `storage`, otherwise 0.
+    watched : (WATCHED, nlines) ndarray, or None where nobody asked
+        What kernels kept of the pivots of each line.
+    broken : bool
+        Whether a factorization was broken off, and what is there is neither blocks nor factors.
+    """
+
+    _not_copied = ("view", "_kernels", "_spare")
+
+    def __init__(self, lower, diag, upper, offset, rows, nlines, options: Options, queue):
+        run = backend(queue)
+        self.lower, self.diag, self.upper = lower, diag, upper
+        self.nlines, self.b, self.vlen, self.queue = nlines, diag.shape[1], diag.shape[-1], queue
+        self.dtype, self.options = packed_dtype(diag), options
+        offset, rows = (np.ascontiguousarray(a, np.int64) for a in (offset, rows))
+        self.npack, self.nrows = len(offset) - 1, int(rows.max(initial=-1)) + 1
+        self._offset, self._rows = run.upload(offset, queue), run.upload(rows, queue)
+        self._swaps = backend(queue, "lines").swaps_like(diag, queue) if options.pivoting else None
+        self._given = [run.empty(a.shape, a.dtype, queue) for a in self.blocks] if options.refine else []
+        self.stored = StoredFactors(self.blocks, offset, options.storage, queue) if options.storage else None
+        self.too_large, self.watched, self.broken = np.zeros(nlines), None, False
+        self._prepare()
+
+    def _prepare(self):
+        self._kernels, self._spare = backend(self.queue, "lines"), []
+        self.view = self._kernels.LinesView(
+            *self.blocks, self._offset, self._rows, self.options.policy, self._swaps, self.stored
+        )
+
+    @property
+    def blocks(self):
+        return self.lower, self.diag, self.upper
+
+    def factor(self, launch) -> np.ndarray:
+        """Factor the blocks in place; returns `info` of each line."""
+        run, kernels, lanes = backend(self.queue), self._kernels, self.npack * self.vlen
+        info, watched = kernels.new_info(lanes, self.queue), None
+        if self.options.policy:
+            start = np.zeros((self.npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
+            start[:, SMALLEST] = np.inf
+            watched = run.upload(start, self.queue)
+        overflow = self.stored and self.stored.no_overflow()
+        self.broken = True  # unless all of what follows succeeds
+        for block, copy in zip(self.blocks, self._given, strict=False):
+            kernels.copy(block, copy, launch)
+        kernels.factor_lines(self.view, info, launch, watched)
+        info = run.download(info)[: self.nlines].astype(np.int64, copy=False)
+        if watched is not None:
+            kept = run.download(watched).reshape(self.npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]
+            self.watched = kept.swapaxes(0, 1).reshape(WATCHED, lanes)[:, : self.nlines]
+        if self.stored:
+            self.too_large = self.stored.fill(self.blocks, info, overflow, launch)
+        self.broken = False
+        return info
+
+    def solve(self, rhs, x, launch) -> None:
+        """x <- the solutions for `rhs`, vectors (block rows, b, nrhs); `x` may be `rhs`."""
+        kernels = self._kernels
+        # Work arrays are kept; each of several threads that solve at once takes its own.
+        try:
+            work, rooms = self._spare.pop()
+        except IndexError:
+            work, rooms = kernels.Work(self.view), [Room(self.dtype, self.queue) for _ in range(2 * bool(self._given))]
+        work.fit(rhs.shape[2])
+        if rooms:
+            self._solve_refined(rhs, x, work, [room.array(x.shape) for room in rooms], launch)
+        else:
+            kernels.solve_lines(self.view, rhs, x, work, launch)
+        self._spare.append((work, rooms))
+
+    def _solve_refined(self, rhs, x, work, vectors, launch):
+        """Solve, and then for the residual, `refine` times; there is room for two vectors."""
+        kernels, (r, b) = self._kernels, vectors
+        kernels.copy(rhs, b, launch)
+        r.fill(0)
+        kernels.solve_lines(self.view, b, x, work, launch)
+        for _ in range(self.options.refine):
+            kernels.residual_lines(self.view, self._given, b, x, r, work, launch)
+            kernels.solve_lines(self.view, r, r, work, launch)
+            x += r
 
 
 def check_packed_lines(blocks, offset, rows, nlines, queue) -> tuple[np.ndarray, np.ndarray]:

@@ -1,38 +1,12 @@
-"""What is done about the pivots of lines of blocks, and what a factorization of lines reports about them."""
+"""What a factorization of lines reports about their pivots."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-POLICIES = ("report", "raise", "perturb", "shift")
 # What kernels that watch pivots keep of each line: rows of an array (packs, WATCHED, V).
 SMALLEST, LARGEST, FACTOR, REPLACED, NORM = range(5)
 WATCHED = 5
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What is done about pivots: `pivots`, `pivoting` and `diagnose` of `BlockTridiag`."""
-
-    pivots: str = "report"
-    pivoting: bool = False
-    diagnose: bool = False
-
-    def __post_init__(self):
-        if self.pivots not in POLICIES:
-            raise ValueError(f"pivots is {self.pivots!r}, must be one of {', '.join(map(repr, POLICIES))}")
-        for name in ("pivoting", "diagnose"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise TypeError(f"{name} is {getattr(self, name)!r}, must be True or False")
-
-    @property
-    def kernel(self) -> str:
-        """What kernels are compiled for: "" if they look at zero pivots only."""
-        treatment = self.pivots if self.pivots in ("perturb", "shift") else "watch"
-        if self.pivoting:
-            return f"{treatment} pivoting"
-        return treatment if treatment != "watch" or self.diagnose else ""
 
 
 class Report(NamedTuple):
@@ -71,11 +45,6 @@ class Report(NamedTuple):
         with np.errstate(all="ignore"):
             growth = watched[FACTOR] / watched[LARGEST]
         return cls(info, block, pivot, watched[SMALLEST], growth, watched[REPLACED].astype(np.int64))
-
-    def reordered(self, order) -> "Report":
-        """The report of line i as that of line ``order[i]``."""
-        back = np.argsort(order)
-        return self._replace(**{name: a[back] for name, a in self._asdict().items() if a is not None})
 
 
 class PivotError(np.linalg.LinAlgError):

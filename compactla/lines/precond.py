@@ -1,28 +1,9 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
-from dataclasses import asdict, replace
-from typing import Any
-
-import numpy as np
-
-from compactla.checks import (
-    check_contiguous,
-    check_dtype,
-    check_launch,
-    check_queue,
-    check_size,
-    check_whole,
-    is_device_array,
-)
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
-from compactla.lines.blocktridiag import BlockTridiag
-from compactla.lines.chords import warn_of_chords
-from compactla.lines.extraction import Extraction, check_matrix, pack_lines, sort_into_packs, split
-from compactla.lines.partition import check_periodic, count_parts, enough_lanes, part_matrix
-from compactla.lines.pivots import PivotError, Policy, Report
-from compactla.lines.storage import check_storage, refuse_overflow
-from compactla.view import REAL, backend
+from compactla.lines.parted import part_matrix
+from compactla.lines.partition import BlockFormat
 
 
 class LinePreconditioner(BlockOperator):
@@ -126,72 +107,32 @@ class LinePreconditioner(BlockOperator):
     0
     """
 
-    _warns = True  # of chords, which is done once
-
     def __init__(
-        self, M, lines, block_size=None, vlen=None, queue=None, threads=None, *, parts=None, periodic=False,
+        self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
     ):  # fmt: skip
-        policy = Policy(pivots, pivoting, diagnose)
-        b = check_matrix(M, block_size)
-        dtype = check_dtype(M.dtype, "M")
-        if queue is not None:
-            check_queue(queue, "queue")
-        check_launch(threads, None, queue)
-        self._storage = check_storage(storage, dtype)
-        check_size(refine, "refine")
-        self._options = {"parts": parts, "periodic": periodic, **asdict(policy), "storage": storage, "refine": refine}
-        self._options |= {"pivots": "report"} if pivots == "raise" else {}
-        given, vlen = vlen, check_vlen(vlen, dtype, queue)
-        slots = pack_lines(lines, M.shape[0] // b, vlen)
-        self._given = slots.flat, slots.length, block_size, given, queue, threads
-        ring = check_periodic(periodic, slots.nlines) & (slots.length > 2)  # two blocks are coupled in one way only
-        if self._warns:
-            warn_of_chords(M, b, slots.flat, slots.length, ring)
-        whole = "pivoting" if pivoting else "refine" if refine else ""
-        parts = count_parts(parts, slots.length, ring, b, dtype, vlen, queue, whole)
-        if given is None and (enough := enough_lanes(vlen, slots.length, parts, b, dtype)) < vlen:
-            vlen, slots = enough, sort_into_packs(slots.flat, slots.length, enough)
-        self._parted = bool(ring.any() or (parts > 1).any())
-        super().__init__(dtype, M.shape, b, queue, threads)
-        self._raises = policy.pivots == "raise"
-        if self._raises:
-            policy = replace(policy, pivots="report")  # lines have other numbers there
-        if self._parted:
-            self._extraction = Extraction(M, b)
-            within = {"pivots": policy.pivots, "diagnose": diagnose, "storage": storage}
-            self.tridiag = part_matrix(self._extraction, slots, ring, parts, dtype, vlen, queue, within)
-        else:
-            self._pack_lines(M, slots, {**asdict(policy), "storage": storage, "refine": refine})
+        options = {
+            "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
+        }  # fmt: skip
+        super().__init__(M, lines, block_size, queue, threads, periodic, **options)
+        self._given = {"vlen": vlen, "parts": parts, **options, "pivots": "report" if pivots == "raise" else pivots}
+        blocks = BlockFormat(self.block_size, self.dtype, check_vlen(vlen, self.dtype, queue), queue)
+        paths = self._paths
+        self._lines = part_matrix(self._pattern, paths, paths.rows, parts, blocks, self._options, vlen is not None)
+        self.vlen = self._lines.vlen
         self.update(M)
 
-    def _pack_lines(self, M, slots, options):
-        """Set up lines that are not cut."""
-        b, queue = self.block_size, self.queue
-        self._order = slots.order
-        self._extraction = Extraction(M, b, slots)
-        run = backend(queue)
-        places = (self._extraction.lower, self._extraction.diag, self._extraction.upper)
-        self._places = [run.upload(place, queue) for place in places]
-        lanes = ([2] if self.dtype.kind == "c" else []) + [slots.rows.shape[1]]
-        self._blocks = [run.empty((len(place), b, b, *lanes), REAL[self.dtype.char], queue) for place in places]
-        where = slots.offset, slots.rows, slots.nlines, queue
-        self.tridiag = BlockTridiag.from_packed(*self._blocks, *where, **options)
-
-    info: Any
-
-    def update(self, M, threads=None, wait_for=None) -> np.ndarray:
-        """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
-
-        Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
-        is first asked for after this, from `M` itself: until then its values have to stay what they are.
+    def solve(self, rhs, *, out=None, threads=None, wait_for=None):
+        """Apply the preconditioner.
 
         Parameters
         ----------
-        M : scipy.sparse BSR or CSR matrix or array, (n, n), or pyopencl.array.Array
-            Format, shape, block size, dtype and pattern are those of the first matrix. An Array is its new ``data``
-            alone, (nnzb, b, b) for BSR and (nnz,) for CSR, in the order in which the first matrix stored it; only for
-            a preconditioner on a device, where nothing of it is copied to the host.
+        rhs : (n,) or (n, nrhs) array_like or pyopencl.array.Array
+            Right-hand sides. They are converted to the dtype of the matrix; for a real matrix, complex ones
+            are solved as real and imaginary parts.
+        out : ndarray or pyopencl.array.Array, optional
+            Where the solution is written to: an array of the kind and shape of `rhs`, C-contiguous, of the dtype that
+            is returned without it. It may be `rhs`.
         threads : int, optional
             At most how many threads work on the CPU; default: what the preconditioner was made with.
         wait_for : list of pyopencl.Event, optional
@@ -199,97 +140,37 @@ class LinePreconditioner(BlockOperator):
 
         Returns
         -------
-        (nlines,) array of int
-            The new `info`.
+        ndarray or pyopencl.array.Array
+            `out`, or the solution in a new array, C-contiguous, of the kind and shape of `rhs`, and of the dtype that
+            NumPy gives the matrix times `rhs`; an Array from its allocator: with a `pyopencl.tools.MemoryPool` nothing
+            is allocated.
 
         Raises
         ------
-        TypeError, ValueError
-            If `M` is not such a matrix, or `threads` or `wait_for` is not what `compactla.gemm` takes. The factors are
-            left as they were.
-        PivotError, OverflowError
-            If a pivot is zero, with ``pivots="raise"``, or factors are too large for `storage`. The lines that have
-            none of these can be solved with all the same.
-        MemoryError
-            If there is no room on the device. Nothing is solved with then before another update has succeeded.
+        TypeError
+            If `rhs` is not numeric, or a pyopencl Array and the preconditioner lives on the CPU, or `out` is of another
+            kind or dtype.
+        ValueError
+            If `rhs` has another shape or, on a device, is not C-contiguous or lives in another context; if `out` is
+            none of the above, is read-only, or shares memory with `rhs` without being the same; or if `threads` or
+            `wait_for` is not what `compactla.gemm` takes.
+        RuntimeError
+            If the last update was broken off, by an interrupt or for lack of memory.
         """
-        self.update_anyway(M, threads, wait_for)
-        self._refuse()
-        return self.info
+        return self._solve(rhs, None, out, threads, wait_for)
 
-    def _refuse(self):
-        """Raise what the options ask for, of what the factorization met."""
-        refuse_overflow(self.too_large, self._storage)
-        if self._raises and self.info.any():
-            raise PivotError(self.report)
+    def _factor(self, values, launch):
+        self._lines.fill([values] * 3, launch)
+        return self._lines.factor(launch)
 
-    def update_anyway(self, M, threads=None, wait_for=None) -> None:
-        """As `update`, but nothing is raised of what the factorization meets, see `report` and `too_large`."""
-        if threads is None:
-            threads = self.threads
-        launch = check_launch(threads, wait_for, self.queue)
-        run = backend(self.queue)
-        if is_device_array(M):
-            self._check_values(M)
-            values = M
-        else:
-            values = self._extraction.values(M)
-            if values.dtype != self.dtype:
-                raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
-            values = run.upload(values, self.queue)
-        with self._renewing():
-            self.info = None
-            if self._parted:
-                self.info = self.tridiag.refactor([values] * 3, threads, wait_for)
-            else:
-                gather = run.gather_blocks if values.ndim == 3 else run.gather_values
-                for place, block in zip(self._places, self._blocks, strict=True):
-                    gather(values, place, block, launch)
-                self.info = self._as_given(self.tridiag.refactor_anyway(threads, wait_for))
-            self._keep(M)
+    def _met(self, what):
+        return getattr(self._lines, what)
 
-    def _as_given(self, of_lines):
-        """What there is of each of the lines of `tridiag`, in the order of `lines`."""
-        ordered = np.empty_like(of_lines)
-        ordered[self._order] = of_lines
-        return ordered
+    def _apply(self, rhs, x, started, launch):
+        self._lines.solve(rhs, x, launch)
 
-    @property
-    def too_large(self) -> np.ndarray:
-        """The largest factor of each line where it overflows in `storage`, otherwise 0: (nlines,)"""
-        return self.tridiag.too_large if self._parted else self._as_given(self.tridiag.too_large)
-
-    @property
-    def report(self) -> Report | None:
-        """What the factorization met, line by line; None after an update that was broken off."""
-        if self.info is None:
-            return None
-        if self._parted:
-            return Report.of(self.info, self.block_size, self.tridiag.watched)
-        return self.tridiag.report.reordered(self._order)
-
-    def _check_values(self, data):
-        """Refuse a device array that is not the data of a matrix like the first."""
-        if self.queue is None:
-            raise TypeError("M is a pyopencl Array, must be a scipy.sparse matrix as P lives on the CPU")
-        check_whole(data, self.queue, "M")
-        check_contiguous(data, "M")
-        if data.dtype != self.dtype:
-            raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")
-        if data.shape != self._extraction.data_shape:
-            raise ValueError(f"M has shape {data.shape}, must be {self._extraction.data_shape}, as data at first")
-
-    def _conjugate_transposed(self):
-        if is_device_array(self._matrix):
-            self._matrix = self._extraction.matrix(self._matrix.get())
-        return super()._conjugate_transposed()
-
-    def _new_adjoint(self, MH):
-        flat, length, *others = self._given
-        return Adjoint(MH, split(flat, length), *others, **self._options)
-
-    def _apply(self, rhs, x, started, threads, wait_for):
-        self.tridiag.solve_anyway(rhs, x, check_launch(threads, wait_for, self.queue))
+    def _new_adjoint(self, MH, lines, **given):
+        return Adjoint(MH, lines, **given, **self._given)
 
 
 class Adjoint(LinePreconditioner):

@@ -4,17 +4,15 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import bsr_array, coo_array, csr_array
+from scipy.sparse import coo_array, csr_array
 
-from compactla.checks import check_dtype, check_launch, check_size
+from compactla.checks import check_size, is_device_array
 from compactla.cpu.kernel import compiled_once
+from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
-from compactla.lines.chords import warn_of_chords
-from compactla.lines.extraction import Extraction, check_cover, check_matrix, flatten, split
-from compactla.lines.partition import check_periodic
-from compactla.lines.pivots import PivotError, Report
-from compactla.lines.precond import LinePreconditioner
-from compactla.lines.storage import refuse_overflow
+from compactla.lines.packed import one_lane
+from compactla.lines.parted import PartedLines, part_matrix
+from compactla.lines.partition import BlockFormat
 from compactla.room import Room
 from compactla.view import backend
 
@@ -22,34 +20,24 @@ SCHEMES = ("jacobi", "gauss-seidel", "symmetric")
 
 
 class BlockRows(NamedTuple):
-    """Some block rows of a BSR matrix, where the work is done."""
+    """Some block rows of a matrix in BSR form, where the work is done, and where its values come from."""
 
     indptr: Any  # int64
     indices: Any  # int32
-    data: Any  # (nnzb, b, b)
+    data: Any  # (nblocks, b, b)
+    place: Any  # of each block in the values of the whole matrix, or, in CSR form, of each number
 
 
 class Colour(NamedTuple):
     """Lines that are updated at once: some that no coupling connects, or for Jacobi all.
 
-    Block rows are numbered colour by colour. Of the blocks of the matrix in these rows some are `on` the lines, the
-    others `off` them: entries of sparse matrices, which say where among the values of the matrix a block is.
+    Block rows are numbered colour by colour.
     """
 
     rows: slice
     lines: np.ndarray
-    solver: "Within"
-    on: csr_array
-    off: csr_array
-
-
-class Within(LinePreconditioner):
-    """The lines of a colour: what their factorization meets is told line by line of all colours."""
-
-    _warns = False
-
-    def _refuse(self):
-        pass
+    along: PartedLines  # what is on the lines
+    beside: BlockRows  # the rest of the rows
 
 
 class LineRelaxation(BlockOperator):
@@ -113,145 +101,107 @@ class LineRelaxation(BlockOperator):
     True
     """
 
-    _warns = True  # of chords, which is done once
     _not_copied = ("_making", "_spare")
+    _in_place = False
 
     def __init__(
-        self, M, lines, block_size=None, vlen=None, queue=None, threads=None,
-        *, scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
+        self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
+        scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
     ):  # fmt: skip
-        ours = {"scheme": scheme, "sweeps": sweeps, "damping": damping, "tol": tol}
-        b, dtype = check_matrix(M, block_size), check_dtype(M.dtype, "M")
-        check_sweeps(scheme, sweeps, damping, tol, dtype)
-        M = in_blocks(M, b)
-        flat, length = flatten(lines)
-        nrow, nlines = M.shape[0] // b, len(length)
-        line_of = np.repeat(np.arange(nlines), length)
-        check_cover(flat, line_of, nrow)
-        self._given = split(flat, length), block_size, vlen, queue, threads
-        self._options = ours | options
-        self._raises = options.get("pivots") == "raise"
-        if self._raises:
-            self._options["pivots"] = options["pivots"] = "report"  # lines have other numbers in solvers
-        super().__init__(dtype, M.shape, b, queue, threads)
+        super().__init__(M, lines, block_size, queue, threads, periodic, **options)
+        check_sweeps(scheme, sweeps, damping, tol, self.dtype)
+        sweeping = {"scheme": scheme, "sweeps": sweeps, "damping": damping, "tol": tol}
+        self._given = {"vlen": vlen, "parts": parts, **sweeping, **options}
+        if options.get("pivots") == "raise":
+            self._given["pivots"] = "report"
         self.scheme, self.sweeps, self.damping, self.tol = scheme, int(sweeps), float(damping), tol
         self.sweeps_made, self._backwards = 0, False
-        self._pattern = Extraction(M, b)
-        line, place = np.empty((2, nrow), np.int64)
-        line[flat], place[flat] = line_of, np.arange(nrow) - (np.cumsum(length) - length)[line_of]
-        colour = np.zeros(nlines, np.int64) if scheme == "jacobi" else colour_lines(self._pattern, line, nlines)
+        pattern, paths, all_blocks = self._pattern, self._paths, self._pattern.blocks()
+        line, place = paths.places()
+        nlines = len(paths.length)
+        colour = np.zeros(nlines, np.int64) if scheme == "jacobi" else colour_lines(all_blocks, line, nlines)
         self.ncolours = int(colour.max(initial=0)) + 1
-        order, number = np.argsort(colour[line], kind="stable"), np.empty(nrow, np.int64)
-        number[order] = np.arange(nrow)
+        order, number = np.argsort(colour[line], kind="stable"), np.empty(pattern.nrow, np.int64)
+        number[order] = np.arange(pattern.nrow)
         self._order = None if self.ncolours == 1 else backend(queue).upload(order, queue)
-        ring = check_periodic(options.pop("periodic", False), nlines)
-        if self._warns:
-            warn_of_chords(M, b, flat, length, ring)
-        on_line = coupled_on_lines(self._pattern, line, place, length, ring)
-        on, off = (places_of(self._pattern, number, which) for which in (on_line, ~on_line))
-        self._whole = None if tol is None else places_of(self._pattern, number, np.ones_like(on_line))
-        values = self._pattern.values(M)
-        by_lines = split(number[flat], length)
+        on_line = coupled_on_lines(all_blocks, line, place, paths)
+        beside = numbered(all_blocks, number, ~on_line)
+        self._whole = None if tol is None else self._block_rows(numbered(all_blocks, number), all_blocks)
+        blocks = BlockFormat(self.block_size, self.dtype, check_vlen(vlen, self.dtype, queue), queue)
         bounds = np.cumsum(np.bincount(colour[line], minlength=self.ncolours)).tolist()
         self._colours = []
         for c, (lo, hi) in enumerate(pairwise([0, *bounds])):
-            mine = np.flatnonzero(colour == c)
-            inner = on[lo:hi, lo:hi]
-            where = [by_lines[i] - lo for i in mine]
-            arguments = blocks_at(inner, values), where, None, vlen, queue, threads
-            solver = Within(*arguments, periodic=ring[mine], **options)
-            self._colours.append(Colour(slice(lo, hi), mine, solver, inner, off[lo:hi]))
-        with self._renewing():
-            self._set_values(M, values)
-        self._refuse()
+            mine = paths.some(colour == c)
+            along = part_matrix(
+                pattern, mine, number[mine.rows] - lo, parts, blocks, self._options, vlen is not None
+            )
+            rest = self._block_rows(beside[lo:hi], all_blocks)
+            self._colours.append(Colour(slice(lo, hi), np.flatnonzero(colour == c), along, rest))
+        self.update(M)
 
     def _prepare(self):
         super()._prepare()
         self._spare: list = []
 
-    def update(self, M, threads=None) -> np.ndarray:
-        """Take new values on the same pattern.
+    def _block_rows(self, entries, blocks):
+        """Room for the blocks of some rows: of those that are `entries` of a sparse matrix."""
+        run, b = backend(self.queue), self.block_size
+        place = np.ascontiguousarray(blocks.place[entries.data])
+        arrays = entries.indptr.astype(np.int64), entries.indices.astype(np.int32)
+        indptr, indices, place = (run.upload(a, self.queue) for a in (*arrays, place))
+        return BlockRows(indptr, indices, run.empty((len(entries.data), b, b), self.dtype, self.queue), place)
 
-        Parameters, result and errors are those of `LinePreconditioner.update`, except that the values do not come from
-        a device.
-        """
-        self.update_anyway(M, threads)
-        self._refuse()
-        return self.info
+    def _kept(self, M, values):
+        copied = values.copy()  # of what may change, for the adjoint is made after that
+        return copied if is_device_array(M) else self._pattern.matrix(copied)
 
-    def update_anyway(self, M, threads=None) -> None:
-        """As `update`, but nothing is raised of what the factorization meets, see `report`."""
-        M = in_blocks(M, check_matrix(M, self.block_size))
-        values = self._pattern.values(M)
-        if values.dtype != self.dtype:
-            raise TypeError(f"M: dtype is {values.dtype}, must be {self.dtype} as at first")
-        with self._renewing():
-            for colour in self._colours:
-                colour.solver.update(blocks_at(colour.on, values), threads)
-            self._set_values(M, values)
+    def _factor(self, values, launch):
+        run = backend(self.queue)
+        gather = run.gather_blocks if values.ndim == 3 else run.gather_values
+        for colour in self._colours:
+            colour.along.fill([values] * 3, launch)
+        for rows in (*(colour.beside for colour in self._colours), *([self._whole] if self._whole else [])):
+            gather(values, rows.place, one_lane(rows.data), launch)
+        return self._of_lines([colour.along.factor(launch) for colour in self._colours])
 
-    def _refuse(self):
-        """Raise what the options ask for, of what the factorization met."""
-        solvers = [colour.solver for colour in self._colours]
-        refuse_overflow(self._of_lines([solver.too_large for solver in solvers]), solvers[0]._storage)
-        if self._raises and self.info.any():
-            raise PivotError(self.report)
+    def _met(self, what):
+        return self._of_lines([getattr(colour.along, what) for colour in self._colours])
 
     def _of_lines(self, of_colours):
         """What there is of the lines of each colour, in the order of `lines`; None if there is nothing."""
         if of_colours[0] is None:
             return None
         numbers = np.concatenate([colour.lines for colour in self._colours])
-        return np.concatenate(of_colours)[np.argsort(numbers)]
+        return np.concatenate(of_colours, axis=-1)[..., np.argsort(numbers)]
 
-    @property
-    def info(self):
-        return self._of_lines([colour.solver.info for colour in self._colours]) if self._is_usable else None
-
-    @property
-    def report(self) -> Report | None:
-        """What the factorization met, line by line, as that of `LinePreconditioner`."""
-        if not self._is_usable:
-            return None
-        return Report(*map(self._of_lines, zip(*(colour.solver.report for colour in self._colours), strict=True)))
-
-    def _set_values(self, M, values):
-        """Put the blocks that are on no line where the work is done, and all of them where residuals are looked at."""
-        self._keep(self._pattern.matrix(values.copy()))
-        self._remainders = [self._block_rows(colour.off, values) for colour in self._colours]
-        self._all = None if self._whole is None else self._block_rows(self._whole, values)
-
-    def _block_rows(self, places, values):
-        upload = backend(self.queue).upload
-        arrays = places.indptr.astype(np.int64), places.indices.astype(np.int32), values[places.data]
-        return BlockRows(*(upload(np.ascontiguousarray(a), self.queue) for a in arrays))
-
-    def solve(self, r, x0=None, threads=None, wait_for=None):
+    def solve(self, rhs, x0=None, *, out=None, threads=None, wait_for=None):
         """Make sweeps for right-hand sides.
 
         Parameters
         ----------
-        r : (n,) or (n, nrhs) array_like or pyopencl.array.Array
+        rhs : (n,) or (n, nrhs) array_like or pyopencl.array.Array
             As for `LinePreconditioner.solve`.
         x0 : array_like or pyopencl.array.Array, optional
-            What the sweeps begin with, of the kind and shape of `r`; default: zeros.
+            What the sweeps begin with, of the kind and shape of `rhs`; default: zeros.
+        out : ndarray or pyopencl.array.Array, optional
+            As for `LinePreconditioner.solve`. It may be `x0` too.
         threads, wait_for
             As for `LinePreconditioner.solve`.
 
         Returns
         -------
         ndarray or pyopencl.array.Array
-            As from `LinePreconditioner.solve`; `x0` is left as it was.
+            As from `LinePreconditioner.solve`; `x0` is left as it was, unless it is `out`.
 
         Raises
         ------
         TypeError, ValueError
-            As from `LinePreconditioner.solve`, or if `x0` is of another kind or shape than `r`.
+            As from `LinePreconditioner.solve`, or if `x0` is of another kind or shape than `rhs`, or shares memory with
+            `out` without being the same.
         """
-        return self._solve(r, x0, threads, wait_for)
+        return self._solve(rhs, x0, out, threads, wait_for)
 
-    def _apply(self, rhs, x, started, threads, wait_for):
-        launch = check_launch(threads, wait_for, self.queue)
+    def _apply(self, rhs, x, started, launch):
         sweeps = backend(self.queue, "sweeps")
         try:
             rooms = self._spare.pop()
@@ -265,31 +215,30 @@ class LineRelaxation(BlockOperator):
                 sweeps.permute(self._order, x, z, False, launch)
         if not started and (self.ncolours > 1 or self.damping != 1):
             z.fill(0)
-        self._sweep(b, z, room, started, threads, wait_for)
+        self._sweep(b, z, room, started, launch)
         if self._order is not None:
             sweeps.permute(self._order, z, x, True, launch)
         self._spare.append(rooms)
 
-    def _sweep(self, b, x, room, started, threads, wait_for):
+    def _sweep(self, b, x, room, started, launch):
         """Sweeps over vectors that are sorted by colour."""
         run, sweeps = backend(self.queue), backend(self.queue, "sweeps")
-        launch = check_launch(threads, wait_for, self.queue)
         goal = None if self.tol is None else self.tol * column_norms(run.download(b))
         for sweep in range(self.sweeps):
             for turn, c in enumerate(self._turns()):
-                rows, solver, source = self._colours[c].rows, self._colours[c].solver, b[self._colours[c].rows]
-                update = room[rows]
+                rows, _, along, beside = self._colours[c]
+                source, update = b[rows], room[rows]
                 if started or sweep or turn:
-                    sweeps.residual(self._remainders[c], x, source, update, launch)
+                    sweeps.residual(beside, x, source, update, launch)
                     source = update
                 if self.damping == 1:
                     update = x[rows]
-                solver._apply(source, update, False, threads, wait_for)
+                along.solve(source, update, launch)
                 if self.damping != 1:
                     sweeps.damp(update, x[rows], self.damping, launch)
             self.sweeps_made = sweep + 1
             if goal is not None:
-                sweeps.residual(self._all, x, b, room, launch)
+                sweeps.residual(self._whole, x, b, room, launch)
                 if (column_norms(run.download(room)) <= goal).all():
                     break
 
@@ -300,8 +249,8 @@ class LineRelaxation(BlockOperator):
             turns += turns[::-1]
         return turns[::-1] if self._backwards else turns
 
-    def _new_adjoint(self, MH):
-        adjoint = Adjoint(MH, *self._given, **self._options)
+    def _new_adjoint(self, MH, lines, **given):
+        adjoint = Adjoint(MH, lines, **given, **self._given)
         adjoint._backwards = not self._backwards
         return adjoint
 
@@ -324,36 +273,25 @@ def check_sweeps(scheme, sweeps, damping, tol, dtype) -> None:
             raise ValueError(f"{name} is {value}, must be positive and in the range of {dtype}")
 
 
-def in_blocks(M, b):
-    """A matrix in BSR form."""
-    return M if M.format == "bsr" else M.tobsr((b, b))
+def numbered(blocks, number, which=True) -> csr_array:
+    """The numbers of the blocks of a matrix for which `which` holds, as its entries; block rows count as `number`."""
+    row, which = np.repeat(number, np.diff(blocks.indptr)), np.broadcast_to(which, len(blocks.indices))
+    entries = np.flatnonzero(which), (row[which], number[blocks.indices[which]])
+    return coo_array(entries, shape=(len(number), len(number))).tocsr()
 
 
-def blocks_at(places, values) -> bsr_array:
-    """The matrix of these blocks."""
-    b, n = values.shape[1], places.shape[0] * values.shape[1]
-    return bsr_array((values[places.data], places.indices, places.indptr), shape=(n, n), blocksize=(b, b))
-
-
-def places_of(pattern, number, which) -> csr_array:
-    """Where among the values of a matrix the blocks are for which `which` holds, block rows numbered by `number`."""
-    row = np.repeat(number, np.diff(pattern.indptr))[which]
-    place = np.flatnonzero(which)
-    return coo_array((place, (row, number[pattern.indices[which]])), shape=(len(number), len(number))).tocsr()
-
-
-def coupled_on_lines(pattern, line, place, length, ring) -> np.ndarray:
+def coupled_on_lines(blocks, line, place, paths) -> np.ndarray:
     """Which blocks of a matrix are on the diagonal, or couple neighbours on a line."""
-    row, column = np.repeat(np.arange(len(line)), np.diff(pattern.indptr)), pattern.indices
+    row, column = np.repeat(np.arange(len(line)), np.diff(blocks.indptr)), blocks.indices
     apart = abs(place[row] - place[column])
-    closing = ring[line[row]] & (apart == length[line[row]] - 1)
+    closing = paths.ring[line[row]] & (apart == paths.length[line[row]] - 1)
     return (line[row] == line[column]) & ((apart <= 1) | closing)
 
 
-def colour_lines(pattern, line, nlines) -> np.ndarray:
+def colour_lines(blocks, line, nlines) -> np.ndarray:
     """A colour for each line, such that no two of one colour are coupled: the first that is free, line by line."""
-    row = np.repeat(line, np.diff(pattern.indptr))
-    graph = coo_array((np.ones(len(row)), (row, line[pattern.indices])), shape=(nlines, nlines)).tocsr()
+    row = np.repeat(line, np.diff(blocks.indptr))
+    graph = coo_array((np.ones(len(row)), (row, line[blocks.indices])), shape=(nlines, nlines)).tocsr()
     graph = csr_array(graph + graph.T)
     colour = np.full(nlines, -1)
     _colour_greedily(graph.indptr, graph.indices, colour)

@@ -17,23 +17,10 @@ STORAGE: dict[str, np.dtype] = {
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(np.uint16),
 }
-LARGEST = {"float32": np.finfo(np.float32).max, "float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2**-7)}
+LIMITS = {"float32": np.finfo(np.float32).max, "float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2**-7)}
 
 
-def check_storage(storage, dtype) -> str:
-    """The name of a type that is smaller than that of the numbers of `dtype`, or "" if there is nothing to store."""
-    names = ", ".join(map(repr, STORAGE))
-    if storage is not None and not isinstance(storage, str):
-        raise TypeError(f"storage is {storage!r}, must be None or one of {names}")
-    real = np.finfo(dtype).dtype
-    if storage is None or storage == real.name:
-        return ""
-    if storage not in STORAGE or STORAGE[storage].itemsize >= real.itemsize:
-        raise ValueError(f"storage is {storage!r}, must be None or one of {names}, and smaller than {real.name}")
-    return storage
-
-
-class Stored(Copied):
+class StoredFactors(Copied):
     """Rounded copies of the factors of lines.
 
     Parameters
@@ -48,7 +35,7 @@ class Stored(Copied):
 
     def __init__(self, blocks, offset, storage, queue):
         run = backend(queue)
-        backend(queue, "mixed").check_storage(storage, queue)
+        backend(queue, "storage").check_storage(storage, queue)
         self.storage, self.offset, self.queue = storage, offset, queue
         self.blocks = [run.empty(a.shape, STORAGE[storage], queue) for a in blocks]
 
@@ -64,9 +51,9 @@ class Stored(Copied):
         (nlines,) ndarray of float64
             The largest factor of each line whose `info` is 0 where it is too large for the type, otherwise 0.
         """
-        run, limit = backend(self.queue), LARGEST[self.storage]
+        run, limit = backend(self.queue), LIMITS[self.storage]
         for source, target in zip(blocks, self.blocks, strict=True):
-            backend(self.queue, "mixed").round_blocks(source, target, self.storage, limit, overflow, launch)
+            backend(self.queue, "storage").round_blocks(source, target, self.storage, limit, overflow, launch)
         if not run.download(overflow)[0]:
             return np.zeros(len(info))
         largest = self._largest(blocks)[: len(info)]
@@ -84,9 +71,9 @@ class Stored(Copied):
 
 
 def refuse_overflow(too_large, storage) -> None:
-    """Raise an OverflowError if factors of a line are too large to be stored; see `Stored.fill`."""
+    """Raise an OverflowError if factors of a line are too large to be stored; see `StoredFactors.fill`."""
     bad = np.flatnonzero(too_large)
     if len(bad):
         what = f"factors of {len(bad)} lines, among them line {bad[0]}, are as large as {too_large.max():.3g}"
-        limit = f"{storage} holds no more than {LARGEST[storage]:.6g}"
+        limit = f"{storage} holds no more than {LIMITS[storage]:.6g}"
         raise OverflowError(f"{what}: {limit}; bfloat16 and float32 do")

@@ -62,7 +62,7 @@ def ratio(error, bound):
     with np.errstate(all="ignore"):
         quotient = np.where(error == 0, 0, error / bound)
     quotient = np.where(np.isnan(quotient), np.inf, quotient).astype(float)
-    return quotient.reshape(len(quotient), -1).max(1, initial=0)
+    return quotient.max(tuple(range(1, quotient.ndim)), initial=0)
 
 
 def solve_ratio(T, x, b, eps):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import dominant, op, solve_ratio, triangle, widen
+from compactla.oracle import dominant, op, ratio, solve_ratio, triangle, widen
 
 
 def operands(draw, m, n, side="L", **options):
@@ -20,10 +20,12 @@ def repeatable(a, b, uplo="L", diag="N", **options):
 
 
 def residual(before, after, side="L", uplo="L", trans="N", diag="N", alpha=1):
-    """Of op(A) X = alpha B, or of X op(A) = alpha B."""
+    """Of op(A) X = alpha B, or of X op(A) = alpha B; for a zero alpha nothing is read, and X is zero."""
     a, b = widen(*before)
     (x,), eps = widen(after[1]), np.finfo(after[1].dtype).eps
-    T, right = op(triangle(a, uplo, diag), trans), alpha * b if alpha else np.zeros_like(b)
+    if alpha == 0:
+        return ratio(np.abs(x), 0)
+    T, right = op(triangle(a, uplo, diag), trans), alpha * b
     if side.upper() == "R":
         T, x, right = (y.swapaxes(-1, -2) for y in (T, x, right))
     return solve_ratio(T, x, right, eps)

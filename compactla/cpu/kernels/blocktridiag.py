@@ -16,12 +16,12 @@ from compactla.cpu.simd import INDEX, index
 from compactla.lines.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block, column, known, policy):
+def factor_batch(block, column, swap, known, policy):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
-    With a `policy` pivots are watched, see `getrf`; `column` is the form of what is kept of them. Where rows of D are
-    swapped E_before has those rows swapped too.
+    With a `policy` pivots are watched, see `getrf`; `column` is the form of what is kept of them, `swap` that of the
+    columns of `swaps`. Where rows of D are swapped E_before has those rows swapped too.
     """
     width = lanes_of(block)
     pivoting = policy.endswith("pivoting")
@@ -38,7 +38,7 @@ def factor_batch(block, column, known, policy):
                     F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
                     if policy:
                         used = rows[s * V + v :]
-                        S = at(swaps, s * b * cs + v, b, 1, cs, cs, V, column)
+                        S = at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap)
                         start_block(D, W, used)
                         if s < last:
                             watch(F, W, used, LARGEST)

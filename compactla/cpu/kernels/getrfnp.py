@@ -1,13 +1,10 @@
 """getrfnp at the register level (`factor`) and at the pack level (`getrfnp`)."""
 
-import functools
-
-from llvmlite import ir
-
 from compactla.checks import option
 from compactla.cpu.emit import Code, Number, routine, starts
+from compactla.cpu.info import report
 from compactla.cpu.kernels.trsm import solve_rows
-from compactla.cpu.simd import INDEX, Elements, index, tile_size
+from compactla.cpu.simd import Elements, tile_size
 
 
 def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):
@@ -40,29 +37,6 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
         for j in size:
             A[i, j] = pivots[i, 0] if i == j and diag == "R" else a[i, j]
     report(code, zeros, info, code.add(first, 1))
-
-
-def report(code, zeros, info, pivot):
-    """Enter pivots, counted from `pivot`, into `info` where their masks in `zeros` are set and nothing is entered."""
-    b, masks = code.builder, [zero.bits for zero in zeros]
-    lanes = masks[0].type
-
-    def enter(code, mask, info, pivot):
-        b = code.builder
-        with code.loop(lanes.width) as lane:
-            slot = b.gep(info, [lane], source_etype=INDEX)
-            entered = b.load(slot, typ=INDEX)
-            resize = b.trunc if lanes.width < 64 else b.zext
-            shift = lane if lanes.width == 64 else resize(lane, lanes)
-            bit = b.trunc(b.lshr(mask, shift), ir.IntType(1)) if lanes.width > 1 else mask
-            enter = b.and_(bit, b.icmp_unsigned("==", entered, INDEX(0)))
-            b.store(b.select(enter, pivot, entered), slot)
-
-    with b.if_then(b.icmp_unsigned("!=", functools.reduce(b.or_, masks), lanes(0)), likely=False):
-        kinds = [lanes, INDEX.as_pointer(), INDEX]
-        for q, mask in enumerate(masks):
-            call = f"compactla.report{lanes}", kinds, enter, mask, info, index(code.add(pivot, q))
-            code.call(*call, attributes=("noinline", "cold"))
 
 
 @routine

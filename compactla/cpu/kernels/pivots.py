@@ -1,8 +1,8 @@
 """LU of blocks with an eye on the pivots, at the pack level, for lines of blocks that ask for it.
 
-Rows are swapped lane by lane: a vector says which row each lane swaps, and lanes are blended. What is watched is in
-the rows of a matrix W of `WATCHED` x 1 that `compactla.lines.pivots` names; numbers are real there, with imaginary
-parts 0.
+Rows are swapped lane by lane: a vector of integers says which row each lane swaps, and lanes are blended. What is
+watched is in the rows of a matrix W of `WATCHED` x 1 that `compactla.lines.pivots` names; numbers are real there, with
+imaginary parts 0.
 """
 
 import math
@@ -10,8 +10,8 @@ import math
 import numpy as np
 from llvmlite import ir
 
-from compactla.cpu.emit import Number, routine, splat
-from compactla.cpu.kernels.getrfnp import report
+from compactla.cpu.emit import Number, routine
+from compactla.cpu.info import report
 from compactla.cpu.simd import INDEX
 from compactla.cpu.vectors import Flags
 from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
@@ -82,23 +82,23 @@ def laswp(code, B, S):
 
 def choose(code, A, S, q):
     """S[q] <- the row, from q on, with the largest element of column q: by |re| + |im|, as in LAPACK."""
-    best, place = (code.registers(A.vector.reals, 1) for _ in range(2))
-    best[0, 0], place[0, 0] = A[q, q].abs1(), number(code, A.vector, q)
+    best, place = code.registers(A.vector.reals, 1), code.registers(S.vector, 1)
+    best[0, 0], place[0, 0] = A[q, q].abs1(), code.broadcast(q, S.vector)
     for i in code.each(code.sub(code.sub(A.m, q), 1)):
         row = code.add(code.add(q, 1), i)
         size = A[row, q].abs1()
         larger = size > best[0, 0]
         best[0, 0] = larger.select(size, best[0, 0])
-        place[0, 0] = larger.select(number(code, A.vector, row), place[0, 0])
+        place[0, 0] = larger.select(code.broadcast(row, S.vector), place[0, 0])
     S[q, 0] = place[0, 0]
 
 
 def swap(code, B, S, q):
     """Swap row q of B with row S[q], which is no earlier one, in each lane."""
-    place = S[q, 0].real
+    place = S[q, 0]
     for i in code.each(code.sub(code.sub(B.m, q), 1)):
         row = code.add(code.add(q, 1), i)
-        chosen = place == number(code, B.vector, row)
+        chosen = place == code.broadcast(row, S.vector)
         with code.builder.if_then(chosen.any()):
             for j in code.each(B.n):
                 upper, lower = B[q, j], B[row, j]
@@ -135,12 +135,3 @@ def used(code, A, rows):
     b, kind = code.builder, ir.VectorType(INDEX, A.vector.lanes)
     numbers = b.load(b.bitcast(rows, kind.as_pointer()), align=8, typ=kind)
     return Flags(b, b.icmp_signed(">=", numbers, ir.Constant(kind, [0] * A.vector.lanes)))
-
-
-def number(code, vector, x):
-    """An index in every lane."""
-    zero = code.zero(vector.reals)
-    if isinstance(x, int):
-        return zero.constant(x)
-    b = code.builder
-    return zero._new(splat(b, vector, b.sitofp(x, vector.part.element)))

@@ -1,0 +1,125 @@
+"""potrf at the register level (`factor`) and at the pack level (`potrf`).
+
+There is one algorithm, for a lower triangle: an upper one is its conjugate transpose.
+"""
+
+from compactla.checks import option
+from compactla.cpu.emit import Code, Number, check_fit, routine, starts
+from compactla.cpu.info import report
+from compactla.cpu.kernels.trsm import solve_rows
+from compactla.cpu.simd import INDEX, Elements, Lanes, tile_size
+
+
+class Triangle:
+    """Register tile of the lower triangle of a Hermitian matrix, of known size, whose diagonal is real."""
+
+    def __init__(self, code: Code, A: Elements):
+        self.A, self.size = A, range(A.m)
+        self.below = code.registers(A.vector, A.m, A.m)
+        self.diagonal = code.registers(A.vector.reals, A.m)
+        for i in self.size:
+            for j in range(i):
+                self.below[i, j] = A[i, j]
+            self.diagonal[i, 0] = A[i, i].real
+
+    def subtract(self, column: list[Lanes], first=0):
+        """Subtract x x^H for a column x, of which the elements from the `first` are given."""
+        for i, x in enumerate(column, first):
+            for j, y in enumerate(column[: i - first], first):
+                self.below[i, j] = (-x).fma(y.conjugate(), self.below[i, j])
+            for part in (x.real, x.imag) if x.vector.is_complex else (x,):
+                self.diagonal[i, 0] = (-part).fma(part, self.diagonal[i, 0])
+
+    def eliminate(self, q):
+        """Turn column q into that of L, and subtract it from what follows; returns the reciprocal of its pivot.
+
+        All that follows a pivot that is not positive becomes NaN.
+        """
+        pivot = self.diagonal[q, 0]
+        inverse = pivot.rsqrt()
+        self.diagonal[q, 0] = (pivot < float("inf")).select(pivot * inverse, pivot)
+        column = [self.below[i, q] * inverse for i in self.size[q + 1 :]]
+        for i, x in enumerate(column, q + 1):
+            self.below[i, q] = x
+        self.subtract(column, q + 1)
+        return inverse
+
+    def store(self):
+        real = self.A._replace(conj=False)
+        for i in self.size:
+            for j in range(i):
+                self.A[i, j] = self.below[i, j]
+            real[i, i] = self.diagonal[i, 0]
+
+    def failed(self):
+        """Flags of the pivots that are not positive, of which the last one tells whether there are any."""
+        return [~(self.diagonal[q, 0] > 0) for q in self.size]
+
+
+def factor(code: Code, tiles, info, first, last):
+    """Register tiles: the lower triangle of A <- the L of A - L L^H, for square A whose size is known.
+
+    `tiles` has L, A and `pivots` of every pack, which are worked on side by side: roots take long. Sets `pivots` to the
+    reciprocals of the diagonal; not the one that nothing follows if this is the `last` tile. Pivots that are not
+    positive are entered into `info`, counted from `first`.
+    """
+    triangles = []
+    for L, A, _ in tiles:
+        triangle = Triangle(code, A)
+        for p in code.rounds(L.n):
+            triangle.subtract([L[i, p] for i in triangle.size])
+        triangles.append(triangle)
+    *others, final = triangles[0].size
+    for q in others if last else [*others, final]:
+        for triangle, (_, _, pivots) in zip(triangles, tiles, strict=True):
+            pivots[q, 0] = triangle.eliminate(q)
+    for t, triangle in enumerate(triangles):
+        if last:
+            triangle.diagonal[final, 0] = triangle.diagonal[final, 0].sqrt()
+        triangle.store()
+        with code.builder.if_then(triangle.failed()[-1].any(), likely=False):
+            entries = code.builder.gep(info, [INDEX(t * triangle.A.vector.lanes)], source_etype=INDEX)
+            report(code, triangle.failed(), entries, code.add(first, 1))
+
+
+@routine
+def potrf(code, A, info, uplo="L", first=0, ahead=()):
+    """A <- L with L L^H = A, or U with U^H U = A, for the V matrices of a pack, in a Numba function.
+
+    Parameters
+    ----------
+    A : matrix, or tuple of matrices
+        Hermitian, from `matrix`; only one triangle is read and written, and the imaginary parts of its diagonal are
+        taken as 0 and become 0. Several packs of one size are worked on side by side, which is faster for small ones.
+    info : array of V int64, or of V for each pack
+        Set to ``first + i + 1`` for a matrix whose pivot i is the first that is not positive, from which on the matrix
+        holds anything; otherwise left alone.
+    uplo : str
+        Which triangle: the constant "L" or "U".
+    first : int
+        What the first pivot counts as.
+    ahead : tuple of matrices
+        Of one known size, and contiguous: they are fetched into the cache meanwhile.
+    """
+    upper = option("uplo", uplo, "LU") == "U"
+    packs = [X.H if upper else X for X in ([A] if isinstance(A, Elements) else A)]
+    for X in packs:
+        check_fit("A", (X.m, X.n), (packs[0].m, packs[0].m))
+    first = first.index(code) if isinstance(first, Number) else first
+    L = packs[0]
+    tile = min(tile_size(L.vector, L.m, L.n))
+    if ahead:
+        rounds = sum((i + 1) * k for i, k in enumerate(reversed(starts(L.m, tile))))
+        code.fetch_ahead(ahead, rounds * len(packs))
+    for i, t, rest in code.blocks(L.m, tile):
+        last = isinstance(L.m, int) and code.add(i, t) == L.m
+        pivots = [code.pivots(X._replace(vector=X.vector.reals), tile) for X in packs]
+        for m in code.cases(t, tile):
+            blocks = [(X.block(i, 0, m, i), X.block(i, i, m, m)) for X in packs]
+            tiles = [(*block, inverses) for block, inverses in zip(blocks, pivots, strict=True)]
+            factor(code, tiles, info, code.add(first, i), last)
+        for j, m in rest(L.m):
+            for X, inverses in zip(packs, pivots, strict=True):
+                D, left = (Y._replace(conj=not Y.conj) for Y in (X.block(i, i, t, t), X.block(i, 0, t, i)))
+                rows = X.block(j, i, m, t).T, D, left, X.block(j, 0, m, i).T
+                code.shared(solve_rows, *rows, inverses)

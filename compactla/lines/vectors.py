@@ -1,0 +1,35 @@
+"""Vectors that solutions are written to."""
+
+import numpy as np
+
+from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array
+from compactla.overlap import share_memory, span
+
+
+def check_out(out, rhs, dtype, queue) -> None:
+    """Refuse what the solution for `rhs`, of this dtype, cannot be written to; it may be `rhs` itself."""
+    if is_device_array(rhs) and not is_device_array(out):
+        raise TypeError(f"out is a {type(out).__name__}, must be a pyopencl Array as rhs")
+    if is_device_array(rhs):
+        check_device_array(out, queue, "out")
+    else:
+        check_kind(out, None, "out")
+    if out.dtype != dtype:
+        raise TypeError(f"out: dtype is {out.dtype}, must be {dtype}")
+    if out.shape != rhs.shape:
+        raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
+    check_contiguous(out, "out")
+    if isinstance(out, np.ndarray) and not out.flags.writeable:
+        raise ValueError("out is read-only, must be writeable")
+    check_apart("out", out, "rhs", rhs)
+
+
+def check_apart(name, x, other, a) -> None:
+    """Refuse x if it shares memory with `a` without being the same."""
+    if x is not a and share_memory(x, a) and not is_same(x, a):
+        raise ValueError(f"{name} shares memory with {other}, must be the same or apart from it")
+
+
+def is_same(x, a) -> bool:
+    """Whether two arrays are one place in memory, contiguous in the same order, and numbers of one type."""
+    return x.dtype == a.dtype and x.shape == a.shape and x.strides == a.strides and span(x) == span(a)

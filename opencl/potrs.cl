@@ -1,0 +1,126 @@
+/* potrs: B <- inv(A) B with A = L L^H as potrf left it, for one lane (pack level) and for a batch (define POTRS_BATCH).
+ *
+ * A is n x n, and its lower triangle, L with a real diagonal, all that is read; B is n x r. An upper triangle is the
+ * lower one of the conjugated transposed matrix.
+ * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of B.
+ */
+#ifndef CLA_POTRS_CL
+#define CLA_POTRS_CL
+
+#include "trsm.cl"
+
+CLA_INLINE void cla_potrs(int n, int r, cla_matrix A, cla_matrix B)
+{
+    const cla_matrix Ah = cla_conjugated(cla_transposed(A));
+    cla_trsm(n, r, CLA_NONUNIT, cla_lane_real(1), A, B);
+    cla_trsm(n, r, CLA_NONUNIT, cla_lane_real(1), cla_reversed(Ah, n, n), cla_rows_reversed(B, n));
+}
+
+#ifdef POTRS_BATCH
+/* bconj is 0: B is as it is */
+__kernel void potrs_batch(long lanes, long nm, long n, long r,
+                          __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
+                          __global CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    cla_potrs(n, r, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
+              cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
+}
+#endif
+
+/* Batches whose sizes and strides are known when this is compiled: define N, R and, in numbers, ARS, ACS, BRS, BCS;
+ * ACONJ, 1 if memory holds the conjugates of A. Tunables:
+ *
+ * POTRS_ITEM  one work-item a matrix: the triangle in its registers, the columns of B pass by: N (N + 1) / 2 + N lanes.
+ *   GROUP     work-items of a work-group
+ * POTRS_TEAM  one work-group for LANES matrices of a pack: the triangle goes to local memory, N (N - 1) / 2 + 1 lanes
+ *             and N CLA_REAL numbers for each matrix; a work-item solves for COLUMNS columns, TEAM apart, in registers:
+ *             COLUMNS N lanes. A work-group has LANES TEAM work-items.
+ *   LANES     matrices of a work-group, a divisor of V
+ *   COLUMNS   columns of a work-item
+ *   TEAM      work-items of a matrix, ceil(R / COLUMNS)
+ */
+#if defined(POTRS_ITEM) || defined(POTRS_TEAM)
+#define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
+#define B_AT(i, j) ((i) * BRS + (j) * BCS)
+#endif
+
+#ifdef POTRS_ITEM
+__kernel CLA_GROUP_OF(GROUP) void potrs_item(long lanes, long nm,
+                                             __global const CLA_REAL *restrict A, long a0, long aps,
+                                             __global CLA_REAL *restrict B, long b0, long bps)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    A += a0 + cla_lane_place(q, aps);
+    B += b0 + cla_lane_place(q, bps);
+    cla_lane a[N][N];
+    CLA_REAL d[N]; /* reciprocals of the diagonal */
+    CLA_UNROLL for (int i = 0; i < N; i++) {
+        CLA_UNROLL for (int j = 0; j < i; j++) a[i][j] = A_AT(i, j);
+        d[i] = 1 / cla_lane_re(A_AT(i, i));
+    }
+    CLA_UNROLL for (int j = 0; j < R; j++) {
+        cla_lane x[N];
+        CLA_UNROLL for (int i = 0; i < N; i++) x[i] = cla_lane_load(B, B_AT(i, j));
+        CLA_UNROLL for (int k = 0; k < N; k++) {
+            x[k] = x[k] * d[k];
+            CLA_UNROLL for (int i = k + 1; i < N; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
+        }
+        CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
+            x[k] = x[k] * d[k];
+            CLA_UNROLL for (int i = 0; i < k; i++) x[i] = cla_lane_fnma(cla_lane_conj(a[k][i]), x[k], x[i]);
+        }
+        CLA_UNROLL for (int i = 0; i < N; i++) cla_lane_store(B, B_AT(i, j), x[i]);
+    }
+}
+#endif
+
+#ifdef POTRS_TEAM
+#define BELOW(i, j) ((i) * ((i) - 1) / 2 + (j)) /* where element (i, j) of the strict triangle is in local memory */
+
+__kernel CLA_GROUP_OF(LANES * TEAM) void potrs_team(long lanes, long nm,
+                                                    __global const CLA_REAL *restrict A, long a0, long aps,
+                                                    __global CLA_REAL *restrict B, long b0, long bps)
+{
+    __local cla_lane triangle_part[(BELOW(N, 0) + 1) * LANES];
+    __local CLA_REAL diagonal_part[N * LANES];
+    const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
+    const long q = get_group_id(0) * (long)LANES + l;
+    A += a0 + cla_lane_place(q, aps);
+    B += b0 + cla_lane_place(q, bps);
+    __local cla_lane *triangle = triangle_part + l;
+    __local CLA_REAL *diagonal = diagonal_part + l; /* reciprocals */
+    CLA_UNROLL for (int i = 1; i < N; i++)
+        CLA_UNROLL for (int j0 = 0; j0 < i; j0 += TEAM)
+            if (j0 + c < i) triangle[BELOW(i, j0 + c) * LANES] = A_AT(i, j0 + c);
+    CLA_UNROLL for (int i = 0; i < N; i += TEAM)
+        if (i + c < N) diagonal[(i + c) * LANES] = 1 / cla_lane_re(A_AT(i + c, i + c));
+    cla_lane x[COLUMNS][N];
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, R - 1)));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    CLA_UNROLL for (int k = 0; k < N; k++) {
+        const CLA_REAL d = diagonal[k * LANES];
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][k] = x[j][k] * d;
+        CLA_UNROLL for (int i = k + 1; i < N; i++) {
+            const cla_lane a = triangle[BELOW(i, k) * LANES];
+            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]);
+        }
+    }
+    CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
+        const CLA_REAL d = diagonal[k * LANES];
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][k] = x[j][k] * d;
+        CLA_UNROLL for (int i = 0; i < k; i++) {
+            const cla_lane a = cla_lane_conj(triangle[BELOW(k, i) * LANES]);
+            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]);
+        }
+    }
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
+}
+#endif
+
+#endif

@@ -1,0 +1,161 @@
+"""Calls of any routine, as its row and its oracle say: what the tests of all routines are written with."""
+
+from itertools import product
+
+import numpy as np
+
+import compactla as cla
+from cases import random, same_bits, scalars
+from compactla import oracle, routine
+from compactla.cpu.choice import STATIC
+from compactla.cpu.lanes import KINDS
+from compactla.cpu.simd import Vector, native_width, tile_size
+
+ROUTINES = routine.names()
+BATCH = 37  # a whole pack at least, and a partial one, for every default vector length
+
+
+def known(row):
+    """Sizes that kernels are compiled for, on the tests' devices too."""
+    return (3,) * len(row.letters)
+
+
+def unknown(row):
+    """Sizes that kernels learn when they run."""
+    return (5, 4, 6)[: len(row.letters)] if len(row.letters) > 1 else (STATIC + 1,)
+
+
+def both(row):
+    return known(row), unknown(row)
+
+
+def tile(char):
+    """Rows and columns of a register tile on the CPU, where sizes are compiled in."""
+    return tile_size(Vector(KINDS[char], native_width(np.dtype(char))), STATIC, STATIC)[0]
+
+
+def structural(char):
+    """Sizes that differ in structure: of no tile, one and several, whole or not, to the last compiled in, and above."""
+    t = tile(char)
+    return sorted({0, 1, 3, t - 1, t, t + 1, 2 * t + 1, 9, 17, STATIC, STATIC + 1})
+
+
+# Real and complex ones, of single and double precision in turns.
+SQUARES = [(n, np.dtype(chars[i % 2])) for chars in ("fd", "FD") for i, n in enumerate(structural(chars[0]))]
+RECTANGLES = [(1, 6, 2), (6, 1, 5), (9, 4, 1), (4, 9, 3), (3, 18, 3), (19, 2, 4), (5, 33, 6), (5, 0, 3), (0, 5, 4)]
+
+
+def rectangles(row):
+    """Sizes that are not equal; for three letters the last may be none too."""
+    shapes = [*RECTANGLES, (5, 6, 0)] if len(row.letters) > 2 else RECTANGLES
+    return [sizes[: len(row.letters)] for sizes in shapes] if len(row.letters) > 1 else []
+
+
+def options(row):
+    """All combinations of the options, as keyword arguments."""
+    return [dict(zip(row.options, letters, strict=True)) for letters in product(*row.options.values())]
+
+
+def numbers(row, values):
+    """All combinations of these values of the scalars, as keyword arguments."""
+    return [dict(zip(row.scalars, chosen, strict=True)) for chosen in product(values, repeat=len(row.scalars))]
+
+
+def general(row, dtype):
+    """Scalars that no kernel is compiled for, as keyword arguments."""
+    _, _, minus, fraction = scalars(dtype)
+    return dict(zip(row.scalars, (fraction, minus), strict=False))
+
+
+def ones(row):
+    """Scalars that kernels are compiled for and with which all is read, as keyword arguments."""
+    return dict.fromkeys(row.scalars, 1)
+
+
+def in_turn(row, n, dtype):
+    """Options and scalars, as keyword arguments, that kernels of n x n are compiled for: sizes take turns.
+
+    All kernels for one size are tested, on complex numbers, where no two options are the same.
+    """
+    every, fixed = options(row), sorted(row.fixed) or [tuple(general(row, dtype).values())]
+    turn = 2 * SQUARES.index((n, np.dtype(dtype)))
+    if n > STATIC:
+        return [letters | general(row, dtype) for letters in every]
+    if n == 3 and dtype.kind == "c":
+        chosen = list(enumerate(every))
+    else:
+        chosen = [(i, every[5 * i % len(every)]) for i in range(turn, turn + min(2, len(every)))]
+    return [letters | dict(zip(row.scalars, fixed[i % len(fixed)], strict=True)) for i, letters in chosen]
+
+
+def unread(n, uplo="L", diag="N"):
+    """Which elements are not read of a matrix of which one triangle is."""
+    mask = np.triu(np.ones((n, n), bool), 1)
+    return (mask if uplo.upper() == "L" else mask.T) | (np.eye(n, dtype=bool) & (diag.upper() == "U"))
+
+
+def masks(row, arrays, letters):
+    """For every operand which of its elements are not read, whatever the scalars."""
+    triangle = {name: letters[name] for name in ("uplo", "diag") if name in letters}
+    return [
+        unread(a.shape[1], **triangle) if A.half else np.zeros(a.shape[1:], bool)
+        for A, a in zip(row.operands, arrays, strict=True)
+    ]
+
+
+def operands(name, rng, sizes, dtype, nm=BATCH, **letters):
+    """Operands with NaN in all that must not be read; `letters` are options and scalars."""
+    row, dtype = routine.named(name), np.dtype(dtype)
+    arrays = oracle.named(name).operands(lambda m, n: random(rng, (nm, m, n), dtype), *sizes, **letters)
+    for a, mask in zip(arrays, masks(row, arrays, letters), strict=True):
+        assert a.dtype == dtype
+        a[:, mask] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+    return list(arrays)
+
+
+def function(name):
+    return getattr(cla, name)
+
+
+def call(name, arrays, layout=cla.pack, vlen=None, queue=None, **how):
+    """All operands after a call on packs of these, and info or None; what is not written keeps its bits."""
+    row = routine.named(name)
+    packs = [layout(a, vlen, queue) for a in arrays]
+    returned = function(name)(*packs, **how)
+    after = [A.unpack() for A in packs]
+    for operand, a, b, mask in zip(row.operands, arrays, after, masks(row, arrays, how), strict=True):
+        kept = mask if operand.written else np.ones_like(mask)
+        assert same_bits(b[:, kept], a[:, kept])
+    if not row.outputs:
+        assert returned is packs[-1]
+        return after, None
+    assert isinstance(returned, np.ndarray) and returned.shape == (len(arrays[0]),) and returned.dtype == np.int64
+    return after, returned
+
+
+def written(row, arrays):
+    """Those of the arrays that a routine writes to."""
+    return [a for A, a in zip(row.operands, arrays, strict=True) if A.written]
+
+
+def results(name, arrays, **how):
+    """What a call writes to operands, and info if there is any."""
+    after, info = call(name, arrays, **how)
+    return written(routine.named(name), after) + ([] if info is None else [info])
+
+
+def all_same(found, expected):
+    return all(same_bits(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def residual(name, before, after, **letters):
+    """The largest scaled residual, or zero for a batch of no matrices."""
+    return oracle.named(name).residual(before, after, **letters).max(initial=0)
+
+
+def check(name, rng, sizes, dtype, nm=BATCH, layout=cla.pack, vlen=None, queue=None, **letters):
+    """A call on random operands is right."""
+    before = operands(name, rng, sizes, dtype, nm, **letters)
+    after, info = call(name, before, layout, vlen, queue, **letters)
+    assert info is None or not info.any()
+    assert residual(name, before, after, **letters) < oracle.THRESHOLD

@@ -1,0 +1,55 @@
+"""What is peculiar to getrfnp: A <- L\\U without pivoting, and info."""
+
+import numpy as np
+import pytest
+
+import compactla as cla
+import reference
+from cases import BATCH, dominant, random, same_bits
+from compactla import oracle
+from rows import SQUARES, call, residual
+
+
+def getrfnp(a, **where):
+    """The factors and info that `cla.getrfnp` makes of a pack of `a`."""
+    (lu,), info = call("getrfnp", [a], **where)
+    return lu, info
+
+
+@pytest.mark.parametrize(("n", "dtype"), [(n, dtype) for n, dtype in SQUARES if n], ids=str)
+def test_the_column_of_a_zero_pivot_is_not_scaled(queue, n, dtype, rng):
+    a = dominant(rng, BATCH, n, n, dtype)
+    for i, k in enumerate((0, n // 2, n - 1)):
+        oracle.named("getrfnp").spoil(3 * i + 1, k, a)
+    lu, info = getrfnp(a, queue=queue)
+    assert np.array_equal(np.flatnonzero(info), [1, 4, 7])
+    assert residual("getrfnp", [a], [lu]) < oracle.THRESHOLD
+
+
+def test_info_is_of_the_first_zero_pivot(queue, dtype, rng):
+    a, spoil = dominant(rng, BATCH, 6, 6, dtype), oracle.named("getrfnp").spoil
+    for k in (4, 1, 3):
+        spoil(2, k, a)
+    spoil(9, 5, a)
+    a[4] = 0
+    a[7] = np.nan
+    lu, info = getrfnp(a, queue=queue)
+    assert info.tolist() == [0, 0, 2, 0, 1, 0, 0, 0, 0, 6, 0]
+    assert not lu[4].any() and np.isnan(lu[7]).all()
+    rest = np.arange(BATCH) != 7
+    assert residual("getrfnp", [a[rest]], [lu[rest]]) < oracle.THRESHOLD
+
+
+def test_pivots_of_any_magnitude(queue, dtype, rng):
+    limits = np.finfo(dtype)
+    for scale in (limits.tiny / limits.eps, limits.max / 64):
+        a = (dominant(rng, BATCH, 3, 3, dtype) * scale).astype(dtype)
+        lu, info = getrfnp(a, queue=queue)
+        assert not info.any() and np.isfinite(lu).all()
+        assert residual("getrfnp", [a], [lu]) < oracle.THRESHOLD
+
+
+def test_unused_lanes_stay_finite(queue, dtype, rng):
+    A = cla.pack(random(rng, (5, 3, 3), dtype), 8, queue)
+    cla.getrfnp(A)
+    assert same_bits(A.to("cpu").data[..., 5:].copy(), reference.pack(np.zeros((5, 3, 3), dtype), 8)[..., 5:].copy())

@@ -1,0 +1,100 @@
+"""What the routines are held against can fail: a wrong result is seen, in whatever element and matrix it is."""
+
+import numpy as np
+import pytest
+
+from cases import random
+from compactla import oracle, routine
+from rows import ROUTINES, call, general, known, masks, operands, options, unknown
+
+every_routine = pytest.mark.parametrize("name", ROUTINES)
+on_numbers = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids="dz")
+NM, WRONG = 5, 3
+
+
+def sizes(row):
+    return unknown(row) if len(row.letters) > 1 else known(row)
+
+
+def calls(name, rng, dtype):
+    """Operands before and after calls with all options, and what the oracle is told of a call."""
+    row = routine.named(name)
+    for letters in options(row):
+        letters |= general(row, np.dtype(dtype))
+        before = operands(name, rng, sizes(row), dtype, NM, **letters)
+        yield before, call(name, before, **letters)[0], letters
+
+
+@on_numbers
+@every_routine
+def test_wrong_elements_are_seen(name, dtype, rng):
+    row, residual = routine.named(name), oracle.named(name).residual
+    others = np.arange(NM) != WRONG
+    for before, after, letters in calls(name, rng, dtype):
+        right = residual(before, after, **letters)
+        assert right.shape == (NM,) and right.dtype == float and (right < oracle.THRESHOLD).all()
+        for i, (operand, mask) in enumerate(zip(row.operands, masks(row, before, letters), strict=True)):
+            places = zip(*np.nonzero(~mask), strict=True) if operand.written else ()
+            largest = np.nanmax(np.abs(np.where(mask, 0, after[i])))
+            for place in places:
+                for error in (1e6 * np.finfo(dtype).eps * largest, np.nan, np.inf):
+                    wrong = [a.copy() for a in after]
+                    wrong[i][WRONG, *place] += error
+                    found = residual(before, wrong, **letters)
+                    assert found[WRONG] > oracle.THRESHOLD, (place, error, letters)
+                    assert np.array_equal(found[others], right[others])
+
+
+@on_numbers
+@every_routine
+def test_wrong_operands_are_seen(name, dtype, rng):
+    """The result for other operands is not that for these."""
+    row, residual = routine.named(name), oracle.named(name).residual
+    for before, after, letters in calls(name, rng, dtype):
+        for i in range(len(row.operands)):
+            wrong = [a.copy() if i == j else a for j, a in enumerate(before)]
+            wrong[i][WRONG] *= 1.5
+            if not row.operands[i].scaled_by or letters[row.operands[i].scaled_by]:
+                assert residual(wrong, after, **letters)[WRONG] > oracle.THRESHOLD
+
+
+@on_numbers
+@every_routine
+def test_results_of_other_options_are_seen(name, dtype, rng):
+    """Of square matrices, for which all options have a result."""
+    row, residual = routine.named(name), oracle.named(name).residual
+    for letters in options(row):
+        before = operands(name, rng, known(row), dtype, NM, **letters)
+        after, _ = call(name, before, **letters)
+        for option, allowed in row.options.items():
+            for other in allowed.replace(letters[option], ""):
+                if dtype is np.complex128 or {other, letters[option]} != {"T", "C"}:
+                    with np.errstate(invalid="ignore"):
+                        found = residual(before, after, **(letters | {option: other}))
+                    assert (found > oracle.THRESHOLD).all(), (letters, option, other)
+
+
+@on_numbers
+@every_routine
+def test_repeated_calls(name, dtype, rng):
+    """Operands for calls that are timed are those of a routine, and stay what they are or nearly."""
+    row = routine.named(name)
+    for letters in options(row):
+        drawn = oracle.named(name).operands(lambda m, n: random(rng, (NM, m, n), dtype), *known(row), **letters)
+        start = arrays = oracle.named(name).repeatable(*drawn, **letters)
+        for _ in range(20):
+            after, info = call(name, arrays, **letters)
+            assert info is None or not info.any()
+            assert oracle.named(name).residual(arrays, after, **letters).max() < oracle.THRESHOLD
+            arrays = after
+        assert max(np.abs(a).max() for a in arrays) < 100 * max(1, *(np.abs(a).max() for a in start))
+
+
+def test_ratios():
+    nothing = oracle.ratio(np.zeros((2, 3)), np.array([[1.0, 0, np.nan]] * 2))
+    assert nothing.tolist() == [0, 0]
+    assert oracle.ratio(np.array([[1.0, 6], [0, np.nan], [1, 0]]), np.array([[2.0, 3], [1, 1], [0, 0]])).tolist() == [
+        2, np.inf, np.inf
+    ]  # fmt: skip
+    for shape in ((0, 3, 3), (2, 0, 3), (2,)):
+        assert oracle.ratio(np.zeros(shape), 1).tolist() == [0.0] * shape[0]

@@ -1,0 +1,190 @@
+"""What all routines have in common: results are right for all sizes, options and layouts, and of every matrix alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import compactla as cla
+from cases import LANES, LAYOUTS, poisoned, same_bits, scalars
+from compactla import oracle, routine
+from rows import (
+    BATCH,
+    ROUTINES,
+    SQUARES,
+    all_same,
+    both,
+    call,
+    check,
+    function,
+    general,
+    in_turn,
+    numbers,
+    ones,
+    operands,
+    options,
+    rectangles,
+    residual,
+    results,
+    unknown,
+    written,
+)
+
+every_routine = pytest.mark.parametrize("name", ROUTINES)
+
+
+@pytest.mark.parametrize(("n", "dtype"), SQUARES, ids=str)
+@every_routine
+def test_squares(name, queue, n, dtype, rng):
+    row = routine.named(name)
+    for letters in in_turn(row, n, dtype):
+        check(name, rng, (n,) * len(row.letters), dtype, queue=queue, **letters)
+
+
+@every_routine
+def test_rectangles(name, queue, dtype, rng):
+    row = routine.named(name)
+    for letters in options(row):
+        for sizes in rectangles(row) or [unknown(row)]:
+            check(name, rng, sizes, dtype, queue=queue, **letters, **general(row, dtype))
+
+
+@every_routine
+@given(data=st.data())
+def test_any_shape(name, queue, data):
+    row = routine.named(name)
+    sizes = data.draw(st.tuples(*[st.integers(0, 50)] * len(row.letters)), "sizes")
+    nm = data.draw(st.integers(0, 40), "nm")
+    letters = data.draw(st.sampled_from(options(row)), "options")
+    letters |= {name: data.draw(st.floats(-2, 2), name) for name in row.scalars}
+    check(name, np.random.default_rng(0), sizes, np.float64, nm, queue=queue, **letters)
+
+
+@every_routine
+def test_scalars(name, queue, dtype, rng):
+    row = routine.named(name)
+    for sizes in (*both(row), *rectangles(row)[-1:]):
+        for letters in numbers(row, scalars(dtype)):
+            check(name, rng, sizes, dtype, queue=queue, **letters)
+
+
+@every_routine
+def test_scalars_of_numpy(name, queue, dtype, rng):
+    row = routine.named(name)
+    arrays = operands(name, rng, unknown(row), dtype)
+    for values in ((0.5, -1), (-1, 0.5)):
+        expected = results(name, arrays, queue=queue, **dict(zip(row.scalars, values, strict=False)))
+        values = [dtype.type(x) if x == 0.5 else np.int64(x) for x in values]
+        found = results(name, arrays, queue=queue, **dict(zip(row.scalars, values, strict=False)))
+        assert all_same(found, expected)
+
+
+@every_routine
+def test_zero_scalars_read_nothing(name, queue, dtype, rng):
+    """Where alpha is zero, nothing is read but what another scalar multiplies, and nothing that a zero multiplies."""
+    row = routine.named(name)
+    for sizes in both(row):
+        for letters in numbers(row, scalars(dtype)):
+            zero = {scalar for scalar, value in letters.items() if value == 0}
+            for value in (np.nan, np.inf):
+                arrays = operands(name, rng, sizes, dtype, **letters)
+                unset = [(A.scaled_by or "alpha") in zero for A in row.operands]
+                before = [np.full_like(a, value) if never else a for a, never in zip(arrays, unset, strict=True)]
+                after, _ = call(name, before, queue=queue, **letters)
+                assert all(np.isfinite(a).all() for a in written(row, after))
+                assert residual(name, before, after, **letters) < oracle.THRESHOLD
+
+
+@pytest.mark.parametrize(("vlen", "dtype"), LANES)
+@every_routine
+def test_vector_lengths_and_batches(name, queue, vlen, dtype, rng):
+    row = routine.named(name)
+    for nm in (0, 1, 4, 33):
+        check(name, rng, unknown(row), dtype, nm, vlen=vlen, queue=queue, **general(row, np.dtype(dtype)))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@every_routine
+def test_layouts(name, queue, dtype, layout, rng):
+    row = routine.named(name)
+    every = options(row)
+    for letters in every[:: max(1, min(5, len(every) // 2))]:
+        check(name, rng, unknown(row), dtype, queue=queue, layout=layout, **letters, **general(row, dtype))
+
+
+@every_routine
+def test_what_surrounds_a_block_is_left_alone(name, queue, dtype, rng):
+    """Operands are blocks of larger packs, of which only the blocks are written."""
+    row = routine.named(name)
+    for letters in ({}, general(row, dtype)):
+        arrays = operands(name, rng, unknown(row), dtype)
+        frames = [np.pad(a, ((0, 0), (2, 1), (1, 2)), constant_values=7) for a in arrays]
+        packs = [cla.pack(frame, queue=queue) for frame in frames]
+        function(name)(
+            *(A[2 : 2 + a.shape[1], 1 : 1 + a.shape[2]] for A, a in zip(packs, arrays, strict=True)), **letters
+        )
+        after = [A.unpack() for A in packs]
+        blocks = [b[:, 2 : 2 + a.shape[1], 1 : 1 + a.shape[2]] for a, b in zip(arrays, after, strict=True)]
+        assert residual(name, arrays, blocks, **letters) < oracle.THRESHOLD
+        for frame, b, block in zip(frames, after, blocks, strict=True):
+            frame[:, 2 : 2 + block.shape[1], 1 : 1 + block.shape[2]] = block
+            assert same_bits(b, frame)
+
+
+@every_routine
+def test_unused_lanes_may_hold_anything(name, queue, dtype, rng):
+    row = routine.named(name)
+    for sizes in both(row):
+        arrays, how = operands(name, rng, sizes, dtype), {"queue": queue, **ones(row)}
+        assert all_same(results(name, arrays, layout=poisoned, **how), results(name, arrays, **how))
+
+
+@pytest.mark.parametrize("sizes", ["squares", "rectangles"])
+@every_routine
+def test_a_failure_stays_alone(name, queue, dtype, sizes, rng):
+    """A pivot that fails is reported, and neither that nor NaN in one matrix changes another by a bit."""
+    row, spoil = routine.named(name), getattr(oracle.named(name), "spoil", None)
+    squares = [((n,) * len(row.letters), in_turn(row, n, dtype)[-1]) for n, kind in SQUARES if kind == dtype and n]
+    some = squares if sizes == "squares" else [(shape, {}) for shape in rectangles(row)[2:4] or [unknown(row)]]
+    where = BATCH - 9
+    others = np.arange(BATCH) != where
+    for shape, letters in some:
+        arrays = operands(name, rng, shape, dtype, **letters)
+        good, info = call(name, arrays, queue=queue, **letters)
+        pivots = min(arrays[0].shape[1:])
+        for k in (None, *sorted({0, pivots // 2, pivots - 1})):
+            bad = [a.copy() for a in arrays]
+            if k is None:
+                for a in bad:
+                    a[where] = np.nan
+            elif spoil is not None:
+                spoil(where, k, *bad, **letters)
+            after, failed = call(name, bad, queue=queue, **letters)
+            assert all(same_bits(a[others], b[others]) for a, b in zip(after, good, strict=True))
+            if info is not None:
+                assert not failed[others].any()
+                assert k is None or failed[where] == k + 1
+
+
+@every_routine
+def test_results_depend_on_nothing_but_the_matrix(name, queue, dtype, rng):
+    """They are the same bits whatever else is in the batch, and wherever in it the matrix is."""
+    row = routine.named(name)
+    for sizes in both(row):
+        letters = ones(row)
+        arrays = operands(name, rng, sizes, dtype, 300)
+        whole = results(name, arrays, queue=queue, **letters)
+        for part in (slice(0, 1), slice(1, 2), slice(5, 42), slice(299, 300), slice(None, None, -1)):
+            found = results(name, [a[part].copy() for a in arrays], queue=queue, **letters)
+            assert all_same(found, [a[part].copy() for a in whole])
+        repeated = results(name, [np.repeat(a[:1], 45, axis=0) for a in arrays], queue=queue, **letters)
+        assert all_same(repeated, [np.repeat(a[:1], 45, axis=0) for a in whole])
+
+
+@every_routine
+def test_lower_case(name, queue, rng):
+    row = routine.named(name)
+    letters = {option: allowed[-1] for option, allowed in row.options.items()}
+    lower, how = {option: letter.lower() for option, letter in letters.items()}, {"queue": queue, **general(row, "F")}
+    arrays = operands(name, rng, unknown(row), np.complex64, **letters)
+    assert all_same(results(name, arrays, **lower, **how), results(name, arrays, **letters, **how))
