@@ -12,7 +12,7 @@ import pyopencl.array
 import pytest
 
 import compactla as cla
-from cases import lines
+from cases import lines, random
 from compactla import gpu
 from compactla.gpu import program
 from compactla.lines.storage import STORAGE
@@ -60,6 +60,48 @@ def test_user_kernel(queue, dtype, n, rng):
     d, e, f, b, x = widen(d, e, f, b, x.unpack())
     a = d - e @ f
     scale = (np.abs(d) + np.abs(e) @ np.abs(f)) @ np.abs(x)
+    assert np.max(np.abs(b - a @ x) / scale) < THRESHOLD * n * np.finfo(dtype).eps
+
+
+CHOLESKY = """
+#include "potrf.cl"
+#include "potrs.cl"
+
+/* x <- inv(A) x for matrices of order N, whose lower, or for UPPER whose upper triangle is given */
+__kernel void cholesky(__global CLA_REAL *A, __global CLA_REAL *x, __global int *info)
+{
+    const long q = get_global_id(0);
+    cla_matrix a = cla_matrix_of_batch(A, q, N, N);
+    if (UPPER) a = cla_conjugated(cla_transposed(a));
+    cla_int_store(cla_ints_of_batch(info, q, 1), 0, cla_potrf(N, a));
+    cla_potrs(N, 1, a, cla_matrix_of_batch(x, q, N, 1));
+}
+"""
+
+
+@on_devices
+@pytest.mark.parametrize("upper", [0, 1])
+def test_user_kernel_of_positive_definite_matrices(queue, dtype, upper, rng):
+    nm, n, vlen = 21, 7, 8
+    g, b = random(rng, (nm, n, n), dtype), random(rng, (nm, n, 1), dtype)
+    a = (g @ g.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
+    a[4, 2, 2], a[9, 5, 5], a[13, 0, 0] = -1, np.nan, 0
+    given, other = a.copy(), np.tri(n, k=-1, dtype=bool) if upper else np.tri(n, k=-1, dtype=bool).T
+    given[:, other] = 777  # which is neither read nor written
+    if dtype.kind == "c":
+        given[:, range(n), range(n)] += 5j  # not read either, but set to 0
+    A, x = cla.pack(given, vlen, queue), cla.pack(b, vlen, queue)
+    info = pyopencl.array.zeros(queue, (A.data.shape[0], 1, vlen), np.int32)
+    program = gpu.build(queue.context, CHOLESKY, dtype, vlen, N=n, UPPER=upper)
+    program.cholesky(queue, (info.size,), None, A.data.data, x.data.data, info.data)
+
+    expected = np.zeros(nm)
+    expected[[4, 9, 13]] = 3, 6, 1
+    assert np.array_equal(info.get().reshape(-1)[:nm], expected)
+    factor = A.unpack()
+    assert (factor[:, other] == 777).all() and not factor[:, range(n), range(n)].imag.any()
+    a, b, x = (y[expected == 0] for y in widen(a, b, x.unpack()))
+    scale = np.abs(a) @ np.abs(x) + np.abs(b)
     assert np.max(np.abs(b - a @ x) / scale) < THRESHOLD * n * np.finfo(dtype).eps
 
 

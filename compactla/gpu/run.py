@@ -14,6 +14,8 @@ For a routine NAME there are in NAME.cl, with operands A, B, ... of sizes m, n, 
 Strides count real numbers. A kernel is built with its name in capital letters as a macro.
 """
 
+import functools
+
 import numpy as np
 
 from compactla.gpu.arrays import download, empty
@@ -29,12 +31,11 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     queue, lanes = last.queue, last.npack * last.vlen
     conj = conj or (False,) * len(views)
     general = tuple(x != known for x, known in zip(scalars, row.scalars.values(), strict=True))
-    key = row, general, conj, option, *[A.layout for A in views]
-    known = plans(queue)
+    layouts = tuple(A.layout for A in views)
+    sizes, key, known = sizes_of(row, layouts), (row, layouts, general, conj, option), plans(queue)
     if key not in known:
-        sizes = row.sizes(views)
-        known[key] = sizes, plan_of(row, views, sizes, general, conj, option)
-    sizes, special = known[key]
+        known[key] = plan_of(row, views, sizes, general, conj, option)
+    special = known[key]
     output = empty((nm,), np.int32, queue) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
@@ -55,6 +56,11 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     if output is None or info is not None:
         return output
     return download(output).astype(np.int64)
+
+
+@functools.cache
+def sizes_of(row, layouts):
+    return row.sizes(layouts)
 
 
 def plan_of(row, views, sizes, general, conj, option):
