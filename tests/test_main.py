@@ -296,7 +296,8 @@ def write(path, content):
         (["solve", "system.npz", "--rhs", "zero.npy"], "zero or not finite"),
         (["solve", "system.npz", "--rhs", "broken.npz"], "broken.npz cannot be read as a vector"),
         (["solve", "system.npz", "--tol", "-1"], "--tol is -1.0, must be between 0 and 1"),
-        (["solve", "system.npz", "--device", "abacus"], "--device"),
+        (["solve", "system.npz", "--device", "abacus"], "--device is abacus, must be cpu, opencl or opencl:NAME"),
+        (["solve", "system.npz", "--device", "opencl:abacus"], "opencl:abacus, must name one of the OpenCL devices"),
         (["solve", "system.npz", "--plot", "no/such/folder.png"], "no/such"),
         (["solve", "system.npz", "--plot", "history.nonsense"], "nonsense"),
         (["solve", "system.npz", "--plot", "folder.png"], "--plot is 'folder.png', must be a file that can be written"),
@@ -312,6 +313,9 @@ def write(path, content):
         (["solve", "huge.npz"], "huge.npz holds 0 entries in 100000000 rows"),
         (["solve", "zero.npz"], r"data has shape \(0, 0, 0\), must be \(blocks, b, b\)"),
         (["tune", "gemm", "--storage", "float16"], "--storage is float16, must be left out for gemm"),
+        (["tune", "abacus"], "ROUTINE is abacus, must be one of gemm, .*, solve_few"),
+        (["tune", "--device", "cpu"], "--device is cpu, must be opencl or opencl:NAME"),
+        (["tune", "--device", "opencl:"], "--device is opencl:, must be cpu, opencl or opencl:NAME"),
     ],
 )
 def test_errors_are_one_sentence(capsys, system, monkeypatch, args, message):

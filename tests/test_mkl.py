@@ -11,8 +11,8 @@ import pytest
 
 import compactla as cla
 from cases import dominant, random, same_bits, scalars
-from compactla.oracle import THRESHOLD
-from rows import residual
+from compactla import oracle, routine
+from compactla.bench import mkl as peer
 
 # The package exists for these machines only.
 pytestmark = pytest.mark.skipif(
@@ -143,8 +143,8 @@ def test_gemm(mkl, rng):
         for pack, compute, unpack in exchanges(mkl):
             A, B, C = map(pack, (a, b, c))
             compute.gemm(A, B, C, alpha, beta, transa, transb)
-            how = {"alpha": alpha, "beta": beta, "transa": transa, "transb": transb}
-            assert residual("gemm", (a, b, c), (a, b, unpack(C)), **how) < THRESHOLD
+            ratio = oracle.named("gemm").residual((a, b, c), (a, b, unpack(out=C)), alpha, beta, transa, transb)
+            assert ratio.max() < oracle.THRESHOLD
 
 
 def test_trsm(mkl, rng):
@@ -159,8 +159,8 @@ def test_trsm(mkl, rng):
                 continue
             A, B = map(pack, (a, b))
             compute.trsm(A, B, *options, alpha)
-            how = dict(zip(("side", "uplo", "trans", "diag"), options, strict=True))
-            assert residual("trsm", (a, b), (a, unpack(B)), alpha=alpha, **how) < THRESHOLD
+            ratio = oracle.named("trsm").residual((a, b), (a, unpack(out=B)), *options, alpha)
+            assert ratio.max() < oracle.THRESHOLD
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (5, 5), (4, 6), (6, 3)])
@@ -169,4 +169,20 @@ def test_getrfnp(mkl, m, n, rng):
     for pack, compute, unpack in exchanges(mkl):
         A = pack(a)
         compute.getrfnp(A)
-        assert residual("getrfnp", [a], [unpack(A)]) < THRESHOLD
+        assert oracle.named("getrfnp").residual((a,), (unpack(out=A),)).max() < oracle.THRESHOLD
+
+
+@pytest.mark.parametrize("form", peer.REGISTERS)
+@pytest.mark.parametrize("name", [name for name in routine.names() if peer.has(name)])
+def test_routines_as_peers(name, form, dtype, rng):
+    """What benchmarks call, with the arguments that `compactla.bench.peers` names, for both values of every option."""
+    row, judge = routine.named(name), oracle.named(name)
+    compact = peer.Compact(peer.load(), dtype, form, 1)
+    sizes = dict.fromkeys(row.letters, 4)  # which all routines of MKL 2026.2 are right for, in every format
+    for letters in zip(*(choices[:2] for choices in row.options.values()), strict=True) if row.options else [()]:
+        options = dict(zip(row.options, letters, strict=True))
+        before = judge.operands(lambda m, n: random(rng, (BATCH, m, n), dtype), **sizes, **options)
+        packs = [compact.packed(a) for a in before]
+        compact.dense(name, *packs, **options, **dict.fromkeys(row.scaling, 0))()
+        after = [cla.Pack(data, BATCH).unpack() for data in packs]
+        assert judge.residual(before, after, **options).max() < oracle.THRESHOLD

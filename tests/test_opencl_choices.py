@@ -10,12 +10,13 @@ import pytest
 import compactla as cla
 import reference
 from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
-from compactla.gpu import launch, problems, run, shapes, tune
+from compactla import oracle
+from compactla.gpu import launch, problems, shapes, tune
 from compactla.gpu import lines as gpu_lines
+from compactla.gpu.arrays import download
 from compactla.lines.storage import STORAGE
-from compactla.oracle import THRESHOLD
+from compactla.routine import named, names
 from drivers import working_devices
-from rows import residual
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 NM, VLEN = 11, 4  # a partial pack, and as many packs as need two work-groups
@@ -32,7 +33,7 @@ def use(monkeypatch, queue):
     """A function that makes `shapes` choose this kernel of a routine, with these tunables."""
     launch.plans(queue).clear()
     used = {}
-    monkeypatch.setattr(shapes, "choose", lambda device, routine, *_: used.get(routine.removesuffix("_few"), {}))
+    monkeypatch.setattr(shapes, "choose", lambda device, search, *_: used.get(search.name.removesuffix("_few"), {}))
 
     def choose(routine, kernel, **tunables):
         used[routine] = {"kernel": kernel, **tunables}
@@ -43,9 +44,14 @@ def use(monkeypatch, queue):
 
 
 def ran(queue, routine):
-    """The kernels that ran, by name."""
-    found = [plan for key, plan in launch.plans(queue).items() if key[0].removesuffix("_few") == routine and plan]
-    return {plan.choice["kernel"] for plan in found}
+    """The kernels that ran for a routine, by name."""
+    names = {str(plan.choice["kernel"]) for plan in launch.made(queue)}
+    return {name for name in names if name.startswith(routine)}
+
+
+def ratio(routine, before, result, *options):
+    """The largest residual of what a pack holds after a call."""
+    return oracle.named(routine).residual(before, (*before[:-1], result.unpack()), *options).max()
 
 
 GEMM = [
@@ -67,10 +73,10 @@ def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
     for alpha, beta in ((1, 0), (scalars, -1)):
         A, B, C = transposed(a, VLEN, queue=queue), cla.pack(b, VLEN, queue=queue), cla.pack(c, VLEN, queue=queue)
         cla.gemm(A, B, C, alpha, beta)
-        assert residual("gemm", (a, b, c), (a, b, C.unpack()), alpha=alpha, beta=beta) < THRESHOLD
-        cla.gemm(cla.pack(a.swapaxes(1, 2), VLEN, queue=queue), transposed(b, VLEN, queue=queue), C, alpha, 0, "C")
-        before, after = (a.swapaxes(1, 2), b, c), (a, b, C.unpack())
-        assert residual("gemm", before, after, alpha=alpha, transa="C") < THRESHOLD
+        assert ratio("gemm", (a, b, c), C, alpha, beta) < oracle.THRESHOLD
+        turned = a.swapaxes(1, 2)
+        cla.gemm(cla.pack(turned, VLEN, queue=queue), transposed(b, VLEN, queue), C, alpha, 0, "C")
+        assert ratio("gemm", (turned, b, c), C, alpha, 0, "C") < oracle.THRESHOLD
     assert ran(queue, "gemm") == {kernel}
 
 
@@ -100,9 +106,8 @@ def test_trsm(queue, dtype, rng, use, size, kernel, tunables):
         scaled = a / (4 * n) if options[3] == "U" else a  # else the solution grows
         b = random(rng, (NM, n, r) if options[0] == "L" else (NM, r, n), dtype)
         X = cla.pack(b, VLEN, queue=queue)
-        cla.trsm(poisoned(scaled, VLEN, queue=queue), X, *options, alpha)
-        how = dict(zip(("side", "uplo", "trans", "diag"), options, strict=True))
-        assert residual("trsm", (scaled, b), (scaled, X.unpack()), alpha=alpha, **how) < THRESHOLD
+        cla.trsm(poisoned(scaled, VLEN, queue), X, *options, alpha)
+        assert ratio("trsm", (scaled, b), X, *options, alpha) < oracle.THRESHOLD
     assert ran(queue, "trsm") == {kernel}
 
 
@@ -124,10 +129,34 @@ def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     A = cla.pack(a, VLEN, queue=queue)
     info = cla.getrfnp(A)
     assert info.tolist() == [3 if q == 4 else 0 for q in range(NM)]
-    lu = A.unpack()
-    assert residual("getrfnp", [a], [lu]) < THRESHOLD
-    assert same_bits(lu[:, 0], a[:, 0])
+    assert ratio("getrfnp", (a,), A) < oracle.THRESHOLD
+    assert same_bits(A.unpack()[:, 0], a[:, 0])
     assert ran(queue, "getrfnp") == {kernel}
+
+
+KERNELS = [(name, kernel) for name in names() for kernel in named(name).search.kernels]
+
+
+@on_devices
+@pytest.mark.parametrize(("name", "kernel"), KERNELS)
+def test_every_kernel_of_every_routine(queue, dtype, rng, use, name, kernel):
+    """The first shape that a device is given, and its last options, on matrices of which one fails."""
+    row, judge, bad = named(name), oracle.named(name), 4
+    sizes = dict(zip(row.letters, (6, 5, 7), strict=False))
+    options = {option: letters[-1] for option, letters in row.options.items()}
+    found = row.search.candidates(tuple(sizes.values()), dtype, shapes.lane_counts(32))
+    use(name, **next(choice for choice in found if choice["kernel"] == kernel))
+    before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), **sizes, **options)
+    if row.outputs:
+        judge.spoil(bad, 2, *before, **options)
+    packs = [cla.pack(a, 32, queue=queue) for a in before]
+    info = row.function(*packs, **options)
+    good = np.arange(NM) != (bad if row.outputs else -1)
+    if row.outputs:
+        assert info.tolist() == [0 if q else 3 for q in good]
+    after = [A.unpack()[good] for A in packs]
+    assert judge.residual([a[good] for a in before], after, **options).max() < oracle.THRESHOLD
+    assert ran(queue, name) == {kernel}
 
 
 FACTOR = [
@@ -245,7 +274,7 @@ def test_moves_through_local_memory(queue, dtype, rng, use, shape, move):
     a = random(rng, shape, dtype)
     source = pyopencl.array.to_device(queue, a)
     A = cla.pack(source, VLEN)
-    assert same_bits(run.download(A.data), reference.pack(a, VLEN))
+    assert same_bits(download(A.data), reference.pack(a, VLEN))
     target = pyopencl.array.zeros_like(source)
     assert same_bits(A.unpack(out=target).get(), a)
     lanes_last = pyopencl.array.to_device(queue, a.transpose(1, 2, 0).copy())
@@ -253,7 +282,7 @@ def test_moves_through_local_memory(queue, dtype, rng, use, shape, move):
     assert same_bits(cla.pack(lanes_last.transpose((2, 0, 1)), out=T).unpack(), a)
     columns = pyopencl.array.to_device(queue, a.swapaxes(1, 2).copy()).transpose((0, 2, 1))
     target = pyopencl.array.zeros_like(columns)
-    assert same_bits(run.download(cla.pack(columns, VLEN).unpack(out=target)), a)
+    assert same_bits(download(cla.pack(columns, VLEN).unpack(out=target)), a)
     assert ran(queue, "pack") == {"pack_tiled"} and ran(queue, "unpack") == {"unpack_tiled"}
 
 
@@ -266,12 +295,12 @@ def small_gpu(**changes):
 @pytest.mark.parametrize("vlen", [1, 3, 8, 32, 64])
 def test_unknown_devices_get_something_that_fits(dtype, vlen):
     device = small_gpu()
-    for routine, largest in shapes.LARGEST.items():
-        for n in (0, 1, 2, 3, 7, 13, largest, largest + 1):
-            sizes = {"gemm": (n, n, n), "factor": (n,), "factor_few": (n,)}
-            found = shapes.choose(device, routine, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
-            assert shapes.fits(device, routine, found, sizes.get(routine, (n, max(n, 1))), dtype, vlen)
-            assert found or n in (0, largest + 1) or dtype.kind == "c" or n > 7 or vlen < 8
+    for search in shapes.searches().values():
+        for n in (0, 1, 2, 3, 7, 13, search.largest, search.largest + 1):
+            size = (n,) * len(search.sizes[0])
+            found = shapes.choose(device, search, size, dtype, vlen)
+            assert shapes.fits(device, search, found, size, dtype, vlen)
+            assert found or n in (0, search.largest + 1) or dtype.kind == "c" or n > 7 or vlen < 8
 
 
 def test_results_of_the_user_come_first(tmp_path, monkeypatch):
@@ -279,7 +308,8 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     monkeypatch.setattr(shapes, "SHIPPED", tmp_path)
     monkeypatch.setattr(shapes.platformdirs, "user_cache_dir", lambda name: str(tmp_path / "user" / name))
     shapes.results.cache_clear()
-    default = shapes.choose(device, "gemm", size, dtype, 32)
+    gemm = shapes.searches()["gemm"]
+    default = shapes.choose(device, gemm, size, dtype, 32)
     shipped, mine = {"kernel": "gemm_item", "GROUP": 128}, {"kernel": "gemm_item", "GROUP": 32}
     file = tmp_path / shapes.file_name(device)
     assert file.name == "some-gpu-9.json"
@@ -294,11 +324,11 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     ):
         file.write_text(text)
         shapes.results.cache_clear()
-        assert shapes.choose(device, "gemm", size, dtype, 32) == expected
+        assert shapes.choose(device, gemm, size, dtype, 32) == expected
     file.write_text(json.dumps({"results": {"gemm float32 4 4 4": shipped}}))
     tune.save(type("Device", (), vars(type(device)) | {"driver_version": "1"})(), {"gemm float32 4 4 4": mine})
     shapes.results.cache_clear()
-    assert shapes.choose(device, "gemm", size, dtype, 32) == mine
+    assert shapes.choose(device, gemm, size, dtype, 32) == mine
     shapes.results.cache_clear()
 
 
@@ -333,17 +363,17 @@ BAD = {
 @pytest.mark.parametrize(("routine", "changes"), BAD.values(), ids=BAD)
 def test_what_kernels_do_not_know_is_not_chosen(tmp_path, monkeypatch, routine, changes):
     """Anything may be in a user's file: with wrong teams results would be wrong."""
-    device, dtype = small_gpu(), np.dtype(np.float32)
-    size = {"gemm": (4, 4, 4), "factor": (4,)}.get(routine, (4, 4))
+    device, dtype, search = small_gpu(), np.dtype(np.float32), shapes.searches()[routine]
+    size = (4,) * len(search.sizes[0])
     name, good = shapes.key(routine, size, dtype), GOOD[routine]
     assert shapes.is_choice(good, name) and shapes.is_choice({}, name)
     missing = {key: good[key] for key in list(good)[:-1]}
-    default = shapes.choose(device, routine, size, dtype, 32)
+    default = shapes.choose(device, search, size, dtype, 32)
     monkeypatch.setattr(shapes, "user_file", lambda device: tmp_path / "user.json")
     for bad in (good | changes, missing, {"GROUP": 8}, [good], "gemm_team", 3, True, None):
         (tmp_path / "user.json").write_text(json.dumps({"results": {name: bad, "": good, "gemm": good}}))
         shapes.results.cache_clear()
-        assert shapes.choose(device, routine, size, dtype, 32) == default
+        assert shapes.choose(device, search, size, dtype, 32) == default
     shapes.results.cache_clear()
 
 
@@ -353,10 +383,10 @@ def test_shipped_results_are_candidates_that_fit():
             routine, dtype, *size = key.split()
             dtype, _, stored = dtype.partition(":")
             assert stored in ("", *STORAGE)
-            assert routine in shapes.LARGEST and shapes.is_choice(chosen, key)
+            assert routine in shapes.searches() and shapes.is_choice(chosen, key)
             size = tuple(map(int, size))
             device = small_gpu(max_work_group_size=1024, local_mem_size=2**16)
-            assert shapes.fits(device, routine, chosen, size, np.dtype(dtype), 32)
+            assert shapes.fits(device, shapes.searches()[routine], chosen, size, np.dtype(dtype), 32)
 
 
 def test_arrays_left_in_memory_are_seen():
@@ -387,27 +417,28 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
     candidate = {"kernel": "solve_team", "LANES": 4, "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
     key = shapes.key("solve", (2, 1), np.dtype(np.float64), storage)
     monkeypatch.setitem(shapes.results(queue.device), key, {})  # what it was is put back
-    plain = shapes.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4)
+    solve = shapes.searches()["solve"]
+    plain = shapes.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4)
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         (found,) = tuner.tune("solve", (2, 1), np.float64, 4, candidates=[candidate], storage=storage)
     assert found.remark == "" and shapes.results(queue.device)[key] == candidate
-    assert shapes.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4, storage) == candidate
-    assert shapes.choose(queue.device, "solve", (2, 1), np.dtype(np.float64), 4) == plain
+    assert shapes.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4, storage) == candidate
+    assert shapes.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4) == plain
 
 
 @on_devices
-@pytest.mark.parametrize("routine", list(problems.PROBLEMS))
+@pytest.mark.parametrize("routine", shapes.searches())
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
-    size = {"gemm": (2, 2, 2), "factor": (2,), "factor_few": (2,)}.get(routine, (2, 1))
     before = dict(shapes.results(queue.device))
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         for part in ("factor", routine):
-            some = list(shapes.candidates(queue.device, part, size[:1] if part == "factor" else size, np.dtype("d"), 4))
-            shape = size[:1] if "factor" in part else size
-            found = list(tuner.tune(part, shape, np.float64, 4, candidates=some[:1]))
-            assert [r.remark for r in found] == [""]
+            search = shapes.searches()[part]
+            size = next(size for size in search.sizes if size[0] == 2)
+            some = list(shapes.candidates(queue.device, search, size, np.dtype("d"), 4))
+            found = list(tuner.tune(part, size, np.float64, 4, candidates=some[:1]))
+            assert [r.remark for r in found] == [""] and found[0].fraction > 0
     shapes.results(queue.device).clear()
     shapes.results(queue.device).update(before)
     launch.plans(queue).clear()

@@ -90,7 +90,7 @@ def test_user_kernel_of_positive_definite_matrices(queue, dtype, upper, rng):
     given[:, other] = 777  # which is neither read nor written
     if dtype.kind == "c":
         given[:, range(n), range(n)] += 5j  # not read either, but set to 0
-    A, x = cla.pack(given, vlen, queue), cla.pack(b, vlen, queue)
+    A, x = cla.pack(given, vlen, queue=queue), cla.pack(b, vlen, queue=queue)
     info = pyopencl.array.zeros(queue, (A.data.shape[0], 1, vlen), np.int32)
     program = gpu.build(queue.context, CHOLESKY, dtype, vlen, N=n, UPPER=upper)
     program.cholesky(queue, (info.size,), None, A.data.data, x.data.data, info.data)

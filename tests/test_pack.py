@@ -122,7 +122,7 @@ def test_lists_are_arrays(queue):
 def test_padding_of_lines_of_blocks(queue, dtype, rng):
     a = random(rng, (5, 6, 2), dtype)
     for unit in (0, 1):
-        A = pack_padded(a, 4, queue, period=2, unit=unit)
+        A = pack_padded(a, 4, queue=queue, period=2, unit=unit)
         assert same_bits(memory(A), reference.pack(a, 4, 2, unit))
 
 

@@ -12,6 +12,8 @@ import pytest
 from asv.results import Results
 from asv.runner import BenchmarkResult
 
+from compactla import routine
+
 ROOT = Path(__file__).resolve().parent.parent
 OLD, NEW = (
     ("a" * 40, 1_700_000_000_000),
@@ -141,7 +143,7 @@ def test_the_tables(written):
     page, rows = (written / "README.md").read_text(), tables(written)
     assert "Some CPU, 4 cores, 8 GB, Linux. Commit `aaaaaaaa` (2023-11-14) and `bbbbbbbb` (2027-01-15)." in page
     one, gpu = "Batches of matrices of order n on numba:1", "Batches of matrices of order n on opencl:gpu"
-    assert rows[one, "3"] == ["99%, 6.1x", *[""] * 5]
+    assert rows[one, "n"] == ["gemm"] and rows[one, "3"] == ["99%, 6.1x"]  # what was not measured has no column
     assert rows[one, "5"][0] == "60%, 2.0x"  # of the older commit, both
     assert rows[gpu, "3"][0] == "100%, 20x"
     assert rows[gpu, "32"][0] == "75%, 0.8x"
@@ -190,6 +192,31 @@ def test_the_same_results_make_the_same_files(written):
     before = {file: file.read_bytes() for file in files}
     assert report(written) == ""
     assert {file: file.read_bytes() for file in files} == before
+
+
+DISCOVERED = """
+import json, sys
+from asv_runner.discovery import disc_benchmarks
+print(json.dumps({b.name: [b.version, b.params] for b in disc_benchmarks("benchmarks")}))
+"""
+
+
+def test_results_of_the_past_belong_to_benchmarks():
+    """Names, versions and parameters are those of the results that are there: the history of each goes on."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", DISCOVERED]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
+    found = json.loads(run.stdout)
+    known = json.loads((ROOT / "benchmarks" / "results" / "asv" / "benchmarks.json").read_text())
+    for name, benchmark in known.items():
+        if name != "version":
+            version, params = found[name]
+            assert version == benchmark["version"], name
+            assert all({*old} <= {*new} for old, new in zip(benchmark["params"], params, strict=True)), name
+    for row in routine.names():
+        assert {f"{row}.{row.capitalize()}{kind}" for kind in ("", "Speed", "InCache", "Overhead")} <= {
+            name.rpartition(".")[0] for name in found
+        }
 
 
 UNKNOWN = "<!-- report: lines box cpu -->\n<!-- end -->\n"

@@ -160,7 +160,7 @@ class UnpackBatch(PackBatch):
         self.source.fill(0)
 
     def start(self):
-        self.A.unpack(self.source)
+        self.A.unpack(out=self.source)
         return self.source.events[-1]
 
     def residual(self, p):
