@@ -245,7 +245,7 @@ def test_number_of_threads(queue, packs, rng):
     (A,), T = packs((3, 3)), cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
     T.factor()
     M = scipy.sparse.eye_array(6, format="bsr")
-    P = cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue)
+    P, S = (make(M, [[0, 1, 2], [3, 4, 5]], queue=queue) for make in (cla.LinePreconditioner, cla.LineRelaxation))
     calls = {
         "gemm": lambda threads: cla.gemm(A, A, *packs((3, 3)), threads=threads),
         "trsm": lambda threads: cla.trsm(A, *packs((3, 3)), threads=threads),
@@ -259,6 +259,8 @@ def test_number_of_threads(queue, packs, rng):
         "new": lambda threads: cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue, threads=threads),
         "update": lambda threads: P.update(M, threads=threads),
         "apply": lambda threads: P.solve(np.ones(6), threads=threads),
+        "update of sweeps": lambda threads: S.update(M, threads=threads),
+        "sweep": lambda threads: S.solve(np.ones(6), threads=threads),
     }
     before = A.unpack()
     for call in calls.values():
