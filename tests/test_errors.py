@@ -204,7 +204,7 @@ def test_number_of_threads(queue, packs, rng):
     (A,), T = packs((3, 3)), cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
     T.factor()
     M = scipy.sparse.eye_array(6, format="bsr")
-    P = cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue)
+    P, S = (make(M, [[0, 1, 2], [3, 4, 5]], queue=queue) for make in (cla.LinePreconditioner, cla.LineRelaxation))
     calls = {
         "pack": lambda threads: cla.pack(np.zeros((5, 3, 3)), queue=queue, threads=threads),
         "unpack": lambda threads: A.unpack(threads=threads),
@@ -215,6 +215,8 @@ def test_number_of_threads(queue, packs, rng):
         "new": lambda threads: cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue, threads=threads),
         "update": lambda threads: P.update(M, threads=threads),
         "apply": lambda threads: P.solve(np.ones(6), threads=threads),
+        "update of sweeps": lambda threads: S.update(M, threads=threads),
+        "sweep": lambda threads: S.solve(np.ones(6), threads=threads),
     }
     before = A.unpack()
     for call in calls.values():

@@ -1,5 +1,6 @@
 """What users of PyOpenCL are used to: queues of any kind, events, memory of their own."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -54,7 +55,7 @@ def calls(queue, rng):
     T.factor()
     x = pyopencl.array.zeros(queue, (5, 4, 3), np.float64) + 1
     M, where = system()
-    P = cla.LinePreconditioner(M, where, queue=queue)
+    P, S = (make(M, where, queue=queue) for make in (cla.LinePreconditioner, cla.LineRelaxation))
     r = pyopencl.array.zeros(queue, (12,), np.float64) + 1
     queue.finish()
     return {
@@ -66,10 +67,12 @@ def calls(queue, rng):
         "BlockTridiag.solve": lambda **how: T.solve(x, **how),
         "solve_rows": lambda **how: T.solve_rows(x.reshape(20, 3, 1), x.reshape(20, 3, 1), **how),
         "LinePreconditioner.solve": lambda **how: P.solve(r, **how),
+        "LineRelaxation.solve": lambda **how: S.solve(r, **how),
     }, {  # these return NumPy arrays
         "getrfnp": lambda **how: cla.getrfnp(A, **how),
         "factor": lambda **how: T.refactor(**how),
         "update": lambda **how: P.update(M, **how),
+        "LineRelaxation.update": lambda **how: S.update(M, **how),
         "unpack to NumPy": lambda **how: A.unpack(**how),
     }
 
@@ -192,7 +195,7 @@ def test_elements_between_those_of_a_buffer(queue, rng):
         "lower": lambda at: cla.BlockTridiag(*(array(shape, at) for shape in shapes)),
         "rhs": lambda at: T.solve(array((2, 2, 3), at)),
         "x": lambda at: T.solve_rows(array((4, 3, 1), 4096), array((4, 3, 1), at)),
-        "r": lambda at: P.solve(array((12,), at)),
+        "s": lambda at: P.solve(array((12,), at)),  # of rhs
         "x0": lambda at: S.solve(array((12,), 0), array((12,), at)),
     }
     whole = {
@@ -295,15 +298,22 @@ def test_far_apart(queue, rng):
 
 
 @on_devices
-def test_new_values_from_the_device(queue, dtype, rng):
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [(cla.LinePreconditioner, {}), (cla.LineRelaxation, {"scheme": "gauss-seidel", "tol": 1e-3})],
+    ids=["P", "S"],
+)
+def test_new_values_from_the_device(queue, dtype, rng, make, options):
     for matrix in (lambda M: M, lambda M: M.tocsr()):
         M, where = system(dtype)
         M = matrix(M)
-        P = cla.LinePreconditioner(M, where, block_size=2, queue=queue)
+        make = functools.partial(make, block_size=2, **options)
+        P = make(M, where, queue=queue)
         M.data = M.data * rng.uniform(1, 2, M.data.shape).astype(dtype)
         r = random(rng, (12,), dtype)
         P.update(pyopencl.array.to_device(queue, M.data))
-        assert same_bits(P.solve(r), cla.LinePreconditioner(M, where, block_size=2, queue=queue).solve(r))
+        fresh = make(M, where, queue=queue)
+        assert same_bits(P.solve(r), fresh.solve(r)) and same_bits(P.rmatvec(r), fresh.rmatvec(r))
         before = P.solve(r)
         other = cl.CommandQueue(cl.Context([queue.device]))
         for error, message, bad in (
@@ -314,7 +324,7 @@ def test_new_values_from_the_device(queue, dtype, rng):
             with pytest.raises(error, match=message):
                 P.update(bad)
         with pytest.raises(TypeError, match=r"must be a scipy\.sparse matrix as P lives on the CPU"):
-            cla.LinePreconditioner(M, where, block_size=2).update(pyopencl.array.to_device(queue, M.data))
+            make(M, where).update(pyopencl.array.to_device(queue, M.data))
         assert same_bits(P.solve(r), before)
 
 

@@ -30,7 +30,7 @@ def pack(blocks, format: BlockFormat, options) -> PackedLines:
     (nlines, K, b, _), vlen = blocks[1].shape, format.vlen
     packed = []
     for name, a in zip(KINDS, blocks, strict=True):
-        A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, queue=format.queue, period=max(b, 1), unit=int(name == "diag"))
+        A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, format.queue, max(b, 1), int(name == "diag"))
         packed.append(A.data.reshape(A.data.shape[0] * a.shape[1], b, *A.data.shape[2:]))
     npack = -(-nlines // vlen)
     line = np.arange(npack * vlen).reshape(npack, 1, vlen)

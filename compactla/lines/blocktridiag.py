@@ -164,7 +164,7 @@ class BlockTridiag(Copied):
         if b and len(pieces.position):
             arrays, lines = part(given, pieces, blocks, options)
         else:
-            lines = pack(given, blocks, queue=options)
+            lines = pack(given, blocks, options)
             arrays = lines.blocks
         self._adopt(arrays, lines, options)
         self._shape = (nlines, K, b)
