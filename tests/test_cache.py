@@ -210,6 +210,7 @@ def test_a_broken_cache(package, tmp_path, spoil):
     assert python(SYMBOLIC, **options) == "2 0\n"
 
 
+@pytest.mark.slow
 def test_a_mixed_up_cache(package, tmp_path):
     """Every file has another's content."""
     options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -293,6 +294,7 @@ def test_folders_of_others(package, tmp_path, case, as_root):
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_a_file_of_others(package, tmp_path, as_root):
     """In a folder that is safe by now."""
     if not as_root:
@@ -304,6 +306,7 @@ def test_a_file_of_others(package, tmp_path, as_root):
     assert python(SYMBOLIC, **options) == "0 2\n"
 
 
+@pytest.mark.slow
 def test_a_package_that_everybody_can_write(package, tmp_path):
     """Its own folder is passed over for the user's."""
     pytest.importorskip("pwd", reason="only Unix has such modes")
