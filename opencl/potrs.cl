@@ -44,21 +44,6 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
 #if defined(POTRS_ITEM) || defined(POTRS_TEAM)
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
-
-/* x <- inv(L^H) inv(L) x for the columns x of a work-item, in registers: L_AT(i, j) is an element below the diagonal,
- * D_AT(i) the reciprocal of one on it. */
-#define SOLVE CLA_UNROLL1(N, FORWARD) CLA_UNROLL1(N, BACKWARD)
-#define FORWARD(k) { DIVIDE(k) CLA_UNROLL2(N, FORWARD_ROW, k) }
-#define FORWARD_ROW(k, i) if (i > k) { const cla_lane l = L_AT(i, k); CLA_UNROLL3(COLUMNS, SUBTRACT, k, i) }
-#define BACKWARD(s) { DIVIDE((N - 1 - s)) CLA_UNROLL2(N, BACKWARD_ROW, (N - 1 - s)) }
-#define BACKWARD_ROW(k, i) \
-    if (i < k) { \
-        const cla_lane l = cla_lane_conj(L_AT(k, i)); \
-        CLA_UNROLL3(COLUMNS, SUBTRACT, k, i) \
-    }
-#define DIVIDE(k) { const CLA_REAL d = D_AT(k); CLA_UNROLL2(COLUMNS, DIVIDE_COLUMN, k) }
-#define DIVIDE_COLUMN(k, j) x[j][k] = x[j][k] * d;
-#define SUBTRACT(k, i, j) x[j][i] = cla_lane_fnma(l, x[j][k], x[j][i]);
 #endif
 
 #ifdef POTRS_ITEM
@@ -71,29 +56,29 @@ __kernel CLA_GROUP_OF(GROUP) void potrs_item(long lanes, long nm,
     A += a0 + cla_lane_place(q, aps);
     B += b0 + cla_lane_place(q, bps);
     cla_lane a[N][N];
-    CLA_REAL reciprocals[N]; /* of the diagonal */
-#define COLUMNS 1
-#define L_AT(i, j) a[i][j]
-#define D_AT(i) reciprocals[i]
-#define LOAD(i, j) if (i > j) L_AT(i, j) = A_AT(i, j);
-#define LOAD_ROW(i) CLA_UNROLL2(N, LOAD, i) D_AT(i) = 1 / cla_lane_re(A_AT(i, i));
-    CLA_UNROLL1(N, LOAD_ROW)
+    CLA_REAL d[N]; /* reciprocals of the diagonal */
+    CLA_UNROLL for (int i = 0; i < N; i++) {
+        CLA_UNROLL for (int j = 0; j < i; j++) a[i][j] = A_AT(i, j);
+        d[i] = 1 / cla_lane_re(A_AT(i, i));
+    }
     CLA_UNROLL for (int j = 0; j < R; j++) {
-        cla_lane x[1][N];
-#define TAKE(i) x[0][i] = cla_lane_load(B, B_AT(i, j));
-#define STORE(i) cla_lane_store(B, B_AT(i, j), x[0][i]);
-        CLA_UNROLL1(N, TAKE)
-        SOLVE
-        CLA_UNROLL1(N, STORE)
+        cla_lane x[N];
+        CLA_UNROLL for (int i = 0; i < N; i++) x[i] = cla_lane_load(B, B_AT(i, j));
+        CLA_UNROLL for (int k = 0; k < N; k++) {
+            x[k] = x[k] * d[k];
+            CLA_UNROLL for (int i = k + 1; i < N; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
+        }
+        CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
+            x[k] = x[k] * d[k];
+            CLA_UNROLL for (int i = 0; i < k; i++) x[i] = cla_lane_fnma(cla_lane_conj(a[k][i]), x[k], x[i]);
+        }
+        CLA_UNROLL for (int i = 0; i < N; i++) cla_lane_store(B, B_AT(i, j), x[i]);
     }
 }
 #endif
 
 #ifdef POTRS_TEAM
 #define BELOW(i, j) ((i) * ((i) - 1) / 2 + (j)) /* where element (i, j) of the strict triangle is in local memory */
-#define COLUMN(j) ((j) * TEAM + c)              /* column j of this work-item */
-#define L_AT(i, j) triangle[BELOW(i, j) * LANES]
-#define D_AT(i) diagonal[(i) * LANES]
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void potrs_team(long lanes, long nm,
                                                     __global const CLA_REAL *restrict A, long a0, long aps,
@@ -106,21 +91,35 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void potrs_team(long lanes, long nm,
     A += a0 + cla_lane_place(q, aps);
     B += b0 + cla_lane_place(q, bps);
     __local cla_lane *triangle = triangle_part + l;
-    __local CLA_REAL *diagonal = diagonal_part + l;
+    __local CLA_REAL *diagonal = diagonal_part + l; /* reciprocals */
     CLA_UNROLL for (int i = 1; i < N; i++)
         CLA_UNROLL for (int j0 = 0; j0 < i; j0 += TEAM)
-            if (j0 + c < i) L_AT(i, j0 + c) = A_AT(i, j0 + c);
+            if (j0 + c < i) triangle[BELOW(i, j0 + c) * LANES] = A_AT(i, j0 + c);
     CLA_UNROLL for (int i = 0; i < N; i += TEAM)
-        if (i + c < N) D_AT(i + c) = 1 / cla_lane_re(A_AT(i + c, i + c));
+        if (i + c < N) diagonal[(i + c) * LANES] = 1 / cla_lane_re(A_AT(i + c, i + c));
     cla_lane x[COLUMNS][N];
-#define TAKE(i, j) x[j][i] = cla_lane_load(B, B_AT(i, min(COLUMN(j), R - 1)));
-#define TAKE_ROW(i) CLA_UNROLL2(COLUMNS, TAKE, i)
-#define STORE(i, j) if (R % TEAM == 0 || COLUMN(j) < R) cla_lane_store(B, B_AT(i, COLUMN(j)), x[j][i]);
-#define STORE_ROW(i) CLA_UNROLL2(COLUMNS, STORE, i)
-    CLA_UNROLL1(N, TAKE_ROW)
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, R - 1)));
     barrier(CLK_LOCAL_MEM_FENCE);
-    SOLVE
-    CLA_UNROLL1(N, STORE_ROW)
+    CLA_UNROLL for (int k = 0; k < N; k++) {
+        const CLA_REAL d = diagonal[k * LANES];
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][k] = x[j][k] * d;
+        CLA_UNROLL for (int i = k + 1; i < N; i++) {
+            const cla_lane a = triangle[BELOW(i, k) * LANES];
+            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]);
+        }
+    }
+    CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
+        const CLA_REAL d = diagonal[k * LANES];
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][k] = x[j][k] * d;
+        CLA_UNROLL for (int i = 0; i < k; i++) {
+            const cla_lane a = cla_lane_conj(triangle[BELOW(k, i) * LANES]);
+            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]);
+        }
+    }
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
 }
 #endif
 
