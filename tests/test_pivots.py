@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import compactla as cla
 import reference
@@ -220,8 +221,10 @@ def test_wrong_options(rng, options, error, message):
 
 
 def test_reports_of_no_lines():
-    report = Report.of(np.zeros(0, np.int64), 3)
-    assert report.reordered(np.zeros(0, np.int64)).info.shape == (0,)
+    M = scipy.sparse.csr_array((0, 0))
+    made = (make(M, [], 2, diagnose=True).report for make in (cla.LinePreconditioner, cla.LineRelaxation))
+    for report in (Report.of(np.zeros(0, np.int64), 3), *made):
+        assert report.info.shape == report.block.shape == report.pivot.shape == (0,)
 
 
 def test_no_lines(queue):

@@ -114,8 +114,8 @@ class Work:
         special = plan_solve(diag.queue, b, nrhs, packed_dtype(diag), vlen, 1, (offset.size - 1) * vlen, storage)
         self.memory = None
         if special is not None:
-            rounded = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
-            self.memory = self.room.array((max(diag.shape[0], 1) * b * rounded * vlen,))
+            columns = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
+            self.memory = self.room.array((max(diag.shape[0], 1) * b * columns * vlen,))
         self.nrhs = nrhs
 
     def describe(self, offset, rows, vlen):

@@ -67,7 +67,8 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
         Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
-        is first asked for after this, from `M` itself: until then its values have to stay what they are.
+        is first asked for after this, from `M` itself: until then its values have to stay what they are. Sweeps keep a
+        copy for it.
 
         Parameters
         ----------

@@ -156,14 +156,18 @@ def part_matrix(pattern, paths, rows, parts, format: BlockFormat, options, vlen_
 
     `rows` are the block rows of vectors that those of the paths are; `parts` is as for `BlockTridiag`.
     """
-    line, first = paths.line, np.cumsum(paths.length) - paths.length
-    step = {"lower": -1, "diag": 0, "upper": 1}
+    step = {"lower": -1, "upper": 1}
+    line, first = (paths.line, np.cumsum(paths.length) - paths.length) if paths.ring.any() else (None, None)
 
     def find(kind, position):
-        there, begin = position >= 0, first[line[position]]
-        to = begin + (position - begin + step[kind]) % paths.length[line[position]]
-        row, column = (np.where(there, paths.rows[k], -1) for k in (position, to))
-        return pattern.find(row, column, -2 if kind == "diag" else -1)
+        row = entries(paths.rows, position)
+        if kind == "diag":
+            return pattern.find(row, row, -2)
+        to = position + step[kind]
+        if line is not None:  # from the last block row of a ring to the first, and back
+            begin = first[line[position]]
+            to = begin + (to - begin) % paths.length[line[position]]
+        return pattern.find(row, entries(paths.rows, np.where(position < 0, -1, to)), -1)
 
     pieces, format = plan_cut(paths.length, paths.ring, parts, format, options, vlen_given)
     return PartedLines(pieces, rows, find, format, options)
@@ -334,5 +338,5 @@ def by_lanes(a, vlen):
 
 
 def entries(a, index):
-    """``a[index]``, or -1 where the index is negative."""
-    return np.where(index < 0, -1, a[index])
+    """``a[index]``, or -1 where the index is that."""
+    return np.append(a, -1)[index]

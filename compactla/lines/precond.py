@@ -63,13 +63,11 @@ class LinePreconditioner(BlockOperator):
         solution on a line that has one is meaningless; the other lines are not affected. For lines that are rings, or
         cut into parts, it is the first in another order, see `BlockTridiag`. A subnormal pivot is no zero, but its
         reciprocal overflows: the solution on its line is not finite.
-    report : compactla.pivots.Report
+    report : compactla.lines.pivots.Report
         `info`, the block and the pivot that it means, and, where pivots are watched, the smallest, the growth factor
         and how many were replaced: arrays (nlines,), in the order of `lines`.
-    tridiag : BlockTridiag or PartedLines
-        The factors of the lines.
-    block_size : int
-        Size of the blocks.
+    block_size, vlen : int
+        Size of the blocks, vector length.
     queue : pyopencl.CommandQueue or None
         Where the factors live; None on the CPU.
     threads : int or None

@@ -48,7 +48,7 @@ class LineRelaxation(BlockOperator):
 
     Parameters
     ----------
-    M, lines, block_size, vlen, queue, threads
+    M, lines, block_size, vlen, queue, threads, parts, periodic
         As for `LinePreconditioner`.
     scheme : {"jacobi", "gauss-seidel", "symmetric"}, optional
         "symmetric" goes through the colours and back. For a symmetric matrix it is symmetric, as "jacobi" is, and may
@@ -58,10 +58,10 @@ class LineRelaxation(BlockOperator):
     damping : float, optional
         Factor of every update. Other than 1, Gauss-Seidel is SOR, and "symmetric" SSOR.
     tol : float, optional
-        `solve` stops when the 2-norm of the residual r - M x is not over `tol` times that of r, for every right-hand
-        side. This is looked at after every sweep, for the price of a product with M. Default: it is not looked at.
+        `solve` stops when the 2-norm of the residual rhs - M x is not over `tol` times that of rhs, for each of them.
+        This is looked at after every sweep, for the price of a product with M. Default: it is not looked at.
     **options
-        As for `LinePreconditioner`.
+        `pivots`, `pivoting`, `diagnose`, `storage` and `refine`, as for `LinePreconditioner`.
 
     Attributes
     ----------
