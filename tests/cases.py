@@ -86,7 +86,7 @@ def poisoned(a, vlen, queue):
 
 def transposed(a, vlen=None, queue=None):
     """A view of the pack of the transposed matrices."""
-    return cla.pack(a.swapaxes(1, 2), vlen, queue).T
+    return cla.pack(a.swapaxes(1, 2), vlen, queue=queue).T
 
 
 def framed(a, vlen=None, queue=None):
@@ -94,7 +94,7 @@ def framed(a, vlen=None, queue=None):
     nm, m, n = a.shape
     frame = np.full((nm, m + 3, n + 2), np.nan, a.dtype)
     frame[:, 1 : 1 + m, 2 : 2 + n] = a
-    return cla.pack(frame, vlen, queue)[1 : 1 + m, 2 : 2 + n]
+    return cla.pack(frame, vlen, queue=queue)[1 : 1 + m, 2 : 2 + n]
 
 
 def framed_transposed(a, vlen=None, queue=None):

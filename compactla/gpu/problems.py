@@ -160,7 +160,7 @@ class UnpackBatch(PackBatch):
         self.source.fill(0)
 
     def start(self):
-        self.A.unpack(self.source)
+        self.A.unpack(out=self.source)
         return self.source.events[-1]
 
     def residual(self, p):
@@ -201,7 +201,7 @@ class Factor(Problem):
 
     def restore(self):
         super().restore()
-        self.T._work.clear()  # it fits the kernel that was chosen before
+        self.T._lines._spare.clear()  # it fits the kernel that was chosen before
 
     def start(self):
         assert not self.T.refactor().any()
