@@ -317,7 +317,7 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     >>> A.data.shape
     (2, 3, 4, 8)
     """
-    return pack_padded(a, vlen, queue, out=out, threads=threads, wait_for=wait_for)
+    return pack_padded(a, vlen, queue=queue, out=out, threads=threads, wait_for=wait_for)
 
 
 def pack_padded(a, vlen, queue, period=None, unit=1, out=None, threads=None, wait_for=None) -> Pack:

@@ -31,11 +31,11 @@
 #define CLA_PASTE(a, b) CLA_PASTE_(a, b)
 #define CLA_INLINE static inline __attribute__((always_inline))
 
-/* Of real numbers; rsqrt is 1 / sqrt(a) to 2 units in the last place; min and max of a number and NaN are the number */
+/* Of real numbers. rsqrt is right to 2 units in the last place; minimum and maximum are NaN where one of two is. */
 CLA_INLINE CLA_REAL cla_lane_sqrt(CLA_REAL a) { return sqrt(a); }
 CLA_INLINE CLA_REAL cla_lane_rsqrt(CLA_REAL a) { return rsqrt(a); }
-CLA_INLINE CLA_REAL cla_lane_min(CLA_REAL a, CLA_REAL b) { return fmin(a, b); }
-CLA_INLINE CLA_REAL cla_lane_max(CLA_REAL a, CLA_REAL b) { return fmax(a, b); }
+CLA_INLINE CLA_REAL cla_lane_minimum(CLA_REAL a, CLA_REAL b) { return a < b || isnan(a) ? a : b; }
+CLA_INLINE CLA_REAL cla_lane_maximum(CLA_REAL a, CLA_REAL b) { return a > b || isnan(a) ? a : b; }
 CLA_INLINE CLA_REAL cla_lane_copysign(CLA_REAL a, CLA_REAL sign) { return copysign(a, sign); }
 
 #if CLA_COMPLEX

@@ -100,12 +100,14 @@ __kernel void potrf_batch(long lanes, long nm, long n,
  *
  * POTRF_ITEM  one work-item a matrix, all of its triangle in registers: N (N + 1) / 2 lanes
  *   GROUP     work-items of a work-group
- * POTRF_TEAM  one work-group for LANES matrices of a pack; a work-item keeps COLUMNS columns, TEAM apart, in registers,
- *             COLUMNS N lanes at most, and the columns of L go through local memory, two of them at a time: in all
- *             2 N LANES lanes and LANES ints. A work-group has LANES TEAM work-items.
+ * POTRF_TEAM  one work-group for LANES matrices of a pack; a work-item keeps COLUMNS columns in registers, COLUMNS N
+ *             lanes at most, and the columns of L go through local memory, two of them, or with PANEL 2 COLUMNS, at a
+ *             time: that many N LANES lanes, and LANES ints. A work-group has LANES TEAM work-items.
  *   LANES     matrices of a work-group, a divisor of V
  *   COLUMNS   columns of a work-item
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
+ *   PANEL     1: they are neighbours and factored at once, which takes fewer barriers; 0: they are TEAM apart, which
+ *             shares the work out better
  */
 #if defined(POTRF_ITEM) || defined(POTRF_TEAM)
 #define GET_A(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
@@ -142,13 +144,22 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 #undef UPDATE
 
 #ifdef POTRF_TEAM
-/* element (i, column j of this work-item); which column of the matrix that is */
+#define AT_ONCE (PANEL ? COLUMNS : 1) /* columns of L that go through local memory together */
+/* element (i, column j of this work-item); which column of the matrix that is, and the first that it can be; which
+ * work-item has column k, and as which of its own */
 #define AT(i, j) a[j][i]
-#define COLUMN(j) (c + (j) * TEAM)
+#define COLUMN(j) (PANEL ? c * COLUMNS + (j) : c + (j) * TEAM)
+#define FIRST(j) (PANEL ? (j) : (j) * TEAM)
+#define OWNER(k) (PANEL ? (k) / COLUMNS : (k) % TEAM)
+#define OWN(k) (PANEL ? (k) % COLUMNS : (k) / TEAM)
+
+/* Where column k of L goes in local memory. */
+#define LOCAL_COLUMN(k) (columns + ((k) / AT_ONCE % 2 * AT_ONCE + (k) % AT_ONCE) * (N * LANES))
 
 /* Pivot k and its column, column o of the work-item that has it: scaled, and written to local memory. Which of the
  * pivots before it was the first bad one, comes from there too. */
 #define DIVIDE(k, o) { \
+        __local cla_lane *column = LOCAL_COLUMN(k); \
         CLA_REAL r; \
         if (k > 0) bad = *first_bad; \
         AT(k, o) = cla_lane_real(cla_root(cla_lane_re(AT(k, o)), k, &bad, &r)); \
@@ -164,11 +175,12 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 /* Columns of this work-item right of column k, minus column k of L times the conjugate of its element in their row;
  * o is the first of which some are. From those of them that are done already 0 is subtracted. */
 #define UPDATE(k, o) { \
+        __local const cla_lane *column = LOCAL_COLUMN(k); \
         cla_lane u[COLUMNS]; \
         CLA_UNROLL3(COLUMNS, TAKE_TOP, k, o) \
         CLA_UNROLL3(N, UPDATE_ROW, k, o) \
     }
-#define IF_RIGHT(k, j, l) ((j) > (k) / TEAM || c > (k) % TEAM ? (l) : cla_lane_real(0))
+#define IF_RIGHT(k, j, l) (PANEL || (j) > (k) / TEAM || c > (k) % TEAM ? (l) : cla_lane_real(0))
 #define TAKE_TOP(k, o, j) if (j >= o) u[j] = IF_RIGHT(k, j, cla_lane_conj(column[min(COLUMN(j), N - 1) * LANES]));
 #define UPDATE_ROW(k, o, i) \
     if (i > k) { \
@@ -176,21 +188,37 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
         CLA_UNROLL4(COLUMNS, UPDATE_COLUMN, k, o, i) \
     }
 #define UPDATE_COLUMN(k, o, i, j) \
-    if (j >= o && i >= j * TEAM) AT(i, j) = cla_lane_fnma(IF_RIGHT(k, j, l), u[j], AT(i, j));
+    if (j >= o && i >= FIRST(j)) AT(i, j) = cla_lane_fnma(IF_RIGHT(k, j, l), u[j], AT(i, j));
 
-#define STEP(k) { \
-        __local cla_lane *column = columns + k % 2 * (N * LANES); \
-        if (c == k % TEAM) DIVIDE(k, (k / TEAM)) \
-        if (k < N - 1) { \
+#if PANEL
+#define PANEL_DIVIDE(k0, s) if (k0 + s < N) { DIVIDE((k0 + s), s) CLA_UNROLL3(N, PANEL_ROW, k0, s) }
+#define PANEL_ROW(k0, s, i) if (i > k0 + s) { CLA_UNROLL4(COLUMNS, PANEL_COLUMN, k0, s, i) }
+#define PANEL_COLUMN(k0, s, i, j) \
+    if (j > s && i >= k0 + j) AT(i, j) = cla_lane_fnma(AT(i, s), cla_lane_conj(AT(min(k0 + j, N - 1), s)), AT(i, j));
+#define PANEL_UPDATE(k0, s) UPDATE((k0 + s), 0)
+#define STEP(p) { \
+        if (c == p) { CLA_UNROLL2(COLUMNS, PANEL_DIVIDE, p * COLUMNS) } \
+        if (p < TEAM - 1) { \
             barrier(CLK_LOCAL_MEM_FENCE); \
-            UPDATE(k, ((k + 1) / TEAM)) \
+            if (c > p) { CLA_UNROLL2(COLUMNS, PANEL_UPDATE, p * COLUMNS) } \
         } \
     }
+#define ALL_STEPS CLA_UNROLL1(TEAM, STEP)
+#else
+#define STEP(k) { \
+        if (c == OWNER(k)) DIVIDE(k, OWN(k)) \
+        if (k < N - 1) { \
+            barrier(CLK_LOCAL_MEM_FENCE); \
+            UPDATE(k, OWN(k + 1)) \
+        } \
+    }
+#define ALL_STEPS CLA_UNROLL1(N, STEP)
+#endif
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void potrf_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                                     __global int *info)
 {
-    __local cla_lane l_columns[2 * N * LANES];
+    __local cla_lane l_columns[2 * AT_ONCE * N * LANES];
     __local int first_bads[LANES];
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
@@ -199,14 +227,14 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void potrf_team(long lanes, long nm, __globa
     __local int *first_bad = first_bads + l;
     cla_lane a[COLUMNS][N];
     int bad = 0;
-#define LOAD(i, j) if (i >= j * TEAM) AT(i, j) = i >= COLUMN(j) ? GET_A(i, COLUMN(j)) : cla_lane_real(0);
+#define LOAD(i, j) if (i >= FIRST(j)) AT(i, j) = i >= COLUMN(j) ? GET_A(i, COLUMN(j)) : cla_lane_real(0);
 #define LOAD_ROW(i) CLA_UNROLL2(COLUMNS, LOAD, i)
-#define STORE(i, j) if (i >= j * TEAM && i >= COLUMN(j)) PUT_A(i, COLUMN(j), AT(i, j));
+#define STORE(i, j) if (i >= FIRST(j) && i >= COLUMN(j)) PUT_A(i, COLUMN(j), AT(i, j));
 #define STORE_ROW(i) CLA_UNROLL2(COLUMNS, STORE, i)
     CLA_UNROLL1(N, LOAD_ROW)
-    CLA_UNROLL1(N, STEP)
+    ALL_STEPS
     CLA_UNROLL1(N, STORE_ROW)
-    if (c == (N - 1) % TEAM && q < nm) info[q] = bad;
+    if (c == OWNER(N - 1) && q < nm) info[q] = bad;
 }
 #endif
 

@@ -27,7 +27,7 @@ typedef struct { CLA_REAL smallest, largest, factor, replaced; } watch;
 CLA_INLINE CLA_REAL largest(int m, int n, cla_matrix A, CLA_REAL most)
 {
     for (int i = 0; i < m; i++)
-        for (int j = 0; j < n; j++) most = cla_lane_max(most, cla_lane_abs(cla_get(A, i, j)));
+        for (int j = 0; j < n; j++) most = fmax(most, cla_lane_abs(cla_get(A, i, j)));
     return most;
 }
 
@@ -68,7 +68,7 @@ CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swap
 {
     int info = 0;
     norm = largest(n, n, A, norm);
-    const CLA_REAL threshold = cla_lane_max(cla_lane_sqrt(EPSILON) * (norm == 0 ? 1 : norm), (CLA_REAL)LEAST);
+    const CLA_REAL threshold = fmax(cla_lane_sqrt(EPSILON) * (norm == 0 ? 1 : norm), (CLA_REAL)LEAST);
 #define AT(i, j) cla_get(A, i, j)
 #define SET(i, j, x) cla_set(A, i, j, x);
 #define EACH_ROW(F, k, s) for (int i = k + 1; i < n; i++) F(k, s, i)
@@ -81,13 +81,13 @@ CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swap
 #endif
         cla_lane pivot = AT(k, k);
         const CLA_REAL size = cla_lane_abs(pivot), away = cla_lane_copysign(threshold, cla_lane_re(pivot));
-        w->smallest = cla_lane_min(w->smallest, size);
+        w->smallest = fmin(w->smallest, size);
         if (PERTURB && size < threshold) {
             pivot = cla_lane_real(away);
             w->replaced++;
         }
         if (SHIFT) pivot += cla_lane_real(away);
-        w->factor = cla_lane_max(cla_lane_abs(pivot), largest(1, n - k - 1, cla_from(A, k, k + 1), w->factor));
+        w->factor = fmax(cla_lane_abs(pivot), largest(1, n - k - 1, cla_from(A, k, k + 1), w->factor));
         const cla_lane r = cla_pivot(pivot, k, &info);
         SET(k, k, r)
         CLA_ELIMINATE(k, k)

@@ -1,36 +1,42 @@
 """The inputs that the tests of every routine share."""
 
 import numpy as np
+import pytest
 
 import compactla as cla
 
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
 SIZES = [*range(18), 24, 31, 32, 33, 50]
+FEW = [0, 1, 2, 3, 4, 5, 9, 16, 24, 33]  # that are tried always: about a tile of registers, some tiles, not known
 VLENS = [1, 3, 4, 8, 16, 32, None]
-LANES = [(vlen, (np.float32, np.complex128)[i % 2]) for i, vlen in enumerate(VLENS)]  # each with a type
 BATCH = 11  # a partial pack everywhere
 SCALARS = {"f": (0, 1, -1, 0.75), "c": (0, 1, -1, 0.75 - 0.5j)}
 
 
-def in_turns(sizes):
+def slow(*values):
+    """A case that is tried with `tests/run.py --all` only: more of what others show as well."""
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def in_turns(sizes, always=None):
     """Sizes with types: each with a real and a complex one, of single and of double precision in turns.
 
     Kernels are compiled for every size and type, which takes most of the time of the tests. How they are written for a
     size depends on whether numbers are complex, not on their precision, and both precisions have odd and even sizes.
-    One of the two is slow, so that there are all sizes and all types without.
+    One of the two is slow, and both where a size is not among those that are tried always, by default all.
     """
     cases = []
     for i, size in enumerate(sizes):
-        kinds = [np.dtype(DTYPES[char]) for char in ("sc", "dz")[i // 2 % 2]]
-        cases += [(size, kinds[i % 2]), slow(size, kinds[1 - i % 2])]
+        first, second = ((size, np.dtype(DTYPES[char])) for char in ("sc", "cs", "dz", "zd")[i % 4])
+        cases += [first if always is None or size in always else slow(*first), slow(*second)]
     return cases
 
 
-def slow(*values):
-    """A case that is tried with `tests/run.py --all` only: more of what others show as well."""
-    import pytest  # which is not there where systems are made for PETSc
-
-    return pytest.param(*values, marks=pytest.mark.slow)
+# Vector lengths, each with a type: one lane, an odd number, and more than a register has, are tried always.
+LANES = [
+    *[(1, np.float32), (3, np.complex128), slow(4, np.float32), slow(8, np.complex128)],
+    *[(16, np.float32), (32, np.complex128), slow(None, np.float32)],
+]
 
 
 def scalars(dtype):
@@ -76,7 +82,7 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def poisoned(a, vlen, queue):
+def poisoned(a, vlen=None, *, queue=None):
     """A pack of `a` whose unused lanes hold NaN."""
     A = cla.pack(a, vlen)
     used = len(a) - A.vlen * (len(A.data) - 1)
@@ -84,12 +90,12 @@ def poisoned(a, vlen, queue):
     return A if queue is None else A.to(queue)
 
 
-def transposed(a, vlen=None, queue=None):
+def transposed(a, vlen=None, *, queue=None):
     """A view of the pack of the transposed matrices."""
     return cla.pack(a.swapaxes(1, 2), vlen, queue=queue).T
 
 
-def framed(a, vlen=None, queue=None):
+def framed(a, vlen=None, *, queue=None):
     """A block of a pack of larger matrices, with NaN around it."""
     nm, m, n = a.shape
     frame = np.full((nm, m + 3, n + 2), np.nan, a.dtype)
@@ -97,8 +103,8 @@ def framed(a, vlen=None, queue=None):
     return cla.pack(frame, vlen, queue=queue)[1 : 1 + m, 2 : 2 + n]
 
 
-def framed_transposed(a, vlen=None, queue=None):
-    return framed(a.swapaxes(1, 2), vlen, queue).T
+def framed_transposed(a, vlen=None, *, queue=None):
+    return framed(a.swapaxes(1, 2), vlen, queue=queue).T
 
 
 LAYOUTS = {"plain": cla.pack, "transposed": transposed, "block": framed, "block of transposed": framed_transposed}

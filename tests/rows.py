@@ -5,11 +5,12 @@ from itertools import product
 import numpy as np
 
 import compactla as cla
-from cases import random, same_bits, scalars
+from cases import random, same_bits, scalars, slow
 from compactla import oracle, routine
 from compactla.cpu.choice import STATIC
 from compactla.cpu.lanes import KINDS
-from compactla.cpu.simd import Vector, native_width, tile_size
+from compactla.cpu.simd import native_width, tile_size
+from compactla.cpu.vectors import Vector
 
 ROUTINES = routine.names()
 BATCH = 37  # a whole pack at least, and a partial one, for every default vector length
@@ -42,6 +43,7 @@ def structural(char):
 
 # Real and complex ones, of single and double precision in turns.
 SQUARES = [(n, np.dtype(chars[i % 2])) for chars in ("fd", "FD") for i, n in enumerate(structural(chars[0]))]
+SOME_SLOW = [slow(*case) if i % 2 else case for i, case in enumerate(SQUARES)]
 RECTANGLES = [(1, 6, 2), (6, 1, 5), (9, 4, 1), (4, 9, 3), (3, 18, 3), (19, 2, 4), (5, 33, 6), (5, 0, 3), (0, 5, 4)]
 
 
@@ -120,7 +122,7 @@ def function(name):
 def call(name, arrays, layout=cla.pack, vlen=None, queue=None, **how):
     """All operands after a call on packs of these, and info or None; what is not written keeps its bits."""
     row = routine.named(name)
-    packs = [layout(a, vlen, queue) for a in arrays]
+    packs = [layout(a, vlen, queue=queue) for a in arrays]
     returned = function(name)(*packs, **how)
     after = [A.unpack() for A in packs]
     for operand, a, b, mask in zip(row.operands, arrays, after, masks(row, arrays, how), strict=True):

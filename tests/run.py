@@ -119,7 +119,7 @@ def make_petsc_environment():
     numpy = f"numpy<{subprocess.run(next_numpy, stdout=subprocess.PIPE, text=True).stdout.strip()}"
     pip = (PYTHON, "-m", "pip", "--python", PETSC / "bin" / "python", "install", "--quiet")
     return succeeds(debian, "-m", "venv", "--clear", "--system-site-packages", "--without-pip", PETSC) and succeeds(
-        *pip, "--editable", ROOT, numpy
+        *pip, "--editable", ROOT, numpy, "pytest"
     )
 
 

@@ -13,6 +13,7 @@ import compactla as cla
 import reference
 from cases import BATCH, LANES, in_turns, lines, make_singular, random, same_bits
 from compactla.cpu import run
+from compactla.oracle import THRESHOLD
 
 
 def factored(blocks, vlen=None, queue=None):
@@ -23,11 +24,11 @@ def factored(blocks, vlen=None, queue=None):
 def check(blocks, rhs, **where):
     """Solve, and hold the result against the dense matrices."""
     T, info = factored(blocks, **where)
-    assert info.shape == blocks[1].shape[:1] and info.dtype.kind == "i" and not info.any()
+    assert info.shape == blocks[1].shape[:1] and info.dtype == np.int64 and not info.any()
     assert np.array_equal(T.info, info)
     x = T.solve(rhs)
     assert x.shape == rhs.shape and x.dtype == rhs.dtype
-    assert ratio(blocks, x, rhs) < reference.THRESHOLD
+    assert ratio(blocks, x, rhs) < THRESHOLD
 
 
 def ratio(blocks, x, rhs):
@@ -40,12 +41,12 @@ def ratio(blocks, x, rhs):
 BLOCKS = [0, 1, 2, 3, 5, 8, 9, 15, 16, 17, 33, 50]
 
 
-@pytest.mark.parametrize(("b", "dtype"), in_turns(BLOCKS), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns(BLOCKS, always=[0, 1, 3, 5, 9, 17, 33]), ids=str)
 def test_block_sizes(queue, dtype, b, rng):
     check(lines(rng, BATCH, 3, b, dtype), random(rng, (BATCH, 3, b), dtype), queue=queue)
 
 
-@pytest.mark.parametrize(("nrhs", "dtype"), in_turns([0, 1, 3, 8, 17]), ids=str)
+@pytest.mark.parametrize(("nrhs", "dtype"), in_turns([0, 1, 3, 8, 17], always=[1, 3, 17]), ids=str)
 def test_right_hand_sides(queue, dtype, nrhs, rng):
     for b in (3, 17):
         check(lines(rng, BATCH, 4, b, dtype), random(rng, (BATCH, 4, b, nrhs), dtype), queue=queue)

@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from cases import slow
 from compactla import gpu
 from compactla.cpu import kernel
 from compactla.gpu import program as programs
@@ -195,7 +196,7 @@ def flipped(content):
     return content[:-99] + bytes([content[-99] ^ 1]) + content[-98:]
 
 
-@pytest.mark.parametrize("spoil", [shortened, emptied, flipped])
+@pytest.mark.parametrize("spoil", [slow(shortened), slow(emptied), flipped])
 def test_a_broken_cache(package, tmp_path, spoil):
     cache = tmp_path / "cache"
     options = {"package": package, "NUMBA_CACHE_DIR": str(cache)}
@@ -272,7 +273,7 @@ def as_root():
     return os.name == "posix" and os.geteuid() == 0
 
 
-@pytest.mark.parametrize("case", OTHERS)
+@pytest.mark.parametrize("case", [case if case == "anybody's" else slow(case) for case in OTHERS])
 def test_folders_of_others(package, tmp_path, case, as_root):
     """What is there is not run, and nothing is put there; there is a sentence about it, once."""
     pytest.importorskip("pwd", reason="only Unix has such modes")

@@ -19,7 +19,7 @@ def packs(queue, rng):
     """Makes packs of matrices of the given sizes."""
 
     def make(*shapes, nm=5, dtype=np.float64, vlen=4, queue=queue):
-        return [cla.pack(random(rng, (nm, *shape), dtype), vlen, queue) for shape in shapes]
+        return [cla.pack(random(rng, (nm, *shape), dtype), vlen, queue=queue) for shape in shapes]
 
     return make
 
@@ -89,11 +89,11 @@ def test_views_and_copies(packs):
 def test_unpack(packs, queue, elsewhere):
     (A,) = packs((3, 4))
     new = np.zeros if queue is None else lambda *args: cl.array.zeros(queue, *args)
-    refuse(ValueError, "out", A.unpack, new((5, 4, 3), np.float64))
-    refuse(ValueError, "out", A.unpack, new((4, 3, 4), np.float64))
-    refuse(TypeError, "out", A.unpack, new((5, 3, 4), np.float32))
-    refuse(TypeError, "out", A.unpack, [0.0])
-    refuse(TypeError, "out", A.unpack, A.to(elsewhere).data if queue is None else np.zeros((5, 3, 4)))
+    refuse(ValueError, "out", A.unpack, out=new((5, 4, 3), np.float64))
+    refuse(ValueError, "out", A.unpack, out=new((4, 3, 4), np.float64))
+    refuse(TypeError, "out", A.unpack, out=new((5, 3, 4), np.float32))
+    refuse(TypeError, "out", A.unpack, out=[0.0])
+    refuse(TypeError, "out", A.unpack, out=A.to(elsewhere).data if queue is None else np.zeros((5, 3, 4)))
 
 
 def test_read_only_memory(rng):
@@ -101,40 +101,10 @@ def test_read_only_memory(rng):
     data = a.data.copy()
     data.flags.writeable = False
     A = cla.Pack(data, 5)
-    refuse(ValueError, "C", cla.gemm, a, a, A)
-    refuse(ValueError, "B", cla.trsm, a, A)
-    refuse(ValueError, "A", cla.getrfnp, A)
+    refuse(ValueError, "out", cla.pack, a.unpack(), out=A)
     out = np.zeros((5, 3, 3))
     out.flags.writeable = False
-    refuse(ValueError, "out", A.unpack, out)
-
-
-def test_shared_memory(queue, rng):
-    """Memory that is written must not be read; what lies between its elements may be."""
-    A, other = (cla.pack(random(rng, (9, 6, 6), np.float64), 4, queue) for _ in range(2))
-    halves = A[:3, :], A[3:, :]
-    for C, X in ((A, A), (A, A.T), (A[:3, :3], A[2:5, 2:5]), (A[::2, ::2], A[:3, :3]), (A[:3, :].T, A[2:5, :].T)):
-        Y = other[: C.m, : C.n]
-        refuse(ValueError, "A", cla.gemm, X, Y, C)
-        refuse(ValueError, "B", cla.gemm, Y, X, C, transb="T")
-    refuse(ValueError, "A", cla.trsm, A[:3, :3], A[2:5, :])
-    apart = [(A[:3, :3], other[:3, :3]), (halves[0][:, :3], halves[1][:, :3]), (A[:0, :0], A[:0, :0])]
-    if queue is None:  # on a device, what is between the elements counts too
-        apart += [(A[::2, ::2], A[1::2, ::2]), (A[:3, :3], A[:3, 3:]), (A[:3, :3].T, A[3:, :3])]
-    for C, X in apart if queue is None else apart[::2]:
-        Y = other[3 : 3 + X.n, 3 : 3 + C.n]
-        expected = X.unpack() @ Y.unpack()
-        assert np.allclose(cla.gemm(X, Y, C).unpack(), expected, rtol=1e-13)
-
-
-def test_memory_for_several_elements(rng):
-    a = cla.pack(random(rng, (5, 3, 3), np.float64), 4)
-    for axis in range(3):
-        data = np.repeat(a.data[tuple(slice(1) if i == axis else slice(None) for i in range(4))], 1, axis)
-        strides = [0 if i == axis else stride for i, stride in enumerate(data.strides)]
-        repeated = cla.Pack(np.lib.stride_tricks.as_strided(data, a.data.shape, strides), 5)
-        refuse(ValueError, "C", cla.gemm, a, a, repeated)
-        refuse(ValueError, "A", cla.getrfnp, repeated)
+    refuse(ValueError, "out", A.unpack, out=out)
 
 
 def test_elements_that_share_memory(rng):
@@ -142,14 +112,11 @@ def test_elements_that_share_memory(rng):
     a = cla.pack(random(rng, (8, 2, 2), np.float64), 4)
     buffer = np.zeros(200)
     target = cla.Pack(as_strided(buffer, (2, 2, 2, 4), (64, 32, 32, 8)), 8)
-    refuse(ValueError, "C", cla.gemm, a, a, target)
-    refuse(ValueError, "B", cla.trsm, a, target)
-    refuse(ValueError, "A", cla.getrfnp, target)
     refuse(ValueError, "out", cla.pack, np.ones((8, 2, 2)), out=target)
     for strides in ((16, 8, 8), (24, 16, 8), (8, 0, 128), (-8, 16, 8)):
-        refuse(ValueError, "out", a.unpack, as_strided(buffer[80:], (8, 2, 2), strides))
+        refuse(ValueError, "out", a.unpack, out=as_strided(buffer[80:], (8, 2, 2), strides))
     for strides in ((8, 64, 128), (-32, 8, 16), (8, 64, -128)):
-        out = a.unpack(as_strided(buffer[100:], (8, 2, 2), strides))
+        out = a.unpack(out=as_strided(buffer[100:], (8, 2, 2), strides))
         assert same_bits(out.copy(), a.unpack())
 
 
@@ -163,11 +130,11 @@ def test_which_strides_repeat(size, rng):
 
 
 def test_ordinary_arrays_that_share_memory(queue, rng):
-    A = cla.pack(random(rng, (64, 2, 2), np.float64), 4, queue)
+    A = cla.pack(random(rng, (64, 2, 2), np.float64), 4, queue=queue)
     flat, first = A.data.reshape(-1), cla.Pack(A.data[:2], 8)
-    refuse(ValueError, "out", first.unpack, flat[4:36].reshape(8, 2, 2))
+    refuse(ValueError, "out", first.unpack, out=flat[4:36].reshape(8, 2, 2))
     refuse(ValueError, "out", cla.pack, flat[4:36].reshape(8, 2, 2), out=first)
-    first.unpack(flat[32:64].reshape(8, 2, 2))
+    first.unpack(out=flat[32:64].reshape(8, 2, 2))
     cla.pack(flat[32:64].reshape(8, 2, 2), out=first)
 
 
@@ -225,7 +192,7 @@ def test_what_is_no_array(queue, packs):
         with pytest.raises(TypeError, match=r"\brhs is a"):
             P @ bad
     for bad in (memoryview(np.zeros((5, 3, 3))), np.ma.zeros((5, 3, 3)), OnDevice()):
-        refuse(TypeError, "out", A.unpack, bad)
+        refuse(TypeError, "out", A.unpack, out=bad)
     refuse(TypeError, "data", cla.Pack, np.ma.zeros((2, 3, 3, 4)))
 
 
@@ -237,11 +204,8 @@ def test_number_of_threads(queue, packs, rng):
     (A,), T = packs((3, 3)), cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
     T.factor()
     M = scipy.sparse.eye_array(6, format="bsr")
-    P = cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue)
+    P, S = (make(M, [[0, 1, 2], [3, 4, 5]], queue=queue) for make in (cla.LinePreconditioner, cla.LineRelaxation))
     calls = {
-        "gemm": lambda threads: cla.gemm(A, A, *packs((3, 3)), threads=threads),
-        "trsm": lambda threads: cla.trsm(A, *packs((3, 3)), threads=threads),
-        "getrfnp": lambda threads: cla.getrfnp(A, threads=threads),
         "pack": lambda threads: cla.pack(np.zeros((5, 3, 3)), queue=queue, threads=threads),
         "unpack": lambda threads: A.unpack(threads=threads),
         "factor": lambda threads: T.factor(threads=threads),
@@ -251,6 +215,8 @@ def test_number_of_threads(queue, packs, rng):
         "new": lambda threads: cla.LinePreconditioner(M, [[0, 1, 2], [3, 4, 5]], queue=queue, threads=threads),
         "update": lambda threads: P.update(M, threads=threads),
         "apply": lambda threads: P.solve(np.ones(6), threads=threads),
+        "update of sweeps": lambda threads: S.update(M, threads=threads),
+        "sweep": lambda threads: S.solve(np.ones(6), threads=threads),
     }
     before = A.unpack()
     for call in calls.values():
@@ -270,71 +236,6 @@ def test_number_of_threads(queue, packs, rng):
 
 def upload(a, queue):
     return a if queue is None else cl.array.to_device(queue, a)
-
-
-def others(packs, queue, elsewhere, shape):
-    """Packs that do not go with a float64 pack of 5 matrices and 4 lanes: error, pack."""
-    yield ValueError, *packs(shape, nm=6)
-    yield ValueError, *packs(shape, vlen=8)
-    yield TypeError, *packs(shape, dtype=np.float32)
-    yield TypeError, *packs(shape, dtype=np.complex128)
-    yield (TypeError, ValueError), *packs(shape, queue=elsewhere)
-    if queue is not None:
-        yield (TypeError, ValueError), *packs(shape, queue=None)
-    yield TypeError, np.zeros((5, *shape))
-
-
-def test_gemm(packs, queue, elsewhere):
-    A, B, C = packs((3, 4), (4, 5), (3, 5))
-    for error, bad in others(packs, queue, elsewhere, (4, 5)):
-        refuse(error, "B", cla.gemm, A, bad, C)
-    for error, bad in others(packs, queue, elsewhere, (3, 5)):
-        refuse(error, "C", cla.gemm, A, B, bad)
-    refuse(TypeError, "A", cla.gemm, A.unpack(), B, C)
-    for shape in ((3, 5), (5, 4), (4, 4)):
-        refuse(ValueError, "B|C", cla.gemm, A, *packs(shape), C)
-    for shape in ((5, 3), (3, 4), (4, 5)):
-        refuse(ValueError, "C", cla.gemm, A, B, *packs(shape))
-    refuse(ValueError, "A|B|C", cla.gemm, A, B, C, transa="T")
-    for option in ("X", "", "NN", "H"):
-        refuse(ValueError, "transa", cla.gemm, A, B, C, transa=option)
-        refuse(ValueError, "transb", cla.gemm, A, B, C, transb=option)
-    for option in (None, 1, True):
-        refuse((TypeError, ValueError), "transa", cla.gemm, A, B, C, transa=option)
-    for scalar in (1j, "1", None, np.ones(3)):
-        refuse(TypeError, "alpha", cla.gemm, A, B, C, scalar)
-        refuse(TypeError, "beta", cla.gemm, A, B, C, 1, scalar)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.complex64], ids="sc")
-def test_scalars_that_overflow(dtype, packs):
-    A, B, C = packs((3, 3), (3, 3), (3, 3), dtype=dtype)
-    for scalar in (1e300, -1e39, 10**400, np.float64(3.5e38), np.longdouble(1e200)):
-        refuse(ValueError, "alpha", cla.gemm, A, B, C, scalar)
-        refuse(ValueError, "beta", cla.gemm, A, B, C, 1, scalar)
-        refuse(ValueError, "alpha", cla.trsm, A, B, alpha=scalar)
-    cla.gemm(A, B, C, np.finfo(np.float32).max, -np.inf)
-
-
-def test_trsm(packs, queue, elsewhere):
-    A, B = packs((3, 3), (3, 5))
-    for error, bad in others(packs, queue, elsewhere, (3, 5)):
-        refuse(error, "B", cla.trsm, A, bad)
-    refuse(TypeError, "A", cla.trsm, A.unpack(), B)
-    refuse(ValueError, "A", cla.trsm, *packs((3, 4)), B)
-    refuse(ValueError, "B", cla.trsm, A, *packs((4, 3)))
-    refuse(ValueError, "B", cla.trsm, A, B, side="R")
-    for name in ("side", "uplo", "trans", "diag"):
-        for option in ("X", "", "LL"):
-            refuse(ValueError, name, cla.trsm, A, B, **{name: option})
-        refuse((TypeError, ValueError), name, cla.trsm, A, B, **{name: 1})
-    for scalar in (1j, "1", None, np.ones(3)):
-        refuse(TypeError, "alpha", cla.trsm, A, B, alpha=scalar)
-
-
-def test_getrfnp():
-    for bad in (np.zeros((5, 3, 3)), None):
-        refuse(TypeError, "A", cla.getrfnp, bad)
 
 
 def test_block_tridiagonal(queue, elsewhere, rng):

@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 
 import compactla as cla
-from cases import dominant, in_turns, random, same_bits
+from cases import in_turns, random, same_bits
+from compactla import oracle, routine
 from compactla.cpu import run
+from rows import ROUTINES, all_same, ones, operands, options, results
 
 pytestmark = pytest.mark.optimized
 NM = 19
 
 
-def results(monkeypatch, call):
+def near_and_far(monkeypatch, call):
     """What `call` returns with the kernels for data in the caches, and with the others."""
     both = []
     for threshold in (2**62, 0):
@@ -20,14 +22,25 @@ def results(monkeypatch, call):
     return both
 
 
-@pytest.mark.parametrize(("size", "dtype"), in_turns([(3, None), (8, None), (32, None), (5, 32), (6, 3)]), ids=str)
-def test_products(size, dtype, rng, monkeypatch):
-    n, vlen = size
-    a, b, c = random(rng, (3, NM, n, n), dtype)
-    A, B = cla.pack(a, vlen), cla.pack(b, vlen)
-    for options in ((1, 0, "N"), (1, 0, "T"), (1, 1, "N")):
-        near, far = results(monkeypatch, lambda options=options: cla.gemm(A, B, cla.pack(c, vlen), *options).unpack())
-        assert same_bits(near, far)
+SIZES = in_turns([(3, None), (9, 32), (6, 3), (17, None), (32, None)])
+
+
+@pytest.mark.parametrize(("size", "dtype"), SIZES, ids=str)
+@pytest.mark.parametrize("name", ROUTINES)
+def test_routines(name, size, dtype, rng, monkeypatch):
+    """All scalars that kernels are compiled for, with options in turns; a failed pivot among them."""
+    row, (n, vlen) = routine.named(name), size
+    every, fixed = options(row), sorted(row.fixed)
+    calls = [dict(zip(row.scalars, values, strict=True)) for values in fixed] or [ones(row)]
+    for i, scalars in enumerate(calls):
+        letters = every[5 * (n + i) % len(every)] | scalars
+        arrays = operands(name, rng, (n,) * len(row.letters), dtype, NM, **letters)
+        if "info" in row.outputs:
+            oracle.named(name).spoil(7, 1, *arrays, **letters)
+        near, far = near_and_far(monkeypatch, lambda a=arrays, how=letters: results(name, a, vlen=vlen, **how))
+        assert all_same(near, far)
+        if "info" in row.outputs:
+            assert np.array_equal(far[-1], np.where(np.arange(NM) == 7, 2, 0))
 
 
 def test_products_that_cannot_be_streamed(rng, monkeypatch):
@@ -35,27 +48,5 @@ def test_products_that_cannot_be_streamed(rng, monkeypatch):
     A, B = (cla.pack(random(rng, (NM, 4, 4), np.float64), 8) for _ in range(2))
     memory = np.zeros(A.data.size + 1)
     C = cla.Pack(memory[1:].reshape(A.data.shape), NM)
-    near, far = results(monkeypatch, lambda: cla.gemm(A, B, C).unpack())
+    near, far = near_and_far(monkeypatch, lambda: cla.gemm(A, B, C).unpack())
     assert same_bits(near, far) and memory[0] == 0
-
-
-@pytest.mark.parametrize("n", [3, 17])
-def test_triangular_solves(dtype, n, rng, monkeypatch):
-    A, b = cla.pack(dominant(rng, NM, n, n, dtype)), random(rng, (NM, n, n), dtype)
-    for options in ("LLN", "RUC"):
-        near, far = results(monkeypatch, lambda options=options: cla.trsm(A, cla.pack(b), *options).unpack())
-        assert same_bits(near, far)
-
-
-@pytest.mark.parametrize(("n", "vlen"), [(3, None), (17, None), (9, 32)])
-def test_factorizations(dtype, n, vlen, rng, monkeypatch):
-    a = dominant(rng, NM, n, n, dtype)
-    a[7, 0, 0] = 0
-
-    def factored():
-        A = cla.pack(a, vlen)
-        info = cla.getrfnp(A)
-        assert info[7] == 1 and not np.delete(info, 7).any()
-        return A.unpack()
-
-    assert same_bits(*results(monkeypatch, factored))

@@ -33,6 +33,25 @@ def test_one_pack_for_both_operands(queue, dtype, rng):
     assert same_bits(C.unpack(), expected)
 
 
+def test_blocks_of_one_pack(queue, rng):
+    """Memory that is written must not be read; what lies between its elements may be."""
+    A, other = (cla.pack(random(rng, (9, 6, 6), np.float64), 4, queue=queue) for _ in range(2))
+    halves = A[:3, :], A[3:, :]
+    for C, X in ((A, A), (A, A.T), (A[:3, :3], A[2:5, 2:5]), (A[::2, ::2], A[:3, :3]), (A[:3, :].T, A[2:5, :].T)):
+        Y = other[: C.m, : C.n]
+        with pytest.raises(ValueError, match="C shares memory with A"):
+            cla.gemm(X, Y, C)
+        with pytest.raises(ValueError, match="C shares memory with B"):
+            cla.gemm(Y, X, C, transb="T")
+    apart = [(A[:3, :3], other[:3, :3]), (halves[0][:, :3], halves[1][:, :3]), (A[:0, :0], A[:0, :0])]
+    if queue is None:  # on a device, what is between the elements counts too
+        apart += [(A[::2, ::2], A[1::2, ::2]), (A[:3, :3], A[:3, 3:]), (A[:3, :3].T, A[3:, :3])]
+    for C, X in apart if queue is None else apart[::2]:
+        Y = other[3 : 3 + X.n, 3 : 3 + C.n]
+        expected = X.unpack() @ Y.unpack()
+        assert np.allclose(cla.gemm(X, Y, C).unpack(), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("shapes", "options", "message"),
     [

@@ -143,7 +143,7 @@ def test_gemm(mkl, rng):
         for pack, compute, unpack in exchanges(mkl):
             A, B, C = map(pack, (a, b, c))
             compute.gemm(A, B, C, alpha, beta, transa, transb)
-            ratio = oracle.named("gemm").residual((a, b, c), (a, b, unpack(C)), alpha, beta, transa, transb)
+            ratio = oracle.named("gemm").residual((a, b, c), (a, b, unpack(out=C)), alpha, beta, transa, transb)
             assert ratio.max() < oracle.THRESHOLD
 
 
@@ -159,7 +159,7 @@ def test_trsm(mkl, rng):
                 continue
             A, B = map(pack, (a, b))
             compute.trsm(A, B, *options, alpha)
-            ratio = oracle.named("trsm").residual((a, b), (a, unpack(B)), *options, alpha)
+            ratio = oracle.named("trsm").residual((a, b), (a, unpack(out=B)), *options, alpha)
             assert ratio.max() < oracle.THRESHOLD
 
 
@@ -169,7 +169,7 @@ def test_getrfnp(mkl, m, n, rng):
     for pack, compute, unpack in exchanges(mkl):
         A = pack(a)
         compute.getrfnp(A)
-        assert oracle.named("getrfnp").residual((a,), (unpack(A),)).max() < oracle.THRESHOLD
+        assert oracle.named("getrfnp").residual((a,), (unpack(out=A),)).max() < oracle.THRESHOLD
 
 
 @pytest.mark.parametrize("form", peer.REGISTERS)

@@ -16,8 +16,8 @@ from cases import lines, random
 from compactla import gpu
 from compactla.gpu import program
 from compactla.lines.storage import STORAGE
+from compactla.oracle import THRESHOLD, widen
 from drivers import working_devices
-from reference import THRESHOLD, widen
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True)
 
@@ -90,7 +90,7 @@ def test_user_kernel_of_positive_definite_matrices(queue, dtype, upper, rng):
     given[:, other] = 777  # which is neither read nor written
     if dtype.kind == "c":
         given[:, range(n), range(n)] += 5j  # not read either, but set to 0
-    A, x = cla.pack(given, vlen, queue), cla.pack(b, vlen, queue)
+    A, x = cla.pack(given, vlen, queue=queue), cla.pack(b, vlen, queue=queue)
     info = pyopencl.array.zeros(queue, (A.data.shape[0], 1, vlen), np.int32)
     program = gpu.build(queue.context, CHOLESKY, dtype, vlen, N=n, UPPER=upper)
     program.cholesky(queue, (info.size,), None, A.data.data, x.data.data, info.data)
@@ -127,8 +127,8 @@ EXACT = {  # OpenCL C on lanes x and y, and what it is in NumPy
     "cla_lane_of(cla_lane_re(y), cla_lane_im(x))": lambda x, y: of(y.real, x.imag, x.dtype),
     "cla_lane_conj(x)": lambda x, y: x.conj(),
     "cla_lane_real(cla_lane_abs1(x))": lambda x, y: abs(x.real) + abs(x.imag),
-    "cla_lane_real(cla_lane_min(cla_lane_re(x), cla_lane_re(y)))": lambda x, y: np.fmin(x.real, y.real),
-    "cla_lane_real(cla_lane_max(cla_lane_re(x), cla_lane_re(y)))": lambda x, y: np.fmax(x.real, y.real),
+    "cla_lane_real(cla_lane_minimum(cla_lane_re(x), cla_lane_re(y)))": lambda x, y: np.minimum(x.real, y.real),
+    "cla_lane_real(cla_lane_maximum(cla_lane_re(x), cla_lane_re(y)))": lambda x, y: np.maximum(x.real, y.real),
     "cla_lane_real(cla_lane_copysign(1, cla_lane_re(x)))": lambda x, y: np.copysign(1, x.real),
     "cla_lane_select(cla_lane_re(x) < cla_lane_re(y), x, y)": lambda x, y: np.where(x.real < y.real, x, y),
     "cla_lane_select(cla_lane_re(x) >= cla_lane_re(y), x, y)": lambda x, y: np.where(x.real >= y.real, x, y),
@@ -181,7 +181,7 @@ def test_lane_vocabulary(queue, dtype):
         }}
     """
     a = special_pairs(dtype, queue.device)
-    A, R = cla.pack(a, 4, queue), cla.Pack.zeros(len(a), len(results), 1, dtype, 4, queue)
+    A, R = cla.pack(a, 4, queue=queue), cla.Pack.zeros(len(a), len(results), 1, dtype, 4, queue=queue)
     program = gpu.build(queue.context, source, dtype, 4)
     program.vocabulary(queue, (A.data.shape[0] * 4,), None, A.data.data, R.data.data)
 

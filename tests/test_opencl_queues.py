@@ -1,5 +1,6 @@
 """What users of PyOpenCL are used to: queues of any kind, events, memory of their own."""
 
+import functools
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,9 @@ from cases import dominant, lines, random, same_bits
 from compactla import gpu
 from compactla.examples import bicgstab_opencl
 from compactla.files import read_system
+from compactla.oracle import THRESHOLD
 from drivers import working_devices
+from rows import residual
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
@@ -37,7 +40,7 @@ def test_events(queue, rng):
     (second,) = cla.trsm(A, C).data.events
     assert first != second and A.data.events == [second]
     target = pyopencl.array.empty(queue, (9, 3, 3), np.float64)
-    C.unpack(target)
+    C.unpack(out=target)
     target.events[-1].wait()
     assert target.events[-1].command_execution_status == cl.command_execution_status.COMPLETE
 
@@ -52,22 +55,24 @@ def calls(queue, rng):
     T.factor()
     x = pyopencl.array.zeros(queue, (5, 4, 3), np.float64) + 1
     M, where = system()
-    P = cla.LinePreconditioner(M, where, queue=queue)
+    P, S = (make(M, where, queue=queue) for make in (cla.LinePreconditioner, cla.LineRelaxation))
     r = pyopencl.array.zeros(queue, (12,), np.float64) + 1
     queue.finish()
     return {
         "gemm": lambda **how: cla.gemm(A, B, C, **how),
         "trsm": lambda **how: cla.trsm(A, C, **how),
         "pack": lambda **how: cla.pack(source, out=B, **how),
-        "unpack": lambda **how: A.unpack(source, **how),
+        "unpack": lambda **how: A.unpack(out=source, **how),
         "gpu.getrfnp": lambda **how: gpu.getrfnp(B, info, **how),
         "BlockTridiag.solve": lambda **how: T.solve(x, **how),
         "solve_rows": lambda **how: T.solve_rows(x.reshape(20, 3, 1), x.reshape(20, 3, 1), **how),
         "LinePreconditioner.solve": lambda **how: P.solve(r, **how),
+        "LineRelaxation.solve": lambda **how: S.solve(r, **how),
     }, {  # these return NumPy arrays
         "getrfnp": lambda **how: cla.getrfnp(A, **how),
         "factor": lambda **how: T.refactor(**how),
         "update": lambda **how: P.update(M, **how),
+        "LineRelaxation.update": lambda **how: S.update(M, **how),
         "unpack to NumPy": lambda **how: A.unpack(**how),
     }
 
@@ -133,7 +138,7 @@ def test_memory_of_pools(queue, rng):
     A = cla.Pack(pyopencl.array.zeros(queue, (3, 4, 4, 8), np.float64, allocator=pool), 21)
     cla.pack(source, out=A)
     target = pyopencl.array.zeros_like(source)
-    assert same_bits(A.unpack(target).get(), a) and same_bits(A.unpack(), a)
+    assert same_bits(A.unpack(out=target).get(), a) and same_bits(A.unpack(), a)
     M, where = system()
     P = cla.LinePreconditioner(M, where, queue=queue)
     r = rng.random(12)
@@ -157,9 +162,9 @@ def test_parts_of_buffers(queue, rng):
     assert A.data.base_data is region and B.data.base_data is buffer
     cla.pack(a, out=A), cla.pack(b, out=B)
     cla.gemm(A, B, C, transb="T")
-    assert reference.gemm_ratio(C.unpack(), a, b, b, 1, 0, "N", "T") < reference.THRESHOLD
+    assert residual("gemm", (a, b, b), (a, b, C.unpack()), transb="T") < THRESHOLD
     cla.getrfnp(A), cla.trsm(A, C, diag="U"), cla.trsm(A, C, uplo="U")
-    assert reference.solve_ratio(a, C.unpack(), a @ b.swapaxes(1, 2)) < reference.THRESHOLD
+    assert reference.solve_ratio(a, C.unpack(), a @ b.swapaxes(1, 2)) < THRESHOLD
     assert same_bits(B.unpack(), b)
     M, where = system()
     P = cla.LinePreconditioner(M, where, queue=queue)
@@ -186,11 +191,11 @@ def test_elements_between_those_of_a_buffer(queue, rng):
     calls = {
         "data": lambda at: cla.Pack(array((1, 3, 3, 8), at)),
         "a": lambda at: cla.pack(array((8, 3, 3), at)),
-        "out": lambda at: A.unpack(array((8, 3, 3), at)),
+        "out": lambda at: A.unpack(out=array((8, 3, 3), at)),
         "lower": lambda at: cla.BlockTridiag(*(array(shape, at) for shape in shapes)),
         "rhs": lambda at: T.solve(array((2, 2, 3), at)),
         "x": lambda at: T.solve_rows(array((4, 3, 1), 4096), array((4, 3, 1), at)),
-        "r": lambda at: P.solve(array((12,), at)),
+        "s": lambda at: P.solve(array((12,), at)),  # of rhs
         "x0": lambda at: S.solve(array((12,), 0), array((12,), at)),
     }
     whole = {
@@ -210,7 +215,7 @@ def test_elements_between_those_of_a_buffer(queue, rng):
     with pytest.raises(ValueError, match="a has offset 8, must have a multiple of the 16 bytes"):
         cla.pack(array((8, 3, 3), 8, np.complex128))
     uneven = array((8, 3, 3), 0, strides=(100, 24, 8))
-    for name, call in (("a", lambda: cla.pack(uneven)), ("out", lambda: A.unpack(uneven))):
+    for name, call in (("a", lambda: cla.pack(uneven)), ("out", lambda: A.unpack(out=uneven))):
         with pytest.raises(ValueError, match=rf"{name} has strides \(100, 24, 8\), must have multiples of the 8 bytes"):
             call()
 
@@ -286,22 +291,29 @@ def test_far_apart(queue, rng):
 
     A, B, C = apart(a), apart(b), apart(0 * b)
     cla.gemm(A, B, C)
-    assert reference.gemm_ratio(C.unpack(), a, b, 0 * b) < reference.THRESHOLD
+    assert residual("gemm", (a, b, 0 * b), (a, b, C.unpack())) < THRESHOLD
     assert not cla.getrfnp(A).any()
     cla.trsm(A, B, diag="U"), cla.trsm(A, B, uplo="U")
-    assert reference.solve_ratio(a, B.unpack(), b) < reference.THRESHOLD
+    assert reference.solve_ratio(a, B.unpack(), b) < THRESHOLD
 
 
 @on_devices
-def test_new_values_from_the_device(queue, dtype, rng):
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [(cla.LinePreconditioner, {}), (cla.LineRelaxation, {"scheme": "gauss-seidel", "tol": 1e-3})],
+    ids=["P", "S"],
+)
+def test_new_values_from_the_device(queue, dtype, rng, make, options):
     for matrix in (lambda M: M, lambda M: M.tocsr()):
         M, where = system(dtype)
         M = matrix(M)
-        P = cla.LinePreconditioner(M, where, block_size=2, queue=queue)
+        make = functools.partial(make, block_size=2, **options)
+        P = make(M, where, queue=queue)
         M.data = M.data * rng.uniform(1, 2, M.data.shape).astype(dtype)
         r = random(rng, (12,), dtype)
         P.update(pyopencl.array.to_device(queue, M.data))
-        assert same_bits(P.solve(r), cla.LinePreconditioner(M, where, block_size=2, queue=queue).solve(r))
+        fresh = make(M, where, queue=queue)
+        assert same_bits(P.solve(r), fresh.solve(r)) and same_bits(P.rmatvec(r), fresh.rmatvec(r))
         before = P.solve(r)
         other = cl.CommandQueue(cl.Context([queue.device]))
         for error, message, bad in (
@@ -312,7 +324,7 @@ def test_new_values_from_the_device(queue, dtype, rng):
             with pytest.raises(error, match=message):
                 P.update(bad)
         with pytest.raises(TypeError, match=r"must be a scipy\.sparse matrix as P lives on the CPU"):
-            cla.LinePreconditioner(M, where, block_size=2).update(pyopencl.array.to_device(queue, M.data))
+            make(M, where).update(pyopencl.array.to_device(queue, M.data))
         assert same_bits(P.solve(r), before)
 
 

@@ -41,13 +41,13 @@ def test_memory_is_the_compact_format(queue, dtype, vlen, rng):
     for nm in (0, 1, 3, 4, 33, 64):
         for m, n in ((3, 3), (1, 1), (2, 5), (5, 2), (0, 3), (3, 0), (33, 17)):
             a = random(rng, (nm, m, n), dtype)
-            A = cla.pack(a, vlen, queue)
+            A = cla.pack(a, vlen, queue=queue)
             assert A.vlen == vlen or vlen is None
             check(a, A)
 
 
 def test_attributes(queue):
-    A = cla.pack(np.ones((5, 3, 2), np.complex64), 4, queue)
+    A = cla.pack(np.ones((5, 3, 2), np.complex64), 4, queue=queue)
     assert A.device == ("cpu" if queue is None else queue.device)
     assert A.queue is queue
     assert A.data.shape == (2, 3, 2, 2, 4)
@@ -80,7 +80,7 @@ def test_sources(queue, dtype, source, rng):
     a = source(random(rng, (BATCH, 4, 3), dtype))
     copy = a.copy()
     a.flags.writeable = False
-    check(copy, cla.pack(a, 4, queue))
+    check(copy, cla.pack(a, 4, queue=queue))
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
@@ -122,14 +122,14 @@ def test_lists_are_arrays(queue):
 def test_padding_of_lines_of_blocks(queue, dtype, rng):
     a = random(rng, (5, 6, 2), dtype)
     for unit in (0, 1):
-        A = pack_padded(a, 4, queue, period=2, unit=unit)
+        A = pack_padded(a, 4, queue=queue, period=2, unit=unit)
         assert same_bits(memory(A), reference.pack(a, 4, 2, unit))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 def test_views_unpack(queue, dtype, layout, rng):
     a = random(rng, (BATCH, 4, 3), dtype)
-    A = layout(a, 4, queue)
+    A = layout(a, 4, queue=queue)
     assert same_bits(A.unpack(), a)
     assert same_bits(A.T.unpack(), np.ascontiguousarray(a.swapaxes(1, 2)))
     assert same_bits(A[1:, 1:3].T[:1, :].unpack(), np.ascontiguousarray(a[:, 1:, 1:2].swapaxes(1, 2)))
@@ -145,7 +145,7 @@ def test_views_share_memory(rng):
 
 def test_wrapping_is_without_a_copy(queue, dtype, rng):
     a = random(rng, (7, 4, 3), dtype)
-    A = cla.pack(a, 4, queue)
+    A = cla.pack(a, 4, queue=queue)
     B = cla.Pack(A.data, 7)
     assert B.data is A.data
     check(a, B)
@@ -326,10 +326,10 @@ def test_blocks_are_numpys(block, queue, rng):
 @pytest.mark.parametrize("vlen", [3, None])
 def test_pack_to_a_pack_that_is_there(queue, dtype, vlen, rng):
     a, b = random(rng, (2, BATCH, 3, 4), dtype)
-    A = cla.pack(a, vlen, queue)
+    A = cla.pack(a, vlen, queue=queue)
     assert cla.pack(b, out=A) is A
-    assert same_bits(A.unpack(), b) and same_bits(cla.pack(b, vlen, queue).to("cpu").data, A.to("cpu").data)
-    block = cla.Pack.zeros(BATCH, 5, 4, dtype, vlen, queue)
+    assert same_bits(A.unpack(), b) and same_bits(cla.pack(b, vlen, queue=queue).to("cpu").data, A.to("cpu").data)
+    block = cla.Pack.zeros(BATCH, 5, 4, dtype, vlen, queue=queue)
     cla.pack(a, out=block[1:4, :])
     assert same_bits(block.unpack()[:, 1:4], a) and not block.unpack()[:, [0, 4]].any()
 

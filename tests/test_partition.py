@@ -14,19 +14,20 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import in_turns, lines, make_singular, random, same_bits
+from cases import in_turns, lines, make_singular, random, same_bits, slow
 from compactla.cpu import parallel
 from compactla.cpu.handover import BOX
 from compactla.lines.packed import PackedLines
 from compactla.lines.parted import PartedLines
 from compactla.lines.partition import BlockFormat, choose_parts
+from compactla.oracle import THRESHOLD
 from systems import convection_diffusion, line_part
 
 # Matrices at random have chords, which are left out like all that is on no line.
 pytestmark = pytest.mark.filterwarnings("ignore:lines have chords")
 
 THREADS = [1, 2, 3, 7]
-LANES = [(1, np.complex128), (3, np.float32), (8, np.complex128), (32, np.float32)]
+LANES = [slow(1, np.complex128), (3, np.float32), (8, np.complex128), slow(32, np.float32)]
 
 
 def rings(rng, nlines, K, b, dtype):
@@ -57,27 +58,27 @@ def ratio(blocks, ring, x, rhs):
 def check(blocks, rhs, ring=False, **options):
     T = cla.BlockTridiag(*blocks, periodic=ring, **options)
     info = T.factor()
-    assert info.shape == rhs.shape[:1] and info.dtype.kind == "i" and not info.any()
+    assert info.shape == rhs.shape[:1] and info.dtype == np.int64 and not info.any()
     x = T.solve(rhs)
     assert x.shape == rhs.shape and x.dtype == rhs.dtype
-    assert ratio(blocks, np.broadcast_to(ring, len(rhs)), x, rhs) < reference.THRESHOLD
+    assert ratio(blocks, np.broadcast_to(ring, len(rhs)), x, rhs) < THRESHOLD
 
 
-@pytest.mark.parametrize(("b", "dtype"), in_turns([0, 1, 3, 17]), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns([0, 1, 3, 17], always=[3, 17]), ids=str)
 def test_block_sizes(queue, dtype, b, rng):
     for ring in (False, True):
         blocks = (rings if ring else lines)(rng, 5, 9, b, dtype)
         check(blocks, random(rng, (5, 9, b), dtype), ring, parts=3, queue=queue)
 
 
-@pytest.mark.parametrize(("K", "dtype"), in_turns([1, 2, 3, 4, 5, 17, 40]), ids=str)
+@pytest.mark.parametrize(("K", "dtype"), in_turns([1, 2, 3, 4, 5, 17, 40], always=[2, 3, 40]), ids=str)
 def test_parts(queue, dtype, K, rng):
     for parts in (1, 2, 3, 7, 19, 1000):
         check(lines(rng, 3, K, 2, dtype), random(rng, (3, K, 2), dtype), parts=parts, queue=queue)
         check(rings(rng, 3, K, 2, dtype), random(rng, (3, K, 2), dtype), True, parts=parts, queue=queue)
 
 
-@pytest.mark.parametrize(("nrhs", "dtype"), in_turns([0, 1, 5, 17]), ids=str)
+@pytest.mark.parametrize(("nrhs", "dtype"), in_turns([0, 1, 5, 17], always=[1, 5]), ids=str)
 def test_right_hand_sides(queue, dtype, nrhs, rng):
     for b in (3, 17):
         check(rings(rng, 5, 11, b, dtype), random(rng, (5, 11, b, nrhs), dtype), True, parts=2, queue=queue)
@@ -196,7 +197,7 @@ def test_new_values(queue, dtype, rng, monkeypatch):
     for target, values in zip((T.lower, T.diag, T.upper), second, strict=True):
         target[...] = values if queue is None else pyopencl.array.to_device(queue, values)
     assert not T.refactor().any()
-    assert ratio(second, [True] * 5, T.solve(rhs), rhs) < reference.THRESHOLD
+    assert ratio(second, [True] * 5, T.solve(rhs), rhs) < THRESHOLD
     for target, values in zip((T.lower, T.diag, T.upper), first, strict=True):
         target[...] = values if queue is None else pyopencl.array.to_device(queue, values)
     T.refactor()
@@ -304,7 +305,7 @@ def test_copies_solve(copied, rng):
     late = copied(early)
     del T, early
     assert same_bits(late.solve(rhs), x)
-    assert ratio(blocks, [True] * 3, x, rhs) < reference.THRESHOLD
+    assert ratio(blocks, [True] * 3, x, rhs) < THRESHOLD
 
 
 @pytest.mark.parametrize(
@@ -371,7 +372,7 @@ def test_preconditioner(queue, dtype, b, form, rng):
                 r = random(rng, (M.shape[0], 2), dtype)
                 T = ring_part(A, along, b, np.broadcast_to(periodic, len(along)))
                 for rhs in (r, r[:, 1:]):
-                    assert reference.solve_ratio(T[None], (P @ rhs)[None], rhs[None]) < reference.THRESHOLD
+                    assert reference.solve_ratio(T[None], (P @ rhs)[None], rhs[None]) < THRESHOLD
                 assert same_bits(P @ r[:, 1], (P @ r[:, 1:])[:, 0])
 
 
@@ -383,7 +384,7 @@ def test_one_long_line_of_a_matrix_is_cut(queue, rng):
     r = random(rng, (M.shape[0],), np.float64)
     x = P @ r
     error = np.linalg.norm(r - M @ x, np.inf) / (np.linalg.norm(x, np.inf) * abs(M).sum(1).max())
-    assert error < reference.THRESHOLD * np.finfo(float).eps
+    assert error < THRESHOLD * np.finfo(float).eps
 
 
 def test_preconditioner_on_device_arrays(queue, dtype, rng):

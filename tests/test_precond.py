@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, bicgstab, cg, gmres
 import compactla as cla
 import reference
 from cases import in_turns, random, same_bits
+from compactla.oracle import THRESHOLD
 from drivers import working_devices
 from systems import STORED, convection_diffusion, line_part, scattered
 
@@ -25,7 +26,7 @@ def ratio(M, lines, b, x, r):
     return reference.solve_ratio(line_part(M, lines, b)[None], x, r)
 
 
-@pytest.mark.parametrize(("b", "dtype"), in_turns([1, 3, 5, 17]), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns([1, 3, 5, 17], always=[3, 17]), ids=str)
 @pytest.mark.parametrize("form", ["bsr", "csr"])
 def test_solves_along_lines(rng, queue, dtype, b, form):
     M, lines = scattered(rng, LENGTHS, b, dtype)
@@ -37,7 +38,7 @@ def test_solves_along_lines(rng, queue, dtype, b, form):
         x = P.solve(r)
         assert x.dtype == dtype
         assert x.flags.c_contiguous
-        assert ratio(M, lines, b, x, r) < reference.THRESHOLD
+        assert ratio(M, lines, b, x, r) < THRESHOLD
         assert same_bits(P @ r, x)
 
 
@@ -46,7 +47,7 @@ def test_vector_lengths(rng, queue, dtype, vlen):
     M, lines = scattered(rng, LENGTHS, 3, dtype)
     r = random(rng, (M.shape[0], 2), dtype)
     x = cla.LinePreconditioner(M, lines, vlen=vlen, queue=queue).solve(r)
-    assert ratio(M, lines, 3, x, r) < reference.THRESHOLD
+    assert ratio(M, lines, 3, x, r) < THRESHOLD
 
 
 @pytest.mark.parametrize("stored", STORED)
@@ -56,7 +57,7 @@ def test_storage_makes_no_difference(rng, queue, form, stored):
     M = stored(M if form == "bsr" else M.tocsr())
     r = random(rng, M.shape[:1], np.float64)
     x = cla.LinePreconditioner(M, lines, 3, queue=queue) @ r
-    assert ratio(M, lines, 3, x, r) < reference.THRESHOLD
+    assert ratio(M, lines, 3, x, r) < THRESHOLD
 
 
 def test_csr_equals_bsr(rng, queue, dtype):
@@ -85,7 +86,7 @@ def test_lines_of_one_block_are_block_jacobi(rng, queue):
     M, _ = scattered(rng, LENGTHS, 3, np.float64)
     lines = np.arange(sum(LENGTHS))[:, None]
     r = random(rng, M.shape[:1], np.float64)
-    assert ratio(M, lines, 3, cla.LinePreconditioner(M, lines, queue=queue) @ r, r) < reference.THRESHOLD
+    assert ratio(M, lines, 3, cla.LinePreconditioner(M, lines, queue=queue) @ r, r) < THRESHOLD
 
 
 def test_exact_where_the_matrix_is_one_line(queue):
@@ -109,7 +110,7 @@ def test_update_does_no_symbolic_work(rng, queue, dtype, form, monkeypatch):
     N.data = random(rng, N.data.shape, dtype) + N.data
     info = P.update(N)
     assert info is P.info
-    assert ratio(N, lines, 3, P @ r, r) < reference.THRESHOLD
+    assert ratio(N, lines, 3, P @ r, r) < THRESHOLD
     P.update(M)
     assert same_bits(P @ r, before)
 
@@ -182,7 +183,7 @@ def test_other_dtypes_are_converted(rng, queue, dtype, kind):
         assert x.dtype == np.result_type(dtype, kind)
         assert x.shape == rhs.shape
         assert x.flags.c_contiguous
-        assert ratio(M, lines, 3, x.astype(work), rhs.astype(work)) < reference.THRESHOLD
+        assert ratio(M, lines, 3, x.astype(work), rhs.astype(work)) < THRESHOLD
 
 
 def test_vectors_of_any_strides(rng, queue):
@@ -336,7 +337,7 @@ def test_chords_are_left_out():
     with pytest.warns(UserWarning, match="chords"):
         P = cla.LinePreconditioner(M, lines, 2)
     r = np.sin(np.arange(20))
-    assert ratio(M, lines, 2, P @ r, r) < reference.THRESHOLD
+    assert ratio(M, lines, 2, P @ r, r) < THRESHOLD
 
 
 @pytest.mark.parametrize("make", [cla.LinePreconditioner, cla.LineRelaxation])

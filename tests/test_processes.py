@@ -15,6 +15,7 @@ import os, threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import compactla as cla
+from compactla.oracle import THRESHOLD
 from compactla.cpu import handover, parallel
 parallel.GRAIN = 100
 
@@ -239,6 +240,8 @@ import compactla as cla
 import reference
 from cases import dominant, lines, random
 from compactla.cpu.simd import native_width
+from compactla.oracle import THRESHOLD
+from rows import residual
 
 rng = np.random.default_rng(0)
 for dtype in (np.float64, np.complex64):
@@ -247,16 +250,16 @@ for dtype in (np.float64, np.complex64):
         a /= n
         A, B, C = (cla.pack(x) for x in (a, b, c))
         cla.gemm(A, B, C, 0.5, 2, transb="C")
-        assert reference.gemm_ratio(C.unpack(), a, b, c, 0.5, 2, transb="C") < reference.THRESHOLD
+        assert residual("gemm", (a, b, c), (a, b, C.unpack()), alpha=0.5, beta=2, transb="C") < THRESHOLD
         cla.trsm(A, B, uplo="U")
-        assert reference.trsm_ratio(B.unpack(), a, b, uplo="U") < reference.THRESHOLD
+        assert residual("trsm", (a, b), (a, B.unpack()), uplo="U") < THRESHOLD
         assert not cla.getrfnp(A).any()
-        assert reference.getrfnp_ratio(A.unpack(), a) < reference.THRESHOLD
+        assert residual("getrfnp", [a], [A.unpack()]) < THRESHOLD
     blocks, rhs = lines(rng, 11, 4, 3, dtype), random(rng, (11, 4, 3), dtype)
     T = cla.BlockTridiag(*blocks)
     assert not T.factor().any()
     dense, flat = reference.block_tridiagonal(*blocks), (11, 12, 1)
-    assert reference.solve_ratio(dense, T.solve(rhs).reshape(flat), rhs.reshape(flat)) < reference.THRESHOLD
+    assert reference.solve_ratio(dense, T.solve(rhs).reshape(flat), rhs.reshape(flat)) < THRESHOLD
 print(native_width(np.dtype(np.float64)))
 """
 

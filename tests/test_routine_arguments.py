@@ -32,7 +32,7 @@ def refuse(name, error, argument, *packs, **how):
 def packed(name, rng, queue=None, dtype=np.float64, vlen=VLEN, sizes=None, nm=NM, **letters):
     """Packs that a routine takes."""
     sizes = unknown(routine.named(name)) if sizes is None else sizes
-    return [cla.pack(a, vlen, queue) for a in operands(name, rng, sizes, dtype, nm, **letters)]
+    return [cla.pack(a, vlen, queue=queue) for a in operands(name, rng, sizes, dtype, nm, **letters)]
 
 
 def replaced(packs, i, other):
@@ -122,7 +122,7 @@ def test_sizes_that_do_not_fit(name, queue, rng):
 def test_options(name, queue, rng):
     row, packs = routine.named(name), packed(name, rng, queue)
     for option, letters in row.options.items():
-        for bad in ("X", "", letters[:2], letters[0] * 2, 1, None, True):
+        for bad in ("X", "H", "", letters[:2], letters[0] * 2, 1, None, True):
             refuse(name, ValueError, option, *packs, **{option: bad})
 
 
@@ -189,10 +189,9 @@ def blocks(A, B, whole):
     across = whole.T[A.n - 1 : A.n - 1 + B.m, A.m - 1 : A.m - 1 + B.n]
     sharing = [whole[: B.m, : B.n], whole[A.m - 1 : A.m - 1 + B.m, A.n - 1 : A.n - 1 + B.n], whole[: B.n, : B.m].T,
                across, whole[:: A.m, :: A.n][: B.m, : B.n]]  # fmt: skip
-    apart = [whole[A.m : A.m + B.m, : B.n], whole[A.m : A.m + B.n, : B.m].T]
-    if whole.queue is None:  # on a device, what is between the elements counts too
-        apart += [whole[: B.m, A.n : A.n + B.n], whole[1 : 1 + 2 * B.m : 2, A.n : A.n + B.n]]
-    return C, sharing, apart
+    apart = [whole[A.m : A.m + B.m, : B.n], whole[A.m : A.m + B.n, : B.m].T,
+             whole[: B.m, A.n : A.n + B.n], whole[1 : 1 + 2 * B.m : 2, A.n : A.n + B.n]]  # fmt: skip
+    return C, sharing, apart if whole.queue is None else []  # on a device, what is between the elements counts too
 
 
 @every_routine
@@ -204,8 +203,10 @@ def test_shared_memory(name, queue, rng):
             if i == j:
                 continue
             A, B = packs[i], packs[j]
-            frame = A.m + 2 * max(A.n, B.m, B.n) + A.n
-            whole = cla.pack(np.full((NM, A.m * max(B.m, B.n) + frame, A.n * max(B.m, B.n) + frame), 0.25), VLEN, queue)
+            count = max(B.m, B.n)  # of steps as long as A
+            frame = 2 * max(A.m, A.n, count) + A.m + A.n
+            whole = np.full((NM, A.m * count + frame, A.n * count + frame), 0.25)
+            whole = cla.pack(whole, VLEN, queue=queue)
             C, sharing, apart = blocks(A, B, whole)
             for X in sharing:
                 refuse(name, ValueError, f"{operand.name} shares memory with {other.name}",

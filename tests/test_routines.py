@@ -11,6 +11,7 @@ from compactla import oracle, routine
 from rows import (
     BATCH,
     ROUTINES,
+    SOME_SLOW,
     SQUARES,
     all_same,
     both,
@@ -33,7 +34,7 @@ from rows import (
 every_routine = pytest.mark.parametrize("name", ROUTINES)
 
 
-@pytest.mark.parametrize(("n", "dtype"), SQUARES, ids=str)
+@pytest.mark.parametrize(("n", "dtype"), SOME_SLOW, ids=str)
 @every_routine
 def test_squares(name, queue, n, dtype, rng):
     row = routine.named(name)
@@ -166,6 +167,7 @@ def test_a_failure_stays_alone(name, queue, dtype, sizes, rng):
                 assert k is None or failed[where] == k + 1
 
 
+@pytest.mark.optimized
 @every_routine
 def test_results_depend_on_nothing_but_the_matrix(name, queue, dtype, rng):
     """They are the same bits whatever else is in the batch, and wherever in it the matrix is."""

@@ -11,8 +11,9 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 import compactla as cla
 import reference
-from cases import BATCH, lines, make_singular, random, same_bits
+from cases import BATCH, lines, make_singular, random, same_bits, slow
 from compactla.gpu import run
+from compactla.oracle import THRESHOLD
 from systems import line_part, scattered
 
 K, B = 4, 3
@@ -25,7 +26,10 @@ PAIRS = {
     for storage in EPS
     if EPS[storage] > np.finfo(kind).eps
 }
-stored = pytest.mark.parametrize(("dtype", "storage"), PAIRS.values(), ids=PAIRS)
+ALWAYS = "s-bfloat16", "d-float32", "z-float16"
+stored = pytest.mark.parametrize(
+    ("dtype", "storage"), [pair if name in ALWAYS else slow(*pair) for name, pair in PAIRS.items()], ids=PAIRS
+)
 
 
 def ratio(blocks, x, rhs, eps=None):
@@ -54,7 +58,7 @@ def test_solves(queue, dtype, rng, storage):
         assert not T.factor().any()
         x = T.solve(rhs)
         assert x.dtype == dtype
-        assert 3 < ratio(blocks, x, rhs) < reference.THRESHOLD * EPS[storage] / np.finfo(dtype).eps
+        assert 3 < ratio(blocks, x, rhs) < THRESHOLD * EPS[storage] / np.finfo(dtype).eps
 
 
 def test_no_right_hand_sides(queue, dtype, rng):
@@ -85,7 +89,7 @@ def test_vector_lengths(queue, rng, vlen):
         blocks, rhs = lines(rng, nlines, K, B, np.float64), random(rng, (nlines, K, B), np.float64)
         T = cla.BlockTridiag(*blocks, vlen=vlen, queue=queue, storage="float32")
         assert not T.factor().any()
-        assert ratio(blocks, T.solve(rhs), rhs, EPS["float32"]) < reference.THRESHOLD
+        assert ratio(blocks, T.solve(rhs), rhs, EPS["float32"]) < THRESHOLD
 
 
 @stored
@@ -95,7 +99,7 @@ def test_refinement_makes_up_for_storage(queue, dtype, rng, storage):
         T = cla.BlockTridiag(*blocks, queue=queue, storage=storage, refine=8)
         T.factor()
         for _ in range(2):
-            assert ratio(blocks, T.solve(rhs), rhs) < reference.THRESHOLD
+            assert ratio(blocks, T.solve(rhs), rhs) < THRESHOLD
 
 
 def test_each_step_of_refinement_helps(queue, rng):
@@ -118,10 +122,10 @@ def test_refinement_makes_up_for_perturbed_pivots(queue, rng, storage):
     assert not T.factor().any()
     assert T.report.replaced.any() == (storage is None)
     rhs = random(rng, (BATCH, K, B), np.float64)
-    assert ratio((lower, diag, upper), T.solve(rhs), rhs) < reference.THRESHOLD
+    assert ratio((lower, diag, upper), T.solve(rhs), rhs) < THRESHOLD
     plain = cla.BlockTridiag(lower, diag, upper, **options)
     plain.factor()
-    assert ratio((lower, diag, upper), plain.solve(rhs), rhs) > reference.THRESHOLD
+    assert ratio((lower, diag, upper), plain.solve(rhs), rhs) > THRESHOLD
 
 
 @stored
@@ -149,10 +153,10 @@ def test_too_large_for_float16(queue, dtype, rng):
     others = np.arange(BATCH) != 6
     with np.errstate(all="ignore"):
         x = T.solve(rhs)[others]
-    assert ratio([a[others] for a in blocks], x, rhs[others], EPS["float16"]) < reference.THRESHOLD
+    assert ratio([a[others] for a in blocks], x, rhs[others], EPS["float16"]) < THRESHOLD
     T = cla.BlockTridiag(*large, queue=queue, storage="bfloat16")
     assert not T.factor().any()
-    assert ratio(large, T.solve(rhs), rhs, EPS["bfloat16"]) < reference.THRESHOLD
+    assert ratio(large, T.solve(rhs), rhs, EPS["bfloat16"]) < THRESHOLD
 
 
 def test_same_type_is_no_storage(queue, dtype, rng):
@@ -180,7 +184,7 @@ def test_preconditioner(queue, rng, storage, refine):
         r = random(rng, shape, np.float64)
         x = P @ r
         found = reference.solve_ratio(line_part(M, rows, 3)[None], *(v.reshape(1, len(v), -1) for v in (x, r)))
-        assert found < (reference.THRESHOLD if refine else reference.THRESHOLD * EPS[storage] / 2.0**-52)
+        assert found < (THRESHOLD if refine else THRESHOLD * EPS[storage] / 2.0**-52)
         assert same_bits(P @ r, x)
 
 
@@ -198,7 +202,7 @@ def test_rows_on_no_line_are_left_alone(queue, rng):
         x = x if queue is None else device[1].get()
         dense = reference.block_tridiagonal(*blocks)
         columns = 4, 2 * B, 1
-        assert reference.solve_ratio(dense, x[1:9].reshape(columns), rhs[1:9].reshape(columns)) < reference.THRESHOLD
+        assert reference.solve_ratio(dense, x[1:9].reshape(columns), rhs[1:9].reshape(columns)) < THRESHOLD
         assert (x[0] == 7).all() and (x[9:] == 7).all()
 
 

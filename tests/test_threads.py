@@ -14,39 +14,35 @@ from numba import njit
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
-from compactla import locks
+from compactla import locks, routine
 from compactla.cpu import handover, parallel, run
 from compactla.cpu.handover import BOX, TAKEN, THERE
+from rows import ROUTINES, all_same, function, general, known, operands, results, unknown
 from systems import scattered
 
 pytestmark = pytest.mark.optimized
 CALLS = 12
 
 
-def gemm(rng, queue, **options):
-    a, b, c = random(rng, (3, 5000, 7, 7), np.float64)
-    return cla.gemm(*(cla.pack(x, queue=queue) for x in (a, b, c)), 0.5, 2, **options).unpack()
+def dense(name):
+    """A large batch for a routine, of a size that kernels are not compiled for."""
 
+    def run(rng, queue, **how):
+        row, dtype = routine.named(name), np.dtype("dFDf"[ROUTINES.index(name) % 4])
+        arrays = operands(name, rng, unknown(row), dtype, 5000 if len(row.letters) > 1 else 500)
+        return results(name, arrays, queue=queue, **general(row, dtype), **how)
 
-def trsm(rng, queue, **options):
-    a, b = dominant(rng, 5000, 7, 7, np.complex64) / 7, random(rng, (5000, 7, 3), np.complex64)
-    A, B = cla.pack(a.astype(np.complex64), queue=queue), cla.pack(b, queue=queue)
-    return cla.trsm(A, B, uplo="U", **options).unpack()
-
-
-def getrfnp(rng, queue, **options):
-    A = cla.pack(dominant(rng, 5000, 7, 5, np.complex128), queue=queue)
-    cla.getrfnp(A, **options)
-    return A.unpack()
+    run.__name__ = name
+    return run
 
 
 def block_tridiagonal(rng, queue, **options):
     T = cla.BlockTridiag(*lines(rng, 2000, 6, 3, np.float32), queue=queue)
     T.factor(**options)
-    return T.solve(random(rng, (2000, 6, 3, 2), np.float32), **options)
+    return [T.solve(random(rng, (2000, 6, 3, 2), np.float32), **options)]
 
 
-ROUTINES = [gemm, trsm, getrfnp, block_tridiagonal]
+CALLED = [*map(dense, ROUTINES), block_tridiagonal]
 
 
 @pytest.fixture
@@ -57,21 +53,21 @@ def seven(monkeypatch):
     monkeypatch.setattr(parallel, "boxes", np.zeros((6, BOX), np.int64))
 
 
-@pytest.mark.parametrize("routine", ROUTINES)
-def test_calls_from_several_threads(queue, routine, seven):
+@pytest.mark.parametrize("called", CALLED, ids=lambda called: called.__name__)
+def test_calls_from_several_threads(queue, called, seven):
     def call(seed):
-        return routine(np.random.default_rng(seed % 3), queue)
+        return called(np.random.default_rng(seed % 3), queue)
 
     expected = [call(seed) for seed in range(3)]
     with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(call, range(CALLS)))
-    assert all(same_bits(result, expected[i % 3]) for i, result in enumerate(results))
+        found = list(pool.map(call, range(CALLS)))
+    assert all(all_same(result, expected[i % 3]) for i, result in enumerate(found))
 
 
-@pytest.mark.parametrize("routine", ROUTINES)
-def test_number_of_threads(routine, seven):
-    results = [routine(np.random.default_rng(0), None, threads=threads) for threads in (None, 1, 2, 3, 7, 100)]
-    assert all(same_bits(result, results[0]) for result in results)
+@pytest.mark.parametrize("called", CALLED, ids=lambda called: called.__name__)
+def test_number_of_threads(called, seven):
+    found = [called(np.random.default_rng(0), None, threads=threads) for threads in (None, 1, 2, 3, 7, 100)]
+    assert all(all_same(result, found[0]) for result in found)
 
 
 def test_number_of_threads_that_pack(dtype, rng, seven):
@@ -104,11 +100,10 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
 
     monkeypatch.setattr(run, "share", share)
     a, M = dominant(rng, 20, 3, 3, np.float64), scipy.sparse.eye_array(6, format="bsr")
-    A, B, C = (cla.pack(a, threads=threads) for _ in range(3))
-    cla.gemm(A, B, C, threads=threads)
-    cla.getrfnp(A, threads=threads)
-    cla.trsm(A, B, threads=threads)
-    B.unpack(threads=threads)
+    cla.pack(a, threads=threads).unpack(threads=threads)
+    for name in ROUTINES:
+        arrays = operands(name, rng, known(routine.named(name)), np.float64, 20)
+        function(name)(*(cla.pack(x, threads=threads) for x in arrays), threads=threads)
     P = cla.LinePreconditioner(M, [[0, 1], [2, 3], [4, 5]], threads=threads)
     P @ np.ones(6)
     P.update(M)
@@ -125,17 +120,11 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids="sz")
 @pytest.mark.parametrize("n", [3, 7])
 def test_place_in_the_batch(queue, dtype, n, rng):
-    """A matrix gives the same bits wherever in the batch it stands."""
-    a, b = dominant(rng, 1, n, n, dtype), random(rng, (1, n, n), dtype)
-    A, B, C = (cla.pack(np.repeat(x, 45, axis=0), queue=queue) for x in (a, b, b))
-    cla.gemm(A, B, C, 0.5, 2)
-    cla.trsm(A, B, uplo="U", trans="T")
-    cla.getrfnp(A)
+    """A line gives the same bits wherever in the batch it stands."""
     T = cla.BlockTridiag(*(np.repeat(x, 45, axis=0) for x in lines(rng, 1, 4, n, dtype)), queue=queue)
     T.factor()
     x = T.solve(np.repeat(random(rng, (1, 4, n), dtype), 45, axis=0))
-    for result in (A.unpack(), B.unpack(), C.unpack(), x):
-        assert same_bits(result, np.repeat(result[:1], 45, axis=0))
+    assert same_bits(x, np.repeat(x[:1], 45, axis=0))
 
 
 def test_one_factorization_serves_several_threads(queue, rng):

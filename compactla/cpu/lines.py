@@ -10,7 +10,14 @@ from compactla.cpu import parallel
 from compactla.cpu.arrays import empty
 from compactla.cpu.choice import STATIC, known_form, operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.blocktridiag import couple_batch, factor_batch, residual_batch, solve_batch, spread_batch
+from compactla.cpu.kernels.blocktridiag import (
+    couple_batch,
+    factor_batch,
+    factor_watched_batch,
+    residual_batch,
+    solve_batch,
+    spread_batch,
+)
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
 from compactla.overlap import address
@@ -65,8 +72,9 @@ def swap_form(A: Layout):
 
 def factor_lines(lines, info, threads=None, watched=None):
     kernel, cost = factor_choice(lines.layout, lines.policy)
-    places = lines.rows, lines.swaps, 0 if watched is None else address(watched)
-    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info, *places
+    args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
+    if lines.policy:
+        args += lines.rows, lines.swaps, address(watched)
     share(kernel, lines.nslot * cost, args, threads, lines.offset)
 
 
@@ -74,10 +82,12 @@ def factor_lines(lines, info, threads=None, watched=None):
 def factor_choice(A: Layout, policy):
     """The kernel, and what it costs for a slot."""
     known = A.m <= STATIC
-    arguments = (*[INT] * 8, INTS, INTS, INTS, INT, INT)
-    forms = known_form(A, known), known_form(A, False), swap_form(A)
-    kernel = compiled(factor_batch, arguments, *forms, known, policy)
-    return kernel, operations(A, (4 if policy else 2) * A.m**3)
+    arguments, block = (*[INT] * 8, INTS, INTS), known_form(A, known)
+    if not policy:
+        return compiled(factor_batch, arguments, block, known), operations(A, 2 * A.m**3)
+    forms = block, known_form(A, False), swap_form(A)
+    kernel = compiled(factor_watched_batch, (*arguments, INTS, INT, INT), *forms, known, policy)
+    return kernel, operations(A, 4 * A.m**3)
 
 
 def solve_lines(lines, rhs, x, work, threads=None):

@@ -246,26 +246,26 @@ class Lanes:
         self._check_floats(real=True)
         return self._new(self._call("llvm.sqrt", self.parts[0]))
 
-    def rsqrt(self):
-        """1 / sqrt(self) of real numbers, to 2 units in the last place; NaN for negative ones.
+    def rsqrt(self, factor=None):
+        """1 / sqrt(self) of real numbers, or `factor` / sqrt(self), to 2 units in the last place; NaN if negative.
 
-        Where there is an estimate to start from, a few terms of its error's series are faster than the machine's root
-        and division.
+        Where there is an estimate to start from, a few terms of a series are faster than the machine's root and
+        division. A factor that is given waits for less of them than one that is multiplied with the result.
         """
         self._check_floats(real=True)
-        rsqrt14 = self._estimate("rsqrt14")
+        one, rsqrt14 = self.constant(1), self._estimate("rsqrt14")
         if rsqrt14 is None:
-            return self.constant(1) / self.sqrt()
-        terms = [5 / 16, 3 / 8, 1 / 2] if self.vector.real.bitwidth == 64 else [3 / 8, 1 / 2]
-        largest, *terms = map(self.constant, terms)
+            inverse = one / self.sqrt()
+            return inverse if factor is None else factor * inverse
         estimate = self._new(rsqrt14(self.parts[0]))
-        root = self * estimate
-        error = (-root).fma(estimate, self.constant(1))
-        series = largest
+        error = (-(self * estimate)).fma(estimate, one)
+        terms = [5 / 16, 3 / 8, 1 / 2] if self.vector.real.bitwidth == 64 else [3 / 8, 1 / 2]
+        series, *terms = map(self.constant, terms)
         for term in terms:
             series = series.fma(error, term)
-        refined = (estimate * error).fma(series, estimate)
-        return (root == root).select(refined, estimate)  # which is right for zeros and infinities
+        start = estimate if factor is None else factor * estimate
+        refined = (start * error).fma(series, start)
+        return ((self > 0) & (self < math.inf)).select(refined, start)  # which is right for zeros and infinities
 
     def _estimate(self, name):
         """The machine's function of V real numbers, of which it gets 14 bits right; None where it has none."""

@@ -113,13 +113,14 @@ def define_operator(operation, words, *forms):
 
 
 ARITHMETIC = operator.add, operator.sub, operator.mul, operator.truediv
+IN_PLACE = operator.iadd, operator.isub, operator.imul, operator.itruediv
 COMPARISONS = operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge
-for binary in ARITHMETIC + COMPARISONS:
+for binary in ARITHMETIC + IN_PLACE + COMPARISONS:
     define_operator(binary, "vectors", (Vector, Vector), (Vector, types.Number), (types.Number, Vector))
 define_operator(operator.neg, "vectors", (Vector,))
 define_operator(abs, "vectors", (Vector,))
-define_operator(operator.and_, "masks", (Mask, Mask))
-define_operator(operator.or_, "masks", (Mask, Mask))
+for binary in (operator.and_, operator.or_, operator.iand, operator.ior):
+    define_operator(binary, "masks", (Mask, Mask))
 define_operator(operator.invert, "masks", (Mask,))
 
 

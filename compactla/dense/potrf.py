@@ -68,17 +68,24 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     (n,) = size
-    if registers(n * (n + 1) // 2, dtype) <= 164:
+    if registers(n * (n + 1) // 2, dtype) <= 200:
         yield from items("potrf_item")
     for columns in sorted({c for c in (2, 3, 4, 1) if c <= n}, key=lambda c: -(-n // c) * c - n):
         if registers(columns * n, dtype) <= REGISTERS:
             count = -(-n // columns)
-            for some in sorted(lanes, key=lambda some: abs(math.log(some * count / 160))):
-                if 64 <= some * count <= 512:
-                    yield {"kernel": "potrf_team", "LANES": some, "COLUMNS": columns, "TEAM": count}
+            for panel in (1, 0) if columns > 1 else (0,):
+                for some in sorted(lanes, key=lambda some: abs(math.log(some * count / 160))):
+                    if 64 <= some * count <= 512:
+                        yield {"kernel": "potrf_team", "LANES": some, "COLUMNS": columns, "TEAM": count,
+                               "PANEL": panel}  # fmt: skip
 
 
-TEAM = team({}, lambda choice, size: (2 * size[0] + choice["TEAM"]) * choice["LANES"])
+def local(choice, size) -> int:
+    columns = choice["COLUMNS"] if choice["PANEL"] else 1  # that go through local memory together
+    return (2 * columns * size[0] + 1) * choice["LANES"]
+
+
+TEAM = team({"PANEL": range(2)}, local)
 
 ROUTINE = Routine(
     "potrf",

@@ -59,12 +59,13 @@ def bicgstab(M, b, P, rtol=1e-8, most=500):
 
     x, r = cla.zeros_like(b), b.copy()
     shadow, p, rho, goal = b.copy(), b.copy(), dot(b, b), rtol**2 * dot(b, b)
+    y, z = cla.empty_like(b), cla.empty_like(b)
     for step in range(1, most + 1):
-        y = P.solve(p)
+        P.solve(p, out=y)
         v = M @ y
         alpha = rho / dot(shadow, v)
         s = r - alpha * v
-        z = P.solve(s)
+        P.solve(s, out=z)
         t = M @ z
         omega = dot(t, s) / dot(t, t)
         x += alpha * y + omega * z

@@ -6,13 +6,15 @@ the kernels' files; an empty dict stands for the kernel that takes any size.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
+from typing import Any
 
 GROUP_SIZE = 1024  # no group has more work-items
 LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
 REGISTERS = 240  # 4-byte registers of a work-item that a candidate may hold its matrices in
 GROUP, LANES, TEAM = range(1, GROUP_SIZE + 1), range(1, 65), range(1, 33)  # what these tunables may be
 
-Choice = dict[str, int | str]
+Choice = dict[str, Any]  # numbers but for the kernel
 Size = tuple[int, ...]
 
 

@@ -1,6 +1,7 @@
 """What sweeps along lines do beside solving, on a device; arguments as for `compactla.cpu.sweeps`, see `run`."""
 
-from compactla.gpu.launch import launch_lanes, ordinary
+from compactla.gpu.arrays import ordinary
+from compactla.gpu.launch import launch_lanes
 
 
 def residual(A, x, rhs, y, wait_for=()):

@@ -9,60 +9,79 @@ from compactla.cpu.emit import routine
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.getrfnp import getrfnp
 from compactla.cpu.kernels.pack import Tile
-from compactla.cpu.kernels.pivots import getrf, laswp, start_block, watch
+from compactla.cpu.kernels.pivots import laswp, lu_watched, start_block, watch
 from compactla.cpu.kernels.trsm import trsm
 from compactla.cpu.lanes import at, itemsize_of, lanes_of, parts_of
 from compactla.cpu.simd import INDEX, index
 from compactla.lines.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block, column, swap, known, policy):
+def factor_batch(block, known):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
-    With a `policy` pivots are watched, see `getrf`; `column` is the form of what is kept of them, `swap` that of the
-    columns of `swaps`. Where rows of D are swapped E_before has those rows swapped too.
+    """
+    width = lanes_of(block)
+
+    def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info):
+        def block_of(array, slot, v):
+            return at(array, slot * size + v, b, b, rs, cs, V, block)
+
+        for p in range(lo, hi):
+            first, last = offset[p], offset[p + 1] - 1
+            for v in range(0, V, width):
+                for s in range(first, last + 1):
+                    D, F = block_of(diag, s, v), block_of(upper, s - p, v)
+                    if s > first:
+                        E_before, F_before = block_of(lower, s - p - 1, v), block_of(upper, s - p - 1, v)
+                        E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
+                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
+                    getrfnp(D, info[p * V + v :], (s - first) * b, "R")
+                    if s < last:
+                        trsm(D, F, "L", "L", "N", "U")
+                        trsm(D, F, "L", "U", "N", "R")
+
+    return kernel
+
+
+def factor_watched_batch(block, column, swap, known, policy):
+    """Kernel that factors as `factor_batch` does, and watches pivots as `policy` says: see `lu_watched`.
+
+    `column` is the form of what is kept of pivots, `swap` that of the columns of `swaps`. Where rows of D are swapped
+    E_before has those rows swapped too.
     """
     width = lanes_of(block)
     pivoting = policy.endswith("pivoting")
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info, rows, swaps, watched):
+        def block_of(array, slot, v):
+            return at(array, slot * size + v, b, b, rs, cs, V, block)
+
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
             for v in range(0, V, width):
-                pivots = info[p * V + v :]
-                if policy:
-                    W = at(watched, p * WATCHED * cs + v, WATCHED, 1, cs, cs, V, column)
+                W = at(watched, p * WATCHED * cs + v, WATCHED, 1, cs, cs, V, column)
                 for s in range(first, last + 1):
-                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
-                    F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
-                    if policy:
-                        used = rows[s * V + v :]
-                        S = at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap)
-                        start_block(D, W, used)
-                        if s < last:
-                            watch(F, W, used, LARGEST)
-                            watch(at(lower, (s - p) * size + v, b, b, rs, cs, V, block), W, used, LARGEST)
+                    used = rows[s * V + v :]
+                    D, E, F = block_of(diag, s, v), block_of(lower, s - p, v), block_of(upper, s - p, v)
+                    E_before, F_before = block_of(lower, s - p - 1, v), block_of(upper, s - p - 1, v)
+                    S = at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap)
+                    start_block(D, W, used)
+                    if s < last:
+                        watch(F, W, used, LARGEST)
+                        watch(E, W, used, LARGEST)
                     if s > first:
-                        before = (s - p - 1) * size + v
-                        E_before = at(lower, before, b, b, rs, cs, V, block)
-                        F_before = at(upper, before, b, b, rs, cs, V, block)
-                        E = at(lower, (s - p) * size + v, b, b, rs, cs, V, block)
-                        D_after = at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
+                        D_after = block_of(diag, s + 1, v)
                         gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
-                    if policy:
-                        getrf(D, S, W, used, pivots, (s - first) * b, policy)
-                        if pivoting:
-                            if s < last:
-                                laswp(F, S)
-                            if s > first:
-                                laswp(at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block), S)
-                    else:
-                        getrfnp(D, pivots, (s - first) * b, "R")
+                    lu_watched(D, S, W, used, info[p * V + v :], (s - first) * b, policy)
+                    if pivoting:
+                        if s < last:
+                            laswp(F, S)
+                        if s > first:
+                            laswp(E_before, S)
                     if s < last:
                         trsm(D, F, "L", "L", "N", "U")
-                        if policy:
-                            watch(F, W, used, FACTOR)
+                        watch(F, W, used, FACTOR)
                         trsm(D, F, "L", "U", "N", "R")
 
     return kernel
@@ -76,35 +95,38 @@ def solve_batch(block, column, swap, known):
     for the numbers of unused lanes, then for the x of one pack. `swap` is the form of the columns of `swaps`, if rows
     of the blocks of D were swapped, else "".
     """
-    width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
+    width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
     def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, swaps, work):
-        row, element = nrhs * parts * width, parts * width
-        unused = b * nrhs * parts * item
+        row, element = nrhs * reals * width, reals * width
+        unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
+
+        def block_of(array, slot, v):
+            return at(array, slot * size + v, b, b, rs, cs, V, block)
+
+        def x_of(k):
+            return at(columns, k * b * row, b, nrhs, row, element, width, column)
+
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
             for v in range(0, V, width):
                 for s in range(first, last + 1):
-                    X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
-                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
+                    X, D = x_of(s - first), block_of(diag, s, v)
                     load_rows(X, rows[s * V + v :], rhs, work)
                     if swap:
                         laswp(X, at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap))
                     if s > first:
-                        E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
-                        X_before = at(columns, (s - first - 1) * b * row, b, nrhs, row, element, width, column)
-                        E = at(lower, (s - p) * size + v, b, b, rs, cs, V, block)
-                        D_after = at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
+                        E_before, X_before = block_of(lower, s - p - 1, v), x_of(s - first - 1)
+                        E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
                         gemm(E_before, X_before, X, -1, 1, (D_after, E) if known else ())
                     trsm(D, X, "L", "L", "N", "U")
                     trsm(D, X, "L", "U", "N", "R")
                 for s in range(last, first - 1, -1):
-                    X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
+                    X = x_of(s - first)
                     if s < last:
-                        F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
-                        X_after = at(columns, (s - first + 1) * b * row, b, nrhs, row, element, width, column)
-                        F_before = at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block)
+                        F, X_after = block_of(upper, s - p, v), x_of(s - first + 1)
+                        F_before = block_of(upper, s - p - 1, v)
                         gemm(F, X_after, X, -1, 1, (F_before,) if known else ())
                     store_rows(X, rows[s * V + v :], x, work + unused)
 
@@ -113,31 +135,32 @@ def solve_batch(block, column, swap, known):
 
 def residual_batch(block, column):
     """Kernel for r <- rhs - A x with the blocks of packs lo to hi as they are in the matrix; see `solve_batch`."""
-    width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
+    width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
     def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, r, work):
-        row, element = nrhs * parts * width, parts * width
-        unused = b * nrhs * parts * item
+        row, element = nrhs * reals * width, reals * width
+        unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
+
+        def block_of(array, slot, v):
+            return at(array, slot * size + v, b, b, rs, cs, V, block)
+
+        def x_of(k):
+            return at(columns, k * b * row, b, nrhs, row, element, width, column)
+
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
-            R = at(columns, (last + 1 - first) * b * row, b, nrhs, row, element, width, column)
+            R = x_of(last + 1 - first)
             for v in range(0, V, width):
                 for s in range(first, last + 1):
-                    X = at(columns, (s - first) * b * row, b, nrhs, row, element, width, column)
-                    load_rows(X, rows[s * V + v :], x, work)
+                    load_rows(x_of(s - first), rows[s * V + v :], x, work)
                 for s in range(first, last + 1):
                     load_rows(R, rows[s * V + v :], rhs, work)
-                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
-                    gemm(D, at(columns, (s - first) * b * row, b, nrhs, row, element, width, column), R, -1, 1)
+                    gemm(block_of(diag, s, v), x_of(s - first), R, -1, 1)
                     if s > first:
-                        E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
-                        X_before = at(columns, (s - first - 1) * b * row, b, nrhs, row, element, width, column)
-                        gemm(E_before, X_before, R, -1, 1)
+                        gemm(block_of(lower, s - p - 1, v), x_of(s - first - 1), R, -1, 1)
                     if s < last:
-                        F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
-                        X_after = at(columns, (s - first + 1) * b * row, b, nrhs, row, element, width, column)
-                        gemm(F, X_after, R, -1, 1)
+                        gemm(block_of(upper, s - p, v), x_of(s - first + 1), R, -1, 1)
                     store_rows(R, rows[s * V + v :], r, work + unused)
 
     return kernel
@@ -152,35 +175,31 @@ def spread_batch(block, known):
     width = lanes_of(block)
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, shortest, before, after):
+        def block_of(array, slot, v):
+            return at(array, slot * size + v, b, b, rs, cs, V, block)
+
         for p in range(lo, hi):
             first, last, ends = offset[p], offset[p + 1] - 1, shortest[p]
             for v in range(0, V, width):
                 for s in range(first, last + 1):
-                    D = at(diag, s * size + v, b, b, rs, cs, V, block)
-                    X = at(before, s * size + v, b, b, rs, cs, V, block)
-                    Y = at(after, s * size + v, b, b, rs, cs, V, block)
+                    D, X, Y = block_of(diag, s, v), block_of(before, s, v), block_of(after, s, v)
                     if s > first:
-                        E_before = at(lower, (s - p - 1) * size + v, b, b, rs, cs, V, block)
-                        X_before = at(before, (s - 1) * size + v, b, b, rs, cs, V, block)
-                        E = at(lower, (s - p) * size + v, b, b, rs, cs, V, block)
-                        D_after = at(diag, (s + 1) * size + v, b, b, rs, cs, V, block)
+                        E_before, X_before = block_of(lower, s - p - 1, v), block_of(before, s - 1, v)
+                        E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
                         gemm(E_before, X_before, X, -1, 0, (D_after, E) if known else ())
                         if s > ends:
-                            Y_before = at(after, (s - 1) * size + v, b, b, rs, cs, V, block)
-                            gemm(E_before, Y_before, Y, -1, 1)
+                            gemm(E_before, block_of(after, s - 1, v), Y, -1, 1)
                     trsm(D, X, "L", "L", "N", "U")
                     trsm(D, X, "L", "U", "N", "R")
                     if s >= ends:
                         trsm(D, Y, "L", "L", "N", "U")
                         trsm(D, Y, "L", "U", "N", "R")
                 for s in range(last - 1, first - 1, -1):
-                    F = at(upper, (s - p) * size + v, b, b, rs, cs, V, block)
-                    X = at(before, s * size + v, b, b, rs, cs, V, block)
-                    X_after = at(before, (s + 1) * size + v, b, b, rs, cs, V, block)
-                    Y = at(after, s * size + v, b, b, rs, cs, V, block)
-                    Y_after = at(after, (s + 1) * size + v, b, b, rs, cs, V, block)
-                    F_before = at(upper, (s - p - 1) * size + v, b, b, rs, cs, V, block)
-                    X_before = at(before, (s - 1) * size + v, b, b, rs, cs, V, block)
+                    F, F_before = block_of(upper, s - p, v), block_of(upper, s - p - 1, v)
+                    X, X_before, X_after = (
+                        block_of(before, s, v), block_of(before, s - 1, v), block_of(before, s + 1, v)
+                    )  # fmt: skip
+                    Y, Y_after = block_of(after, s, v), block_of(after, s + 1, v)
                     gemm(F, X_after, X, -1, 1, (F_before, X_before) if known else ())
                     if s < ends:
                         gemm(F, Y_after, Y, -1, 0)
@@ -196,24 +215,27 @@ def couple_batch(block, column, known):
     `before` and `after` say for each lane of a pack which block rows of x these are; the row -1 counts as zero. `work`
     begins as for `solve_batch`, then there is room for three block rows.
     """
-    width, parts, item = lanes_of(block), parts_of(block), itemsize_of(block)
+    width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
     def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, upper, offset, rows, before, after, source, x, work):
-        row, element = nrhs * parts * width, parts * width
-        unused = b * nrhs * parts * item
+        row, element = nrhs * reals * width, reals * width
+        unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
+
+        def block_of(array, slot, v):
+            return at(array, slot * size + v, b, b, rs, cs, V, block)
+
+        def x_of(k):
+            return at(columns, k * b * row, b, nrhs, row, element, width, column)
+
+        X_before, X_after, X = x_of(0), x_of(1), x_of(2)
         for p in range(lo, hi):
             for v in range(0, V, width):
-                X_before = at(columns, 0, b, nrhs, row, element, width, column)
-                X_after = at(columns, b * row, b, nrhs, row, element, width, column)
-                X = at(columns, 2 * b * row, b, nrhs, row, element, width, column)
                 load_rows(X_before, before[p * V + v :], x, work)
                 load_rows(X_after, after[p * V + v :], x, work)
                 for s in range(offset[p], offset[p + 1]):
-                    E = at(lower, s * size + v, b, b, rs, cs, V, block)
-                    F = at(upper, s * size + v, b, b, rs, cs, V, block)
-                    E_next = at(lower, (s + 1) * size + v, b, b, rs, cs, V, block)
-                    F_next = at(upper, (s + 1) * size + v, b, b, rs, cs, V, block)
+                    E, E_next = block_of(lower, s, v), block_of(lower, s + 1, v)
+                    F, F_next = block_of(upper, s, v), block_of(upper, s + 1, v)
                     load_rows(X, rows[s * V + v :], source, work)
                     gemm(E, X_before, X, -1, 1, (E_next,) if known else ())
                     gemm(F, X_after, X, -1, 1, (F_next,) if known else ())
@@ -235,21 +257,17 @@ def store_rows(code, X, rows, target, unused):
 
 
 def copy_rows(code, X, rows, array, spare, move):
+    """Move the numbers of a matrix X between its lanes and their block rows, a contiguous run of numbers each."""
     b, vector = code.builder, X.vector
     lanes, real, item = vector.lanes, "fd"[vector.real.bitwidth == 64], vector.real.bitwidth // 8
-    array, spare = array.index(code), spare.index(code)
-    count = code.mul(code.mul(X.m, X.n), len(vector.parts))
-    size = index(code.mul(count, item))
-    places = []
-    for lane in range(lanes):
-        row = b.load(b.gep(rows, [INDEX(lane)], source_etype=INDEX), typ=INDEX)
-        used = b.icmp_signed(">=", row, INDEX(0))
-        places.append(b.inttoptr(b.select(used, b.add(array, b.mul(row, size)), spare), BYTES))
+    count = code.mul(code.mul(X.m, X.n), len(vector.parts))  # numbers of a block row
+    starts = block_rows(code, rows, lanes, array.index(code), spare.index(code), index(code.mul(count, item)))
     vectors = b.bitcast(X.base, BYTES)
 
-    def copy(start, run):
-        ends = [b.gep(place, [index(code.mul(start, item))], source_etype=BYTE) for place in places]
-        steps = (index(code.mul(code.add(start, k), lanes * item)) for k in range(run))
+    def copy(first, run):
+        """The numbers from `first` on, `run` of each lane."""
+        ends = [b.gep(start, [index(code.mul(first, item))], source_etype=BYTE) for start in starts]
+        steps = (index(code.mul(code.add(first, k), lanes * item)) for k in range(run))
         move(Tile(code, real, lanes, run), ends, [b.gep(vectors, [step], source_etype=BYTE) for step in steps])
 
     run = 16 // item
@@ -265,3 +283,13 @@ def copy_rows(code, X, rows, array, spare, move):
     elif not isinstance(count, int):
         with code.loop(rest) as t:
             copy(code.add(code.mul(whole, run), t), 1)
+
+
+def block_rows(code, rows, lanes, array, spare, size):
+    """Where the block row of each lane begins, of `size` bytes in an array; `spare` for the row -1."""
+    b, starts = code.builder, []
+    for lane in range(lanes):
+        row = b.load(b.gep(rows, [INDEX(lane)], source_etype=INDEX), typ=INDEX)
+        used = b.icmp_signed(">=", row, INDEX(0))
+        starts.append(b.inttoptr(b.select(used, b.add(array, b.mul(row, size)), spare), BYTES))
+    return starts

@@ -32,7 +32,7 @@ def watch(code, A, W, rows, row):
 
 
 @routine
-def getrf(code, A, S, W, rows, info, first, policy):
+def lu_watched(code, A, S, W, rows, info, first, policy):
     """A <- L\\U, with the reciprocals of the pivots, after what `policy` says is done about each pivot.
 
     With "pivoting" S[q] is the row that was swapped with row q, for `laswp`. Zero pivots are entered into `info`,
@@ -75,7 +75,7 @@ def getrf(code, A, S, W, rows, info, first, policy):
 
 @routine
 def laswp(code, B, S):
-    """Swap the rows of B as `getrf` did."""
+    """Swap the rows of B as `lu_watched` did."""
     for q in code.each(B.m):
         swap(code, B, S, q)
 

@@ -3,11 +3,14 @@
 There is one algorithm, for a lower triangle: an upper one is its conjugate transpose.
 """
 
+import math
+
 from compactla.checks import option
 from compactla.cpu.emit import Code, Number, check_fit, routine, starts
 from compactla.cpu.info import report
 from compactla.cpu.kernels.trsm import solve_rows
-from compactla.cpu.simd import INDEX, Elements, Lanes, tile_size
+from compactla.cpu.simd import INDEX, Elements, tile_size
+from compactla.cpu.vectors import Lanes
 
 
 class Triangle:
@@ -37,8 +40,9 @@ class Triangle:
         """
         pivot = self.diagonal[q, 0]
         inverse = pivot.rsqrt()
-        self.diagonal[q, 0] = (pivot < float("inf")).select(pivot * inverse, pivot)
+        self.diagonal[q, 0] = (pivot < math.inf).select(pivot * inverse, pivot)
         column = [self.below[i, q] * inverse for i in self.size[q + 1 :]]
+        column[:1] = [pivot.rsqrt(self.below[i, q]) for i in self.size[q + 1 : q + 2]]  # the next pivot waits for it
         for i, x in enumerate(column, q + 1):
             self.below[i, q] = x
         self.subtract(column, q + 1)
