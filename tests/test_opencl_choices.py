@@ -75,7 +75,7 @@ def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
         cla.gemm(A, B, C, alpha, beta)
         assert ratio("gemm", (a, b, c), C, alpha, beta) < oracle.THRESHOLD
         turned = a.swapaxes(1, 2)
-        cla.gemm(cla.pack(turned, VLEN, queue=queue), transposed(b, VLEN, queue), C, alpha, 0, "C")
+        cla.gemm(cla.pack(turned, VLEN, queue=queue), transposed(b, VLEN, queue=queue), C, alpha, 0, "C")
         assert ratio("gemm", (turned, b, c), C, alpha, 0, "C") < oracle.THRESHOLD
     assert ran(queue, "gemm") == {kernel}
 
@@ -106,7 +106,7 @@ def test_trsm(queue, dtype, rng, use, size, kernel, tunables):
         scaled = a / (4 * n) if options[3] == "U" else a  # else the solution grows
         b = random(rng, (NM, n, r) if options[0] == "L" else (NM, r, n), dtype)
         X = cla.pack(b, VLEN, queue=queue)
-        cla.trsm(poisoned(scaled, VLEN, queue), X, *options, alpha)
+        cla.trsm(poisoned(scaled, VLEN, queue=queue), X, *options, alpha)
         assert ratio("trsm", (scaled, b), X, *options, alpha) < oracle.THRESHOLD
     assert ran(queue, "trsm") == {kernel}
 

@@ -7,7 +7,6 @@ the kernels' files; an empty dict stands for the kernel that takes any size.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from typing import Any
 
 GROUP_SIZE = 1024  # no group has more work-items
 LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
