@@ -93,12 +93,6 @@ def plans(queue) -> dict:
     return built(queue).of_thread.__dict__.setdefault("plans", {})
 
 
-def made(queue) -> list[Plan]:
-    """All plans that there are, without what is kept beside them."""
-    values = plans(queue).values()
-    return [part for value in values for part in (value, *(value or ())) if isinstance(part, Plan)]
-
-
 def launch_plan(queue, wait_for, plan, lanes, arrays, values, columns=1):
     groups = -(-lanes // plan.lanes)
     if "ROUNDS" in plan.choice:

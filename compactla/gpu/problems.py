@@ -201,7 +201,7 @@ class Factor(Problem):
 
     def restore(self):
         super().restore()
-        self.T._work.clear()  # it fits the kernel that was chosen before
+        self.T._lines._spare.clear()  # it fits the kernel that was chosen before
 
     def start(self):
         assert not self.T.refactor().any()

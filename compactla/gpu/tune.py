@@ -185,7 +185,8 @@ def attempt_small(where, routine, size, dtype, vlen, candidate, storage) -> tupl
         remember(queue, routine, size, dtype, candidate, storage)
         with counted_as(queue, routine):
             kind(routine)(routine, queue, size, dtype, vlen, 0, storage).start().wait()
-            logs = [resources(build_log(plan)) for plan in launch.made(queue) if plan.choice == candidate]
+            made = [plan for plan in launch.plans(queue).values() if plan and plan.choice == candidate]
+            logs = [resources(build_log(plan)) for plan in made]
     except (cl.Error, RuntimeError, AssertionError) as failure:
         return str(failure).strip().split("\n")[0] or type(failure).__name__, ""
     if candidate and not logs:
