@@ -1,4 +1,4 @@
-"""The inputs that the tests of every routine share."""
+"""The inputs that tests share."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,6 @@ import pytest
 import compactla as cla
 
 DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
-SIZES = [*range(18), 24, 31, 32, 33, 50]
-FEW = [0, 1, 2, 3, 4, 5, 9, 16, 24, 33]  # that are tried always: about a tile of registers, some tiles, not known
 VLENS = [1, 3, 4, 8, 16, 32, None]
 BATCH = 11  # a partial pack everywhere
 SCALARS = {"f": (0, 1, -1, 0.75), "c": (0, 1, -1, 0.75 - 0.5j)}
@@ -61,13 +59,6 @@ def dominant(rng, nm, m, n, dtype):
 def make_singular(a, k):
     """Set the pivot `k` of one matrix to exactly zero: its row of L is zero, and so is its diagonal."""
     a[k, : k + 1] = 0
-
-
-def hide(a, uplo, diag):
-    """A copy with NaN wherever trsm must not look."""
-    unread = {"L": np.triu, "U": np.tril}[uplo.upper()](np.ones(a.shape[-2:], bool))
-    np.fill_diagonal(unread, diag.upper() == "U")
-    return np.where(unread, np.nan, a).astype(a.dtype)
 
 
 def lines(rng, nlines, K, b, dtype):

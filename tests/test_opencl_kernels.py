@@ -350,34 +350,6 @@ def test_build_arguments(dtype, vlen, error, message):
 
 
 @on_devices
-def test_factors_without_waiting(queue, rng):
-    a = rng.uniform(-1, 1, (21, 4, 4)) + 8 * np.eye(4)
-    a[5, 2, :3] = 0
-    A, B = (cla.pack(a, queue=queue) for _ in range(2))
-    info = pyopencl.array.empty(queue, (21,), np.int32)
-    assert gpu.getrfnp(A, info) is info
-    assert info.events[-1] == A.data.events[-1]
-    assert np.array_equal(info.get(), cla.getrfnp(B))
-    assert np.array_equal(A.unpack(), B.unpack())
-    empty = pyopencl.array.empty(queue, (0,), np.int32)
-    assert gpu.getrfnp(cla.Pack.zeros(0, 4, 4, queue=queue), empty) is empty
-
-
-@on_devices
-def test_factors_without_waiting_are_checked(queue):
-    A = cla.Pack.identity(3, 4, queue=queue)
-    for info, error, message in (
-        (np.zeros(3, np.int32), TypeError, "info is a ndarray"),
-        (pyopencl.array.zeros(queue, (3,), np.int64), TypeError, "int64, must be int32"),
-        (pyopencl.array.zeros(queue, (4,), np.int32), ValueError, r"\(4,\), must be \(3,\)"),
-    ):
-        with pytest.raises(error, match=message):
-            gpu.getrfnp(A, info)
-    with pytest.raises(TypeError, match="A lives on the cpu"):
-        gpu.getrfnp(cla.Pack.identity(3, 4), pyopencl.array.zeros(queue, (3,), np.int32))
-
-
-@on_devices
 def test_what_does_not_fit(queue):
     with pytest.raises(MemoryError, match=r"shape \(\d+, 32, 32, 8\) and float64 does not fit"):
         cla.Pack._allocate(2**43, 32, 32, np.float64, 8, queue)

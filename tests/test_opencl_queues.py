@@ -13,7 +13,6 @@ from scipy.sparse import bsr_array
 import compactla as cla
 import reference
 from cases import dominant, lines, random, same_bits
-from compactla import gpu
 from compactla.examples import bicgstab_opencl
 from compactla.files import read_system
 from compactla.oracle import THRESHOLD
@@ -63,7 +62,7 @@ def calls(queue, rng):
         "trsm": lambda **how: cla.trsm(A, C, **how),
         "pack": lambda **how: cla.pack(source, out=B, **how),
         "unpack": lambda **how: A.unpack(out=source, **how),
-        "gpu.getrfnp": lambda **how: gpu.getrfnp(B, info, **how),
+        "getrfnp to an array": lambda **how: cla.getrfnp(B, info=info, **how),
         "BlockTridiag.solve": lambda **how: T.solve(x, **how),
         "solve_rows": lambda **how: T.solve_rows(x.reshape(20, 3, 1), x.reshape(20, 3, 1), **how),
         "LinePreconditioner.solve": lambda **how: P.solve(r, **how),
@@ -114,7 +113,7 @@ def test_queues_out_of_order(queue, rng):
     for _ in range(3):
         cla.gemm(A, B, C)
         cla.gemm(C, A, B, alpha=0.01)
-    gpu.getrfnp(A, info)
+    cla.getrfnp(A, info=info)
     cla.trsm(A, B, diag="U")
     cla.trsm(A, B, uplo="U")
     c = b
@@ -201,7 +200,7 @@ def test_elements_between_those_of_a_buffer(queue, rng):
     whole = {
         "lower": lambda at: cla.BlockTridiag.from_packed(*(array(s, at) for s in packed), [0, 2], rows, 8, queue=queue),
         "M": lambda at: P.update(array(M.data.shape, at)),
-        "info": lambda at: gpu.getrfnp(A, array((8,), at, np.int32)),
+        "info": lambda at: cla.getrfnp(A, info=array((8,), at, np.int32)),
     }
     for name, call in (*calls.items(), *whole.items()):
         for offset in (2, 2050):

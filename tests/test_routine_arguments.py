@@ -16,7 +16,9 @@ from drivers import working_devices
 from rows import BATCH, ROUTINES, all_same, call, function, known, ones, operands, residual, results, unknown
 
 every_routine = pytest.mark.parametrize("name", ROUTINES)
+with_scalars = pytest.mark.parametrize("name", [name for name in ROUTINES if routine.named(name).scalars])
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+with_info = pytest.mark.parametrize("name", [name for name in ROUTINES if "info" in routine.named(name).outputs])
 NM, VLEN = 5, 4
 
 
@@ -126,7 +128,7 @@ def test_options(name, queue, rng):
             refuse(name, ValueError, option, *packs, **{option: bad})
 
 
-@every_routine
+@with_scalars
 def test_scalars(name, queue, rng):
     row, packs = routine.named(name), packed(name, rng, queue)
     for scalar in row.scalars:
@@ -135,7 +137,7 @@ def test_scalars(name, queue, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64], ids="sc")
-@every_routine
+@with_scalars
 def test_scalars_that_overflow(name, queue, dtype, rng):
     row, packs = routine.named(name), packed(name, rng, queue, dtype)
     for scalar in row.scalars:
@@ -257,9 +259,6 @@ def test_calls_on_devices_do_not_wait(name, queue, rng):
     last.wait()
 
 
-with_info = pytest.mark.parametrize("name", [name for name in ROUTINES if "info" in routine.named(name).outputs])
-
-
 def vector(queue, count, dtype=None):
     """An array for as many integers, which are not zero."""
     if queue is None:
@@ -305,7 +304,7 @@ def test_info_that_does_not_fit(name, queue, elsewhere, rng):
         refuse(name, error, "info", *packs, info=bad)
 
 
-@every_routine
+@with_scalars
 def test_scalars_are_of_one_kind(name, queue, rng):
     """Whether they are Python's or NumPy's, of any type that holds them, makes no difference."""
     row = routine.named(name)
