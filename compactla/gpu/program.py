@@ -58,9 +58,8 @@ def build(context, source, dtype, vlen=32, **defines):
     context : pyopencl.Context
         What to build for.
     source : str
-        The program. ``#include "gemm.cl"``, ``"trsm.cl"``, ``"getrfnp.cl"``, ``"potrf.cl"`` and ``"potrs.cl"`` give it
-        the pack-level functions `cla_gemm`, `cla_trsm`, `cla_getrfnp`, `cla_potrf` and `cla_potrs`, and ``"lane.h"``
-        the lane type; those files document them.
+        The program. ``#include "gemm.cl"`` gives it the pack-level function `cla_gemm`, and so on for all routines, and
+        ``"lane.h"`` the lane type; those files document them.
     dtype : dtype
         float32, float64, complex64 or complex128: the type of a `cla_lane`.
     vlen : int
