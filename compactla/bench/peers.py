@@ -79,16 +79,19 @@ def inverse_residual(before, after):
     return solve_ratio(*widen(a, x), np.eye(a.shape[1]), np.finfo(x.dtype).eps)
 
 
-# No rows are interchanged by lu_factor: the diagonal is dominant.
+# For each routine that has a row. No rows are interchanged by lu_factor: the diagonal is dominant.
 PEERS = {
     "gemm": Peers("transa transb m n k alpha A B beta C", {"numpy matmul": matmul}),
-    "trsm": Peers("side uplo trans diag m n alpha A B", {"numpy solve": solve, "scipy solve": solve_triangular}),
+    "trsm": Peers("side uplo trans diag m n alpha A B", {
+        "numpy solve": solve,
+        "scipy solve, triangular": solve_triangular,
+    }),
     "getrfnp": Peers("m n A info", {
         "scipy lu_factor": lambda a: lambda: lu_factor(a, check_finite=False)[0],
         "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
     }),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
-    "potrs": Peers("", {"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
+    "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
 }
 
 

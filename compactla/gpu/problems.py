@@ -102,14 +102,14 @@ class Dense(Problem):
         sizes = dict(zip(self.row.letters, self.size, strict=True))
         self.before = oracle.named(self.name).operands(lambda *shape: self.random(*shape).reshape(-1, *shape), **sizes)
         self.before = [a.reshape(DISTINCT, self.vlen, *a.shape[1:]) for a in self.before]
-        read = [A.written and A.scaled_by not in self.unread for A in self.row.operands]
-        self.arrays = list(map(self.device_array, self.before, read))
-        self.packs_of = list(map(Pack, self.arrays))
+        in_place = [A.written and A.scaled_by not in self.unread for A in self.row.operands]
+        self.arrays = list(map(self.device_array, self.before, in_place))
+        self.operands = list(map(Pack, self.arrays))
         nm = self.npack * self.vlen
         self.outputs = {name: pyopencl.array.zeros(self.queue, nm, np.int32) for name in self.row.outputs}
 
     def start(self):
-        self.row.function(*self.packs_of, **self.outputs)
+        self.row.function(*self.operands, **self.outputs)
         return self.arrays[-1].events[-1]
 
     def error(self):
