@@ -81,7 +81,10 @@ def in_turn(row, n, dtype):
     One size, of complex matrices, is tried with many options; all are tried with sizes that are not compiled in.
     """
     every, fixed = options(row), sorted(row.fixed) or [tuple(general(row, dtype).values())]
-    count = -(-len(every) // 2) if n == 3 and dtype.kind == "c" else min(2, len(every))
+    if n == 3 and dtype.kind == "c":
+        count = -(-len(every) // 2)
+    else:
+        count = min(2 if n < 10 else 1, len(every))  # large kernels take long to compile
     turn = 2 * SQUARES.index((n, np.dtype(dtype)))
     return [
         every[5 * i % len(every)] | dict(zip(row.scalars, fixed[i % len(fixed)], strict=True))
