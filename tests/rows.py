@@ -26,10 +26,6 @@ def unknown(row):
     return (5, 4, 6)[: len(row.letters)] if len(row.letters) > 1 else (STATIC + 1,)
 
 
-def both(row):
-    return known(row), unknown(row)
-
-
 def tile(char):
     """Rows and columns of a register tile on the CPU, where sizes are compiled in."""
     return tile_size(Vector(KINDS[char], native_width(np.dtype(char))), STATIC, STATIC)[0]
@@ -74,20 +70,26 @@ def ones(row):
     return dict.fromkeys(row.scalars, 1)
 
 
+def both(row, dtype):
+    """A size that is compiled in, and one that is not, with scalars that are and that are not."""
+    return (known(row), ones(row)), (unknown(row), general(row, dtype))
+
+
 def in_turn(row, n, dtype):
     """Options and scalars, as keyword arguments, that kernels of n x n are compiled for: sizes take turns.
 
-    All kernels for one size are tested, on complex numbers, where no two options are the same.
+    One size, of complex matrices, is tried with many options; all are tried with sizes that are not compiled in.
     """
     every, fixed = options(row), sorted(row.fixed) or [tuple(general(row, dtype).values())]
-    turn = 2 * SQUARES.index((n, np.dtype(dtype)))
-    if n > STATIC:
-        return [letters | general(row, dtype) for letters in every]
     if n == 3 and dtype.kind == "c":
-        chosen = list(enumerate(every))
+        count = -(-len(every) // 2)
     else:
-        chosen = [(i, every[5 * i % len(every)]) for i in range(turn, turn + min(2, len(every)))]
-    return [letters | dict(zip(row.scalars, fixed[i % len(fixed)], strict=True)) for i, letters in chosen]
+        count = min(2 if n < 10 else 1, len(every))  # large kernels take long to compile
+    turn = 2 * SQUARES.index((n, np.dtype(dtype)))
+    return [
+        every[5 * i % len(every)] | dict(zip(row.scalars, fixed[i % len(fixed)], strict=True))
+        for i in range(turn, turn + count)
+    ]
 
 
 def unread(n, uplo="L", diag="N"):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import BATCH, DTYPES, LAYOUTS, VLENS, in_turns, random, same_bits
-from compactla.cpu import parallel, run
+from compactla.cpu import arrays, parallel
 from compactla.cpu.handover import BOX
 from compactla.layout import pack_padded
 
@@ -224,12 +224,12 @@ def test_any_source(shape, steps, axes, shift, vlen, dtype, fixed):
     assert same_bits(cla.pack(a, vlen).data, packed)
     memory = np.full(packed.size + 3, np.nan, packed.dtype)
     A = cla.Pack(memory[1:-2].reshape(packed.shape), len(a))
-    run.pack(a, A.view, len(a), shape[1], 1)
+    arrays.pack(a, A.view, len(a), shape[1], 1)
     assert same_bits(A.data, packed)
     assert np.isnan(memory[[0, -2, -1]]).all()
 
 
-@pytest.mark.parametrize("past", [run.PAST, 0])
+@pytest.mark.parametrize("past", [arrays.PAST, 0])
 @given(**ANY_STRIDES)
 @settings(max_examples=150)
 def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
@@ -239,7 +239,7 @@ def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
     expected, view = strided(shape, steps, axes, shift, dtype)
     view[...] = a
     A = cla.pack(a, vlen)
-    with mock.patch.object(run, "PAST", past):
+    with mock.patch.object(arrays, "PAST", past):
         A.unpack(out=target)
     assert same_bits(memory, expected)
 
@@ -247,7 +247,7 @@ def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
 @pytest.mark.parametrize(("vlen", "dtype"), in_turns([1, 8, 2, 16, 3, 4, 32]), ids=str)
 @pytest.mark.parametrize("source", NUMPY_SOURCES.values(), ids=NUMPY_SOURCES)
 def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng):
-    monkeypatch.setattr(run, "PAST", 0)
+    monkeypatch.setattr(arrays, "PAST", 0)
     for shape in ((35, 4, 3), (400, 5, 5), (3, 1, 1), (37, 17, 9)):
         a = source(random(rng, shape, dtype))
         check(a, cla.pack(a, vlen))
@@ -255,13 +255,13 @@ def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng)
         # Where they cannot: vectors that are not aligned.
         packed = reference.pack(a, vlen)
         A = cla.Pack(np.empty(packed.size + 1, packed.dtype)[1:].reshape(packed.shape), len(a))
-        run.pack(a, A.view, len(a), shape[1], 1)
+        arrays.pack(a, A.view, len(a), shape[1], 1)
         assert same_bits(A.data, packed)
 
 
 def test_threads_share_cache_lines_past_the_caches(monkeypatch, rng):
     """Where the part of one thread ends within a cache line, the other's bytes of it stay."""
-    monkeypatch.setattr(run, "PAST", 0)
+    monkeypatch.setattr(arrays, "PAST", 0)
     monkeypatch.setattr(parallel, "THREADS", 3)
     monkeypatch.setattr(parallel, "boxes", np.zeros((2, BOX), np.int64))
     a = random(rng, (60013, 3, 3), np.float32)

@@ -15,7 +15,8 @@ from numba import njit
 import compactla as cla
 from cases import dominant, lines, random, same_bits
 from compactla import locks, routine
-from compactla.cpu import handover, parallel, run
+from compactla.cpu import arrays, handover, parallel, run
+from compactla.cpu import lines as cpu_lines
 from compactla.cpu.handover import BOX, TAKEN, THERE
 from rows import ROUTINES, all_same, function, general, known, operands, results, unknown
 from systems import scattered
@@ -98,12 +99,13 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
         limits.append(threads)
         return parallel.share(kernel, cost, args, threads, offset, work)
 
-    monkeypatch.setattr(run, "share", share)
+    for module in (run, arrays, cpu_lines):
+        monkeypatch.setattr(module, "share", share)
     a, M = dominant(rng, 20, 3, 3, np.float64), scipy.sparse.eye_array(6, format="bsr")
     cla.pack(a, threads=threads).unpack(threads=threads)
     for name in ROUTINES:
-        arrays = operands(name, rng, known(routine.named(name)), np.float64, 20)
-        function(name)(*(cla.pack(x, threads=threads) for x in arrays), threads=threads)
+        given = operands(name, rng, known(routine.named(name)), np.float64, 20)
+        function(name)(*(cla.pack(x, threads=threads) for x in given), threads=threads)
     P = cla.LinePreconditioner(M, [[0, 1], [2, 3], [4, 5]], threads=threads)
     P @ np.ones(6)
     P.update(M)
