@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import compactla as cla
+from cases import slow
 from compactla import oracle, routine
 from compactla.__main__ import main
 from compactla.bench import cases, ceilings, kernels, measure, mkl, peers, table, timing
@@ -15,6 +16,7 @@ from compactla.cpu.parallel import THREADS
 from compactla.devices import devices
 
 DENSE = routine.names()
+ONE_ALWAYS = [name if name == "gemm" else slow(name) for name in DENSE]
 COLUMNS = "routine n what time us GFlop/s GB/s peak bandw. bound residual".split()
 NUMBER = r"[-+.\deinf]+"
 NM = 4000  # on a device, whose bandwidth takes a hundred thousand launches to measure on a few matrices
@@ -50,7 +52,7 @@ def bench(capsys, *args):
 
 
 @pytest.mark.parametrize("routine", DENSE)
-@pytest.mark.parametrize("dtype", ["s", "complex128"])
+@pytest.mark.parametrize("dtype", ["s", slow("complex128")])
 def test_batches(capsys, routine, dtype):
     out, rows = bench(capsys, routine, "--n", 1, 4, "--nm", 21, "--dtype", dtype)
     assert f"{'float32' if dtype == 's' else 'complex128'}\n" in out
@@ -74,7 +76,7 @@ def test_trsm_options(capsys, options):
     assert ("trsm", 4, "compactla, in cache") in rows
 
 
-@pytest.mark.parametrize("routine", [*DENSE, "pack", "line"])
+@pytest.mark.parametrize("routine", [*ONE_ALWAYS, "pack", "line"])
 def test_threads(capsys, routine):
     size = ("-N", 40, "-L", 3, "-B", 2) if routine == "line" else ("--n", 2, "--nm", 40)
     out, _ = bench(capsys, routine, *size, "--threads", 1)
@@ -131,7 +133,7 @@ def test_lines_of_one_block(capsys):
     assert ("both", 2, "compactla") in rows
 
 
-@pytest.mark.parametrize("routine", [*DENSE, "pack"])
+@pytest.mark.parametrize("routine", [*ONE_ALWAYS, "pack"])
 def test_opencl(capsys, routine):
     out, rows = bench(capsys, routine, "--n", 3, "--nm", NM, "--device", "opencl")
     assert "(device)" in out
