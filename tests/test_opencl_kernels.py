@@ -13,7 +13,7 @@ import pytest
 
 import compactla as cla
 from cases import lines, random
-from compactla import gpu
+from compactla import gpu, routine
 from compactla.gpu import program
 from compactla.lines.storage import STORAGE
 from compactla.oracle import THRESHOLD, widen
@@ -246,29 +246,12 @@ LANES = {"LANES": 4, "COLUMNS": 2, "TEAM": 3}
 STRIDES = {f"{matrix}{axis}S": 8 for matrix in "ABC" for axis in "RC"}
 GEMM = {"M": 5, "N": 5, "K": 5, "ACONJ": 1, "BCONJ": 0, "ALPHA": 1, "BETA": 1, **STRIDES}
 TEAM = {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, **GEMM}
-TRSM = {"M": 5, "N": 5, "ACONJ": 1, "ALPHA": 1, "DIAG": 0, **STRIDES}
-GETRFNP = {"M": 5, "N": 5, **STRIDES}
-POTRF = {"N": 5, "ACONJ": 1, **STRIDES}
 TILE = {"BLOCK": 3, "CLA_TILE": 3}
 SOLVE = {"SOLVE_TEAM": 1, "BLOCK": 3, "LANES": 4, "RHS": 2}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
-KERNELS = [  # all of them, in all of their variants
-    ("gemm.cl", {"GEMM_BATCH": 1}),
-    ("gemm.cl", {"GEMM_ITEM": 1, "GROUP": 8, **GEMM}),
+OTHERS = [  # in all of their variants
     *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
       for ahead, m, k in ((0, 5, 5), (1, 6, 8), (2, 6, 5))),
-    ("trsm.cl", {"TRSM_BATCH": 1}),
-    ("trsm.cl", {"TRSM_ITEM": 1, "GROUP": 8, **TRSM}),
-    ("trsm.cl", {"TRSM_TEAM": 1, **LANES, **TRSM}),
-    ("getrfnp.cl", {"GETRFNP_BATCH": 1}),
-    ("getrfnp.cl", {"GETRFNP_ITEM": 1, "GROUP": 8, **GETRFNP}),
-    *(("getrfnp.cl", {"GETRFNP_TEAM": 1, "PANEL": panel, **LANES, **GETRFNP}) for panel in range(2)),
-    ("potrf.cl", {"POTRF_BATCH": 1}),
-    ("potrf.cl", {"POTRF_ITEM": 1, "GROUP": 8, **POTRF}),
-    ("potrf.cl", {"POTRF_TEAM": 1, **LANES, **POTRF}),
-    ("potrs.cl", {"POTRS_BATCH": 1}),
-    ("potrs.cl", {"POTRS_ITEM": 1, "GROUP": 8, "R": 5, **POTRF}),
-    ("potrs.cl", {"POTRS_TEAM": 1, "R": 5, **LANES, **POTRF}),
     ("pack.cl", {}),
     *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),
@@ -292,12 +275,30 @@ KERNELS = [  # all of them, in all of their variants
 ]  # fmt: skip
 
 
+def of_rows():
+    """The kernels of all routines, each with every value of its switches."""
+    for row in map(routine.named, routine.names()):
+        yield row.search.file, {f"{row.name}_batch".upper(): 1}
+        macros = {letter.upper(): 5 for letter in row.letters} | dict.fromkeys(map(str.upper, row.scalars), 1)
+        macros |= {f"{A.name}{which}": 8 for A in row.operands for which in ("RS", "CS")}
+        macros |= {f"{A.name}CONJ": int(A.half or not A.written) for A in row.operands}
+        macros |= {row.compiled.upper(): 0} if row.compiled else {}
+        seen = set()
+        for choice in row.search.candidates((5,) * len(row.letters), np.dtype("f"), [32]):
+            tunables = row.search.kernels[choice["kernel"]].tunables
+            switches = choice["kernel"], *(choice[name] for name in tunables if len(tunables[name]) <= 3)
+            if switches not in seen:
+                seen.add(switches)
+                tunables = {name: choice[name] for name in tunables}
+                yield row.search.file, {choice["kernel"].upper(): 1, **macros, **tunables}
+
+
 @on_devices
 def test_no_compiler_warns(queue):
     """Logs are looked at where they are written: a build that is not the first comes from a cache, without one."""
-    for (file, defines), dtype in zip(KERNELS, itertools.cycle("fD"), strict=False):
+    for (file, defines), dtype in zip([*of_rows(), *OTHERS], itertools.cycle("fD"), strict=False):
         unseen = {"UNSEEN": f"0x{time.time_ns():x}"}
-        options = program.build_options(queue.context, np.dtype(dtype), 8, defines | unseen)
+        options = program.build_options(queue.context, np.dtype(dtype), 32, defines | unseen)
         built = cl.Program(queue.context, f'#include "{file}"\n').build(options, cache_dir=False)
         log = built.get_build_info(queue.device, cl.program_build_info.LOG)
         assert "warning" not in log, (file, defines, log)

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 import compactla as cla
 import reference
 from cases import BATCH, lines, make_singular, random, same_bits, slow
-from compactla.gpu import run
+from compactla.gpu import arrays
 from compactla.oracle import THRESHOLD
 from systems import line_part, scattered
 
@@ -197,7 +197,7 @@ def test_rows_on_no_line_are_left_alone(queue, rng):
     T.factor()
     for rows in (11, 9):
         rhs, x = random(rng, (rows, B, 1), np.float64), np.full((rows, B, 1), 7.0)
-        device = [a if queue is None else run.upload(a, queue) for a in (rhs, x)]
+        device = [a if queue is None else arrays.upload(a, queue) for a in (rhs, x)]
         T.solve_rows(*device)
         x = x if queue is None else device[1].get()
         dense = reference.block_tridiagonal(*blocks)
