@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import BATCH, LANES, in_turns, lines, make_singular, random, same_bits
-from compactla.cpu import arrays
+from compactla.cpu import arrays as memory
 from compactla.oracle import THRESHOLD
 
 
@@ -151,7 +151,7 @@ def test_factorizations_that_are_broken_off(rng, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(arrays, "download", interrupt)
+        patch.setattr(memory, "download", interrupt)
         with pytest.raises(KeyboardInterrupt):
             T.factor()
     with pytest.raises(RuntimeError, match="fill the blocks again"):
