@@ -282,7 +282,6 @@ def of_rows():
         macros = {letter.upper(): 5 for letter in row.letters} | dict.fromkeys(map(str.upper, row.scalars), 1)
         macros |= {f"{A.name}{which}": 8 for A in row.operands for which in ("RS", "CS")}
         macros |= {f"{A.name}CONJ": int(A.half or not A.written) for A in row.operands}
-        macros |= {row.compiled.upper(): 0} if row.compiled else {}
         seen = set()
         for choice in row.search.candidates((5,) * len(row.letters), np.dtype("f"), [32]):
             tunables = row.search.kernels[choice["kernel"]].tunables
@@ -290,7 +289,9 @@ def of_rows():
             if switches not in seen:
                 seen.add(switches)
                 tunables = {name: choice[name] for name in tunables}
-                yield row.search.file, {choice["kernel"].upper(): 1, **macros, **tunables}
+                for value in range(len(row.options.get(row.compiled, " "))):
+                    option = {row.compiled.upper(): value} if row.compiled else {}
+                    yield row.search.file, {choice["kernel"].upper(): 1, **macros, **tunables, **option}
 
 
 @on_devices

@@ -9,6 +9,7 @@ REPEATS = 4  # timings of a loop of compiled code
 TIMINGS = 50  # of a kernel in such a loop
 BURSTS, PAUSE = 4, 0.15  # measurements, and seconds between them
 DURATION = 2e-3  # seconds that one timing of such a loop takes at least
+MOST = 2**30  # rounds of a loop: compilers may have removed what does nothing
 
 
 def best(call, seconds=0.0, least=7) -> float:
@@ -38,7 +39,7 @@ def least(measure) -> float:
 def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
     """Least time of a round, where ``rounds_of(count)`` is a call that makes so many."""
     rounds = 1
-    while best(rounds_of(rounds), least=3) < DURATION:
+    while rounds < MOST and best(rounds_of(rounds), least=3) < DURATION:
         rounds *= 2
     return best(rounds_of(rounds), least=repeats) / rounds
 

@@ -119,6 +119,8 @@ class Code:
 
     def fetch_ahead(self, matrices, rounds):
         """Let the `rounds` rounds of innermost loops to come, if there are any, fetch matrices of known size."""
+        if not all(isinstance(size, int) for A in matrices for size in (A.m, A.n)):
+            raise ValueError("ahead is for matrices of known size, must be empty for others")
         if rounds:
             self.ahead = Ahead(self, matrices, rounds)
 

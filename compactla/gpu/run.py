@@ -3,9 +3,11 @@
 For a routine NAME there are in NAME.cl, with operands A, B, ... of sizes m, n, ...:
 
 ``NAME_batch``
-    For all sizes. Arguments: ``long lanes, nm``; the sizes, and the option that is compiled in as its place among its
-    letters, as longs; two REALs for each scalar; for each operand its buffer, and as longs where it begins, its strides
-    from pack to pack, row to row and column to column, and 1 if it is conjugated; buffers of ints for outputs.
+    For all sizes, one work-item a lane. Arguments: ``long lanes, nm``, of which the first nm lanes hold matrices, and
+    outputs are written for these only; the sizes, and the option that is compiled in as its place among its letters
+    (0 and 1 are CLA_NONUNIT and CLA_UNIT of trsm.cl), as longs; two REALs for each scalar; for each operand its buffer,
+    and as longs where it begins, its strides from pack to pack, row to row and column to column, and 1 if it is
+    conjugated; buffers of ints for outputs.
 ``NAME_item``, ``NAME_team`` and others of its `Search`
     For known sizes. Macros: the sizes ``M``, ``N``, ...; ``ARS``, ``ACS``, ``ACONJ``, ``BRS``, ...; the option; for
     each scalar 0 if it is what the row says, else 1. Arguments: lanes and nm, scalars, for each operand its buffer,

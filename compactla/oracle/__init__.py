@@ -10,11 +10,13 @@ routine's row, as its public function takes them:
 ``residual(before, after, **options)``
     Scaled residuals (nm,) in the sense of LAPACK's tests, of the operands before and after a call.
 ``spoil(q, k, *operands, **options)``
-    Makes the k-th pivot of matrix q fail, for routines that divide by pivots.
+    For routines with pivots: makes that at index k of matrix q fail, and returns what info is then: k + 1, or 0 where
+    the options let nothing fail.
 
-Options have the names of the public function's parameters. A residual is in units of what rounding may cause; LAPACK's
-tests, and those of this package, accept less than `THRESHOLD`. All arithmetic is in a wider precision than that of the
-results.
+Options have the names of the public function's parameters. What is not read, such as the other triangle, may hold NaN:
+`triangle` leaves it out. Results that are wrong, or right for other options, have large residuals. A residual is in
+units of what rounding may cause; LAPACK's tests, and those of this package, accept less than `THRESHOLD`. All
+arithmetic is in a wider precision than that of the results.
 """
 
 import importlib

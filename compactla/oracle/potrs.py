@@ -27,3 +27,4 @@ def residual(before, after, uplo="L"):
 
 def spoil(q, k, a, b, **options):
     a[q, k, k] = 0
+    return 0  # which there is none of
