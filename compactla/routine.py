@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
-from compactla.checks import as_array, check_launch, check_whole, is_device_array
+from compactla.checks import as_array, check_launch, check_whole, is_device_array, option
 from compactla.gpu.search import Search
 from compactla.layout import Pack
 from compactla.overlap import share_memory
@@ -150,7 +150,21 @@ class Routine:
         """Multiply-adds of a matrix of these sizes."""
         return self.madds(**dict(zip(self.letters, sizes, strict=True)))
 
-    def run(self, views, scalars=(), conj=None, option="", nm=0, info=None, threads=None, wait_for=None):
+    def chosen(self, *values) -> tuple[str, ...]:
+        """The letters of all options, in upper case."""
+        try:
+            return self._chosen[values]
+        except (KeyError, TypeError):
+            pairs = zip(self.options.items(), values, strict=True)
+            found = tuple(option(name, value, letters) for (name, letters), value in pairs)
+            return self._chosen.setdefault(values, found)
+
+    @functools.cached_property
+    def _chosen(self) -> dict[tuple, tuple[str, ...]]:
+        """What was chosen before."""
+        return {}
+
+    def run(self, views, scalars=(), conj=None, compiled="", nm=0, info=None, threads=None, wait_for=None):
         """Check what is written, and start the kernel where the operands live.
 
         Parameters
@@ -161,8 +175,8 @@ class Routine:
             Those of the row.
         conj : tuple of bool, optional
             Which operands are conjugated.
-        option : str
-            Value of the option that is compiled in.
+        compiled : str
+            Letter of the option that is compiled in.
         nm : int
             Number of matrices, for outputs.
         info : array, optional
@@ -196,7 +210,7 @@ class Routine:
             limit = check_launch(threads, wait_for, queue)
         if info is not None:
             check_info(info, nm, queue)
-        return last.run.launch(self, views, scalars, conj, option, nm, info, limit)
+        return last.run.launch(self, views, scalars, conj, compiled, nm, info, limit)
 
     @functools.cached_property
     def _written(self) -> list[tuple[int, list[int]]]:

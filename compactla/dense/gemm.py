@@ -3,12 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from compactla.checks import option
 from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs, scalar
-
-OPTIONS = {"transa": "NTC", "transb": "NTC"}
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None) -> Pack:
@@ -54,15 +51,15 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
         check_packs(A=A, B=B, C=C)
     a, b, c = A.view, B.view, C.view
-    if transa != "N" and option("transa", transa, OPTIONS["transa"]) != "N":
-        a = a.T
-    if transb != "N" and option("transb", transb, OPTIONS["transb"]) != "N":
-        b = b.T
+    conj = None
+    if transa != "N" or transb != "N":
+        transa, transb = ROUTINE.chosen(transa, transb)
+        a, b = a if transa == "N" else a.T, b if transb == "N" else b.T
+        conj = (transa == "C", transb == "C", False) if C.is_complex else None
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
-    conj = (transa in "Cc", transb in "Cc", False) if C.is_complex else None
-    ROUTINE.run((a, b, c), (alpha, beta), conj, threads=threads, wait_for=wait_for)
+    ROUTINE.run((a, b, c), (alpha, beta), conj, "", 0, None, threads, wait_for)
     return C
 
 
@@ -110,7 +107,7 @@ ROUTINE = Routine(
     "gemm",
     operands=(Matrix("A", "mk"), Matrix("B", "kn"), Matrix("C", "mn", written=True, scaled_by="beta")),
     madds=lambda m, n, k: m * n * max(k, 1),
-    options=OPTIONS,
+    options={"transa": "NTC", "transb": "NTC"},
     scalars={"alpha": 1, "beta": 0},
     fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
     search=Search("gemm", "gemm.cl", {"gemm_item": ITEM, "gemm_team": TEAM}, candidates, squares(3)),

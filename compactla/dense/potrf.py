@@ -3,12 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from compactla.checks import option
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-
-OPTIONS = {"uplo": "LU"}
 
 
 def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
@@ -61,9 +58,9 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
     if A.m != A.n:
         raise ValueError(f"A is {A.m} x {A.n}, must be square")
     a, conj = A.view, None
-    if option("uplo", uplo, OPTIONS["uplo"]) == "U":  # U^H = L
+    if ROUTINE.chosen(uplo) == ("U",):  # U^H = L
         a, conj = a.T, (A.is_complex,)
-    return ROUTINE.run((a,), conj=conj, nm=A.nm, info=info, threads=threads, wait_for=wait_for)
+    return ROUTINE.run((a,), (), conj, "", A.nm, info, threads, wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
@@ -91,7 +88,7 @@ ROUTINE = Routine(
     "potrf",
     operands=(Matrix("A", "nn", written=True, half=True),),
     madds=lambda n: n**3 / 6,
-    options=OPTIONS,
+    options={"uplo": "LU"},
     outputs=("info",),
     search=Search("potrf", "potrf.cl", {"potrf_item": ITEM, "potrf_team": TEAM}, candidates, squares(1)),
 )

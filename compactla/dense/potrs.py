@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 
-from compactla.checks import option
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-
-OPTIONS = {"uplo": "LU"}
 
 
 def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
@@ -55,9 +52,9 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     if (A.m, A.n) != (B.m, B.m):
         raise ValueError(f"A is {A.m} x {A.n}, must be {B.m} x {B.m}: B is {B.m} x {B.n}")
     a, conj = A.view, None
-    if option("uplo", uplo, OPTIONS["uplo"]) == "U":  # U^H = L
+    if ROUTINE.chosen(uplo) == ("U",):  # U^H = L
         a, conj = a.T, (A.is_complex, False)
-    ROUTINE.run((a, B.view), conj=conj, threads=threads, wait_for=wait_for)
+    ROUTINE.run((a, B.view), (), conj, "", 0, None, threads, wait_for)
     return B
 
 
@@ -79,6 +76,6 @@ ROUTINE = Routine(
     "potrs",
     operands=(Matrix("A", "nn", half=True), Matrix("B", "nr", written=True)),
     madds=lambda n, r: n * n * r,
-    options=OPTIONS,
+    options={"uplo": "LU"},
     search=Search("potrs", "potrs.cl", {"potrs_item": ITEM, "potrs_team": TEAM}, candidates, squares(2)),
 )

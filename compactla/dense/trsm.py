@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator
 
-from compactla.checks import option
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs, scalar
 from compactla.view import lower_left
-
-OPTIONS = {"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"}
 
 
 def trsm(
@@ -63,15 +60,14 @@ def trsm(
     """
     if not type(A) is type(B) is Pack or A.kind != B.kind:
         check_packs(A=A, B=B)
-    side, uplo = option("side", side, OPTIONS["side"]), option("uplo", uplo, OPTIONS["uplo"])
-    trans, diag = option("trans", trans, OPTIONS["trans"]), option("diag", diag, OPTIONS["diag"])
+    side, uplo, trans, diag = ROUTINE.chosen(side, uplo, trans, diag)
     size = B.m if side == "L" else B.n
     if (A.m, A.n) != (size, size):
         raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
     alpha = scalar("alpha", alpha, B)
     conj = (True, False) if trans == "C" and B.is_complex else None
     views = lower_left(A.view, B.view, side, uplo, trans)
-    ROUTINE.run(views, (alpha,), conj, diag, threads=threads, wait_for=wait_for)
+    ROUTINE.run(views, (alpha,), conj, diag, 0, None, threads, wait_for)
     return B
 
 
@@ -93,7 +89,7 @@ ROUTINE = Routine(
     "trsm",
     operands=(Matrix("A", "mm", half=True), Matrix("B", "mn", written=True)),
     madds=lambda m, n: m * m * n / 2,
-    options=OPTIONS,
+    options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
     compiled="diag",
     scalars={"alpha": 1},
     search=Search("trsm", "trsm.cl", {"trsm_item": ITEM, "trsm_team": TEAM}, candidates, squares(2)),
