@@ -210,6 +210,9 @@ class Routine:
             limit = check_launch(threads, wait_for, queue)
         if info is not None:
             check_info(info, nm, queue)
+            for operand, A in zip(self.operands, views, strict=True):
+                if share_memory(info, A.buffer):
+                    raise ValueError(f"info shares memory with {operand.name}, must not")
         return last.run.launch(self, views, scalars, conj, compiled, nm, info, limit)
 
     @functools.cached_property

@@ -33,8 +33,8 @@ def getrfnp(A, *, info=None, threads=None, wait_for=None):
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only, `info` is no such array, or `threads` or `wait_for` is not what
-        `compactla.gemm` takes.
+        If A is not a pack, or is read-only, `info` is no such array, or shares memory with A, or `threads` or
+        `wait_for` is not what `compactla.gemm` takes.
 
     Notes
     -----

@@ -36,8 +36,8 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack of square matrices, or is read-only, `uplo` is unknown, `info` is no such array, or `threads`
-        or `wait_for` is not what `compactla.gemm` takes.
+        If A is not a pack of square matrices, or is read-only, `uplo` is unknown, `info` is no such array, or shares
+        memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
 
     Notes
     -----
