@@ -304,6 +304,32 @@ def test_info_that_does_not_fit(name, queue, elsewhere, rng):
         refuse(name, error, "info", *packs, info=bad)
 
 
+@with_info
+def test_info_within_an_operand(name, queue, rng):
+    packs = packed(name, rng, queue)
+    for A in packs:
+        within = A.data.reshape(-1).view(np.int64 if queue is None else np.int32)[:NM]
+        refuse(name, ValueError, "info", *packs, info=within)
+
+
+@with_info
+def test_info_waits_where_there_is_nothing_to_do(name, rng):
+    row, unordered = routine.named(name), cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+    for device in working_devices():
+        queue = cl.CommandQueue(cl.Context([device]), properties=unordered)
+        packs, info = packed(name, rng, queue, sizes=(0,) * len(row.letters)), vector(queue, NM)
+        queue.finish()
+        event = cl.UserEvent(queue.context)
+        try:
+            function(name)(*packs, info=info, wait_for=[event])
+            done = info.events[-1].command_execution_status
+        finally:
+            event.set_status(cl.command_execution_status.COMPLETE)
+        assert done != cl.command_execution_status.COMPLETE
+        assert not info.get().any()
+        function(name)(*packs, info=vector(cl.CommandQueue(queue.context), NM))
+
+
 @with_scalars
 def test_scalars_are_of_one_kind(name, queue, rng):
     """Whether they are Python's or NumPy's, of any type that holds them, makes no difference."""

@@ -43,7 +43,7 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
     if lanes * last.m * last.n == 0:
         for array in outputs:
-            array.fill(0)
+            array.fill(0, wait_for=[*wait_for, *array.events])
     elif special and not (scalars and scalars[0] == 0):  # where alpha is zero, nothing is read
         places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
         values = lanes, nm, *parts, *places, *(array.data for array in outputs)
