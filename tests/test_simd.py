@@ -439,6 +439,7 @@ def test_pivots_of_each_lane(rng):
         (lambda x, z, f, n: x & x, r"operands are Vector\(float64, 4\), Vector\(float64, 4\), must be masks"),
         (lambda x, z, f, n: z.astype(np.float64), r"dtype is float64, must be complex as Vector\(complex128, 4\) is"),
         (lambda x, z, f, n: x.astype(np.int8), "must be a real or complex type, int32 or int64"),
+        (lambda x, z, f, n: x.astype(), "must have one: dtype"),
         (lambda x, z, f, n: broadcast(1j, x), "x is complex128, must be a number that fits like"),
     ],
 )

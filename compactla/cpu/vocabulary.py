@@ -152,6 +152,8 @@ class VectorAttributes(AttributeTemplate):
 
     @bound_function("vector.astype")
     def resolve_astype(self, vector, args, kws):
+        if len(args) != 1 or kws:
+            raise errors.TypingError(f"astype has {len(args)} arguments and {len(kws)} keywords, must have one: dtype")
         dtype = getattr(args[0], "dtype", None)
         if isinstance(dtype, types.Float | types.Complex) or dtype in (types.int32, types.int64):
             return signature(result_type(lambda x: x.astype(dtype), [vector]), args[0], recvr=vector)
