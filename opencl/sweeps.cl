@@ -1,6 +1,6 @@
-/* What the sweeps of `compactla.relaxation` do beside solving along lines. Vectors are ordinary arrays (block rows, b,
- * right-hand sides), each given by its first element and the distances of these: dimension 0 of the range counts rows,
- * dimension 1 shares out the right-hand sides.
+/* What the sweeps of `compactla.lines.relaxation` do beside solving along lines. Vectors are ordinary arrays (block
+ * rows, b, right-hand sides), each given by its first element and the distances of these: dimension 0 of the range
+ * counts rows, dimension 1 shares out the right-hand sides.
  */
 #include "lane.h"
 

@@ -13,7 +13,8 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     Parameters
     ----------
     A : Pack
-        nm triangular factors of n x n: L of L L^H, or U of U^H U. The other triangle is not read.
+        nm triangular factors of n x n, with a real diagonal: L of L L^H, or U of U^H U. The other triangle is not
+        read.
     B : Pack
         nm right-hand sides of n x r, with A's dtype, vector length and device.
     uplo : {"L", "U"}
