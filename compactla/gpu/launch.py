@@ -15,7 +15,7 @@ from compactla.view import View
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
 RUN = 16  # elements of a matrix that a work-item moves, more where the device has no place for so many
-PLACES = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
+MOST = 32768  # work-items along the elements of a matrix; some devices take no more than 65535
 FILL = 16  # work-groups of a compute unit that keep it busy
 
 
@@ -45,7 +45,7 @@ def launch_lanes(queue, wait_for, file, name, dtype, vlen, size, *args, **define
         return
     arrays, values = flatten(args)
     run = kernel(queue, file, name, dtype, vlen, values, **defines)
-    work_items = -(-lanes // GROUP) * GROUP, min(-(-elements // RUN), PLACES)
+    work_items = -(-lanes // GROUP) * GROUP, min(-(-elements // RUN), MOST)
     launch(queue, wait_for, run, work_items, (GROUP, 1), arrays, values)
 
 
