@@ -9,7 +9,6 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
-from cases import slow
 from compactla import gpu
 from compactla.cpu import kernel
 from compactla.gpu import program as programs
@@ -22,6 +21,8 @@ PROGRAM = """
 import numpy as np
 import compactla as cla
 from compactla.cpu.kernel import Kept
+
+pytestmark = pytest.mark.slow
 assert cla.__file__.startswith({folder!r}), cla.__file__
 found, load = [], Kept.load_overload
 def look(self, *signature):
@@ -196,7 +197,7 @@ def flipped(content):
     return content[:-99] + bytes([content[-99] ^ 1]) + content[-98:]
 
 
-@pytest.mark.parametrize("spoil", [slow(shortened), slow(emptied), flipped])
+@pytest.mark.parametrize("spoil", [shortened, emptied, flipped])
 def test_a_broken_cache(package, tmp_path, spoil):
     cache = tmp_path / "cache"
     options = {"package": package, "NUMBA_CACHE_DIR": str(cache)}
@@ -210,7 +211,6 @@ def test_a_broken_cache(package, tmp_path, spoil):
     assert python(SYMBOLIC, **options) == "2 0\n"
 
 
-@pytest.mark.slow
 def test_a_mixed_up_cache(package, tmp_path):
     """Every file has another's content."""
     options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -274,7 +274,7 @@ def as_root():
     return os.name == "posix" and os.geteuid() == 0
 
 
-@pytest.mark.parametrize("case", [case if case == "anybody's" else slow(case) for case in OTHERS])
+@pytest.mark.parametrize("case", OTHERS)
 def test_folders_of_others(package, tmp_path, case, as_root):
     """What is there is not run, and nothing is put there; there is a sentence about it, once."""
     pytest.importorskip("pwd", reason="only Unix has such modes")
@@ -294,7 +294,6 @@ def test_folders_of_others(package, tmp_path, case, as_root):
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.slow
 def test_a_file_of_others(package, tmp_path, as_root):
     """In a folder that is safe by now."""
     if not as_root:
@@ -306,7 +305,6 @@ def test_a_file_of_others(package, tmp_path, as_root):
     assert python(SYMBOLIC, **options) == "0 2\n"
 
 
-@pytest.mark.slow
 def test_a_package_that_everybody_can_write(package, tmp_path):
     """Its own folder is passed over for the user's."""
     pytest.importorskip("pwd", reason="only Unix has such modes")

@@ -7,6 +7,8 @@ import pytest
 
 from compactla.examples import hot_wall
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def channel():

@@ -9,7 +9,7 @@ from compactla import oracle, routine
 from compactla.cpu import run
 from rows import ROUTINES, all_same, ones, operands, options, results
 
-pytestmark = pytest.mark.optimized
+pytestmark = [pytest.mark.slow, pytest.mark.optimized]
 NM = 19
 
 

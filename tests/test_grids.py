@@ -7,6 +7,8 @@ import pytest
 
 from grids import GRIDS, Elements, extruded, hexahedra, interval, layers, prisms, triangles, volumes
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"nx": 3, "ny": 4, "nz": 5, "n": 4}
 
 

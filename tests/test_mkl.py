@@ -15,10 +15,11 @@ from compactla import oracle, routine
 from compactla.bench import mkl as peer
 
 # The package exists for these machines only.
-pytestmark = pytest.mark.skipif(
+ELSEWHERE = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64") or sys.platform == "darwin",
     reason="MKL is for Linux and Windows on x86-64",
 )
+pytestmark = [pytest.mark.slow, ELSEWHERE]
 
 ROW, COLUMN = peer.ROW, 102
 SIDE, UPLO, TRANS, DIAG = peer.OPTIONS.values()

@@ -18,6 +18,8 @@ from compactla.lines.storage import STORAGE
 from compactla.routine import named, names
 from drivers import working_devices
 
+pytestmark = pytest.mark.slow
+
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 NM, VLEN = 11, 4  # a partial pack, and as many packs as need two work-groups
 

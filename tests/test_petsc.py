@@ -15,7 +15,8 @@ from processes import ROOT, SECONDS
 
 PYTHON = os.environ.get("PETSC_PYTHON")
 HERE = Path(__file__).resolve().parent
-pytestmark = pytest.mark.skipif(not PYTHON, reason="needs petsc4py: python3 tests/run.py gets it, as root on Debian")
+NEEDED = "needs petsc4py: python3 tests/run.py gets it, as root on Debian"
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PYTHON, reason=NEEDED)]
 
 
 def run(arguments, ranks):

@@ -17,6 +17,8 @@ import numpy as np
 import compactla as cla
 from compactla.oracle import THRESHOLD
 from compactla.cpu import handover, parallel
+
+pytestmark = pytest.mark.slow
 parallel.GRAIN = 100
 
 def helpers():

@@ -9,6 +9,8 @@ import compactla as cla
 from compactla.pyamg import line_relaxation, setup_line_relaxation, smooth_along_lines
 from systems import convection_diffusion
 
+pytestmark = pytest.mark.slow
+
 
 def steps(method, M, rhs, P):
     residuals = []

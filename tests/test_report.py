@@ -14,6 +14,8 @@ from asv.runner import BenchmarkResult
 
 from compactla import routine
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 OLD, NEW = (
     ("a" * 40, 1_700_000_000_000),
