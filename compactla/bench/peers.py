@@ -4,7 +4,8 @@ NumPy and SciPy take the whole batch in one call, as it is, which they do in one
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class Peers(NamedTuple):
     """
 
     compact: str = ""
-    libraries: dict[str, Callable | tuple[Callable, Callable]] = {}  # noqa: RUF012
+    libraries: Mapping[str, Callable | tuple[Callable, Callable]] = MappingProxyType({})
 
 
 def matmul(a, b, c, transa, transb, beta):
