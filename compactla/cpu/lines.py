@@ -1,4 +1,4 @@
-"""How the CPU factors lines of blocks and solves with them; see `run`."""
+"""How the CPU factors lines of blocks and solves with them."""
 
 import functools
 import math

@@ -1,4 +1,4 @@
-"""What the sweeps of `compactla.lines.relaxation` do beside solving along lines; see `run`."""
+"""What the sweeps of `compactla.lines.relaxation` do beside solving along lines."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""How a device factors lines of blocks and solves with them; arguments as for `compactla.cpu.lines`, see `run`."""
+"""How a device factors lines of blocks and solves with them; arguments as for `compactla.cpu.lines`."""
 
 from typing import Any, NamedTuple
 
