@@ -149,6 +149,7 @@ def test_opencl_lines_on_a_named_device(capsys):
     assert [(routine, what) for routine, _, what in rows] == [(r, "compactla") for r in ("factor", "solve", "both")]
 
 
+@pytest.mark.slow
 def test_ceilings(capsys):
     main(["bench", "ceilings", "--dtype", "s", "--threads", "1"])
     out, _ = capsys.readouterr()
@@ -275,6 +276,7 @@ def test_pack_of_numpy_is_the_layout():
         assert np.array_equal(peers.pack_peers(case)[0].call(), cla.pack(case.a).data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 @pytest.mark.parametrize("n", [3, 17])
 def test_own_factorization(n, dtype):

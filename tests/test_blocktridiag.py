@@ -63,6 +63,7 @@ def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
         check(lines(rng, nlines, 3, 3, dtype), random(rng, (nlines, 3, 3), dtype), vlen=vlen, queue=queue)
 
 
+@pytest.mark.slow
 @given(nlines=st.integers(0, 40), K=st.integers(1, 9), b=st.sampled_from(BLOCKS), nrhs=st.sampled_from([0, 1, 3, 9]))
 def test_any_shape(queue, nlines, K, b, nrhs):
     rng = np.random.default_rng(0)

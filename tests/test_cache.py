@@ -16,13 +16,13 @@ from compactla.sources import MODULES, imported
 from drivers import working_devices
 from processes import ROOT, finish, python, start
 
+pytestmark = pytest.mark.slow
+
 # Calls routines without packing anything, and says where their kernels came from.
 PROGRAM = """
 import numpy as np
 import compactla as cla
 from compactla.cpu.kernel import Kept
-
-pytestmark = pytest.mark.slow
 assert cla.__file__.startswith({folder!r}), cla.__file__
 found, load = [], Kept.load_overload
 def look(self, *signature):

@@ -153,6 +153,7 @@ def chords(M, lines):
     return [(a, b) for a, b in pairs if (a, b) in coupled or (b, a) in coupled]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", GRIDS.values(), ids=GRIDS)
 def test_columns_of_a_grid(make):
     M, columns = make(numbering="random")
@@ -182,6 +183,7 @@ def steps(make, M, lines):
     return len(history)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anisotropy", [None, 0.0, 1.1])
 @pytest.mark.parametrize("with_coordinates", [False, True])
 def test_lines_have_no_chords(rng, with_coordinates, anisotropy):

@@ -294,6 +294,7 @@ def of_rows():
                     yield row.search.file, {choice["kernel"].upper(): 1, **macros, **tunables, **option}
 
 
+@pytest.mark.slow
 @on_devices
 def test_no_compiler_warns(queue):
     """Logs are looked at where they are written: a build that is not the first comes from a cache, without one."""

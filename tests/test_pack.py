@@ -229,6 +229,7 @@ def test_any_source(shape, steps, axes, shift, vlen, dtype, fixed):
     assert np.isnan(memory[[0, -2, -1]]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("past", [arrays.PAST, 0])
 @given(**ANY_STRIDES)
 @settings(max_examples=150)
@@ -287,6 +288,7 @@ for char, vlen in ("f", 4), ("f", 16), ("d", 3), ("F", 3), ("D", 4), ("D", 16):
 """
 
 
+@pytest.mark.slow
 def test_a_machine_of_short_vectors():
     """Numba's cache is told of the machine, so these kernels do not get mixed up with those of this one."""
     path = os.pathsep.join((str(ROOT), str(ROOT / "tests")))

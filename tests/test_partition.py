@@ -84,6 +84,7 @@ def test_right_hand_sides(queue, dtype, nrhs, rng):
         check(rings(rng, 5, 11, b, dtype), random(rng, (5, 11, b, nrhs), dtype), True, parts=2, queue=queue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("vlen", "dtype"), LANES)
 def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
     for nlines in (0, 1, 4, 33):
@@ -92,6 +93,7 @@ def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
             check(blocks, random(rng, (nlines, 7, 3), dtype), ring, parts=2, vlen=vlen, queue=queue)
 
 
+@pytest.mark.slow
 @given(
     nlines=st.integers(0, 9),
     K=st.integers(1, 30),
@@ -279,6 +281,7 @@ def test_several_threads_at_once(queue, rng):
         assert all(map(same_bits, pool.map(T.solve, vectors), expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"parts": 1}, {"pivoting": True}, {"refine": 1}, {"parts": 2}], ids=str)
 def test_memory_of_few_long_lines(options, queue, rng):
     """Lanes that would hold nothing but padding are left away, which changes no bit of the results."""

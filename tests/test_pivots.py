@@ -66,6 +66,7 @@ def check_report(report, matrices, b, options, dtype):
     assert (np.abs(report.smallest - smallest) < tolerance * scale).all()
 
 
+@pytest.mark.slow
 @watching
 @pytest.mark.parametrize(("b", "dtype"), in_turns(SIZES, always=[5, 17]), ids=str)
 def test_reports_are_those_of_the_oracle(queue, dtype, rng, options, b):
@@ -89,6 +90,7 @@ def test_watched_lines_are_solved(queue, dtype, rng, options, b):
     assert error < (1 / np.sqrt(np.finfo(dtype).eps) if shifted else THRESHOLD)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("b", "dtype"), in_turns([2, 5, 9, 33], always=[2, 33]), ids=str)
 def test_row_swaps_within_blocks(queue, dtype, rng, b):
     blocks, rhs = zero_pivots(rng, BATCH, K, b, dtype), random(rng, (BATCH, K, b, 2), dtype)

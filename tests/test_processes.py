@@ -9,6 +9,8 @@ import pytest
 
 from processes import python
 
+pytestmark = pytest.mark.slow
+
 # `work` keeps several threads busy; what it returns is known from one thread.
 WORK = """
 import os, threading
@@ -17,8 +19,6 @@ import numpy as np
 import compactla as cla
 from compactla.oracle import THRESHOLD
 from compactla.cpu import handover, parallel
-
-pytestmark = pytest.mark.slow
 parallel.GRAIN = 100
 
 def helpers():

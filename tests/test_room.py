@@ -34,6 +34,7 @@ def in_use(queue, monkeypatch):
     yield lambda: (gc.collect(), pool.active_bytes)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
 def test_what_is_kept_is_for_the_largest_call(make, queue, in_use, rng):
     M, along = scattered(rng, [30, 20, 25, 40, 300], 3, np.float64)

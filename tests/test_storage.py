@@ -83,6 +83,7 @@ def test_factors_are_rounded_to_nearest(queue, dtype, rng, storage):
         assert same_bits(small, rounded(full, storage))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vlen", [1, 3, 32])
 def test_vector_lengths(queue, rng, vlen):
     for nlines in (0, 1, 33):
@@ -92,6 +93,7 @@ def test_vector_lengths(queue, rng, vlen):
         assert ratio(blocks, T.solve(rhs), rhs, EPS["float32"]) < THRESHOLD
 
 
+@pytest.mark.slow
 @stored
 def test_refinement_makes_up_for_storage(queue, dtype, rng, storage):
     for b, nrhs in ((B, 2), (LARGE[storage], 1)):
@@ -143,6 +145,7 @@ def test_a_bad_line_stays_alone(queue, dtype, rng, storage):
         assert same_bits(T.solve(rhs)[others], expected[others])
 
 
+@pytest.mark.slow
 def test_too_large_for_float16(queue, dtype, rng):
     blocks, rhs = lines(rng, BATCH, K, B, dtype), random(rng, (BATCH, K, B), dtype)
     scale = np.where(np.arange(BATCH) == 6, 1e6, 1).astype(dtype)[:, None, None, None]
