@@ -1,8 +1,9 @@
 """Set up everything that the tests need and run them: `python3 tests/run.py [--all] [arguments of pytest]`.
 
-Without `--all` tests that are marked as slow are left out: more types and sizes of what others show as well, other
-programs, broken caches and machines, and all shapes of kernels. Most run with NUMBA_OPT=0, since compiling takes most
-of their time; those that are marked as optimized run in a second process, with code as users have it.
+Without `--all` tests that are marked as slow are left out: more types and sizes of what others show as well, watched
+pivots and smaller types in lines, other programs, broken caches and machines, and all shapes of kernels. Most run with
+NUMBA_OPT=0, since compiling takes most of their time; those that are marked as optimized run in a second process, with
+code as users have it.
 
 Needs Python 3.11 and pip. Makes the virtual environment .venv in the repository root, installs compactla
 there (editable, with the test dependencies), and gets an OpenCL driver if the machine has none that works.

@@ -13,6 +13,8 @@ from compactla.lines.pivots import Report
 from compactla.oracle import THRESHOLD
 from systems import line_part, scattered
 
+pytestmark = pytest.mark.slow
+
 WATCHING = {
     "diagnose": {"diagnose": True},
     "perturb": {"pivots": "perturb"},
@@ -66,7 +68,6 @@ def check_report(report, matrices, b, options, dtype):
     assert (np.abs(report.smallest - smallest) < tolerance * scale).all()
 
 
-@pytest.mark.slow
 @watching
 @pytest.mark.parametrize(("b", "dtype"), in_turns(SIZES, always=[5, 17]), ids=str)
 def test_reports_are_those_of_the_oracle(queue, dtype, rng, options, b):
@@ -90,7 +91,6 @@ def test_watched_lines_are_solved(queue, dtype, rng, options, b):
     assert error < (1 / np.sqrt(np.finfo(dtype).eps) if shifted else THRESHOLD)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("b", "dtype"), in_turns([2, 5, 9, 33], always=[2, 33]), ids=str)
 def test_row_swaps_within_blocks(queue, dtype, rng, b):
     blocks, rhs = zero_pivots(rng, BATCH, K, b, dtype), random(rng, (BATCH, K, b, 2), dtype)

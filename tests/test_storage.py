@@ -11,10 +11,12 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 import compactla as cla
 import reference
-from cases import BATCH, lines, make_singular, random, same_bits, slow
+from cases import BATCH, lines, make_singular, random, same_bits
 from compactla.gpu import arrays
 from compactla.oracle import THRESHOLD
 from systems import line_part, scattered
+
+pytestmark = pytest.mark.slow
 
 K, B = 4, 3
 EPS = {"float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
@@ -26,10 +28,7 @@ PAIRS = {
     for storage in EPS
     if EPS[storage] > np.finfo(kind).eps
 }
-ALWAYS = "s-bfloat16", "d-float32", "z-float16"
-stored = pytest.mark.parametrize(
-    ("dtype", "storage"), [pair if name in ALWAYS else slow(*pair) for name, pair in PAIRS.items()], ids=PAIRS
-)
+stored = pytest.mark.parametrize(("dtype", "storage"), PAIRS.values(), ids=PAIRS)
 
 
 def ratio(blocks, x, rhs, eps=None):
@@ -83,7 +82,6 @@ def test_factors_are_rounded_to_nearest(queue, dtype, rng, storage):
         assert same_bits(small, rounded(full, storage))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("vlen", [1, 3, 32])
 def test_vector_lengths(queue, rng, vlen):
     for nlines in (0, 1, 33):
@@ -93,7 +91,6 @@ def test_vector_lengths(queue, rng, vlen):
         assert ratio(blocks, T.solve(rhs), rhs, EPS["float32"]) < THRESHOLD
 
 
-@pytest.mark.slow
 @stored
 def test_refinement_makes_up_for_storage(queue, dtype, rng, storage):
     for b, nrhs in ((B, 2), (LARGE[storage], 1)):
@@ -145,7 +142,6 @@ def test_a_bad_line_stays_alone(queue, dtype, rng, storage):
         assert same_bits(T.solve(rhs)[others], expected[others])
 
 
-@pytest.mark.slow
 def test_too_large_for_float16(queue, dtype, rng):
     blocks, rhs = lines(rng, BATCH, K, B, dtype), random(rng, (BATCH, K, B), dtype)
     scale = np.where(np.arange(BATCH) == 6, 1e6, 1).astype(dtype)[:, None, None, None]
