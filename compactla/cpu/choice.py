@@ -25,7 +25,8 @@ def known_form(A: Layout, known, conj=False, stored="", sizes="mn", lanes=None):
     lanes = lanes or width(A.dtype, A.vlen)
     if known:
         return form(A.dtype, lanes, A.m, A.n, A.strides, conj, stored)
-    return form(A.dtype, lanes, *(1 if size == "1" else None for size in sizes), conj=conj, stored=stored)
+    m, n = (1 if size == "1" else None for size in sizes)
+    return form(A.dtype, lanes, m, n, conj=conj, stored=stored)
 
 
 def pack_bytes(A: Layout):
