@@ -140,6 +140,9 @@ class Compact:
                 args.append(self.option(word, values[word]))
             elif word in row.scalars:
                 args.append(self.scalar(values[word]))
+            elif word == "work":  # a pack is room enough
+                work = np.empty_like(operands[-1][0])
+                args += pointer(work), work.size
             elif word in row.outputs:
                 args.append(pointer(np.zeros(1, np.int32)))
             else:

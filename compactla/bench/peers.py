@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 from numpy.linalg import cholesky
-from scipy.linalg import cho_solve, lu_factor
+from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
 from compactla.oracle import op, solve_ratio, triangle, widen
@@ -34,7 +34,8 @@ class Peers(NamedTuple):
     Attributes
     ----------
     compact : str
-        The arguments of MKL's compact routine of the same name, without those that all have and leading dimensions.
+        The arguments of MKL's compact routine of the same name, without those that all have, leading dimensions, and
+        the size of "work".
     libraries : dict
         By name, which begins with the library's: functions of operands and options, which prepare a call that returns
         what the routine writes, and leave the operands alone. A call that returns something else stands with a
@@ -74,6 +75,16 @@ def on_the_left(a, b, side, uplo, trans, diag):
     return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
 
 
+def lu_solved(lu, b, trans):
+    unswapped = np.broadcast_to(np.arange(lu.shape[1], dtype=np.int32), lu.shape[:2])
+    return lambda: lu_solve((lu, unswapped), b, "NTC".index(trans), check_finite=False)
+
+
+def inverse(lu):
+    a = (np.tril(lu, -1) + np.eye(lu.shape[1])) @ np.triu(lu)
+    return lambda: np.linalg.inv(a)
+
+
 def inverse_residual(before, after):
     """||I - A X|| / (n eps ||A|| ||X||) in the 1-norm."""
     (a,), (x,) = before, after
@@ -92,6 +103,9 @@ PEERS = {
         "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
     }),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "getrinp": Peers("n A work info", {"numpy inv": inverse}),
+    "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
+    "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
 }
 

@@ -77,3 +77,9 @@ def solve_ratio(T, x, b, eps):
     """||b - T x|| / (n eps ||T|| ||x||) in the 1-norm, the largest of all columns (LAPACK's xGET02)."""
     bound = T.shape[-1] * eps * norm1(T)[:, None] * np.abs(x).sum(-2)
     return ratio(np.abs(b - T @ x).sum(-2), bound)
+
+
+def inverse_ratio(a, x, eps):
+    """||I - A X|| / (n eps ||A|| ||X||) in the 1-norm (LAPACK's xGET03 and xTRT01)."""
+    n = a.shape[-1]
+    return ratio(norm1(np.eye(n) - a @ x), n * eps * norm1(a) * norm1(x))
