@@ -54,14 +54,20 @@ def options(row):
     return [dict(zip(row.options, letters, strict=True)) for letters in product(*row.options.values())]
 
 
-def numbers(row, values):
-    """All combinations of these values of the scalars, as keyword arguments."""
+def tried(row, dtype):
+    """What the scalars are tried with."""
+    return scalars(np.zeros(0, dtype).real.dtype if row.real_scalars else dtype)
+
+
+def numbers(row, dtype):
+    """All combinations of values of the scalars, as keyword arguments."""
+    values = tried(row, dtype)
     return [dict(zip(row.scalars, chosen, strict=True)) for chosen in product(values, repeat=len(row.scalars))]
 
 
 def general(row, dtype):
     """Scalars that no kernel is compiled for, as keyword arguments."""
-    _, _, minus, fraction = scalars(dtype)
+    _, _, minus, fraction = tried(row, dtype)
     return dict(zip(row.scalars, (fraction, minus), strict=False))
 
 
