@@ -60,7 +60,7 @@ def hemm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     conj = None
     if A.is_complex and (side == "R") != (uplo == "U"):  # A^T is the matrix of conjugates
         conj = True, False, False
-    ROUTINE.run(views, scalars, conj, "", 0, None, threads, wait_for)
+    ROUTINE.run(views, scalars, conj, (), 0, None, threads, wait_for)
     return C
 
 

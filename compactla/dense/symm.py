@@ -56,7 +56,7 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     scalars = scalar("alpha", alpha, C), scalar("beta", beta, C)
     a, b, c = A.view if uplo == "L" else A.view.T, B.view, C.view
     views = (a, b, c) if side == "L" else (a, b.T, c.T)
-    ROUTINE.run(views, scalars, None, "", 0, None, threads, wait_for)
+    ROUTINE.run(views, scalars, None, (), 0, None, threads, wait_for)
     return C
 
 

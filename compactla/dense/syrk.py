@@ -61,7 +61,7 @@ def syrk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
     a, c = lower(A, C, uplo, trans)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
-    ROUTINE.run((a, c), (alpha, beta), conj, "", 0, None, threads, wait_for)
+    ROUTINE.run((a, c), (alpha, beta), conj, (), 0, None, threads, wait_for)
     return C
 
 
