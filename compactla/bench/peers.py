@@ -14,7 +14,7 @@ from numpy.linalg import cholesky
 from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
-from compactla.oracle import op, solve_ratio, triangle, widen
+from compactla.oracle import op, solve_ratio, symmetric, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -56,6 +56,21 @@ def matmul(a, b, c, transa, transb, beta):
     return call
 
 
+def triangular_matmul(a, b, side, uplo, trans, diag):
+    T = op(triangle(a, uplo, diag), trans)
+    return lambda: T @ b if side == "L" else b @ T
+
+
+def symmetric_matmul(a, b, c, side, uplo, beta, trans="T"):
+    S = symmetric(a, uplo, trans)
+    return matmul(*((S, b) if side == "L" else (b, S)), c, "N", "N", beta)
+
+
+def matmul_with_transpose(a, c, uplo, trans, beta, adjoint="T"):
+    a = op(a, trans)
+    return matmul(a, a, symmetric(c, uplo, adjoint), "N", adjoint, beta)
+
+
 def solve(a, b, **options):
     T, b, result = on_the_left(a, b, **options)
     return lambda: result(np.linalg.solve(T, b))
@@ -94,6 +109,11 @@ def inverse_residual(before, after):
 # For each routine that has a row. No rows are interchanged by lu_factor: the diagonal is dominant.
 PEERS = {
     "gemm": Peers("transa transb m n k alpha A B beta C", {"numpy matmul": matmul}),
+    "trmm": Peers(libraries={"numpy matmul": triangular_matmul}),
+    "symm": Peers(libraries={"numpy matmul": symmetric_matmul}),
+    "hemm": Peers(libraries={"numpy matmul": functools.partial(symmetric_matmul, trans="C")}),
+    "syrk": Peers(libraries={"numpy matmul": matmul_with_transpose}),
+    "herk": Peers(libraries={"numpy matmul": functools.partial(matmul_with_transpose, adjoint="C")}),
     "trsm": Peers("side uplo trans diag m n alpha A B", {
         "numpy solve": solve,
         "scipy solve, triangular": solve_triangular,

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from compactla.cpu.ahead import Ahead
 from compactla.cpu.simd import INDEX, Elements, Matrix, index
-from compactla.cpu.vectors import Lanes
+from compactla.cpu.vectors import Lanes, alike
 
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
 
@@ -306,6 +306,7 @@ class Registers:
         return Lanes(self.builder, self.vector, *values)
 
     def __setitem__(self, ij, lanes):
+        lanes, _ = alike(lanes, Lanes.zero(self.builder, self.vector))
         for slot, value in zip(self.slots[ij], lanes.parts, strict=True):
             self.builder.store(value, slot)
 
