@@ -14,7 +14,7 @@ from numpy.linalg import cholesky
 from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
-from compactla.oracle import op, solve_ratio, symmetric, triangle, widen
+from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -106,6 +106,22 @@ def inverse_residual(before, after):
     return solve_ratio(*widen(a, x), np.eye(a.shape[1]), np.finfo(x.dtype).eps)
 
 
+def pivoted_qr(a):
+    """R with its columns where those of A are."""
+
+    def call():
+        R, jpvt = scipy.linalg.qr(a, mode="r", pivoting=True, check_finite=False)
+        return np.take_along_axis(R, np.argsort(jpvt)[:, None], axis=2)
+
+    return call
+
+
+def gram_residual(before, after):
+    """||A^H A - R^H R|| / (n eps ||A||^2) in the 1-norm."""
+    (a,), (R,) = widen(*before), widen(*after)
+    return ratio(norm1(op(a, "C") @ a - op(R, "C") @ R), a.shape[2] * np.finfo(after[0].dtype).eps * norm1(a) ** 2)
+
+
 # For each routine that has a row. No rows are interchanged by lu_factor: the diagonal is dominant.
 PEERS = {
     "gemm": Peers("transa transb m n k alpha A B beta C", {"numpy matmul": matmul}),
@@ -126,6 +142,7 @@ PEERS = {
     "getrinp": Peers("n A work info", {"numpy inv": inverse}),
     "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
     "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
+    "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
 }
 
