@@ -12,10 +12,6 @@ a = np.tile(np.eye(5), (64, 1, 1))
 cla.pack(a.astype(np.float32))  # Numba's own start is over then
 """
 
-PACKS = f"""{BATCH}
-packs = [cla.pack(a) for _ in range(3)]
-"""
-
 LINES = f"""{BATCH}
 diag = np.tile(np.eye(5), (64, 4, 1, 1))
 T = cla.BlockTridiag(diag[:, 1:] / 4, diag, diag[:, 1:] / 4)
@@ -29,7 +25,12 @@ os.environ["NUMBA_CACHE_DIR"] = folder.name
 
 CALLS = {"pack": ("cla.pack(a)", BATCH)}
 for _row in map(routine.named, routine.in_order()):
-    CALLS[_row.name] = f"cla.{_row.name}(*packs[:{len(_row.operands)}])", PACKS
+    _number = _row.numbers([5] * len(_row.letters))
+    _shapes = [tuple(_number[letter] for letter in A.sizes) for A in _row.inputs if not A.kind]
+    _packs = [f"cla.pack(np.tile(np.eye{shape}, (64, 1, 1)))" for shape in _shapes]
+    for _i in (i for i, A in enumerate(_row.inputs) if A.kind):
+        _packs.insert(_i, "np.tile(np.arange(5), (64, 1))")
+    CALLS[_row.name] = f"cla.{_row.name}(*packs)", f"{BATCH}packs = [{', '.join(_packs)}]\n"
 CALLS["factor"] = "T.factor()", LINES
 
 

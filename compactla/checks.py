@@ -116,9 +116,12 @@ def check_whole(a, queue, name) -> None:
         raise ValueError(f"{name} has offset {a.offset}, must begin where its buffer does: see Array.copy")
 
 
-def option(name, value, allowed) -> str:
-    """The option letter in upper case."""
-    if isinstance(value, str) and len(value) == 1:
+def option(name, value, allowed):
+    """The option letter in upper case, or one of other values that are allowed."""
+    if not isinstance(allowed, str):
+        if isinstance(value, bool | np.bool_) and value in allowed:
+            return bool(value)
+    elif isinstance(value, str) and len(value) == 1:
         if value in allowed:
             return value
         if value.upper() in allowed:

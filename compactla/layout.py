@@ -221,6 +221,11 @@ class Pack:
         copy[...] = data
         return Pack(copy, self.nm)
 
+    def beside(self, m, n, real=False) -> "Pack":
+        """Unset matrices m x n, as many as here and where these live; `real`: of real numbers of their precision."""
+        dtype = REAL[self.dtype.char] if real else self.dtype
+        return Pack._allocate(self.nm, m, n, dtype, self.vlen, self.queue)
+
     @classmethod
     def empty(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
         """A batch of unset matrices; unused lanes hold the identity.

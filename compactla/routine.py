@@ -8,7 +8,7 @@ import functools
 import importlib
 import operator
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,6 +18,7 @@ from compactla.checks import as_array, check_launch, check_whole, is_device_arra
 from compactla.gpu.search import Search
 from compactla.layout import Pack
 from compactla.overlap import share_memory
+from compactla.view import REAL, backend
 
 NUMBERS = int, float  # of Python, and NumPy's float64
 OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
@@ -47,15 +48,20 @@ class Matrix:
     Attributes
     ----------
     name : str
-        A capital letter.
+        That of the parameter, or of what is returned.
     sizes : str
-        Two letters, of its rows and of its columns. What has one letter has one size.
+        Two letters, of its rows and of its columns. What has one letter has one size; "1" is one.
     written : bool
         Whether it is overwritten.
     half : bool
         Whether only one triangle of it is touched.
     scaled_by : str
         A scalar; where that is zero the matrix is not read.
+    kind : str
+        What it holds, if not the numbers of the routine: "real" ones of their precision, or "integer" ones of 8 bytes
+        on the CPU and of 4 on devices.
+    output : bool
+        Whether the public function makes it and returns it: such operands first, in their order, then `outputs`.
     """
 
     name: str
@@ -63,6 +69,8 @@ class Matrix:
     written: bool = False
     half: bool = False
     scaled_by: str = ""
+    kind: str = ""
+    output: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,27 +88,43 @@ class Routine:
     search : Search
         The OpenCL kernels for known sizes.
     options : dict
-        Options of the public function, and the letters that they may be: the first is the default.
-    compiled : str
-        That of the options which kernels take; all others make views.
+        Options of the public function, and the letters, or other values, that they may be: the first is the default.
+    compiled : tuple of str
+        Those of the options which kernels take; all others make views.
     scalars : dict
         Scalars, and the value of each that OpenCL kernels are compiled for.
     fixed : frozenset
         Values of all scalars that are compiled into Numba kernels. Where there are some, sizes are compiled in with
         these only.
     outputs : tuple of str
-        Arrays of one integer a matrix that are written: "info".
+        The array of one integer a matrix that is written, if there is one: "info" or "rank".
+    implied : dict
+        Sizes of operands that follow from the others: by letter, functions of these.
+    static : int, optional
+        The largest size that is compiled into Numba kernels; default: that of all routines.
     """
 
     name: str
     operands: tuple[Matrix, ...]
     madds: Callable[..., float]
     search: Search
-    options: dict[str, str] = field(default_factory=dict)
-    compiled: str = ""
+    options: dict[str, Sequence] = field(default_factory=dict)
+    compiled: tuple[str, ...] = ()
     scalars: dict[str, float] = field(default_factory=dict)
     fixed: frozenset[tuple[float, ...]] = frozenset()
     outputs: tuple[str, ...] = ()
+    implied: dict[str, Callable[..., int]] = field(default_factory=dict)
+    static: int | None = None
+
+    @functools.cached_property
+    def main(self) -> int:
+        """Which operand says what type, vector length, number of matrices and device are: the last that is given."""
+        return max(i for i, A in enumerate(self.operands) if not A.output and not A.kind)
+
+    @functools.cached_property
+    def inputs(self) -> tuple[Matrix, ...]:
+        """The operands that the public function takes."""
+        return tuple(A for A in self.operands if not A.output)
 
     @functools.cached_property
     def function(self) -> Callable:
@@ -114,44 +138,67 @@ class Routine:
 
     @functools.cached_property
     def letters(self) -> tuple[str, ...]:
-        """The sizes: those of what is written last come first."""
-        last = self.operands[-1].sizes
-        return tuple(dict.fromkeys(last + "".join(A.sizes for A in self.operands)))
+        """The sizes: those of the main operand come first."""
+        found = self.operands[self.main].sizes + "".join(A.sizes for A in self.operands)
+        return tuple(letter for letter in dict.fromkeys(found) if letter != "1" and letter not in self.implied)
+
+    def numbers(self, sizes) -> dict[str, int]:
+        """What all letters stand for, those that are implied and "1" too."""
+        given = dict(zip(self.letters, sizes, strict=True))
+        return given | {letter: size(**given) for letter, size in self.implied.items()} | {"1": 1}
 
     def sizes(self, matrices) -> tuple[int, ...]:
         """What the letters stand for, of layouts or views of all operands; a ValueError if these do not fit."""
-        found: dict[str, tuple[int, str]] = {}
-        for operand, matrix in zip(self.operands, matrices, strict=True):
+        found: dict[str, tuple[int, str]] = {"1": (1, "")}
+        pairs = list(zip(self.operands, matrices, strict=True))
+        for operand, matrix in pairs:
             name = self._called(operand)
             for letter, size, axis in zip(operand.sizes, (matrix.m, matrix.n), ("rows", "columns"), strict=True):
-                needed, where = found.setdefault(letter, (size, f"{axis} of {name}"))
+                if letter in self.implied:
+                    continue
+                needed, where = found.setdefault(letter, (size, f", as many as there are {axis} of {name}"))
                 if size != needed:
                     shape = f"{name} is {matrix.m} x {matrix.n}"
-                    raise ValueError(f"{shape}, must have {needed} {axis}, as many as there are {where}")
-        return tuple(found[letter][0] for letter in self.letters)
+                    raise ValueError(f"{shape}, must have {needed} {axis if needed != 1 else axis[:-1]}{where}")
+        sizes = tuple(found[letter][0] for letter in self.letters)
+        if self.implied:
+            self._check_implied(pairs, self.numbers(sizes))
+        return sizes
+
+    def _check_implied(self, pairs, number):
+        """Refuse operands whose sizes do not follow from the others."""
+        for operand, matrix in pairs:
+            shape = tuple(number[letter] for letter in operand.sizes)
+            if (matrix.m, matrix.n) != shape:
+                name = self._called(operand)
+                raise ValueError(f"{name} is {matrix.m} x {matrix.n}, must be {shape[0]} x {shape[1]}")
 
     def _called(self, operand) -> str:
         """What messages call an operand: kernels see its transpose where that is an option."""
         transposed = {"trans", f"trans{operand.name.lower()}"} & self.options.keys() and not operand.written
         return f"op({operand.name})" if transposed else operand.name
 
-    def touched(self, sizes) -> list[float]:
-        """Elements of each operand of a matrix that are read or written: of half of one, a triangle."""
-        number = dict(zip(self.letters, sizes, strict=True))
-        shapes = [[number[letter] for letter in A.sizes] for A in self.operands]
-        return [m * (n + 1) / 2 if A.half else m * n for A, (m, n) in zip(self.operands, shapes, strict=True)]
+    def touched(self, sizes, dtype) -> list[float]:
+        """How many elements of `dtype` are as long as what is read or written of each operand of a matrix."""
+        number = self.numbers(sizes)
+        weights = {"": 1, "real": REAL[dtype.char].itemsize / dtype.itemsize, "integer": 4 / dtype.itemsize}
+        found = []
+        for A in self.operands:
+            m, n = (number[letter] for letter in A.sizes)
+            found.append(weights[A.kind] * (m * (n + 1) / 2 if A.half else m * n))
+        return found
 
-    def elements(self, sizes, unread=()) -> float:
-        """Elements of all operands of a matrix that are read and that are written; each of both counts."""
-        times = [A.written + (A.scaled_by not in unread or not A.scaled_by) for A in self.operands]
-        return sum(map(operator.mul, self.touched(sizes), times))
+    def elements(self, sizes, dtype, unread=()) -> float:
+        """Elements of `dtype` of all operands of a matrix that are read and that are written; each of both counts."""
+        times = [A.written + (not A.output and A.scaled_by not in unread) for A in self.operands]
+        return sum(map(operator.mul, self.touched(sizes, dtype), times))
 
     def work(self, sizes) -> float:
         """Multiply-adds of a matrix of these sizes."""
         return self.madds(**dict(zip(self.letters, sizes, strict=True)))
 
-    def chosen(self, *values) -> tuple[str, ...]:
-        """The letters of all options, in upper case."""
+    def chosen(self, *values) -> tuple:
+        """The values of all options, letters in upper case."""
         try:
             return self._chosen[values]
         except (KeyError, TypeError):
@@ -160,11 +207,11 @@ class Routine:
             return self._chosen.setdefault(values, found)
 
     @functools.cached_property
-    def _chosen(self) -> dict[tuple, tuple[str, ...]]:
+    def _chosen(self) -> dict[tuple, tuple]:
         """What was chosen before."""
         return {}
 
-    def run(self, views, scalars=(), conj=None, compiled="", nm=0, info=None, threads=None, wait_for=None):
+    def run(self, views, scalars=(), conj=None, compiled=(), nm=0, info=None, threads=None, wait_for=None):
         """Check what is written, and start the kernel where the operands live.
 
         Parameters
@@ -175,8 +222,8 @@ class Routine:
             Those of the row.
         conj : tuple of bool, optional
             Which operands are conjugated.
-        compiled : str
-            Letter of the option that is compiled in.
+        compiled : tuple
+            Values of the options that are compiled in.
         nm : int
             Number of matrices, for outputs.
         info : array, optional
@@ -189,7 +236,7 @@ class Routine:
         ndarray or pyopencl.array.Array or None
             The output, if there is one.
         """
-        last = views[-1]
+        last = views[self.main]
         queue = last.queue
         for i, others in self._written:
             written = views[i]
@@ -218,8 +265,36 @@ class Routine:
     @functools.cached_property
     def _written(self) -> list[tuple[int, list[int]]]:
         """Which operands are written, and which are the others."""
-        places = range(len(self.operands))
+        places = [i for i, A in enumerate(self.operands) if not A.output]
         return [(i, [j for j in places if j != i]) for i in places if self.operands[i].written]
+
+    def results(self, arrays, returned) -> tuple[list, object]:
+        """What a call left behind: every operand as an array (nm, rows, columns), or None, and the output, or None.
+
+        Parameters
+        ----------
+        arrays : sequence
+            The arguments: packs and what stands beside them, or arrays of this shape.
+        returned : object
+            What the public function returned.
+        """
+        made = [A for A in self.operands if A.output]
+        if made or self.outputs:
+            found = list(returned if len(made) + len(self.outputs) > 1 else [returned])
+        else:
+            found = []
+        output = found.pop() if self.outputs else None
+        given, new = iter(arrays), iter(found)
+        return [self._unpacked(A, next(new if A.output else given)) for A in self.operands], output
+
+    def _unpacked(self, operand, x):
+        """An operand after a call as an array (nm, rows, columns)."""
+        if x is None or isinstance(x, Pack):
+            return None if x is None else x.unpack()
+        x = backend(x.queue).download(x) if is_device_array(x) else np.asarray(x)
+        if x.ndim == 3:
+            return x
+        return x[:, None, :] if operand.sizes[0] == "1" else x[:, :, None]
 
 
 def check_packs(**packs) -> None:

@@ -54,20 +54,26 @@ def options(row):
     return [dict(zip(row.options, letters, strict=True)) for letters in product(*row.options.values())]
 
 
+def factors(row):
+    """Scalars that matrices are multiplied by."""
+    return [name for name in row.scalars if name in ("alpha", "beta")]
+
+
 def numbers(row, values):
-    """All combinations of these values of the scalars, as keyword arguments."""
-    return [dict(zip(row.scalars, chosen, strict=True)) for chosen in product(values, repeat=len(row.scalars))]
+    """All combinations of these values of the factors, as keyword arguments."""
+    names = factors(row)
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(values, repeat=len(names))]
 
 
 def general(row, dtype):
-    """Scalars that no kernel is compiled for, as keyword arguments."""
+    """Factors that no kernel is compiled for, as keyword arguments."""
     _, _, minus, fraction = scalars(dtype)
-    return dict(zip(row.scalars, (fraction, minus), strict=False))
+    return dict(zip(factors(row), (fraction, minus), strict=False))
 
 
 def ones(row):
     """Scalars that kernels are compiled for and with which all is read, as keyword arguments."""
-    return dict.fromkeys(row.scalars, 1)
+    return dict.fromkeys(factors(row), 1)
 
 
 def both(row, dtype):
@@ -103,16 +109,21 @@ def masks(row, arrays, letters):
     triangle = {name: letters[name] for name in ("uplo", "diag") if name in letters}
     return [
         unread(a.shape[1], **triangle) if A.half else np.zeros(a.shape[1:], bool)
-        for A, a in zip(row.operands, arrays, strict=True)
+        for A, a in zip(row.inputs, arrays, strict=True)
     ]
+
+
+def argument(operand, a, layout=cla.pack, vlen=None, queue=None):
+    """What the public function takes for an operand."""
+    return a[:, :, 0] if operand.kind == "integer" else layout(a, vlen, queue=queue)
 
 
 def operands(name, rng, sizes, dtype, nm=BATCH, **letters):
     """Operands with NaN in all that must not be read; `letters` are options and scalars."""
     row, dtype = routine.named(name), np.dtype(dtype)
     arrays = oracle.named(name).operands(lambda m, n: random(rng, (nm, m, n), dtype), *sizes, **letters)
-    for a, mask in zip(arrays, masks(row, arrays, letters), strict=True):
-        assert a.dtype == dtype
+    for A, a, mask in zip(row.inputs, arrays, masks(row, arrays, letters), strict=True):
+        assert a.dtype == dtype or A.kind
         a[:, mask] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
     return list(arrays)
 
@@ -124,22 +135,27 @@ def function(name):
 def call(name, arrays, layout=cla.pack, vlen=None, queue=None, **how):
     """All operands after a call on packs of these, and info or None; what is not written keeps its bits."""
     row = routine.named(name)
-    packs = [layout(a, vlen, queue=queue) for a in arrays]
-    returned = function(name)(*packs, **how)
-    after = [A.unpack() for A in packs]
-    for operand, a, b, mask in zip(row.operands, arrays, after, masks(row, arrays, how), strict=True):
+    given = [argument(A, a, layout, vlen, queue) for A, a in zip(row.inputs, arrays, strict=True)]
+    returned = function(name)(*given, **how)
+    after, info = row.results(given, returned)
+    for operand, a, b, mask in zip(row.inputs, arrays, inputs(row, after), masks(row, arrays, how), strict=True):
         kept = mask if operand.written else np.ones_like(mask)
         assert same_bits(b[:, kept], a[:, kept])
     if not row.outputs:
-        assert returned is packs[-1]
+        assert row.inputs != row.operands or returned is given[row.main]
         return after, None
-    assert isinstance(returned, np.ndarray) and returned.shape == (len(arrays[0]),) and returned.dtype == np.int64
-    return after, returned
+    assert isinstance(info, np.ndarray) and info.shape == (len(arrays[0]),) and info.dtype == np.int64
+    return after, info
+
+
+def inputs(row, after):
+    """Of all operands after a call those that can be given to the next."""
+    return [a for A, a in zip(row.operands, after, strict=True) if not A.output]
 
 
 def written(row, arrays):
     """Those of the arrays that a routine writes to."""
-    return [a for A, a in zip(row.operands, arrays, strict=True) if A.written]
+    return [a for A, a in zip(row.operands, arrays, strict=True) if A.written and a is not None]
 
 
 def results(name, arrays, **how):
@@ -149,7 +165,7 @@ def results(name, arrays, **how):
 
 
 def all_same(found, expected):
-    return all(same_bits(a, b) for a, b in zip(found, expected, strict=True))
+    return all(a is b is None or same_bits(a, b) for a, b in zip(found, expected, strict=True))
 
 
 def residual(name, before, after, **letters):

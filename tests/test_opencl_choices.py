@@ -1,6 +1,7 @@
 """Kernels that are compiled for a size: each is right on every device, and choosing one of them never fails."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pyopencl as cl
@@ -17,6 +18,7 @@ from compactla.gpu.arrays import download
 from compactla.lines.storage import STORAGE
 from compactla.routine import named, names
 from drivers import working_devices
+from rows import argument
 
 pytestmark = pytest.mark.slow
 
@@ -147,16 +149,17 @@ def test_every_kernel_of_every_routine(queue, dtype, rng, use, name, kernel):
     sizes = dict(zip(row.letters, (6, 5, 7), strict=False))
     found = row.search.candidates(tuple(sizes.values()), dtype, shapes.lane_counts(32))
     use(name, **next(choice for choice in found if choice["kernel"] == kernel))
-    for value in row.options.get(row.compiled, " "):
-        options = {option: value if option == row.compiled else letters[-1] for option, letters in row.options.items()}
+    for values in product(*(row.options[option] for option in row.compiled)):
+        options = {option: letters[-1] for option, letters in row.options.items()}
+        options |= dict(zip(row.compiled, values, strict=True))
         before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), **sizes, **options)
         failed = judge.spoil(bad, 2, *before, **options) if row.outputs else 0
-        packs = [cla.pack(a, 32, queue=queue) for a in before]
-        info = row.function(*packs, **options)
+        packs = [argument(A, a, vlen=32, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
+        after, info = row.results(packs, row.function(*packs, **options))
         good = np.arange(NM) != (bad if row.outputs else -1)
-        if row.outputs:
+        if "info" in row.outputs:
             assert info.tolist() == [0 if q else failed for q in good]
-        after = [A.unpack()[good] for A in packs]
+        after = [a if a is None else a[good] for a in after]
         assert judge.residual([a[good] for a in before], after, **options).max() < oracle.THRESHOLD
         assert ran(queue, name) == {kernel}
 

@@ -280,8 +280,8 @@ def of_rows():
     for row in map(routine.named, routine.names()):
         yield row.search.file, {f"{row.name}_batch".upper(): 1}
         macros = {letter.upper(): 5 for letter in row.letters} | dict.fromkeys(map(str.upper, row.scalars), 1)
-        macros |= {f"{A.name}{which}": 8 for A in row.operands for which in ("RS", "CS")}
-        macros |= {f"{A.name}CONJ": int(A.half or not A.written) for A in row.operands}
+        macros |= {f"{A.name.upper()}{which}": 8 for A in row.operands for which in ("RS", "CS")}
+        macros |= {f"{A.name.upper()}CONJ": int(not A.kind and (A.half or not A.written)) for A in row.operands}
         seen = set()
         for choice in row.search.candidates((5,) * len(row.letters), np.dtype("f"), [32]):
             tunables = row.search.kernels[choice["kernel"]].tunables
@@ -289,8 +289,8 @@ def of_rows():
             if switches not in seen:
                 seen.add(switches)
                 tunables = {name: choice[name] for name in tunables}
-                for value in range(len(row.options.get(row.compiled, " "))):
-                    option = {row.compiled.upper(): value} if row.compiled else {}
+                for values in itertools.product(*(range(len(row.options[name])) for name in row.compiled)):
+                    option = dict(zip(map(str.upper, row.compiled), values, strict=True))
                     yield row.search.file, {choice["kernel"].upper(): 1, **macros, **tunables, **option}
 
 

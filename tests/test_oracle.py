@@ -5,7 +5,7 @@ import pytest
 
 from cases import random
 from compactla import oracle, routine
-from rows import ROUTINES, call, general, known, masks, operands, options, unknown
+from rows import ROUTINES, call, general, inputs, known, masks, operands, options, unknown
 
 every_routine = pytest.mark.parametrize("name", ROUTINES)
 on_numbers = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids="dz")
@@ -33,12 +33,17 @@ def test_wrong_elements_are_seen(name, dtype, rng):
     for before, after, letters in calls(name, rng, dtype):
         right = residual(before, after, **letters)
         assert right.shape == (NM,) and right.dtype == float and (right < oracle.THRESHOLD).all()
-        for i, (operand, mask) in enumerate(zip(row.operands, masks(row, before, letters), strict=True)):
-            places = zip(*np.nonzero(~mask), strict=True) if operand.written else ()
+        unread = iter(masks(row, before, letters))
+        free = getattr(oracle.named(name), "free", lambda **options: ())(**letters)
+        for i, operand in enumerate(row.operands):
+            mask = False if operand.output else next(unread)
+            if not operand.written or after[i] is None or operand.name in free:
+                continue
             largest = np.nanmax(np.abs(np.where(mask, 0, after[i])))
-            for place in places:
-                for error in (1e6 * np.finfo(dtype).eps * largest, np.nan, np.inf):
-                    wrong = [a.copy() for a in after]
+            errors = [1] if operand.kind == "integer" else [1e6 * np.finfo(dtype).eps * largest, np.nan, np.inf]
+            for place in zip(*np.nonzero(~(mask | np.zeros(after[i].shape[1:], bool))), strict=True):
+                for error in errors:
+                    wrong = [a if a is None else a.copy() for a in after]
                     wrong[i][WRONG, *place] += error
                     with np.errstate(invalid="ignore"):
                         found = residual(before, wrong, **letters)
@@ -52,10 +57,13 @@ def test_wrong_operands_are_seen(name, dtype, rng):
     """The result for other operands is not that for these."""
     row, residual = routine.named(name), oracle.named(name).residual
     for before, after, letters in calls(name, rng, dtype):
-        for i in range(len(row.operands)):
+        for i, operand in enumerate(row.inputs):
             wrong = [a.copy() if i == j else a for j, a in enumerate(before)]
-            wrong[i][WRONG] *= 1.5
-            if not row.operands[i].scaled_by or letters[row.operands[i].scaled_by]:
+            if operand.kind == "integer":
+                wrong[i][WRONG] = (wrong[i][WRONG] + 1) % wrong[i].shape[1]
+            else:
+                wrong[i][WRONG] *= 1.5
+            if not operand.scaled_by or letters[operand.scaled_by]:
                 assert residual(wrong, after, **letters)[WRONG] > oracle.THRESHOLD
 
 
@@ -87,7 +95,7 @@ def test_repeated_calls(name, dtype, rng):
             after, info = call(name, arrays, **letters)
             assert info is None or not info.any()
             assert oracle.named(name).residual(arrays, after, **letters).max() < oracle.THRESHOLD
-            arrays = after
+            arrays = inputs(row, after)
         assert max(np.abs(a).max() for a in arrays) < 100 * max(1, *(np.abs(a).max() for a in start))
 
 

@@ -13,10 +13,24 @@ import compactla as cla
 from cases import same_bits
 from compactla import oracle, routine
 from drivers import working_devices
-from rows import BATCH, ROUTINES, all_same, call, function, known, ones, operands, residual, results, unknown
+from rows import (
+    BATCH,
+    ROUTINES,
+    all_same,
+    argument,
+    call,
+    factors,
+    function,
+    known,
+    ones,
+    operands,
+    residual,
+    results,
+    unknown,
+)
 
 every_routine = pytest.mark.parametrize("name", ROUTINES)
-with_scalars = pytest.mark.parametrize("name", [name for name in ROUTINES if routine.named(name).scalars])
+with_scalars = pytest.mark.parametrize("name", [name for name in ROUTINES if factors(routine.named(name))])
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 with_info = pytest.mark.parametrize("name", [name for name in ROUTINES if "info" in routine.named(name).outputs])
 NM, VLEN = 5, 4
@@ -34,7 +48,8 @@ def refuse(name, error, argument, *packs, **how):
 def packed(name, rng, queue=None, dtype=np.float64, vlen=VLEN, sizes=None, nm=NM, **letters):
     """Packs that a routine takes."""
     sizes = unknown(routine.named(name)) if sizes is None else sizes
-    return [cla.pack(a, vlen, queue=queue) for a in operands(name, rng, sizes, dtype, nm, **letters)]
+    given = operands(name, rng, sizes, dtype, nm, **letters)
+    return [argument(A, a, vlen=vlen, queue=queue) for A, a in zip(routine.named(name).inputs, given, strict=True)]
 
 
 def replaced(packs, i, other):
@@ -42,8 +57,8 @@ def replaced(packs, i, other):
 
 
 def writes(name):
-    """Number and operand of all that a routine writes to."""
-    return [(i, A) for i, A in enumerate(routine.named(name).operands) if A.written]
+    """Number and operand of all packs that a routine writes to."""
+    return [(i, A) for i, A in enumerate(routine.named(name).inputs) if A.written and not A.kind]
 
 
 @every_routine
@@ -56,13 +71,14 @@ def test_names(name):
     positional = kinds.pop(inspect.Parameter.POSITIONAL_OR_KEYWORD)
     by_name = kinds.pop(inspect.Parameter.KEYWORD_ONLY)
     assert not any(kinds.values())
-    count = len(row.operands)
-    assert positional[:count] == [A.name for A in row.operands]
-    assert sorted(positional[count:]) == sorted((*row.options, *row.scalars))
+    count = len(row.inputs)
+    assert positional[:count] == [A.name for A in row.inputs]
+    assert sorted(positional[count:]) == sorted((*row.options, *factors(row)))
     assert {option: parameters[option].default for option in row.options} == {
         option: letters[0] for option, letters in row.options.items()
     }
-    assert by_name == [*row.outputs, "threads", "wait_for"]
+    others = [scalar for scalar in row.scalars if scalar not in factors(row)]
+    assert by_name == [*others, *row.outputs, "threads", "wait_for"]
     for section in ("Parameters", "Returns", "Raises", "Examples"):
         assert f"\n    {section}\n    {'-' * len(section)}\n" in run.__doc__
     assert all(f"\n    {p}" in run.__doc__ or f", {p}" in run.__doc__ for p in parameters)
@@ -98,7 +114,9 @@ def test_other_packs(name, queue, elsewhere, rng):
         ((TypeError, ValueError), {"queue": elsewhere}),
         *([] if queue is None else [((TypeError, ValueError), {"queue": None})]),
     ]
-    for i, operand in enumerate(routine.named(name).operands):
+    for i, operand in enumerate(routine.named(name).inputs):
+        if operand.kind:
+            continue
         for error, changes in others if len(packs) > 1 else []:
             bad = packed(name, rng, **{"queue": queue, **changes})[i]
             refuse(name, error, operand.name, *(bad if i == j else packs[j] for j in places))
@@ -109,9 +127,9 @@ def test_other_packs(name, queue, elsewhere, rng):
 @every_routine
 def test_sizes_that_do_not_fit(name, queue, rng):
     row, packs = routine.named(name), packed(name, rng, queue)
-    letters = "".join(A.sizes for A in row.operands)
-    for i, operand in enumerate(row.operands):
-        for axis, letter in enumerate(operand.sizes):
+    letters = "".join(A.sizes for A in row.inputs) + "".join(row.implied) + "11"
+    for i, operand in enumerate(row.inputs):
+        for axis, letter in enumerate("" if operand.kind else operand.sizes):
             for change in (1, -1):
                 shape = [packs[i].m, packs[i].n]
                 shape[axis] += change
@@ -124,14 +142,15 @@ def test_sizes_that_do_not_fit(name, queue, rng):
 def test_options(name, queue, rng):
     row, packs = routine.named(name), packed(name, rng, queue)
     for option, letters in row.options.items():
-        for bad in ("X", "H", "", letters[:2], letters[0] * 2, 1, None, True):
+        words = (letters[:2], letters[0] * 2, 1, True) if isinstance(letters, str) else (2, 0.5)
+        for bad in ("X", "H", "", None, *words):
             refuse(name, ValueError, option, *packs, **{option: bad})
 
 
 @with_scalars
 def test_scalars(name, queue, rng):
     row, packs = routine.named(name), packed(name, rng, queue)
-    for scalar in row.scalars:
+    for scalar in factors(row):
         for bad in (1j, "1", None, np.ones(3)):
             refuse(name, TypeError, scalar, *packs, **{scalar: bad})
 
@@ -140,11 +159,11 @@ def test_scalars(name, queue, rng):
 @with_scalars
 def test_scalars_that_overflow(name, queue, dtype, rng):
     row, packs = routine.named(name), packed(name, rng, queue, dtype)
-    for scalar in row.scalars:
+    for scalar in factors(row):
         for bad in (1e300, -1e39, 10**400, np.float64(3.5e38), np.longdouble(1e200)):
             refuse(name, ValueError, scalar, *packs, **{scalar: bad})
     for value in (np.finfo(np.float32).max, -np.inf):
-        function(name)(*packs, **dict.fromkeys(row.scalars, value))
+        function(name)(*packs, **dict.fromkeys(factors(row), value))
 
 
 @every_routine
@@ -161,14 +180,13 @@ def test_what_is_read_may_be_read_only_and_repeated(name, rng):
     """A stride of zero stands for one matrix in all packs."""
     row = routine.named(name)
     arrays = operands(name, rng, unknown(row), np.float64, 4 * VLEN)
-    arrays = [a if A.written else a[np.arange(len(a)) % VLEN] for A, a in zip(row.operands, arrays, strict=True)]
-    packs = [cla.pack(a, VLEN) for a in arrays]
-    for i, operand in enumerate(row.operands):
-        if not operand.written:
+    arrays = [a if A.written else a[np.arange(len(a)) % VLEN] for A, a in zip(row.inputs, arrays, strict=True)]
+    packs = [argument(A, a, vlen=VLEN) for A, a in zip(row.inputs, arrays, strict=True)]
+    for i, operand in enumerate(row.inputs):
+        if not operand.written and not operand.kind:
             packs[i] = cla.Pack(np.broadcast_to(packs[i].data[:1], packs[i].data.shape), 4 * VLEN)
             assert not packs[i].data.flags.writeable
-    function(name)(*packs)
-    assert residual(name, arrays, [A.unpack() for A in packs]) < oracle.THRESHOLD
+    assert residual(name, arrays, row.results(packs, function(name)(*packs))[0]) < oracle.THRESHOLD
 
 
 @every_routine
@@ -201,8 +219,8 @@ def test_shared_memory(name, queue, rng):
     """Memory that is written must not be read; what lies between its elements may be."""
     row, packs = routine.named(name), packed(name, rng, queue)
     for i, operand in writes(name):
-        for j, other in enumerate(row.operands):
-            if i == j:
+        for j, other in enumerate(row.inputs):
+            if i == j or other.kind:
                 continue
             A, B = packs[i], packs[j]
             count = max(B.m, B.n)  # of steps as long as A
@@ -213,11 +231,11 @@ def test_shared_memory(name, queue, rng):
             for X in sharing:
                 refuse(name, ValueError, f"{operand.name} shares memory with {other.name}",
                        *replaced(replaced(packs, i, C), j, X))  # fmt: skip
-            before = [P.unpack() for P in packs]
+            before = [P.unpack() if isinstance(P, cla.Pack) else P[:, :, None] for P in packs]
             for X in apart:
                 cla.pack(before[i], out=C), cla.pack(before[j], out=X)
-                function(name)(*replaced(replaced(packs, i, C), j, X))
-                after = [P.unpack() for P in replaced(replaced(packs, i, C), j, X)]
+                placed = replaced(replaced(packs, i, C), j, X)
+                after, _ = row.results(placed, function(name)(*placed))
                 assert residual(name, before, after) < oracle.THRESHOLD
                 assert same_bits(X.unpack(), before[j])
 
@@ -252,9 +270,9 @@ def test_calls_on_devices_do_not_wait(name, queue, rng):
     queue.finish()
     user = cl.UserEvent(queue.context)
     function(name)(*packs, **outputs, wait_for=[user])
-    last = packs[-1].data.events[-1]
+    last = packs[row.main].data.events[-1]
     assert last.command_execution_status != cl.command_execution_status.COMPLETE
-    assert all(A.events[-1] == last for A in (*outputs.values(), *(P.data for P in packs)))
+    assert all(A.events[-1] == last for A in (*outputs.values(), *(P.data for P in packs if isinstance(P, cla.Pack))))
     user.set_status(cl.command_execution_status.COMPLETE)
     last.wait()
 
@@ -275,11 +293,13 @@ def test_info_to_an_array(name, queue, rng):
             if nm and sizes[0]:
                 oracle.named(name).spoil(9, 1, *arrays)
             after, expected = call(name, arrays, queue=queue)
-            info, packs = vector(queue, nm), [cla.pack(a, queue=queue) for a in arrays]
-            assert function(name)(*packs, info=info) is info
+            info = vector(queue, nm)
+            packs = [argument(A, a, queue=queue) for A, a in zip(row.inputs, arrays, strict=True)]
+            found, returned = row.results(packs, function(name)(*packs, info=info))
+            assert returned is info
             assert np.array_equal(info if queue is None else info.get(), expected)
             assert [*np.flatnonzero(expected)] == ([9] if nm and sizes[0] else [])
-            assert all(same_bits(A.unpack(), a) for A, a in zip(packs, after, strict=True))
+            assert all_same(found, after)
 
 
 @with_info

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import compactla as cla
 from cases import LANES, LAYOUTS, poisoned, same_bits, scalars
 from compactla import oracle, routine
 from rows import (
@@ -14,12 +13,15 @@ from rows import (
     SOME_SLOW,
     SQUARES,
     all_same,
+    argument,
     both,
     call,
     check,
+    factors,
     function,
     general,
     in_turn,
+    inputs,
     known,
     numbers,
     operands,
@@ -33,7 +35,7 @@ from rows import (
 
 every_routine = pytest.mark.parametrize("name", ROUTINES)
 one_of_each = pytest.mark.parametrize("dtype", [np.dtype("d"), np.dtype("F")], ids="dc")  # real and complex
-with_scalars = pytest.mark.parametrize("name", [name for name in ROUTINES if routine.named(name).scalars])
+with_scalars = pytest.mark.parametrize("name", [name for name in ROUTINES if factors(routine.named(name))])
 
 
 @pytest.mark.parametrize(("n", "dtype"), SOME_SLOW, ids=str)
@@ -62,7 +64,7 @@ def test_any_shape(name, queue, data):
     nm = data.draw(st.integers(0, 40), "nm")
     letters = data.draw(st.sampled_from(options(row)), "options")
     normal = st.floats(-2, 2).filter(lambda x: x == 0 or abs(x) > 1e-6)  # nothing is subnormal
-    letters |= {name: data.draw(normal, name) for name in row.scalars}
+    letters |= {name: data.draw(normal, name) for name in factors(row)}
     check(name, np.random.default_rng(0), sizes, np.float64, nm, queue=queue, **letters)
 
 
@@ -98,7 +100,7 @@ def test_zero_scalars_read_nothing(name, queue, dtype, rng):
                 arrays = operands(name, rng, sizes, dtype, **letters)
                 before = [
                     np.full_like(a, value) if (A.scaled_by or "alpha") in zero else a
-                    for A, a in zip(row.operands, arrays, strict=True)
+                    for A, a in zip(row.inputs, arrays, strict=True)
                 ]
                 after, _ = call(name, before, queue=queue, **letters)
                 assert all(np.isfinite(a).all() for a in written(row, after))
@@ -129,14 +131,17 @@ def test_what_surrounds_a_block_is_left_alone(name, queue, dtype, rng):
     arrays = operands(name, rng, unknown(row), dtype)
     letters = general(row, dtype)
     frames = [np.pad(a, ((0, 0), (2, 1), (1, 2)), constant_values=7) for a in arrays]
-    packs = [cla.pack(frame, queue=queue) for frame in frames]
-    function(name)(*(A[2 : 2 + a.shape[1], 1 : 1 + a.shape[2]] for A, a in zip(packs, arrays, strict=True)), **letters)
-    after = [A.unpack() for A in packs]
-    blocks = [b[:, 2 : 2 + a.shape[1], 1 : 1 + a.shape[2]] for a, b in zip(arrays, after, strict=True)]
-    assert residual(name, arrays, blocks, **letters) < oracle.THRESHOLD
-    for frame, b, block in zip(frames, after, blocks, strict=True):
-        frame[:, 2 : 2 + block.shape[1], 1 : 1 + block.shape[2]] = block
-        assert same_bits(b, frame)
+    packs = [argument(A, frame, queue=queue) for A, frame in zip(row.inputs, frames, strict=True)]
+    blocks = [
+        arrays[i][:, :, 0] if A.kind else packs[i][2 : 2 + arrays[i].shape[1], 1 : 1 + arrays[i].shape[2]]
+        for i, A in enumerate(row.inputs)
+    ]
+    after, _ = row.results(blocks, function(name)(*blocks, **letters))
+    assert residual(name, arrays, after, **letters) < oracle.THRESHOLD
+    for A, frame, pack, block in zip(row.inputs, frames, packs, inputs(row, after), strict=True):
+        if not A.kind:
+            frame[:, 2 : 2 + block.shape[1], 1 : 1 + block.shape[2]] = block
+            assert same_bits(pack.unpack(), frame)
 
 
 @every_routine
@@ -165,8 +170,8 @@ def test_a_failure_stays_alone(name, queue, dtype, sizes, rng):
         for k in (None, *sorted({0, pivots // 2, pivots - 1})):
             bad = [a.copy() for a in arrays]
             if k is None:
-                for a in bad:
-                    a[where] = np.nan
+                for A, a in zip(row.inputs, bad, strict=True):
+                    a[where] = 0 if A.kind == "integer" else np.nan
             elif spoil is not None:
                 expected = spoil(where, k, *bad, **letters)
             after, failed = call(name, bad, queue=queue, **letters)

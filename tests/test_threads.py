@@ -18,7 +18,7 @@ from compactla import locks, routine
 from compactla.cpu import arrays, handover, parallel, run
 from compactla.cpu import lines as cpu_lines
 from compactla.cpu.handover import BOX, TAKEN, THERE
-from rows import ROUTINES, all_same, function, general, known, operands, results, unknown
+from rows import ROUTINES, all_same, argument, function, general, known, operands, results, unknown
 from systems import scattered
 
 pytestmark = pytest.mark.optimized
@@ -104,8 +104,9 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
     a, M = dominant(rng, 20, 3, 3, np.float64), scipy.sparse.eye_array(6, format="bsr")
     cla.pack(a, threads=threads).unpack(threads=threads)
     for name in ROUTINES:
-        given = operands(name, rng, known(routine.named(name)), np.float64, 20)
-        function(name)(*(cla.pack(x, threads=threads) for x in given), threads=threads)
+        row = routine.named(name)
+        given = operands(name, rng, known(row), np.float64, 20)
+        function(name)(*map(argument, row.inputs, given), threads=threads)
     P = cla.LinePreconditioner(M, [[0, 1], [2, 3], [4, 5]], threads=threads)
     P @ np.ones(6)
     P.update(M)

@@ -13,6 +13,7 @@ import numpy as np
 import compactla as cla
 from compactla import oracle, routine
 from compactla.oracle import lines
+from compactla.outputs import Integers
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core
@@ -112,29 +113,43 @@ class Dense(Case):
         self.repeatable = self.oracle.repeatable(*self.operands, **self.options)
         unread = {name for name in self.row.scaling if self.options[name] == 0}
         self.flops = 2 * self.row.work(sizes.values()) * nm * self.work
-        self.nbytes = self.elements(self.row.elements(sizes.values(), unread))
-        self.footprint = self.elements(sum(self.row.touched(sizes.values())))
+        self.nbytes = self.elements(self.row.elements(sizes.values(), self.dtype, unread))
+        self.footprint = self.elements(sum(self.row.touched(sizes.values(), self.dtype)))
         self.loop = "copy" if unread else "axpy" if len(self.operands) > 1 else "update"
         outputs = {}
         if queue is not None:  # a call that leaves them there does not wait
             outputs = {output: on_device(np.zeros(nm, np.int32), queue) for output in self.row.outputs}
-        packs = map(self.pack, self.repeatable)
+        packs = self.arguments(self.repeatable)
         self.bound = functools.partial(self.row.function, *packs, **self.options, **outputs, **self.threads)
 
     def call(self):
         return self.bound()
 
+    def arguments(self, arrays):
+        """What the public function takes, integers in their layout too."""
+        packs = [None if A.kind else self.pack(a) for A, a in zip(self.row.inputs, arrays, strict=True)]
+        main = next(A for A in packs if A is not None)
+        return [
+            Integers.given(a[:, :, 0], main, a.shape[1], operand.name) if A is None else A
+            for operand, A, a in zip(self.row.inputs, packs, arrays, strict=True)
+        ]
+
     def residual(self):
-        packs = [self.pack(a) for a in self.operands]
-        found = self.row.function(*packs, **self.options, **self.threads)
-        if self.row.outputs and found.any():
+        packs = self.arguments(self.operands)
+        after, output = self.row.results(packs, self.row.function(*packs, **self.options, **self.threads))
+        if self.row.outputs == ("info",) and output.any():
             return np.inf
-        return self.error(packs[-1].unpack())
+        return self.error_of(after)
 
     def error(self, result, residual=None):
-        """Of what the last operand holds after a call: the largest scaled residual, by the routine's oracle."""
-        before = [a[self.sample] for a in self.operands]
-        after = [*before[:-1], result[self.sample]]
+        """Of what the main operand holds after a call in another library; `residual` is not the oracle's."""
+        after = list(self.operands)
+        after[self.row.main] = result
+        return self.error_of(after, residual)
+
+    def error_of(self, after, residual=None):
+        """Of all operands after a call: the largest scaled residual, by the routine's oracle."""
+        before, after = ([a if a is None else a[self.sample] for a in x] for x in (self.operands, after))
         return float((residual or self.oracle.residual)(before, after, **self.options).max(initial=0))
 
 

@@ -131,7 +131,7 @@ class Compact:
         """A routine that has a row; its scalars are 1 where none are given."""
         row = routine.named(name)
         values = dict.fromkeys(row.scalars, 1) | given
-        arrays = {A.name: a for A, a in zip(row.operands, operands, strict=True)}
+        arrays = {A.name: a for A, a in zip(row.inputs, operands, strict=True)}
         args = []
         for word in PEERS[name].compact.split():
             if word in arrays:
@@ -166,7 +166,7 @@ class Compact:
 
 def size(row, letter, operands, values):
     """What a letter stands for, of arrays (npack, m, n, ...) as MKL takes them."""
-    for A, a in zip(reversed(row.operands), reversed(operands), strict=True):
+    for A, a in zip(reversed(row.inputs), reversed(operands), strict=True):
         if letter in A.sizes:
             transposed = values.get(f"trans{A.name.lower()}", "N") != "N"
             return a.shape[1 + (A.sizes.index(letter) ^ transposed)]

@@ -20,10 +20,13 @@ def parts(dtype):
     return 2 if dtype.kind == "c" else 1
 
 
-def known_form(A: Layout, known, conj=False, stored=""):
-    """Form of a matrix of which all is known, or nothing but the type."""
-    m, n, strides = (A.m, A.n, A.strides) if known else (None, None, (None, None))
-    return form(A.dtype, width(A.dtype, A.vlen), m, n, strides, conj, stored)
+def known_form(A: Layout, known, conj=False, stored="", sizes="mn", lanes=None):
+    """Form of a matrix of which all is known, or nothing but the type, and which of the `sizes` are "1"."""
+    lanes = lanes or width(A.dtype, A.vlen)
+    if known:
+        return form(A.dtype, lanes, A.m, A.n, A.strides, conj, stored)
+    m, n = (1 if size == "1" else None for size in sizes)
+    return form(A.dtype, lanes, m, n, conj=conj, stored=stored)
 
 
 def pack_bytes(A: Layout):

@@ -23,20 +23,25 @@ from compactla.view import REAL, View
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
 SCALAR = {"f": types.float64, "c": types.complex128}
+LITERALS = {"True": True, "False": False}
 shared = functools.cache(compiled)  # by all sizes that are not compiled in
 chosen: dict[tuple, tuple] = {}
 
 
 def launch(row, views, scalars, conj, option, nm, info, threads):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its."""
-    last = views[-1]
-    npack, layout, place = last.npack, (last.layout,), last.place
-    if len(views) == 2:
-        a = views[0]
-        layout, place = (a.layout, *layout), (*a.place, *place)
+    main = views[row.main]
+    npack = main.npack
+    if len(views) == 1:
+        layout, place = (main.layout,), main.place
+    elif len(views) == 2:
+        a, b = views
+        layout, place = (a.layout, b.layout), (*a.place, *b.place)
     elif len(views) == 3:
-        a, b, _ = views
-        layout, place = (a.layout, b.layout, *layout), (*a.place, *b.place, *place)
+        a, b, c = views
+        layout, place = (a.layout, b.layout, c.layout), (*a.place, *b.place, *c.place)
+    else:
+        layout, place = tuple(A.layout for A in views), tuple(x for A in views for x in A.place)
     fixed = scalars if row.fixed and scalars in row.fixed else None
     key = row, layout, fixed, conj, option
     try:
@@ -48,7 +53,7 @@ def launch(row, views, scalars, conj, option, nm, info, threads):
     if not row.outputs:
         share(kernel, npack * cost, (0, npack, *head, *scalars, *place), threads)
         return None
-    output = np.zeros(npack * last.vlen, np.int64)
+    output = np.zeros(npack * main.vlen, np.int64)
     share(kernel, npack * cost, (0, npack, *head, *scalars, *place, output), threads)
     if info is None:
         return output[:nm]
@@ -77,28 +82,33 @@ def is_aligned(A: View):
 @functools.cache
 def choice(row, layouts, fixed, conj, option, far=""):
     """Vector length and sizes, the kernel, what a pack costs, and its bytes if fetching them ahead is a choice."""
-    last, sizes = layouts[-1], row.sizes(layouts)
+    main, sizes = layouts[row.main], row.sizes(layouts)
+    lanes = width(main.dtype, main.vlen)
     known = bool(
         len({*sizes}) == 1
-        and sizes[0] <= STATIC
+        and sizes[0] <= (STATIC if row.static is None else row.static)
         and all(A.strides for A in layouts)
         and (fixed is not None or not row.fixed)
     )
     scalars = [f"{name}={x.real:g}" for name, x in zip(row.scalars, fixed, strict=True)] if fixed else row.scalars
-    text = [row.name, "".join(row.letters), f"{row.compiled}={option}", " ".join(scalars), " ".join(row.outputs)]
+    options = " ".join(f"{name}={value}" for name, value in zip(row.compiled, option, strict=True))
+    numbers = row.numbers(sizes)
+    letters = [letter for letter in numbers if letter != "1"]
+    text = [row.name, "".join(letters), options, " ".join(scalars), " ".join(row.outputs)]
     for operand, A, flag in zip(row.operands, layouts, conj or [False] * len(layouts), strict=True):
         if far == "stream" and is_unread(operand, row, fixed):
             role = "stream"
         else:
             role = "ahead" if far and worth_fetching(operand, A) else "near"
-        text.append(f"{operand.sizes} {role} {known_form(A, known, flag)}")
-    number = SCALAR[last.dtype.kind]
-    values = [INT] * len(sizes) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
+        text.append(f"{operand.sizes} {role} {known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)}")
+    number = SCALAR[main.dtype.kind]
+    values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
     source = f"compactla.cpu.kernels.{row.name}"
-    kernel = shared(batch, arguments, "|".join(text), width(last.dtype, last.vlen), far == "stream", source=source)
-    moved = row.elements(sizes) * last.vlen * last.dtype.itemsize
-    return (last.vlen, *sizes), kernel, operations(last, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
+    kernel = shared(batch, arguments, "|".join(text), lanes, far == "stream", source=source)
+    moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
+    head = main.vlen, *(numbers[letter] for letter in letters)
+    return head, kernel, operations(main, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
 
 
 def worth_fetching(operand, A) -> bool:
@@ -124,7 +134,7 @@ def call(typing_context, text, p, v, V, args):
     """Call a routine at the pack level on lanes v and up of pack p; `choice` makes the text that says how."""
     name, letters, option, scalars, output, *operands = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name).emit
-    constants = dict(part.split("=") for part in option.split() if not part.startswith("="))
+    constants = {key: LITERALS.get(value, value) for key, value in (part.split("=") for part in option.split())}
 
     def lower(context, builder, signature, values):
         kinds = [*signature.args[1:4], *signature.args[4]]
@@ -135,7 +145,7 @@ def call(typing_context, text, p, v, V, args):
 
         def body(code, p, v, V, *rest):
             given = iter(zip(kinds[3:], rest, strict=True))
-            sizes = {letter: next(given)[1] for letter in letters}
+            sizes = {letter: next(given)[1] for letter in letters} | {"1": 1}
             keywords = dict(constants)
             for scalar in scalars.split():
                 known, _, value = scalar.partition("=")

@@ -59,7 +59,7 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
-    ROUTINE.run((a, b, c), (alpha, beta), conj, "", 0, None, threads, wait_for)
+    ROUTINE.run((a, b, c), (alpha, beta), conj, (), 0, None, threads, wait_for)
     return C
 
 

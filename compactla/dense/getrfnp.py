@@ -50,7 +50,7 @@ def getrfnp(A, *, info=None, threads=None, wait_for=None):
     """
     if type(A) is not Pack:
         check_packs(A=A)
-    return ROUTINE.run((A.view,), (), None, "", A.nm, info, threads, wait_for)
+    return ROUTINE.run((A.view,), (), None, (), A.nm, info, threads, wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:

@@ -60,7 +60,7 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
     a, conj = A.view, None
     if ROUTINE.chosen(uplo) == ("U",):  # U^H = L
         a, conj = a.T, (A.is_complex,)
-    return ROUTINE.run((a,), (), conj, "", A.nm, info, threads, wait_for)
+    return ROUTINE.run((a,), (), conj, (), A.nm, info, threads, wait_for)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:

@@ -55,7 +55,7 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     a, conj = A.view, None
     if ROUTINE.chosen(uplo) == ("U",):  # U^H = L
         a, conj = a.T, (A.is_complex, False)
-    ROUTINE.run((a, B.view), (), conj, "", 0, None, threads, wait_for)
+    ROUTINE.run((a, B.view), (), conj, (), 0, None, threads, wait_for)
     return B
 
 

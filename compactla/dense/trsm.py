@@ -67,7 +67,7 @@ def trsm(
     alpha = scalar("alpha", alpha, B)
     conj = (True, False) if trans == "C" and B.is_complex else None
     views = lower_left(A.view, B.view, side, uplo, trans)
-    ROUTINE.run(views, (alpha,), conj, diag, 0, None, threads, wait_for)
+    ROUTINE.run(views, (alpha,), conj, (diag,), 0, None, threads, wait_for)
     return B
 
 
@@ -90,7 +90,7 @@ ROUTINE = Routine(
     operands=(Matrix("A", "mm", half=True), Matrix("B", "mn", written=True)),
     madds=lambda m, n: m * m * n / 2,
     options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
-    compiled="diag",
+    compiled=("diag",),
     scalars={"alpha": 1},
     search=Search("trsm", "trsm.cl", {"trsm_item": ITEM, "trsm_team": TEAM}, candidates, squares(2)),
 )

@@ -12,6 +12,7 @@ from compactla.layout import Pack, pack
 from compactla.lines.blocktridiag import BlockTridiag
 from compactla.lines.storage import STORAGE
 from compactla.oracle import lines
+from compactla.outputs import Integers
 
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
 DISTINCT = 15  # packs of random numbers; the rest of a batch repeats them
@@ -41,7 +42,9 @@ class Problem:
     def device_array(self, a, in_place=False):
         """Matrices (DISTINCT, V, ...) in the compact layout, repeated to `npack` packs."""
         lanes_last = np.moveaxis(a, 1, -1)
-        if self.dtype.kind == "c":
+        if lanes_last.dtype.kind == "i":
+            lanes_last = lanes_last.astype(np.int32)
+        elif self.dtype.kind == "c":
             lanes_last = np.stack([lanes_last.real, lanes_last.imag], -2)
         one = np.ascontiguousarray(lanes_last)
         target = pyopencl.array.empty(self.queue, (self.npack, *one.shape[1:]), one.dtype)
@@ -82,7 +85,7 @@ class Dense(Problem):
     """A routine that has a row, with its default options"""
 
     def values(self):
-        number = dict(zip(self.row.letters, self.size, strict=True))
+        number = self.row.numbers(self.size)
         return sum(number[rows] * number[columns] for rows, columns in (A.sizes for A in self.row.operands))
 
     @property
@@ -95,30 +98,41 @@ class Dense(Problem):
         return {name for name in self.row.scaling if not self.row.scalars[name]}
 
     def moved(self):
-        numbers = self.row.elements(self.size, self.unread) * self.dtype.itemsize
+        numbers = self.row.elements(self.size, self.dtype, self.unread) * self.dtype.itemsize
         return (numbers + 4 * len(self.row.outputs)) * self.vlen * self.npack
 
     def prepare(self):
         sizes = dict(zip(self.row.letters, self.size, strict=True))
-        self.before = oracle.named(self.name).operands(lambda *shape: self.random(*shape).reshape(-1, *shape), **sizes)
-        self.before = [a.reshape(DISTINCT, self.vlen, *a.shape[1:]) for a in self.before]
-        in_place = [A.written and A.scaled_by not in self.unread for A in self.row.operands]
-        self.arrays = list(map(self.device_array, self.before, in_place))
-        self.operands = list(map(Pack, self.arrays))
+        drawn = oracle.named(self.name).operands(lambda *shape: self.random(*shape).reshape(-1, *shape), **sizes)
+        self.before = [a.reshape(DISTINCT, self.vlen, *a.shape[1:]) for a in drawn]
         nm = self.npack * self.vlen
+        self.operands = []
+        for A, a in zip(self.row.inputs, self.before, strict=True):
+            data = self.device_array(a, A.written and A.scaled_by not in self.unread)
+            self.operands.append(Integers(data, nm, self.queue) if A.kind == "integer" else Pack(data))
         self.outputs = {name: pyopencl.array.zeros(self.queue, nm, np.int32) for name in self.row.outputs}
 
     def start(self):
-        self.row.function(*self.operands, **self.outputs)
-        return self.arrays[-1].events[-1]
+        self.returned = self.row.function(*self.operands, **self.outputs)
+        return self.operands[self.row.main].data.events[-1]
 
     def error(self):
-        failed = any(download(output).any() for output in self.outputs.values())
+        failed = "info" in self.outputs and download(self.outputs["info"]).any()
         return np.inf if failed else super().error()
 
     def residual(self, p):
-        before = [a[p % DISTINCT] for a in self.before]
-        return oracle.named(self.name).residual(before, [*before[:-1], self.host(self.arrays[-1], p)])
+        lanes, before = slice(p * self.vlen, (p + 1) * self.vlen), [a[p % DISTINCT] for a in self.before]
+        parts = [Pack(A.data[p : p + 1]) if isinstance(A, Pack) else A for A in self.operands]
+        after, _ = self.row.results(parts, self.part(self.returned, p, lanes))
+        return oracle.named(self.name).residual(before, after)
+
+    def part(self, found, p, lanes):
+        """Of what a call returned that of pack p."""
+        if isinstance(found, tuple):
+            return tuple(self.part(x, p, lanes) for x in found)
+        if isinstance(found, Integers):
+            return Integers(download(found.data[p : p + 1]), self.vlen)
+        return Pack(found.data[p : p + 1]) if isinstance(found, Pack) else found[lanes]
 
 
 class PackBatch(Problem):

@@ -4,16 +4,17 @@ For a routine NAME there are in NAME.cl, with operands A, B, ... of sizes m, n, 
 
 ``NAME_batch``
     For all sizes, one work-item a lane. Arguments: ``long lanes, nm``, of which the first nm lanes hold matrices, and
-    outputs are written for these only; the sizes, and the option that is compiled in as its place among its letters
-    (0 and 1 are CLA_NONUNIT and CLA_UNIT of trsm.cl), as longs; two REALs for each scalar; for each operand its buffer,
-    and as longs where it begins, its strides from pack to pack, row to row and column to column, and 1 if it is
-    conjugated; buffers of ints for outputs.
+    outputs are written for these only; the sizes, and the options that are compiled in as their places among their
+    letters (0 and 1 are CLA_NONUNIT and CLA_UNIT of trsm.cl), as longs; two REALs for each scalar; for each operand its
+    buffer, of ints for integers, and as longs where it begins, its strides from pack to pack, row to row and column to
+    column, and 1 if it is conjugated; buffers of ints for outputs.
 ``NAME_item``, ``NAME_team`` and others of its `Search`
-    For known sizes. Macros: the sizes ``M``, ``N``, ...; ``ARS``, ``ACS``, ``ACONJ``, ``BRS``, ...; the option; for
+    For known sizes. Macros: the sizes ``M``, ``N``, ...; ``ARS``, ``ACS``, ``ACONJ``, ``BRS``, ...; the options; for
     each scalar 0 if it is what the row says, else 1. Arguments: lanes and nm, scalars, for each operand its buffer,
     where it begins, and its stride from pack to pack, and outputs.
 
-Strides count real numbers. A kernel is built with its name in capital letters as a macro.
+Strides count real numbers, or integers. Sizes that are implied are not passed. A kernel is built with its name in
+capital letters as a macro.
 """
 
 import functools
@@ -29,8 +30,8 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
 
     Waits for the device only to return a NumPy array.
     """
-    last = views[-1]
-    queue, lanes = last.queue, last.npack * last.vlen
+    main = views[row.main]
+    queue, lanes = main.queue, main.npack * main.vlen
     conj = conj or (False,) * len(views)
     general = tuple(x != known for x, known in zip(scalars, row.scalars.values(), strict=True))
     layouts = tuple(A.layout for A in views)
@@ -41,19 +42,19 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     output = empty((nm,), np.int32, queue) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
-    if lanes * last.m * last.n == 0:
+    if lanes == 0 or not any(A.m * A.n for operand, A in zip(row.operands, views, strict=True) if operand.written):
         for array in outputs:
             array.fill(0, wait_for=[*wait_for, *array.events])
-    elif special and not (scalars and scalars[0] == 0):  # where alpha is zero, nothing is read
+    elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
         places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
         values = lanes, nm, *parts, *places, *(array.data for array in outputs)
         launch_plan(queue, wait_for, special, lanes, [*(A.buffer for A in views), *outputs], values)
     else:
-        options = [row.options[row.compiled].index(option)] if row.compiled else []
+        options = [row.options[name].index(value) for name, value in zip(row.compiled, option, strict=True)]
         places = [x for A, flag in zip(views, conj, strict=True) for x in (A, int(flag))]
         args = lanes, nm, *sizes, *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
-        where = row.search.file, name, last.dtype, last.vlen
+        where = row.search.file, name, main.dtype, main.vlen
         launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1})
     if output is None or info is not None:
         return output
@@ -67,15 +68,15 @@ def sizes_of(row, layouts):
 
 def plan_of(row, views, sizes, general, conj, option):
     """The kernel for these sizes and strides; None if there is none."""
-    last = views[-1]
+    main = views[row.main]
     if not all(A.layout.strides for A in views):
         return None
     macros = {letter.upper(): size for letter, size in zip(row.letters, sizes, strict=True)}
     for operand, A, flag in zip(row.operands, views, conj, strict=True):
-        name = operand.name
+        name = operand.name.upper()
         macros |= {f"{name}RS": f"({A.rs})", f"{name}CS": f"({A.cs})", f"{name}CONJ": int(flag)}
-    if row.compiled:
-        macros[row.compiled.upper()] = row.options[row.compiled].index(option)
+    for name, value in zip(row.compiled, option, strict=True):
+        macros[name.upper()] = row.options[name].index(value)
     macros |= {name.upper(): int(flag) for name, flag in zip(row.scalars, general, strict=True)}
     types = 0, 0, *[0.0, 0.0] * len(row.scalars), *[None, 0, 0] * len(views), *[None] * len(row.outputs)
-    return plan(last.queue, row.search, sizes, last.dtype, last.vlen, types, **macros)
+    return plan(main.queue, row.search, sizes, main.dtype, main.vlen, types, **macros)
