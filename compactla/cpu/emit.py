@@ -350,7 +350,7 @@ def name_of(emit):
 def check_kinds(name, kinds):
     """Refuse arguments that a routine cannot have, while Numba infers types; integers may come with any numbers."""
     vectors = {kind.vector for kind in kinds if isinstance(kind, Matrix)}
-    if len({v for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
+    if len({v.reals for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
         raise errors.TypingError(f"{name}: matrices are of {' and '.join(map(str, vectors))}, must be of one type")
     for kind in kinds:
         if isinstance(kind, types.Array):
