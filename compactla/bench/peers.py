@@ -74,6 +74,18 @@ def on_the_left(a, b, side, uplo, trans, diag):
     return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
 
 
+def svd(a, compute_uv):
+    """All operands of gesvd after a call."""
+
+    def call():
+        if not compute_uv:
+            return a, None, np.linalg.svd(a, compute_uv=False)[:, :, None], None
+        U, s, Vh = np.linalg.svd(a, full_matrices=False)
+        return a, U, s[:, :, None], Vh
+
+    return call
+
+
 def inverse_residual(before, after):
     """||I - A X|| / (n eps ||A|| ||X||) in the 1-norm."""
     (a,), (x,) = before, after
@@ -93,6 +105,7 @@ PEERS = {
     }),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
+    "gesvd": Peers(libraries={"numpy svd": svd}),
 }
 
 

@@ -230,15 +230,18 @@ class Code:
         known = isinstance(B.m, int) and isinstance(B.n, int)
         if unit and known:
             return None
-        vector = B.vector
-        step = vector.lanes * len(vector.parts)
-        memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * len(vector.parts)))
-        base = self.builder.bitcast(memory, vector.part.element.as_pointer())
-        pivots = Elements(self, vector, base, m, 1, step, step, vector.lanes)
+        pivots = self.room(B.vector, m)
         if unit:
             for i in range(m):
-                pivots[i, 0] = self.zero(vector).constant(1)
+                pivots[i, 0] = self.zero(B.vector).constant(1)
         return pivots
+
+    def room(self, vector, m, n=1):
+        """An m x n matrix to work with, of known size: in registers, if all indices are known and it is small."""
+        step = vector.lanes * len(vector.parts)
+        memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * n * len(vector.parts)))
+        base = self.builder.bitcast(memory, vector.part.element.as_pointer())
+        return Elements(self, vector, base, m, n, n * step, step, vector.lanes)
 
 
 def never_unrolled(module):
