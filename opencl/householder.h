@@ -98,7 +98,7 @@ CLA_INLINE cla_lane cla_reflector_apart(int m, cla_matrix top, cla_matrix c)
 {
     cla_lane tau;
 #define AT(i, j) ((i) == 0 ? cla_get(top, 0, 0) : cla_get(c, (i) - 1, 0))
-#define SET(i, j, x) if ((i) == 0) cla_set(top, 0, 0, x); else cla_set(c, (i) - 1, 0, x);
+#define SET(i, j, x) { if ((i) == 0) cla_set(top, 0, 0, x); else cla_set(c, (i) - 1, 0, x); }
 #define EACH_ROW(F, k, s) for (int i = 1; i < m; i++) { F(k, s, i) }
     CLA_REFLECTOR(0, 0)
 #undef AT

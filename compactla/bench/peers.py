@@ -98,6 +98,16 @@ def lu_solved(lu, b, trans):
 def inverse(lu):
     a = (np.tril(lu, -1) + np.eye(lu.shape[1])) @ np.triu(lu)
     return lambda: np.linalg.inv(a)
+def svd(a, compute_uv):
+    """All operands of gesvd after a call."""
+
+    def call():
+        if not compute_uv:
+            return a, None, np.linalg.svd(a, compute_uv=False)[:, :, None], None
+        U, s, Vh = np.linalg.svd(a, full_matrices=False)
+        return a, U, s[:, :, None], Vh
+
+    return call
 
 
 def inverse_residual(before, after):
@@ -144,6 +154,7 @@ PEERS = {
     "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
+    "gesvd": Peers(libraries={"numpy svd": svd}),
 }
 
 
