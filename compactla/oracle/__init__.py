@@ -47,6 +47,15 @@ def triangle(a, uplo, diag="N"):
     return (np.tril(a, -strict) if uplo.upper() == "L" else np.triu(a, strict)) + ones
 
 
+def symmetric(a, uplo, trans="T"):
+    """The symmetric matrix, or for "C" the Hermitian one, of which one triangle is read."""
+    half = triangle(a, uplo)
+    diagonal = np.einsum("qii->qi", half)
+    whole = half + op(half, trans)
+    np.einsum("qii->qi", whole)[...] = diagonal.real if trans == "C" else diagonal
+    return whole
+
+
 def dominant(a, weight=2):
     """`a` with large diagonals added in place, so that pivots stay away from zero."""
     k = min(a.shape[1:])
