@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from cases import random
+from cases import exhaustive, random, slow
 from compactla import oracle, routine
 from rows import ROUTINES, call, general, inputs, known, masks, operands, options, unknown
 
 every_routine = pytest.mark.parametrize("name", ROUTINES)
-on_numbers = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids="dz")
+on_numbers = pytest.mark.parametrize("dtype", [slow(np.float64), exhaustive(np.complex128)], ids="dz")
 NM, WRONG = 5, 3
 
 

@@ -19,6 +19,7 @@ from rows import (
     all_same,
     argument,
     call,
+    each,
     factors,
     function,
     known,
@@ -29,10 +30,10 @@ from rows import (
     unknown,
 )
 
-every_routine = pytest.mark.parametrize("name", ROUTINES)
-with_scalars = pytest.mark.parametrize("name", [name for name in ROUTINES if factors(routine.named(name))])
+every_routine = each(ROUTINES)
+with_scalars = each([name for name in ROUTINES if factors(routine.named(name))])
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
-with_info = pytest.mark.parametrize("name", [name for name in ROUTINES if "info" in routine.named(name).outputs])
+with_info = each([name for name in ROUTINES if "info" in routine.named(name).outputs])
 NM, VLEN = 5, 4
 
 
@@ -61,7 +62,7 @@ def writes(name):
     return [(i, A) for i, A in enumerate(routine.named(name).inputs) if A.written and not A.kind]
 
 
-@every_routine
+@pytest.mark.parametrize("name", ROUTINES)
 def test_names(name):
     """The function takes operands, options and scalars in order, and all else by name; its text says what they are."""
     row, run = routine.named(name), function(name)

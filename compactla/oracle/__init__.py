@@ -13,6 +13,12 @@ routine's row, as its public function takes them:
     For routines with pivots: makes that at index k of matrix q fail, and returns what info is then: k + 1, or 0 where
     the options let nothing fail.
 
+``free(**options)``
+    If there are some, the names of operands that are written and hold nothing of use after a call.
+
+Operands that the public function makes and returns are not among those that it is given, but after a call they are, in
+the order of the row, as arrays (nm, rows, columns); None where the options leave one out.
+
 Options have the names of the public function's parameters. What is not read, such as the other triangle, may hold NaN:
 `triangle` leaves it out. Results that are wrong, or right for other options, have large residuals. A residual is in
 units of what rounding may cause; LAPACK's tests, and those of this package, accept less than `THRESHOLD`. All
