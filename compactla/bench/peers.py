@@ -15,6 +15,7 @@ from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
 from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
+from compactla.oracle import op, solve_ratio, symmetric, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -90,6 +91,16 @@ def on_the_left(a, b, side, uplo, trans, diag):
     return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
 
 
+def positive(a, b, uplo):
+    whole = symmetric(a, uplo, "C")
+    return lambda: np.linalg.solve(whole, b)
+
+
+def solution_residual(before, after, uplo):
+    a, x, b = widen(symmetric(before[0], uplo, "C"), after[1], before[1])
+    return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
+
+
 def lu_solved(lu, b, trans):
     unswapped = np.broadcast_to(np.arange(lu.shape[1], dtype=np.int32), lu.shape[:2])
     return lambda: lu_solve((lu, unswapped), b, "NTC".index(trans), check_finite=False)
@@ -153,6 +164,7 @@ PEERS = {
     "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
     "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
+    "posv": Peers(libraries={"numpy solve": (positive, solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
     "gesvd": Peers(libraries={"numpy svd": svd}),
 }
