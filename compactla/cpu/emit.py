@@ -79,6 +79,10 @@ class Code:
                 return y if x else 0
         return self.builder.mul(index(a), index(b))
 
+    def widened(self, a):
+        """An index, of an integer that may be of fewer bits."""
+        return a if isinstance(a, int) or a.type == INDEX else self.builder.sext(a, INDEX)
+
     def min(self, a, b):
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
@@ -261,7 +265,8 @@ class Code:
         """An m x n matrix on the stack, unset and contiguous: in registers, if all indices are known and it is small."""
         step = vector.lanes * len(vector.parts)
         if isinstance(m, int) and isinstance(n, int):
-            memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * n * len(vector.parts)))
+            with self.builder.goto_entry_block():  # cgutils.alloca_once would write all of it
+                memory = self.builder.alloca(ir.ArrayType(vector.part, m * n * len(vector.parts)))
         else:
             memory = self.builder.alloca(vector.part, index(self.mul(self.mul(m, n), len(vector.parts))))
         base = self.builder.bitcast(memory, vector.part.element.as_pointer())
