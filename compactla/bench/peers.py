@@ -15,7 +15,6 @@ from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
 from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
-from compactla.oracle import op, solve_ratio, symmetric, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
