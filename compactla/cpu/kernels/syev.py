@@ -16,7 +16,18 @@ from compactla.checks import option
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.jacobi import (
-    Order, Rotation, Scaling, exchanged, matters, orthogonalize, rounding, rounds, scaling, scratch, squared, sweep,
+    Order,
+    Rotation,
+    Scaling,
+    exchanged,
+    matters,
+    orthogonalize,
+    rounding,
+    rounds,
+    scaling,
+    scratch,
+    squared,
+    sweep,
 )  # fmt: skip
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.simd import INDEX, Elements, index
