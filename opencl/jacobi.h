@@ -14,10 +14,10 @@
 /* What a rounded number is off by at most, relatively. */
 #define CLA_ROUNDING (sizeof(CLA_REAL) == 8 ? (CLA_REAL)0x1p-53 : (CLA_REAL)0x1p-24)
 
-/* The rotation as shears: x - conj(half) y, then y + sine x, then the first again. The error of each is relative to the
+/* The rotation as shears: x - conj(shear) y, then y + sine x, then the first again. The error of each is relative to the
  * angle, and cos^2 + sin^2 = 1 is a matter of course. */
 typedef struct {
-    cla_lane tangent, sine, half;
+    cla_lane tangent, sine, shear;
 } cla_rotation;
 
 /* |a|^2 and the real part of conj(a) b */
@@ -45,14 +45,14 @@ CLA_INLINE cla_rotation cla_rotation_of(CLA_REAL p, CLA_REAL q, cla_lane between
     r.tangent = twice * (1 / (difference + copysign(root, difference)));
     const CLA_REAL cosine = cla_lane_rsqrt(1 + cla_squared(r.tangent));
     r.sine = r.tangent * cosine;
-    r.half = r.sine * (1 / (1 + cosine));
+    r.shear = r.sine * (1 / (1 + cosine));
     return r;
 }
 
 /* Turn elements of columns p and q. */
 CLA_INLINE void cla_turn(cla_rotation r, cla_lane *x, cla_lane *y)
 {
-    const cla_lane back = cla_lane_conj(r.half);
+    const cla_lane back = cla_lane_conj(r.shear);
     *x = cla_lane_fnma(back, *y, *x);
     *y = cla_lane_fma(r.sine, *x, *y);
     *x = cla_lane_fnma(back, *y, *x);
@@ -63,8 +63,8 @@ CLA_INLINE void cla_turn(cla_rotation r, cla_lane *x, cla_lane *y)
 CLA_INLINE int cla_power(CLA_REAL largest, int exponent) { return exponent - (largest > 0 ? ilogb(largest) : 0); }
 CLA_INLINE cla_lane cla_scaled(cla_lane a, int power)
 {
-    const int half = power / 2;
-    const CLA_REAL first = ldexp((CLA_REAL)1, half), second = ldexp((CLA_REAL)1, power - half);
+    const int part = power / 2;
+    const CLA_REAL first = ldexp((CLA_REAL)1, part), second = ldexp((CLA_REAL)1, power - part);
     return a * first * second;
 }
 

@@ -14,7 +14,9 @@ from numpy.linalg import cholesky
 from scipy.linalg import cho_solve, lu_factor
 
 import compactla as cla
+from compactla import oracle
 from compactla.oracle import op, solve_ratio, triangle, widen
+from compactla.oracle.syev import hermitian
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -80,6 +82,20 @@ def inverse_residual(before, after):
     return solve_ratio(*widen(a, x), np.eye(a.shape[1]), np.finfo(x.dtype).eps)
 
 
+def eigh(a, uplo, jobz):
+    if jobz == "N":
+        return lambda: np.linalg.eigvalsh(a, uplo)
+    return lambda: np.linalg.eigh(a, uplo)[1]
+
+
+def eigen_residual(before, after, uplo, jobz):
+    """That of the oracle, where eigenvalues are those of the eigenvectors, or all that there is."""
+    (a,), (found,) = before, after
+    V = found if jobz == "V" else a
+    w = np.einsum("qij,qik,qkj->qj", V.conj(), hermitian(a, uplo), V).real if jobz == "V" else found
+    return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
+
+
 # For each routine that has a row. No rows are interchanged by lu_factor: the diagonal is dominant.
 PEERS = {
     "gemm": Peers("transa transb m n k alpha A B beta C", {"numpy matmul": matmul}),
@@ -92,6 +108,7 @@ PEERS = {
         "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
     }),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "syev": Peers(libraries={"numpy eigh": (eigh, eigen_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
 }
 
