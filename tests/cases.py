@@ -16,6 +16,11 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+def exhaustive(*values):
+    """A case that is left out of `.ci/run` too."""
+    return pytest.param(*values, marks=pytest.mark.exhaustive)
+
+
 def in_turns(sizes, always=None):
     """Sizes with types: each with a real and a complex one, of single and of double precision in turns.
 

@@ -3,9 +3,10 @@
 from itertools import product
 
 import numpy as np
+import pytest
 
 import compactla as cla
-from cases import random, same_bits, scalars, slow
+from cases import exhaustive, random, same_bits, scalars, slow
 from compactla import oracle, routine
 from compactla.cpu.choice import STATIC
 from compactla.cpu.lanes import KINDS
@@ -37,9 +38,48 @@ def structural(char):
     return sorted({0, 1, 3, t - 1, t, t + 1, 2 * t + 1, 9, 17, STATIC, STATIC + 1})
 
 
-# Real and complex ones, of single and double precision in turns.
-SQUARES = [(n, np.dtype(chars[i % 2])) for chars in ("fd", "FD") for i, n in enumerate(structural(chars[0]))]
-SOME_SLOW = [slow(*case) if i % 2 else case for i, case in enumerate(SQUARES)]
+# Compiling takes most of the time of the tests. What all routines share is tried always with a few of them; all are
+# tried with one size and type of their own, by `--all` in `.ci/run` with some of everything and one more type, and else
+# with all types: of the two, one is real and one complex, one of single precision.
+MODELS = "gemm", "getrfnp", "potrf"
+OTHER = {"d": "F", "F": "d", "f": "D", "D": "f"}
+
+
+def own(name):
+    """The type that a routine is tried with first."""
+    return np.dtype("dFfD"[sum(map(ord, name)) % 4])
+
+
+def each(names):
+    """Routines, of which the models are tried always."""
+    return pytest.mark.parametrize("name", [name if name in MODELS else slow(name) for name in names])
+
+
+def with_types(names, other=slow):
+    """Routines and types; `other` is the mark of the second of each."""
+    cases = []
+    for name in names:
+        first = own(name).char
+        cases.append((name, np.dtype(first)) if name in MODELS else slow(name, np.dtype(first)))
+        cases.append((slow if name in MODELS else other)(name, np.dtype(OTHER[first])))
+        cases += [exhaustive(name, np.dtype(char)) for char in "fdFD" if char not in (first, OTHER[first])]
+    return pytest.mark.parametrize(("name", "dtype"), cases)
+
+
+def with_sizes(names):
+    """Routines, orders of square matrices, and types."""
+    cases = []
+    for name in names:
+        first = own(name).char
+        for kind in (first, OTHER[first]):
+            some = 3, STATIC + 1, *((0, 1, tile(kind) + 1, 9, 17) if kind == first else ())
+            for n in structural(kind.lower()):
+                always = kind == first and (n == 3 or (name in MODELS and n in some))
+                case = name, n, np.dtype(kind)
+                cases.append(case if always else slow(*case) if n in some else exhaustive(*case))
+    return pytest.mark.parametrize(("name", "n", "dtype"), cases)
+
+
 RECTANGLES = [(1, 6, 2), (6, 1, 5), (9, 4, 1), (4, 9, 3), (3, 18, 3), (19, 2, 4), (5, 33, 6), (5, 0, 3), (0, 5, 4)]
 
 
@@ -59,15 +99,20 @@ def factors(row):
     return [name for name in row.scalars if name in ("alpha", "beta")]
 
 
-def numbers(row, values):
-    """All combinations of these values of the factors, as keyword arguments."""
+def tried(row, dtype):
+    """What the factors are tried with."""
+    return scalars(np.zeros(0, dtype).real.dtype if row.real_scalars else dtype)
+
+
+def numbers(row, dtype):
+    """All combinations of values of the factors, as keyword arguments."""
     names = factors(row)
-    return [dict(zip(names, chosen, strict=True)) for chosen in product(values, repeat=len(names))]
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(tried(row, dtype), repeat=len(names))]
 
 
 def general(row, dtype):
     """Factors that no kernel is compiled for, as keyword arguments."""
-    _, _, minus, fraction = scalars(dtype)
+    _, _, minus, fraction = tried(row, dtype)
     return dict(zip(factors(row), (fraction, minus), strict=False))
 
 
@@ -82,18 +127,12 @@ def both(row, dtype):
 
 
 def in_turn(row, n, dtype):
-    """Options and scalars, as keyword arguments, that kernels of n x n are compiled for: sizes take turns.
-
-    One size, of complex matrices, is tried with many options; all are tried with sizes that are not compiled in.
-    """
+    """Options and scalars, as keyword arguments, that kernels of n x n are compiled for: sizes take turns."""
     every, fixed = options(row), sorted(row.fixed) or [tuple(general(row, dtype).values())]
-    if n == 3 and dtype.kind == "c":
-        count = -(-len(every) // 2)
-    else:
-        count = min(2 if n < 10 else 1, len(every))  # large kernels take long to compile
-    turn = 2 * SQUARES.index((n, np.dtype(dtype)))
+    count = min(2 if n < 10 else 1, len(every))  # large kernels take long to compile
+    turn = 2 * structural(np.dtype(dtype).char.lower()).index(n)
     return [
-        every[5 * i % len(every)] | dict(zip(row.scalars, fixed[i % len(fixed)], strict=True))
+        every[5 * i % len(every)] | dict(zip(factors(row), fixed[i % len(fixed)], strict=True))
         for i in range(turn, turn + count)
     ]
 

@@ -147,9 +147,9 @@ def main():
     options, arguments = parser.parse_known_args()
     make_environment()
     environment = opencl_environment() | petsc_environment()
-    codes = set()
+    codes, tier = set(), "" if options.all else "not slow and not exhaustive"
     for marked, settings in (("not optimized", {"NUMBA_OPT": "0"}), ("optimized", {})):
-        chosen = " and ".join(f"({m})" for m in (marked, "" if options.all else "not slow", options.m) if m)
+        chosen = " and ".join(f"({m})" for m in (marked, tier, options.m) if m)
         pytest = (PYTHON, "-m", "pytest", "--numprocesses=auto", "-m", chosen, *arguments)
         codes.add(subprocess.run(pytest, cwd=ROOT, env=settings | environment).returncode)
     failed = codes - {0, NO_TESTS}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import compactla as cla
-from cases import slow
+from cases import exhaustive, slow
 from compactla import oracle, routine
 from compactla.__main__ import main
 from compactla.bench import cases, ceilings, kernels, measure, mkl, peers, table, timing
@@ -16,7 +16,8 @@ from compactla.cpu.parallel import THREADS
 from compactla.devices import devices
 
 DENSE = routine.names()
-ONE_ALWAYS = [name if name == "gemm" else slow(name) for name in DENSE]
+SOME = ["gemm", "trsm", "getrfnp", "potrf"]  # whose cases stand for all others
+EACH = ["gemm", *(slow(name) if name in SOME else exhaustive(name) for name in DENSE if name != "gemm")]
 COLUMNS = "routine n what time us GFlop/s GB/s peak bandw. bound residual".split()
 NUMBER = r"[-+.\deinf]+"
 NM = 4000  # on a device, whose bandwidth takes a hundred thousand launches to measure on a few matrices
@@ -51,8 +52,8 @@ def bench(capsys, *args):
     return out, rows
 
 
-@pytest.mark.parametrize("routine", DENSE)
-@pytest.mark.parametrize("dtype", ["s", slow("complex128")])
+@pytest.mark.parametrize("routine", EACH)
+@pytest.mark.parametrize("dtype", ["s", exhaustive("complex128")])
 def test_batches(capsys, routine, dtype):
     out, rows = bench(capsys, routine, "--n", 1, 4, "--nm", 21, "--dtype", dtype)
     assert f"{'float32' if dtype == 's' else 'complex128'}\n" in out
@@ -76,7 +77,7 @@ def test_trsm_options(capsys, options):
     assert ("trsm", 4, "compactla, in cache") in rows
 
 
-@pytest.mark.parametrize("routine", [*ONE_ALWAYS, "pack", "line"])
+@pytest.mark.parametrize("routine", [*EACH, "pack", "line"])
 def test_threads(capsys, routine):
     size = ("-N", 40, "-L", 3, "-B", 2) if routine == "line" else ("--n", 2, "--nm", 40)
     out, _ = bench(capsys, routine, *size, "--threads", 1)
@@ -133,7 +134,7 @@ def test_lines_of_one_block(capsys):
     assert ("both", 2, "compactla") in rows
 
 
-@pytest.mark.parametrize("routine", [*ONE_ALWAYS, "pack"])
+@pytest.mark.parametrize("routine", [*EACH, "pack"])
 def test_opencl(capsys, routine):
     out, rows = bench(capsys, routine, "--n", 3, "--nm", NM, "--device", "opencl")
     assert "(device)" in out
@@ -195,7 +196,7 @@ def test_wrong_results_are_said(capsys, monkeypatch):
     assert out.count("  wrong\n") == 2
 
 
-@pytest.mark.parametrize("routine", DENSE)
+@pytest.mark.parametrize("routine", SOME)
 def test_errors_are_seen(routine):
     """A residual that cannot fail would be worthless."""
     case = cases.Dense(routine, 4, 9)
@@ -211,10 +212,10 @@ def test_errors_of_lines_are_seen():
     assert case.error(x) > 1e3
 
 
-DENSE_CASES = [functools.partial(cases.Dense, name) for name in DENSE]
+DENSE_CASES = [functools.partial(cases.Dense, name) for name in SOME]
 
 
-@pytest.mark.parametrize("make", [*DENSE_CASES, cases.Factor, cases.Solve], ids=[*DENSE, "factor", "solve"])
+@pytest.mark.parametrize("make", [*DENSE_CASES, cases.Factor, cases.Solve], ids=[*SOME, "factor", "solve"])
 def test_operands_last(make):
     """What is timed again and again neither overflows nor becomes subnormal."""
     case = make(5, 9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import compactla as cla
-from cases import in_turns, random, same_bits
+from cases import exhaustive, random, same_bits
 from compactla import oracle, routine
 from compactla.cpu import run
 from rows import ROUTINES, all_same, ones, operands, options, results
@@ -22,7 +22,8 @@ def near_and_far(monkeypatch, call):
     return both
 
 
-SIZES = in_turns([(3, None), (9, 32), (6, 3), (17, None), (32, None)])
+SIZES = [((3, None), np.dtype("d"))]
+SIZES += [exhaustive(size, np.dtype("F")) for size in ((9, 32), (6, 3), (17, None), (32, None))]
 
 
 @pytest.mark.parametrize(("size", "dtype"), SIZES, ids=str)

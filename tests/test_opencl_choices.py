@@ -10,7 +10,7 @@ import pytest
 
 import compactla as cla
 import reference
-from cases import dominant, lines, make_singular, poisoned, random, same_bits, transposed
+from cases import dominant, exhaustive, lines, make_singular, poisoned, random, same_bits, transposed
 from compactla import oracle
 from compactla.gpu import launch, problems, shapes, tune
 from compactla.gpu import lines as gpu_lines
@@ -18,7 +18,7 @@ from compactla.gpu.arrays import download
 from compactla.lines.storage import STORAGE
 from compactla.routine import named, names
 from drivers import working_devices
-from rows import argument
+from rows import MODELS, OTHER, argument, own
 
 pytestmark = pytest.mark.slow
 
@@ -138,12 +138,14 @@ def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     assert ran(queue, "getrfnp") == {kernel}
 
 
-KERNELS = [(name, kernel) for name in names() for kernel in named(name).search.kernels]
+SEARCHES = [exhaustive(s) if s in {*names()} - {*MODELS} else s for s in shapes.searches()]
+KERNELS = [(name, kernel, own(name)) for name in names() for kernel in named(name).search.kernels]
+KERNELS += [exhaustive(name, kernel, np.dtype(OTHER[dtype.char])) for name, kernel, dtype in KERNELS]
 
 
 @on_devices
-@pytest.mark.parametrize(("name", "kernel"), KERNELS)
-def test_every_kernel_of_every_routine(queue, dtype, rng, use, name, kernel):
+@pytest.mark.parametrize(("name", "kernel", "dtype"), KERNELS)
+def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
     """The first shape that a device is given, for all that is compiled in, on matrices of which one fails."""
     row, judge, bad = named(name), oracle.named(name), 4
     sizes = dict(zip(row.letters, (6, 5, 7), strict=False))
@@ -432,7 +434,7 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
 
 
 @on_devices
-@pytest.mark.parametrize("routine", shapes.searches())
+@pytest.mark.parametrize("routine", SEARCHES)
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)

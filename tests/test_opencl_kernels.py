@@ -12,7 +12,7 @@ import pyopencl.array
 import pytest
 
 import compactla as cla
-from cases import lines, random
+from cases import exhaustive, lines, random, slow
 from compactla import gpu, routine
 from compactla.gpu import program
 from compactla.lines.storage import STORAGE
@@ -294,11 +294,11 @@ def of_rows():
                     yield row.search.file, {choice["kernel"].upper(): 1, **macros, **tunables, **option}
 
 
-@pytest.mark.slow
 @on_devices
-def test_no_compiler_warns(queue):
+@pytest.mark.parametrize("found", [slow(OTHERS), exhaustive(of_rows)], ids=["others", "routines"])
+def test_no_compiler_warns(queue, found):
     """Logs are looked at where they are written: a build that is not the first comes from a cache, without one."""
-    for (file, defines), dtype in zip([*of_rows(), *OTHERS], itertools.cycle("fD"), strict=False):
+    for (file, defines), dtype in zip(found() if callable(found) else found, itertools.cycle("fD"), strict=False):
         unseen = {"UNSEEN": f"0x{time.time_ns():x}"}
         options = program.build_options(queue.context, np.dtype(dtype), 32, defines | unseen)
         built = cl.Program(queue.context, f'#include "{file}"\n').build(options, cache_dir=False)

@@ -19,6 +19,7 @@ from rows import (
     all_same,
     argument,
     call,
+    each,
     factors,
     function,
     known,
@@ -29,10 +30,10 @@ from rows import (
     unknown,
 )
 
-every_routine = pytest.mark.parametrize("name", ROUTINES)
-with_scalars = pytest.mark.parametrize("name", [name for name in ROUTINES if factors(routine.named(name))])
+every_routine = each(ROUTINES)
+with_scalars = each([name for name in ROUTINES if factors(routine.named(name))])
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
-with_info = pytest.mark.parametrize("name", [name for name in ROUTINES if "info" in routine.named(name).outputs])
+with_info = each([name for name in ROUTINES if "info" in routine.named(name).outputs])
 NM, VLEN = 5, 4
 
 
@@ -61,7 +62,7 @@ def writes(name):
     return [(i, A) for i, A in enumerate(routine.named(name).inputs) if A.written and not A.kind]
 
 
-@every_routine
+@pytest.mark.parametrize("name", ROUTINES)
 def test_names(name):
     """The function takes operands, options and scalars in order, and all else by name; its text says what they are."""
     row, run = routine.named(name), function(name)
@@ -229,8 +230,10 @@ def test_shared_memory(name, queue, rng):
             whole = cla.pack(whole, VLEN, queue=queue)
             C, sharing, apart = blocks(A, B, whole)
             for X in sharing:
-                refuse(name, ValueError, f"{operand.name} shares memory with {other.name}",
-                       *replaced(replaced(packs, i, C), j, X))  # fmt: skip
+                pair = f"{operand.name} shares memory with {other.name}"
+                if other.written:  # either may be named first
+                    pair += f"|{other.name} shares memory with {operand.name}"
+                refuse(name, ValueError, f"({pair})", *replaced(replaced(packs, i, C), j, X))
             before = [P.unpack() if isinstance(P, cla.Pack) else P[:, :, None] for P in packs]
             for X in apart:
                 cla.pack(before[i], out=C), cla.pack(before[j], out=X)

@@ -85,8 +85,8 @@ def choice(row, layouts, fixed, conj, option, far=""):
     main, sizes = layouts[row.main], row.sizes(layouts)
     lanes = width(main.dtype, main.vlen)
     known = bool(
-        len({*sizes}) == 1
-        and sizes[0] <= (STATIC if row.static is None else row.static)
+        len({*sizes} - {1}) <= 1  # square, or with one right-hand side
+        and max(sizes) <= (STATIC if row.static is None else row.static)
         and all(A.strides for A in layouts)
         and (fixed is not None or not row.fixed)
     )

@@ -13,6 +13,12 @@ routine's row, as its public function takes them:
     For routines with pivots: makes that at index k of matrix q fail, and returns what info is then: k + 1, or 0 where
     the options let nothing fail.
 
+``free(**options)``
+    If there are some, the names of operands that are written and hold nothing of use after a call.
+
+Operands that the public function makes and returns are not among those that it is given, but after a call they are, in
+the order of the row, as arrays (nm, rows, columns); None where the options leave one out.
+
 Options have the names of the public function's parameters. What is not read, such as the other triangle, may hold NaN:
 `triangle` leaves it out. Results that are wrong, or right for other options, have large residuals. A residual is in
 units of what rounding may cause; LAPACK's tests, and those of this package, accept less than `THRESHOLD`. All
@@ -47,6 +53,15 @@ def triangle(a, uplo, diag="N"):
     return (np.tril(a, -strict) if uplo.upper() == "L" else np.triu(a, strict)) + ones
 
 
+def symmetric(a, uplo, trans="T"):
+    """The symmetric matrix, or for "C" the Hermitian one, of which one triangle is read."""
+    half = triangle(a, uplo)
+    diagonal = np.einsum("qii->qi", half)
+    whole = half + op(half, trans)
+    np.einsum("qii->qi", whole)[...] = diagonal.real if trans == "C" else diagonal
+    return whole
+
+
 def dominant(a, weight=2):
     """`a` with large diagonals added in place, so that pivots stay away from zero."""
     k = min(a.shape[1:])
@@ -71,3 +86,9 @@ def solve_ratio(T, x, b, eps):
     """||b - T x|| / (n eps ||T|| ||x||) in the 1-norm, the largest of all columns (LAPACK's xGET02)."""
     bound = T.shape[-1] * eps * norm1(T)[:, None] * np.abs(x).sum(-2)
     return ratio(np.abs(b - T @ x).sum(-2), bound)
+
+
+def inverse_ratio(a, x, eps):
+    """||I - A X|| / (n eps ||A|| ||X||) in the 1-norm (LAPACK's xGET03 and xTRT01)."""
+    n = a.shape[-1]
+    return ratio(norm1(np.eye(n) - a @ x), n * eps * norm1(a) * norm1(x))

@@ -15,9 +15,20 @@ from compactla.checks import option
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.jacobi import (
-    Order, Rotation, Scaling, Shears, exchanged, larger, matters, orthogonalize, rounding, scaling, scratch, squared,
+    Order,
+    Rotation,
+    Scaling,
+    Shears,
+    exchanged,
+    larger,
+    matters,
+    orthogonalize,
+    rounding,
+    scaling,
+    scratch,
+    squared,
     sweep,
-)  # fmt: skip
+)
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.simd import INDEX, Elements, index
 from compactla.cpu.vectors import Flags, Lanes

@@ -1,0 +1,179 @@
+"""Householder reflectors, H = I - tau [1; v] [1; v]^H: made of a column (`reflector`), and applied, one (`reflect`) or
+several at once (`Reflectors`, `reflect_all`)."""
+
+from compactla.cpu.emit import Code
+from compactla.cpu.simd import Elements, tile_size
+from compactla.cpu.vectors import Lanes
+
+# Sums of squares from 2**-RANGE to 2**RANGE are right; numbers whose squares leave it come back to it, or to where no
+# square is lost, if they are multiplied or divided by 2**RANGE. By the bits of a real number.
+RANGE = {32: 90, 64: 630}
+
+
+def coefficients(alpha: Lanes, squares: Lanes):
+    """beta, tau and 1 / (alpha - beta) of LAPACK's larfg, for the sum of the squares of what is below alpha."""
+    re, im = alpha.real, alpha.imag
+    squares = re.fma(re, squares)
+    if alpha.vector.is_complex:
+        squares = im.fma(im, squares)
+    inverse = squares.rsqrt()
+    norm, one = squares * inverse, inverse.constant(1)
+    tau, difference = abs(re).fma(inverse, one), re + norm.copysign(re)
+    if not alpha.vector.is_complex:
+        return -norm.copysign(re), tau, difference.reciprocal(many=True)
+    factor = difference.fma(difference, im * im).reciprocal(many=True)
+    tau = alpha._new(*tau.parts, *(im * inverse.copysign(re)).parts)
+    return -norm.copysign(re), tau, alpha._new(*(difference * factor).parts, *(-(im * factor)).parts)
+
+
+def reflector(code: Code, alpha: Lanes, x: Elements):
+    """The reflector that makes [beta; 0] of [alpha; x] by H^H, as LAPACK's larfg: x <- v, and beta and tau.
+
+    Neither overflows nor underflows on the way. `x` is a column, beta is real. Where x is zero, and alpha is real, tau
+    is zero.
+    """
+    reals, real = x.vector.reals, alpha.real
+    found = code.registers(reals, 1), code.registers(alpha.vector, 1), code.registers(alpha.vector, 1)
+    total = code.registers(reals, 2)
+    sizes = total[0, 0], total[1, 0] = code.zero(reals), code.zero(reals)
+    for i in code.each(x.m):
+        total[0, 0] = add_squares(x[i, 0], total[0, 0])
+    squares = total[0, 0]
+    for register, number in zip(found, coefficients(alpha, squares), strict=True):
+        register[0, 0] = number
+    limit = 2.0 ** RANGE[reals.real.bitwidth]
+    norm = add_squares(alpha, squares)
+    usual = (squares >= 1 / limit) & (norm <= limit)
+    with code.builder.if_then(code.builder.not_(usual.all()), likely=False):
+        one, zero = real.constant(1), code.zero(alpha.vector)
+        less, more = norm < 1 / limit, norm > limit
+        scale = less.select(real.constant(limit), more.select(real.constant(1 / limit), one))
+        back = less.select(real.constant(1 / limit), more.select(real.constant(limit), one))
+        total[0, 0], total[1, 0] = sizes
+        for i in code.each(x.m):
+            total[1, 0] = total[1, 0] + x[i, 0].abs1()
+            x[i, 0] = x[i, 0] * scale
+            total[0, 0] = add_squares(x[i, 0], total[0, 0])
+        beta, tau, inverse = coefficients(alpha * scale, total[0, 0])
+        none = (total[1, 0] == 0) & (alpha.imag == 0)
+        others = none.select(real, beta * back), none.select(zero, tau), none.select(zero, inverse)
+        for register, other in zip(found, others, strict=True):
+            register[0, 0] = usual.select(register[0, 0], other)
+    beta, tau, inverse = (register[0, 0] for register in found)
+    for i in code.each(x.m):
+        x[i, 0] = x[i, 0] * inverse
+    return beta, tau
+
+
+def add_squares(x, total):
+    """|x|^2 + total"""
+    for part in (x.real, x.imag) if x.vector.is_complex else (x,):
+        total = part.fma(part, total)
+    return total
+
+
+def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see=None):
+    """[top; C] <- H [top; C], where `top` is a row; with the conjugate of tau, H^H.
+
+    If it is given, ``see(j, squares)`` gets the sum of the squares of every column j of C.
+    """
+    _, widest = tile_size(C.vector, C.m, C.n)
+    for j, n in code.tiles(C.n, widest):
+        columns = range(n)
+        w = code.registers(C.vector, 1, n)
+        for k in columns:
+            w[0, k] = top[0, code.add(j, k)]
+        for i in code.each(C.m):
+            x = v[i, 0].conjugate()
+            for k in columns:
+                w[0, k] = x.fma(C[i, code.add(j, k)], w[0, k])
+        for k in columns:
+            w[0, k] = -(tau * w[0, k])
+            top[0, code.add(j, k)] = top[0, code.add(j, k)] + w[0, k]
+        squares = code.registers(C.vector.reals, n if see else 0)
+        for k, _ in squares.slots:
+            squares[k, 0] = code.zero(C.vector.reals)
+        for i in code.each(C.m):
+            x = v[i, 0]
+            for k in columns:
+                c = C[i, code.add(j, k)] = x.fma(w[0, k], C[i, code.add(j, k)])
+                if see:
+                    squares[k, 0] = add_squares(c, squares[k, 0])
+        for k, _ in squares.slots:
+            see(code.add(j, k), squares[k, 0])
+
+
+class Reflectors:
+    """Register level: H_1 .. H_t, whose vectors are the columns of a matrix V below its diagonal; t is known.
+
+    Applied to the columns of a tile at once, C <- C - V Y, where Y = V^H C but for what the reflectors do to each other
+    (`products`): that takes C twice from memory, not 2 t times.
+    """
+
+    def __init__(self, code: Code, V: Elements, tau: Elements):
+        self.code, self.V, self.tau, self.count = code, V, tau, range(V.n)
+        self.products = code.registers(V.vector, V.n, V.n)
+        for p in self.count:
+            for q in self.count[p + 1 :]:
+                self.products[p, q] = V[q, p].conjugate()
+                for i in self.count[q + 1 :]:
+                    self.products[p, q] = V[i, p].conjugate().fma(V[i, q], self.products[p, q])
+        for i in self._below():
+            row = [V[i, q] for q in self.count]
+            for p in self.count:
+                for q in self.count[p + 1 :]:
+                    self.products[p, q] = row[p].conjugate().fma(row[q], self.products[p, q])
+
+    def _below(self):
+        """The rows of V below its triangle."""
+        for i in self.code.each(self.code.sub(self.V.m, self.V.n)):
+            yield self.code.add(i, self.V.n)
+
+    def apply(self, C: Elements, adjoint):
+        """C <- H_1 .. H_t C, or, for the adjoint, H_t^H .. H_1^H C, for a C of as many columns as a tile has."""
+        code, V, t, columns = self.code, self.V, self.count, range(C.n)
+        y = code.registers(C.vector, V.n, C.n)
+        for i in t:
+            for j in columns:
+                y[i, j] = C[i, j]
+                for q in t[:i]:
+                    y[q, j] = V[i, q].conjugate().fma(y[i, j], y[q, j])
+        for i in self._below():
+            row = [C[i, j] for j in columns]
+            for q in t:
+                v = V[i, q].conjugate()
+                for j in columns:
+                    y[q, j] = v.fma(row[j], y[q, j])
+        for q in t if adjoint else reversed(t):
+            tau = self.tau[q, 0].conjugate() if adjoint else self.tau[q, 0]
+            for j in columns:
+                for p in t[:q] if adjoint else t[q + 1 :]:
+                    product = self.products[p, q].conjugate() if adjoint else self.products[q, p]
+                    y[q, j] = (-product).fma(y[p, j], y[q, j])
+                y[q, j] = tau * y[q, j]
+        for i in t:
+            for j in columns:
+                c = C[i, j] - y[i, j]
+                for q in t[:i]:
+                    c = (-V[i, q]).fma(y[q, j], c)
+                C[i, j] = c
+        for i in self._below():
+            row = [C[i, j] for j in columns]
+            for q in t:
+                v = -V[i, q]
+                for j in columns:
+                    row[j] = v.fma(y[q, j], row[j])
+            for j in columns:
+                C[i, j] = row[j]
+
+
+def reflect_all(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
+    """C <- H_1 .. H_k C, or, for the adjoint, H_k^H .. H_1^H C; V has as many rows as C, and k columns."""
+    tallest, widest = tile_size(C.vector, C.m, C.n)
+    for start, extent, _ in code.blocks(V.n, tallest):
+        i = start if adjoint else code.sub(code.sub(V.n, start), extent)
+        rows = code.sub(C.m, i)
+        for t in code.cases(extent, tallest):
+            group = Reflectors(code, V.block(i, i, rows, t), tau.block(i, 0, t, 1))
+            for j, n in code.tiles(C.n, widest):
+                group.apply(C.block(i, j, rows, n), adjoint)
