@@ -82,7 +82,7 @@ class Integers:
         if copy is False:
             raise ValueError("copy is False, must be None or True: integers have to be unpacked")
         data = backend(self.queue).download(self.data)[:, :, 0]
-        ordinary = data.swapaxes(1, 2).reshape(-1, self.k)[: self.nm]
+        ordinary = data.swapaxes(1, 2).reshape(len(data) * self.vlen, self.k)[: self.nm]
         return ordinary.astype(np.int64 if dtype is None else dtype)
 
     def __getitem__(self, index):

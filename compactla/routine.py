@@ -93,6 +93,8 @@ class Routine:
         Those of the options which kernels take; all others make views.
     scalars : dict
         Scalars, and the value of each that OpenCL kernels are compiled for.
+    real_scalars : bool
+        Whether scalars are real for complex matrices too.
     fixed : frozenset
         Values of all scalars that are compiled into Numba kernels. Where there are some, sizes are compiled in with
         these only.
@@ -111,6 +113,7 @@ class Routine:
     options: dict[str, Sequence] = field(default_factory=dict)
     compiled: tuple[str, ...] = ()
     scalars: dict[str, float] = field(default_factory=dict)
+    real_scalars: bool = False
     fixed: frozenset[tuple[float, ...]] = frozenset()
     outputs: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
@@ -315,6 +318,14 @@ def check_packs(**packs) -> None:
         if P.device == reference.device:
             raise ValueError(f"{name} lives in another OpenCL context than {last}, must live in the same: see Pack.to")
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
+
+
+def check_side(A, B, name, side) -> None:
+    """Refuse an A that cannot stand on this side of B, which messages call `name`."""
+    size = B.m if side == "L" else B.n
+    if (A.m, A.n) != (size, size):
+        shape = f"A is {A.m} x {A.n}, must be {size} x {size}"
+        raise ValueError(f"{shape}: {name} is {B.m} x {B.n} and side is {side!r}")
 
 
 def check_info(info, nm, queue) -> None:

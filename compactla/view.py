@@ -116,7 +116,7 @@ def packed_dtype(data) -> np.dtype:
 
 
 def lower_left(A, B, side: str, uplo: str, trans: str):
-    """The operands of a triangular solve, as views in which A is lower triangular, on the left, and not transposed.
+    """The operands of a solve with a triangle, or a product, as views: A is lower triangular, left, and not transposed.
 
     op(A)^T X^T = B^T for side "R", and an upper triangle becomes a lower one when both axes are reversed.
     """

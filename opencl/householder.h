@@ -88,12 +88,12 @@ CLA_INLINE cla_coefficients cla_coefficients_of(cla_lane alpha, CLA_REAL sum, CL
 #define CLA_ADD_PRODUCT(k, s, j, i) if (i > (k)) w = cla_lane_fma(cla_lane_conj(AT(i, s)), AT(i, j), w);
 #define CLA_SUBTRACT_PRODUCT(k, s, j, i) if (i > (k)) { SET(i, j, cla_lane_fnma(AT(i, s), w, AT(i, j))) }
 
-/* The column of m numbers at a, turned into [beta; v]; returns tau. */
-CLA_INLINE cla_lane cla_reflector(int m, cla_matrix a)
+/* A number and a column of m - 1 of them, turned into beta and v; returns tau. */
+CLA_INLINE cla_lane cla_reflector_apart(int m, cla_matrix top, cla_matrix c)
 {
     cla_lane tau;
-#define AT(i, j) cla_get(a, i, 0)
-#define SET(i, j, x) cla_set(a, i, 0, x);
+#define AT(i, j) ((i) == 0 ? cla_get(top, 0, 0) : cla_get(c, (i) - 1, 0))
+#define SET(i, j, x) { if ((i) == 0) cla_set(top, 0, 0, x); else cla_set(c, (i) - 1, 0, x); }
 #define EACH_ROW(F, k, s) for (int i = 1; i < m; i++) { F(k, s, i) }
     CLA_REFLECTOR(0, 0)
 #undef AT
@@ -102,16 +102,30 @@ CLA_INLINE cla_lane cla_reflector(int m, cla_matrix a)
     return tau;
 }
 
+/* The column of m numbers at a, turned into [beta; v]; returns tau. */
+CLA_INLINE cla_lane cla_reflector(int m, cla_matrix a) { return cla_reflector_apart(m, a, cla_from(a, 1, 0)); }
+
+/* H [top; c] in place of a number and a column of m - 1 of them, as v is; with the conjugate of tau, H^H. Returns the
+ * sum of the squares of c. */
+CLA_INLINE CLA_REAL cla_reflect_apart(int m, cla_matrix v, cla_lane tau, cla_matrix top, cla_matrix c)
+{
+    CLA_REAL squares = 0;
+    cla_lane w = cla_get(top, 0, 0);
+    for (int i = 0; i < m - 1; i++) w = cla_lane_fma(cla_lane_conj(cla_get(v, i, 0)), cla_get(c, i, 0), w);
+    w = cla_lane_mul(tau, w);
+    cla_set(top, 0, 0, cla_get(top, 0, 0) - w);
+    for (int i = 0; i < m - 1; i++) {
+        const cla_lane a = cla_lane_fnma(cla_get(v, i, 0), w, cla_get(c, i, 0));
+        cla_set(c, i, 0, a);
+        squares = cla_add_square(a, squares);
+    }
+    return squares;
+}
+
 /* C <- H C for the m x n matrix C, where v is a column of m - 1 numbers; with the conjugate of tau, H^H. */
 CLA_INLINE void cla_reflect(int m, int n, cla_matrix v, cla_lane tau, cla_matrix C)
 {
-    for (int j = 0; j < n; j++) {
-        cla_lane w = cla_get(C, 0, j);
-        for (int i = 1; i < m; i++) w = cla_lane_fma(cla_lane_conj(cla_get(v, i - 1, 0)), cla_get(C, i, j), w);
-        w = cla_lane_mul(tau, w);
-        cla_set(C, 0, j, cla_get(C, 0, j) - w);
-        for (int i = 1; i < m; i++) cla_set(C, i, j, cla_lane_fnma(cla_get(v, i - 1, 0), w, cla_get(C, i, j)));
-    }
+    for (int j = 0; j < n; j++) cla_reflect_apart(m, v, tau, cla_from(C, 0, j), cla_from(C, 1, j));
 }
 
 #endif

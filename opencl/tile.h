@@ -24,6 +24,11 @@
 #define CLA_COLS CLA_TILE /* columns of a tile, 1 to 8 */
 #endif
 
+/* What the diagonal of a triangle holds: the diagonal; nothing that is read, it is 1; its reciprocals. */
+#define CLA_NONUNIT 0
+#define CLA_UNIT 1
+#define CLA_RECIPROCAL 2
+
 #define CLA_DOWN(F) CLA_UNROLL1(CLA_TILE, F)
 #define CLA_ACROSS(F) CLA_UNROLL1(CLA_COLS, F)
 #define CLA_CELLS(F, s) CLA_UNROLL4(CLA_TILE, CLA_CELLS_OF_ROW, F, s, 0)

@@ -9,11 +9,6 @@
 
 #include "tile.h"
 
-/* What A's diagonal holds: the diagonal; nothing that is read, it is 1; its reciprocals. */
-#define CLA_NONUNIT 0
-#define CLA_UNIT 1
-#define CLA_RECIPROCAL 2
-
 /* The triangle of A at (p, p), the reciprocals of its diagonal on the diagonal. */
 CLA_INLINE cla_square cla_triangle(cla_matrix A, int p, int m, int diag)
 {

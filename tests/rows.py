@@ -99,15 +99,20 @@ def factors(row):
     return [name for name in row.scalars if name in ("alpha", "beta")]
 
 
-def numbers(row, values):
-    """All combinations of these values of the factors, as keyword arguments."""
+def tried(row, dtype):
+    """What the factors are tried with."""
+    return scalars(np.zeros(0, dtype).real.dtype if row.real_scalars else dtype)
+
+
+def numbers(row, dtype):
+    """All combinations of values of the factors, as keyword arguments."""
     names = factors(row)
-    return [dict(zip(names, chosen, strict=True)) for chosen in product(values, repeat=len(names))]
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(tried(row, dtype), repeat=len(names))]
 
 
 def general(row, dtype):
     """Factors that no kernel is compiled for, as keyword arguments."""
-    _, _, minus, fraction = scalars(dtype)
+    _, _, minus, fraction = tried(row, dtype)
     return dict(zip(factors(row), (fraction, minus), strict=False))
 
 

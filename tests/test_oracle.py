@@ -76,7 +76,7 @@ def test_results_of_other_options_are_seen(name, dtype, rng):
         before = operands(name, rng, known(row), dtype, NM, **letters)
         after, _ = call(name, before, **letters)
         for option, allowed in row.options.items():
-            for other in allowed.replace(letters[option], ""):
+            for other in (value for value in allowed if value != letters[option]):
                 if dtype is np.complex128 or {other, letters[option]} != {"T", "C"}:
                     with np.errstate(invalid="ignore"):
                         found = residual(before, after, **(letters | {option: other}))

@@ -230,8 +230,10 @@ def test_shared_memory(name, queue, rng):
             whole = cla.pack(whole, VLEN, queue=queue)
             C, sharing, apart = blocks(A, B, whole)
             for X in sharing:
-                refuse(name, ValueError, f"{operand.name} shares memory with {other.name}",
-                       *replaced(replaced(packs, i, C), j, X))  # fmt: skip
+                pair = f"{operand.name} shares memory with {other.name}"
+                if other.written:  # either may be named first
+                    pair += f"|{other.name} shares memory with {operand.name}"
+                refuse(name, ValueError, f"({pair})", *replaced(replaced(packs, i, C), j, X))
             before = [P.unpack() if isinstance(P, cla.Pack) else P[:, :, None] for P in packs]
             for X in apart:
                 cla.pack(before[i], out=C), cla.pack(before[j], out=X)

@@ -12,24 +12,35 @@ from compactla.cpu import gemm, getrfnp, matrix, run, trsm
 
 def rounds_of(case):
     """``rounds_of(case)(count)`` is a call that runs the case's kernel over the batch so often, in compiled code."""
-    kernel, args = launched(case)
+    kernel, args, memory = launched(case)
     loop = loop_of(kernel)
-    return lambda rounds: lambda: loop(rounds, *args)
+
+    def calls(rounds, memory=memory):
+        return lambda: loop(rounds, *args)
+
+    return calls
 
 
 def launched(case):
-    """The kernel that a call of the case runs, and its arguments: the call is made, but for the kernel."""
-    noted = []
+    """The kernel that a call of the case runs, its arguments, and the views that own the memory of what a call makes.
+
+    The call is made, but for the kernel.
+    """
+    noted, memory = [], []
 
     def note(kernel, cost, args, threads):
         noted[:] = kernel, args
 
-    share, run.share = run.share, note
+    def keep(row, views, *others):
+        memory.extend(views)
+        return launch(row, views, *others)
+
+    (share, run.share), (launch, run.launch) = (run.share, note), (run.launch, keep)
     try:
         case.call()
     finally:
-        run.share = share
-    return noted
+        run.share, run.launch = share, launch
+    return *noted, memory
 
 
 @functools.cache

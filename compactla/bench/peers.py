@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 from numpy.linalg import cholesky
-from scipy.linalg import cho_solve, lu_factor
+from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
-from compactla.oracle import op, solve_ratio, triangle, widen
+from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -34,7 +34,8 @@ class Peers(NamedTuple):
     Attributes
     ----------
     compact : str
-        The arguments of MKL's compact routine of the same name, without those that all have and leading dimensions.
+        The arguments of MKL's compact routine of the same name, without those that all have, leading dimensions, and
+        the size of "work".
     libraries : dict
         By name, which begins with the library's: functions of operands and options, which prepare a call that returns
         what the routine writes, and leave the operands alone. A call that returns something else stands with a
@@ -53,6 +54,21 @@ def matmul(a, b, c, transa, transb, beta):
         return np.add(c, product, out=c) if beta else product
 
     return call
+
+
+def triangular_matmul(a, b, side, uplo, trans, diag):
+    T = op(triangle(a, uplo, diag), trans)
+    return lambda: T @ b if side == "L" else b @ T
+
+
+def symmetric_matmul(a, b, c, side, uplo, beta, trans="T"):
+    S = symmetric(a, uplo, trans)
+    return matmul(*((S, b) if side == "L" else (b, S)), c, "N", "N", beta)
+
+
+def matmul_with_transpose(a, c, uplo, trans, beta, adjoint="T"):
+    a = op(a, trans)
+    return matmul(a, a, symmetric(c, uplo, adjoint), "N", adjoint, beta)
 
 
 def solve(a, b, **options):
@@ -74,15 +90,66 @@ def on_the_left(a, b, side, uplo, trans, diag):
     return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
 
 
+def positive(a, b, uplo):
+    whole = symmetric(a, uplo, "C")
+    return lambda: np.linalg.solve(whole, b)
+
+
+def solution_residual(before, after, uplo):
+    a, x, b = widen(symmetric(before[0], uplo, "C"), after[1], before[1])
+    return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
+
+
+def lu_solved(lu, b, trans):
+    unswapped = np.broadcast_to(np.arange(lu.shape[1], dtype=np.int32), lu.shape[:2])
+    return lambda: lu_solve((lu, unswapped), b, "NTC".index(trans), check_finite=False)
+
+
+def inverse(lu):
+    a = (np.tril(lu, -1) + np.eye(lu.shape[1])) @ np.triu(lu)
+    return lambda: np.linalg.inv(a)
+def svd(a, compute_uv):
+    """All operands of gesvd after a call."""
+
+    def call():
+        if not compute_uv:
+            return a, None, np.linalg.svd(a, compute_uv=False)[:, :, None], None
+        U, s, Vh = np.linalg.svd(a, full_matrices=False)
+        return a, U, s[:, :, None], Vh
+
+    return call
+
+
 def inverse_residual(before, after):
     """||I - A X|| / (n eps ||A|| ||X||) in the 1-norm."""
     (a,), (x,) = before, after
     return solve_ratio(*widen(a, x), np.eye(a.shape[1]), np.finfo(x.dtype).eps)
 
 
+def pivoted_qr(a):
+    """R with its columns where those of A are."""
+
+    def call():
+        R, jpvt = scipy.linalg.qr(a, mode="r", pivoting=True, check_finite=False)
+        return np.take_along_axis(R, np.argsort(jpvt)[:, None], axis=2)
+
+    return call
+
+
+def gram_residual(before, after):
+    """||A^H A - R^H R|| / (n eps ||A||^2) in the 1-norm."""
+    (a,), (R,) = widen(*before), widen(*after)
+    return ratio(norm1(op(a, "C") @ a - op(R, "C") @ R), a.shape[2] * np.finfo(after[0].dtype).eps * norm1(a) ** 2)
+
+
 # For each routine that has a row. No rows are interchanged by lu_factor: the diagonal is dominant.
 PEERS = {
     "gemm": Peers("transa transb m n k alpha A B beta C", {"numpy matmul": matmul}),
+    "trmm": Peers(libraries={"numpy matmul": triangular_matmul}),
+    "symm": Peers(libraries={"numpy matmul": symmetric_matmul}),
+    "hemm": Peers(libraries={"numpy matmul": functools.partial(symmetric_matmul, trans="C")}),
+    "syrk": Peers(libraries={"numpy matmul": matmul_with_transpose}),
+    "herk": Peers(libraries={"numpy matmul": functools.partial(matmul_with_transpose, adjoint="C")}),
     "trsm": Peers("side uplo trans diag m n alpha A B", {
         "numpy solve": solve,
         "scipy solve, triangular": solve_triangular,
@@ -92,7 +159,13 @@ PEERS = {
         "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
     }),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "getrinp": Peers("n A work info", {"numpy inv": inverse}),
+    "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
+    "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
+    "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
+    "posv": Peers(libraries={"numpy solve": (positive, solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
+    "gesvd": Peers(libraries={"numpy svd": svd}),
 }
 
 

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from compactla.cpu.ahead import Ahead
 from compactla.cpu.simd import INDEX, Elements, Matrix, index
-from compactla.cpu.vectors import Lanes
+from compactla.cpu.vectors import Lanes, alike
 
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
 
@@ -172,9 +172,30 @@ class Code:
         """`left` more spans of `width` behind the one at `start`, then those of `groups`, then those from `size`."""
         following = [(self.add(start, width), left, width)] if left != 0 else []
         beyond = [(size + first, count, width) for first, count, width in grid(end - size, largest)]
-        for first, count, width in [*following, *groups, *beyond]:
+        yield from self._spans_of([*following, *groups, *beyond])
+
+    def _spans_of(self, groups):
+        """The spans of (start of the first, how many, extent) for each of the groups."""
+        for first, count, width in groups:
             for t in self.each(1 if count == 1 else index(count)):
                 yield self.add(first, self.mul(t, width)), width
+
+    def rows_of_triangle(self, size, largest):
+        """Spans of `size` with what precedes them: yields (start, extent, before).
+
+        ``before()`` yields the spans up to the start.
+        """
+        if not isinstance(size, int):
+            for start, extent in self.spans(size, largest):
+                yield start, extent, functools.partial(self.spans, start, largest)
+            return
+        groups = grid(size, largest)
+        if sum(count for _, count, _ in groups) <= 3:
+            groups = [(first + t * width, 1, width) for first, count, width in groups for t in range(count)]
+        for g, (first, count, width) in enumerate(groups):
+            for t in self.each(1 if count == 1 else index(count)):
+                done = [*groups[:g], *([] if count == 1 else [(first, t, width)])]
+                yield self.add(first, self.mul(t, width)), width, functools.partial(self._spans_of, done)
 
     def cases(self, extent, largest):
         """Yield `extent` as a Python integer: what the caller emits is emitted for all up to `largest` if need be."""
@@ -230,15 +251,21 @@ class Code:
         known = isinstance(B.m, int) and isinstance(B.n, int)
         if unit and known:
             return None
-        vector = B.vector
-        step = vector.lanes * len(vector.parts)
-        memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * len(vector.parts)))
-        base = self.builder.bitcast(memory, vector.part.element.as_pointer())
-        pivots = Elements(self, vector, base, m, 1, step, step, vector.lanes)
+        pivots = self.room(B.vector, m)
         if unit:
             for i in range(m):
-                pivots[i, 0] = self.zero(vector).constant(1)
+                pivots[i, 0] = self.zero(B.vector).constant(1)
         return pivots
+
+    def room(self, vector, m, n=1):
+        """An m x n matrix on the stack, unset and contiguous: in registers, if all indices are known and it is small."""
+        step = vector.lanes * len(vector.parts)
+        if isinstance(m, int) and isinstance(n, int):
+            memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * n * len(vector.parts)))
+        else:
+            memory = self.builder.alloca(vector.part, index(self.mul(self.mul(m, n), len(vector.parts))))
+        base = self.builder.bitcast(memory, vector.part.element.as_pointer())
+        return Elements(self, vector, base, m, n, self.mul(n, step), step, vector.lanes)
 
 
 def never_unrolled(module):
@@ -279,6 +306,7 @@ class Registers:
         return Lanes(self.builder, self.vector, *values)
 
     def __setitem__(self, ij, lanes):
+        lanes, _ = alike(lanes, Lanes.zero(self.builder, self.vector))
         for slot, value in zip(self.slots[ij], lanes.parts, strict=True):
             self.builder.store(value, slot)
 
@@ -350,7 +378,7 @@ def name_of(emit):
 def check_kinds(name, kinds):
     """Refuse arguments that a routine cannot have, while Numba infers types; integers may come with any numbers."""
     vectors = {kind.vector for kind in kinds if isinstance(kind, Matrix)}
-    if len({v for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
+    if len({v.reals for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
         raise errors.TypingError(f"{name}: matrices are of {' and '.join(map(str, vectors))}, must be of one type")
     for kind in kinds:
         if isinstance(kind, types.Array):

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, check_packs, check_side, scalar
 from compactla.view import lower_left
 
 
@@ -61,9 +61,7 @@ def trsm(
     if not type(A) is type(B) is Pack or A.kind != B.kind:
         check_packs(A=A, B=B)
     side, uplo, trans, diag = ROUTINE.chosen(side, uplo, trans, diag)
-    size = B.m if side == "L" else B.n
-    if (A.m, A.n) != (size, size):
-        raise ValueError(f"A is {A.m} x {A.n}, must be {size} x {size}: B is {B.m} x {B.n} and side is {side!r}")
+    check_side(A, B, "B", side)
     alpha = scalar("alpha", alpha, B)
     conj = (True, False) if trans == "C" and B.is_complex else None
     views = lower_left(A.view, B.view, side, uplo, trans)
@@ -75,12 +73,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, r = size
     if registers(n * (n + 1) // 2 + n, dtype) <= 160 and n * r <= 144:
         yield from items("trsm_item")
-    for columns in sorted({c for c in (2, 3, 4, 1) if c <= r}, key=lambda c: (-(-r // c) * c - r, abs(c - 2.6))):
-        if registers(columns * n, dtype) <= REGISTERS + 20:
-            for some in lanes:
-                team = -(-r // columns)
-                if 64 <= some * team <= 512 or (team == 1 and some >= 32):
-                    yield {"kernel": "trsm_team", "LANES": some, "COLUMNS": columns, "TEAM": team}
+    yield from teams("trsm_team", n, r, dtype, lanes)
 
 
 TEAM = team({}, lambda choice, size: (size[0] * (size[0] + 1) // 2 + 1) * choice["LANES"])

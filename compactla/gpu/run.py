@@ -5,7 +5,7 @@ For a routine NAME there are in NAME.cl, with operands A, B, ... of sizes m, n, 
 ``NAME_batch``
     For all sizes, one work-item a lane. Arguments: ``long lanes, nm``, of which the first nm lanes hold matrices, and
     outputs are written for these only; the sizes, and the options that are compiled in as their places among their
-    letters (0 and 1 are CLA_NONUNIT and CLA_UNIT of trsm.cl), as longs; two REALs for each scalar; for each operand its
+    letters (0 and 1 are CLA_NONUNIT and CLA_UNIT of tile.h), as longs; two REALs for each scalar; for each operand its
     buffer, of ints for integers, and as longs where it begins, its strides from pack to pack, row to row and column to
     column, and 1 if it is conjugated; buffers of ints for outputs.
 ``NAME_item``, ``NAME_team`` and others of its `Search`

@@ -130,3 +130,14 @@ def team(tunables, local) -> Kernel:
         local=local,
         whole=lambda choice, size: choice["TEAM"] == -(-size[-1] // choice["COLUMNS"]),
     )
+
+
+def teams(kernel, rows, columns, dtype, lanes) -> Iterator[Choice]:
+    """Choices of a kernel with such teams, each work-item with all rows of its columns in registers."""
+    widths = {width for width in (2, 3, 4, 1) if width <= columns}
+    for width in sorted(widths, key=lambda width: (-(-columns // width) * width - columns, abs(width - 2.6))):
+        if registers(width * rows, dtype) <= REGISTERS + 20:
+            for some in lanes:
+                count = -(-columns // width)
+                if 64 <= some * count <= 512 or (count == 1 and some >= 32):
+                    yield {"kernel": kernel, "LANES": some, "COLUMNS": width, "TEAM": count}

@@ -53,6 +53,15 @@ def triangle(a, uplo, diag="N"):
     return (np.tril(a, -strict) if uplo.upper() == "L" else np.triu(a, strict)) + ones
 
 
+def symmetric(a, uplo, trans="T"):
+    """The symmetric matrix, or for "C" the Hermitian one, of which one triangle is read."""
+    half = triangle(a, uplo)
+    diagonal = np.einsum("qii->qi", half)
+    whole = half + op(half, trans)
+    np.einsum("qii->qi", whole)[...] = diagonal.real if trans == "C" else diagonal
+    return whole
+
+
 def dominant(a, weight=2):
     """`a` with large diagonals added in place, so that pivots stay away from zero."""
     k = min(a.shape[1:])
@@ -77,3 +86,9 @@ def solve_ratio(T, x, b, eps):
     """||b - T x|| / (n eps ||T|| ||x||) in the 1-norm, the largest of all columns (LAPACK's xGET02)."""
     bound = T.shape[-1] * eps * norm1(T)[:, None] * np.abs(x).sum(-2)
     return ratio(np.abs(b - T @ x).sum(-2), bound)
+
+
+def inverse_ratio(a, x, eps):
+    """||I - A X|| / (n eps ||A|| ||X||) in the 1-norm (LAPACK's xGET03 and xTRT01)."""
+    n = a.shape[-1]
+    return ratio(norm1(np.eye(n) - a @ x), n * eps * norm1(a) * norm1(x))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import norm1, op, ratio, triangle, widen
+from compactla.oracle import norm1, op, ratio, symmetric, triangle, widen
 
 
 def operands(draw, n, **options):
@@ -21,10 +21,7 @@ def repeatable(a, **options):
 def residual(before, after, uplo="L"):
     """||A - L L^H|| / (n eps ||A||) in the 1-norm (LAPACK's xPOT01), of what the triangles stand for."""
     (a,), (factor,), eps = widen(*before), widen(*after), np.finfo(after[0].dtype).eps
-    n = a.shape[1]
-    half, diagonal = triangle(a, uplo), np.real(np.einsum("qii->qi", a))
-    a = half + op(half, "C")
-    a[:, range(n), range(n)] = diagonal
+    n, a = a.shape[1], symmetric(a, uplo, "C")
     L = triangle(factor, uplo) if uplo.upper() == "L" else op(triangle(factor, uplo), "C")
     return ratio(norm1(a - L @ op(L, "C")), n * eps * norm1(a))
 

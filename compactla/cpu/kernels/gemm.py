@@ -4,22 +4,28 @@ from compactla.cpu.emit import Code, check_fit, routine, starts
 from compactla.cpu.simd import Elements, index, tile_size
 
 
-def update(code: Code, A: Elements, B: Elements, C: Elements, alpha, beta):
-    """Register tile: C <- alpha A B + beta C for a C whose size is known.
+def update(code: Code, products, C: Elements, alpha, beta, half=False):
+    """Register tile: C <- alpha (A B + ...) + beta C for a C whose size is known, or its lower `half`.
 
-    `alpha` and `beta` are 1, -1 or 0, or `Lanes`; where beta is `Lanes`, C is not read if it is zero.
+    `products` are pairs A, B; elements of A that are None count as zeros. `alpha` and `beta` are 1, -1 or 0, or
+    `Lanes`; where beta is `Lanes`, C is not read if it is zero.
     """
     literal = isinstance(beta, int)
-    tile = [(i, j) for i in range(C.m) for j in range(C.n)]
+    rows = [range(i + 1 if half else C.n) for i in range(C.m)]
+    tile = [(i, j) for i, columns in enumerate(rows) for j in columns]
     c = code.registers(C.vector, C.m, C.n)
     for ij in tile:
         c[ij] = C[ij] if literal and beta == 1 else code.zero(C.vector)
-    for p in code.rounds(A.n):
-        b = [B[p, j] for j in range(C.n)]
-        for i in range(C.m):
-            a = -A[i, p] if literal and alpha == -1 else A[i, p]
-            for j in range(C.n):
-                c[i, j] = a.fma(b[j], c[i, j])
+    for A, B in products:
+        for p in code.rounds(A.n):
+            b = [B[p, j] for j in range(C.n)]
+            for i, columns in enumerate(rows):
+                a = A[i, p]
+                if a is None:
+                    continue
+                a = -a if literal and alpha == -1 else a
+                for j in columns:
+                    c[i, j] = a.fma(b[j], c[i, j])
     if literal:
         for ij in tile:
             C[ij] = c[ij]
@@ -58,7 +64,7 @@ def gemm(code, A, B, C, alpha=1, beta=0, ahead=()):
     rows, columns = tile_size(C.vector, C.m, C.n)
     for i, m in code.tiles(C.m, rows):
         for j, n in code.tiles(C.n, columns):
-            update(code, A.block(i, 0, m, k), B.block(0, j, k, n), C.block(i, j, m, n), alpha, beta)
+            update(code, [(A.block(i, 0, m, k), B.block(0, j, k, n))], C.block(i, j, m, n), alpha, beta)
 
 
 def rounds(C, k):

@@ -87,8 +87,11 @@ def add_squares(x, total):
     return total
 
 
-def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements):
-    """[top; C] <- H [top; C], where `top` is a row; with the conjugate of tau, H^H."""
+def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see=None):
+    """[top; C] <- H [top; C], where `top` is a row; with the conjugate of tau, H^H.
+
+    If it is given, ``see(j, squares)`` gets the sum of the squares of every column j of C.
+    """
     _, widest = tile_size(C.vector, C.m, C.n)
     for j, n in code.tiles(C.n, widest):
         columns = range(n)
@@ -102,10 +105,17 @@ def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements):
         for k in columns:
             w[0, k] = -(tau * w[0, k])
             top[0, code.add(j, k)] = top[0, code.add(j, k)] + w[0, k]
+        squares = code.registers(C.vector.reals, n if see else 0)
+        for k, _ in squares.slots:
+            squares[k, 0] = code.zero(C.vector.reals)
         for i in code.each(C.m):
             x = v[i, 0]
             for k in columns:
-                C[i, code.add(j, k)] = x.fma(w[0, k], C[i, code.add(j, k)])
+                c = C[i, code.add(j, k)] = x.fma(w[0, k], C[i, code.add(j, k)])
+                if see:
+                    squares[k, 0] = add_squares(c, squares[k, 0])
+        for k, _ in squares.slots:
+            see(code.add(j, k), squares[k, 0])
 
 
 class Reflectors:

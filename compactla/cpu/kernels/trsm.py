@@ -3,6 +3,8 @@
 There is one algorithm, for a lower triangle on the left: all other cases are views of it (`lower_left`).
 """
 
+from contextlib import contextmanager
+
 from compactla.checks import option
 from compactla.cpu.emit import Code, check_fit, routine, starts
 from compactla.cpu.simd import Elements, tile_size
@@ -58,10 +60,11 @@ def forward(code, A, B, diag):
         code.shared(solve_rows, *rows, *([] if pivots is None else [pivots]))
 
 
-def scaled_forward(code, A, B, diag, alpha):
-    """B <- alpha inv(A) B; B becomes zero, whatever A and B hold, where alpha is zero."""
+@contextmanager
+def scaled(code, B, alpha):
+    """B <- alpha B, then what the caller emits; B becomes zero, whatever it holds, where alpha is zero."""
     if alpha == 1:
-        forward(code, A, B, diag)
+        yield
         return
     alpha = code.broadcast(alpha, B.vector)
     with code.builder.if_else(code.is_zero(alpha)) as (zero, nonzero):
@@ -71,7 +74,7 @@ def scaled_forward(code, A, B, diag, alpha):
             with code.builder.if_then(code.builder.not_(code.is_zero(alpha - code.zero(B.vector).constant(1)))):
                 with code.loop(B.m) as i, code.loop(B.n) as j:
                     B[i, j] = alpha * B[i, j]
-            forward(code, A, B, diag)
+            yield
 
 
 @routine
@@ -95,7 +98,8 @@ def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, ahead=())
     if ahead:
         code.fetch_ahead(ahead, rounds(B))
     check_fit("A", (A.m, A.n), (B.m, B.m))
-    scaled_forward(code, A._replace(conj=A.conj != (trans == "C")), B, diag, alpha)
+    with scaled(code, B, alpha):
+        forward(code, A._replace(conj=A.conj != (trans == "C")), B, diag)
 
 
 def rounds(B):

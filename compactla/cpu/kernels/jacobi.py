@@ -1,0 +1,267 @@
+"""Jacobi's rotations: what eigenvalues of Hermitian matrices and singular values have in common.
+
+A rotation makes two columns p and q of a matrix orthogonal, or the element (p, q) of a Hermitian one zero. It is made
+of three numbers either way: the two of the diagonal, of A or of G^H G, and the one between them. Every lane has its
+own; those in which the one between is zero to rounding are not turned: their columns stay as they are, but for the sign
+of zeros. So a matrix that is done does not change, however many sweeps others of its pack take.
+"""
+
+import math
+from typing import NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from compactla.cpu.emit import Code
+from compactla.cpu.simd import INDEX, Elements, index
+from compactla.cpu.vectors import Flags, Lanes, Vector
+
+SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual
+
+
+def rounds(n):
+    """All pairs of 0 to n - 1, in rounds of pairs that share nothing, as in a tournament; n is known."""
+    odd = n - 1 + n % 2
+    for r in range(odd):
+        partners = [(r, odd)] if odd < n else []
+        partners += [((r + k) % odd, (r - k) % odd) for k in range(1, (odd + 1) // 2)]
+        yield [(min(pair), max(pair)) for pair in partners]
+
+
+def pairs(code: Code, n):
+    """The same pairs and order, one by one in loops: yields (p, q) as LLVM values, in no order of the two."""
+    b = code.builder
+    n = INDEX(n) if isinstance(n, int) else n
+    odd = b.select(b.trunc(n, ir.IntType(1)), n, b.sub(n, INDEX(1)))
+    first = b.and_(n, INDEX(1))  # a round of an odd number leaves one out
+    with code.loop(odd) as r, code.loop(b.sub(b.lshr(b.add(n, INDEX(1)), INDEX(1)), first)) as i:
+        k = b.add(i, first)
+        p, q = b.add(r, k), b.sub(r, k)
+        p = b.select(b.icmp_signed("<", p, odd), p, b.sub(p, odd))
+        q = b.select(b.icmp_signed("<", q, INDEX(0)), b.add(q, odd), q)
+        yield p, b.select(b.icmp_signed("==", k, INDEX(0)), odd, q)
+
+
+def squared(x: Lanes) -> Lanes:
+    """|x|^2, which is real."""
+    return x.imag.fma(x.imag, x.real * x.real) if x.vector.is_complex else x * x
+
+
+def matters(p: Lanes, q: Lanes, between: Lanes, tolerance: Lanes) -> Flags:
+    """Where |between| > tolerance sqrt(|p q|): for small elements as for large ones, which keeps their digits."""
+    return squared(between) > abs(p * q) * (tolerance * tolerance)
+
+
+class Rotation:
+    """The rotation for two real numbers of the diagonal and the one between them, in lanes where it `turns`.
+
+    It is made of shears, x - conj(h) y, then y + s x, then the first again: the error of each is relative to the angle,
+    and cos^2 + sin^2 = 1 is a matter of course.
+    """
+
+    def __init__(self, p: Lanes, q: Lanes, between: Lanes, turns: Flags):
+        one, zero = p.constant(1), between.constant(0)
+        difference, twice = q - p, between + between
+        square = difference.fma(difference, squared(twice))
+        root = square * square.rsqrt()
+        tangent = twice * (difference + root.copysign(difference)).reciprocal(many=True)
+        cosine = squared(tangent).__add__(one).rsqrt()
+        sine = tangent * cosine
+        half = sine * (one + cosine).reciprocal(many=True)
+        self.turns = turns
+        self.tangent, self.sine, self.half = (turns.select(x, zero) for x in (tangent, sine, half))
+
+    def turned(self, x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+        """Elements of columns p and q."""
+        back = -self.half.conjugate()
+        x = back.fma(y, x)
+        y = self.sine.fma(x, y)
+        return back.fma(y, x), y
+
+    def diagonal(self, p: Lanes, q: Lanes, between: Lanes) -> tuple[Lanes, Lanes]:
+        """The two numbers of the diagonal when the one between them has become zero."""
+        for t, x in zip(self.tangent.parts, between.parts, strict=True):
+            t, x = (Lanes(p.builder, p.vector, part) for part in (t, x))
+            p, q = (-t).fma(x, p), t.fma(x, q)
+        return p, q
+
+
+class Scaling(NamedTuple):
+    """Powers of two, each as two factors, since one alone may overflow."""
+
+    up: tuple[Lanes, Lanes]
+    down: tuple[Lanes, Lanes]
+    unknown: Flags  # lanes that hold NaN or infinities, and are made NaN
+
+    def scaled(self, x: Lanes) -> Lanes:
+        return x * self.up[0] * self.up[1]
+
+    def restored(self, x: Lanes) -> Lanes:
+        return x * self.down[0] * self.down[1]
+
+
+def scaling(largest: Lanes, exponent: int) -> Scaling:
+    """Factors that make numbers, of which the `largest` is given, as large as 2 ** exponent; NaN if it is not finite."""
+    b, part, bits = largest.builder, largest.vector.part, largest.vector.real.bitwidth
+    digits = 52 if bits == 64 else 23
+    bias = (1 << (bits - digits - 2)) - 1
+    kind = ir.VectorType(ir.IntType(bits), part.count)
+
+    def constant(x):
+        return ir.Constant(kind, [x] * part.count)
+
+    def power(exponents):
+        shifted = b.shl(b.add(exponents, constant(bias)), constant(digits))
+        return largest._new(b.bitcast(shifted, part))
+
+    stored = b.lshr(b.bitcast(abs(largest).parts[0], kind), constant(digits))
+    stored = b.select(b.icmp_signed(">", stored, constant(1)), stored, constant(1))  # subnormal numbers
+    total = b.sub(constant(exponent + bias), stored)
+    halves = b.ashr(total, constant(1))
+    halves = halves, b.sub(total, halves)
+    up, down = ([power(x if sign > 0 else b.neg(x)) for x in halves] for sign in (1, -1))
+    finite = largest < math.inf
+    up[0] = finite.select(up[0], up[0].constant(math.nan))
+    return Scaling(tuple(up), tuple(down), ~finite)
+
+
+def sweep(code: Code, vector, once):
+    """Sweep until no lane has turned in one, `SWEEPS` times at most; returns flags of lanes that had in the last.
+
+    ``once(note)`` emits a sweep, which passes flags of lanes that turn to ``note``.
+    """
+    b = code.builder
+    kind = ir.IntType(vector.lanes)
+    turned, count = cgutils.alloca_once(b, kind), cgutils.alloca_once(b, INDEX)
+    body, after = b.append_basic_block("sweep"), b.append_basic_block("swept")
+    b.store(INDEX(0), count)
+    b.branch(body)
+    b.position_at_end(body)
+    b.store(kind(0), turned)
+    once(lambda flags: b.store(b.or_(b.load(turned, typ=kind), flags.bits), turned))
+    sweeps = b.add(b.load(count, typ=INDEX), INDEX(1))
+    b.store(sweeps, count)
+    again = b.and_(
+        b.icmp_unsigned("!=", b.load(turned, typ=kind), kind(0)), b.icmp_unsigned("<", sweeps, INDEX(SWEEPS))
+    )
+    b.cbranch(again, body, after)
+    b.position_at_end(after)
+    return Flags(b, b.bitcast(b.load(turned, typ=kind), ir.VectorType(ir.IntType(1), vector.lanes)))
+
+
+def exchanged(swap: Flags, x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+    """x and y, in lanes of `swap` the other way round."""
+    return swap.select(y, x), swap.select(x, y)
+
+
+def angle(code: Code, G: Elements, p, q) -> tuple[Lanes, Lanes, Lanes]:
+    """|g_p|^2, |g_q|^2 and g_p^H g_q, of two columns."""
+    reals = G.vector.reals
+    squares, between = code.registers(reals, 2, 2), code.registers(G.vector, 2)  # two sums each wait less
+    for half in range(2):
+        squares[half, 0] = squares[half, 1] = code.zero(reals)
+        between[half, 0] = code.zero(G.vector)
+    for i, m in code.tiles(G.m, chunk(G)):
+        for r in range(m):
+            x, y = (G[code.add(i, r), k] for k in (p, q))
+            for k, z in enumerate((x, y)):
+                for part in (z.real, z.imag) if z.vector.is_complex else (z,):
+                    squares[r % 2, k] = part.fma(part, squares[r % 2, k])
+            between[r % 2, 0] = x.conjugate().fma(y, between[r % 2, 0])
+    return *(squares[0, k] + squares[1, k] for k in range(2)), between[0, 0] + between[1, 0]
+
+
+def turn(code: Code, rotation: Rotation, G: Elements, p, q):
+    """Turn columns p and q."""
+    for i, m in code.tiles(G.m, chunk(G)):
+        for r in range(m):
+            row = code.add(i, r)
+            G[row, p], G[row, q] = rotation.turned(G[row, p], G[row, q])
+
+
+def chunk(G):
+    """Rows of a column that are written out at a time."""
+    return 8 if isinstance(G.m, int) else 4
+
+
+def orthogonalize(code: Code, G: Elements, others=()) -> Flags:
+    """Turn the columns of G until they are orthogonal, and those of `others` likewise; returns lanes that are not.
+
+    This is one-sided Jacobi: elements of G are so scaled that the squares of squares do not overflow.
+    """
+    rows = G.vector.reals
+    rows = code.zero(rows).constant(G.m) if isinstance(G.m, int) else code.broadcast(G.m, rows)
+    tolerance = rows.sqrt() * rows.constant(2 * rounding(G.vector))
+
+    def once(note):
+        for p, q in pairs(code, G.n):
+            x, y, between = angle(code, G, p, q)
+            turns = matters(x, y, between, tolerance)
+            note(turns)
+            with code.builder.if_then(turns.any()):
+                rotation = Rotation(x, y, between, turns)
+                for columns in (G, *others):
+                    turn(code, rotation, columns, p, q)
+
+    return sweep(code, G.vector, once)
+
+
+def rounding(vector):
+    """What a rounded number is off by at most, relatively."""
+    return 2.0 ** -(53 if vector.real.bitwidth == 64 else 24)
+
+
+def scratch(code: Code, kind, count):
+    """Memory for so many of an LLVM type, on the stack."""
+    if isinstance(count, int):
+        memory = cgutils.alloca_once(code.builder, ir.ArrayType(kind, count))
+        return code.builder.bitcast(memory, kind.as_pointer())
+    return code.builder.alloca(kind, size=count)
+
+
+class Order:
+    """The order of real numbers, one below the other, in every lane: sorts them, and then columns that go with them."""
+
+    def __init__(self, code: Code, keys: Elements, descending=False):
+        self.code, self.count = code, keys.m
+        self.kind = ir.VectorType(INDEX, keys.vector.lanes)
+        self.places = scratch(code, self.kind, keys.m)
+        b = code.builder
+        with code.loop(keys.m) as i:
+            self._store(i, code.broadcast(i, Vector(types.int64, keys.vector.lanes)).parts[0])
+        with code.loop(keys.m) as done, code.loop(code.sub(code.sub(keys.m, 1), done)) as i:
+            following = code.add(i, 1)
+            x, y = keys[i, 0], keys[following, 0]
+            swap = x < y if descending else x > y
+            with b.if_then(swap.any()):
+                keys[i, 0], keys[following, 0] = exchanged(swap, x, y)
+                first, second = self._load(i), self._load(following)
+                self._store(i, b.select(swap.value, second, first))
+                self._store(following, b.select(swap.value, first, second))
+
+    def _load(self, i):
+        pointer = self.code.builder.gep(self.places, [index(i)], source_etype=self.kind)
+        return self.code.builder.load(pointer, typ=self.kind, align=8)
+
+    def _store(self, i, places):
+        pointer = self.code.builder.gep(self.places, [index(i)], source_etype=self.kind)
+        self.code.builder.store(places, pointer, align=8)
+
+    def arrange(self, G: Elements):
+        """Bring the columns of G into the order."""
+        code, b, vector = self.code, self.code.builder, G.vector
+        step = vector.lanes * len(vector.parts)
+        row = Elements(code, vector, scratch(code, vector.part.element, code.mul(step, G.n)), 1, G.n, 0, step, vector.lanes)
+        with code.loop(G.m) as i:
+            with code.loop(G.n) as j:
+                row[0, j] = G[i, j]
+            with code.loop(G.n) as j:
+                places, parts = self._load(j), [ir.Constant(vector.part, ir.Undefined)] * len(vector.parts)
+                for lane in range(vector.lanes):
+                    at = b.mul(b.extract_element(places, INDEX(lane)), INDEX(step))
+                    for k in range(len(parts)):
+                        pointer = row._shifted(b.add(at, INDEX(k * vector.lanes + lane)))
+                        x = b.load(pointer, typ=vector.part.element)
+                        parts[k] = b.insert_element(parts[k], x, INDEX(lane))
+                G[i, j] = Lanes(b, vector, *parts)

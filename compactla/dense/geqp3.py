@@ -1,0 +1,82 @@
+"""geqp3: QR factorizations with column pivoting."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.layout import Pack
+from compactla.outputs import Integers
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
+    """QR factorizations with column pivoting, A P = Q R, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of m x n. On return the upper trapezoid holds R, whose diagonal is real and decreases in modulus,
+        and below it are the reflectors of which Q is the product, as `compactla.geqrf` leaves them.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    jpvt : Integers
+        ``np.asarray(jpvt)`` is (nm, n), from 0: column ``jpvt[q, j]`` of matrix q became column j.
+    tau : Pack
+        min(m, n) x 1: the factors of the reflectors, as of `compactla.geqrf`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a pack, or is read-only, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?geqp3``, without columns that stay in front: in every step the column comes first that has the largest
+    norm of what is left, of several the first. Norms are not updated, but computed anew, which costs no pass over the
+    matrix. Each matrix is pivoted by itself.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.array([[[0.0, 1.0, 3.0], [0.0, 0.0, 4.0]]]))
+    >>> jpvt, tau = cla.geqp3(A)
+    >>> np.asarray(jpvt)
+    array([[2, 1, 0]])
+    >>> np.abs(np.triu(A.unpack()[0])).round(3)
+    array([[5. , 0.6, 0. ],
+           [0. , 0.8, 0. ]])
+    """
+    if type(A) is not Pack:
+        check_packs(A=A)
+    jpvt, tau = Integers.beside(A, A.n), A.beside(min(A.m, A.n), 1)
+    ROUTINE.run((A.view, jpvt.view, tau.view), threads=threads, wait_for=wait_for)
+    return jpvt, tau
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    m, n = size
+    if registers(m * n, dtype) <= 200:
+        yield from items("geqp3_item")
+
+
+def madds(m, n):
+    """Of the reflectors, as for geqrf, and of the norms."""
+    k = min(m, n)
+    return k * (3 * m * n - (m + n) * k * 3 / 2 + k * k)
+
+
+ROUTINE = Routine(
+    "geqp3",
+    operands=(
+        Matrix("A", "mn", written=True),
+        Matrix("jpvt", "n1", written=True, kind="integer", output=True),
+        Matrix("tau", "k1", written=True, output=True),
+    ),
+    madds=madds,
+    implied={"k": lambda m, n: min(m, n)},
+    search=Search("geqp3", "geqp3.cl", {"geqp3_item": ITEM}, candidates, squares(2)),
+)

@@ -1,0 +1,77 @@
+"""getrsnp: solves with the factors of getrfnp."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
+    """Solves B <- inv(op(A)) B with the factors that `compactla.getrfnp` leaves, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of n x n: U on and above the diagonal, and L, with a unit diagonal, below.
+    B : Pack
+        nm right-hand sides of n x r, with A's dtype, vector length and device.
+    trans : {"N", "T", "C"}
+        op(A) is L U, its transpose, or its conjugate transpose.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    Pack
+        B. Division by an exactly zero pivot gives infinities or NaNs, in that matrix only.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, B is read-only or shares memory with A, `trans` is unknown, or `threads` or
+        `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?getrs`` without row interchanges. Pivots are divided by through their reciprocals, as in `compactla.trsm`.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tile([[4.0, 2.0], [1.0, 2.0]], (100, 1, 1)), np.ones((100, 2, 3))
+    >>> A, X = cla.pack(a), cla.pack(b)
+    >>> info = cla.getrfnp(A)
+    >>> bool(np.allclose(a @ cla.getrsnp(A, X).unpack(), b))
+    True
+    """
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
+    if (A.m, A.n) != (B.m, B.m):
+        raise ValueError(f"A is {A.m} x {A.n}, must be {B.m} x {B.m}: B is {B.m} x {B.n}")
+    (trans,) = ROUTINE.chosen(trans)
+    conj = (True, False) if trans == "C" and B.is_complex else None
+    option = "N" if trans == "N" else "T"  # what is conjugated is a view
+    ROUTINE.run((A.view, B.view), (), conj, (option,), 0, None, threads, wait_for)
+    return B
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    n, r = size
+    if registers(n * n + n, dtype) <= 160 and n * r <= 144:
+        yield from items("getrsnp_item")
+    yield from teams("getrsnp_team", n, r, dtype, lanes)
+
+
+TEAM = team({}, lambda choice, size: size[0] ** 2 * choice["LANES"])
+
+ROUTINE = Routine(
+    "getrsnp",
+    operands=(Matrix("A", "nn"), Matrix("B", "nr", written=True)),
+    madds=lambda n, r: n * n * r,
+    options={"trans": "NTC"},
+    compiled=("trans",),
+    search=Search("getrsnp", "getrsnp.cl", {"getrsnp_item": ITEM, "getrsnp_team": TEAM}, candidates, squares(2)),
+)

@@ -1,0 +1,67 @@
+"""hemm: products with Hermitian matrices."""
+
+from compactla.dense.symm import check_sizes, row
+from compactla.layout import Pack
+from compactla.routine import check_packs, scalar
+
+
+def hemm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
+    """Products with Hermitian matrices C <- alpha A B + beta C, or C <- alpha B A + beta C, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm Hermitian matrices, of m x m for side "L", of n x n for side "R". One triangle is read, and the real part
+        of the diagonal.
+    B, C : Pack
+        nm matrices of m x n each, with A's dtype, vector length and device.
+    side : {"L", "R"}
+        On which side of B A stands.
+    uplo : {"L", "U"}
+        Which triangle of A is read.
+    alpha, beta : scalar
+        Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `gemm`.
+
+    Returns
+    -------
+    Pack
+        C.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
+        `threads` or `wait_for` is not what `gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?hemm``; for real matrices it is `symm`.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tile([[2, np.nan], [1j, 3]], (100, 1, 1)), np.ones((100, 2, 1), complex)
+    >>> C = cla.hemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(100, 2, 1, complex))
+    >>> C.unpack()[0]
+    array([[2.-1.j],
+           [3.+1.j]])
+    """
+    if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
+        check_packs(A=A, B=B, C=C)
+    side, uplo = ROUTINE.chosen(side, uplo)
+    check_sizes(A, B, C, side)
+    scalars = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    a, b, c = A.view if uplo == "L" else A.view.T, B.view, C.view
+    views = (a, b, c) if side == "L" else (a, b.T, c.T)
+    conj = None
+    if A.is_complex and (side == "R") != (uplo == "U"):  # A^T is the matrix of conjugates
+        conj = True, False, False
+    ROUTINE.run(views, scalars, conj, (), 0, None, threads, wait_for)
+    return C
+
+
+ROUTINE = row("hemm")

@@ -1,0 +1,78 @@
+"""herk: products of matrices and their conjugate transposes."""
+
+from dataclasses import replace
+
+from compactla.dense.syrk import check_sizes, lower, row
+from compactla.layout import Pack
+from compactla.routine import check_packs, scalar
+
+
+def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
+    """Products of matrices and their conjugate transposes C <- alpha op(A) op(A)^H + beta C, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices, op(A) of n x k.
+    C : Pack
+        nm Hermitian matrices of n x n, with A's dtype, vector length and device. One triangle is read and written,
+        the other is not touched; imaginary parts on the diagonal are taken as 0 and become 0.
+    uplo : {"L", "U"}
+        Which triangle.
+    trans : {"N", "T", "C"}
+        op(A) is A, its transpose, or its conjugate transpose.
+    alpha, beta : real scalar
+        Where `beta` is zero the triangle of C is overwritten, whatever it held; where `alpha` is zero A is not read.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `gemm`.
+
+    Returns
+    -------
+    Pack
+        C.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, `alpha` or
+        `beta` is not real, or `threads` or `wait_for` is not what `gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?herk``; for real matrices it is `syrk`.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a = np.tile([[1, 2], [3j, 4]], (100, 1, 1))
+    >>> C = cla.herk(cla.pack(a), cla.Pack.zeros(100, 2, 2, complex))
+    >>> C.unpack()[0]
+    array([[ 5.+0.j,  0.+0.j],
+           [ 8.+3.j, 25.+0.j]])
+    """
+    if not type(A) is type(C) is Pack or A.kind != C.kind:
+        check_packs(A=A, C=C)
+    uplo, trans = ROUTINE.chosen(uplo, trans)
+    check_sizes(A, C, trans)
+    alpha, beta = real_scalar("alpha", alpha, C), real_scalar("beta", beta, C)
+    conj = None
+    if C.is_complex and (trans == "C") != (uplo == "U"):  # C^T is the matrix of conjugates
+        conj = True, False
+    a, c = lower(A, C, uplo, trans)
+    if a.n == 0:  # an empty sum is zero, whatever multiplies it
+        alpha = type(alpha)(0)
+    ROUTINE.run((a, c), (alpha, beta), conj, (), 0, None, threads, wait_for)
+    return C
+
+
+def real_scalar(name, value, target):
+    """The scalar as kernels take it; a TypeError if it is not real."""
+    number = scalar(name, value, target)
+    if number.imag != 0:
+        raise TypeError(f"{name} is {value!r}, must be real")
+    return number
+
+
+ROUTINE = replace(row("herk"), real_scalars=True)

@@ -1,0 +1,91 @@
+"""symm: products with symmetric matrices."""
+
+from compactla.gpu.search import ITEM, Search, items, registers, squares, team, teams
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs, check_side, scalar
+
+
+def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
+    """Products with symmetric matrices C <- alpha A B + beta C, or C <- alpha B A + beta C, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm symmetric matrices, of m x m for side "L", of n x n for side "R". One triangle is read.
+    B, C : Pack
+        nm matrices of m x n each, with A's dtype, vector length and device.
+    side : {"L", "R"}
+        On which side of B A stands.
+    uplo : {"L", "U"}
+        Which triangle of A is read.
+    alpha, beta : scalar
+        Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `gemm`.
+
+    Returns
+    -------
+    Pack
+        C.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
+        `threads` or `wait_for` is not what `gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?symm``: complex matrices are symmetric too, not Hermitian as those of `hemm`.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tile([[2.0, np.nan], [1.0, 3.0]], (100, 1, 1)), np.ones((100, 2, 1))
+    >>> C = cla.symm(cla.pack(a), cla.pack(b), cla.Pack.zeros(100, 2, 1))
+    >>> C.unpack()[0]
+    array([[3.],
+           [4.]])
+    """
+    if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
+        check_packs(A=A, B=B, C=C)
+    side, uplo = ROUTINE.chosen(side, uplo)
+    check_sizes(A, B, C, side)
+    scalars = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    a, b, c = A.view if uplo == "L" else A.view.T, B.view, C.view
+    views = (a, b, c) if side == "L" else (a, b.T, c.T)
+    ROUTINE.run(views, scalars, None, (), 0, None, threads, wait_for)
+    return C
+
+
+def check_sizes(A, B, C, side) -> None:
+    """Refuse sizes that do not fit together."""
+    if (B.m, B.n) != (C.m, C.n):
+        raise ValueError(f"B is {B.m} x {B.n}, must be {C.m} x {C.n} as C")
+    check_side(A, C, "C", side)
+
+
+def row(name) -> Routine:
+    """The row of symm, or of hemm."""
+
+    def candidates(size, dtype, lanes):
+        m, n = size
+        if registers(m * (m + 1) // 2 + 2 * m, dtype) <= 160 and m * n <= 144:
+            yield from items(f"{name}_item")
+        yield from teams(f"{name}_team", m, n, dtype, lanes)
+
+    shared = team({}, lambda choice, size: size[0] * (size[0] + 1) // 2 * choice["LANES"])
+    return Routine(
+        name,
+        operands=(Matrix("A", "mm", half=True), Matrix("B", "mn"), Matrix("C", "mn", written=True, scaled_by="beta")),
+        madds=lambda m, n: m * m * n,
+        options={"side": "LR", "uplo": "LU"},
+        scalars={"alpha": 1, "beta": 0},
+        fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
+        search=Search(name, f"{name}.cl", {f"{name}_item": ITEM, f"{name}_team": shared}, candidates, squares(2)),
+    )
+
+
+ROUTINE = row("symm")

@@ -1,0 +1,106 @@
+"""syrk: products of matrices and their transposes."""
+
+from dataclasses import replace
+
+from compactla.gpu.search import ITEM, Search, items, registers, squares, team, teams
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs, scalar
+
+
+def syrk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
+    """Products of matrices and their transposes C <- alpha op(A) op(A)^T + beta C, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices, op(A) of n x k.
+    C : Pack
+        nm symmetric matrices of n x n, with A's dtype, vector length and device. One triangle is read and written,
+        the other is not touched.
+    uplo : {"L", "U"}
+        Which triangle.
+    trans : {"N", "T", "C"}
+        op(A) is A, its transpose, or its conjugate transpose.
+    alpha, beta : scalar
+        Where `beta` is zero the triangle of C is overwritten, whatever it held; where `alpha` is zero A is not read.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `gemm`.
+
+    Returns
+    -------
+    Pack
+        C.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, or `threads` or
+        `wait_for` is not what `gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?syrk``. There is a transpose in the product for complex matrices too, not a conjugate one as in `herk`.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a = np.tile([[1.0, 2.0], [3.0, 4.0]], (100, 1, 1))
+    >>> C = cla.syrk(cla.pack(a), cla.Pack.zeros(100, 2, 2))
+    >>> C.unpack()[0]
+    array([[ 5.,  0.],
+           [11., 25.]])
+    """
+    if not type(A) is type(C) is Pack or A.kind != C.kind:
+        check_packs(A=A, C=C)
+    uplo, trans = ROUTINE.chosen(uplo, trans)
+    check_sizes(A, C, trans)
+    alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    conj = (True, False) if trans == "C" and C.is_complex else None
+    a, c = lower(A, C, uplo, trans)
+    if a.n == 0:  # an empty sum is zero, whatever multiplies it
+        alpha = type(alpha)(0)
+    ROUTINE.run((a, c), (alpha, beta), conj, (), 0, None, threads, wait_for)
+    return C
+
+
+def check_sizes(A, C, trans) -> None:
+    """Refuse sizes that do not fit together."""
+    if C.m != C.n:
+        raise ValueError(f"C is {C.m} x {C.n}, must be square")
+    n, axis = (A.m, "rows") if trans == "N" else (A.n, "columns")
+    if n != C.m:
+        raise ValueError(f"A is {A.m} x {A.n}, must have {C.m} {axis}: C is {C.m} x {C.m} and trans is {trans!r}")
+
+
+def lower(A, C, uplo, trans):
+    """Views of which the lower triangle is wanted, and nothing is transposed."""
+    return A.view if trans == "N" else A.view.T, C.view if uplo == "L" else C.view.T
+
+
+def row(name) -> Routine:
+    """The row of syrk, or of herk."""
+
+    def candidates(size, dtype, lanes):
+        n, k = size
+        if registers(n * k + n, dtype) <= 160:
+            yield from items(f"{name}_item")
+        yield from teams(f"{name}_team", k, n, dtype, lanes)
+
+    shared = replace(
+        team({}, lambda choice, size: size[0] * size[1] * choice["LANES"]),
+        whole=lambda choice, size: choice["TEAM"] == -(-size[0] // choice["COLUMNS"]),
+    )
+    return Routine(
+        name,
+        operands=(Matrix("A", "nk"), Matrix("C", "nn", written=True, half=True, scaled_by="beta")),
+        madds=lambda n, k: n * (n + 1) / 2 * max(k, 1),
+        options={"uplo": "LU", "trans": "NTC"},
+        scalars={"alpha": 1, "beta": 0},
+        fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
+        search=Search(name, f"{name}.cl", {f"{name}_item": ITEM, f"{name}_team": shared}, candidates, squares(2)),
+    )
+
+
+ROUTINE = row("syrk")

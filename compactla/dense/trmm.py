@@ -1,0 +1,88 @@
+"""trmm: products with triangular matrices, in place."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs, check_side, scalar
+from compactla.view import lower_left
+
+
+def trmm(
+    A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, *, threads=None, wait_for=None
+) -> Pack:
+    """Products with triangular matrices B <- alpha op(A) B, or B <- alpha B op(A), in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm triangular matrices, of m x m for side "L", of n x n for side "R". The other triangle is not read.
+    B : Pack
+        nm matrices of m x n, with A's dtype, vector length and device.
+    side : {"L", "R"}
+        On which side of B op(A) stands.
+    uplo : {"L", "U"}
+        Whether A is lower or upper triangular.
+    trans : {"N", "T", "C"}
+        op(A) is A, its transpose, or its conjugate transpose.
+    diag : {"N", "U"}
+        "U": the diagonal is taken as ones and not read.
+    alpha : scalar
+        Where it is zero, B becomes zero, and neither is read.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `gemm`.
+
+    Returns
+    -------
+    Pack
+        B.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or
+        `threads` or `wait_for` is not what `gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?trmm``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tril(np.ones((100, 3, 3))), np.ones((100, 3, 2))
+    >>> B = cla.trmm(cla.pack(a), cla.pack(b))
+    >>> bool((B.unpack() == a @ b).all())
+    True
+    """
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
+    side, uplo, trans, diag = ROUTINE.chosen(side, uplo, trans, diag)
+    check_side(A, B, "B", side)
+    alpha = scalar("alpha", alpha, B)
+    conj = (True, False) if trans == "C" and B.is_complex else None
+    views = lower_left(A.view, B.view, side, uplo, trans)
+    ROUTINE.run(views, (alpha,), conj, (diag,), 0, None, threads, wait_for)
+    return B
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    n, r = size
+    if registers(n * (n + 1) // 2 + n, dtype) <= 160 and n * r <= 144:
+        yield from items("trmm_item")
+    yield from teams("trmm_team", n, r, dtype, lanes)
+
+
+TEAM = team({}, lambda choice, size: size[0] * (size[0] + 1) // 2 * choice["LANES"])
+
+ROUTINE = Routine(
+    "trmm",
+    operands=(Matrix("A", "mm", half=True), Matrix("B", "mn", written=True)),
+    madds=lambda m, n: m * m * n / 2,
+    options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
+    compiled=("diag",),
+    scalars={"alpha": 1},
+    search=Search("trmm", "trmm.cl", {"trmm_item": ITEM, "trmm_team": TEAM}, candidates, squares(2)),
+)

@@ -1,0 +1,31 @@
+"""getrinp: A <- inv(A) with the factors L\\U of getrfnp."""
+
+import numpy as np
+
+from compactla.oracle import dominant, inverse_ratio, widen
+
+
+def operands(draw, n):
+    """As the factors of matrices with large diagonals."""
+    a = dominant(draw(n, n))
+    return (np.triu(a) + np.tril(a, -1) / (2 * max(n, 1)),)
+
+
+def repeatable(a):
+    """[I X; 0 -I], its own inverse."""
+    n, half = a.shape[1], a.shape[1] // 2
+    own = np.zeros_like(a)
+    own[:, range(n), range(n)] = np.where(np.arange(n) < half, 1, -1)
+    own[:, :half, half:] = a[:, :half, half:] / (2 * max(n, 1))
+    return (own,)
+
+
+def residual(before, after):
+    """Of (L U) X = I."""
+    (lu,), (x,), eps = widen(*before), widen(*after), np.finfo(after[0].dtype).eps
+    return inverse_ratio((np.tril(lu, -1) + np.eye(lu.shape[1])) @ np.triu(lu), x, eps)
+
+
+def spoil(q, k, a):
+    a[q, k, k] = 0
+    return k + 1

@@ -1,0 +1,120 @@
+/* getrsnp: B <- inv(op(A)) B with A = L\U as getrfnp left it, for one lane (pack level) and for a batch (define
+ * GETRSNP_BATCH).
+ *
+ * A is n x n, B n x r. The conjugate of A is a flag of the matrix.
+ * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of B.
+ */
+#ifndef CLA_GETRSNP_CL
+#define CLA_GETRSNP_CL
+
+#include "trsm.cl"
+
+/* trans is 0, or 1 for a transposed A. */
+CLA_INLINE void cla_getrsnp(int n, int r, int trans, cla_matrix A, cla_matrix B)
+{
+    if (trans) A = cla_transposed(A);
+    for (int upper = 0; upper < 2; upper++) { /* L, which has ones on its diagonal, is lower unless transposed */
+        cla_trsm(n, r, upper == trans ? CLA_UNIT : CLA_NONUNIT, cla_lane_real(1), A, B);
+        A = cla_reversed(A, n, n);
+        B = cla_rows_reversed(B, n);
+    }
+}
+
+#ifdef GETRSNP_BATCH
+/* trans is 0, 1 or 2, which is 1 with aconj; bconj is 0: B is as it is */
+__kernel void getrsnp_batch(long lanes, long nm, long n, long r, long trans,
+                            __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
+                            __global CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    cla_getrsnp(n, r, trans != 0, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
+                cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
+}
+#endif
+
+/* Batches whose sizes and strides are known when this is compiled: define N, R and, in numbers, ARS, ACS, BRS, BCS;
+ * ACONJ, 1 to conjugate A; TRANS, 0 unless A is transposed. Tunables:
+ *
+ * GETRSNP_ITEM  one work-item a matrix: the factors in its registers, the columns of B pass by: N N + N lanes.
+ *   GROUP     work-items of a work-group
+ * GETRSNP_TEAM  one work-group for LANES matrices of a pack: the factors go to local memory, N N lanes for each matrix;
+ *             a work-item solves for COLUMNS columns, TEAM apart, in registers: COLUMNS N lanes. A work-group has
+ *             LANES TEAM work-items.
+ *   LANES     matrices of a work-group, a divisor of V
+ *   COLUMNS   columns of a work-item
+ *   TEAM      work-items of a matrix, ceil(R / COLUMNS)
+ */
+#if defined(GETRSNP_ITEM) || defined(GETRSNP_TEAM)
+#define A_AT(i, j) cla_lane_load_as(ACONJ, A, TRANS ? (j) * ARS + (i) * ACS : (i) * ARS + (j) * ACS) /* of op(A) */
+#define B_AT(i, j) ((i) * BRS + (j) * BCS)
+#endif
+
+#ifdef GETRSNP_ITEM
+__kernel CLA_GROUP_OF(GROUP) void getrsnp_item(long lanes, long nm,
+                                               __global const CLA_REAL *restrict A, long a0, long aps,
+                                               __global CLA_REAL *restrict B, long b0, long bps)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    A += a0 + cla_lane_place(q, aps);
+    B += b0 + cla_lane_place(q, bps);
+    cla_lane a[N][N];
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < N; j++) a[i][j] = i == j ? cla_lane_recip(A_AT(i, i)) : A_AT(i, j);
+    CLA_UNROLL for (int j = 0; j < R; j++) {
+        cla_lane x[N];
+        CLA_UNROLL for (int i = 0; i < N; i++) x[i] = cla_lane_load(B, B_AT(i, j));
+        CLA_UNROLL for (int k = 0; k < N; k++) {
+            if (TRANS) x[k] = cla_lane_mul(a[k][k], x[k]);
+            CLA_UNROLL for (int i = k + 1; i < N; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
+        }
+        CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
+            if (!TRANS) x[k] = cla_lane_mul(a[k][k], x[k]);
+            CLA_UNROLL for (int i = 0; i < k; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
+        }
+        CLA_UNROLL for (int i = 0; i < N; i++) cla_lane_store(B, B_AT(i, j), x[i]);
+    }
+}
+#endif
+
+#ifdef GETRSNP_TEAM
+#define FACTOR(i, j) factors[((i) * N + (j)) * LANES] /* reciprocals on the diagonal */
+
+__kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
+                                                      __global const CLA_REAL *restrict A, long a0, long aps,
+                                                      __global CLA_REAL *restrict B, long b0, long bps)
+{
+    __local cla_lane factors_part[N * N * LANES];
+    const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
+    const long q = get_group_id(0) * (long)LANES + l;
+    A += a0 + cla_lane_place(q, aps);
+    B += b0 + cla_lane_place(q, bps);
+    __local cla_lane *factors = factors_part + l;
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j0 = 0; j0 < N; j0 += TEAM)
+            if (j0 + c < N) {
+                const cla_lane a = A_AT(i, j0 + c);
+                FACTOR(i, j0 + c) = i == j0 + c ? cla_lane_recip(a) : a;
+            }
+    cla_lane x[COLUMNS][N];
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, R - 1)));
+    barrier(CLK_LOCAL_MEM_FENCE);
+#define SOLVE(k, unit, first, end) { \
+        const cla_lane d = FACTOR(k, k); \
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) if (!(unit)) x[j][k] = cla_lane_mul(d, x[j][k]); \
+        CLA_UNROLL for (int i = first; i < end; i++) { \
+            const cla_lane a = FACTOR(i, k); \
+            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]); \
+        } \
+    }
+    CLA_UNROLL for (int k = 0; k < N; k++) SOLVE(k, !TRANS, k + 1, N)
+    CLA_UNROLL for (int k = N - 1; k >= 0; k--) SOLVE(k, TRANS, 0, k)
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
+}
+#endif
+
+#endif
