@@ -15,7 +15,8 @@ def reflectors(draw, m, k):
 
 
 def operands(draw, m, n, k, side="L", **options):
-    v, tau = reflectors(draw, m, min(m, k))
+    """At most as many reflectors as Q has rows; fewer, where it would be more, so that A is never wide."""
+    v, tau = reflectors(draw, m, k if k <= m else max(m - 1, 0))
     return v, tau, draw(m, n) if side.upper() == "L" else draw(n, m)
 
 

@@ -2,7 +2,7 @@
 several at once (`Reflectors`, `reflect_all`)."""
 
 from compactla.cpu.emit import Code
-from compactla.cpu.simd import Elements, tile_size
+from compactla.cpu.simd import INDEX, Elements, tile_size
 from compactla.cpu.vectors import Lanes
 
 # Sums of squares from 2**-RANGE to 2**RANGE are right; numbers whose squares leave it come back to it, or to where no
@@ -184,11 +184,42 @@ class Reflectors:
 
 def reflect_all(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
     """C <- H_1 .. H_k C, or, for the adjoint, H_k^H .. H_1^H C; V has as many rows as C, and k columns."""
-    tallest, widest = tile_size(C.vector, C.m, C.n)
-    for start, extent, _ in code.blocks(V.n, tallest):
-        i = start if adjoint else code.sub(code.sub(V.n, start), extent)
+    tallest, _ = tile_size(C.vector, C.m, C.n)
+    for i, t in panels(code, V.n, tallest, backwards=not adjoint):
         rows = code.sub(C.m, i)
-        for t in code.cases(extent, tallest):
-            group = Reflectors(code, V.block(i, i, rows, t), tau.block(i, 0, t, 1))
-            for j, n in code.tiles(C.n, widest):
-                group.apply(C.block(i, j, rows, n), adjoint)
+        reflect_panel(code, V.block(i, i, rows, t), tau.block(i, 0, t, 1), C.block(i, 0, rows, C.n), adjoint)
+
+
+def reflect_panel(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
+    """`reflect_all` for one of the `panels` of V: all of its reflectors at once, or, if they are few, one by one."""
+    tallest, widest = tile_size(C.vector, C.m, C.n)
+
+    def at_once(t):
+        group = Reflectors(code, V.block(0, 0, V.m, t), tau)
+        for j, n in code.tiles(C.n, widest):
+            group.apply(C.block(0, j, C.m, n), adjoint)
+
+    if isinstance(V.n, int):
+        at_once(V.n)
+        return
+    with code.builder.if_else(code.builder.icmp_signed("==", V.n, INDEX(tallest))) as (whole, part):
+        with whole:
+            at_once(tallest)
+        with part, code.loop(V.n) as p:
+            q = p if adjoint else code.sub(code.sub(V.n, p), 1)
+            after = code.add(q, 1)
+            below, scale = code.sub(V.m, after), tau[q, 0].conjugate() if adjoint else tau[q, 0]
+            parts = C.block(q, 0, 1, C.n), C.block(after, 0, below, C.n)
+            reflect(code, V.block(after, q, below, 1), scale, *parts)
+
+
+def panels(code: Code, count, largest, backwards=False):
+    """Cut `count` columns into panels: yields (start, extent). Of unknown ones all but the last have the largest."""
+    if isinstance(count, int):
+        for start, extent, _ in code.blocks(count, largest):
+            yield code.sub(code.sub(count, start), extent) if backwards else start, extent
+        return
+    number = code.builder.sdiv(code.add(count, largest - 1), INDEX(largest))
+    with code.loop(number) as p:
+        start = code.mul(code.sub(code.sub(number, p), 1) if backwards else p, largest)
+        yield start, code.min(largest, code.sub(count, start))
