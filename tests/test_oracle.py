@@ -77,7 +77,7 @@ def test_results_of_other_options_are_seen(name, dtype, rng):
         after, _ = call(name, before, **letters)
         for option, allowed in row.options.items():
             for other in (value for value in allowed if value != letters[option]):
-                if dtype is np.complex128 or {other, letters[option]} != {"T", "C"}:
+                if dtype is np.complex128 or (option != "conj" and {other, letters[option]} != {"T", "C"}):
                     with np.errstate(invalid="ignore"):
                         found = residual(before, after, **(letters | {option: other}))
                     assert (found > oracle.THRESHOLD).all(), (letters, option, other)

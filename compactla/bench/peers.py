@@ -14,8 +14,9 @@ from numpy.linalg import cholesky
 from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
+from compactla import oracle
 from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
-from compactla.oracle import op, solve_ratio, symmetric, triangle, widen
+from compactla.oracle.syev import hermitian
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -127,6 +128,18 @@ def inverse_residual(before, after):
     return solve_ratio(*widen(a, x), np.eye(a.shape[1]), np.finfo(x.dtype).eps)
 
 
+def eigh(a, uplo, jobz):
+    if jobz == "N":
+        return lambda: np.linalg.eigvalsh(a, uplo)
+    return lambda: np.linalg.eigh(a, uplo)[1]
+
+
+def eigen_residual(before, after, uplo, jobz):
+    """That of the oracle, where eigenvalues are those of the eigenvectors, or all that there is."""
+    (a,), (found,) = before, after
+    V = found if jobz == "V" else a
+    w = np.einsum("qij,qik,qkj->qj", V.conj(), hermitian(a, uplo), V).real if jobz == "V" else found
+    return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
 def pivoted_qr(a):
     """R with its columns where those of A are."""
 
@@ -160,9 +173,15 @@ PEERS = {
         "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
     }),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "syev": Peers(libraries={"numpy eigh": (eigh, eigen_residual)}),
     "getrinp": Peers("n A work info", {"numpy inv": inverse}),
     "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
     "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
+    "gemv": Peers(libraries={
+        "numpy matmul": lambda a, x, y, trans, beta: matmul(a, x, y, trans, "N", beta),
+    }),
+    "trsv": Peers(libraries={"numpy solve": functools.partial(solve, side="L")}),
+    "ger": Peers(libraries={"numpy matmul": lambda x, y, a, conj: lambda: a + x @ op(y, "TC"[conj])}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
     "posv": Peers(libraries={"numpy solve": (positive, solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),

@@ -258,7 +258,7 @@ class Code:
         return pivots
 
     def room(self, vector, m, n=1):
-        """An m x n matrix on the stack, unset and contiguous: in registers, if all indices are known and it is small."""
+        """An m x n matrix on the stack, unset and contiguous: in registers, if it is small and indices are known."""
         step = vector.lanes * len(vector.parts)
         if isinstance(m, int) and isinstance(n, int):
             memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * n * len(vector.parts)))
