@@ -196,7 +196,7 @@ def test_memory_for_several_elements(name, rng):
     packs = packed(name, rng)
     for i, operand in writes(name):
         A = packs[i]
-        for axis in range(3):
+        for axis in np.flatnonzero(np.greater(A.data.shape[:3], 1)):
             strides = [0 if other == axis else stride for other, stride in enumerate(A.data.strides)]
             repeated = cla.Pack(as_strided(A.data.copy(), A.data.shape, strides), NM)
             refuse(name, ValueError, operand.name, *replaced(packs, i, repeated))
@@ -240,7 +240,7 @@ def test_shared_memory(name, queue, rng):
                 placed = replaced(replaced(packs, i, C), j, X)
                 after, _ = row.results(placed, function(name)(*placed))
                 assert residual(name, before, after) < oracle.THRESHOLD
-                assert same_bits(X.unpack(), before[j])
+                assert other.written or same_bits(X.unpack(), before[j])
 
 
 @every_routine

@@ -16,6 +16,7 @@ from scipy.linalg import cho_solve, lu_factor, lu_solve
 import compactla as cla
 from compactla import oracle
 from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
+from compactla.oracle.syev import hermitian
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -178,6 +179,11 @@ PEERS = {
     "getrinp": Peers("n A work info", {"numpy inv": inverse}),
     "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
     "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
+    "gemv": Peers(libraries={
+        "numpy matmul": lambda a, x, y, trans, beta: matmul(a, x, y, trans, "N", beta),
+    }),
+    "trsv": Peers(libraries={"numpy solve": functools.partial(solve, side="L")}),
+    "ger": Peers(libraries={"numpy matmul": lambda x, y, a, conj: lambda: a + x @ op(y, "TC"[conj])}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
     "posv": Peers(libraries={"numpy solve": (positive, solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),

@@ -258,7 +258,7 @@ class Code:
         return pivots
 
     def room(self, vector, m, n=1):
-        """An m x n matrix on the stack, unset and contiguous: in registers, if it is small and its indices known."""
+        """An m x n matrix on the stack, unset and contiguous: in registers, if it is small and indices are known."""
         step = vector.lanes * len(vector.parts)
         if isinstance(m, int) and isinstance(n, int):
             with self.builder.goto_entry_block():  # cgutils.alloca_once would write zeros, each as an instruction
