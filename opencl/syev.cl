@@ -168,9 +168,9 @@ __kernel void syev_batch(long lanes, long nm, long n, long uplo, long jobz,
         const CLA_REAL x = d[j]; \
         d[j] = swap ? d[(j + 1) % N] : x; \
         d[(j + 1) % N] = swap ? x : d[(j + 1) % N]; \
-        if (JOBZ == CLA_VECTORS) { CLA_UNROLL2(N, SWAP, j) } \
+        if (JOBZ == CLA_VECTORS) { CLA_UNROLL3(N, SWAP, s, j) } \
     }
-#define SWAP(j, i) { \
+#define SWAP(s, j, i) { \
         const cla_lane x = v[i][j], y = v[i][(j + 1) % N]; \
         v[i][j] = cla_lane_select(swap, y, x); \
         v[i][(j + 1) % N] = cla_lane_select(swap, x, y); \

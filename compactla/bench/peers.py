@@ -16,7 +16,6 @@ from scipy.linalg import cho_solve, lu_factor, lu_solve
 import compactla as cla
 from compactla import oracle
 from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
-from compactla.oracle.syev import hermitian
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
