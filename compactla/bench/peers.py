@@ -16,7 +16,6 @@ from scipy.linalg import cho_solve, lu_factor, lu_solve
 import compactla as cla
 from compactla import oracle
 from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
-from compactla.oracle.syev import hermitian
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -138,8 +137,10 @@ def eigen_residual(before, after, uplo, jobz):
     """That of the oracle, where eigenvalues are those of the eigenvectors, or all that there is."""
     (a,), (found,) = before, after
     V = found if jobz == "V" else a
-    w = np.einsum("qij,qik,qkj->qj", V.conj(), hermitian(a, uplo), V).real if jobz == "V" else found
+    w = np.einsum("qij,qik,qkj->qj", V.conj(), symmetric(a, uplo, "C"), V).real if jobz == "V" else found
     return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
+
+
 def pivoted_qr(a):
     """R with its columns where those of A are."""
 
