@@ -5,7 +5,6 @@ columns of L are made orthogonal: their lengths are the roots of the eigenvalues
 A is all the memory that this takes, and positive definite matrices keep the digits of their small eigenvalues.
 """
 
-import functools
 import math
 
 from llvmlite import ir
