@@ -119,6 +119,7 @@ __kernel CLA_GROUP_OF(GROUP) void getrf_item(long lanes, long nm, CLA_REAL thres
         CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, a[i][j]);
     if (q < nm) info[q] = bad;
 }
+#undef AT
 #endif
 
 /* Factor in `steps` steps a matrix of m rows and n columns in local memory, element (i, j) at a[(j * m + i) * lanes].
