@@ -161,10 +161,11 @@ def test_what_is_wrong_stays_in_its_matrix(n, queue, rng):
     assert same_bits(factored(a[20:], queue=queue)[0], lu[20:])  # whoever shares their vectors
 
 
-def test_swaps_of_all_kinds(queue, rng):
+@pytest.mark.parametrize(("n", "r"), [(5, 5), slow(7, 3)])
+def test_swaps_of_all_kinds(n, r, queue, rng):
     """Not only of later rows, as getrf makes them."""
-    n, nm = 7, 11
-    lu, b = random(rng, (nm, n, n), np.float64) + 4 * np.eye(n), random(rng, (nm, n, 3), np.float64)
+    nm = 11
+    lu, b = random(rng, (nm, n, n), np.float64) + 4 * np.eye(n), random(rng, (nm, n, r), np.float64)
     ipiv = rng.integers(0, n, (nm, n))
     a = np.empty_like(lu)
     for q in range(nm):

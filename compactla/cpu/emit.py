@@ -223,6 +223,18 @@ class Code:
             for known in self.cases(extent, largest):
                 yield start, known
 
+    def panels(self, size, width):
+        """Spans of `size` of this width, in a loop, and what is left, whose extents are Python integers."""
+        if isinstance(size, int):
+            whole, left = divmod(size, width)
+        else:
+            whole, left = self.builder.udiv(size, INDEX(width)), self.builder.urem(size, INDEX(width))
+        with self.loop(whole) as t:
+            yield self.mul(t, width), width
+        for known in self.cases(left, width - 1):
+            if known:
+                yield self.mul(whole, width), known
+
     def zero(self, vector):
         return Lanes.zero(self.builder, vector)
 

@@ -8,8 +8,8 @@ from numba.core import cgutils
 
 from compactla.cpu.emit import Code, Number, routine
 from compactla.cpu.info import report
-from compactla.cpu.kernels.laswp import choose, exchange, integers, swap, tree
-from compactla.cpu.simd import INDEX, Elements
+from compactla.cpu.kernels.laswp import blend, choose, exchange, integers, swap, tree
+from compactla.cpu.simd import Elements
 
 IN_REGISTERS = 64  # real vectors of a matrix, of which some may be spilled
 PANEL = 4  # columns
@@ -160,7 +160,7 @@ def swap_where_wanted(code, B, q, place):
 def subtract_panel(code, A, q0, width):
     """Update what is right of a panel: rows of U, and the rest."""
     q1 = code.add(q0, width)
-    for start, c in panels(code, code.sub(A.n, q1)):
+    for start, c in code.panels(code.sub(A.n, q1), PANEL):
         columns = [code.add(code.add(q1, start), k) for k in range(c)]
         above = []
         for k in range(width):
@@ -180,19 +180,6 @@ def subtract_panel(code, A, q0, width):
                 x = [multiple.fma(y, z) for y, z in zip(above[k], x, strict=True)]
             for j, y in zip(columns, x, strict=True):
                 A[i, j] = y
-
-
-def panels(code, count):
-    """Start and width of panels for so many columns: a loop over whole ones, and what is left."""
-    if isinstance(count, int):
-        whole, left = divmod(count, PANEL)
-    else:
-        whole, left = (code.builder.udiv(count, INDEX(PANEL)), code.builder.urem(count, INDEX(PANEL)))
-    with code.loop(whole) as t:
-        yield code.mul(t, PANEL), PANEL
-    for width in code.cases(left, PANEL - 1):
-        if width:
-            yield code.mul(whole, PANEL), width
 
 
 def in_panels(A):
@@ -225,7 +212,7 @@ def getrf(code, A, ipiv, info, first=0, threshold=1, ahead=()):
     known = isinstance(A.m, int) and isinstance(A.n, int)
     steps = code.min(A.m, A.n)
     count = in_panels(A) if known and threshold == 1 else steps
-    for q, width in panels(code, count):
+    for q, width in code.panels(count, PANEL):
         factor_panel(code, A, ipiv, info, first, q, width, threshold)
         subtract_panel(code, A, q, width)
     if known and count < steps:
@@ -238,12 +225,7 @@ def getrf(code, A, ipiv, info, first=0, threshold=1, ahead=()):
 def swap_left(code, L, ipiv):
     """Swap rows of L, which fit registers, as `factor` did of what is right of it; rows of `ipiv` count from there."""
     places = [ipiv[q, 0] for q in range(ipiv.m)]
-    flags = [[row == code.broadcast(i, row.vector) for i in range(q + 1, L.m)] for q, row in enumerate(places)]
     for q, row in enumerate(places):
         ipiv[q, 0] = row + row.constant(L.n)
-    with code.builder.if_then(anywhere(code, [flag for some in flags for flag in some])), code.loop(L.n) as j:
-        column = [L[i, j] for i in range(L.m)]
-        for q, some in enumerate(flags):
-            column[q:] = exchange(column[q:], some)
-        for i, x in enumerate(column):
-            L[i, j] = x
+    with code.builder.if_then(anywhere(code, [~(row == row.constant(q)) for q, row in enumerate(places)])):
+        blend(code, L, places)

@@ -13,6 +13,7 @@ from compactla.cpu.vectors import Vector
 
 SMALL = ir.IntType(32)
 FEW = 2  # columns of which elements are swapped one by one
+BLENDED = 12  # real vectors of a column, of which rows are exchanged in registers
 
 
 def integers(vector):
@@ -68,15 +69,42 @@ def swap(code, B, q, place):
 @routine
 def laswp(code, B, S, backward=False):
     """Swap the rows of B: row q with row S[q], for each q; `backward`: from the last to the first."""
-    moves = code.registers(S.vector, 1)
-    moves[0, 0] = code.zero(S.vector)
-    with code.loop(S.m) as q:
-        moves[0, 0] = (S[q, 0] == code.broadcast(q, S.vector)).select(moves[0, 0], moves[0, 0].constant(1))
+    moves, early = code.registers(S.vector, 1), code.registers(S.vector, 1)
+    moves[0, 0] = early[0, 0] = code.zero(S.vector)
+    for q in code.each(S.m):
+        row, own = S[q, 0], code.broadcast(q, S.vector)
+        moves[0, 0] = (row == own).select(moves[0, 0], own.constant(1))
+        early[0, 0] = (row < own).select(own.constant(1), early[0, 0])
     with code.builder.if_then((moves[0, 0] > 0).any()):
-        if isinstance(B.n, int) and B.n <= FEW:
-            swap_elements(code, B, S, backward)
+        if isinstance(B.m, int) and B.m * len(B.vector.parts) <= BLENDED:
+            with code.builder.if_else((early[0, 0] > 0).any(), likely=False) as (any_rows, later_rows):
+                with any_rows:
+                    move(code, B, S, backward)
+                with later_rows:
+                    blend(code, B, [S[q, 0] for q in range(B.m)], backward)
         else:
-            permute(code, B, S, backward)
+            move(code, B, S, backward)
+
+
+def blend(code, B, places, backward=False):
+    """Swap rows of a B that has few: row q with row places[q], which is no earlier one, for each q."""
+    swaps = [(q, [row == code.broadcast(i, row.vector) for i in range(q + 1, B.m)]) for q, row in enumerate(places)]
+    for j, n in code.panels(B.n, 2):
+        columns = [[B[i, code.add(j, k)] for i in range(B.m)] for k in range(n)]
+        for q, flags in reversed(swaps) if backward else swaps:
+            for column in columns:
+                column[q:] = exchange(column[q:], flags)
+        for k, column in enumerate(columns):
+            for i, x in enumerate(column):
+                B[i, code.add(j, k)] = x
+
+
+def move(code, B, S, backward):
+    """`laswp` through memory."""
+    if isinstance(B.n, int) and B.n <= FEW:
+        swap_elements(code, B, S, backward)
+    else:
+        permute(code, B, S, backward)
 
 
 def swap_elements(code, B, S, backward):
