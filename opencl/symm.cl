@@ -176,7 +176,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_R
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++) c[j] = cla_lane_fma(a, b[j][k], c[j]);
         }
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N % TEAM == 0 || j * TEAM + t < N)
+            if (N == COLUMNS * TEAM || j * TEAM + t < N)
                 cla_lane_store(C, C_AT(i, j * TEAM + t), WITH_C(c[j], i, j * TEAM + t));
     }
 }

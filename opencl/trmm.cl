@@ -131,7 +131,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trmm_team(long lanes, long nm, CLA_REAL
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++) y[j] = cla_lane_fma(a, x[j][k], y[j]);
         }
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N % TEAM == 0 || j * TEAM + c < N) cla_lane_store(B, B_AT(i, j * TEAM + c), SCALE(y[j]));
+            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(B, B_AT(i, j * TEAM + c), SCALE(y[j]));
     }
 }
 #endif

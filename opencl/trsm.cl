@@ -154,7 +154,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trsm_team(long lanes, long nm, CLA_REAL
     }
     CLA_UNROLL for (int i = FIRST; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N % TEAM == 0 || j * TEAM + c < N) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
+            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
 }
 #endif
 
