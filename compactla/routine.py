@@ -14,11 +14,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
-from compactla.checks import as_array, check_launch, check_whole, is_device_array, option
+from compactla.checks import (
+    as_array,
+    check_device_array,
+    check_kind,
+    check_launch,
+    check_whole,
+    is_device_array,
+    option,
+)
 from compactla.gpu.search import Search
 from compactla.layout import Pack
 from compactla.overlap import share_memory
-from compactla.view import REAL, backend
+from compactla.view import REAL, View, backend
 
 NUMBERS = int, float  # of Python, and NumPy's float64
 OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
@@ -318,6 +326,37 @@ def check_packs(**packs) -> None:
         if P.device == reference.device:
             raise ValueError(f"{name} lives in another OpenCL context than {last}, must live in the same: see Pack.to")
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
+
+
+def views(**operands) -> tuple[View, ...]:
+    """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
+    last, C = next(reversed(operands.items()))
+    common = {name: a for name, a in operands.items() if is_array(a) and a.ndim == 2 and name != last}
+    check_packs(**{name: A for name, A in operands.items() if name not in common})
+    return tuple(common_view(A, name, C, last) if name in common else A.view for name, A in operands.items())
+
+
+def is_array(a) -> bool:
+    return isinstance(a, np.ndarray) or is_device_array(a)
+
+
+def common_view(a, name, C, last) -> View:
+    """What kernels see of one matrix for all of those of C, which messages call `last`; it may have any strides."""
+    check_kind(a, C.queue, name)
+    if a.dtype != C.dtype:
+        raise TypeError(f"{name} is of {a.dtype}, must be of {C.dtype} as {last}")
+    item = REAL[C.dtype.char].itemsize
+    if C.queue is not None:
+        check_device_array(a, C.queue, name)
+        address = a.offset // item
+    else:
+        if not a.flags.forc or not a.flags.aligned:
+            if share_memory(a, C.data):
+                raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
+            a = a.copy()
+        address = a.__array_interface__["data"][0]
+    (m, n), (rs, cs) = a.shape, (stride // item for stride in a.strides)
+    return View(a, address, C.view.npack, m, n, 0, rs, cs, C.vlen, C.dtype, C.queue, common=True)
 
 
 def check_side(A, B, name, side) -> None:
