@@ -41,9 +41,60 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
  *   COLUMNS   columns of a work-item
  *   TEAM      work-items of a matrix, ceil(R / COLUMNS)
  */
-#if defined(POTRS_ITEM) || defined(POTRS_TEAM)
+#if defined(POTRS_ITEM) || defined(POTRS_TEAM) || defined(POSV_ITEM) || defined(POSV_TEAM)
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
+
+/* x <- inv(L L^H) x for some columns in x[column][row], where L_AT(i, k) is an element of L below its diagonal and
+ * INVERSE(k) a reciprocal of that. */
+#define SOLVE(x, columns) \
+    CLA_UNROLL for (int k = 0; k < N; k++) { \
+        const CLA_REAL inverse = INVERSE(k); \
+        CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * inverse; \
+        CLA_UNROLL for (int i = k + 1; i < N; i++) { \
+            const cla_lane e = L_AT(i, k); \
+            CLA_UNROLL for (int j = 0; j < columns; j++) x[j][i] = cla_lane_fnma(e, x[j][k], x[j][i]); \
+        } \
+    } \
+    CLA_UNROLL for (int k = N - 1; k >= 0; k--) { \
+        const CLA_REAL inverse = INVERSE(k); \
+        CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * inverse; \
+        CLA_UNROLL for (int i = 0; i < k; i++) { \
+            const cla_lane e = cla_lane_conj(L_AT(k, i)); \
+            CLA_UNROLL for (int j = 0; j < columns; j++) x[j][i] = cla_lane_fnma(e, x[j][k], x[j][i]); \
+        } \
+    }
+#endif
+
+#if defined(POTRS_ITEM) || defined(POSV_ITEM)
+#define L_AT(i, k) a[i][k]
+#define INVERSE(k) d[k]
+
+/* The columns of B pass by. */
+#define SOLVE_B \
+    CLA_UNROLL for (int j = 0; j < R; j++) { \
+        cla_lane x[1][N]; \
+        CLA_UNROLL for (int i = 0; i < N; i++) x[0][i] = cla_lane_load(B, B_AT(i, j)); \
+        SOLVE(x, 1) \
+        CLA_UNROLL for (int i = 0; i < N; i++) cla_lane_store(B, B_AT(i, j), x[0][i]); \
+    }
+#endif
+
+#if defined(POTRS_TEAM) || defined(POSV_TEAM)
+#define BELOW(i, j) ((i) * ((i) - 1) / 2 + (j)) /* where element (i, j) of the strict triangle is in local memory */
+#define L_AT(i, k) triangle[BELOW(i, k) * LANES]
+#define INVERSE(k) diagonal[(k) * LANES]
+
+/* The columns of this work-item, after all have loaded theirs of L and of B. */
+#define LOAD_B \
+    cla_lane x[COLUMNS][N]; \
+    CLA_UNROLL for (int i = 0; i < N; i++) \
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, R - 1)));
+#define SOLVE_B \
+    SOLVE(x, COLUMNS) \
+    CLA_UNROLL for (int i = 0; i < N; i++) \
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) \
+            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
 #endif
 
 #ifdef POTRS_ITEM
@@ -61,25 +112,11 @@ __kernel CLA_GROUP_OF(GROUP) void potrs_item(long lanes, long nm,
         CLA_UNROLL for (int j = 0; j < i; j++) a[i][j] = A_AT(i, j);
         d[i] = 1 / cla_lane_re(A_AT(i, i));
     }
-    CLA_UNROLL for (int j = 0; j < R; j++) {
-        cla_lane x[N];
-        CLA_UNROLL for (int i = 0; i < N; i++) x[i] = cla_lane_load(B, B_AT(i, j));
-        CLA_UNROLL for (int k = 0; k < N; k++) {
-            x[k] = x[k] * d[k];
-            CLA_UNROLL for (int i = k + 1; i < N; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
-        }
-        CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
-            x[k] = x[k] * d[k];
-            CLA_UNROLL for (int i = 0; i < k; i++) x[i] = cla_lane_fnma(cla_lane_conj(a[k][i]), x[k], x[i]);
-        }
-        CLA_UNROLL for (int i = 0; i < N; i++) cla_lane_store(B, B_AT(i, j), x[i]);
-    }
+    SOLVE_B
 }
 #endif
 
 #ifdef POTRS_TEAM
-#define BELOW(i, j) ((i) * ((i) - 1) / 2 + (j)) /* where element (i, j) of the strict triangle is in local memory */
-
 __kernel CLA_GROUP_OF(LANES * TEAM) void potrs_team(long lanes, long nm,
                                                     __global const CLA_REAL *restrict A, long a0, long aps,
                                                     __global CLA_REAL *restrict B, long b0, long bps)
@@ -97,29 +134,9 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void potrs_team(long lanes, long nm,
             if (j0 + c < i) triangle[BELOW(i, j0 + c) * LANES] = A_AT(i, j0 + c);
     CLA_UNROLL for (int i = 0; i < N; i += TEAM)
         if (i + c < N) diagonal[(i + c) * LANES] = 1 / cla_lane_re(A_AT(i + c, i + c));
-    cla_lane x[COLUMNS][N];
-    CLA_UNROLL for (int i = 0; i < N; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, R - 1)));
+    LOAD_B
     barrier(CLK_LOCAL_MEM_FENCE);
-    CLA_UNROLL for (int k = 0; k < N; k++) {
-        const CLA_REAL d = diagonal[k * LANES];
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][k] = x[j][k] * d;
-        CLA_UNROLL for (int i = k + 1; i < N; i++) {
-            const cla_lane a = triangle[BELOW(i, k) * LANES];
-            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]);
-        }
-    }
-    CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
-        const CLA_REAL d = diagonal[k * LANES];
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][k] = x[j][k] * d;
-        CLA_UNROLL for (int i = 0; i < k; i++) {
-            const cla_lane a = cla_lane_conj(triangle[BELOW(k, i) * LANES]);
-            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]);
-        }
-    }
-    CLA_UNROLL for (int i = 0; i < N; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
+    SOLVE_B
 }
 #endif
 

@@ -179,6 +179,7 @@ def test_routines_as_peers(name, form, dtype, rng):
         options = dict(zip(row.options, letters, strict=True))
         before = judge.operands(lambda m, n: random(rng, (BATCH, m, n), dtype), **sizes, **options)
         packs = [compact.packed(a) for a in before]
-        compact.dense(name, *packs, **options, **dict.fromkeys(row.scaling, 0))()
-        after = [cla.Pack(data, BATCH).unpack() for data in packs]
+        call = compact.dense(name, *packs, **options, **dict.fromkeys(row.scaling, 0))
+        call()
+        after = peer.unpacked(row, packs, call, BATCH)
         assert judge.residual(before, after, **options).max() < oracle.THRESHOLD

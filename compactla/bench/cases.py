@@ -142,9 +142,11 @@ class Dense(Case):
         return self.error_of(after)
 
     def error(self, result, residual=None):
-        """Of what the main operand holds after a call in another library; `residual` is not the oracle's."""
-        after = list(self.operands)
-        after[self.row.main] = result
+        """Of what the main operand holds after a call in another library, or a tuple of what all do; `residual` is not
+        the oracle's."""
+        after = list(result if isinstance(result, tuple) else self.operands)
+        if not isinstance(result, tuple):
+            after[self.row.main] = result
         return self.error_of(after, residual)
 
     def error_of(self, after, residual=None):

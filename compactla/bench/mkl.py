@@ -132,10 +132,14 @@ class Compact:
         row = routine.named(name)
         values = dict.fromkeys(row.scalars, 1) | given
         arrays = {A.name: a for A, a in zip(row.inputs, operands, strict=True)}
-        args = []
+        args, made = [], {}
         for word in PEERS[name].compact.split():
             if word in arrays:
                 args += pointer(arrays[word]), arrays[word].shape[2]
+            elif any(A.output and A.name == word for A in row.operands):  # a column: it has no leading dimension
+                shape = self.batch(operands[-1]), min(operands[-1].shape[1:3]), 1
+                made[word] = self.packed(np.zeros(shape, self.dtype))
+                args.append(pointer(made[word]))
             elif word in row.options:
                 args.append(self.option(word, values[word]))
             elif word in row.scalars:
@@ -147,7 +151,9 @@ class Compact:
                 args.append(pointer(np.zeros(1, np.int32)))
             else:
                 args.append(size(row, word, operands, values))
-        return self.prepare(name, *args, nm=self.batch(operands[-1]))
+        call = self.prepare(name, *args, nm=self.batch(operands[-1]))
+        call.made = made
+        return call
 
     def gepack(self, a, A):
         return self.transfer("gepack", a, A)
@@ -224,10 +230,18 @@ def dense(case, compact):
 
     def residual():
         operands = [compact.packed(a) for a in case.operands]
-        compact.dense(case.routine, *operands, **case.options)()
-        return case.error(cla.Pack(operands[-1], case.nm).unpack())
+        call = compact.dense(case.routine, *operands, **case.options)
+        call()
+        return case.error_of(unpacked(case.row, operands, call, case.nm))
 
     return shared_out(compact, len(timed[0]), prepare), residual
+
+
+def unpacked(row, operands, call, nm):
+    """All operands after a call of `Compact.dense`, as arrays (nm, rows, columns)."""
+    given = iter(operands)
+    data = [call.made[A.name] if A.output else next(given) for A in row.operands]
+    return [cla.Pack(a, nm).unpack() for a in data]
 
 
 def pack(case, compact):

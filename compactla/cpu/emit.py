@@ -251,17 +251,18 @@ class Code:
         known = isinstance(B.m, int) and isinstance(B.n, int)
         if unit and known:
             return None
-        pivots = self.room(B.vector, m, 1)
+        pivots = self.room(B.vector, m)
         if unit:
             for i in range(m):
                 pivots[i, 0] = self.zero(B.vector).constant(1)
         return pivots
 
-    def room(self, vector, m, n):
-        """An m x n matrix on the stack, unset and contiguous."""
+    def room(self, vector, m, n=1):
+        """An m x n matrix on the stack, unset and contiguous: in registers, if it is small and indices are known."""
         step = vector.lanes * len(vector.parts)
         if isinstance(m, int) and isinstance(n, int):
-            memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * n * len(vector.parts)))
+            with self.builder.goto_entry_block():  # cgutils.alloca_once would write zeros, each as an instruction
+                memory = self.builder.alloca(ir.ArrayType(vector.part, m * n * len(vector.parts)))
         else:
             memory = self.builder.alloca(vector.part, index(self.mul(self.mul(m, n), len(vector.parts))))
         base = self.builder.bitcast(memory, vector.part.element.as_pointer())
@@ -371,7 +372,7 @@ def name_of(emit):
 def check_kinds(name, kinds):
     """Refuse arguments that a routine cannot have, while Numba infers types; integers may come with any numbers."""
     vectors = {kind.vector for kind in kinds if isinstance(kind, Matrix)}
-    if len({v for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
+    if len({v.reals for v in vectors if not v.is_integer}) > 1 or len({v.lanes for v in vectors}) > 1:
         raise errors.TypingError(f"{name}: matrices are of {' and '.join(map(str, vectors))}, must be of one type")
     for kind in kinds:
         if isinstance(kind, types.Array):

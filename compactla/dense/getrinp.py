@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
@@ -62,11 +62,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     (n,) = size
     if registers(n * n, dtype) <= 164:
         yield from items("getrinp_item")
-    for columns in sorted({c for c in (2, 3, 4, 1) if c <= n}, key=lambda c: (-(-n // c) * c - n, abs(c - 2.6))):
-        if registers(columns * n, dtype) <= REGISTERS:
-            for some in lanes:
-                if 64 <= some * -(-n // columns) <= 512:
-                    yield {"kernel": "getrinp_team", "LANES": some, "COLUMNS": columns, "TEAM": -(-n // columns)}
+    yield from teams("getrinp_team", n, n, dtype, lanes)
 
 
 TEAM = team({}, lambda choice, size: size[0] ** 2 * choice["LANES"])

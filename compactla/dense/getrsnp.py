@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
@@ -60,14 +60,9 @@ def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, r = size
-    if registers(n * n + n, dtype) <= 160 and n * r <= 144:
+    if registers(n * n + n, dtype) <= 180 and n * r <= 144:
         yield from items("getrsnp_item")
-    for columns in sorted({c for c in (2, 3, 4, 1) if c <= r}, key=lambda c: (-(-r // c) * c - r, abs(c - 2.6))):
-        if registers(columns * n, dtype) <= REGISTERS + 20:
-            for some in lanes:
-                count = -(-r // columns)
-                if 64 <= some * count <= 512 or (count == 1 and some >= 32):
-                    yield {"kernel": "getrsnp_team", "LANES": some, "COLUMNS": columns, "TEAM": count}
+    yield from teams("getrsnp_team", n, r, dtype, lanes)
 
 
 TEAM = team({}, lambda choice, size: size[0] ** 2 * choice["LANES"])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
@@ -66,11 +66,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     (n,) = size
     if registers(n * (n + 1) // 2, dtype) <= REGISTERS:
         yield from items("trtri_item")
-    for columns in sorted({c for c in (2, 3, 4, 1) if c <= n}, key=lambda c: (-(-n // c) * c - n, abs(c - 2.6))):
-        if registers(columns * n, dtype) <= REGISTERS:
-            for some in lanes:
-                if 64 <= some * -(-n // columns) <= 512:
-                    yield {"kernel": "trtri_team", "LANES": some, "COLUMNS": columns, "TEAM": -(-n // columns)}
+    yield from teams("trtri_team", n, n, dtype, lanes)
 
 
 TEAM = team({}, lambda choice, size: size[0] * (size[0] + 1) // 2 * choice["LANES"])

@@ -1,0 +1,282 @@
+"""Jacobi's rotations: what eigenvalues of Hermitian matrices and singular values have in common.
+
+A rotation makes two columns p and q of a matrix orthogonal, or the element (p, q) of a Hermitian one zero. It is made
+of three numbers either way: the two of the diagonal, of A or of G^H G, and the one between them. Every lane has its
+own; those in which the one between is zero to rounding are not turned: their columns stay as they are, but for the sign
+of zeros. So a matrix that is done does not change, however many sweeps others of its pack take.
+"""
+
+import math
+from typing import NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from compactla.cpu.emit import Code
+from compactla.cpu.simd import INDEX, Elements
+from compactla.cpu.vectors import Flags, Lanes, Vector
+
+SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual
+
+
+def pairs(code: Code, n):
+    """All pairs of 0 to n - 1, one by one in loops: yields (p, q) as LLVM values.
+
+    They come in rounds of pairs that share nothing, as in a tournament.
+    """
+    b = code.builder
+    n = INDEX(n) if isinstance(n, int) else n
+    odd = b.select(b.trunc(n, ir.IntType(1)), n, b.sub(n, INDEX(1)))
+    first = b.and_(n, INDEX(1))  # a round of an odd number leaves one out
+    with code.loop(odd) as r, code.loop(b.sub(b.lshr(b.add(n, INDEX(1)), INDEX(1)), first)) as i:
+        k = b.add(i, first)
+        p, q = b.add(r, k), b.sub(r, k)
+        p = b.select(b.icmp_signed("<", p, odd), p, b.sub(p, odd))
+        q = b.select(b.icmp_signed("<", q, INDEX(0)), b.add(q, odd), q)
+        yield p, b.select(b.icmp_signed("==", k, INDEX(0)), odd, q)
+
+
+def squared(x: Lanes) -> Lanes:
+    """|x|^2, which is real."""
+    return x.imag.fma(x.imag, x.real * x.real) if x.vector.is_complex else x * x
+
+
+def matters(p: Lanes, q: Lanes, between: Lanes, tolerance: Lanes) -> Flags:
+    """Where |between| > tolerance sqrt(|p q|): for small elements as for large ones, which keeps their digits.
+
+    Those whose square has lost digits of its own do not matter.
+    """
+    least = p.constant(2.0 ** (-1000 if p.vector.real.bitwidth == 64 else -110))
+    return (squared(between) > abs(p * q) * (tolerance * tolerance)) & (squared(between) > least)
+
+
+class Shears:
+    """A rotation as shears of two columns: x - conj(h) y, then y + s x, then the first again.
+
+    The error of each is relative to the angle, and cos^2 + sin^2 = 1 is a matter of course.
+    """
+
+    def __init__(self, sine: Lanes, shear: Lanes):
+        self.sine, self.shear = sine, shear
+
+    def turned(self, x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+        """Elements of columns p and q."""
+        back = -self.shear.conjugate()
+        x = back.fma(y, x)
+        y = self.sine.fma(x, y)
+        return back.fma(y, x), y
+
+
+class Rotation(Shears):
+    """The rotation for two real numbers of the diagonal and the one between them, in lanes where it `turns`."""
+
+    def __init__(self, p: Lanes, q: Lanes, between: Lanes, turns: Flags):
+        one, two, zero = p.constant(1), p.constant(2), between.constant(0)
+        difference, twice = q - p, between + between
+        inverse = difference.fma(difference, squared(twice)).rsqrt()
+        double = abs(difference).fma(inverse + inverse, two)  # 2 + 2 cos of the double angle, or (2 cos)^2
+        root = double.rsqrt()  # 1 / (2 cos)
+        sine = twice * inverse.copysign(difference) * root
+        shear = sine * (double * p.constant(0.5)).fma(root, one).reciprocal(many=True)
+        super().__init__(turns.select(sine, zero), turns.select(shear, zero))
+        self.tangent = turns.select(sine * (root + root), zero)
+
+    def diagonal(self, p: Lanes, q: Lanes, between: Lanes) -> tuple[Lanes, Lanes]:
+        """The two numbers of the diagonal when the one between them has become zero."""
+        for t, x in zip(self.tangent.parts, between.parts, strict=True):
+            t, x = (Lanes(p.builder, p.vector, part) for part in (t, x))
+            p, q = (-t).fma(x, p), t.fma(x, q)
+        return p, q
+
+
+def larger(x: Lanes, y: Lanes) -> Lanes:
+    """The larger |re| or |im| of two numbers, of which the first may be what this returns; NaN where one is.
+
+    The bits of numbers that are not negative are in the order of the numbers, and NaN is above all.
+    """
+    b = x.builder
+    kind = ir.VectorType(ir.IntType(x.vector.real.bitwidth), x.vector.lanes)
+    for part in (y.real, y.imag) if y.vector.is_complex else (y,):
+        first, second = (b.bitcast(z.parts[0], kind) for z in (x, abs(part)))
+        largest = b.select(b.icmp_signed(">", first, second), first, second)
+        x = x._new(b.bitcast(largest, x.vector.part))
+    return x
+
+
+class Scaling(NamedTuple):
+    """Powers of two, each as two factors, since one alone may overflow."""
+
+    up: tuple[Lanes, Lanes]
+    down: tuple[Lanes, Lanes]
+    unknown: Flags  # lanes that hold NaN or infinities, and are made NaN
+
+    def scaled(self, x: Lanes) -> Lanes:
+        return x * self.up[0] * self.up[1]
+
+    def restored(self, x: Lanes) -> Lanes:
+        return x * self.down[0] * self.down[1]
+
+
+def scaling(largest: Lanes, exponent: int) -> Scaling:
+    """Factors that make numbers of which this is the largest as large as 2 ** exponent; NaN where it is not finite."""
+    b, part, bits = largest.builder, largest.vector.part, largest.vector.real.bitwidth
+    digits = 52 if bits == 64 else 23
+    bias = (1 << (bits - digits - 2)) - 1
+    kind = ir.VectorType(ir.IntType(bits), part.count)
+
+    def constant(x):
+        return ir.Constant(kind, [x] * part.count)
+
+    def power(exponents):
+        shifted = b.shl(b.add(exponents, constant(bias)), constant(digits))
+        return largest._new(b.bitcast(shifted, part))
+
+    stored = b.lshr(b.bitcast(abs(largest).parts[0], kind), constant(digits))
+    stored = b.select(b.icmp_signed(">", stored, constant(1)), stored, constant(1))  # subnormal numbers
+    total = b.sub(constant(exponent + bias), stored)
+    halves = b.ashr(total, constant(1))
+    halves = halves, b.sub(total, halves)
+    up, down = ([power(x if sign > 0 else b.neg(x)) for x in halves] for sign in (1, -1))
+    finite = largest < math.inf
+    up[0] = finite.select(up[0], up[0].constant(math.nan))
+    return Scaling(tuple(up), tuple(down), ~finite)
+
+
+class Noted:
+    """Flags of lanes, which are set one after the other."""
+
+    def __init__(self, code: Code, lanes):
+        self.builder, self.kind = code.builder, ir.IntType(lanes)
+        self.memory = cgutils.alloca_once(code.builder, self.kind)
+
+    def clear(self):
+        self.builder.store(self.kind(0), self.memory)
+
+    def __call__(self, flags: Flags):
+        """Set these too."""
+        self.builder.store(self.builder.or_(self.bits, flags.bits), self.memory)
+
+    @property
+    def bits(self):
+        return self.builder.load(self.memory, typ=self.kind)
+
+    @property
+    def flags(self) -> Flags:
+        return Flags(self.builder, self.builder.bitcast(self.bits, ir.VectorType(ir.IntType(1), self.kind.width)))
+
+
+def sweep(code: Code, vector, once) -> Flags:
+    """Sweep until no lane has turned in one, `SWEEPS` times at most; returns flags of lanes that had in the last.
+
+    ``once(turned)`` emits a sweep, which calls ``turned(flags)`` for lanes that turn.
+    """
+    b, turned = code.builder, Noted(code, vector.lanes)
+    count = cgutils.alloca_once(b, INDEX)
+    body, after = b.append_basic_block("sweep"), b.append_basic_block("swept")
+    b.store(INDEX(0), count)
+    b.branch(body)
+    b.position_at_end(body)
+    turned.clear()
+    once(turned)
+    sweeps = b.add(b.load(count, typ=INDEX), INDEX(1))
+    b.store(sweeps, count)
+    b.cbranch(b.and_(turned.flags.any(), b.icmp_unsigned("<", sweeps, INDEX(SWEEPS))), body, after)
+    b.position_at_end(after)
+    return turned.flags
+
+
+def exchanged(swap: Flags, x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
+    """x and y, in lanes of `swap` the other way round."""
+    return swap.select(y, x), swap.select(x, y)
+
+
+def angle(code: Code, G: Elements, p, q) -> tuple[Lanes, Lanes, Lanes]:
+    """|g_p|^2, |g_q|^2 and g_p^H g_q, of two columns."""
+    reals = G.vector.reals
+    squares, between = code.registers(reals, 2, 2), code.registers(G.vector, 2)  # two sums each wait less
+    for half in range(2):
+        squares[half, 0] = squares[half, 1] = code.zero(reals)
+        between[half, 0] = code.zero(G.vector)
+    for i, m in code.tiles(G.m, chunk(G)):
+        for r in range(m):
+            x, y = (G[code.add(i, r), k] for k in (p, q))
+            for k, z in enumerate((x, y)):
+                for part in (z.real, z.imag) if z.vector.is_complex else (z,):
+                    squares[r % 2, k] = part.fma(part, squares[r % 2, k])
+            between[r % 2, 0] = x.conjugate().fma(y, between[r % 2, 0])
+    return *(squares[0, k] + squares[1, k] for k in range(2)), between[0, 0] + between[1, 0]
+
+
+def turn(code: Code, rotation: Rotation, G: Elements, p, q):
+    """Turn columns p and q."""
+    for i, m in code.tiles(G.m, chunk(G)):
+        for r in range(m):
+            row = code.add(i, r)
+            G[row, p], G[row, q] = rotation.turned(G[row, p], G[row, q])
+
+
+def chunk(G):
+    """Rows of a column that are written out at a time."""
+    return 8 if isinstance(G.m, int) else 4
+
+
+def orthogonalize(code: Code, G: Elements, others=()) -> Flags:
+    """Turn the columns of G until they are orthogonal, and those of `others` likewise; returns lanes that are not.
+
+    This is one-sided Jacobi: elements of G are so scaled that the squares of squares do not overflow.
+    """
+    rows = G.vector.reals
+    rows = code.zero(rows).constant(G.m) if isinstance(G.m, int) else code.broadcast(G.m, rows)
+    tolerance = rows.sqrt() * rows.constant(2 * rounding(G.vector))
+
+    def once(turned):
+        for p, q in pairs(code, G.n):
+            x, y, between = angle(code, G, p, q)
+            turns = matters(x, y, between, tolerance)
+            turned(turns)
+            with code.builder.if_then(turns.any()):
+                rotation = Rotation(x, y, between, turns)
+                for columns in (G, *others):
+                    turn(code, rotation, columns, p, q)
+
+    return sweep(code, G.vector, once)
+
+
+def rounding(vector):
+    """What a rounded number is off by at most, relatively."""
+    return 2.0 ** -(53 if vector.real.bitwidth == 64 else 24)
+
+
+class Order:
+    """The order of real numbers, one below the other, in every lane: sorts them, and then columns that go with them."""
+
+    def __init__(self, code: Code, keys: Elements, descending=False):
+        self.code, indices = code, Vector(types.int64, keys.vector.lanes)
+        self.places = code.room(indices, keys.m)
+        with code.loop(keys.m) as i:
+            self.places[i, 0] = code.broadcast(i, indices)
+        with code.loop(keys.m) as done, code.loop(code.sub(code.sub(keys.m, 1), done)) as i:
+            following = code.add(i, 1)
+            x, y = keys[i, 0], keys[following, 0]
+            swap = x < y if descending else x > y
+            with code.builder.if_then(swap.any()):
+                for A in (keys, self.places):
+                    A[i, 0], A[following, 0] = exchanged(swap, A[i, 0], A[following, 0])
+
+    def arrange(self, G: Elements):
+        """Bring the columns of G into the order."""
+        code, b, vector = self.code, self.code.builder, G.vector
+        row = code.room(vector, 1, G.n)
+        with code.loop(G.m) as i:
+            with code.loop(G.n) as j:
+                row[0, j] = G[i, j]
+            with code.loop(G.n) as j:
+                places, parts = self.places[j, 0], [ir.Constant(vector.part, ir.Undefined)] * len(vector.parts)
+                for lane in range(vector.lanes):
+                    place = b.mul(b.extract_element(places.parts[0], INDEX(lane)), INDEX(row.cs))
+                    for k in range(len(parts)):
+                        pointer = row._shifted(b.add(place, INDEX(k * vector.lanes + lane)))
+                        x = b.load(pointer, typ=vector.part.element)
+                        parts[k] = b.insert_element(parts[k], x, INDEX(lane))
+                G[i, j] = Lanes(b, vector, *parts)
