@@ -25,7 +25,7 @@ from compactla.checks import (
 )
 from compactla.gpu.search import Search
 from compactla.layout import Pack, pack
-from compactla.overlap import share_memory
+from compactla.overlap import address, share_memory
 from compactla.view import REAL, View, backend
 
 NUMBERS = int, float  # of Python, and NumPy's float64
@@ -332,16 +332,17 @@ def check_packs(**packs) -> None:
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
 
 
-def views(**operands) -> tuple[View, ...]:
+def views(**operands) -> list[View]:
     """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
     last, C = next(reversed(operands.items()))
-    common = {name: a for name, a in operands.items() if is_array(a) and a.ndim == 2 and name != last}
-    check_packs(**{name: A for name, A in operands.items() if name not in common})
-    return tuple(common_view(A, name, C, last) if name in common else A.view for name, A in operands.items())
+    packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
+    check_packs(**packs)
+    return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
 
 
-def is_array(a) -> bool:
-    return isinstance(a, np.ndarray) or is_device_array(a)
+def is_matrix(a) -> bool:
+    """Whether `a` is an ordinary array of two axes, wherever it lives."""
+    return type(a) is not Pack and (isinstance(a, np.ndarray) or is_device_array(a)) and a.ndim == 2
 
 
 def common_view(a, name, C, last) -> View:
@@ -352,15 +353,15 @@ def common_view(a, name, C, last) -> View:
     item = REAL[C.dtype.char].itemsize
     if C.queue is not None:
         check_device_array(a, C.queue, name)
-        address = a.offset // item
+        start = a.offset // item
     else:
         if not a.flags.forc or not a.flags.aligned:
             if share_memory(a, C.data):
                 raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
             a = a.copy()
-        address = a.__array_interface__["data"][0]
-    (m, n), (rs, cs) = a.shape, (stride // item for stride in a.strides)
-    return View(a, address, C.view.npack, m, n, 0, rs, cs, C.vlen, C.dtype, C.queue, common=True)
+        start = address(a)
+    (m, n), (rs, cs) = a.shape, a.strides
+    return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, common=True)
 
 
 def check_side(A, B, name, side) -> None:

@@ -76,8 +76,12 @@ class View:
         """Addresses where the memory begins and ends that the elements are in."""
         if not self.npack * self.m * self.n:
             return 0, 0
-        ends = (self.npack - 1) * self.ps, (self.m - 1) * self.rs, (self.n - 1) * self.cs
-        first, last = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + self.size
+        first, last = 0, self.size
+        for end in (self.npack - 1) * self.ps, (self.m - 1) * self.rs, (self.n - 1) * self.cs:
+            if end < 0:
+                first += end
+            else:
+                last += end
         return self.address + self.unit * first, self.address + self.unit * last
 
     @cached_property
