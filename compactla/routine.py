@@ -14,10 +14,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
-from compactla.checks import as_array, check_device_array, check_launch, check_whole, is_device_array, option
+from compactla.checks import (
+    as_array,
+    check_device_array,
+    check_kind,
+    check_launch,
+    check_whole,
+    is_device_array,
+    option,
+)
 from compactla.gpu.search import Search
 from compactla.layout import Pack, pack
-from compactla.overlap import share_memory
+from compactla.overlap import address, share_memory
 from compactla.view import REAL, View, backend
 
 NUMBERS = int, float  # of Python, and NumPy's float64
@@ -322,6 +330,38 @@ def check_packs(**packs) -> None:
         if P.device == reference.device:
             raise ValueError(f"{name} lives in another OpenCL context than {last}, must live in the same: see Pack.to")
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
+
+
+def views(**operands) -> list[View]:
+    """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
+    last, C = next(reversed(operands.items()))
+    packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
+    check_packs(**packs)
+    return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
+
+
+def is_matrix(a) -> bool:
+    """Whether `a` is an ordinary array of two axes, wherever it lives."""
+    return type(a) is not Pack and (isinstance(a, np.ndarray) or is_device_array(a)) and a.ndim == 2
+
+
+def common_view(a, name, C, last) -> View:
+    """What kernels see of one matrix for all of those of C, which messages call `last`; it may have any strides."""
+    check_kind(a, C.queue, name)
+    if a.dtype != C.dtype:
+        raise TypeError(f"{name} is of {a.dtype}, must be of {C.dtype} as {last}")
+    item = REAL[C.dtype.char].itemsize
+    if C.queue is not None:
+        check_device_array(a, C.queue, name)
+        start = a.offset // item
+    else:
+        if not a.flags.forc or not a.flags.aligned:
+            if share_memory(a, C.data):
+                raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
+            a = a.copy()
+        start = address(a)
+    (m, n), (rs, cs) = a.shape, a.strides
+    return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, common=True)
 
 
 def check_side(A, B, name, side) -> None:

@@ -98,6 +98,8 @@ def choice(row, layouts, fixed, conj, option, far=""):
     for operand, A, flag in zip(row.operands, layouts, conj or [False] * len(layouts), strict=True):
         if far == "stream" and is_unread(operand, row, fixed):
             role = "stream"
+        elif A.common:
+            role = "common"
         else:
             role = "ahead" if far and worth_fetching(operand, A) else "near"
         text.append(f"{operand.sizes} {role} {known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)}")
@@ -108,7 +110,8 @@ def choice(row, layouts, fixed, conj, option, far=""):
     kernel = shared(batch, arguments, "|".join(text), lanes, far == "stream", source=source)
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)
-    return head, kernel, operations(main, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
+    nbytes = known * sum(pack_bytes(A) for A in layouts if not A.common)
+    return head, kernel, operations(main, row.work(sizes), moved), nbytes
 
 
 def worth_fetching(operand, A) -> bool:
@@ -155,8 +158,9 @@ def call(typing_context, text, p, v, V, args):
             for operand in operands:
                 (rows, columns), role, form = operand.split(" ", 2)
                 place = [next(given)[1] for _ in range(4)]
-                A = located(code, parse_form(form), place, sizes[rows], sizes[columns], p, v, V)
-                A.stream = role == "stream"
+                lanes = (INDEX(0), 1) if role == "common" else (v, V)
+                A = located(code, parse_form(form), place, sizes[rows], sizes[columns], p, *lanes)
+                A.stream, A.common = role == "stream", role == "common"
                 matrices.append(A)
                 if role == "ahead":
                     coming.append(A.following(place[1], v, V))
@@ -174,7 +178,7 @@ def call(typing_context, text, p, v, V, args):
 
 
 def located(code, kind, place, m, n, p, v, V):
-    """The m x n matrix of lanes v and up of pack p."""
+    """The m x n matrix of lanes v and up of pack p, which has V."""
     b, (address, ps, rs, cs) = code.builder, place
     element = STORED.get(kind.stored, kind.vector.part.element)
     base = shifted(b, b.inttoptr(address, element.as_pointer()), b.add(b.mul(p, ps), v), element)
