@@ -79,6 +79,10 @@ class Code:
                 return y if x else 0
         return self.builder.mul(index(a), index(b))
 
+    def widened(self, a):
+        """An index, of an integer that may be of fewer bits."""
+        return a if isinstance(a, int) or a.type == INDEX else self.builder.sext(a, INDEX)
+
     def min(self, a, b):
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)

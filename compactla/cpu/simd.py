@@ -8,6 +8,7 @@ import functools
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
@@ -176,6 +177,10 @@ class Elements:
         """The address of the real number that is so many of them behind the first."""
         return shifted(self.code.builder, self.base, offset, self.element)
 
+    def pointer(self, i, j, lane):
+        """The address of a real number: that of a lane of element (i, j)."""
+        return self._at(i, j, lane)
+
     @property
     def element(self):
         """LLVM type of a real number in memory."""
@@ -206,3 +211,49 @@ class Elements:
             if self.stream:
                 store.align *= self.vector.lanes
                 store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+
+    def masked(self, i, j, flags, other):
+        """The lanes of element (i, j) where flags are set, else those of `other`; nothing else is read."""
+        pairs = zip((0, self.im), other.parts, strict=False)
+        return other._new(*(self._masked("load", i, j, im, flags, part) for im, part in pairs))
+
+    def store_masked(self, i, j, flags, lanes):
+        """Store the lanes where flags are set."""
+        for im, part in zip((0, self.im), lanes.parts, strict=False):
+            self._masked("store", i, j, im, flags, part)
+
+    def _masked(self, name, i, j, im, flags, part):
+        """LLVM's load of a part, or store, of the lanes where flags are set."""
+        b, kind = self.code.builder, part.type
+        pointer = b.bitcast(self._at(i, j, im), kind.as_pointer())
+        align = ir.IntType(32)(itemsize(self.element))
+        load = name == "load"
+        args = [pointer, align, flags.value, part] if load else [part, pointer, align, flags.value]
+        function = ir.FunctionType(kind if load else ir.VoidType(), [x.type for x in args])
+        name = f"llvm.masked.{name}.{self._suffix}.p0"
+        return b.call(cgutils.get_or_insert_function(b.module, function, name), args)
+
+    @property
+    def _suffix(self):
+        """What LLVM's names of functions call vectors of its numbers."""
+        letter = "i" if isinstance(self.element, ir.IntType) else "f"
+        return f"v{self.vector.lanes}{letter}{8 * itemsize(self.element)}"
+
+    def gathered(self, i, j, offsets):
+        """An element of which lane k is `offsets[k]` bytes behind the number at (i, j)."""
+        b, part = self.code.builder, self.vector.part
+        flags = ir.VectorType(ir.IntType(1), part.count)
+        parts = []
+        for im in (0, self.im)[: len(self.vector.parts)]:
+            start = self.code.broadcast(b.ptrtoint(self._at(i, j, im), INDEX), offsets.vector)
+            pointers = ir.VectorType(self.element.as_pointer(), part.count)
+            args = [
+                b.inttoptr((start + offsets).parts[0], pointers),
+                ir.IntType(32)(itemsize(self.element)),
+                ir.Constant(flags, [1] * part.count),
+                ir.Constant(part, ir.Undefined),
+            ]
+            function = ir.FunctionType(part, [x.type for x in args])
+            name = f"llvm.masked.gather.{self._suffix}.v{part.count}p0"
+            parts.append(b.call(cgutils.get_or_insert_function(b.module, function, name), args))
+        return Lanes(b, self.vector, *parts)
