@@ -55,7 +55,7 @@ def geqrf(A, *, threads=None, wait_for=None) -> Pack:
 
 def madds(m, n) -> float:
     k = min(m, n)
-    return k * (m * n - (m + n) * k / 2 + k * k / 3)
+    return 2 * k * (m * n - (m + n) * k / 2 + k * k / 3)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
@@ -69,5 +69,6 @@ ROUTINE = Routine(
     operands=(Matrix("A", "mn", written=True), Matrix("tau", "k1", written=True, output=True)),
     madds=madds,
     implied={"k": lambda m, n: min(m, n)},
+    together=True,
     search=Search("geqrf", "geqrf.cl", {"geqrf_item": ITEM}, candidates, squares(2)),
 )
