@@ -126,12 +126,14 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
         } \
     }
 
-/* Row p of R, which becomes a unit vector, and its norm, scaled back: singular value p. */
+/* Row p of R, which becomes a unit vector, and its norm, scaled back: singular value p, of which the one before is
+ * `last`: a root that is not rounded as it should be may be out of order. */
 #define GESVD_NORMALISE(p) { \
         CLA_REAL size = 0; \
         EACH_ELEMENT(GESVD_NORM, p, p) \
-        const CLA_REAL inverse = cla_lane_rsqrt(size); \
-        PUT_S(p, size < CLA_LEAST * CLA_LEAST ? 0 : cla_lane_re(cla_scaled(cla_lane_real(sqrt(size)), -power))) \
+        const CLA_REAL inverse = cla_lane_rsqrt(size), root = sqrt(size); \
+        last = size < CLA_LEAST * CLA_LEAST ? 0 : root > last ? last : root; \
+        PUT_S(p, cla_lane_re(cla_scaled(cla_lane_real(last), -power))) \
         if (VECTORS) { \
             EACH_ELEMENT(GESVD_DIVIDE, p, p) \
         } \
@@ -191,6 +193,7 @@ CLA_INLINE int cla_gesvd(int m, int n, int vectors, cla_matrix A, cla_matrix U, 
         for (int p = 0; p < n; p++)
             for (int q = p + 1; q < n; q++) GESVD_ROTATE(p, q)
     }
+    CLA_REAL last = INFINITY;
     for (int p = 0; p < n; p++) GESVD_NORMALISE(p)
     for (int k = n - 1; vectors && k >= 0; k--) {
         const cla_lane tau = cla_get(A, k, k);
@@ -299,6 +302,7 @@ __kernel CLA_GROUP_OF(GROUP) void gesvd_item(long lanes, long nm, __global CLA_R
         again = 0;
         CLA_UNROLL1(N, FIRST)
     }
+    CLA_REAL last = INFINITY;
     CLA_UNROLL1(N, GESVD_NORMALISE)
 #if VECTORS
 #define BACK(k) { const cla_lane tau = Q(N - 1 - k, N - 1 - k); EACH_COLUMN(GESVD_REFLECT, (N - 1 - k)) }

@@ -49,19 +49,19 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
  * INVERSE(k) a reciprocal of that. */
 #define SOLVE(x, columns) \
     CLA_UNROLL for (int k = 0; k < N; k++) { \
-        const CLA_REAL d = INVERSE(k); \
-        CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * d; \
+        const CLA_REAL inverse = INVERSE(k); \
+        CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * inverse; \
         CLA_UNROLL for (int i = k + 1; i < N; i++) { \
-            const cla_lane a = L_AT(i, k); \
-            CLA_UNROLL for (int j = 0; j < columns; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]); \
+            const cla_lane e = L_AT(i, k); \
+            CLA_UNROLL for (int j = 0; j < columns; j++) x[j][i] = cla_lane_fnma(e, x[j][k], x[j][i]); \
         } \
     } \
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) { \
-        const CLA_REAL d = INVERSE(k); \
-        CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * d; \
+        const CLA_REAL inverse = INVERSE(k); \
+        CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * inverse; \
         CLA_UNROLL for (int i = 0; i < k; i++) { \
-            const cla_lane a = cla_lane_conj(L_AT(k, i)); \
-            CLA_UNROLL for (int j = 0; j < columns; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]); \
+            const cla_lane e = cla_lane_conj(L_AT(k, i)); \
+            CLA_UNROLL for (int j = 0; j < columns; j++) x[j][i] = cla_lane_fnma(e, x[j][k], x[j][i]); \
         } \
     }
 #endif

@@ -60,7 +60,7 @@ def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, r = size
-    if registers(n * n + n, dtype) <= 160 and n * r <= 144:
+    if registers(n * n + n, dtype) <= 180 and n * r <= 144:
         yield from items("getrsnp_item")
     yield from teams("getrsnp_team", n, r, dtype, lanes)
 

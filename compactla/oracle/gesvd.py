@@ -27,14 +27,18 @@ def residual(before, after, compute_uv=True):
     what was asked for.
     """
     (a,), (_, U, s, Vh) = before, after
-    s, eps, size = s[:, :, 0], np.finfo(s.dtype).eps, max(1, *a.shape[1:])
+    eps, size = np.finfo(s.dtype).eps, max(1, *a.shape[1:])
     if (U is not None) != compute_uv or (Vh is not None) != compute_uv:
         return np.full(len(a), np.inf)
+    a, s = widen(a, s[:, :, 0])
+    _, exponent = np.frexp(np.abs(a).max((1, 2), initial=0))
+    scale = np.ldexp(s.dtype.type(1), -exponent)[:, None]  # LAPACK has trouble with numbers that are tiny
+    a, s = a * scale[:, None], s * scale
     exact = np.linalg.svd(a.astype(np.complex128 if a.dtype.kind == "c" else np.float64), compute_uv=False)
-    sorted_ = (s[:, 1:] <= s[:, :-1]).all(1) & (s >= 0).all(1)
-    found = [np.where(sorted_, 0, np.inf), ratio(np.abs(s - exact), size * eps * exact.max(1, initial=0)[:, None])]
+    in_order = (s[:, 1:] <= s[:, :-1]).all(1) & (s >= 0).all(1)
+    found = [np.where(in_order, 0, np.inf), ratio(np.abs(s - exact), size * eps * exact.max(1, initial=0)[:, None])]
     if compute_uv:
-        a, U, s, Vh = widen(a, U, s, Vh)
+        U, Vh = widen(U, Vh)
         found += [unitary(op(U, "C"), eps), unitary(Vh, eps)]
         found.append(ratio(norm1(a - U * s[:, None] @ Vh), size * eps * norm1(a)))
     return np.max(found, axis=0)

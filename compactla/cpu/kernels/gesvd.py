@@ -247,8 +247,8 @@ def normalise(code, R, s, scale, vectors):
     for i in code.each(R.n):
         row = R.block(i, 0, 1, R.n).T
         (square,) = products(code, row)
-        inverse = square.rsqrt()
-        s[i, 0] = (square < least * least).select(square.constant(0), scale.restored(square * inverse))
+        inverse, size = square.rsqrt(), square.sqrt()  # whose rounding keeps the order
+        s[i, 0] = (square < least * least).select(size.constant(0), scale.restored(size))
         if vectors:
             for j in code.each(R.n):
                 row[j, 0] = row[j, 0].fma(inverse, zero)

@@ -1,0 +1,70 @@
+"""gemv: products of matrices and vectors."""
+
+from compactla.gpu.search import ITEM, Search, items, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs, scalar
+
+
+def gemv(A, x, y, alpha=1, beta=0, trans="N", *, threads=None, wait_for=None) -> Pack:
+    """Matrix-vector products y <- alpha op(A) x + beta y, in place.
+
+    Parameters
+    ----------
+    A, x, y : Pack
+        nm matrices op(A) of m x n, and vectors, x of n x 1 and y of m x 1, with the same dtype, vector length and
+        device.
+    alpha, beta : scalar
+        Where `beta` is zero y is overwritten, whatever it held; where `alpha` is zero A and x are not read.
+    trans : {"N", "T", "C"}
+        op(A) is A, its transpose, or its conjugate transpose.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    Pack
+        y. On a device this does not wait until the work is done: ``y.data.events`` ends with its event.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, y is read-only or shares memory with A or x, `trans` is unknown, or `threads`
+        or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?gemv``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, x = np.ones((100, 3, 4)), np.ones((100, 4, 1))
+    >>> y = cla.gemv(cla.pack(a), cla.pack(x), cla.Pack.zeros(100, 3, 1))
+    >>> bool((y.unpack() == a @ x).all())
+    True
+    """
+    if not type(A) is type(x) is type(y) is Pack or not A.kind == x.kind == y.kind:
+        check_packs(A=A, x=x, y=y)
+    a, conj = A.view, None
+    if trans != "N":
+        (trans,) = ROUTINE.chosen(trans)
+        a = a if trans == "N" else a.T
+        conj = (True, False, False) if trans == "C" and y.is_complex else None
+    alpha, beta = scalar("alpha", alpha, y), scalar("beta", beta, y)
+    if a.n == 0:  # an empty sum is zero, whatever multiplies it
+        alpha = type(alpha)(0)
+    ROUTINE.run((a, x.view, y.view), (alpha, beta), conj, (), 0, None, threads, wait_for)
+    return y
+
+
+ROUTINE = Routine(
+    "gemv",
+    operands=(Matrix("A", "mn"), Matrix("x", "n1"), Matrix("y", "m1", written=True, scaled_by="beta")),
+    madds=lambda m, n: m * max(n, 1),
+    options={"trans": "NTC"},
+    scalars={"alpha": 1, "beta": 0},
+    fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
+    search=Search("gemv", "gemv.cl", {"gemv_item": ITEM}, lambda size, dtype, lanes: items("gemv_item"), squares(2)),
+)

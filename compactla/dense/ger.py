@@ -1,0 +1,65 @@
+"""ger: updates by products of vectors."""
+
+from compactla.gpu.search import ITEM, Search, items, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs, scalar
+
+
+def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:
+    """Rank-one updates A <- alpha x y^T + A, in place.
+
+    Parameters
+    ----------
+    x, y, A : Pack
+        nm vectors each, x of m x 1 and y of n x 1, and matrices of m x n, with the same dtype, vector length and
+        device.
+    alpha : scalar
+        Where it is zero nothing is read, and A stays as it is.
+    conj : bool
+        Whether y is conjugated: y^H instead of y^T.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    Pack
+        A. On a device this does not wait until the work is done: ``A.data.events`` ends with its event.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, A is read-only or shares memory with x or y, `conj` is not a bool, or
+        `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?ger``, ``?geru`` and ``?gerc``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> x, y = np.ones((100, 3, 1)), np.full((100, 2, 1), 2.0)
+    >>> A = cla.ger(cla.pack(x), cla.pack(y), cla.Pack.zeros(100, 3, 2))
+    >>> bool((A.unpack() == 2).all())
+    True
+    """
+    if not type(x) is type(y) is type(A) is Pack or not x.kind == y.kind == A.kind:
+        check_packs(x=x, y=y, A=A)
+    (conj,) = ROUTINE.chosen(conj)
+    flags = (False, True, False) if conj and A.is_complex else None
+    alpha = scalar("alpha", alpha, A)
+    ROUTINE.run((x.view, y.view, A.view), (alpha,), flags, (), 0, None, threads, wait_for)
+    return A
+
+
+ROUTINE = Routine(
+    "ger",
+    operands=(Matrix("x", "m1"), Matrix("y", "n1"), Matrix("A", "mn", written=True)),
+    madds=lambda m, n: m * n,
+    options={"conj": (False, True)},
+    scalars={"alpha": 1},
+    fixed=frozenset({(1,), (-1,)}),
+    search=Search("ger", "ger.cl", {"ger_item": ITEM}, lambda size, dtype, lanes: items("ger_item"), squares(2)),
+)
