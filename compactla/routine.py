@@ -115,6 +115,8 @@ class Routine:
         Sizes of operands that follow from the others: by letter, functions of these.
     static : int, optional
         The largest size that is compiled into Numba kernels; default: that of all routines.
+    together : bool
+        Whether a Numba kernel takes several packs at a time, `Elements.packs`: they have no outputs.
     """
 
     name: str
@@ -129,6 +131,7 @@ class Routine:
     outputs: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None
+    together: bool = False
 
     @functools.cached_property
     def main(self) -> int:

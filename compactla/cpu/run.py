@@ -101,13 +101,13 @@ def choice(row, layouts, fixed, conj, option, far=""):
         elif A.common:
             role = "common"
         else:
-            role = "ahead" if far and worth_fetching(operand, A) else "near"
+            role = "ahead" if far and not row.together and worth_fetching(operand, A) else "near"
         text.append(f"{operand.sizes} {role} {known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)}")
     number = SCALAR[main.dtype.kind]
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
     source = f"compactla.cpu.kernels.{row.name}"
-    kernel = shared(batch, arguments, "|".join(text), lanes, far == "stream", source=source)
+    kernel = shared(batch, arguments, "|".join(text), lanes, far == "stream", row.together, source=source)
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)
     nbytes = known * sum(pack_bytes(A) for A in layouts if not A.common)
@@ -119,13 +119,14 @@ def worth_fetching(operand, A) -> bool:
     return operand.written or not operand.half or pack_bytes(A) * width(A.dtype, A.vlen) >= 2 * PAGE * A.vlen
 
 
-def batch(text, width, streams):
+def batch(text, width, streams, together):
     """Kernel for packs lo to hi of any routine: sizes, scalars, places of operands, and outputs."""
 
     def kernel(lo, hi, V, *args):
-        for p in range(lo, hi):
+        count = max(hi - lo, 1) if together else 1
+        for p in range(lo, hi, count):
             for v in range(0, V, width):
-                call(text, p, v, V, args)
+                call(text, count, p, v, V, args)
         if streams:
             fence()
 
@@ -133,21 +134,21 @@ def batch(text, width, streams):
 
 
 @intrinsic(prefer_literal=True)
-def call(typing_context, text, p, v, V, args):
-    """Call a routine at the pack level on lanes v and up of pack p; `choice` makes the text that says how."""
+def call(typing_context, text, count, p, v, V, args):
+    """Call a routine at the pack level on lanes v and up of so many packs from p on; `choice` makes the text."""
     name, letters, option, scalars, output, *operands = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name).emit
     constants = {key: LITERALS.get(value, value) for key, value in (part.split("=") for part in option.split())}
 
     def lower(context, builder, signature, values):
-        kinds = [*signature.args[1:4], *signature.args[4]]
-        passed = [*values[1:4], *cgutils.unpack_tuple(builder, values[4])]
+        kinds = [*signature.args[1:5], *signature.args[5]]
+        passed = [*values[1:5], *cgutils.unpack_tuple(builder, values[5])]
         for i, kind in enumerate(kinds):
             if isinstance(kind, types.Array):
                 passed[i] = context.make_array(kind)(context, builder, passed[i]).data
 
-        def body(code, p, v, V, *rest):
-            given = iter(zip(kinds[3:], rest, strict=True))
+        def body(code, count, p, v, V, *rest):
+            given = iter(zip(kinds[4:], rest, strict=True))
             sizes = {letter: next(given)[1] for letter in letters} | {"1": 1}
             keywords = dict(constants)
             for scalar in scalars.split():
@@ -160,7 +161,7 @@ def call(typing_context, text, p, v, V, args):
                 place = [next(given)[1] for _ in range(4)]
                 lanes = (INDEX(0), 1) if role == "common" else (v, V)
                 A = located(code, parse_form(form), place, sizes[rows], sizes[columns], p, *lanes)
-                A.stream, A.common = role == "stream", role == "common"
+                A.stream, A.common, A.packs = role == "stream", role == "common", (count, place[1])
                 matrices.append(A)
                 if role == "ahead":
                     coming.append(A.following(place[1], v, V))
@@ -174,7 +175,7 @@ def call(typing_context, text, p, v, V, args):
         Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
         return context.get_dummy_value()
 
-    return types.void(text, p, v, V, args), lower
+    return types.void(text, count, p, v, V, args), lower
 
 
 def located(code, kind, place, m, n, p, v, V):

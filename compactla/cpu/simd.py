@@ -124,12 +124,14 @@ def splat(builder, vector, scalar):
 class Elements:
     """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers.
 
-    Of a `common` one there is one number in memory for all lanes.
+    Of a `common` one there is one number in memory for all lanes. `packs` says how many packs there are to work on, of
+    which this is the first, and how far apart they are.
     """
 
-    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False):
+    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)):
         self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
         self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
+        self.packs = packs
 
     def _replace(self, **changes):
         fields = dict(self.__dict__)
@@ -164,6 +166,10 @@ class Elements:
         b = self.code.builder
         distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
         return self._replace(base=self._shifted(distance))
+
+    def pack(self, p):
+        """The one that is p packs behind this, alone."""
+        return self._replace(base=self._shifted(index(self.code.mul(p, self.packs[1]))), packs=(1, self.packs[1]))
 
     def block(self, i, j, m, n):
         return self._replace(base=self._at(i, j), m=m, n=n)
