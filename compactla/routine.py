@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
-from compactla.checks import as_array, check_launch, check_whole, is_device_array, option
+from compactla.checks import as_array, check_device_array, check_launch, check_whole, is_device_array, option
 from compactla.gpu.search import Search
-from compactla.layout import Pack
+from compactla.layout import Pack, pack
 from compactla.overlap import share_memory
-from compactla.view import REAL, backend
+from compactla.view import REAL, View, backend
 
 NUMBERS = int, float  # of Python, and NumPy's float64
 OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
@@ -373,3 +373,44 @@ def scalar(name, value, target):
     if cmath.isfinite(number) != cmath.isfinite(rounded) or number == number != value:
         raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}")
     return number
+
+
+def factors(name, value, target) -> View:
+    """A number, or one for each matrix, as kernels see it: matrices of 1 x 1 where the pack `target` lives.
+
+    One number is one pack, which all packs see.
+    """
+    if isinstance(value, Pack):
+        check_packs(**{name: value, "X": target})
+        return value.view
+    queue, dtype, V = target.queue, target.dtype, target.vlen
+    on_device = not isinstance(value, NUMBERS) and is_device_array(value)
+    given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
+    if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):
+        number = scalar(name, value, target)
+        parts = [number.real, number.imag] if target.is_complex else [number]
+        with np.errstate(over="ignore"):
+            lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
+        buffer = backend(queue).upload(lanes, queue)
+        address = 0 if queue is not None else lanes.__array_interface__["data"][0]
+        return View(buffer, address, target.view.npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
+    if given.ndim != 1 or given.dtype.kind not in "biufc":
+        has = f"{name} has shape {given.shape} and dtype {given.dtype}"
+        raise TypeError(f"{has}, must be a number, or ({target.nm},) numbers: one for each matrix")
+    if given.dtype.kind == "c" and not target.is_complex:
+        raise TypeError(f"{name} is complex, must be real for packs of {dtype}")
+    if len(given) != target.nm:
+        raise ValueError(f"{name} has length {len(given)}, must have {target.nm}, one for each matrix")
+    if on_device:
+        if queue is None:
+            raise TypeError(f"{name} lives on a device, must live on the CPU as the packs")
+        check_device_array(given, queue, name)
+        if given.dtype not in (dtype, REAL[dtype.char]):
+            raise TypeError(f"{name}: dtype is {given.dtype}, must be {dtype} as of the packs")
+        cast = given.astype(dtype)
+    else:
+        with np.errstate(over="ignore"):
+            cast = given.astype(dtype)
+        if not np.array_equal(np.isfinite(cast), np.isfinite(given)):
+            raise ValueError(f"{name} has numbers out of the range of {dtype}, must have none")
+    return pack(cast.reshape(target.nm, 1, 1), V, queue=queue).view

@@ -10,7 +10,7 @@
 #define CLA_SYEV_CL
 
 #include "jacobi.h"
-#include "potrf.cl"
+#include "unroll.h"
 
 #define CLA_LOWER 0
 #define CLA_UPPER 1
@@ -26,6 +26,26 @@
 CLA_INLINE CLA_REAL cla_size(cla_lane a)
 {
     return cla_lane_maximum(fabs(cla_lane_re(a)), fabs(cla_lane_im(a)));
+}
+
+/* The lower triangle of A <- L with A = L L^H, element by element: next to nothing of the work here, and a tenth of the
+ * code of potrf. Returns whether A is positive definite. */
+CLA_INLINE int cla_definite(int n, cla_matrix A)
+{
+    for (int k = 0; k < n; k++) {
+        CLA_REAL inverse = 0;
+        for (int i = k; i < n; i++) {
+            cla_lane a = cla_get(A, i, k);
+            for (int p = 0; p < k; p++) a = cla_lane_fnma(cla_get(A, i, p), cla_lane_conj(cla_get(A, k, p)), a);
+            if (i == k) {
+                if (!(cla_lane_re(a) > 0)) return 0;
+                a = cla_lane_real(sqrt(cla_lane_re(a)));
+                inverse = 1 / cla_lane_re(a);
+            } else a = a * inverse;
+            cla_set(A, i, k, a);
+        }
+    }
+    return 1;
 }
 
 /* The n numbers of w are at w[i * wrs]. Returns 0; or n for a matrix with NaN or infinities, or whose iteration did not
@@ -54,7 +74,7 @@ CLA_INLINE int cla_syev(int n, int uplo, int jobz, cla_matrix A, __global CLA_RE
             cla_set(A, i, i, cla_lane_real(w[i * wrs] + shift));
             for (int j = 0; j < i; j++) cla_set(A, i, j, cla_lane_conj(cla_get(A, j, i)));
         }
-        if (!cla_potrf(n, A)) break;
+        if (cla_definite(n, A)) break;
         for (int i = 0; i < n; i++) {
             CLA_REAL least = -w[i * wrs];
             for (int j = 0; j < n; j++)
@@ -148,9 +168,9 @@ __kernel void syev_batch(long lanes, long nm, long n, long uplo, long jobz,
         const CLA_REAL x = d[j]; \
         d[j] = swap ? d[(j + 1) % N] : x; \
         d[(j + 1) % N] = swap ? x : d[(j + 1) % N]; \
-        if (JOBZ == CLA_VECTORS) { CLA_UNROLL2(N, SWAP, j) } \
+        if (JOBZ == CLA_VECTORS) { CLA_UNROLL3(N, SWAP, s, j) } \
     }
-#define SWAP(j, i) { \
+#define SWAP(s, j, i) { \
         const cla_lane x = v[i][j], y = v[i][(j + 1) % N]; \
         v[i][j] = cla_lane_select(swap, y, x); \
         v[i][(j + 1) % N] = cla_lane_select(swap, x, y); \

@@ -33,9 +33,10 @@ def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
     w : (nm, n) ndarray or pyopencl.array.Array
         Eigenvalues, ascending, where A lives: real numbers of its precision.
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32
-        `info`, or a new NumPy array. For each matrix 0; or n, where it holds NaN or infinities, or the iteration did not
-        converge in 40 sweeps: its eigenvalues and eigenvectors are NaN. No other matrix is touched. For packs on a device
-        this waits until the device is done, unless `info` is given: its ``events`` end with that of the computation.
+        `info`, or a new NumPy array. For each matrix 0; or n, where it holds NaN or infinities, or the iteration did
+        not converge in 40 sweeps: its eigenvalues and eigenvectors are NaN. No other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        computation.
 
     Raises
     ------
@@ -46,9 +47,9 @@ def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
     Notes
     -----
     LAPACK ``?syev`` and ``?heev``, by Jacobi's method, which finds small eigenvalues of positive definite matrices that
-    are graded as precisely as large ones (Demmel and Veselic, 1992). Small matrices are turned from both sides, larger
-    ones, and all that a device has no kernel of their size for, from one: Cholesky factors, of matrices that are shifted
-    where they are not positive definite.
+    are graded as precisely as large ones (Demmel and Veselic, 1992). Small matrices are turned from both sides. Larger
+    ones, and all that a device has no kernel of their size for, are turned from one side: their Cholesky factors are,
+    after a shift where they are not positive definite.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import norm1, op, ratio, triangle, widen
+from compactla.oracle import norm1, op, ratio, symmetric, widen
 
 
 def operands(draw, n, **options):
@@ -19,14 +19,6 @@ def free(jobz="V", **options):
     return ("A",) if jobz.upper() == "N" else ()
 
 
-def hermitian(a, uplo):
-    """What a triangle stands for."""
-    n, half, diagonal = a.shape[-1], triangle(a, uplo), np.real(np.einsum("...ii->...i", a))
-    a = half + op(half, "C")
-    a[..., range(n), range(n)] = diagonal
-    return a
-
-
 def residual(before, after, uplo="L", jobz="V"):
     """||A - V W V^H|| / (n eps ||A||) and ||I - V^H V|| / (n eps) in the 1-norm (LAPACK's xSYT21), and order.
 
@@ -34,8 +26,7 @@ def residual(before, after, uplo="L", jobz="V"):
     """
     (a,), (V, w), eps = before, after, np.finfo(after[0].dtype).eps
     n = a.shape[1]
-    w = w[:, :, 0]
-    a, V, w = *widen(hermitian(a, uplo), V), widen(w)[0]
+    a, V, w = widen(symmetric(a, uplo, "C"), V, w[:, :, 0])
     size = norm1(a)
     disorder = np.where((np.diff(w, axis=1) < 0).any(1), np.inf, 0)
     if jobz.upper() == "N":

@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 
 from compactla.cpu.emit import Code
-from compactla.cpu.simd import INDEX, Elements, index
+from compactla.cpu.simd import INDEX, Elements
 from compactla.cpu.vectors import Flags, Lanes, Vector
 
 SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual
@@ -119,7 +119,7 @@ class Scaling(NamedTuple):
 
 
 def scaling(largest: Lanes, exponent: int) -> Scaling:
-    """Factors that make numbers, of which the `largest` is given, as large as 2 ** exponent; NaN if it is not finite."""
+    """Factors that make numbers of which this is the largest as large as 2 ** exponent; NaN where it is not finite."""
     b, part, bits = largest.builder, largest.vector.part, largest.vector.real.bitwidth
     digits = 52 if bits == 64 else 23
     bias = (1 << (bits - digits - 2)) - 1
@@ -248,56 +248,35 @@ def rounding(vector):
     return 2.0 ** -(53 if vector.real.bitwidth == 64 else 24)
 
 
-def scratch(code: Code, kind, count):
-    """Memory for so many of an LLVM type, on the stack."""
-    if not isinstance(count, int):
-        return code.builder.alloca(kind, size=count)
-    with code.builder.goto_entry_block():
-        return code.builder.alloca(kind, size=count)
-
-
 class Order:
     """The order of real numbers, one below the other, in every lane: sorts them, and then columns that go with them."""
 
     def __init__(self, code: Code, keys: Elements, descending=False):
-        self.code, self.count = code, keys.m
-        self.kind = ir.VectorType(INDEX, keys.vector.lanes)
-        self.places = scratch(code, self.kind, keys.m)
-        b = code.builder
+        self.code, indices = code, Vector(types.int64, keys.vector.lanes)
+        self.places = code.room(indices, keys.m)
         with code.loop(keys.m) as i:
-            self._store(i, code.broadcast(i, Vector(types.int64, keys.vector.lanes)).parts[0])
+            self.places[i, 0] = code.broadcast(i, indices)
         with code.loop(keys.m) as done, code.loop(code.sub(code.sub(keys.m, 1), done)) as i:
             following = code.add(i, 1)
             x, y = keys[i, 0], keys[following, 0]
             swap = x < y if descending else x > y
-            with b.if_then(swap.any()):
-                keys[i, 0], keys[following, 0] = exchanged(swap, x, y)
-                first, second = self._load(i), self._load(following)
-                self._store(i, b.select(swap.value, second, first))
-                self._store(following, b.select(swap.value, first, second))
-
-    def _load(self, i):
-        pointer = self.code.builder.gep(self.places, [index(i)], source_etype=self.kind)
-        return self.code.builder.load(pointer, typ=self.kind, align=8)
-
-    def _store(self, i, places):
-        pointer = self.code.builder.gep(self.places, [index(i)], source_etype=self.kind)
-        self.code.builder.store(places, pointer, align=8)
+            with code.builder.if_then(swap.any()):
+                for A in (keys, self.places):
+                    A[i, 0], A[following, 0] = exchanged(swap, A[i, 0], A[following, 0])
 
     def arrange(self, G: Elements):
         """Bring the columns of G into the order."""
         code, b, vector = self.code, self.code.builder, G.vector
-        step = vector.lanes * len(vector.parts)
-        row = Elements(code, vector, scratch(code, vector.part.element, code.mul(step, G.n)), 1, G.n, 0, step, vector.lanes)
+        row = code.room(vector, 1, G.n)
         with code.loop(G.m) as i:
             with code.loop(G.n) as j:
                 row[0, j] = G[i, j]
             with code.loop(G.n) as j:
-                places, parts = self._load(j), [ir.Constant(vector.part, ir.Undefined)] * len(vector.parts)
+                places, parts = self.places[j, 0], [ir.Constant(vector.part, ir.Undefined)] * len(vector.parts)
                 for lane in range(vector.lanes):
-                    at = b.mul(b.extract_element(places, INDEX(lane)), INDEX(step))
+                    place = b.mul(b.extract_element(places.parts[0], INDEX(lane)), INDEX(row.cs))
                     for k in range(len(parts)):
-                        pointer = row._shifted(b.add(at, INDEX(k * vector.lanes + lane)))
+                        pointer = row._shifted(b.add(place, INDEX(k * vector.lanes + lane)))
                         x = b.load(pointer, typ=vector.part.element)
                         parts[k] = b.insert_element(parts[k], x, INDEX(lane))
                 G[i, j] = Lanes(b, vector, *parts)

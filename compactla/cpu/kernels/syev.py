@@ -8,6 +8,7 @@ A is all the memory that this takes, and positive definite matrices keep the dig
 import math
 
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
 
 from compactla.checks import option
@@ -24,17 +25,16 @@ from compactla.cpu.kernels.jacobi import (
     orthogonalize,
     rounding,
     scaling,
-    scratch,
     squared,
     sweep,
 )
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.simd import INDEX, Elements, index
-from compactla.cpu.vectors import Flags, Lanes
+from compactla.cpu.vectors import Flags, Lanes, Vector
 
 UNROLLED = 4  # Larger matrices are in memory while they are turned, and the rounds of a sweep are a loop,
 WRITTEN = 8  # and so are the pairs of a round for larger ones.
-LARGEST = {1: 16, 2: 10}  # of those that are turned from both sides, by the parts of a number
+LARGEST = 16  # of those that are turned from both sides
 EXPONENT = {64: 480, 32: 48}  # of scaled matrices: their squares do not overflow, nor underflow before they must
 FLOOR = 10  # A shift is larger than what makes a matrix definite by 2 ** -10 of its largest element, or more.
 
@@ -59,25 +59,23 @@ class Sweeps:
         self.odd, self.last = n % 2, n - 1 - n % 2
         self.rounds = self.last + 2 * self.odd
         self.tolerance = code.zero(vector.reals).constant(rounding(vector))
-        self.unrolled, self.rotations = n <= UNROLLED, {}
+        self.unrolled = n <= UNROLLED
+        self.rotations: dict | Kept = {}
         if self.unrolled:
             kinds = vector, vector.reals
             self.both = [Hermitian(*(code.registers(kind, n, n) for kind in kinds)) for _ in range(2)]
             return
-        step = vector.lanes * len(vector.parts)
-        self.size, self.place = n * n * step, cgutils.alloca_once(code.builder, INDEX)
-        code.builder.store(INDEX(0), self.place)
-        memory = scratch(code, vector.part.element, 2 * self.size)
-        self.memory = Elements(code, vector, memory, n, n, n * step, step, vector.lanes)
+        self.memory, self.row = code.room(vector, 2 * n, n), cgutils.alloca_once(code.builder, INDEX)
+        code.builder.store(INDEX(0), self.row)
         if n > WRITTEN:
-            self.rotations = Kept(code, vector, n // 2)
+            self.rotations = Kept(code.room(vector, n // 2, 2))
 
     def ends(self):
         """The matrix that is there, and the one that the next round makes."""
         if self.unrolled:
             return self.both
-        place = self.code.builder.load(self.place, typ=INDEX)
-        ends = [self.memory._replace(base=self.memory._shifted(x)) for x in (place, self.code.sub(self.size, place))]
+        row = self.code.builder.load(self.row, typ=INDEX)
+        ends = [self.memory.block(i, 0, self.n, self.n) for i in (row, self.code.sub(self.n, row))]
         return [Hermitian(A, A._replace(vector=self.vector.reals)) for A in ends]
 
     def advance(self):
@@ -86,7 +84,7 @@ class Sweeps:
             self.both.reverse()
         else:
             b = self.code.builder
-            b.store(b.sub(INDEX(self.size), b.load(self.place, typ=INDEX)), self.place)
+            b.store(b.sub(INDEX(self.n), b.load(self.row, typ=INDEX)), self.row)
 
     def above(self):
         """All places above the diagonal."""
@@ -180,10 +178,8 @@ class Sweeps:
 class Kept:
     """Rotations in memory, by the first column of their pairs."""
 
-    def __init__(self, code: Code, vector, count):
-        step = vector.lanes * len(vector.parts)
-        memory = scratch(code, vector.part.element, 2 * count * step)
-        self.numbers = Elements(code, vector, memory, count, 2, 2 * step, step, vector.lanes)
+    def __init__(self, numbers: Elements):
+        self.numbers = numbers
 
     def __getitem__(self, p) -> Shears:
         return Shears(self.numbers[p, 0], self.numbers[p, 1])
@@ -304,21 +300,19 @@ def factor(code: Code, A: Elements, w: Elements) -> Lanes:
 
     That is 0 unless A is not positive definite; then it is what makes the diagonal dominant, and a little more.
     """
-    b, n, V = code.builder, A.n, A.vector.lanes
+    b, n = code.builder, A.n
     shift = code.registers(w.vector, 1)
     shift[0, 0] = code.zero(w.vector)
-    info = scratch(code, INDEX, V)
+    info = code.room(Vector(types.int64, A.vector.lanes), 1)
     again = cgutils.alloca_once_value(b, ir.IntType(1)(1))
     with code.loop(2), b.if_then(b.load(again, typ=again.type.pointee)):
         with code.loop(n) as i:
             A[i, i] = w[i, 0] + shift[0, 0]
             with code.loop(i) as j:
                 A[i, j] = A[j, i].conjugate()
-        with code.loop(V) as lane:
-            b.store(INDEX(0), b.gep(info, [lane], source_etype=INDEX))
-        potrf.emit(code, A, info)
-        entered = b.load(b.bitcast(info, ir.VectorType(INDEX, V).as_pointer()), align=8, typ=ir.VectorType(INDEX, V))
-        failed = Flags(b, b.icmp_unsigned("!=", entered, entered.type(None)))
+        info[0, 0] = code.zero(info.vector)
+        potrf.emit(code, A, info.base)
+        failed = info[0, 0] != 0
         b.store(failed.any(), again)
         with b.if_then(failed.any()):
             least = code.registers(w.vector, 2)
@@ -359,7 +353,7 @@ def syev(code, A, w, info, uplo="L", jobz="V", ahead=()):
     vectors = option("jobz", jobz, "NV") == "V"
     check_fit("A", (A.m, A.n), (A.n, A.n))
     check_fit("w", (w.m, w.n), (A.n, 1))
-    if isinstance(A.n, int) and A.n <= LARGEST[len(A.vector.parts)]:
+    if isinstance(A.n, int) and A.n <= LARGEST:
         if not A.n:
             return
         if ahead:
