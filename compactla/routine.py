@@ -104,6 +104,8 @@ class Routine:
         Sizes of operands that follow from the others: by letter, functions of these.
     static : int, optional
         The largest size that is compiled into Numba kernels; default: that of all routines.
+    paired : int
+        The largest size of which Numba kernels take two packs at a time, each operand as a pair of matrices.
     """
 
     name: str
@@ -118,6 +120,7 @@ class Routine:
     outputs: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None
+    paired: int = 0
 
     @functools.cached_property
     def main(self) -> int:

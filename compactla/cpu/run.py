@@ -105,7 +105,8 @@ def choice(row, layouts, fixed, conj, option, far=""):
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
     source = f"compactla.cpu.kernels.{row.name}"
-    kernel = shared(batch, arguments, "|".join(text), lanes, far == "stream", source=source)
+    pairs = known and lanes == main.vlen and max(sizes, default=0) <= row.paired
+    kernel = shared(paired if pairs else batch, arguments, "|".join(text), lanes, far == "stream", source=source)
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)
     return head, kernel, operations(main, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
@@ -122,7 +123,22 @@ def batch(text, width, streams):
     def kernel(lo, hi, V, *args):
         for p in range(lo, hi):
             for v in range(0, V, width):
-                call(text, p, v, V, args)
+                call(text, 1, p, v, V, args)
+        if streams:
+            fence()
+
+    return kernel
+
+
+def paired(text, width, streams):
+    """The same, two packs at a time, of as many lanes as are computed with."""
+
+    def kernel(lo, hi, V, *args):
+        last = hi - (hi - lo) % 2
+        for p in range(lo, last, 2):
+            call(text, 2, p, 0, V, args)
+        if last < hi:
+            call(text, 1, last, 0, V, args)
         if streams:
             fence()
 
@@ -130,15 +146,18 @@ def batch(text, width, streams):
 
 
 @intrinsic(prefer_literal=True)
-def call(typing_context, text, p, v, V, args):
-    """Call a routine at the pack level on lanes v and up of pack p; `choice` makes the text that says how."""
+def call(typing_context, text, count, p, v, V, args):
+    """Call a routine at the pack level on lanes v and up of pack p, or of `count` packs from there.
+
+    `choice` makes the text that says how.
+    """
     name, letters, option, scalars, output, *operands = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name).emit
     constants = {key: LITERALS.get(value, value) for key, value in (part.split("=") for part in option.split())}
 
     def lower(context, builder, signature, values):
-        kinds = [*signature.args[1:4], *signature.args[4]]
-        passed = [*values[1:4], *cgutils.unpack_tuple(builder, values[4])]
+        kinds = [*signature.args[2:5], *signature.args[5]]
+        passed = [*values[2:5], *cgutils.unpack_tuple(builder, values[5])]
         for i, kind in enumerate(kinds):
             if isinstance(kind, types.Array):
                 passed[i] = context.make_array(kind)(context, builder, passed[i]).data
@@ -155,20 +174,23 @@ def call(typing_context, text, p, v, V, args):
             for operand in operands:
                 (rows, columns), role, form = operand.split(" ", 2)
                 place = [next(given)[1] for _ in range(4)]
-                A = located(code, parse_form(form), place, sizes[rows], sizes[columns], p, v, V)
-                A.stream = role == "stream"
-                matrices.append(A)
-                if role == "ahead":
-                    coming.append(A.following(place[1], v, V))
+                form, packs = parse_form(form), [code.add(p, k) for k in range(count.literal_value)]
+                side = [located(code, form, place, sizes[rows], sizes[columns], pack, v, V) for pack in packs]
+                for A in side:
+                    A.stream = role == "stream"
+                    if role == "ahead":
+                        coming.append(A.following(code.mul(place[1], len(side)), v, V))
+                matrices.append(side if len(side) > 1 else A)
             first = code.builder.add(code.builder.mul(p, V), v)
             for array in output.split():
                 keywords[array] = code.builder.gep(next(given)[1], [first], source_etype=INDEX)
             emit(code, *matrices, **keywords, ahead=tuple(coming))
 
-        Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
+        name = f"compactla.{count.literal_value}|{text.literal_value}"
+        Code(builder).call(name, [x.type for x in passed], body, *passed)
         return context.get_dummy_value()
 
-    return types.void(text, p, v, V, args), lower
+    return types.void(text, count, p, v, V, args), lower
 
 
 def located(code, kind, place, m, n, p, v, V):

@@ -15,6 +15,7 @@ from compactla.checks import option
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.jacobi import (
+    Noted,
     Order,
     Rotation,
     Scaling,
@@ -59,6 +60,7 @@ class Sweeps:
         self.odd, self.last = n % 2, n - 1 - n % 2
         self.rounds = self.last + 2 * self.odd
         self.tolerance = code.zero(vector.reals).constant(rounding(vector))
+        self.turned = Noted(code, vector.lanes)
         self.unrolled = n <= UNROLLED
         self.rotations: dict | Kept = {}
         if self.unrolled:
@@ -107,24 +109,22 @@ class Sweeps:
             p = code.add(first, i)
             yield p, code.sub(self.last, p)
 
-    def run(self) -> Flags:
-        """Sweep; returns flags of the lanes that are not diagonal after the last sweep."""
-        return sweep(self.code, self.vector, self.once) if self.n > 1 else self.tolerance < 0
-
-    def once(self, turned):
+    def test(self):
+        """Note which lanes have elements off the diagonal that matter."""
         a, _ = self.ends()
+        self.turned.clear()
         for i, j in self.above():
-            turned(matters(a.diagonal[i, i], a.diagonal[j, j], a.above[i, j], self.tolerance))
-        with self.code.builder.if_then(turned.flags.any()):
-            for _ in self.each(self.rounds):
-                self.round()
-            if self.unrolled and self.rounds % 2:  # the first of both is the one that is there
-                self.both.reverse()
-                a, after = self.both
-                for i in range(self.n):
-                    a.diagonal[i, i] = after.diagonal[i, i]
-                for ij in self.above():
-                    a.above[ij] = after.above[ij]
+            self.turned(matters(a.diagonal[i, i], a.diagonal[j, j], a.above[i, j], self.tolerance))
+
+    def start_over(self):
+        """After a sweep, the first of both is the one that is there."""
+        if self.unrolled and self.rounds % 2:
+            self.both.reverse()
+            a, after = self.both
+            for i in range(self.n):
+                a.diagonal[i, i] = after.diagonal[i, i]
+            for ij in self.above():
+                a.above[ij] = after.above[ij]
 
     def round(self):
         """Turn the pairs of a round, all angles first: rows and columns of A, and columns of V."""
@@ -195,52 +195,86 @@ def turned_block(rotation, other, above, below):
     return [x.conjugate() for x, _ in turned], [y.conjugate() for _, y in turned]
 
 
-def two_sided(code: Code, A: Elements, w: Elements, lower: Elements, vectors: bool) -> Flags:
-    """Two-sided Jacobi for a matrix of known size; returns flags of lanes without a result."""
-    n, zero = A.n, code.zero(A.vector)
-    V = code.registers(A.vector, n, n) if n <= UNROLLED else A
-    sweeps = Sweeps(code, A.vector, n, V if vectors else None)
-    a, _ = sweeps.ends()
-    largest = code.registers(w.vector, 1)
-    largest[0, 0] = zero.real
-    for i in sweeps.each(n):
-        a.diagonal[i, i] = lower[i, i].real
-        largest[0, 0] = larger(largest[0, 0], a.diagonal[i, i])
-    for i, j in sweeps.above():
-        a.above[i, j] = lower[j, i].conjugate()
-        largest[0, 0] = larger(largest[0, 0], a.above[i, j])
-    scale = scaling(largest[0, 0], exponent(A))
-    for i, j in sweeps.above():
-        a.above[i, j] = scale.scaled(a.above[i, j])
-    for i in sweeps.each(n):
-        a.diagonal[i, i] = scale.scaled(a.diagonal[i, i])
-    for i in sweeps.each(n) if vectors else ():
-        for j in sweeps.each(n):
-            V[i, j] = zero
-        V[i, i] = zero.constant(1)
-    failed = sweeps.run() | scale.unknown
-    a, _ = sweeps.ends()
-    if n <= UNROLLED:
-        sort(a.diagonal, V if vectors else None, n)
-    for i in sweeps.each(n):
-        w[i, 0] = result(scale.restored(a.diagonal[i, i]), failed)
-    for i in sweeps.each(n) if vectors else ():
-        for j in sweeps.each(n):
-            A[i, j] = result(V[i, j], failed)
-    if n > UNROLLED:
-        order = Order(code, w)
-        if vectors:
-            order.arrange(A)
-    return failed
+class TwoSided:
+    """Two-sided Jacobi for a matrix of known size; packs that are at work side by side wait less for their roots."""
+
+    def __init__(self, code: Code, A: Elements, w: Elements, lower: Elements, vectors: bool):
+        n, zero = A.n, code.zero(A.vector)
+        self.A, self.w, self.vectors = A, w, vectors
+        self.V = V = code.registers(A.vector, n, n) if n <= UNROLLED else A
+        self.sweeps = sweeps = Sweeps(code, A.vector, n, V if vectors else None)
+        a, _ = sweeps.ends()
+        largest = code.registers(w.vector, 1)
+        largest[0, 0] = zero.real
+        for i in sweeps.each(n):
+            a.diagonal[i, i] = lower[i, i].real
+            largest[0, 0] = larger(largest[0, 0], a.diagonal[i, i])
+        for i, j in sweeps.above():
+            a.above[i, j] = lower[j, i].conjugate()
+            largest[0, 0] = larger(largest[0, 0], a.above[i, j])
+        self.scale = scale = scaling(largest[0, 0], exponent(A))
+        for i, j in sweeps.above():
+            a.above[i, j] = scale.scaled(a.above[i, j])
+        for i in sweeps.each(n):
+            a.diagonal[i, i] = scale.scaled(a.diagonal[i, i])
+        for i in sweeps.each(n) if vectors else ():
+            for j in sweeps.each(n):
+                V[i, j] = zero
+            V[i, i] = zero.constant(1)
+
+    @staticmethod
+    def run(code: Code, packs):
+        """Sweep until all packs are diagonal."""
+        first, *_ = sweeps = [pack.sweeps for pack in packs]
+
+        def once(turned):
+            for one in sweeps:
+                one.test()
+                turned(one.turned.flags)
+            with code.builder.if_then(turned.flags.any()):
+                for _ in first.each(first.rounds):
+                    for one in sweeps:
+                        one.round()
+                for one in sweeps:
+                    one.start_over()
+
+        sweep(code, first.vector, once)
+
+    def finish(self) -> Flags:
+        """Store what was found, in order; returns flags of lanes without a result."""
+        sweeps, n = self.sweeps, self.A.n
+        failed = sweeps.turned.flags | self.scale.unknown
+        diagonal = sweeps.ends()[0].diagonal
+        if n <= WRITTEN:
+            values = [diagonal[i, i] for i in range(n)]
+            swaps = sort(values)
+            for i, x in enumerate(values):
+                self.w[i, 0] = result(self.scale.restored(x), failed)
+            for i in sweeps.each(n) if self.vectors else ():
+                row = [self.V[i, j] for j in range(n)]
+                for j, swap in swaps:
+                    row[j], row[j + 1] = exchanged(swap, row[j], row[j + 1])
+                for j, x in enumerate(row):
+                    self.A[i, j] = result(x, failed)
+            return failed
+        for i in sweeps.each(n):
+            self.w[i, 0] = result(self.scale.restored(diagonal[i, i]), failed)
+        order = Order(sweeps.code, self.w)
+        if self.vectors:
+            order.arrange(self.A)
+            for i in sweeps.each(n):
+                for j in sweeps.each(n):
+                    self.A[i, j] = result(self.A[i, j], failed)
+        return failed
 
 
-def sort(diagonal, V, n):
-    """Compare and exchange neighbours on the diagonal, with columns of V, until they ascend in every lane."""
-    for i in (i for end in range(n - 1, 0, -1) for i in range(end)):
-        swap = diagonal[i, i] > diagonal[i + 1, i + 1]
-        diagonal[i, i], diagonal[i + 1, i + 1] = exchanged(swap, diagonal[i, i], diagonal[i + 1, i + 1])
-        for r in range(n) if V else ():
-            V[r, i], V[r, i + 1] = exchanged(swap, V[r, i], V[r, i + 1])
+def sort(values: list[Lanes]):
+    """Sort numbers in every lane; returns the exchanges of neighbours that did so: places of the first, and flags."""
+    exchanges = []
+    for i in (i for end in range(len(values) - 1, 0, -1) for i in range(end)):
+        exchanges.append((i, values[i] > values[i + 1]))
+        values[i], values[i + 1] = exchanged(exchanges[-1][1], values[i], values[i + 1])
+    return exchanges
 
 
 def result(x: Lanes, failed: Flags) -> Lanes:
@@ -335,11 +369,12 @@ def syev(code, A, w, info, uplo="L", jobz="V", ahead=()):
 
     Parameters
     ----------
-    A : matrix
-        n x n, from `matrix`; only one triangle is read, and the real part of the diagonal.
-    w : matrix
+    A : matrix, or tuple of matrices
+        n x n, from `matrix`; only one triangle is read, and the real part of the diagonal. Several packs of one size
+        are worked on side by side, which is faster for small ones.
+    w : matrix, or tuple of matrices
         n x 1, real: the eigenvalues, ascending.
-    info : array of V int64
+    info : array of V int64, or of V for each pack
         Set to n for matrices with NaN or infinities, and those whose iteration did not end, whose results are NaN;
         otherwise left alone.
     uplo : str
@@ -347,19 +382,23 @@ def syev(code, A, w, info, uplo="L", jobz="V", ahead=()):
     jobz : str
         The constant "V"; or "N", where A holds anything afterwards.
     ahead : tuple of matrices
-        Of known size, and contiguous: the first is fetched into the cache meanwhile, where that is worth it.
+        A and w of known size, and contiguous, for each pack: the first is fetched into the cache meanwhile.
     """
-    lower = A if option("uplo", uplo, "LU") == "L" else A.H
+    upper = option("uplo", uplo, "LU") == "U"
     vectors = option("jobz", jobz, "NV") == "V"
-    check_fit("A", (A.m, A.n), (A.n, A.n))
-    check_fit("w", (w.m, w.n), (A.n, 1))
-    if isinstance(A.n, int) and A.n <= LARGEST:
-        if not A.n:
-            return
+    given = [(A, w)] if isinstance(A, Elements) else list(zip(A, w, strict=True))
+    for X, values in given:
+        check_fit("A", (X.m, X.n), (given[0][0].n, given[0][0].n))
+        check_fit("w", (values.m, values.n), (X.n, 1))
+    n, b = given[0][0].n, code.builder
+    if isinstance(n, int) and n <= LARGEST:
         if ahead:
-            code.fetch_ahead(ahead[:1], 1)
-        for _ in code.rounds(1):
-            failed = two_sided(code, A, w, lower, vectors)
+            code.fetch_ahead(ahead[:: len(ahead) // len(given)], 1)
+        for _ in code.rounds(min(n, 1)):
+            packs = [TwoSided(code, X, values, X.H if upper else X, vectors) for X, values in given]
+            TwoSided.run(code, packs)
+            failed = [pack.finish() for pack in packs]
     else:
-        failed = one_sided(code, A, w, lower, vectors)
-    report(code, [failed], info, index(A.n))
+        failed = [one_sided(code, X, values, X.H if upper else X, vectors) for X, values in given]
+    for t, flags in enumerate(failed if n != 0 else ()):
+        report(code, [flags], b.gep(info, [INDEX(t * flags.mask.lanes)], source_etype=INDEX), index(n))
