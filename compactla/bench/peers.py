@@ -91,6 +91,17 @@ def on_the_left(a, b, side, uplo, trans, diag):
     return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
 
 
+def inner_products(x, y, conj):
+    x = x.conj() if conj else x
+    return lambda: np.einsum("qij,qij->qj", x, y)
+
+
+def of_columns(name):
+    """The residual of one number for each column."""
+    residual = oracle.named(name).residual
+    return lambda before, after, **options: residual(before, [*before, after[-1][:, None]], **options)
+
+
 def positive(a, b, uplo):
     whole = symmetric(a, uplo, "C")
     return lambda: np.linalg.solve(whole, b)
@@ -178,6 +189,10 @@ PEERS = {
     "getrinp": Peers("n A work info", {"numpy inv": inverse}),
     "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
     "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
+    "axpy": Peers(libraries={"numpy": lambda alpha, x, y: lambda: alpha * x + y}),
+    "scal": Peers(libraries={"numpy": lambda alpha, x: lambda: alpha * x}),
+    "dot": Peers(libraries={"numpy einsum": (inner_products, of_columns("dot"))}),
+    "nrm2": Peers(libraries={"numpy norm": (lambda x: lambda: np.linalg.norm(x, axis=1), of_columns("nrm2"))}),
     "gemv": Peers(libraries={
         "numpy matmul": lambda a, x, y, trans, beta: matmul(a, x, y, trans, "N", beta),
     }),
