@@ -117,6 +117,8 @@ class Routine:
         The largest size that is compiled into Numba kernels; default: that of all routines.
     together : bool
         Whether a Numba kernel takes several packs at a time, `Elements.packs`: they have no outputs.
+    paired : int
+        The largest size of which Numba kernels take two packs at a time, each operand as a pair of matrices.
     """
 
     name: str
@@ -132,6 +134,7 @@ class Routine:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None
     together: bool = False
+    paired: int = 0
 
     @functools.cached_property
     def main(self) -> int:

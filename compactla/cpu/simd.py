@@ -128,7 +128,9 @@ class Elements:
     which this is the first, and how far apart they are.
     """
 
-    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)):
+    def __init__(
+        self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)
+    ):
         self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
         self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
         self.packs = packs
