@@ -1,8 +1,8 @@
 """The work of a case by cuBLAS, through CuPy, and by PyTorch, on a CUDA GPU: each in the layout of its own.
 
 For a routine NAME that has a row these are the functions ``torch_NAME``, of operands as tensors, and ``cupy_NAME``, of
-operands by columns, both with the routine's options. They return a call: PyTorch's return what the routine writes,
-those of cuBLAS leave it in the last operand.
+operands by columns, both with the routine's options. They return a call: PyTorch's return what the routine leaves in the
+main operand, or a tuple of all operands in the order of the row; those of cuBLAS leave it in the last operand.
 """
 
 import ctypes
@@ -91,6 +91,47 @@ def torch_potrs(a, b, **options):
     return lambda: torch.cholesky_solve(b, a)
 
 
+def torch_posv(a, b, **options):
+    return lambda: torch.cholesky_solve(b, torch.linalg.cholesky_ex(a).L)
+
+
+def torch_getrf(a, **options):
+    def call():
+        LU, pivots, _ = torch.linalg.lu_factor_ex(a)
+        return LU, pivots - 1
+
+    return call
+
+
+def torch_gesv(a, b):
+    return lambda: torch.linalg.solve_ex(a, b).result
+
+
+def torch_getrs(a, ipiv, b, **options):
+    pivots = ipiv[:, :, 0].int() + 1
+    return lambda: torch.linalg.lu_solve(a, pivots, b)
+
+
+def torch_geqrf(a):
+    return lambda: torch.geqrf(a)
+
+
+def torch_ormqr(a, tau, c, **options):
+    return lambda: torch.ormqr(a, tau[:, :, 0], c)
+
+
+def torch_syev(a, **options):
+    def call():
+        w, V = torch.linalg.eigh(a)
+        return V, w
+
+    return call
+
+
+def torch_gesvd(a, **options):
+    return lambda: (a, *torch.linalg.svd(a, full_matrices=False))
+
+
 def cupy_gemm(a, b, c, beta, **options):
     blas, n = Cublas(a.dtype), a.shape[-1]
     step = ctypes.c_longlong(n * n)
@@ -170,14 +211,6 @@ class Lines:
         return by_rows(self.operands[3]).swapaxes(0, 1)
 
 
-def cublas_lines(case):
-    """Timed on identities, which are their own factors and leave x alone."""
-    diag = np.broadcast_to(np.eye(case.n, dtype=case.dtype), case.diag.shape)
-    timed = Lines(case, np.zeros_like(case.lower), diag, np.zeros_like(case.upper), case.rhs)
-    checked = Lines(case, *(a[-case.DIFFERENT :] for a in (case.lower, case.diag, case.upper, case.rhs)))
-    return timed.graph(getattr(timed, case.routine)), lambda: case.error(checked.solution())
-
-
 def cupy_lines(case):
     """Timed on identities, which are their own factors and leave x alone."""
     diag = np.broadcast_to(np.eye(case.n, dtype=case.dtype), case.diag.shape)
@@ -187,9 +220,16 @@ def cupy_lines(case):
 
 
 def torch_prepared(prepare, operands, options):
-    """A call of PyTorch's, which returns the result."""
+    """A call of PyTorch's, and the same with its results in arrays (nm, rows, columns)."""
     call = prepare(*(torch.from_dlpack(cupy.asarray(a)) for a in operands), **options)
-    return call, lambda: call().cpu().numpy()
+
+    def results():
+        found = call()
+        if not isinstance(found, tuple):
+            return found.cpu().numpy()
+        return [x.cpu().numpy().reshape(*x.shape, *[1][: 3 - x.ndim]) for x in found]
+
+    return call, results
 
 
 def cupy_prepared(prepare, operands, options):
@@ -220,4 +260,8 @@ def call(library, case):
         timed()
         torch.cuda.synchronize()
 
-    return run, lambda: case.error(prepared(prepare, case.operands, case.options)[1]())
+    def residual():
+        found = prepared(prepare, case.operands, case.options)[1]()
+        return case.error_of(found) if isinstance(found, list) else case.error(found)
+
+    return run, residual

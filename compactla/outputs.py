@@ -22,7 +22,7 @@ class Integers:
         The queue that they live in; None on the CPU.
     """
 
-    __slots__ = ("k", "kind", "nm", "queue", "view", "vlen")
+    __slots__ = ("k", "nm", "queue", "view", "vlen")
 
     def __init__(self, data, nm, queue=None):
         npack, k, _, V = data.shape

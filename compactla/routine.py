@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
-from compactla.checks import as_array, check_launch, check_whole, is_device_array, option
+from compactla.checks import as_array, check_device_array, check_launch, check_whole, is_device_array, option
 from compactla.gpu.search import Search
-from compactla.layout import Pack
+from compactla.layout import Pack, pack
 from compactla.overlap import share_memory
-from compactla.view import REAL, backend
+from compactla.view import REAL, View, backend
 
 NUMBERS = int, float  # of Python, and NumPy's float64
 OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
@@ -62,6 +62,8 @@ class Matrix:
         on the CPU and of 4 on devices.
     output : bool
         Whether the public function makes it and returns it: such operands first, in their order, then `outputs`.
+    room : bool
+        Whether it is an output that is not returned: what kernels need to work in.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Matrix:
     scaled_by: str = ""
     kind: str = ""
     output: bool = False
+    room: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,10 +262,10 @@ class Routine:
         if queue is not None or threads is not None or wait_for is not None:
             limit = check_launch(threads, wait_for, queue)
         if info is not None:
-            check_info(info, nm, queue)
+            check_info(info, nm, queue, *self.outputs)
             for operand, A in zip(self.operands, views, strict=True):
                 if share_memory(info, A.buffer):
-                    raise ValueError(f"info shares memory with {operand.name}, must not")
+                    raise ValueError(f"{self.outputs[0]} shares memory with {operand.name}, must not")
         return last.run.launch(self, views, scalars, conj, compiled, nm, info, limit)
 
     @functools.cached_property
@@ -281,14 +284,15 @@ class Routine:
         returned : object
             What the public function returned.
         """
-        made = [A for A in self.operands if A.output]
+        made = [A for A in self.operands if A.output and not A.room]
         if made or self.outputs:
             found = list(returned if len(made) + len(self.outputs) > 1 else [returned])
         else:
             found = []
         output = found.pop() if self.outputs else None
         given, new = iter(arrays), iter(found)
-        return [self._unpacked(A, next(new if A.output else given)) for A in self.operands], output
+        after = [None if A.room else next(new if A.output else given) for A in self.operands]
+        return list(map(self._unpacked, self.operands, after)), output
 
     def _unpacked(self, operand, x):
         """An operand after a call as an array (nm, rows, columns)."""
@@ -328,21 +332,21 @@ def check_side(A, B, name, side) -> None:
         raise ValueError(f"{shape}: {name} is {B.m} x {B.n} and side is {side!r}")
 
 
-def check_info(info, nm, queue) -> None:
+def check_info(info, nm, queue, name) -> None:
     """Refuse what is no array for one integer of each matrix."""
     if queue is not None:
         if not is_device_array(info):
-            raise TypeError(f"info is a {type(info).__name__}, must be a pyopencl Array on the device")
-        check_whole(info, queue, "info")
+            raise TypeError(f"{name} is a {type(info).__name__}, must be a pyopencl Array on the device")
+        check_whole(info, queue, name)
     elif type(info) is not np.ndarray:
-        raise TypeError(f"info is a {type(info).__name__}, must be a NumPy array")
+        raise TypeError(f"{name} is a {type(info).__name__}, must be a NumPy array")
     elif not info.flags.writeable:
-        raise ValueError("info is read-only, must be writeable")
+        raise ValueError(f"{name} is read-only, must be writeable")
     dtype = np.dtype(np.int64 if queue is None else np.int32)
     if info.dtype != dtype:
-        raise TypeError(f"info: dtype is {info.dtype}, must be {dtype}")
+        raise TypeError(f"{name}: dtype is {info.dtype}, must be {dtype}")
     if info.shape != (nm,) or not info.flags.c_contiguous:
-        raise ValueError(f"info has shape {info.shape} and strides {info.strides}, must be ({nm},) and contiguous")
+        raise ValueError(f"{name} has shape {info.shape} and strides {info.strides}, must be ({nm},) and contiguous")
 
 
 def scalar(name, value, target):
@@ -369,3 +373,44 @@ def scalar(name, value, target):
     if cmath.isfinite(number) != cmath.isfinite(rounded) or number == number != value:
         raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}")
     return number
+
+
+def factors(name, value, target) -> View:
+    """A number, or one for each matrix, as kernels see it: matrices of 1 x 1 where the pack `target` lives.
+
+    One number is one pack, which all packs see.
+    """
+    if isinstance(value, Pack):
+        check_packs(**{name: value, "X": target})
+        return value.view
+    queue, dtype, V = target.queue, target.dtype, target.vlen
+    on_device = not isinstance(value, NUMBERS) and is_device_array(value)
+    given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
+    if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):
+        number = scalar(name, value, target)
+        parts = [number.real, number.imag] if target.is_complex else [number]
+        with np.errstate(over="ignore"):
+            lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
+        buffer = backend(queue).upload(lanes, queue)
+        address = 0 if queue is not None else lanes.__array_interface__["data"][0]
+        return View(buffer, address, target.view.npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
+    if given.ndim != 1 or given.dtype.kind not in "biufc":
+        has = f"{name} has shape {given.shape} and dtype {given.dtype}"
+        raise TypeError(f"{has}, must be a number, or ({target.nm},) numbers: one for each matrix")
+    if given.dtype.kind == "c" and not target.is_complex:
+        raise TypeError(f"{name} is complex, must be real for packs of {dtype}")
+    if len(given) != target.nm:
+        raise ValueError(f"{name} has length {len(given)}, must have {target.nm}, one for each matrix")
+    if on_device:
+        if queue is None:
+            raise TypeError(f"{name} lives on a device, must live on the CPU as the packs")
+        check_device_array(given, queue, name)
+        if given.dtype not in (dtype, REAL[dtype.char]):
+            raise TypeError(f"{name}: dtype is {given.dtype}, must be {dtype} as of the packs")
+        cast = given.astype(dtype)
+    else:
+        with np.errstate(over="ignore"):
+            cast = given.astype(dtype)
+        if not np.array_equal(np.isfinite(cast), np.isfinite(given)):
+            raise ValueError(f"{name} has numbers out of the range of {dtype}, must have none")
+    return pack(cast.reshape(target.nm, 1, 1), V, queue=queue).view

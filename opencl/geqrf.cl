@@ -1,6 +1,7 @@
 /* geqrf: A <- Q\R for one lane (pack level) and for a batch (define GEQRF_BATCH).
  *
- * A is m x n; R is upper trapezoidal, below it are the vectors of min(m, n) reflectors, as LAPACK stores them.
+ * A is m x n; R is upper trapezoidal, below it are the vectors of min(m, n) reflectors, whose scalars go to tau, as in
+ * LAPACK.
  * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item factors one lane.
  */
 #ifndef CLA_GEQRF_CL
@@ -19,7 +20,7 @@ CLA_INLINE void cla_geqrf(int m, int n, cla_matrix A, cla_matrix tau)
 }
 
 #ifdef GEQRF_BATCH
-/* aconj and tauconj are 0 */
+/* aconj and tauconj are 0: both are as they are */
 __kernel void geqrf_batch(long lanes, long nm, long m, long n,
                           __global CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
                           __global CLA_REAL *restrict tau, long tau0, long taups, long taurs, long taucs, long tauconj)
@@ -28,6 +29,40 @@ __kernel void geqrf_batch(long lanes, long nm, long m, long n,
     if (q >= lanes) return;
     cla_geqrf(m, n, cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0),
               cla_matrix_of_packs(tau, q, tau0, taups, taurs, taucs, 0));
+}
+#endif
+
+/* Batches whose sizes and strides are known when this is compiled: define M, N and, in numbers, ARS, ACS, TAURS.
+ * Tunables:
+ *
+ * GEQRF_ITEM  one work-item a matrix, all of it in registers: M N lanes
+ *   GROUP     work-items of a work-group
+ */
+#ifdef GEQRF_ITEM
+#define STEPS (M < N ? M : N)
+#define AT(i, j) a[i][j]
+#define SET(i, j, x) AT(i, j) = x;
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, i)
+#define EACH_ROW_OF(F, k, s, j) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, j, i)
+
+__kernel CLA_GROUP_OF(GROUP) void geqrf_item(long lanes, long nm, __global CLA_REAL *restrict A, long a0, long aps,
+                                             __global CLA_REAL *restrict tau_part, long tau0, long taups)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    A += a0 + cla_lane_place(q, aps);
+    tau_part += tau0 + cla_lane_place(q, taups);
+    cla_lane a[M][N];
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < N; j++) AT(i, j) = cla_lane_load(A, i * ARS + j * ACS);
+    CLA_UNROLL for (int k = 0; k < STEPS; k++) {
+        cla_lane tau;
+        CLA_REFLECTOR(k, k)
+        cla_lane_store(tau_part, k * TAURS, tau);
+        CLA_UNROLL for (int j = k + 1; j < N; j++) CLA_REFLECT(k, k, cla_lane_conj(tau), j)
+    }
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, AT(i, j));
 }
 #endif
 

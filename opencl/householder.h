@@ -7,6 +7,8 @@
  * again:
  *   AT(i, j), SET(i, j, x)   element (i, j); makes it x
  *   EACH_ROW(F, k, s)        F(k, s, i) for all rows i, or for those below row k
+ *   EACH_ROW_OF(F, k, s, j)  F(k, s, j, i) likewise
+ * CLA_REFLECT(k, s, t, j) applies it to column j; t is tau, or its conjugate for H^H.
  * `cla_reflector` and `cla_reflect` do this in memory, and apply H to other columns.
  */
 #ifndef CLA_HOUSEHOLDER_H
@@ -33,65 +35,58 @@ CLA_INLINE CLA_REAL cla_add_square(cla_lane a, CLA_REAL total)
     return CLA_COMPLEX ? fma(cla_lane_im(a), cla_lane_im(a), total) : total;
 }
 
-/* From alpha and the sum of squares of what is below it. */
-CLA_INLINE cla_coefficients cla_coefficients_of(cla_lane alpha, CLA_REAL squares)
-{
-    const CLA_REAL re = cla_lane_re(alpha), im = cla_lane_im(alpha);
-    const CLA_REAL norm = cla_lane_copysign(cla_lane_sqrt(cla_add_square(alpha, squares)), re);
-    const CLA_REAL sum = re + norm, factor = 1 / (CLA_COMPLEX ? fma(sum, sum, im * im) : sum);
-    cla_coefficients h = {-norm, cla_lane_of(sum / norm, im / norm), cla_lane_real(factor)};
-    if (CLA_COMPLEX) h.inverse = cla_lane_of(sum * factor, -im * factor);
-    return h;
-}
-
-/* Whether they can be computed like that. */
-CLA_INLINE int cla_is_usual(cla_lane alpha, CLA_REAL squares)
-{
-    return squares >= 1 / CLA_RANGE && cla_add_square(alpha, squares) <= CLA_RANGE;
-}
-
-/* What the column is multiplied by where they cannot. */
+/* What a column is multiplied by, alpha and what is below it, which has this sum of squares. */
 CLA_INLINE CLA_REAL cla_scale_of(cla_lane alpha, CLA_REAL squares)
 {
     const CLA_REAL norm = cla_add_square(alpha, squares);
     return norm < 1 / CLA_RANGE ? CLA_RANGE : norm > CLA_RANGE ? 1 / CLA_RANGE : 1;
 }
 
-/* Those of a column that was multiplied by `scale`; `sum` is that of the absolute values below alpha before. */
-CLA_INLINE cla_coefficients cla_scaled_coefficients(cla_lane alpha, CLA_REAL squares, CLA_REAL sum, CLA_REAL scale)
+/* Of alpha, and what is below it: the sum of absolute values, and that of the squares of `scale` times them. inverse is
+ * for the column times `scale`. */
+CLA_INLINE cla_coefficients cla_coefficients_of(cla_lane alpha, CLA_REAL sum, CLA_REAL squares, CLA_REAL scale)
 {
-    if (sum == 0 && cla_lane_im(alpha) == 0) {
-        cla_coefficients none = {cla_lane_re(alpha), cla_lane_real(0), cla_lane_real(0)};
-        return none;
-    }
-    cla_coefficients h = cla_coefficients_of(alpha * scale, squares);
-    h.beta *= scale > 1 ? 1 / CLA_RANGE : scale < 1 ? CLA_RANGE : 1;
+    const int none = sum == 0 && cla_lane_im(alpha) == 0;
+    const cla_lane a = none ? cla_lane_real(1) : alpha * scale;
+    const CLA_REAL re = cla_lane_re(a), im = cla_lane_im(a);
+    const CLA_REAL norm = cla_lane_copysign(cla_lane_sqrt(cla_add_square(a, squares)), re), total = re + norm;
+    const CLA_REAL factor = 1 / (CLA_COMPLEX ? fma(total, total, im * im) : total);
+    cla_coefficients h;
+    h.beta = none ? cla_lane_re(alpha) : -norm * (scale > 1 ? 1 / CLA_RANGE : scale < 1 ? CLA_RANGE : 1);
+    h.tau = none ? cla_lane_real(0) : cla_lane_of(total / norm, im / norm);
+    h.inverse = CLA_COMPLEX ? cla_lane_of(total * factor, -im * factor) : cla_lane_real(factor);
     return h;
 }
 
 #define CLA_REFLECTOR(k, s) { \
         const cla_lane alpha = AT(k, s); \
-        CLA_REAL squares = 0; \
+        CLA_REAL squares = 0, sum = 0; \
         EACH_ROW(CLA_ADD_BELOW, k, s) \
-        cla_coefficients h = cla_coefficients_of(alpha, squares); \
-        if (!cla_is_usual(alpha, squares)) { \
-            const CLA_REAL scale = cla_scale_of(alpha, squares); \
-            CLA_REAL sum = squares = 0; \
-            EACH_ROW(CLA_RESCALE_BELOW, k, s) \
-            h = cla_scaled_coefficients(alpha, squares, sum, scale); \
-        } \
+        const CLA_REAL scale = cla_scale_of(alpha, squares); \
+        squares = 0; \
+        EACH_ROW(CLA_ADD_SCALED, k, s) \
+        const cla_coefficients h = cla_coefficients_of(alpha, sum, squares, scale); \
         tau = h.tau; \
         SET(k, s, cla_lane_real(h.beta)) \
         EACH_ROW(CLA_DIVIDE_BELOW, k, s) \
     }
-#define CLA_ADD_BELOW(k, s, i) if (i > (k)) squares = cla_add_square(AT(i, s), squares);
-#define CLA_RESCALE_BELOW(k, s, i) \
+#define CLA_ADD_BELOW(k, s, i) \
     if (i > (k)) { \
         sum += cla_lane_abs1(AT(i, s)); \
-        SET(i, s, AT(i, s) * scale) \
         squares = cla_add_square(AT(i, s), squares); \
     }
-#define CLA_DIVIDE_BELOW(k, s, i) if (i > (k)) SET(i, s, cla_lane_mul(AT(i, s), h.inverse))
+#define CLA_ADD_SCALED(k, s, i) if (i > (k)) squares = cla_add_square(AT(i, s) * scale, squares);
+#define CLA_DIVIDE_BELOW(k, s, i) if (i > (k)) { SET(i, s, cla_lane_mul(AT(i, s) * scale, h.inverse)) }
+
+#define CLA_REFLECT(k, s, t, j) { \
+        cla_lane w = AT(k, j); \
+        EACH_ROW_OF(CLA_ADD_PRODUCT, k, s, j) \
+        w = cla_lane_mul(t, w); \
+        SET(k, j, AT(k, j) - w) \
+        EACH_ROW_OF(CLA_SUBTRACT_PRODUCT, k, s, j) \
+    }
+#define CLA_ADD_PRODUCT(k, s, j, i) if (i > (k)) w = cla_lane_fma(cla_lane_conj(AT(i, s)), AT(i, j), w);
+#define CLA_SUBTRACT_PRODUCT(k, s, j, i) if (i > (k)) { SET(i, j, cla_lane_fnma(AT(i, s), w, AT(i, j))) }
 
 /* A number and a column of m - 1 of them, turned into beta and v; returns tau. */
 CLA_INLINE cla_lane cla_reflector_apart(int m, cla_matrix top, cla_matrix c)

@@ -70,17 +70,21 @@ def test_wrong_operands_are_seen(name, dtype, rng):
 @on_numbers
 @every_routine
 def test_results_of_other_options_are_seen(name, dtype, rng):
-    """Of square matrices, for which all options have a result."""
+    """Of square matrices, for which all options have a result; but not where the other leaves more of it free."""
     row, residual = routine.named(name), oracle.named(name).residual
+    free = getattr(oracle.named(name), "free", lambda **options: ())
     for letters in options(row):
         before = operands(name, rng, known(row), dtype, NM, **letters)
         after, _ = call(name, before, **letters)
         for option, allowed in row.options.items():
-            for other in (value for value in allowed if value != letters[option]):
-                if dtype is np.complex128 or (option != "conj" and {other, letters[option]} != {"T", "C"}):
+            for value in allowed:
+                other = letters | {option: value}
+                real = dtype is np.float64 and (option == "conj" or {value, letters[option]} == {"T", "C"})
+                same = value == letters[option] or real
+                if not same and not set(free(**other)) > set(free(**letters)):
                     with np.errstate(invalid="ignore"):
-                        found = residual(before, after, **(letters | {option: other}))
-                    assert (found > oracle.THRESHOLD).all(), (letters, option, other)
+                        found = residual(before, after, **other)
+                    assert (found > oracle.THRESHOLD).all(), (letters, option, value)
 
 
 @on_numbers
@@ -93,7 +97,7 @@ def test_repeated_calls(name, dtype, rng):
         start = arrays = oracle.named(name).repeatable(*drawn, **letters)
         for _ in range(20):
             after, info = call(name, arrays, **letters)
-            assert info is None or not info.any()
+            assert row.outputs != ("info",) or not info.any()
             assert oracle.named(name).residual(arrays, after, **letters).max() < oracle.THRESHOLD
             arrays = inputs(row, after)
         assert max(np.abs(a).max() for a in arrays) < 100 * max(1, *(np.abs(a).max() for a in start))

@@ -74,11 +74,12 @@ def test_names(name):
     assert not any(kinds.values())
     count = len(row.inputs)
     assert positional[:count] == [A.name for A in row.inputs]
-    assert sorted(positional[count:]) == sorted((*row.options, *factors(row)))
+    others = [scalar for scalar in row.scalars if scalar not in positional]
+    assert sorted(positional[count:]) == sorted((*row.options, *row.scalars.keys() - others))
+    assert not {*others} & {*factors(row)}
     assert {option: parameters[option].default for option in row.options} == {
         option: letters[0] for option, letters in row.options.items()
     }
-    others = [scalar for scalar in row.scalars if scalar not in factors(row)]
     assert by_name == [*others, *row.outputs, "threads", "wait_for"]
     for section in ("Parameters", "Returns", "Raises", "Examples"):
         assert f"\n    {section}\n    {'-' * len(section)}\n" in run.__doc__

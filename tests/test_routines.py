@@ -188,6 +188,8 @@ def test_a_failure_stays_alone(name, queue, dtype, rng):
             pairs = [(a, b) for a, b in zip(after, good, strict=True) if a is not b]  # None is what was not asked for
             assert all(same_bits(a[others], b[others]) for a, b in pairs)
             if info is not None:
+                assert same_bits(failed[others], info[others])
+            if row.outputs == ("info",):
                 assert not failed[others].any()
                 assert k is None or failed[where] == expected
 

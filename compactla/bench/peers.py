@@ -14,6 +14,7 @@ from numpy.linalg import cholesky
 from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
+from compactla import oracle
 from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
@@ -90,6 +91,17 @@ def on_the_left(a, b, side, uplo, trans, diag):
     return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
 
 
+def inner_products(x, y, conj):
+    x = x.conj() if conj else x
+    return lambda: np.einsum("qij,qij->qj", x, y)
+
+
+def of_columns(name):
+    """The residual of one number for each column."""
+    residual = oracle.named(name).residual
+    return lambda before, after, **options: residual(before, [*before, after[-1][:, None]], **options)
+
+
 def positive(a, b, uplo):
     whole = symmetric(a, uplo, "C")
     return lambda: np.linalg.solve(whole, b)
@@ -126,6 +138,20 @@ def inverse_residual(before, after):
     return solve_ratio(*widen(a, x), np.eye(a.shape[1]), np.finfo(x.dtype).eps)
 
 
+def eigh(a, uplo, jobz):
+    if jobz == "N":
+        return lambda: np.linalg.eigvalsh(a, uplo)
+    return lambda: np.linalg.eigh(a, uplo)[1]
+
+
+def eigen_residual(before, after, uplo, jobz):
+    """That of the oracle, where eigenvalues are those of the eigenvectors, or all that there is."""
+    (a,), (found,) = before, after
+    V = found if jobz == "V" else a
+    w = np.einsum("qij,qik,qkj->qj", V.conj(), symmetric(a, uplo, "C"), V).real if jobz == "V" else found
+    return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
+
+
 def pivoted_qr(a):
     """R with its columns where those of A are."""
 
@@ -159,9 +185,14 @@ PEERS = {
         "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
     }),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "syev": Peers(libraries={"numpy eigh": (eigh, eigen_residual)}),
     "getrinp": Peers("n A work info", {"numpy inv": inverse}),
     "getrsnp": Peers(libraries={"scipy lu_solve": lu_solved}),
     "trtri": Peers(libraries={"numpy inv": lambda a, uplo, diag: lambda: np.linalg.inv(triangle(a, uplo, diag))}),
+    "axpy": Peers(libraries={"numpy": lambda alpha, x, y: lambda: alpha * x + y}),
+    "scal": Peers(libraries={"numpy": lambda alpha, x: lambda: alpha * x}),
+    "dot": Peers(libraries={"numpy einsum": (inner_products, of_columns("dot"))}),
+    "nrm2": Peers(libraries={"numpy norm": (lambda x: lambda: np.linalg.norm(x, axis=1), of_columns("nrm2"))}),
     "gemv": Peers(libraries={
         "numpy matmul": lambda a, x, y, trans, beta: matmul(a, x, y, trans, "N", beta),
     }),

@@ -261,7 +261,8 @@ class Code:
         """An m x n matrix on the stack, unset and contiguous: in registers, if it is small and indices are known."""
         step = vector.lanes * len(vector.parts)
         if isinstance(m, int) and isinstance(n, int):
-            memory = cgutils.alloca_once(self.builder, ir.ArrayType(vector.part, m * n * len(vector.parts)))
+            with self.builder.goto_entry_block():  # cgutils.alloca_once would write zeros, each as an instruction
+                memory = self.builder.alloca(ir.ArrayType(vector.part, m * n * len(vector.parts)))
         else:
             memory = self.builder.alloca(vector.part, index(self.mul(self.mul(m, n), len(vector.parts))))
         base = self.builder.bitcast(memory, vector.part.element.as_pointer())

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.cpu.ahead import PAGE
+from compactla.cpu.ahead import PAGE, nbytes
 from compactla.cpu.choice import STATIC, known_form, operations, pack_bytes, width
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernel import INT, INTS, compiled
@@ -160,6 +160,8 @@ def call(typing_context, text, p, v, V, args):
                 matrices.append(A)
                 if role == "ahead":
                     coming.append(A.following(place[1], v, V))
+            most = max(map(nbytes, coming), default=0)
+            coming = [A for A in coming if nbytes(A) == most]  # vectors beside matrices come soon enough
             first = code.builder.add(code.builder.mul(p, V), v)
             for array in output.split():
                 keywords[array] = code.builder.gep(next(given)[1], [first], source_etype=INDEX)

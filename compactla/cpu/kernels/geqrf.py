@@ -1,7 +1,7 @@
 """geqrf at the register level (`factor`) and at the pack level (`geqrf`)."""
 
 from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.kernels.householder import Reflectors, reflect, reflector
+from compactla.cpu.kernels.householder import panels, reflect, reflect_panel, reflector
 from compactla.cpu.simd import Elements, tile_size
 
 ONE_BY_ONE = 10  # the largest size for which reflectors are applied as they are made
@@ -37,13 +37,8 @@ def geqrf(code, A, tau, ahead=()):
     if isinstance(A.m, int) and isinstance(A.n, int) and max(A.m, A.n) <= ONE_BY_ONE:
         factor(code, A, tau)
         return
-    tile, widest = tile_size(A.vector, A.m, A.n)
-    tile = min(tile, widest)
-    for i, extent, _ in code.blocks(count, tile):
-        rows, right = code.sub(A.m, i), code.sub(code.sub(A.n, i), extent)
-        for t in code.cases(extent, tile):
-            panel, scales = A.block(i, i, rows, t), tau.block(i, 0, t, 1)
-            factor(code, panel, scales)
-            group = Reflectors(code, panel, scales)
-            for j, n in code.tiles(right, widest):
-                group.apply(A.block(i, code.add(code.add(i, t), j), rows, n), adjoint=True)
+    for i, t in panels(code, count, min(tile_size(A.vector, A.m, A.n))):
+        rows, behind = code.sub(A.m, i), code.add(i, t)
+        panel, scales = A.block(i, i, rows, t), tau.block(i, 0, t, 1)
+        factor(code, panel, scales)
+        reflect_panel(code, panel, scales, A.block(i, behind, rows, code.sub(A.n, behind)), adjoint=True)

@@ -2,7 +2,7 @@
 several at once (`Reflectors`, `reflect_all`)."""
 
 from compactla.cpu.emit import Code
-from compactla.cpu.simd import Elements, tile_size
+from compactla.cpu.simd import INDEX, Elements, tile_size
 from compactla.cpu.vectors import Lanes
 
 # Sums of squares from 2**-RANGE to 2**RANGE are right; numbers whose squares leave it come back to it, or to where no
@@ -32,37 +32,52 @@ def reflector(code: Code, alpha: Lanes, x: Elements):
     Neither overflows nor underflows on the way. `x` is a column, beta is real. Where x is zero, and alpha is real, tau
     is zero.
     """
-    reals, real = x.vector.reals, alpha.real
+    reals, limit = x.vector.reals, 2.0 ** RANGE[x.vector.reals.real.bitwidth]
+    alone = isinstance(x.m, int) and x.m == 0
+    if alone and not x.vector.is_complex:
+        return alpha, code.zero(reals)
     found = code.registers(reals, 1), code.registers(alpha.vector, 1), code.registers(alpha.vector, 1)
-    total = code.registers(reals, 2)
-    sizes = total[0, 0], total[1, 0] = code.zero(reals), code.zero(reals)
-    for i in code.each(x.m):
-        total[0, 0] = add_squares(x[i, 0], total[0, 0])
-    squares = total[0, 0]
-    for register, number in zip(found, coefficients(alpha, squares), strict=True):
-        register[0, 0] = number
-    limit = 2.0 ** RANGE[reals.real.bitwidth]
+    squares = sum_of(code, x, add_squares)
+    keep(found, coefficients(alpha, squares))
     norm = add_squares(alpha, squares)
-    usual = (squares >= 1 / limit) & (norm <= limit)
+    good = (norm >= 1 / limit) & (norm <= limit)
+    usual = good & (alpha.imag != 0 if alone else squares > 0)
     with code.builder.if_then(code.builder.not_(usual.all()), likely=False):
-        one, zero = real.constant(1), code.zero(alpha.vector)
-        less, more = norm < 1 / limit, norm > limit
-        scale = less.select(real.constant(limit), more.select(real.constant(1 / limit), one))
-        back = less.select(real.constant(1 / limit), more.select(real.constant(limit), one))
-        total[0, 0], total[1, 0] = sizes
-        for i in code.each(x.m):
-            total[1, 0] = total[1, 0] + x[i, 0].abs1()
-            x[i, 0] = x[i, 0] * scale
-            total[0, 0] = add_squares(x[i, 0], total[0, 0])
-        beta, tau, inverse = coefficients(alpha * scale, total[0, 0])
-        none = (total[1, 0] == 0) & (alpha.imag == 0)
-        others = none.select(real, beta * back), none.select(zero, tau), none.select(zero, inverse)
-        for register, other in zip(found, others, strict=True):
-            register[0, 0] = usual.select(register[0, 0], other)
+        none = (sum_of(code, x, lambda x, total: total + x.abs1()) == 0) & (alpha.imag == 0)
+        with code.builder.if_then(code.builder.not_((good | none).all()), likely=False):
+            keep(found, scaled(code, alpha, x, norm, limit), ~good)
+        zero = code.zero(alpha.vector)
+        keep(found, (alpha.real, zero, zero), none)
     beta, tau, inverse = (register[0, 0] for register in found)
     for i in code.each(x.m):
         x[i, 0] = x[i, 0] * inverse
     return beta, tau
+
+
+def scaled(code: Code, alpha: Lanes, x: Elements, norm: Lanes, limit):
+    """`coefficients` where the sum of squares, `norm`, is out of range; x is multiplied by a power of two there."""
+    one, up, down = (norm.constant(number) for number in (1, limit, 1 / limit))
+    less, more = norm < 1 / limit, norm > limit
+    scale = less.select(up, more.select(down, one))
+    for i in code.each(x.m):
+        x[i, 0] = x[i, 0] * scale
+    beta, *others = coefficients(alpha * scale, sum_of(code, x, add_squares))
+    return beta * less.select(down, more.select(up, one)), *others
+
+
+def keep(registers, numbers, mask=None):
+    """Put lanes into registers, where the mask is set."""
+    for register, number in zip(registers, numbers, strict=True):
+        register[0, 0] = number if mask is None else mask.select(number, register[0, 0])
+
+
+def sum_of(code: Code, x: Elements, add):
+    """The sum, which is real, of what ``add(x, total)`` adds to a total for every number of a column."""
+    total = code.registers(x.vector.reals, 1)
+    total[0, 0] = code.zero(x.vector.reals)
+    for i in code.each(x.m):
+        total[0, 0] = add(x[i, 0], total[0, 0])
+    return total[0, 0]
 
 
 def add_squares(x, total):
@@ -169,11 +184,42 @@ class Reflectors:
 
 def reflect_all(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
     """C <- H_1 .. H_k C, or, for the adjoint, H_k^H .. H_1^H C; V has as many rows as C, and k columns."""
-    tallest, widest = tile_size(C.vector, C.m, C.n)
-    for start, extent, _ in code.blocks(V.n, tallest):
-        i = start if adjoint else code.sub(code.sub(V.n, start), extent)
+    tallest, _ = tile_size(C.vector, C.m, C.n)
+    for i, t in panels(code, V.n, tallest, backwards=not adjoint):
         rows = code.sub(C.m, i)
-        for t in code.cases(extent, tallest):
-            group = Reflectors(code, V.block(i, i, rows, t), tau.block(i, 0, t, 1))
-            for j, n in code.tiles(C.n, widest):
-                group.apply(C.block(i, j, rows, n), adjoint)
+        reflect_panel(code, V.block(i, i, rows, t), tau.block(i, 0, t, 1), C.block(i, 0, rows, C.n), adjoint)
+
+
+def reflect_panel(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
+    """`reflect_all` for one of the `panels` of V: all of its reflectors at once, or, if they are few, one by one."""
+    tallest, widest = tile_size(C.vector, C.m, C.n)
+
+    def at_once(t):
+        group = Reflectors(code, V.block(0, 0, V.m, t), tau)
+        for j, n in code.tiles(C.n, widest):
+            group.apply(C.block(0, j, C.m, n), adjoint)
+
+    if isinstance(V.n, int):
+        at_once(V.n)
+        return
+    with code.builder.if_else(code.builder.icmp_signed("==", V.n, INDEX(tallest))) as (whole, part):
+        with whole:
+            at_once(tallest)
+        with part, code.loop(V.n) as p:
+            q = p if adjoint else code.sub(code.sub(V.n, p), 1)
+            after = code.add(q, 1)
+            below, scale = code.sub(V.m, after), tau[q, 0].conjugate() if adjoint else tau[q, 0]
+            parts = C.block(q, 0, 1, C.n), C.block(after, 0, below, C.n)
+            reflect(code, V.block(after, q, below, 1), scale, *parts)
+
+
+def panels(code: Code, count, largest, backwards=False):
+    """Cut `count` columns into panels: yields (start, extent). Of unknown ones all but the last have the largest."""
+    if isinstance(count, int):
+        for start, extent, _ in code.blocks(count, largest):
+            yield code.sub(code.sub(count, start), extent) if backwards else start, extent
+        return
+    number = code.builder.sdiv(code.add(count, largest - 1), INDEX(largest))
+    with code.loop(number) as p:
+        start = code.mul(code.sub(code.sub(number, p), 1) if backwards else p, largest)
+        yield start, code.min(largest, code.sub(count, start))

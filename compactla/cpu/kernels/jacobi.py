@@ -14,23 +14,17 @@ from numba import types
 from numba.core import cgutils
 
 from compactla.cpu.emit import Code
-from compactla.cpu.simd import INDEX, Elements, index
+from compactla.cpu.simd import INDEX, Elements
 from compactla.cpu.vectors import Flags, Lanes, Vector
 
 SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual
 
 
-def rounds(n):
-    """All pairs of 0 to n - 1, in rounds of pairs that share nothing, as in a tournament; n is known."""
-    odd = n - 1 + n % 2
-    for r in range(odd):
-        partners = [(r, odd)] if odd < n else []
-        partners += [((r + k) % odd, (r - k) % odd) for k in range(1, (odd + 1) // 2)]
-        yield [(min(pair), max(pair)) for pair in partners]
-
-
 def pairs(code: Code, n):
-    """The same pairs and order, one by one in loops: yields (p, q) as LLVM values, in no order of the two."""
+    """All pairs of 0 to n - 1, one by one in loops: yields (p, q) as LLVM values.
+
+    They come in rounds of pairs that share nothing, as in a tournament.
+    """
     b = code.builder
     n = INDEX(n) if isinstance(n, int) else n
     odd = b.select(b.trunc(n, ir.IntType(1)), n, b.sub(n, INDEX(1)))
@@ -49,35 +43,44 @@ def squared(x: Lanes) -> Lanes:
 
 
 def matters(p: Lanes, q: Lanes, between: Lanes, tolerance: Lanes) -> Flags:
-    """Where |between| > tolerance sqrt(|p q|): for small elements as for large ones, which keeps their digits."""
-    return squared(between) > abs(p * q) * (tolerance * tolerance)
+    """Where |between| > tolerance sqrt(|p q|): for small elements as for large ones, which keeps their digits.
+
+    Those whose square has lost digits of its own do not matter.
+    """
+    least = p.constant(2.0 ** (-1000 if p.vector.real.bitwidth == 64 else -110))
+    return (squared(between) > abs(p * q) * (tolerance * tolerance)) & (squared(between) > least)
 
 
-class Rotation:
-    """The rotation for two real numbers of the diagonal and the one between them, in lanes where it `turns`.
+class Shears:
+    """A rotation as shears of two columns: x - conj(h) y, then y + s x, then the first again.
 
-    It is made of shears, x - conj(h) y, then y + s x, then the first again: the error of each is relative to the angle,
-    and cos^2 + sin^2 = 1 is a matter of course.
+    The error of each is relative to the angle, and cos^2 + sin^2 = 1 is a matter of course.
     """
 
-    def __init__(self, p: Lanes, q: Lanes, between: Lanes, turns: Flags):
-        one, zero = p.constant(1), between.constant(0)
-        difference, twice = q - p, between + between
-        square = difference.fma(difference, squared(twice))
-        root = square * square.rsqrt()
-        tangent = twice * (difference + root.copysign(difference)).reciprocal(many=True)
-        cosine = squared(tangent).__add__(one).rsqrt()
-        sine = tangent * cosine
-        half = sine * (one + cosine).reciprocal(many=True)
-        self.turns = turns
-        self.tangent, self.sine, self.half = (turns.select(x, zero) for x in (tangent, sine, half))
+    def __init__(self, sine: Lanes, shear: Lanes):
+        self.sine, self.shear = sine, shear
 
     def turned(self, x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
         """Elements of columns p and q."""
-        back = -self.half.conjugate()
+        back = -self.shear.conjugate()
         x = back.fma(y, x)
         y = self.sine.fma(x, y)
         return back.fma(y, x), y
+
+
+class Rotation(Shears):
+    """The rotation for two real numbers of the diagonal and the one between them, in lanes where it `turns`."""
+
+    def __init__(self, p: Lanes, q: Lanes, between: Lanes, turns: Flags):
+        one, two, zero = p.constant(1), p.constant(2), between.constant(0)
+        difference, twice = q - p, between + between
+        inverse = difference.fma(difference, squared(twice)).rsqrt()
+        double = abs(difference).fma(inverse + inverse, two)  # 2 + 2 cos of the double angle, or (2 cos)^2
+        root = double.rsqrt()  # 1 / (2 cos)
+        sine = twice * inverse.copysign(difference) * root
+        shear = sine * (double * p.constant(0.5)).fma(root, one).reciprocal(many=True)
+        super().__init__(turns.select(sine, zero), turns.select(shear, zero))
+        self.tangent = turns.select(sine * (root + root), zero)
 
     def diagonal(self, p: Lanes, q: Lanes, between: Lanes) -> tuple[Lanes, Lanes]:
         """The two numbers of the diagonal when the one between them has become zero."""
@@ -85,6 +88,20 @@ class Rotation:
             t, x = (Lanes(p.builder, p.vector, part) for part in (t, x))
             p, q = (-t).fma(x, p), t.fma(x, q)
         return p, q
+
+
+def larger(x: Lanes, y: Lanes) -> Lanes:
+    """The larger |re| or |im| of two numbers, of which the first may be what this returns; NaN where one is.
+
+    The bits of numbers that are not negative are in the order of the numbers, and NaN is above all.
+    """
+    b = x.builder
+    kind = ir.VectorType(ir.IntType(x.vector.real.bitwidth), x.vector.lanes)
+    for part in (y.real, y.imag) if y.vector.is_complex else (y,):
+        first, second = (b.bitcast(z.parts[0], kind) for z in (x, abs(part)))
+        largest = b.select(b.icmp_signed(">", first, second), first, second)
+        x = x._new(b.bitcast(largest, x.vector.part))
+    return x
 
 
 class Scaling(NamedTuple):
@@ -102,7 +119,7 @@ class Scaling(NamedTuple):
 
 
 def scaling(largest: Lanes, exponent: int) -> Scaling:
-    """Factors that make numbers, of which the `largest` is given, as large as 2 ** exponent; NaN if it is not finite."""
+    """Factors that make numbers of which this is the largest as large as 2 ** exponent; NaN where it is not finite."""
     b, part, bits = largest.builder, largest.vector.part, largest.vector.real.bitwidth
     digits = 52 if bits == 64 else 23
     bias = (1 << (bits - digits - 2)) - 1
@@ -126,28 +143,47 @@ def scaling(largest: Lanes, exponent: int) -> Scaling:
     return Scaling(tuple(up), tuple(down), ~finite)
 
 
-def sweep(code: Code, vector, once):
+class Noted:
+    """Flags of lanes, which are set one after the other."""
+
+    def __init__(self, code: Code, lanes):
+        self.builder, self.kind = code.builder, ir.IntType(lanes)
+        self.memory = cgutils.alloca_once(code.builder, self.kind)
+
+    def clear(self):
+        self.builder.store(self.kind(0), self.memory)
+
+    def __call__(self, flags: Flags):
+        """Set these too."""
+        self.builder.store(self.builder.or_(self.bits, flags.bits), self.memory)
+
+    @property
+    def bits(self):
+        return self.builder.load(self.memory, typ=self.kind)
+
+    @property
+    def flags(self) -> Flags:
+        return Flags(self.builder, self.builder.bitcast(self.bits, ir.VectorType(ir.IntType(1), self.kind.width)))
+
+
+def sweep(code: Code, vector, once) -> Flags:
     """Sweep until no lane has turned in one, `SWEEPS` times at most; returns flags of lanes that had in the last.
 
-    ``once(note)`` emits a sweep, which passes flags of lanes that turn to ``note``.
+    ``once(turned)`` emits a sweep, which calls ``turned(flags)`` for lanes that turn.
     """
-    b = code.builder
-    kind = ir.IntType(vector.lanes)
-    turned, count = cgutils.alloca_once(b, kind), cgutils.alloca_once(b, INDEX)
+    b, turned = code.builder, Noted(code, vector.lanes)
+    count = cgutils.alloca_once(b, INDEX)
     body, after = b.append_basic_block("sweep"), b.append_basic_block("swept")
     b.store(INDEX(0), count)
     b.branch(body)
     b.position_at_end(body)
-    b.store(kind(0), turned)
-    once(lambda flags: b.store(b.or_(b.load(turned, typ=kind), flags.bits), turned))
+    turned.clear()
+    once(turned)
     sweeps = b.add(b.load(count, typ=INDEX), INDEX(1))
     b.store(sweeps, count)
-    again = b.and_(
-        b.icmp_unsigned("!=", b.load(turned, typ=kind), kind(0)), b.icmp_unsigned("<", sweeps, INDEX(SWEEPS))
-    )
-    b.cbranch(again, body, after)
+    b.cbranch(b.and_(turned.flags.any(), b.icmp_unsigned("<", sweeps, INDEX(SWEEPS))), body, after)
     b.position_at_end(after)
-    return Flags(b, b.bitcast(b.load(turned, typ=kind), ir.VectorType(ir.IntType(1), vector.lanes)))
+    return turned.flags
 
 
 def exchanged(swap: Flags, x: Lanes, y: Lanes) -> tuple[Lanes, Lanes]:
@@ -194,11 +230,11 @@ def orthogonalize(code: Code, G: Elements, others=()) -> Flags:
     rows = code.zero(rows).constant(G.m) if isinstance(G.m, int) else code.broadcast(G.m, rows)
     tolerance = rows.sqrt() * rows.constant(2 * rounding(G.vector))
 
-    def once(note):
+    def once(turned):
         for p, q in pairs(code, G.n):
             x, y, between = angle(code, G, p, q)
             turns = matters(x, y, between, tolerance)
-            note(turns)
+            turned(turns)
             with code.builder.if_then(turns.any()):
                 rotation = Rotation(x, y, between, turns)
                 for columns in (G, *others):
@@ -212,56 +248,35 @@ def rounding(vector):
     return 2.0 ** -(53 if vector.real.bitwidth == 64 else 24)
 
 
-def scratch(code: Code, kind, count):
-    """Memory for so many of an LLVM type, on the stack."""
-    if isinstance(count, int):
-        memory = cgutils.alloca_once(code.builder, ir.ArrayType(kind, count))
-        return code.builder.bitcast(memory, kind.as_pointer())
-    return code.builder.alloca(kind, size=count)
-
-
 class Order:
     """The order of real numbers, one below the other, in every lane: sorts them, and then columns that go with them."""
 
     def __init__(self, code: Code, keys: Elements, descending=False):
-        self.code, self.count = code, keys.m
-        self.kind = ir.VectorType(INDEX, keys.vector.lanes)
-        self.places = scratch(code, self.kind, keys.m)
-        b = code.builder
+        self.code, indices = code, Vector(types.int64, keys.vector.lanes)
+        self.places = code.room(indices, keys.m)
         with code.loop(keys.m) as i:
-            self._store(i, code.broadcast(i, Vector(types.int64, keys.vector.lanes)).parts[0])
+            self.places[i, 0] = code.broadcast(i, indices)
         with code.loop(keys.m) as done, code.loop(code.sub(code.sub(keys.m, 1), done)) as i:
             following = code.add(i, 1)
             x, y = keys[i, 0], keys[following, 0]
             swap = x < y if descending else x > y
-            with b.if_then(swap.any()):
-                keys[i, 0], keys[following, 0] = exchanged(swap, x, y)
-                first, second = self._load(i), self._load(following)
-                self._store(i, b.select(swap.value, second, first))
-                self._store(following, b.select(swap.value, first, second))
-
-    def _load(self, i):
-        pointer = self.code.builder.gep(self.places, [index(i)], source_etype=self.kind)
-        return self.code.builder.load(pointer, typ=self.kind, align=8)
-
-    def _store(self, i, places):
-        pointer = self.code.builder.gep(self.places, [index(i)], source_etype=self.kind)
-        self.code.builder.store(places, pointer, align=8)
+            with code.builder.if_then(swap.any()):
+                for A in (keys, self.places):
+                    A[i, 0], A[following, 0] = exchanged(swap, A[i, 0], A[following, 0])
 
     def arrange(self, G: Elements):
         """Bring the columns of G into the order."""
         code, b, vector = self.code, self.code.builder, G.vector
-        step = vector.lanes * len(vector.parts)
-        row = Elements(code, vector, scratch(code, vector.part.element, code.mul(step, G.n)), 1, G.n, 0, step, vector.lanes)
+        row = code.room(vector, 1, G.n)
         with code.loop(G.m) as i:
             with code.loop(G.n) as j:
                 row[0, j] = G[i, j]
             with code.loop(G.n) as j:
-                places, parts = self._load(j), [ir.Constant(vector.part, ir.Undefined)] * len(vector.parts)
+                places, parts = self.places[j, 0], [ir.Constant(vector.part, ir.Undefined)] * len(vector.parts)
                 for lane in range(vector.lanes):
-                    at = b.mul(b.extract_element(places, INDEX(lane)), INDEX(step))
+                    place = b.mul(b.extract_element(places.parts[0], INDEX(lane)), INDEX(row.cs))
                     for k in range(len(parts)):
-                        pointer = row._shifted(b.add(at, INDEX(k * vector.lanes + lane)))
+                        pointer = row._shifted(b.add(place, INDEX(k * vector.lanes + lane)))
                         x = b.load(pointer, typ=vector.part.element)
                         parts[k] = b.insert_element(parts[k], x, INDEX(lane))
                 G[i, j] = Lanes(b, vector, *parts)

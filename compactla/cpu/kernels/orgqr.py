@@ -1,8 +1,22 @@
-"""orgqr at the pack level."""
+"""orgqr at the register level (`generate`) and at the pack level (`orgqr`)."""
 
-from compactla.cpu.emit import check_fit, routine
-from compactla.cpu.kernels.householder import Reflectors, reflect
-from compactla.cpu.simd import tile_size
+from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.kernels.householder import panels, reflect, reflect_panel
+from compactla.cpu.simd import Elements, tile_size
+
+
+def generate(code: Code, A: Elements, tau: Elements):
+    """A <- the first columns of H_1 .. H_n, one after the other; A is zero above the diagonal."""
+    one = code.zero(A.vector).constant(1)
+    for p in range(A.n) if isinstance(A.n, int) else code.each(A.n):
+        q = code.sub(code.sub(A.n, p), 1)
+        after, scale = code.add(q, 1), tau[q, 0]
+        below, right = code.sub(A.m, after), code.sub(A.n, after)
+        v = A.block(after, q, below, 1)
+        reflect(code, v, scale, A.block(q, after, 1, right), A.block(after, after, below, right))
+        A[q, q] = one - scale
+        for i in code.each(below):
+            v[i, 0] = -(scale * v[i, 0])
 
 
 @routine
@@ -19,24 +33,11 @@ def orgqr(code, A, tau, ahead=()):
         Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
     check_fit("tau", (tau.m, tau.n), (A.n, 1))
-    zero, one = code.zero(A.vector), code.zero(A.vector).constant(1)
     for j in code.each(A.n):
         for i in code.each(j):
-            A[i, j] = zero
-    tile, widest = tile_size(A.vector, A.m, A.n)
-    tile = min(tile, widest)
-    for start, extent, _ in code.blocks(A.n, tile):
-        i = code.sub(code.sub(A.n, start), extent)
-        rows = code.sub(A.m, i)
-        for t in code.cases(extent, tile):
-            panel, scales = A.block(i, i, rows, t), tau.block(i, 0, t, 1)
-            group = Reflectors(code, panel, scales)
-            for j, n in code.tiles(start, widest):
-                group.apply(A.block(i, code.add(code.add(i, t), j), rows, n), adjoint=False)
-            for q in reversed(range(t)):
-                scale, below = scales[q, 0], code.sub(rows, q + 1)
-                v, right = panel.block(q + 1, q, below, 1), t - q - 1
-                reflect(code, v, scale, panel.block(q, q + 1, 1, right), panel.block(q + 1, q + 1, below, right))
-                panel[q, q] = one - scale
-                for p in code.each(below):
-                    v[p, 0] = -(scale * v[p, 0])
+            A[i, j] = code.zero(A.vector)
+    for i, t in panels(code, A.n, min(tile_size(A.vector, A.m, A.n)), backwards=True):
+        rows, behind = code.sub(A.m, i), code.add(i, t)
+        panel, scales = A.block(i, i, rows, t), tau.block(i, 0, t, 1)
+        reflect_panel(code, panel, scales, A.block(i, behind, rows, code.sub(A.n, behind)), adjoint=False)
+        generate(code, panel, scales)

@@ -1,0 +1,112 @@
+"""gelsy at the pack level."""
+
+from numba import types
+
+from compactla.cpu.emit import Code, routine
+from compactla.cpu.kernels.gels import clear, multiply, multiply_by, scale, substitute
+from compactla.cpu.kernels.geqp3 import exchange, geqp3
+from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.simd import Elements
+from compactla.cpu.vectors import Flags, Lanes, Vector
+from compactla.view import lower_left
+
+
+class Part(Elements):
+    """A matrix of which only some rows are there in each lane: others are zero, and keep what they hold."""
+
+    def __init__(self, wanted, **fields):
+        super().__init__(**fields)
+        self.wanted = wanted
+
+    def __getitem__(self, ij):
+        x = super().__getitem__(ij)
+        return self.wanted(ij[0]).select(x, x.constant(0))
+
+    def __setitem__(self, ij, lanes):
+        super().__setitem__(ij, self.wanted(ij[0]).select(lanes, super().__getitem__(ij)))
+
+
+class Ranks:
+    """How many pivots count in each lane, and what follows from it; they are real numbers, as what they select."""
+
+    def __init__(self, code: Code, R: Elements, rcond: Lanes):
+        """Of an upper trapezoidal R with a real diagonal, the first of which is the largest."""
+        self.code, self.vector, self.columns = code, R.vector.reals, R.n
+        found = code.registers(self.vector, 1)
+        found[0, 0] = code.zero(self.vector)
+        with code.loop(code.min(R.m, R.n)) as q:
+            pivot, largest = abs(R[q, q].real), abs(R[0, 0].real)
+            counts = ~(pivot < rcond * largest) & ~(pivot == 0) & (found[0, 0] == self.number(q))
+            found[0, 0] = counts.select(self.number(code.add(q, 1)), found[0, 0])
+        self.found = found[0, 0]
+
+    def number(self, q) -> Lanes:
+        return self.code.broadcast(q, self.vector)
+
+    def has(self, q) -> Flags:
+        """Whether pivot q counts."""
+        return self.found > self.number(q)
+
+    @property
+    def short(self) -> Flags:
+        """Whether they are less than there are columns."""
+        return self.found < self.number(self.columns)
+
+    def top(self, A: Elements, q) -> Elements:
+        """Row q of what reflector q is applied to."""
+        return Part(lambda i: self.has(q) & self.short, **A.block(q, 0, 1, A.n).__dict__)
+
+    def rest(self, A: Elements, q) -> Elements:
+        """The other rows, those from the rank on."""
+        first = self.code.add(q, 1)
+        below = A.block(first, 0, self.code.sub(A.m, first), A.n)
+        return Part(lambda i: self.has(q) & ~self.has(self.code.add(first, i)), **below.__dict__)
+
+
+def reduce(code: Code, R: Elements, tau: Elements, ranks: Ranks):
+    """R <- T with R = [T 0] Z for as many rows as the rank is; Z is that of reflectors, one in each row."""
+    k = code.min(R.m, R.n)
+    with code.loop(k) as i:
+        q = code.sub(code.sub(k, i), 1)
+        column, above = R.H.block(0, q, R.n, 1), R.H.block(0, 0, R.n, q)
+        v = ranks.rest(column, q)
+        R[q, q], tau[q, 0] = _, t = reflector(code, R[q, q], v)
+        reflect(code, v, t.conjugate(), ranks.top(above, q), ranks.rest(above, q))
+
+
+def expand(code: Code, R: Elements, tau: Elements, ranks: Ranks, B: Elements):
+    """B <- Z^H B"""
+    with code.loop(code.min(R.m, R.n)) as q:
+        reflect(code, ranks.rest(R.H.block(0, q, R.n, 1), q), tau[q, 0], ranks.top(B, q), ranks.rest(B, q))
+
+
+@routine
+def gelsy(code, A, B, jpvt, tau, rank, rcond, ahead=()):
+    """doc"""
+    m, n, k = A.m, A.n, code.min(A.m, A.n)
+    b, x = B.block(0, 0, m, B.n), B.block(0, 0, n, B.n)
+    size, size_of_b = scale(code, A, b)
+    geqp3.emit(code, A, jpvt, tau)
+    multiply(code, A, tau, b, adjoint=True)
+    ranks = Ranks(code, A, code.broadcast(rcond, A.vector).real)
+    kept = Vector(types.int64, A.vector.lanes)
+    Elements(code, kept, rank, 1, 1, 0, 0, 0)[0, 0] = ranks.found.astype(kept.dtype)
+    short = ranks.short.any()
+    with code.builder.if_then(short):
+        reduce(code, A, tau, ranks)
+    last = code.sub(k, 1)
+    T, y = lower_left(A.block(0, 0, k, k), B.block(0, 0, k, B.n), "L", "U", "N")
+    substitute(code, T, y, lambda q: ranks.has(code.sub(last, q)))
+    clear(code, B.block(k, 0, code.sub(n, k), B.n))
+    with code.builder.if_then(short):
+        expand(code, A, tau, ranks, x)
+    with code.loop(n) as i:
+        after = code.add(i, 1)
+        with code.loop(code.sub(n, after)) as j:
+            other = code.add(after, j)
+            wanted = jpvt[other, 0] == code.broadcast(i, jpvt.vector)
+            with code.builder.if_then(wanted.any()):
+                for M in (x, jpvt):
+                    exchange(code, M.block(i, 0, 1, M.n).T, M.block(other, 0, 1, M.n).T, wanted)
+    multiply_by(code, x, size / size_of_b)
+    multiply_by(code, B.block(n, 0, code.sub(B.m, n), B.n), size.constant(1) / size_of_b)

@@ -1,0 +1,70 @@
+"""dot: inner products of columns."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, squares
+from compactla.layout import Pack
+from compactla.outputs import rows
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def dot(X, Y, conj=False, *, threads=None, wait_for=None):
+    """Inner products of the columns of X and Y.
+
+    Parameters
+    ----------
+    X, Y : Pack
+        nm matrices each of m x n, with the same dtype, vector length and device.
+    conj : bool
+        Whether X is conjugated.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm, n) ndarray or pyopencl.array.Array
+        For each matrix those of column 0 with column 0, of column 1 with column 1, and so on, where the packs live; on
+        a device this does not wait for them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is not what `compactla.gemm`
+        takes.
+
+    Notes
+    -----
+    BLAS ``?dot``, ``?dotu`` and ``?dotc``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> x = np.arange(6.0).reshape(2, 3, 1)
+    >>> cla.dot(cla.pack(x), cla.pack(x))
+    array([[ 5.],
+           [50.]])
+    """
+    if not type(X) is type(Y) is Pack or X.kind != Y.kind:
+        check_packs(X=X, Y=Y)
+    (conj,) = ROUTINE.chosen(conj)
+    flags = (True, False, False) if conj and Y.is_complex else None
+    d = Y.beside(1, Y.n)
+    ROUTINE.run((X.view, Y.view, d.view), (), flags, (), 0, None, threads, wait_for)
+    return rows(d, threads)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    if size[0] * size[1] <= 64:  # which are written out
+        yield from items("dot_item")
+
+
+ROUTINE = Routine(
+    "dot",
+    operands=(Matrix("X", "mn"), Matrix("Y", "mn"), Matrix("d", "1n", written=True, output=True)),
+    madds=lambda m, n: m * n,
+    options={"conj": (False, True)},
+    static=8,
+    search=Search("dot", "dot.cl", {"dot_item": ITEM}, candidates, squares(2)),
+)

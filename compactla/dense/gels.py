@@ -1,0 +1,102 @@
+"""gels: least squares and solutions of the smallest norm, for matrices of full rank."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import Choice, Search, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def gels(A, B, trans="N", *, info=None, threads=None, wait_for=None):
+    """Least squares, min ||B - op(A) X||, or the X of the smallest norm with op(A) X = B, for A of full rank, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of m x n. They are overwritten by their factors: R and the reflectors of Q as `compactla.geqrf`
+        leaves them, of the conjugate transpose where m < n.
+    B : Pack
+        nm right-hand sides of max(m, n) x r, with A's dtype, vector length and device: as many rows are read as op(A)
+        has. On return the first rows, as many as op(A) has columns, hold the solution; the squares of what is below
+        in a column have the sum that those of its residual have.
+    trans : {"N", "T", "C"}
+        What op(A) is: A, its transpose, or its conjugate transpose.
+    info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
+        Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm,) ndarray of int64 or pyopencl.array.Array of int32
+        `info`, or a new NumPy array. For each matrix 0, or k where the k-th element on the diagonal of R is the first
+        that is exactly zero: the rank is not full, and what B holds is free. No other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        solve.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, are read-only or share memory, `trans` is unknown, `info` is no such array, or
+        shares memory with one of them, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    See Also
+    --------
+    compactla.gelsy : for matrices of any rank.
+
+    Notes
+    -----
+    LAPACK ``?gels``, with an `info` for each matrix. Matrices whose elements are all tiny, or of which one is huge, are
+    multiplied by a power of two first, each by its own; so are right-hand sides.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tile([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], (100, 1, 1)), np.tile([[1.0], [3.0], [5.0]], (100, 1, 1))
+    >>> A, B = cla.pack(a), cla.pack(b)
+    >>> int(cla.gels(A, B).max())
+    0
+    >>> B.unpack()[0, :2].round(12)
+    array([[1.],
+           [2.]])
+    """
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
+    (trans,) = ROUTINE.chosen(trans)
+    if trans == "T" and not A.is_complex:
+        trans = "C"
+    a, conj = A.view, None
+    if A.m < A.n:  # op(A) is (A^H)^H, A^H or A^T
+        a, conj = a.T, (A.is_complex and trans != "T", False, False)
+        trans = "C" if trans == "N" else "N"
+    tau = A.beside(min(A.m, A.n), 1)
+    return ROUTINE.run((a, B.view, tau.view), (), conj, (trans,), A.nm, info, threads, wait_for)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    yield from ()
+
+
+def madds(r, m, n):
+    """Of the factorization, and for each right-hand side of the reflectors and of a solve."""
+    m, n = max(m, n), min(m, n)
+    return n * n * (m - n / 3) + r * n * (2 * m - n / 2)
+
+
+ROUTINE = Routine(
+    "gels",
+    operands=(
+        Matrix("A", "mn", written=True),
+        Matrix("B", "kr", written=True),
+        Matrix("tau", "l1", written=True, output=True, room=True),
+    ),
+    madds=madds,
+    options={"trans": "NTC"},
+    compiled=("trans",),
+    outputs=("info",),
+    implied={"k": lambda m, n, **_: max(m, n), "l": lambda m, n, **_: min(m, n)},
+    static=8,
+    search=Search("gels", "gels.cl", {}, candidates, squares(3)),
+)

@@ -1,0 +1,105 @@
+"""gelsy: least squares of the smallest norm, for matrices of any rank."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from compactla.gpu.search import Choice, Search, squares
+from compactla.layout import Pack
+from compactla.outputs import Integers
+from compactla.routine import Matrix, Routine, check_packs, scalar
+
+
+def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
+    """The X of the smallest norm that makes ||B - A X|| the smallest, for A of any rank, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of m x n, of any rank, each of its own. They are overwritten.
+    B : Pack
+        nm right-hand sides of max(m, n) x r, with A's dtype, vector length and device, of which the first m rows are
+        read. On return the first n rows hold the solution. Where the rank is n the squares of what is below in a column
+        have the sum that those of its residual have.
+    rcond : number, optional
+        Pivots that are smaller than this times the largest of their matrix count as zero; default: max(m, n) times the
+        distance of 1 to the next larger number of this precision.
+    rank : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
+        Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm,) ndarray of int64 or pyopencl.array.Array of int32
+        `rank`, or a new NumPy array: for each matrix how many of its pivots, the diagonal of R of `compactla.geqp3`,
+        count before the first that does not. For packs on a device this waits until the device is done, unless `rank`
+        is given: its ``events`` end with that of the solve.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, are read-only or share memory, `rcond` is not a number from 0 on, `rank` is no
+        such array, or shares memory with one of them, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    See Also
+    --------
+    compactla.gels : for matrices of full rank, which takes less time.
+
+    Notes
+    -----
+    LAPACK ``?gelsy``, with a rank for each matrix, which goes by pivots and not by estimates of condition numbers; and
+    with none of its columns staying in front. The complete orthogonal factorization, A P = Q [T 0; 0 0] Z, is what
+    KokkosKernels calls UTV. Matrices whose elements are all tiny, or of which one is huge, are multiplied by a power of
+    two first, each by its own; so are right-hand sides.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.array([np.ones((2, 2)), np.eye(2)]), np.full((2, 2, 1), 3.0)
+    >>> A, B = cla.pack(a), cla.pack(b)
+    >>> cla.gelsy(A, B)
+    array([1, 2])
+    >>> B.unpack()[:, :, 0].round(12)
+    array([[1.5, 1.5],
+           [3. , 3. ]])
+    """
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
+    if rcond is None:
+        rcond = max(A.m, A.n) * float(np.finfo(A.dtype).eps)
+    number = scalar("rcond", rcond, A)
+    if number.imag or not number.real >= 0:
+        raise ValueError(f"rcond is {rcond!r}, must be a real number from 0 on")
+    jpvt, tau = Integers.beside(A, A.n), A.beside(min(A.m, A.n), 1)
+    views = A.view, B.view, jpvt.view, tau.view
+    return ROUTINE.run(views, (number,), None, (), A.nm, rank, threads, wait_for)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    yield from ()
+
+
+def madds(r, m, n):
+    """As of gels, for the full rank."""
+    m, n = max(m, n), min(m, n)
+    return n * n * (m - n / 3) + r * n * (2 * m - n / 2)
+
+
+ROUTINE = Routine(
+    "gelsy",
+    operands=(
+        Matrix("A", "mn", written=True),
+        Matrix("B", "kr", written=True),
+        Matrix("jpvt", "n1", written=True, kind="integer", output=True, room=True),
+        Matrix("tau", "l1", written=True, output=True, room=True),
+    ),
+    madds=madds,
+    scalars={"rcond": 0},
+    outputs=("rank",),
+    implied={"k": lambda m, n, **_: max(m, n), "l": lambda m, n, **_: min(m, n)},
+    static=8,
+    search=Search("gelsy", "gelsy.cl", {}, candidates, squares(3)),
+)

@@ -1,0 +1,73 @@
+"""geqrf: QR factorizations."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def geqrf(A, *, threads=None, wait_for=None) -> Pack:
+    """QR factorizations A = Q R, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of m x n; k = min(m, n). On return R is on and above the diagonal. Below it, column i holds what
+        follows the one of v_i, where Q = H_1 .. H_k and H_i = I - tau_i v_i v_i^H, as LAPACK leaves it.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    Pack
+        tau: nm columns of k x 1, where A lives. For `compactla.ormqr` and `compactla.orgqr`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a pack, or is read-only, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?geqrf``, Intel MKL ``mkl_?geqrf_compact``. The diagonal of R is real, of either sign. No norm overflows or
+    underflows on the way to numbers that do not.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.array([[[3.0, 1.0], [4.0, 2.0]]]))
+    >>> tau = cla.geqrf(A)
+    >>> A.unpack()[0].round(2)
+    array([[-5. , -2.2],
+           [ 0.5,  0.4]])
+    >>> tau.unpack()[0, :, 0].round(2)
+    array([1.6, 0. ])
+    """
+    if type(A) is not Pack:
+        check_packs(A=A)
+    tau = A.beside(min(A.m, A.n), 1)
+    ROUTINE.run((A.view, tau.view), threads=threads, wait_for=wait_for)
+    return tau
+
+
+def madds(m, n) -> float:
+    k = min(m, n)
+    return k * (m * n - (m + n) * k / 2 + k * k / 3)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    m, n = size
+    if registers(m * n, dtype) <= 280:  # of which some may be spilled
+        yield from items("geqrf_item")
+
+
+ROUTINE = Routine(
+    "geqrf",
+    operands=(Matrix("A", "mn", written=True), Matrix("tau", "k1", written=True, output=True)),
+    madds=madds,
+    implied={"k": lambda m, n: min(m, n)},
+    search=Search("geqrf", "geqrf.cl", {"geqrf_item": ITEM}, candidates, squares(2)),
+)

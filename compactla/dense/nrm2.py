@@ -1,0 +1,63 @@
+"""nrm2: norms of columns."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, squares
+from compactla.layout import Pack
+from compactla.outputs import rows
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def nrm2(X, *, threads=None, wait_for=None):
+    """2-norms of the columns of X, where no square overflows or underflows.
+
+    Parameters
+    ----------
+    X : Pack
+        nm matrices of m x n.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm, n) ndarray or pyopencl.array.Array
+        For each matrix those of its columns, real numbers of X's precision, where X lives; on a device this does not
+        wait for them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is not a pack, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    BLAS ``?nrm2``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> cla.nrm2(cla.pack(np.array([[[3e200], [4e200]], [[3e-200], [4e-200]]])))
+    array([[5.e+200],
+           [5.e-200]])
+    """
+    if type(X) is not Pack:
+        check_packs(X=X)
+    r = X.beside(1, X.n, real=True)
+    ROUTINE.run((X.view, r.view), (), None, (), 0, None, threads, wait_for)
+    return rows(r, threads)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    if size[0] * size[1] <= 64:  # which are written out
+        yield from items("nrm2_item")
+
+
+ROUTINE = Routine(
+    "nrm2",
+    operands=(Matrix("X", "mn"), Matrix("r", "1n", kind="real", written=True, output=True)),
+    madds=lambda m, n: m * n,
+    static=8,
+    search=Search("nrm2", "nrm2.cl", {"nrm2_item": ITEM}, candidates, squares(2)),
+)

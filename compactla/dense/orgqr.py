@@ -1,0 +1,71 @@
+"""orgqr: the Q of a QR factorization."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
+    """The first columns of the Q that `compactla.geqrf` leaves, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of m x n, m >= n, as `compactla.geqrf` leaves them. On return A holds the first n columns of Q,
+        which are orthonormal.
+    tau : Pack
+        What `compactla.geqrf` returned: nm columns of n x 1, with A's dtype, vector length and device.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    Pack
+        A.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, A has more columns than rows, is read-only or shares memory with tau, or
+        `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?orgqr`` and ``?ungqr``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a = np.random.default_rng(0).random((100, 5, 3))
+    >>> A = cla.pack(a)
+    >>> tau = cla.geqrf(A)
+    >>> r = np.triu(A.unpack()[:, :3])
+    >>> bool(np.allclose(cla.orgqr(A, tau).unpack() @ r, a))
+    True
+    """
+    if not type(A) is type(tau) is Pack or A.kind != tau.kind:
+        check_packs(tau=tau, A=A)
+    if A.m < A.n:
+        raise ValueError(f"A is {A.m} x {A.n}, must have no more columns than rows")
+    if (tau.m, tau.n) != (A.n, 1):
+        raise ValueError(f"tau is {tau.m} x {tau.n}, must be {A.n} x 1: A is {A.m} x {A.n}")
+    ROUTINE.run((A.view, tau.view), threads=threads, wait_for=wait_for)
+    return A
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    n, m = size
+    if registers(m * n, dtype) <= 280:
+        yield from items("orgqr_item")
+
+
+ROUTINE = Routine(
+    "orgqr",
+    operands=(Matrix("A", "mn", written=True), Matrix("tau", "n1")),
+    madds=lambda n, m: n * n * (m - n / 3),
+    search=Search("orgqr", "orgqr.cl", {"orgqr_item": ITEM}, candidates, squares(2)),
+)

@@ -1,0 +1,86 @@
+"""ormqr: products with the Q of a QR factorization."""
+
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pack:
+    """Products C <- op(Q) C, or C <- C op(Q), with the Q that `compactla.geqrf` leaves, in place.
+
+    Parameters
+    ----------
+    A, tau : Pack
+        What `compactla.geqrf` leaves and returns: vectors of reflectors below the diagonal of nm matrices of q x r, and
+        k = min(q, r) scalars, k x 1. Q is q x q, the product of k reflectors. R is not read.
+    C : Pack
+        nm matrices, of q rows for side "L", of q columns for side "R", with A's dtype, vector length and device.
+    side : {"L", "R"}
+        On which side of C op(Q) stands.
+    trans : {"N", "C", "T"}
+        op(Q) is Q, its conjugate transpose, or, of real matrices only, its transpose.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    Pack
+        C.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, C is read-only or shares memory with A or tau, an option is unknown, `trans`
+        is "T" for complex matrices, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?ormqr`` and ``?unmqr``.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a = np.random.default_rng(0).random((100, 5, 3))
+    >>> A, C = cla.pack(a), cla.pack(a)
+    >>> tau = cla.geqrf(A)
+    >>> bool(np.allclose(cla.ormqr(A, tau, C, trans="C").unpack()[:, :3], np.triu(A.unpack()[:, :3])))
+    True
+    """
+    if not type(A) is type(tau) is type(C) is Pack or not A.kind == tau.kind == C.kind:
+        check_packs(A=A, tau=tau, C=C)
+    if isinstance(trans, str) and trans.upper() == "T":
+        if C.is_complex:
+            raise ValueError(f"trans is {trans!r}, must be 'N' or 'C' for packs of {C.dtype}")
+        trans = "C"
+    side, trans = ROUTINE.chosen(side, trans)
+    order, k = C.m if side == "L" else C.n, min(A.m, A.n)
+    if A.m != order:
+        raise ValueError(f"A is {A.m} x {A.n}, must have {order} rows: C is {C.m} x {C.n} and side is {side!r}")
+    if (tau.m, tau.n) != (k, 1):
+        raise ValueError(f"tau is {tau.m} x {tau.n}, must be {k} x 1: A is {A.m} x {A.n}")
+    v, c, conj = (A if A.n == k else A[:, :k]).view, C.view, None
+    if side == "R":  # (C Q)^T = Q^T C^T, and Q^T is the conjugate of Q^H
+        c, trans = c.T, "C" if trans == "N" else "N"
+        conj = (True, True, False) if C.is_complex else None
+    ROUTINE.run((v, tau.view, c), (), conj, (trans,), threads=threads, wait_for=wait_for)
+    return C
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    m, _, k = size
+    if registers(m * k, dtype) <= 280:
+        yield from items("ormqr_item")
+
+
+ROUTINE = Routine(
+    "ormqr",
+    operands=(Matrix("A", "mk"), Matrix("tau", "k1"), Matrix("C", "mn", written=True)),
+    madds=lambda m, n, k: n * k * (2 * m - k),
+    options={"side": "LR", "trans": "NC"},
+    compiled=("trans",),
+    search=Search("ormqr", "ormqr.cl", {"ormqr_item": ITEM}, candidates, squares(3)),
+)

@@ -1,0 +1,105 @@
+/* gels: B <- inv(op(A)) B in the sense of least squares, or of the smallest norm, for one lane (pack level) and for a
+ * batch (define GELS_BATCH).
+ *
+ * A is m x n, m >= n, and becomes what geqrf leaves, of the scaled matrix where its norm was tiny or huge; trans is 0
+ * for A, 1 for its transpose, 2 for the conjugated one. B is m x r. For 0 its first n rows become the solution, and the
+ * sum of the squares of what is below is that of the residual; for the others it has n rows, and m of the solution.
+ * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item solves for one lane.
+ */
+#ifndef CLA_GELS_CL
+#define CLA_GELS_CL
+
+#include "geqrf.cl"
+
+/* What keeps the norms of an m x n matrix from overflow and underflow: a power of two, which is not 1 where all of its
+ * elements are tiny, or one is huge. */
+CLA_INLINE CLA_REAL cla_scale_of_matrix(int m, int n, cla_matrix A)
+{
+    const int single = sizeof(CLA_REAL) == 4;
+    const CLA_REAL huge = ldexp((CLA_REAL)1, single ? 103 : 970), step = ldexp((CLA_REAL)1, single ? 46 : 104);
+    CLA_REAL largest = 0;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) largest = fmax(largest, cla_lane_abs1(cla_get(A, i, j)));
+    return largest > huge ? 1 / step : largest > 0 && largest < 1 / huge ? step : 1;
+}
+
+/* A <- factor A */
+CLA_INLINE void cla_multiply_by(int m, int n, cla_matrix A, CLA_REAL factor)
+{
+    if (factor == 1) return;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) cla_set(A, i, j, cla_get(A, i, j) * factor);
+}
+
+/* A <- 0 */
+CLA_INLINE void cla_clear(int m, int n, cla_matrix A)
+{
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < n; j++) cla_set(A, i, j, cla_lane_real(0));
+}
+
+/* B <- inv(L) B for the lower triangle of L, n x n, with a real diagonal, which is divided by: reciprocals might
+ * overflow. */
+CLA_INLINE void cla_substitute_divided(int n, int r, cla_matrix L, cla_matrix B)
+{
+    for (int j = 0; j < r; j++)
+        for (int i = 0; i < n; i++) {
+            cla_lane x = cla_get(B, i, j);
+            for (int p = 0; p < i; p++) x = cla_lane_fnma(cla_get(L, i, p), cla_get(B, p, j), x);
+            cla_set(B, i, j, x / cla_lane_re(cla_get(L, i, i)));
+        }
+}
+
+/* B <- Q^H B, or Q B, for the k reflectors below the diagonal of A, m x k; B is m x r. */
+CLA_INLINE void cla_multiply_q(int m, int k, int r, int adjoint, cla_matrix A, cla_matrix tau, cla_matrix B)
+{
+    for (int i = 0; i < k; i++) {
+        const int q = adjoint ? i : k - 1 - i;
+        const cla_lane t = cla_get(tau, q, 0);
+        cla_reflect(m - q, r, cla_from(A, q + 1, q), adjoint ? cla_lane_conj(t) : t, cla_from(B, q, 0));
+    }
+}
+
+/* tau: room for n numbers. Returns 0 or 1 + the index of the first zero on the diagonal of R: B is free then. */
+CLA_INLINE int cla_gels(int m, int n, int r, int trans, cla_matrix A, cla_matrix B, cla_matrix tau)
+{
+    if (trans == 1) A = cla_conjugated(A);
+    const CLA_REAL size = cla_scale_of_matrix(m, n, A), size_of_b = cla_scale_of_matrix(trans ? n : m, r, B);
+    cla_multiply_by(m, n, A, size);
+    cla_multiply_by(trans ? n : m, r, B, size_of_b);
+    cla_geqrf(m, n, A, tau);
+    int info = 0;
+    for (int k = n; k > 0; k--)
+        if (cla_lane_is_zero(cla_get(A, k - 1, k - 1))) info = k;
+    if (trans) {
+        cla_substitute_divided(n, r, cla_conjugated(cla_transposed(A)), B);
+        cla_clear(m - n, r, cla_from(B, n, 0));
+        cla_multiply_q(m, n, r, 0, A, tau, B);
+        cla_multiply_by(m, r, B, size / size_of_b);
+    } else {
+        cla_multiply_q(m, n, r, 1, A, tau, B);
+        cla_substitute_divided(n, r, cla_reversed(A, n, n), cla_rows_reversed(B, n));
+        cla_multiply_by(n, r, B, size / size_of_b);
+        cla_multiply_by(m - n, r, cla_from(B, n, 0), 1 / size_of_b);
+    }
+    return info;
+}
+
+#ifdef GELS_BATCH
+/* bconj and tauconj are 0; info[q] for the first nm lanes, those that hold a matrix */
+__kernel void gels_batch(long lanes, long nm, long r, long m, long n, long trans,
+                         __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
+                         __global CLA_REAL *B, long b0, long bps, long brs, long bcs, long bconj,
+                         __global CLA_REAL *tau, long tau0, long taups, long taurs, long taucs, long tauconj,
+                         __global int *info)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    const int first = cla_gels(m, n, r, trans, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
+                               cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0),
+                               cla_matrix_of_packs(tau, q, tau0, taups, taurs, taucs, 0));
+    if (q < nm) info[q] = first;
+}
+#endif
+
+#endif
