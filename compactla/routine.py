@@ -421,6 +421,17 @@ def scalar(name, value, target):
     return number
 
 
+@functools.lru_cache(128)
+def repeated(number, text, dtype, V, npack, queue) -> View:
+    """One matrix of 1 x 1 for all of some packs; the `text` of a number tells zeros of both signs apart."""
+    parts = [number.real, number.imag] if dtype.kind == "c" else [number]
+    with np.errstate(over="ignore"):
+        lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
+    buffer = backend(queue).upload(lanes, queue)
+    address = 0 if queue is not None else lanes.__array_interface__["data"][0]
+    return View(buffer, address, npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
+
+
 def factors(name, value, target) -> View:
     """A number, or one for each matrix, as kernels see it: matrices of 1 x 1 where the pack `target` lives.
 
@@ -434,12 +445,8 @@ def factors(name, value, target) -> View:
     given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
     if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):
         number = scalar(name, value, target)
-        parts = [number.real, number.imag] if target.is_complex else [number]
-        with np.errstate(over="ignore"):
-            lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
-        buffer = backend(queue).upload(lanes, queue)
-        address = 0 if queue is not None else lanes.__array_interface__["data"][0]
-        return View(buffer, address, target.view.npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
+        find = repeated if queue is None else repeated.__wrapped__  # what lies on devices is not kept
+        return find(number, repr(number), dtype, V, target.view.npack, queue)
     if given.ndim != 1 or given.dtype.kind not in "biufc":
         has = f"{name} has shape {given.shape} and dtype {given.dtype}"
         raise TypeError(f"{has}, must be a number, or ({target.nm},) numbers: one for each matrix")
