@@ -164,7 +164,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __glo
 #undef FACTOR
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N % TEAM == 0 || j * TEAM + c < N) cla_lane_store(A, i * ARS + TO(j * TEAM + c) * ACS, x[j][i]);
+            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(A, i * ARS + TO(j * TEAM + c) * ACS, x[j][i]);
     if (c == 0 && q < nm) info[q] = bad;
 }
 #endif

@@ -135,7 +135,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) SOLVE(k, TRANS, 0, k)
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(TO(i), j * TEAM + c), x[j][i]);
+            if (R == COLUMNS * TEAM || j * TEAM + c < R) cla_lane_store(B, B_AT(TO(i), j * TEAM + c), x[j][i]);
 }
 #endif
 

@@ -166,6 +166,18 @@ def eigen_residual(before, after, uplo, jobz):
     return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
 
 
+def qr(a):
+    """Reflectors as LAPACK stores them, and tau."""
+
+    def call():
+        transposed, tau = np.linalg.qr(a, mode="raw")
+        return transposed.swapaxes(1, 2), tau[:, :, None]
+
+    return call
+def lstsq(a, b):
+    return lambda: scipy.linalg.lstsq(a, b, lapack_driver="gelsy", check_finite=False)[0]
+
+
 def pivoted_qr(a):
     """R with its columns where those of A are."""
 
@@ -218,6 +230,9 @@ PEERS = {
     }),
     "trsv": Peers(libraries={"numpy solve": functools.partial(solve, side="L")}),
     "ger": Peers(libraries={"numpy matmul": lambda x, y, a, conj: lambda: a + x @ op(y, "TC"[conj])}),
+    "geqrf": Peers("m n A tau work info", {"numpy qr": qr}),
+    "gels": Peers(libraries={"scipy lstsq": lambda a, b, trans: lstsq(op(a, trans), b)}),
+    "gelsy": Peers(libraries={"scipy lstsq": lstsq}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
     "posv": Peers(libraries={"numpy solve": (positive, solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),

@@ -114,12 +114,26 @@ def rounded(builder, x, element):
     return x
 
 
-class Elements:
-    """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers."""
+def splat(builder, vector, scalar):
+    """A vector with the scalar in every lane."""
+    first = builder.insert_element(ir.Constant(vector.part, ir.Undefined), scalar, ir.IntType(32)(0))
+    order = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
+    return builder.shuffle_vector(first, ir.Constant(vector.part, ir.Undefined), order)
 
-    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False):
-        self.code, self.vector, self.base, self.stored = code, vector, base, stored
+
+class Elements:
+    """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers.
+
+    Of a `common` one there is one number in memory for all lanes. `packs` says how many packs there are to work on, of
+    which this is the first, and how far apart they are.
+    """
+
+    def __init__(
+        self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)
+    ):
+        self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
         self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
+        self.packs = packs
 
     def _replace(self, **changes):
         fields = dict(self.__dict__)
@@ -155,6 +169,10 @@ class Elements:
         distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
         return self._replace(base=self._shifted(distance))
 
+    def pack(self, p):
+        """The one that is p packs behind this, alone."""
+        return self._replace(base=self._shifted(index(self.code.mul(p, self.packs[1]))), packs=(1, self.packs[1]))
+
     def block(self, i, j, m, n):
         return self._replace(base=self._at(i, j), m=m, n=n)
 
@@ -180,9 +198,11 @@ class Elements:
         builder, part = self.code.builder, self.vector.part
         parts = []
         for im in (0, self.im) if self.vector.is_complex else (0,):
-            kind = ir.VectorType(self.element, self.vector.lanes)
+            kind = self.element if self.common else ir.VectorType(self.element, self.vector.lanes)
             pointer = builder.bitcast(self._at(*ij, im), kind.as_pointer())
             stored = builder.load(pointer, align=itemsize(self.element), typ=kind)
+            if self.common:
+                stored = splat(builder, self.vector, stored)
             parts.append(widened(builder, stored, part) if self.stored else stored)
         lanes = Lanes(builder, self.vector, *parts)
         return lanes.conjugate() if self.conj else lanes
