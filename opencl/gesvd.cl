@@ -58,10 +58,10 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
  *   EACH_STEP(F), EACH_COLUMN(F, k), EACH_ROW(F, k, s), EACH_ELEMENT(F, p, q)
  *                             F(k), F(k, j), F(k, s, i) for all columns, or rows from k on, F(p, q, i) for columns
  */
-#define GESVD_STEP(k) { \
+#define CLA_GESVD_STEP(k) { \
         CLA_REAL best = -1; \
         int chosen = 0; \
-        EACH_COLUMN(GESVD_CHOOSE, k) \
+        EACH_COLUMN(CLA_GESVD_CHOOSE, k) \
         cla_lane tau; \
         CLA_REFLECTOR(k, k) \
         const int nothing = best < CLA_LEAST * CLA_LEAST; \
@@ -69,53 +69,53 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
         tau = nothing ? cla_lane_real(0) : tau; \
         SET_Q(k, k, tau) \
         tau = cla_lane_conj(tau); \
-        EACH_COLUMN(GESVD_REFLECT, k) \
-        EACH_COLUMN(GESVD_SETTLE, k) \
+        EACH_COLUMN(CLA_GESVD_REFLECT, k) \
+        EACH_COLUMN(CLA_GESVD_SETTLE, k) \
         USE(chosen) \
     }
-#define GESVD_CHOOSE(k, j) { \
+#define CLA_GESVD_CHOOSE(k, j) { \
         CLA_REAL size = 0; \
-        EACH_ROW(GESVD_ADD, k, j) \
+        EACH_ROW(CLA_GESVD_ADD, k, j) \
         const int better = !IS_USED(j) && size > best; \
         best = better ? size : best; \
         chosen = better ? j : chosen; \
-        EACH_ROW(GESVD_TAKE, k, j) \
+        EACH_ROW(CLA_GESVD_TAKE, k, j) \
     }
-#define GESVD_ADD(k, j, i) if (i >= (k)) size = cla_add_square(W(i, j), size);
-#define GESVD_TAKE(k, j, i) if (i >= (k)) SET_Q(i, k, j == 0 || better ? W(i, j) : Q(i, k))
-#define GESVD_REFLECT(k, j) { \
+#define CLA_GESVD_ADD(k, j, i) if (i >= (k)) size = cla_add_square(W(i, j), size);
+#define CLA_GESVD_TAKE(k, j, i) if (i >= (k)) SET_Q(i, k, j == 0 || better ? W(i, j) : Q(i, k))
+#define CLA_GESVD_REFLECT(k, j) { \
         cla_lane w = W(k, j); \
-        EACH_ROW(GESVD_INNER, k, j) \
+        EACH_ROW(CLA_GESVD_INNER, k, j) \
         w = cla_lane_mul(tau, w); \
         SET_W(k, j, W(k, j) - w) \
-        EACH_ROW(GESVD_OUTER, k, j) \
+        EACH_ROW(CLA_GESVD_OUTER, k, j) \
     }
-#define GESVD_INNER(k, j, i) if (i > (k)) w = cla_lane_fma(cla_lane_conj(Q(i, k)), W(i, j), w);
-#define GESVD_OUTER(k, j, i) if (i > (k)) SET_W(i, j, cla_lane_fnma(Q(i, k), w, W(i, j)))
-#define GESVD_SETTLE(k, j) { \
+#define CLA_GESVD_INNER(k, j, i) if (i > (k)) w = cla_lane_fma(cla_lane_conj(Q(i, k)), W(i, j), w);
+#define CLA_GESVD_OUTER(k, j, i) if (i > (k)) SET_W(i, j, cla_lane_fnma(Q(i, k), w, W(i, j)))
+#define CLA_GESVD_SETTLE(k, j) { \
         const int taken = j == chosen; \
         SET_W(k, j, taken ? pivot : nothing ? cla_lane_real(0) : W(k, j)) \
-        EACH_ROW(GESVD_CLEAR, k, j) \
+        EACH_ROW(CLA_GESVD_CLEAR, k, j) \
     }
-#define GESVD_CLEAR(k, j, i) if (i > (k)) SET_W(i, j, taken ? cla_lane_real(0) : W(i, j))
+#define CLA_GESVD_CLEAR(k, j, i) if (i > (k)) SET_W(i, j, taken ? cla_lane_real(0) : W(i, j))
 
 /* Rows p and q of R, of norms that are kept as a and b; with VECTORS columns p and q of V likewise. */
-#define GESVD_ROTATE(p, q) { \
+#define CLA_GESVD_ROTATE(p, q) { \
         CLA_REAL a = 0, b = 0; \
         cla_lane between = cla_lane_real(0); \
-        EACH_ELEMENT(GESVD_MULTIPLY, p, q) \
+        EACH_ELEMENT(CLA_GESVD_MULTIPLY, p, q) \
         const cla_row_rotation r = cla_descending(a, b, between, tolerance); \
         again |= r.acts; \
         if (ALWAYS || r.acts) { \
-            EACH_ELEMENT(GESVD_TURN, p, q) \
+            EACH_ELEMENT(CLA_GESVD_TURN, p, q) \
         } \
     }
-#define GESVD_MULTIPLY(p, q, i) { \
+#define CLA_GESVD_MULTIPLY(p, q, i) { \
         a = cla_add_square(R(p, i), a); \
         b = cla_add_square(R(q, i), b); \
         between = cla_lane_fma(cla_lane_conj(R(p, i)), R(q, i), between); \
     }
-#define GESVD_TURN(p, q, i) { \
+#define CLA_GESVD_TURN(p, q, i) { \
         const cla_lane x = R(p, i), y = R(q, i); \
         SET_R(p, i, cla_lane_fma(cla_lane_conj(r.s), y, x * r.c)) \
         SET_R(q, i, cla_lane_fnma(r.s, x, y * r.c)) \
@@ -128,18 +128,18 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
 
 /* Row p of R, which becomes a unit vector, and its norm, scaled back: singular value p, of which the one before is
  * `last`: a root that is not rounded as it should be may be out of order. */
-#define GESVD_NORMALISE(p) { \
+#define CLA_GESVD_NORMALISE(p) { \
         CLA_REAL size = 0; \
-        EACH_ELEMENT(GESVD_NORM, p, p) \
+        EACH_ELEMENT(CLA_GESVD_NORM, p, p) \
         const CLA_REAL inverse = cla_lane_rsqrt(size), root = sqrt(size); \
         last = size < CLA_LEAST * CLA_LEAST ? 0 : root > last ? last : root; \
-        PUT_S(p, cla_lane_re(cla_scaled(cla_lane_real(last), -power))) \
+        PUT_S(p, finite ? cla_lane_re(cla_scaled(cla_lane_real(last), -power)) : NAN) \
         if (VECTORS) { \
-            EACH_ELEMENT(GESVD_DIVIDE, p, p) \
+            EACH_ELEMENT(CLA_GESVD_DIVIDE, p, p) \
         } \
     }
-#define GESVD_NORM(p, q, i) size = cla_add_square(R(p, i), size);
-#define GESVD_DIVIDE(p, q, i) SET_R(p, i, R(p, i) * inverse)
+#define CLA_GESVD_NORM(p, q, i) size = cla_add_square(R(p, i), size);
+#define CLA_GESVD_DIVIDE(p, q, i) SET_R(p, i, R(p, i) * inverse)
 
 /* The larger of `largest` and the parts of a; NaN where one is. */
 CLA_INLINE CLA_REAL cla_larger(CLA_REAL largest, cla_lane a)
@@ -180,7 +180,7 @@ CLA_INLINE int cla_gesvd(int m, int n, int vectors, cla_matrix A, cla_matrix U, 
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) cla_set(U, i, j, finite ? cla_scaled(cla_get(A, i, j), power) : cla_lane_real(NAN));
     for (int j = 0; j < n; j++) s[j * rs] = 0;
-    for (int k = 0; k < n; k++) GESVD_STEP(k)
+    for (int k = 0; k < n; k++) CLA_GESVD_STEP(k)
     for (int i = 0; vectors && i < m; i++) {
         for (int j = 0; j < n; j++) {
             if (i < n) cla_set(Vh, i, j, cla_get(U, i, j));
@@ -191,13 +191,13 @@ CLA_INLINE int cla_gesvd(int m, int n, int vectors, cla_matrix A, cla_matrix U, 
     for (int sweep = 0; again && sweep < CLA_SWEEPS; sweep++) {
         again = 0;
         for (int p = 0; p < n; p++)
-            for (int q = p + 1; q < n; q++) GESVD_ROTATE(p, q)
+            for (int q = p + 1; q < n; q++) CLA_GESVD_ROTATE(p, q)
     }
     CLA_REAL last = INFINITY;
-    for (int p = 0; p < n; p++) GESVD_NORMALISE(p)
+    for (int p = 0; p < n; p++) CLA_GESVD_NORMALISE(p)
     for (int k = n - 1; vectors && k >= 0; k--) {
         const cla_lane tau = cla_get(A, k, k);
-        EACH_COLUMN(GESVD_REFLECT, k)
+        EACH_COLUMN(CLA_GESVD_REFLECT, k)
     }
 #undef W
 #undef SET_W
@@ -244,10 +244,10 @@ __kernel void gesvd_batch(long lanes, long nm, long m, long n, long compute_uv,
  *   GROUP     work-items of a work-group
  */
 #ifdef GESVD_ITEM
-#define W(i, j) w[i][j]
-#define SET_W(i, j, x) w[i][j] = x;
-#define Q(i, j) a[i][j]
-#define SET_Q(i, j, x) a[i][j] = x;
+#define W(i, j) left[i][j]
+#define SET_W(i, j, x) left[i][j] = x;
+#define Q(i, j) reflectors[i][j]
+#define SET_Q(i, j, x) reflectors[i][j] = x;
 #define IS_USED(j) (used >> (j) & 1)
 #define USE(j) used |= 1 << (j);
 #define PUT_S(j, x) s[(j) * SRS] = x;
@@ -259,8 +259,8 @@ __kernel void gesvd_batch(long lanes, long nm, long m, long n, long compute_uv,
 #define ALWAYS 1
 #define VECTORS (COMPUTE_UV == 0)
 #if COMPUTE_UV == 0
-#define R(i, j) r_[i][j]
-#define SET_R(i, j, x) r_[i][j] = x;
+#define R(i, j) right[i][j]
+#define SET_R(i, j, x) right[i][j] = x;
 #else
 #define R W
 #define SET_R SET_W
@@ -277,7 +277,7 @@ __kernel CLA_GROUP_OF(GROUP) void gesvd_item(long lanes, long nm, __global CLA_R
     s += s0 + cla_lane_place(place, sps);
     Vh += vh0 + cla_lane_place(place, vhps);
     const CLA_REAL tolerance = (N + 64) * 4 * CLA_ROUNDING * CLA_ROUNDING;
-    cla_lane w[M][N], a[M][N];
+    cla_lane left[M][N], reflectors[M][N];
     CLA_REAL largest = 0;
     int used = 0;
 #define LOAD(i, j) W(i, j) = cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS); largest = cla_larger(largest, W(i, j));
@@ -288,24 +288,24 @@ __kernel CLA_GROUP_OF(GROUP) void gesvd_item(long lanes, long nm, __global CLA_R
 #define SCALE(i, j) W(i, j) = finite ? cla_scaled(W(i, j), power) : cla_lane_real(NAN);
 #define SCALE_ROW(i) CLA_UNROLL2(N, SCALE, i)
     CLA_UNROLL1(M, SCALE_ROW)
-    CLA_UNROLL1(N, GESVD_STEP)
+    CLA_UNROLL1(N, CLA_GESVD_STEP)
 #if VECTORS
-    cla_lane r_[N][N];
+    cla_lane right[N][N];
 #define DIVIDE(i, j) if (i < N) R(i, j) = W(i, j); W(i, j) = cla_lane_real(i == j);
 #define DIVIDE_ROW(i) CLA_UNROLL2(N, DIVIDE, i)
     CLA_UNROLL1(M, DIVIDE_ROW)
 #endif
     int again = 1;
-#define SECOND(p, q) if (q > p) GESVD_ROTATE(p, q)
+#define SECOND(p, q) if (q > p) CLA_GESVD_ROTATE(p, q)
 #define FIRST(p) CLA_UNROLL2(N, SECOND, p)
     for (int sweep = 0; again && sweep < CLA_SWEEPS; sweep++) {
         again = 0;
         CLA_UNROLL1(N, FIRST)
     }
     CLA_REAL last = INFINITY;
-    CLA_UNROLL1(N, GESVD_NORMALISE)
+    CLA_UNROLL1(N, CLA_GESVD_NORMALISE)
 #if VECTORS
-#define BACK(k) { const cla_lane tau = Q(N - 1 - k, N - 1 - k); EACH_COLUMN(GESVD_REFLECT, (N - 1 - k)) }
+#define BACK(k) { const cla_lane tau = Q(N - 1 - k, N - 1 - k); EACH_COLUMN(CLA_GESVD_REFLECT, (N - 1 - k)) }
 #define STORE(i, j) \
     cla_lane_store_as(UCONJ, U, (i) * URS + (j) * UCS, W(i, j)); \
     if (i < N) cla_lane_store_as(VHCONJ, Vh, (i) * VHRS + (j) * VHCS, R(i, j));

@@ -69,7 +69,7 @@ def gesvd(A, compute_uv=True, *, info=None, threads=None, wait_for=None):
         check_packs(A=A)
     chosen = ROUTINE.chosen(compute_uv)
     k = min(A.m, A.n)
-    U, s, Vh = A.beside(A.m, k), A.beside(k, 1, real=True), A.beside(k, A.n)
+    U, s, Vh = A.beside(k, A.m).T, A.beside(k, 1, real=True), A.beside(k, A.n)  # vectors lie next to each other
     views, conj = (A.view, U.view, s.view, Vh.view), None
     if A.m < A.n:  # A^H = V diag(s) U^H
         views, conj = (A.view.T, Vh.view.T, s.view, U.view.T), (A.is_complex, A.is_complex, False, A.is_complex)
@@ -79,7 +79,7 @@ def gesvd(A, compute_uv=True, *, info=None, threads=None, wait_for=None):
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
-    if registers(2 * m * n + n * n, dtype) <= REGISTERS // 2:
+    if registers(2 * m * n + n * n, dtype) <= REGISTERS:
         yield from items("gesvd_item")
 
 
@@ -97,5 +97,5 @@ ROUTINE = Routine(
     outputs=("info",),
     implied={"k": lambda m, n: min(m, n)},
     static=4,
-    search=Search("gesvd", "gesvd.cl", {"gesvd_item": ITEM}, candidates, ((2, 2), (3, 3), (4, 4)), largest=4),
+    search=Search("gesvd", "gesvd.cl", {"gesvd_item": ITEM}, candidates, ((2, 2), (3, 3), (4, 4)), largest=8),
 )

@@ -64,8 +64,9 @@ def gesvd(code, A, U, s, Vh, info, compute_uv=True, ahead=()):
     else:
         R = W
     failed = sweep(code, s.vector, lambda turned: rotate_all(code, R, W if compute_uv else None, kept, turned))
-    normalise(code, R, s, scale, compute_uv)
-    report(code, [failed | ~(largest < math.inf)], info, SWEEPS)
+    finite = largest < math.inf
+    report(code, [failed | ~finite], info, SWEEPS)
+    normalise(code, R, s, lambda x: finite.select(scale.restored(x), x.constant(math.nan)), compute_uv)
     if compute_uv:
         for i in code.each(A.n):
             k = code.sub(code.sub(A.n, 1), i)
@@ -240,15 +241,15 @@ def turn(code, x, y, cosine, sine):
             y[k, 0] = back.fma(a, cosine * b)
 
 
-def normalise(code, R, s, scale, vectors):
-    """s <- the norms of the rows of R, in the order that they have; with `vectors`, the rows become unit vectors."""
+def normalise(code, R, s, restored, vectors):
+    """s <- the norms of the rows of R, `restored`, in their order; with `vectors`, the rows become unit vectors."""
     zero = code.zero(R.vector)
     least = 2.0 ** (1 - LARGEST[R.vector.real.bitwidth])
     for i in code.each(R.n):
         row = R.block(i, 0, 1, R.n).T
         (square,) = products(code, row)
         inverse, size = square.rsqrt(), square.sqrt()  # whose rounding keeps the order
-        s[i, 0] = (square < least * least).select(size.constant(0), scale.restored(size))
+        s[i, 0] = restored((square < least * least).select(size.constant(0), size))
         if vectors:
             for j in code.each(R.n):
                 row[j, 0] = row[j, 0].fma(inverse, zero)
