@@ -132,8 +132,10 @@ def scaling(largest: Lanes, exponent: int) -> Scaling:
         shifted = b.shl(b.add(exponents, constant(bias)), constant(digits))
         return largest._new(b.bitcast(shifted, part))
 
-    stored = b.lshr(b.bitcast(abs(largest).parts[0], kind), constant(digits))
-    stored = b.select(b.icmp_signed(">", stored, constant(1)), stored, constant(1))  # subnormal numbers
+    subnormal = largest < 2.0 ** (1 - bias)
+    normal = subnormal.select(largest * largest.constant(2.0**digits), largest)
+    stored = b.lshr(b.bitcast(normal.parts[0], kind), constant(digits))
+    stored = b.select(subnormal.value, b.sub(stored, constant(digits)), stored)
     total = b.sub(constant(exponent + bias), stored)
     halves = b.ashr(total, constant(1))
     halves = halves, b.sub(total, halves)
