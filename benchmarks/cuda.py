@@ -1,8 +1,8 @@
 """The work of a case by cuBLAS, through CuPy, and by PyTorch, on a CUDA GPU: each in the layout of its own.
 
 For a routine NAME that has a row these are the functions ``torch_NAME``, of operands as tensors, and ``cupy_NAME``, of
-operands by columns, both with the routine's options. They return a call: PyTorch's return what the routine leaves in the
-main operand, or a tuple of all operands in the order of the row; those of cuBLAS leave it in the last operand.
+operands by columns, both with the routine's options. They return a call: PyTorch's return what the routine leaves in
+its main operand, or a tuple of all operands in the order of the row; those of cuBLAS leave it in the last operand.
 """
 
 import ctypes

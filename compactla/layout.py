@@ -224,7 +224,8 @@ class Pack:
     def beside(self, m, n, real=False) -> "Pack":
         """Unset matrices m x n, as many as here and where these live; `real`: of real numbers of their precision."""
         dtype = REAL[self.dtype.char] if real else self.dtype
-        return Pack._allocate(self.nm, m, n, dtype, self.vlen, self.queue)
+        lanes = (self.vlen,) if dtype.kind == "f" else (2, self.vlen)
+        return Pack(backend(self.queue).empty((self.view.npack, m, n, *lanes), REAL[dtype.char], self.queue), self.nm)
 
     @classmethod
     def empty(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":

@@ -14,10 +14,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
-from compactla.checks import as_array, check_device_array, check_launch, check_whole, is_device_array, option
+from compactla.checks import (
+    as_array,
+    check_device_array,
+    check_kind,
+    check_launch,
+    check_whole,
+    is_device_array,
+    option,
+)
 from compactla.gpu.search import Search
 from compactla.layout import Pack, pack
-from compactla.overlap import share_memory
+from compactla.overlap import address, share_memory
 from compactla.view import REAL, View, backend
 
 NUMBERS = int, float  # of Python, and NumPy's float64
@@ -107,6 +115,10 @@ class Routine:
         Sizes of operands that follow from the others: by letter, functions of these.
     static : int, optional
         The largest size that is compiled into Numba kernels; default: that of all routines.
+    together : bool
+        Whether a Numba kernel takes several packs at a time, `Elements.packs`: they have no outputs.
+    paired : int
+        The largest size of which Numba kernels take two packs at a time, each operand as a pair of matrices.
     """
 
     name: str
@@ -121,6 +133,8 @@ class Routine:
     outputs: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None
+    together: bool = False
+    paired: int = 0
 
     @functools.cached_property
     def main(self) -> int:
@@ -324,6 +338,38 @@ def check_packs(**packs) -> None:
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
 
 
+def views(**operands) -> list[View]:
+    """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
+    last, C = next(reversed(operands.items()))
+    packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
+    check_packs(**packs)
+    return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
+
+
+def is_matrix(a) -> bool:
+    """Whether `a` is an ordinary array of two axes, wherever it lives."""
+    return type(a) is not Pack and (isinstance(a, np.ndarray) or is_device_array(a)) and a.ndim == 2
+
+
+def common_view(a, name, C, last) -> View:
+    """What kernels see of one matrix for all of those of C, which messages call `last`; it may have any strides."""
+    check_kind(a, C.queue, name)
+    if a.dtype != C.dtype:
+        raise TypeError(f"{name} is of {a.dtype}, must be of {C.dtype} as {last}")
+    item = REAL[C.dtype.char].itemsize
+    if C.queue is not None:
+        check_device_array(a, C.queue, name)
+        start = a.offset // item
+    else:
+        if not a.flags.forc or not a.flags.aligned:
+            if share_memory(a, C.data):
+                raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
+            a = a.copy()
+        start = address(a)
+    (m, n), (rs, cs) = a.shape, a.strides
+    return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, common=True)
+
+
 def check_side(A, B, name, side) -> None:
     """Refuse an A that cannot stand on this side of B, which messages call `name`."""
     size = B.m if side == "L" else B.n
@@ -375,6 +421,17 @@ def scalar(name, value, target):
     return number
 
 
+@functools.lru_cache(128)
+def repeated(number, text, dtype, V, npack, queue) -> View:
+    """One matrix of 1 x 1 for all of some packs; the `text` of a number tells zeros of both signs apart."""
+    parts = [number.real, number.imag] if dtype.kind == "c" else [number]
+    with np.errstate(over="ignore"):
+        lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
+    buffer = backend(queue).upload(lanes, queue)
+    address = 0 if queue is not None else lanes.__array_interface__["data"][0]
+    return View(buffer, address, npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
+
+
 def factors(name, value, target) -> View:
     """A number, or one for each matrix, as kernels see it: matrices of 1 x 1 where the pack `target` lives.
 
@@ -388,12 +445,8 @@ def factors(name, value, target) -> View:
     given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
     if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):
         number = scalar(name, value, target)
-        parts = [number.real, number.imag] if target.is_complex else [number]
-        with np.errstate(over="ignore"):
-            lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
-        buffer = backend(queue).upload(lanes, queue)
-        address = 0 if queue is not None else lanes.__array_interface__["data"][0]
-        return View(buffer, address, target.view.npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
+        find = repeated if queue is None else repeated.__wrapped__  # what lies on devices is not kept
+        return find(number, repr(number), dtype, V, target.view.npack, queue)
     if given.ndim != 1 or given.dtype.kind not in "biufc":
         has = f"{name} has shape {given.shape} and dtype {given.dtype}"
         raise TypeError(f"{has}, must be a number, or ({target.nm},) numbers: one for each matrix")

@@ -27,6 +27,7 @@ class Layout:
     m: int
     n: int
     strides: tuple[int, int] | None  # from row to row and column to column, where the matrices are contiguous
+    common: bool = False
 
 
 layout = functools.cache(Layout)
@@ -47,6 +48,7 @@ class View:
     vlen: int
     dtype: np.dtype
     queue: Any
+    common: bool = False  # one ordinary matrix for the whole batch
 
     @cached_property
     def place(self) -> tuple[int, int, int, int]:
@@ -55,9 +57,14 @@ class View:
 
     @cached_property
     def layout(self) -> Layout:
-        column = self.vlen * (2 if self.dtype.kind == "c" else 1)
-        contiguous = (abs(self.rs), abs(self.cs)) in ((self.n * column, column), (column, self.m * column))
-        return layout(self.dtype, self.vlen, self.m, self.n, (self.rs, self.cs) if contiguous else None)
+        size = self.size
+        contiguous = (abs(self.rs), abs(self.cs)) in ((self.n * size, size), (size, self.m * size))
+        return layout(self.dtype, self.vlen, self.m, self.n, (self.rs, self.cs) if contiguous else None, self.common)
+
+    @property
+    def size(self) -> int:
+        """Real numbers of an element, in all lanes."""
+        return (1 if self.common else self.vlen) * (2 if self.dtype.kind == "c" else 1)
 
     @property
     def unit(self) -> int:
@@ -69,16 +76,18 @@ class View:
         """Addresses where the memory begins and ends that the elements are in."""
         if not self.npack * self.m * self.n:
             return 0, 0
-        ends = (self.npack - 1) * self.ps, (self.m - 1) * self.rs, (self.n - 1) * self.cs
-        lanes = self.vlen * (2 if self.dtype.kind == "c" else 1)
-        first, last = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + lanes
+        first, last = 0, self.size
+        for end in (self.npack - 1) * self.ps, (self.m - 1) * self.rs, (self.n - 1) * self.cs:
+            if end < 0:
+                first += end
+            else:
+                last += end
         return self.address + self.unit * first, self.address + self.unit * last
 
     @cached_property
     def repeats(self) -> bool:
         """Whether several elements are one place in memory."""
-        lanes = self.vlen * (2 if self.dtype.kind == "c" else 1)
-        return repeats((self.npack, self.m, self.n), (self.ps, self.rs, self.cs), lanes)
+        return repeats((self.npack, self.m, self.n), (self.ps, self.rs, self.cs), self.size)
 
     @cached_property
     def run(self):

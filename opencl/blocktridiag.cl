@@ -61,7 +61,7 @@ CLA_INLINE cla_matrix block_row(__global const CLA_REAL *x, long row, long rows,
 #ifdef SWAPPED
 #define SWAPS , __global const int *swaps
 
-/* X <- B, with its rows swapped as in the factors, see `laswp` of watched_lu.cl; returns X. */
+/* X <- B, with its rows swapped as in the factors, see watched_lu.cl; returns X. */
 CLA_INLINE cla_matrix swapped(int n, int r, __global const int *swaps, cla_matrix B, cla_matrix X)
 {
     for (int j = 0; j < r; j++) {

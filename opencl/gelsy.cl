@@ -61,7 +61,7 @@ CLA_INLINE int cla_gelsy(int m, int n, int r, CLA_REAL rcond, cla_matrix A, cla_
     cla_multiply_by(m, n, A, size);
     cla_multiply_by(m, r, B, size_of_b);
     cla_geqp3(m, n, A, jpvt, tau);
-    cla_multiply_q(m, k, r, 1, A, tau, B);
+    cla_ormqr(m, r, k, 1, A, tau, B);
     int rank = 0;
     for (; rank < k; rank++) {
         const CLA_REAL pivot = cla_lane_abs1(cla_get(A, rank, rank));

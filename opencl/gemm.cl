@@ -1,7 +1,8 @@
 /* gemm: C <- alpha A B + beta C for one lane (pack level) and for a batch (define GEMM_BATCH).
  *
  * A is m x k, B k x n, C m x n; transposes are strides, conjugates a flag of the matrix (lane.h).
- * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of C.
+ * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of C. ACOMMON or
+ * BCOMMON, 1: A or B is one ordinary matrix for all of them, at A[a0] or B[b0].
  */
 #ifndef CLA_GEMM_CL
 #define CLA_GEMM_CL
@@ -30,8 +31,8 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_gemm(m, n, k, cla_lane_of(alpha, alpha_im), cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-             cla_matrix_of_packs(B, q, b0, bps, brs, bcs, bconj), cla_lane_of(beta, beta_im),
+    cla_gemm(m, n, k, cla_lane_of(alpha, alpha_im), cla_matrix_of(ACOMMON, A, q, a0, aps, ars, acs, aconj),
+             cla_matrix_of(BCOMMON, B, q, b0, bps, brs, bcs, bconj), cla_lane_of(beta, beta_im),
              cla_matrix_of_packs(C, q, c0, cps, crs, ccs, 0));
 }
 #endif
@@ -52,8 +53,8 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *            under way during the products of the last
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM)
-#define A_AT(l, i, k) cla_lane_load(A, (l) + (i) * ARS + (k) * ACS) /* in lane l from the first */
-#define B_AT(l, k, j) cla_lane_load(B, (l) + (k) * BRS + (j) * BCS)
+#define A_AT(l, i, k) cla_lane_load_of(ACOMMON, 0, A, l, (i) * ARS + (k) * ACS) /* in lane l from the first */
+#define B_AT(l, k, j) cla_lane_load_of(BCOMMON, 0, B, l, (k) * BRS + (j) * BCS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
 #define CONJUGATED(flag, a) ((flag) ? cla_lane_conj(a) : (a))
 #define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b)) /* alpha goes to B */
@@ -68,8 +69,8 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    A += a0 + cla_lane_place(q, aps);
-    B += b0 + cla_lane_place(q, bps);
+    A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
+    B += b0 + (BCOMMON ? 0 : cla_lane_place(q, bps));
     C += c0 + cla_lane_place(q, cps);
     cla_lane b[K][N];
     CLA_UNROLL for (int k = 0; k < K; k++)
@@ -124,8 +125,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define ROW(i) (ti * TI + (i))
 #define COLUMN(j) ((j) * TEAMJ + tj)
 #define TURN_TO(q) \
-    A = all_of_a + (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q); \
-    B = all_of_b + (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q);
+    A = all_of_a + (ACOMMON ? 0 : (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q)); \
+    B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
     long q = get_group_id(0) * (long)LANES;
     TURN_TO(q)
     if (AHEAD) { FETCH(0) }

@@ -97,6 +97,7 @@ __kernel void geqp3_batch(long lanes, long nm, long m, long n,
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) a[i][j] = x;
 #define EACH_ROW(F, k, s) CLA_UNROLL3(M, F, k, s)
+#define EACH_ROW_OF(F, k, s, j) CLA_UNROLL4(M, F, k, s, j)
 
 #define LOAD(i, j) AT(i, j) = cla_lane_load(A, (i) * ARS + (j) * ACS);
 #define LOAD_ROW(i) CLA_UNROLL2(N, LOAD, i)
@@ -122,45 +123,32 @@ __kernel void geqp3_batch(long lanes, long nm, long m, long n,
         if (!cla_is_right(longest.squares)) { \
             CLA_REAL largest = 0; \
             CLA_UNROLL2(N, LARGEST, k) \
-            const CLA_REAL scale = cla_scale_of_largest(largest); \
+            scale = cla_scale_of_largest(largest); \
             longest = cla_none_seen(k); \
             CLA_UNROLL2(N, SEARCH, k) \
+            scale = 1; \
         } \
         CLA_UNROLL2(N, EXCHANGE, k) \
         cla_lane tau; \
         CLA_REFLECTOR(k, k) \
         cla_lane_store(taus, k * TAURS, tau); \
-        longest = cla_none_seen(k + 1); \
         CLA_UNROLL2(N, REFLECT, k) \
+        longest = cla_none_seen(k + 1); \
+        CLA_UNROLL2(N, SEARCH, (k + 1)) \
     }
 #define EXCHANGE(k, j) \
-    if (j > k && j == longest.column) { \
-        const int other = column[j]; \
-        column[j] = column[k]; \
-        column[k] = other; \
+    if (j > k) { \
+        const int wanted = j == longest.column, other = column[j]; \
+        column[j] = wanted ? column[k] : other; \
+        column[k] = wanted ? other : column[k]; \
         CLA_UNROLL3(M, EXCHANGE_ROW, k, j) \
     }
 #define EXCHANGE_ROW(k, j, i) { \
         const cla_lane x = AT(i, j); \
-        AT(i, j) = AT(i, k); \
-        AT(i, k) = x; \
+        AT(i, j) = cla_lane_select(wanted, AT(i, k), x); \
+        AT(i, k) = cla_lane_select(wanted, x, AT(i, k)); \
     }
-#define REFLECT(k, j) \
-    if (j > k) { \
-        CLA_REAL squares = 0; \
-        cla_lane w = AT(k, j); \
-        CLA_UNROLL3(M, MULTIPLY_ROW, k, j) \
-        w = cla_lane_mul(cla_lane_conj(tau), w); \
-        AT(k, j) = AT(k, j) - w; \
-        CLA_UNROLL3(M, UPDATE_ROW, k, j) \
-        longest = cla_see(longest, j, squares); \
-    }
-#define MULTIPLY_ROW(k, j, i) if (i > k) w = cla_lane_fma(cla_lane_conj(AT(i, k)), AT(i, j), w);
-#define UPDATE_ROW(k, j, i) \
-    if (i > k) { \
-        AT(i, j) = cla_lane_fnma(AT(i, k), w, AT(i, j)); \
-        squares = cla_add_square(AT(i, j), squares); \
-    }
+#define REFLECT(k, j) if (j > k) { CLA_REFLECT(k, k, cla_lane_conj(tau), j) }
 
 __kernel CLA_GROUP_OF(GROUP) void geqp3_item(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                              __global int *jpvt, long jpvt0, long jpvtps,
@@ -173,13 +161,11 @@ __kernel CLA_GROUP_OF(GROUP) void geqp3_item(long lanes, long nm, __global CLA_R
     taus += tau0 + cla_lane_place(q, taups);
     cla_lane a[M][N];
     int column[N];
+    CLA_REAL scale = 1;
     cla_longest longest = cla_none_seen(0);
     CLA_UNROLL1(M, LOAD_ROW)
     CLA_UNROLL1(N, NUMBER)
-    {
-        const CLA_REAL scale = 1;
-        CLA_UNROLL2(N, SEARCH, 0)
-    }
+    CLA_UNROLL2(N, SEARCH, 0)
     CLA_UNROLL1(N, STEP)
     CLA_UNROLL1(M, STORE_ROW)
     CLA_UNROLL1(N, STORE_NUMBER)

@@ -37,9 +37,16 @@ __kernel void geqrf_batch(long lanes, long nm, long m, long n,
  *
  * GEQRF_ITEM  one work-item a matrix, all of it in registers: M N lanes
  *   GROUP     work-items of a work-group
+ * GEQRF_TEAM  one work-group for LANES matrices of a pack; a work-item keeps COLUMNS columns, TEAM apart, in registers,
+ *             COLUMNS M lanes, and reflectors go through local memory, two at a time: 2 M LANES lanes. A work-group has
+ *             LANES TEAM work-items.
+ *   LANES     matrices of a work-group, a divisor of V
+ *   COLUMNS   columns of a work-item
+ *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
-#ifdef GEQRF_ITEM
 #define STEPS (M < N ? M : N)
+
+#ifdef GEQRF_ITEM
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) AT(i, j) = x;
 #define EACH_ROW(F, k, s) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, i)
@@ -63,6 +70,63 @@ __kernel CLA_GROUP_OF(GROUP) void geqrf_item(long lanes, long nm, __global CLA_R
     }
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, AT(i, j));
+}
+#endif
+
+#ifdef GEQRF_TEAM
+/* column j of this work-item in the matrix; which work-item has column k, and as which of its own */
+#define COLUMN(j) (c + (j) * TEAM)
+#define OWNER(k) ((k) % TEAM)
+#define OWN(k) ((k) / TEAM)
+#define AT(i, j) a[j][i]
+#define SET(i, j, x) AT(i, j) = x;
+#define EACH_ROW(F, k, s) CLA_UNROLL3(M, F, k, s)
+
+/* Reflector k goes to local memory with the conjugate of tau in row k, and is applied to columns on its right: from
+ * those of a work-item that are not, 0 is subtracted. */
+#define STEP(k) \
+    if (k < STEPS) { \
+        __local cla_lane *v = vectors + k % 2 * (M * LANES); \
+        if (c == OWNER(k)) { \
+            cla_lane tau; \
+            CLA_REFLECTOR(k, OWN(k)) \
+            v[k * LANES] = cla_lane_conj(tau); \
+            CLA_UNROLL3(M, SHARE_ROW, k, OWN(k)) \
+            cla_lane_store(tau_part, k * TAURS, tau); \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        CLA_UNROLL2(COLUMNS, APPLY, k) \
+    }
+#define SHARE_ROW(k, s, i) if (i > k) v[i * LANES] = AT(i, s);
+#define APPLY(k, j) \
+    if (j >= OWN(k)) { \
+        cla_lane w = AT(k, j); \
+        CLA_UNROLL3(M, ADD_ROW, k, j) \
+        w = j > OWN(k) || c > OWNER(k) ? cla_lane_mul(v[k * LANES], w) : cla_lane_real(0); \
+        AT(k, j) = AT(k, j) - w; \
+        CLA_UNROLL3(M, SUBTRACT_ROW, k, j) \
+    }
+#define ADD_ROW(k, j, i) if (i > k) w = cla_lane_fma(cla_lane_conj(v[i * LANES]), AT(i, j), w);
+#define SUBTRACT_ROW(k, j, i) if (i > k) AT(i, j) = cla_lane_fnma(v[i * LANES], w, AT(i, j));
+
+__kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __global CLA_REAL *restrict A, long a0,
+                                                    long aps, __global CLA_REAL *restrict tau_part, long tau0,
+                                                    long taups)
+{
+    __local cla_lane l_vectors[2 * M * LANES];
+    const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
+    const long q = get_group_id(0) * (long)LANES + l;
+    A += a0 + cla_lane_place(q, aps);
+    tau_part += tau0 + cla_lane_place(q, taups);
+    __local cla_lane *vectors = l_vectors + l;
+    cla_lane a[COLUMNS][M];
+#define LOAD(i, j) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
+#define LOAD_ROW(i) CLA_UNROLL2(COLUMNS, LOAD, i)
+#define STORE(i, j) if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
+#define STORE_ROW(i) CLA_UNROLL2(COLUMNS, STORE, i)
+    CLA_UNROLL1(M, LOAD_ROW)
+    CLA_UNROLL1(N, STEP)
+    CLA_UNROLL1(M, STORE_ROW)
 }
 #endif
 

@@ -71,14 +71,28 @@ __kernel void getrinp_batch(long lanes, long nm, long n,
  *   COLUMNS   columns of a work-item
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
+#if CLA_SWAPS /* of getri.cl: column i becomes column order[i * STEP] */
+#define SWAPS __global const int *restrict ipiv, long ipiv0, long ipivps,
+#define ORDER(order, step) CLA_ORDER(N, ipiv + ipiv0 + cla_lane_place(q, ipivps), order, step)
+#define TO(i) order[(i) * STEP]
+#else
+#define SWAPS
+#define TO(i) (i)
+#endif
+
 #ifdef GETRINP_ITEM
 #define AT(i, j) a[i][j]
 __kernel CLA_GROUP_OF(GROUP) void getrinp_item(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
-                                               __global int *info)
+                                               SWAPS __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
     A += a0 + cla_lane_place(q, aps);
+#if CLA_SWAPS
+#define STEP 1
+    int order[N];
+    ORDER(order, STEP)
+#endif
     cla_lane a[N][N];
     int bad = 0;
     CLA_UNROLL for (int i = 0; i < N; i++)
@@ -101,7 +115,7 @@ __kernel CLA_GROUP_OF(GROUP) void getrinp_item(long lanes, long nm, __global CLA
             cla_lane x = i > j ? cla_lane_mul(AT(i, i), AT(i, j)) : AT(i, j);
             CLA_UNROLL for (int k = (i > j ? i : j) + 1; k < N; k++) x = cla_lane_fma(AT(i, k), AT(k, j), x);
             AT(i, j) = x;
-            cla_lane_store(A, i * ARS + j * ACS, x);
+            cla_lane_store(A, i * ARS + TO(j) * ACS, x);
         }
     if (q < nm) info[q] = bad;
 }
@@ -110,13 +124,19 @@ __kernel CLA_GROUP_OF(GROUP) void getrinp_item(long lanes, long nm, __global CLA
 
 #ifdef GETRINP_TEAM
 __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
-                                                      __global int *info)
+                                                      SWAPS __global int *info)
 {
     __local cla_lane factors_part[N * N * LANES];
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     __local cla_lane *factors = factors_part + l;
+#if CLA_SWAPS
+#define STEP LANES
+    __local int order_part[N * LANES];
+    __local int *order = order_part + l;
+    if (c == 0) { ORDER(order, STEP) }
+#endif
 #define FACTOR(i, j) factors[((i) * N + (j)) * LANES]
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j0 = 0; j0 < N; j0 += TEAM)
@@ -144,7 +164,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __glo
 #undef FACTOR
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N % TEAM == 0 || j * TEAM + c < N) cla_lane_store(A, i * ARS + (j * TEAM + c) * ACS, x[j][i]);
+            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(A, i * ARS + TO(j * TEAM + c) * ACS, x[j][i]);
     if (c == 0 && q < nm) info[q] = bad;
 }
 #endif

@@ -48,23 +48,38 @@ __kernel void getrsnp_batch(long lanes, long nm, long n, long r, long trans,
 #if defined(GETRSNP_ITEM) || defined(GETRSNP_TEAM)
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, TRANS ? (j) * ARS + (i) * ACS : (i) * ARS + (j) * ACS) /* of op(A) */
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
+#if CLA_SWAPS /* of getrs.cl: row order[i * STEP] of B becomes row i before the solves, or the other way round behind */
+#define SWAPS __global const int *restrict ipiv, long ipiv0, long ipivps,
+#define ORDER(order, step) CLA_ORDER(N, ipiv + ipiv0 + cla_lane_place(q, ipivps), order, step)
+#define FROM(i) (TRANS ? (i) : order[(i) * STEP])
+#define TO(i) (TRANS ? order[(i) * STEP] : (i))
+#else
+#define SWAPS
+#define FROM(i) (i)
+#define TO(i) (i)
+#endif
 #endif
 
 #ifdef GETRSNP_ITEM
 __kernel CLA_GROUP_OF(GROUP) void getrsnp_item(long lanes, long nm,
-                                               __global const CLA_REAL *restrict A, long a0, long aps,
+                                               __global const CLA_REAL *restrict A, long a0, long aps, SWAPS
                                                __global CLA_REAL *restrict B, long b0, long bps)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
     A += a0 + cla_lane_place(q, aps);
     B += b0 + cla_lane_place(q, bps);
+#if CLA_SWAPS
+#define STEP 1
+    int order[N];
+    ORDER(order, STEP)
+#endif
     cla_lane a[N][N];
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) a[i][j] = i == j ? cla_lane_recip(A_AT(i, i)) : A_AT(i, j);
     CLA_UNROLL for (int j = 0; j < R; j++) {
         cla_lane x[N];
-        CLA_UNROLL for (int i = 0; i < N; i++) x[i] = cla_lane_load(B, B_AT(i, j));
+        CLA_UNROLL for (int i = 0; i < N; i++) x[i] = cla_lane_load(B, B_AT(FROM(i), j));
         CLA_UNROLL for (int k = 0; k < N; k++) {
             if (TRANS) x[k] = cla_lane_mul(a[k][k], x[k]);
             CLA_UNROLL for (int i = k + 1; i < N; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
@@ -73,7 +88,7 @@ __kernel CLA_GROUP_OF(GROUP) void getrsnp_item(long lanes, long nm,
             if (!TRANS) x[k] = cla_lane_mul(a[k][k], x[k]);
             CLA_UNROLL for (int i = 0; i < k; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
         }
-        CLA_UNROLL for (int i = 0; i < N; i++) cla_lane_store(B, B_AT(i, j), x[i]);
+        CLA_UNROLL for (int i = 0; i < N; i++) cla_lane_store(B, B_AT(TO(i), j), x[i]);
     }
 }
 #endif
@@ -82,7 +97,7 @@ __kernel CLA_GROUP_OF(GROUP) void getrsnp_item(long lanes, long nm,
 #define FACTOR(i, j) factors[((i) * N + (j)) * LANES] /* reciprocals on the diagonal */
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
-                                                      __global const CLA_REAL *restrict A, long a0, long aps,
+                                                      __global const CLA_REAL *restrict A, long a0, long aps, SWAPS
                                                       __global CLA_REAL *restrict B, long b0, long bps)
 {
     __local cla_lane factors_part[N * N * LANES];
@@ -91,6 +106,13 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
     A += a0 + cla_lane_place(q, aps);
     B += b0 + cla_lane_place(q, bps);
     __local cla_lane *factors = factors_part + l;
+#if CLA_SWAPS
+#define STEP LANES
+    __local int order_part[N * LANES];
+    __local int *order = order_part + l;
+    if (c == 0) { ORDER(order, STEP) }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j0 = 0; j0 < N; j0 += TEAM)
             if (j0 + c < N) {
@@ -99,7 +121,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
             }
     cla_lane x[COLUMNS][N];
     CLA_UNROLL for (int i = 0; i < N; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, R - 1)));
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(FROM(i), min(j * TEAM + c, R - 1)));
     barrier(CLK_LOCAL_MEM_FENCE);
 #define SOLVE(k, unit, first, end) { \
         const cla_lane d = FACTOR(k, k); \
@@ -113,7 +135,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) SOLVE(k, TRANS, 0, k)
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
+            if (R == COLUMNS * TEAM || j * TEAM + c < R) cla_lane_store(B, B_AT(TO(i), j * TEAM + c), x[j][i]);
 }
 #endif
 

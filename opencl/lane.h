@@ -155,6 +155,13 @@ CLA_INLINE cla_lane cla_lane_load_as(int conj, __global const CLA_REAL *p, long 
     const cla_lane a = cla_lane_load(p, i);
     return conj ? cla_lane_conj(a) : a;
 }
+
+/* Likewise in lane l from that at p, or if `common` of the one ordinary matrix there for all lanes. */
+CLA_INLINE cla_lane cla_lane_load_of(int common, int conj, __global const CLA_REAL *p, int l, long i)
+{
+    const cla_lane a = common ? cla_lane_load_apart(p, i, 1) : cla_lane_load(p, l + i);
+    return conj ? cla_lane_conj(a) : a;
+}
 CLA_INLINE void cla_lane_store_as(int conj, __global CLA_REAL *p, long i, cla_lane a)
 {
     cla_lane_store(p, i, conj ? cla_lane_conj(a) : a);
@@ -197,6 +204,18 @@ CLA_INLINE cla_matrix cla_matrix_of_packs(__global const CLA_REAL *p, long q, lo
 {
     cla_matrix A = cla_matrix_at(p + p0 + cla_lane_place(q, ps), rs, cs);
     A.conj = conj;
+    return A;
+}
+
+/* Likewise, or if `common` the one ordinary matrix for all of them that is at p[p0]. */
+CLA_INLINE cla_matrix cla_matrix_of(int common, __global const CLA_REAL *p, long q, long p0, long ps, long rs, long cs,
+                                    int conj)
+{
+    cla_matrix A = cla_matrix_of_packs(p, q, p0, ps, rs, cs, conj);
+    if (common) {
+        A.p = (__global CLA_REAL *)p + p0;
+        A.im = 1;
+    }
     return A;
 }
 

@@ -94,7 +94,7 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
     SOLVE(x, COLUMNS) \
     CLA_UNROLL for (int i = 0; i < N; i++) \
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++) \
-            if (R % TEAM == 0 || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
+            if (R == COLUMNS * TEAM || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
 #endif
 
 #ifdef POTRS_ITEM

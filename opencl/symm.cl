@@ -4,7 +4,8 @@
  * A is m x m, and its lower triangle all that is read; imaginary parts on a Hermitian diagonal count as 0. B and C are
  * m x n. An upper triangle is the lower one of the transposed matrix, which for a Hermitian one is that of conjugates,
  * and a product from the right is one from the left of the transposed B and C.
- * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of C.
+ * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of C. ACOMMON or
+ * BCOMMON, 1: A or B is one ordinary matrix for all of them, at A[a0] or B[b0].
  */
 #ifndef CLA_SYMM_CL
 #define CLA_SYMM_CL
@@ -87,8 +88,8 @@ __kernel void KERNEL(batch)(long lanes, long nm, long m, long n,
     const long q = get_global_id(0);
     if (q >= lanes) return;
     cla_multiply_reflected(HERMITIAN, m, n, cla_lane_of(alpha, alpha_im),
-                           cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-                           cla_matrix_of_packs(B, q, b0, bps, brs, bcs, bconj), cla_lane_of(beta, beta_im),
+                           cla_matrix_of(ACOMMON, A, q, a0, aps, ars, acs, aconj),
+                           cla_matrix_of(BCOMMON, B, q, b0, bps, brs, bcs, bconj), cla_lane_of(beta, beta_im),
                            cla_matrix_of_packs(C, q, c0, cps, crs, ccs, 0));
 }
 #endif
@@ -106,8 +107,9 @@ __kernel void KERNEL(batch)(long lanes, long nm, long m, long n,
  *   TEAM     work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(SYMM_ITEM) || defined(SYMM_TEAM) || defined(HEMM_ITEM) || defined(HEMM_TEAM)
-#define A_AT(i, j) cla_reflected(HERMITIAN, i, j, cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)) /* j <= i */
-#define B_AT(i, j) cla_lane_load_as(BCONJ, B, (i) * BRS + (j) * BCS)
+#define A_AT(i, j) \
+    cla_reflected(HERMITIAN, i, j, cla_lane_load_of(ACOMMON, ACONJ, A, 0, (i) * ARS + (j) * ACS)) /* j <= i */
+#define B_AT(i, j) cla_lane_load_of(BCOMMON, BCONJ, B, 0, (i) * BRS + (j) * BCS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
 #define SCALE(c) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), c) : (c))
 #define WITH_C(c, i, j) \
@@ -123,8 +125,8 @@ __kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm, CLA_REAL alp
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    A += a0 + cla_lane_place(q, aps);
-    B += b0 + cla_lane_place(q, bps);
+    A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
+    B += b0 + (BCOMMON ? 0 : cla_lane_place(q, bps));
     C += c0 + cla_lane_place(q, cps);
     cla_lane a[M][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
@@ -154,8 +156,8 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_R
     __local cla_lane triangle_part[AT(M, 0) * LANES];
     const int l = get_local_id(0) % LANES, t = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
-    A += a0 + cla_lane_place(q, aps);
-    B += b0 + cla_lane_place(q, bps);
+    A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
+    B += b0 + (BCOMMON ? 0 : cla_lane_place(q, bps));
     C += c0 + cla_lane_place(q, cps);
     __local cla_lane *triangle = triangle_part + l;
     CLA_UNROLL for (int i = 0; i < M; i++)
@@ -176,7 +178,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_R
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++) c[j] = cla_lane_fma(a, b[j][k], c[j]);
         }
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N % TEAM == 0 || j * TEAM + t < N)
+            if (N == COLUMNS * TEAM || j * TEAM + t < N)
                 cla_lane_store(C, C_AT(i, j * TEAM + t), WITH_C(c[j], i, j * TEAM + t));
     }
 }

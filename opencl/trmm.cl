@@ -2,7 +2,8 @@
  *
  * A is m x m, B m x n. An upper triangle is the lower one of the transposed or of the reversed matrix, and a product
  * from the right is one from the left of the transposed B: every case of trmm is this one with other strides.
- * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of B.
+ * Batch: matrix q of A begins at A[a0 + (q / V) * aps + q % V]; one work-item computes one lane of B. ACOMMON, 1: A is
+ * one ordinary matrix for all of them, at A[a0].
  */
 #ifndef CLA_TRMM_CL
 #define CLA_TRMM_CL
@@ -55,7 +56,7 @@ __kernel void trmm_batch(long lanes, long nm, long m, long n, long diag, CLA_REA
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_trmm(m, n, diag, cla_lane_of(alpha, alpha_im), cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
+    cla_trmm(m, n, diag, cla_lane_of(alpha, alpha_im), cla_matrix_of(ACOMMON, A, q, a0, aps, ars, acs, aconj),
              cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
 }
 #endif
@@ -72,7 +73,7 @@ __kernel void trmm_batch(long lanes, long nm, long m, long n, long diag, CLA_REA
  *   TEAM     work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(TRMM_ITEM) || defined(TRMM_TEAM)
-#define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
+#define A_AT(i, j) cla_lane_load_of(ACOMMON, ACONJ, A, 0, (i) * ARS + (j) * ACS)
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
 #define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b))
 #define FIRST (DIAG == CLA_UNIT && !ALPHA) /* the first row that changes */
@@ -85,7 +86,7 @@ __kernel CLA_GROUP_OF(GROUP) void trmm_item(long lanes, long nm, CLA_REAL alpha,
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    A += a0 + cla_lane_place(q, aps);
+    A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
     B += b0 + cla_lane_place(q, bps);
     cla_lane a[M][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
@@ -112,7 +113,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trmm_team(long lanes, long nm, CLA_REAL
     __local cla_lane triangle_part[AT(M, 0) * LANES];
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
-    A += a0 + cla_lane_place(q, aps);
+    A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
     B += b0 + cla_lane_place(q, bps);
     __local cla_lane *triangle = triangle_part + l;
     CLA_UNROLL for (int i = 0; i < M; i++)
@@ -131,7 +132,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trmm_team(long lanes, long nm, CLA_REAL
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++) y[j] = cla_lane_fma(a, x[j][k], y[j]);
         }
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N % TEAM == 0 || j * TEAM + c < N) cla_lane_store(B, B_AT(i, j * TEAM + c), SCALE(y[j]));
+            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(B, B_AT(i, j * TEAM + c), SCALE(y[j]));
     }
 }
 #endif

@@ -13,6 +13,7 @@
  */
 #include "elimination.h"
 #include "gemm.cl"
+#include "laswp.h"
 #include "trsm.cl"
 
 #ifndef BLOCK
@@ -31,37 +32,6 @@ CLA_INLINE CLA_REAL largest(int m, int n, cla_matrix A, CLA_REAL most)
     return most;
 }
 
-/* Swap rows i and k of a matrix of r columns. */
-CLA_INLINE void swap_rows(int i, int k, int r, cla_matrix B)
-{
-    for (int j = 0; j < r && i != k; j++) {
-        const cla_lane b = cla_get(B, i, j);
-        cla_set(B, i, j, cla_get(B, k, j));
-        cla_set(B, k, j, b);
-    }
-}
-
-/* Swap the n rows of B as `watched_lu` did: row i with row swaps[i], which is no earlier one. */
-CLA_INLINE void laswp(int n, int r, __global const int *swaps, cla_matrix B)
-{
-    for (int i = 0; i < n; i++) swap_rows(i, cla_int_load(swaps, i), r, B);
-}
-
-/* The row of the largest |re| + |im| in column k of A, from row k on. */
-CLA_INLINE int largest_below(int k, int n, cla_matrix A)
-{
-    int place = k;
-    CLA_REAL best = cla_lane_abs1(cla_get(A, k, k));
-    for (int i = k + 1; i < n; i++) {
-        const CLA_REAL size = cla_lane_abs1(cla_get(A, i, k));
-        if (size > best) {
-            best = size;
-            place = i;
-        }
-    }
-    return place;
-}
-
 /* A <- L\U with the reciprocals of the pivots, 1 for a zero one, after what is done about each of them; `norm` is the
  * largest element that the block had so far. Returns 0 or 1 + the index of the first zero pivot. */
 CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swaps, watch *w)
@@ -75,9 +45,9 @@ CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swap
 #define EACH_COLUMN(F, k, s, i) for (int j = s + 1; j < n; j++) F(k, s, i, j)
     for (int k = 0; k < n; k++) {
 #if PIVOTING
-        const int place = largest_below(k, n, A);
+        const int place = cla_largest_below(k, n, 1, A);
         cla_int_store(swaps, k, place);
-        swap_rows(k, place, n, A);
+        cla_swap_rows(k, place, n, A);
 #endif
         cla_lane pivot = AT(k, k);
         const CLA_REAL size = cla_lane_abs(pivot), away = cla_lane_copysign(threshold, cla_lane_re(pivot));
@@ -135,7 +105,7 @@ __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict low
         const int pivot = watched_lu(BLOCK, norm, D, block_swaps, here);
         if (pivot != 0 && bad == 0) bad = (s - first) * BLOCK + pivot;
         if (s < last) {
-            if (PIVOTING) laswp(BLOCK, BLOCK, block_swaps, U);
+            if (PIVOTING) cla_laswp(BLOCK, BLOCK, block_swaps, 0, U);
             cla_trsm(BLOCK, BLOCK, CLA_UNIT, cla_lane_real(1), D, U);
             here->factor = largest(BLOCK, BLOCK, U, here->factor);
         }
@@ -143,14 +113,14 @@ __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict low
         const cla_matrix X = cla_matrix_of_batch(scratch, q, BLOCK, BLOCK);
         for (int i = 0; i < BLOCK; i++)
             for (int j = 0; j < BLOCK; j++) cla_set(X, i, j, cla_lane_real(i == j));
-        if (PIVOTING) laswp(BLOCK, BLOCK, block_swaps, X);
+        if (PIVOTING) cla_laswp(BLOCK, BLOCK, block_swaps, 0, X);
         cla_trsm(BLOCK, BLOCK, CLA_UNIT, cla_lane_real(1), D, X);
         solve_upper(BLOCK, BLOCK, D, X);
         if (s < last) solve_upper(BLOCK, BLOCK, D, U);
         for (int i = 0; i < BLOCK; i++)
             for (int j = 0; j < BLOCK; j++) cla_set(D, i, j, cla_get(X, i, j));
 #else
-        if (PIVOTING && s > first) laswp(BLOCK, BLOCK, block_swaps, L_before);
+        if (PIVOTING && s > first) cla_laswp(BLOCK, BLOCK, block_swaps, 0, L_before);
         if (s < last) cla_trsm(BLOCK, BLOCK, CLA_RECIPROCAL, cla_lane_real(1), cla_transposed(D), cla_transposed(L));
 #endif
     }

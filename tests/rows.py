@@ -129,10 +129,11 @@ def both(row, dtype):
 def in_turn(row, n, dtype):
     """Options and scalars, as keyword arguments, that kernels of n x n are compiled for: sizes take turns."""
     every, fixed = options(row), sorted(row.fixed) or [tuple(general(row, dtype).values())]
+    names = row.scalars if row.fixed else factors(row)
     count = min(2 if n < 10 else 1, len(every))  # large kernels take long to compile
     turn = 2 * structural(np.dtype(dtype).char.lower()).index(n)
     return [
-        every[5 * i % len(every)] | dict(zip(factors(row), fixed[i % len(fixed)], strict=True))
+        every[5 * i % len(every)] | dict(zip(names, fixed[i % len(fixed)], strict=True))
         for i in range(turn, turn + count)
     ]
 
@@ -163,7 +164,8 @@ def operands(name, rng, sizes, dtype, nm=BATCH, **letters):
     arrays = oracle.named(name).operands(lambda m, n: random(rng, (nm, m, n), dtype), *sizes, **letters)
     for A, a, mask in zip(row.inputs, arrays, masks(row, arrays, letters), strict=True):
         assert a.dtype == dtype or A.kind
-        a[:, mask] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
+        if not A.kind:
+            a[:, mask] = complex(np.nan, np.nan) if dtype.kind == "c" else np.nan
     return list(arrays)
 
 

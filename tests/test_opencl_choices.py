@@ -138,6 +138,7 @@ def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     assert ran(queue, "getrfnp") == {kernel}
 
 
+TEAMS = [(name, k) for name in names() for k, x in named(name).search.kernels.items() if "COLUMNS" in x.tunables]
 SEARCHES = [exhaustive(s) if s in {*names()} - {*MODELS} else s for s in shapes.searches()]
 KERNELS = [(name, kernel, own(name)) for name in names() for kernel in named(name).search.kernels]
 KERNELS += [exhaustive(name, kernel, np.dtype(OTHER[dtype.char])) for name, kernel, dtype in KERNELS]
@@ -164,6 +165,21 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
         after = [a if a is None else a[good] for a in after]
         assert judge.residual([a[good] for a in before], after, **options).max() < oracle.THRESHOLD
         assert ran(queue, name) == {kernel}
+
+
+@on_devices
+@pytest.mark.parametrize(("name", "kernel"), TEAMS)
+def test_columns_of_no_matrix(queue, rng, use, name, kernel):
+    """Two work-items with three columns each have two more than a matrix of four, and leave those alone."""
+    row, judge, dtype = named(name), oracle.named(name), own(name)
+    sizes = (4,) * len(row.letters)
+    for choice in row.search.candidates(sizes, dtype, [32]):
+        if choice["kernel"] == kernel and choice["COLUMNS"] == 3:
+            use(name, **choice)
+            before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), *sizes)
+            packs = [argument(A, a, vlen=32, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
+            after, _ = row.results(packs, row.function(*packs))
+            assert judge.residual(before, after).max() < oracle.THRESHOLD
 
 
 FACTOR = [

@@ -15,7 +15,7 @@ from scipy.linalg import cho_solve, lu_factor, lu_solve
 
 import compactla as cla
 from compactla import oracle
-from compactla.oracle import norm1, op, ratio, solve_ratio, symmetric, triangle, widen
+from compactla.oracle import getrf, getri, norm1, op, ratio, solve_ratio, symmetric, triangle, widen
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 
@@ -112,6 +112,20 @@ def solution_residual(before, after, uplo):
     return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
 
 
+def swapped_residual(before, after):
+    """Of factors, with the swaps that SciPy makes."""
+    return getrf.residual(before, [*after, lu_factor(before[0])[1][:, :, None]])
+
+
+def lu_solved_swapped(lu, ipiv, b, trans):
+    return lambda: lu_solve((lu, ipiv[:, :, 0]), b, "NTC".index(trans), check_finite=False)
+
+
+def inverse_swapped(lu, ipiv):
+    a = getri.product(lu, ipiv).astype(lu.dtype)
+    return lambda: np.linalg.inv(a)
+
+
 def lu_solved(lu, b, trans):
     unswapped = np.broadcast_to(np.arange(lu.shape[1], dtype=np.int32), lu.shape[:2])
     return lambda: lu_solve((lu, unswapped), b, "NTC".index(trans), check_finite=False)
@@ -152,6 +166,18 @@ def eigen_residual(before, after, uplo, jobz):
     return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
 
 
+def qr(a):
+    """Reflectors as LAPACK stores them, and tau."""
+
+    def call():
+        transposed, tau = np.linalg.qr(a, mode="raw")
+        return transposed.swapaxes(1, 2), tau[:, :, None]
+
+    return call
+def lstsq(a, b):
+    return lambda: scipy.linalg.lstsq(a, b, lapack_driver="gelsy", check_finite=False)[0]
+
+
 def pivoted_qr(a):
     """R with its columns where those of A are."""
 
@@ -184,6 +210,12 @@ PEERS = {
         "scipy lu_factor": lambda a: lambda: lu_factor(a, check_finite=False)[0],
         "numpy inv": (lambda a: lambda: np.linalg.inv(a), inverse_residual),
     }),
+    "getrf": Peers(libraries={
+        "scipy lu_factor": (lambda a: lambda: lu_factor(a, check_finite=False)[0], swapped_residual),
+    }),
+    "gesv": Peers(libraries={"numpy solve": lambda a, b: lambda: np.linalg.solve(a, b)}),
+    "getrs": Peers(libraries={"scipy lu_solve": lu_solved_swapped}),
+    "getri": Peers(libraries={"numpy inv": inverse_swapped}),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
     "syev": Peers(libraries={"numpy eigh": (eigh, eigen_residual)}),
     "getrinp": Peers("n A work info", {"numpy inv": inverse}),
@@ -198,6 +230,9 @@ PEERS = {
     }),
     "trsv": Peers(libraries={"numpy solve": functools.partial(solve, side="L")}),
     "ger": Peers(libraries={"numpy matmul": lambda x, y, a, conj: lambda: a + x @ op(y, "TC"[conj])}),
+    "geqrf": Peers("m n A tau work info", {"numpy qr": qr}),
+    "gels": Peers(libraries={"scipy lstsq": lambda a, b, trans: lstsq(op(a, trans), b)}),
+    "gelsy": Peers(libraries={"scipy lstsq": lstsq}),
     "geqp3": Peers(libraries={"scipy qr, pivoting": (pivoted_qr, gram_residual)}),
     "posv": Peers(libraries={"numpy solve": (positive, solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),

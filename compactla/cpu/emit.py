@@ -14,7 +14,7 @@ from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
 from compactla.cpu.ahead import Ahead
-from compactla.cpu.simd import INDEX, Elements, Matrix, index
+from compactla.cpu.simd import INDEX, Elements, Matrix, index, splat
 from compactla.cpu.vectors import Lanes, alike
 
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
@@ -54,7 +54,7 @@ class Code:
             given = iter(values)
             emit(code, *(A._replace(code=code, **{field: next(given) for field in fields}) for A in matrices))
 
-        name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored}' for A in matrices)})"
+        name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored} {A.common}' for A in matrices)})"
         self.call(name, [value.type for value in values], body, *values)
 
     def add(self, a, b):
@@ -78,6 +78,10 @@ class Code:
             if isinstance(x, int) and x in (0, 1):
                 return y if x else 0
         return self.builder.mul(index(a), index(b))
+
+    def widened(self, a):
+        """An index, of an integer that may be of fewer bits."""
+        return a if isinstance(a, int) or a.type == INDEX else self.builder.sext(a, INDEX)
 
     def min(self, a, b):
         if isinstance(a, int) and isinstance(b, int):
@@ -328,13 +332,6 @@ class Number:
         value = self.context.cast(b, self.value, self.kind, vector.dtype)
         parts = [b.extract_value(value, i) for i in range(2)] if vector.is_complex else [value]
         return Lanes(b, vector, *(splat(b, vector, part) for part in parts))
-
-
-def splat(builder, vector, scalar):
-    """A vector with the scalar in every lane."""
-    first = builder.insert_element(ir.Constant(vector.part, ir.Undefined), scalar, ir.IntType(32)(0))
-    order = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
-    return builder.shuffle_vector(first, ir.Constant(vector.part, ir.Undefined), order)
 
 
 def routine(emit):

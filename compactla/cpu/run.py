@@ -98,17 +98,22 @@ def choice(row, layouts, fixed, conj, option, far=""):
     for operand, A, flag in zip(row.operands, layouts, conj or [False] * len(layouts), strict=True):
         if far == "stream" and is_unread(operand, row, fixed):
             role = "stream"
+        elif A.common:
+            role = "common"
         else:
-            role = "ahead" if far and worth_fetching(operand, A) else "near"
+            role = "ahead" if far and not row.together and worth_fetching(operand, A) else "near"
         text.append(f"{operand.sizes} {role} {known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)}")
     number = SCALAR[main.dtype.kind]
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
     source = f"compactla.cpu.kernels.{row.name}"
-    kernel = shared(batch, arguments, "|".join(text), lanes, far == "stream", source=source)
+    pairs = known and lanes == main.vlen and max(sizes, default=0) <= row.paired
+    loop = together if row.together else paired if pairs else batch
+    kernel = shared(loop, arguments, "|".join(text), lanes, far == "stream", source=source)
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)
-    return head, kernel, operations(main, row.work(sizes), moved), known * sum(map(pack_bytes, layouts))
+    nbytes = known * sum(pack_bytes(A) for A in layouts if not A.common)
+    return head, kernel, operations(main, row.work(sizes), moved), nbytes
 
 
 def worth_fetching(operand, A) -> bool:
@@ -122,7 +127,33 @@ def batch(text, width, streams):
     def kernel(lo, hi, V, *args):
         for p in range(lo, hi):
             for v in range(0, V, width):
-                call(text, p, v, V, args)
+                call(text, 1, p, v, V, args)
+        if streams:
+            fence()
+
+    return kernel
+
+
+def together(text, width, streams):
+    """The same, all packs in one call."""
+
+    def kernel(lo, hi, V, *args):
+        if lo < hi:
+            for v in range(0, V, width):
+                call(text, hi - lo, lo, v, V, args)
+
+    return kernel
+
+
+def paired(text, width, streams):
+    """The same, two packs at a time, of as many lanes as are computed with."""
+
+    def kernel(lo, hi, V, *args):
+        last = hi - (hi - lo) % 2
+        for p in range(lo, last, 2):
+            call(text, 2, p, 0, V, args)
+        if last < hi:
+            call(text, 1, last, 0, V, args)
         if streams:
             fence()
 
@@ -130,21 +161,25 @@ def batch(text, width, streams):
 
 
 @intrinsic(prefer_literal=True)
-def call(typing_context, text, p, v, V, args):
-    """Call a routine at the pack level on lanes v and up of pack p; `choice` makes the text that says how."""
+def call(typing_context, text, count, p, v, V, args):
+    """Call a routine at the pack level on lanes v and up of so many packs from p on; `choice` makes the text.
+
+    If the count is known, and more than one, each operand is as many matrices; else `Elements.packs` has it.
+    """
     name, letters, option, scalars, output, *operands = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name).emit
     constants = {key: LITERALS.get(value, value) for key, value in (part.split("=") for part in option.split())}
 
     def lower(context, builder, signature, values):
-        kinds = [*signature.args[1:4], *signature.args[4]]
-        passed = [*values[1:4], *cgutils.unpack_tuple(builder, values[4])]
+        side = count.literal_value if isinstance(count, types.IntegerLiteral) else 1
+        kinds = [*signature.args[1:5], *signature.args[5]]
+        passed = [*values[1:5], *cgutils.unpack_tuple(builder, values[5])]
         for i, kind in enumerate(kinds):
             if isinstance(kind, types.Array):
                 passed[i] = context.make_array(kind)(context, builder, passed[i]).data
 
-        def body(code, p, v, V, *rest):
-            given = iter(zip(kinds[3:], rest, strict=True))
+        def body(code, packed, p, v, V, *rest):
+            given = iter(zip(kinds[4:], rest, strict=True))
             sizes = {letter: next(given)[1] for letter in letters} | {"1": 1}
             keywords = dict(constants)
             for scalar in scalars.split():
@@ -155,11 +190,14 @@ def call(typing_context, text, p, v, V, args):
             for operand in operands:
                 (rows, columns), role, form = operand.split(" ", 2)
                 place = [next(given)[1] for _ in range(4)]
-                A = located(code, parse_form(form), place, sizes[rows], sizes[columns], p, v, V)
-                A.stream = role == "stream"
-                matrices.append(A)
-                if role == "ahead":
-                    coming.append(A.following(place[1], v, V))
+                form, lanes = parse_form(form), (INDEX(0), 1) if role == "common" else (v, V)
+                packs = [code.add(p, k) for k in range(side)]
+                found = [located(code, form, place, sizes[rows], sizes[columns], pack, *lanes) for pack in packs]
+                for A in found:
+                    A.stream, A.common, A.packs = role == "stream", role == "common", (packed, place[1])
+                    if role == "ahead":
+                        coming.append(A.following(code.mul(place[1], side), v, V))
+                matrices.append(found if side > 1 else found[0])
             most = max(map(nbytes, coming), default=0)
             coming = [A for A in coming if nbytes(A) == most]  # vectors beside matrices come soon enough
             first = code.builder.add(code.builder.mul(p, V), v)
@@ -167,14 +205,15 @@ def call(typing_context, text, p, v, V, args):
                 keywords[array] = code.builder.gep(next(given)[1], [first], source_etype=INDEX)
             emit(code, *matrices, **keywords, ahead=tuple(coming))
 
-        Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
+        name = f"compactla.{side}|{text.literal_value}"
+        Code(builder).call(name, [x.type for x in passed], body, *passed)
         return context.get_dummy_value()
 
-    return types.void(text, p, v, V, args), lower
+    return types.void(text, count, p, v, V, args), lower
 
 
 def located(code, kind, place, m, n, p, v, V):
-    """The m x n matrix of lanes v and up of pack p."""
+    """The m x n matrix of lanes v and up of pack p, which has V."""
     b, (address, ps, rs, cs) = code.builder, place
     element = STORED.get(kind.stored, kind.vector.part.element)
     base = shifted(b, b.inttoptr(address, element.as_pointer()), b.add(b.mul(p, ps), v), element)

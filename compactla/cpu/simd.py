@@ -8,6 +8,7 @@ import functools
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
@@ -113,12 +114,26 @@ def rounded(builder, x, element):
     return x
 
 
-class Elements:
-    """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers."""
+def splat(builder, vector, scalar):
+    """A vector with the scalar in every lane."""
+    first = builder.insert_element(ir.Constant(vector.part, ir.Undefined), scalar, ir.IntType(32)(0))
+    order = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
+    return builder.shuffle_vector(first, ir.Constant(vector.part, ir.Undefined), order)
 
-    def __init__(self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False):
-        self.code, self.vector, self.base, self.stored = code, vector, base, stored
+
+class Elements:
+    """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers.
+
+    Of a `common` one there is one number in memory for all lanes. `packs` says how many packs there are to work on, of
+    which this is the first, and how far apart they are.
+    """
+
+    def __init__(
+        self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)
+    ):
+        self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
         self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
+        self.packs = packs
 
     def _replace(self, **changes):
         fields = dict(self.__dict__)
@@ -154,6 +169,10 @@ class Elements:
         distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
         return self._replace(base=self._shifted(distance))
 
+    def pack(self, p):
+        """The one that is p packs behind this, alone."""
+        return self._replace(base=self._shifted(index(self.code.mul(p, self.packs[1]))), packs=(1, self.packs[1]))
+
     def block(self, i, j, m, n):
         return self._replace(base=self._at(i, j), m=m, n=n)
 
@@ -166,6 +185,10 @@ class Elements:
         """The address of the real number that is so many of them behind the first."""
         return shifted(self.code.builder, self.base, offset, self.element)
 
+    def pointer(self, i, j, lane):
+        """The address of a real number: that of a lane of element (i, j)."""
+        return self._at(i, j, lane)
+
     @property
     def element(self):
         """LLVM type of a real number in memory."""
@@ -175,9 +198,11 @@ class Elements:
         builder, part = self.code.builder, self.vector.part
         parts = []
         for im in (0, self.im) if self.vector.is_complex else (0,):
-            kind = ir.VectorType(self.element, self.vector.lanes)
+            kind = self.element if self.common else ir.VectorType(self.element, self.vector.lanes)
             pointer = builder.bitcast(self._at(*ij, im), kind.as_pointer())
             stored = builder.load(pointer, align=itemsize(self.element), typ=kind)
+            if self.common:
+                stored = splat(builder, self.vector, stored)
             parts.append(widened(builder, stored, part) if self.stored else stored)
         lanes = Lanes(builder, self.vector, *parts)
         return lanes.conjugate() if self.conj else lanes
@@ -194,3 +219,49 @@ class Elements:
             if self.stream:
                 store.align *= self.vector.lanes
                 store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+
+    def masked(self, i, j, flags, other):
+        """The lanes of element (i, j) where flags are set, else those of `other`; nothing else is read."""
+        pairs = zip((0, self.im), other.parts, strict=False)
+        return other._new(*(self._masked("load", i, j, im, flags, part) for im, part in pairs))
+
+    def store_masked(self, i, j, flags, lanes):
+        """Store the lanes where flags are set."""
+        for im, part in zip((0, self.im), lanes.parts, strict=False):
+            self._masked("store", i, j, im, flags, part)
+
+    def _masked(self, name, i, j, im, flags, part):
+        """LLVM's load of a part, or store, of the lanes where flags are set."""
+        b, kind = self.code.builder, part.type
+        pointer = b.bitcast(self._at(i, j, im), kind.as_pointer())
+        align = ir.IntType(32)(itemsize(self.element))
+        load = name == "load"
+        args = [pointer, align, flags.value, part] if load else [part, pointer, align, flags.value]
+        function = ir.FunctionType(kind if load else ir.VoidType(), [x.type for x in args])
+        name = f"llvm.masked.{name}.{self._suffix}.p0"
+        return b.call(cgutils.get_or_insert_function(b.module, function, name), args)
+
+    @property
+    def _suffix(self):
+        """What LLVM's names of functions call vectors of its numbers."""
+        letter = "i" if isinstance(self.element, ir.IntType) else "f"
+        return f"v{self.vector.lanes}{letter}{8 * itemsize(self.element)}"
+
+    def gathered(self, i, j, offsets):
+        """An element of which lane k is `offsets[k]` bytes behind the number at (i, j)."""
+        b, part = self.code.builder, self.vector.part
+        flags = ir.VectorType(ir.IntType(1), part.count)
+        parts = []
+        for im in (0, self.im)[: len(self.vector.parts)]:
+            start = self.code.broadcast(b.ptrtoint(self._at(i, j, im), INDEX), offsets.vector)
+            pointers = ir.VectorType(self.element.as_pointer(), part.count)
+            args = [
+                b.inttoptr((start + offsets).parts[0], pointers),
+                ir.IntType(32)(itemsize(self.element)),
+                ir.Constant(flags, [1] * part.count),
+                ir.Constant(part, ir.Undefined),
+            ]
+            function = ir.FunctionType(part, [x.type for x in args])
+            name = f"llvm.masked.gather.{self._suffix}.v{part.count}p0"
+            parts.append(b.call(cgutils.get_or_insert_function(b.module, function, name), args))
+        return Lanes(b, self.vector, *parts)

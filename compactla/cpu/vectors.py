@@ -214,15 +214,16 @@ class Lanes:
             return self
         return self._new(self.parts[0], self.builder.fneg(self.parts[1]))
 
-    def reciprocal(self, many=False):
+    def reciprocal(self, many=False, regular=False):
         """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
 
         With `many` independent ones at a time Newton's iteration is faster than the machine's division, where there is
-        an estimate to start from.
+        an estimate to start from. It may be NaN for zeros and infinities where `regular` says that there are none, of
+        real numbers.
         """
         b = self.builder
         if not self.vector.is_complex:
-            return self._new(self._inverse(self.parts[0], many))
+            return self._new(self._inverse(self.parts[0], many, regular))
         absolute = [self._call("llvm.fabs", part) for part in self.parts]
         largest = b.select(b.fcmp_ordered(">", *absolute), *absolute)
         scale = self._inverse(largest, many)
@@ -230,7 +231,7 @@ class Lanes:
         factor = b.fmul(scale, self._inverse(self._fma(re, re, b.fmul(im, im)), many))
         return self._new(b.fmul(re, factor), b.fneg(b.fmul(im, factor)))
 
-    def _inverse(self, x, many):
+    def _inverse(self, x, many, regular=False):
         b, one = self.builder, self.real.constant(1).parts[0]
         rcp14 = self._estimate("rcp14") if many else None
         if rcp14 is None:
@@ -238,6 +239,8 @@ class Lanes:
         estimate = result = rcp14(x)
         for _ in range(2 if self.vector.real.bitwidth == 64 else 1):
             result = self._fma(result, self._fma(b.fneg(x), result, one), result)
+        if regular:
+            return result
         undefined = b.fcmp_unordered("uno", result, result)
         return b.select(undefined, estimate, result)  # which is right for zeros and infinities
 
@@ -246,11 +249,12 @@ class Lanes:
         self._check_floats(real=True)
         return self._new(self._call("llvm.sqrt", self.parts[0]))
 
-    def rsqrt(self, factor=None):
+    def rsqrt(self, factor=None, regular=False):
         """1 / sqrt(self) of real numbers, or `factor` / sqrt(self), to 2 units in the last place; NaN if negative.
 
         Where there is an estimate to start from, a few terms of a series are faster than the machine's root and
-        division. A factor that is given waits for less of them than one that is multiplied with the result.
+        division. A factor that is given waits for less of them than one that is multiplied with the result. It may be
+        NaN for zeros and infinities where `regular` says that there are none.
         """
         self._check_floats(real=True)
         one, rsqrt14 = self.constant(1), self._estimate("rsqrt14")
@@ -265,6 +269,8 @@ class Lanes:
             series = series.fma(error, term)
         start = estimate if factor is None else factor * estimate
         refined = (start * error).fma(series, start)
+        if regular:
+            return refined
         return ((self > 0) & (self < math.inf)).select(refined, start)  # which is right for zeros and infinities
 
     def _estimate(self, name):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import Choice, Search, squares
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
@@ -76,7 +76,9 @@ def gels(A, B, trans="N", *, info=None, threads=None, wait_for=None):
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
-    yield from ()
+    _, m, n = size
+    if registers(m * n + n + m, dtype) <= REGISTERS:
+        yield from items("gels_item")
 
 
 def madds(r, m, n):
@@ -98,5 +100,5 @@ ROUTINE = Routine(
     outputs=("info",),
     implied={"k": lambda m, n, **_: max(m, n), "l": lambda m, n, **_: min(m, n)},
     static=8,
-    search=Search("gels", "gels.cl", {}, candidates, squares(3)),
+    search=Search("gels", "gels.cl", {"gels_item": ITEM}, candidates, squares(3)),
 )

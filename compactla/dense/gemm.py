@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, scalar, views
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None) -> Pack:
@@ -15,6 +15,8 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     ----------
     A, B, C : Pack
         nm matrices each, op(A) of m x k, op(B) of k x n, C of m x n, with the same dtype, vector length and device.
+        Instead of A or B, or of both, there may be a plain array of two axes, one matrix for the whole batch: an
+        ndarray for packs on the CPU, or a pyopencl.array.Array, of C's dtype and of any strides.
     alpha, beta : scalar
         Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
     transa, transb : {"N", "T", "C"}
@@ -48,9 +50,10 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     >>> bool((C.unpack() == a @ b).all())
     True
     """
-    if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
-        check_packs(A=A, B=B, C=C)
-    a, b, c = A.view, B.view, C.view
+    if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
+        a, b, c = A.view, B.view, C.view
+    else:
+        a, b, c = views(A=A, B=B, C=C)
     conj = None
     if transa != "N" or transb != "N":
         transa, transb = ROUTINE.chosen(transa, transb)

@@ -59,7 +59,7 @@ def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
-    if registers(m * n, dtype) <= 200:
+    if registers(m * n, dtype) <= 128:  # compilers take seconds for more
         yield from items("geqp3_item")
 
 

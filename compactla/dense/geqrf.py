@@ -1,8 +1,9 @@
 """geqrf: QR factorizations."""
 
+import math
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
@@ -55,19 +56,28 @@ def geqrf(A, *, threads=None, wait_for=None) -> Pack:
 
 def madds(m, n) -> float:
     k = min(m, n)
-    return k * (m * n - (m + n) * k / 2 + k * k / 3)
+    return 2 * k * (m * n - (m + n) * k / 2 + k * k / 3)
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 280:  # of which some may be spilled
         yield from items("geqrf_item")
+    for columns in sorted({c for c in (2, 3, 1, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
+        if registers(columns * m, dtype) <= REGISTERS:
+            count = -(-n // columns)
+            for some in sorted(lanes, key=lambda some: abs(math.log(some * count / 160))):
+                if 64 <= some * count <= 512:
+                    yield {"kernel": "geqrf_team", "LANES": some, "COLUMNS": columns, "TEAM": count}
 
+
+TEAM = team({}, lambda choice, size: 2 * size[0] * choice["LANES"])
 
 ROUTINE = Routine(
     "geqrf",
     operands=(Matrix("A", "mn", written=True), Matrix("tau", "k1", written=True, output=True)),
     madds=madds,
     implied={"k": lambda m, n: min(m, n)},
-    search=Search("geqrf", "geqrf.cl", {"geqrf_item": ITEM}, candidates, squares(2)),
+    together=True,
+    search=Search("geqrf", "geqrf.cl", {"geqrf_item": ITEM, "geqrf_team": TEAM}, candidates, squares(2)),
 )

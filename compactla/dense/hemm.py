@@ -2,7 +2,7 @@
 
 from compactla.dense.symm import check_sizes, row
 from compactla.layout import Pack
-from compactla.routine import check_packs, scalar
+from compactla.routine import scalar, views
 
 
 def hemm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
@@ -14,7 +14,8 @@ def hemm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
         nm Hermitian matrices, of m x m for side "L", of n x n for side "R". One triangle is read, and the real part
         of the diagonal.
     B, C : Pack
-        nm matrices of m x n each, with A's dtype, vector length and device.
+        nm matrices of m x n each, with A's dtype, vector length and device. Instead of A or B there may be a
+        plain array, one matrix for the whole batch, as for `gemm`.
     side : {"L", "R"}
         On which side of B A stands.
     uplo : {"L", "U"}
@@ -50,17 +51,19 @@ def hemm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     array([[2.-1.j],
            [3.+1.j]])
     """
-    if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
-        check_packs(A=A, B=B, C=C)
+    if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
+        a, b, c = A.view, B.view, C.view
+    else:
+        a, b, c = views(A=A, B=B, C=C)
     side, uplo = ROUTINE.chosen(side, uplo)
-    check_sizes(A, B, C, side)
+    check_sizes(a, b, c, side)
     scalars = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    a, b, c = A.view if uplo == "L" else A.view.T, B.view, C.view
-    views = (a, b, c) if side == "L" else (a, b.T, c.T)
+    a = a if uplo == "L" else a.T
+    operands = (a, b, c) if side == "L" else (a, b.T, c.T)
     conj = None
-    if A.is_complex and (side == "R") != (uplo == "U"):  # A^T is the matrix of conjugates
+    if C.is_complex and (side == "R") != (uplo == "U"):  # A^T is the matrix of conjugates
         conj = True, False, False
-    ROUTINE.run(views, scalars, conj, (), 0, None, threads, wait_for)
+    ROUTINE.run(operands, scalars, conj, (), 0, None, threads, wait_for)
     return C
 
 

@@ -2,7 +2,7 @@
 
 from compactla.gpu.search import ITEM, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, check_side, scalar
+from compactla.routine import Matrix, Routine, check_side, scalar, views
 
 
 def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
@@ -13,7 +13,8 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     A : Pack
         nm symmetric matrices, of m x m for side "L", of n x n for side "R". One triangle is read.
     B, C : Pack
-        nm matrices of m x n each, with A's dtype, vector length and device.
+        nm matrices of m x n each, with A's dtype, vector length and device. Instead of A or B there may be a
+        plain array, one matrix for the whole batch, as for `gemm`.
     side : {"L", "R"}
         On which side of B A stands.
     uplo : {"L", "U"}
@@ -49,14 +50,16 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     array([[3.],
            [4.]])
     """
-    if not type(A) is type(B) is type(C) is Pack or not A.kind == B.kind == C.kind:
-        check_packs(A=A, B=B, C=C)
+    if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
+        a, b, c = A.view, B.view, C.view
+    else:
+        a, b, c = views(A=A, B=B, C=C)
     side, uplo = ROUTINE.chosen(side, uplo)
-    check_sizes(A, B, C, side)
+    check_sizes(a, b, c, side)
     scalars = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    a, b, c = A.view if uplo == "L" else A.view.T, B.view, C.view
-    views = (a, b, c) if side == "L" else (a, b.T, c.T)
-    ROUTINE.run(views, scalars, None, (), 0, None, threads, wait_for)
+    a = a if uplo == "L" else a.T
+    operands = (a, b, c) if side == "L" else (a, b.T, c.T)
+    ROUTINE.run(operands, scalars, None, (), 0, None, threads, wait_for)
     return C
 
 

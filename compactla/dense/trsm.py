@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, check_side, scalar
+from compactla.routine import Matrix, Routine, check_side, scalar, views
 from compactla.view import lower_left
 
 
@@ -17,6 +17,7 @@ def trsm(
     ----------
     A : Pack
         nm triangular matrices, of m x m for side "L", of n x n for side "R". The other triangle is not read.
+        Or a plain array, one matrix for the whole batch, as for `gemm`.
     B : Pack
         nm right-hand sides of m x n, with A's dtype, vector length and device.
     side : {"L", "R"}
@@ -58,14 +59,15 @@ def trsm(
     >>> bool(np.allclose(a @ X.unpack(), b))
     True
     """
-    if not type(A) is type(B) is Pack or A.kind != B.kind:
-        check_packs(A=A, B=B)
+    if type(A) is type(B) is Pack and A.kind == B.kind:
+        a, b = A.view, B.view
+    else:
+        a, b = views(A=A, B=B)
     side, uplo, trans, diag = ROUTINE.chosen(side, uplo, trans, diag)
-    check_side(A, B, "B", side)
+    check_side(a, b, "B", side)
     alpha = scalar("alpha", alpha, B)
     conj = (True, False) if trans == "C" and B.is_complex else None
-    views = lower_left(A.view, B.view, side, uplo, trans)
-    ROUTINE.run(views, (alpha,), conj, (diag,), 0, None, threads, wait_for)
+    ROUTINE.run(lower_left(a, b, side, uplo, trans), (alpha,), conj, (diag,), 0, None, threads, wait_for)
     return B
 
 

@@ -13,8 +13,9 @@ For a routine NAME there are in NAME.cl, with operands A, B, ... of sizes m, n, 
     each scalar 0 if it is what the row says, else 1. Arguments: lanes and nm, scalars, for each operand its buffer,
     where it begins, and its stride from pack to pack, and outputs.
 
-Strides count real numbers, or integers. Sizes that are implied are not passed. A kernel is built with its name in
-capital letters as a macro.
+By ``ACOMMON`` and so on, 0 or 1, they know whether an operand is one ordinary matrix for the whole batch. Strides count
+real numbers, or integers. Sizes that are implied are not passed. A kernel is built with its name in capital letters as
+a macro.
 """
 
 import functools
@@ -55,7 +56,7 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         args = lanes, nm, *sizes, *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
         where = row.search.file, name, main.dtype, main.vlen
-        launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1})
+        launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
     if output is None or info is not None:
         return output
     return download(output).astype(np.int64)
@@ -75,8 +76,14 @@ def plan_of(row, views, sizes, general, conj, option):
     for operand, A, flag in zip(row.operands, views, conj, strict=True):
         name = operand.name.upper()
         macros |= {f"{name}RS": f"({A.rs})", f"{name}CS": f"({A.cs})", f"{name}CONJ": int(flag)}
+    macros |= common(row, views)
     for name, value in zip(row.compiled, option, strict=True):
         macros[name.upper()] = row.options[name].index(value)
     macros |= {name.upper(): int(flag) for name, flag in zip(row.scalars, general, strict=True)}
     types = 0, 0, *[0.0, 0.0] * len(row.scalars), *[None, 0, 0] * len(views), *[None] * len(row.outputs)
     return plan(main.queue, row.search, sizes, main.dtype, main.vlen, types, **macros)
+
+
+def common(row, views):
+    """Macros that say which operands are one ordinary matrix for the whole batch."""
+    return {f"{A.name.upper()}COMMON": int(view.common) for A, view in zip(row.operands, views, strict=True)}

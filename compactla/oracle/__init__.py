@@ -69,6 +69,14 @@ def dominant(a, weight=2):
     return a
 
 
+def swapped(a, ipiv, back=False):
+    """Matrices with row i swapped with row ipiv[i], for each i; or `back` again, from the last to the first."""
+    a, each = a.copy(), np.arange(len(a))
+    for i in range(ipiv.shape[1])[:: -1 if back else 1]:
+        a[:, i], a[each, ipiv[:, i]] = a[each, ipiv[:, i]], a[:, i].copy()
+    return a
+
+
 def norm1(a):
     """Largest absolute column sum of every matrix."""
     return np.abs(a).sum(-2).max(-1, initial=0)

@@ -8,8 +8,9 @@ from compactla.cpu.ahead import BYTE, BYTES
 from compactla.cpu.emit import routine
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.getrfnp import getrfnp
+from compactla.cpu.kernels.laswp import laswp
 from compactla.cpu.kernels.pack import Tile
-from compactla.cpu.kernels.pivots import laswp, lu_watched, start_block, watch
+from compactla.cpu.kernels.pivots import lu_watched, start_block, watch
 from compactla.cpu.kernels.trsm import trsm
 from compactla.cpu.lanes import at, itemsize_of, lanes_of, parts_of
 from compactla.cpu.simd import INDEX, index

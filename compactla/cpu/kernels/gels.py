@@ -80,12 +80,31 @@ def clear(code: Code, B: Elements):
 
 @routine
 def gels(code, A, B, tau, info, trans="N", ahead=()):
-    """doc"""
+    """B <- X of min ||B - op(A) X||, or of the smallest norm with op(A) X = B, for the V matrices of a pack.
+
+    Parameters
+    ----------
+    A : matrix
+        m x n, m >= n, from `matrix`: of a wide one the conjugate transpose ``A.H``, with the other `trans`. It becomes
+        what `geqrf` leaves.
+    B : matrix
+        m x r, of which the first rows are read and, in the end, hold X: as many as op(A) has rows and columns.
+    tau : matrix
+        Room for n x 1.
+    info : array of V int64
+        Set to ``k + 1`` for a matrix where element k of the diagonal of R is the first that is exactly zero, for which
+        B holds anything then; otherwise left alone.
+    trans : str
+        The constant "N", "T" or "C".
+    ahead : tuple of matrices
+        Nothing is fetched ahead.
+    """
     trans = option("trans", trans, "NTC")
     if trans == "T":
         A = A._replace(conj=not A.conj)
     m, n = A.m, A.n
     check_fit("B", (B.m,), (m,))
+    check_fit("tau", (tau.m, tau.n), (n, 1))
     given = m if trans == "N" else n
     size, size_of_b = scale(code, A, B.block(0, 0, given, B.n))
     factor(code, A, tau)

@@ -82,7 +82,23 @@ def expand(code: Code, R: Elements, tau: Elements, ranks: Ranks, B: Elements):
 
 @routine
 def gelsy(code, A, B, jpvt, tau, rank, rcond, ahead=()):
-    """doc"""
+    """B <- the X of the smallest norm of min ||B - A X||, for A of any rank, for the V matrices of a pack.
+
+    Parameters
+    ----------
+    A : matrix
+        m x n, from `matrix`. It is overwritten.
+    B : matrix
+        max(m, n) x r, of which the first m rows are read, and the first n hold X in the end.
+    jpvt, tau : matrix
+        Room for n x 1 integers and for min(m, n) x 1.
+    rank : array of V int64
+        Set to how many pivots count in each matrix.
+    rcond : number
+        Pivots below this times the largest do not count.
+    ahead : tuple of matrices
+        Nothing is fetched ahead.
+    """
     m, n, k = A.m, A.n, code.min(A.m, A.n)
     b, x = B.block(0, 0, m, B.n), B.block(0, 0, n, B.n)
     size, size_of_b = scale(code, A, b)

@@ -1,22 +1,37 @@
 """geqrf at the register level (`factor`) and at the pack level (`geqrf`)."""
 
+from compactla.cpu.ahead import nbytes
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.kernels.householder import panels, reflect, reflect_panel, reflector
-from compactla.cpu.simd import Elements, tile_size
+from compactla.cpu.simd import Elements, index, tile_size
 
 ONE_BY_ONE = 10  # the largest size for which reflectors are applied as they are made
+SIDE_BY_SIDE = 40_000  # bytes of packs that are: they stay in the cache
 
 
-def factor(code: Code, A: Elements, tau: Elements):
-    """A <- R, and the vectors of the reflectors below it, one after the other."""
-    count = code.min(A.m, A.n)
-    for k in range(count) if isinstance(count, int) else code.each(count):
-        after = code.add(k, 1)
-        below, right = code.sub(A.m, after), code.sub(A.n, after)
-        x = A.block(after, k, below, 1)
-        beta, scale = reflector(code, A[k, k], x)
-        A[k, k], tau[k, 0] = beta, scale
-        reflect(code, x, scale.conjugate(), A.block(k, after, 1, right), A.block(after, after, below, right))
+def step(code: Code, A: Elements, tau: Elements, k):
+    """Reflector k, and what it makes of the columns on its right."""
+    after = code.add(k, 1)
+    below, right = code.sub(A.m, after), code.sub(A.n, after)
+    x = A.block(after, k, below, 1)
+    beta, scale = reflector(code, A[k, k], x)
+    A[k, k], tau[k, 0] = beta, scale
+    reflect(code, x, scale.conjugate(), A.block(k, after, 1, right), A.block(after, after, below, right))
+
+
+def factor(code: Code, A: Elements, tau: Elements, count):
+    """`count` packs side by side, because a step waits for its reflector: panel by panel, if they are not small."""
+    k = code.min(A.m, A.n)
+    small = isinstance(k, int) and max(A.m, A.n) <= ONE_BY_ONE
+    for i, t in panels(code, k, max(k, 1) if small else min(tile_size(A.vector, A.m, A.n))):
+        m, behind = code.sub(A.m, i), code.add(i, t)
+        panel, scales, right = A.block(i, i, m, t), tau.block(i, 0, t, 1), A.block(i, behind, m, code.sub(A.n, behind))
+        for q in range(t) if isinstance(t, int) else code.each(t):
+            with code.loop(count) as p:
+                step(code, panel.pack(p), scales.pack(p), q)
+        if right.n != 0:
+            with code.loop(count) as p:
+                reflect_panel(code, panel.pack(p), scales.pack(p), right.pack(p), adjoint=True)
 
 
 @routine
@@ -34,11 +49,9 @@ def geqrf(code, A, tau, ahead=()):
     """
     count = code.min(A.m, A.n)
     check_fit("tau", (tau.m, tau.n), (count, 1))
-    if isinstance(A.m, int) and isinstance(A.n, int) and max(A.m, A.n) <= ONE_BY_ONE:
-        factor(code, A, tau)
-        return
-    for i, t in panels(code, count, min(tile_size(A.vector, A.m, A.n))):
-        rows, behind = code.sub(A.m, i), code.add(i, t)
-        panel, scales = A.block(i, i, rows, t), tau.block(i, 0, t, 1)
-        factor(code, panel, scales)
-        reflect_panel(code, panel, scales, A.block(i, behind, rows, code.sub(A.n, behind)), adjoint=True)
+    packs, _ = A.packs
+    known = isinstance(A.m, int) and isinstance(A.n, int)
+    some = max(1, SIDE_BY_SIDE // max(nbytes(A), 1)) if known else 1
+    with code.loop(code.builder.sdiv(code.add(index(packs), some - 1), index(some))) as group:
+        first = code.mul(group, some)
+        factor(code, A.pack(first), tau.pack(first), code.min(some, code.sub(index(packs), first)))

@@ -8,20 +8,29 @@ from compactla.cpu.vectors import Lanes
 # Sums of squares from 2**-RANGE to 2**RANGE are right; numbers whose squares leave it come back to it, or to where no
 # square is lost, if they are multiplied or divided by 2**RANGE. By the bits of a real number.
 RANGE = {32: 90, 64: 630}
+SHORT = 12  # numbers of a column that is kept in registers
+
+
+def rows(code: Code, m):
+    """The rows of a column of m numbers: as Python integers if it is short."""
+    return range(m) if isinstance(m, int) and m <= SHORT else code.each(m)
 
 
 def coefficients(alpha: Lanes, squares: Lanes):
-    """beta, tau and 1 / (alpha - beta) of LAPACK's larfg, for the sum of the squares of what is below alpha."""
+    """beta, tau and 1 / (alpha - beta) of LAPACK's larfg, for the sum of the squares of what is below alpha.
+
+    They are right where the sum of all squares is in range.
+    """
     re, im = alpha.real, alpha.imag
     squares = re.fma(re, squares)
     if alpha.vector.is_complex:
         squares = im.fma(im, squares)
-    inverse = squares.rsqrt()
+    inverse = squares.rsqrt(regular=True)
     norm, one = squares * inverse, inverse.constant(1)
     tau, difference = abs(re).fma(inverse, one), re + norm.copysign(re)
     if not alpha.vector.is_complex:
-        return -norm.copysign(re), tau, difference.reciprocal(many=True)
-    factor = difference.fma(difference, im * im).reciprocal(many=True)
+        return -norm.copysign(re), tau, difference.reciprocal(many=True, regular=True)
+    factor = difference.fma(difference, im * im).reciprocal(many=True, regular=True)
     tau = alpha._new(*tau.parts, *(im * inverse.copysign(re)).parts)
     return -norm.copysign(re), tau, alpha._new(*(difference * factor).parts, *(-(im * factor)).parts)
 
@@ -49,7 +58,7 @@ def reflector(code: Code, alpha: Lanes, x: Elements):
         zero = code.zero(alpha.vector)
         keep(found, (alpha.real, zero, zero), none)
     beta, tau, inverse = (register[0, 0] for register in found)
-    for i in code.each(x.m):
+    for i in rows(code, x.m):
         x[i, 0] = x[i, 0] * inverse
     return beta, tau
 
@@ -59,7 +68,7 @@ def scaled(code: Code, alpha: Lanes, x: Elements, norm: Lanes, limit):
     one, up, down = (norm.constant(number) for number in (1, limit, 1 / limit))
     less, more = norm < 1 / limit, norm > limit
     scale = less.select(up, more.select(down, one))
-    for i in code.each(x.m):
+    for i in rows(code, x.m):
         x[i, 0] = x[i, 0] * scale
     beta, *others = coefficients(alpha * scale, sum_of(code, x, add_squares))
     return beta * less.select(down, more.select(up, one)), *others
@@ -75,7 +84,7 @@ def sum_of(code: Code, x: Elements, add):
     """The sum, which is real, of what ``add(x, total)`` adds to a total for every number of a column."""
     total = code.registers(x.vector.reals, 1)
     total[0, 0] = code.zero(x.vector.reals)
-    for i in code.each(x.m):
+    for i in rows(code, x.m):
         total[0, 0] = add(x[i, 0], total[0, 0])
     return total[0, 0]
 
@@ -93,12 +102,14 @@ def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see
     If it is given, ``see(j, squares)`` gets the sum of the squares of every column j of C.
     """
     _, widest = tile_size(C.vector, C.m, C.n)
+    if isinstance(C.m, int) and C.m <= SHORT:
+        widest = 1  # v, and what it is applied to, stay in registers
     for j, n in code.tiles(C.n, widest):
         columns = range(n)
         w = code.registers(C.vector, 1, n)
         for k in columns:
             w[0, k] = top[0, code.add(j, k)]
-        for i in code.each(C.m):
+        for i in rows(code, C.m):
             x = v[i, 0].conjugate()
             for k in columns:
                 w[0, k] = x.fma(C[i, code.add(j, k)], w[0, k])
@@ -108,7 +119,7 @@ def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see
         squares = code.registers(C.vector.reals, n if see else 0)
         for k, _ in squares.slots:
             squares[k, 0] = code.zero(C.vector.reals)
-        for i in code.each(C.m):
+        for i in rows(code, C.m):
             x = v[i, 0]
             for k in columns:
                 c = C[i, code.add(j, k)] = x.fma(w[0, k], C[i, code.add(j, k)])
@@ -186,8 +197,8 @@ def reflect_all(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
     """C <- H_1 .. H_k C, or, for the adjoint, H_k^H .. H_1^H C; V has as many rows as C, and k columns."""
     tallest, _ = tile_size(C.vector, C.m, C.n)
     for i, t in panels(code, V.n, tallest, backwards=not adjoint):
-        rows = code.sub(C.m, i)
-        reflect_panel(code, V.block(i, i, rows, t), tau.block(i, 0, t, 1), C.block(i, 0, rows, C.n), adjoint)
+        m = code.sub(C.m, i)
+        reflect_panel(code, V.block(i, i, m, t), tau.block(i, 0, t, 1), C.block(i, 0, m, C.n), adjoint)
 
 
 def reflect_panel(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):

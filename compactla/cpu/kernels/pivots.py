@@ -1,8 +1,7 @@
 """LU of blocks with an eye on the pivots, at the pack level, for lines of blocks that ask for it.
 
-Rows are swapped lane by lane: a vector of integers says which row each lane swaps, and lanes are blended. What is
-watched is in the rows of a matrix W of `WATCHED` x 1 that `compactla.lines.pivots` names; numbers are real there, with
-imaginary parts 0.
+Rows are swapped as in `getrf`. What is watched is in the rows of a matrix W of `WATCHED` x 1 that
+`compactla.lines.pivots` names; numbers are real there, with imaginary parts 0.
 """
 
 import math
@@ -12,6 +11,7 @@ from llvmlite import ir
 
 from compactla.cpu.emit import Number, routine
 from compactla.cpu.info import report
+from compactla.cpu.kernels.getrf import search, swap_where_wanted
 from compactla.cpu.simd import INDEX
 from compactla.cpu.vectors import Flags
 from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
@@ -45,8 +45,9 @@ def lu_watched(code, A, S, W, rows, info, first, policy):
     threshold = threshold_of(code, W[NORM, 0].real)
     for q in code.each(A.m):
         if pivoting:
-            choose(code, A, S, q)
-            swap(code, A, S, q)
+            place = search(code, A, q, 0, 1)
+            S[q, 0] = place.astype(S.vector.dtype)
+            swap_where_wanted(code, A, q, place)
         pivot = A[q, q]
         size = abs(pivot)
         raise_to(code, W, SMALLEST, size, lanes, falls=True)
@@ -71,38 +72,6 @@ def lu_watched(code, A, S, W, rows, info, first, policy):
             for j in code.each(left):
                 column = code.add(below, j)
                 A[row, column] = lip.fma(A[q, column], A[row, column])
-
-
-@routine
-def laswp(code, B, S):
-    """Swap the rows of B as `lu_watched` did."""
-    for q in code.each(B.m):
-        swap(code, B, S, q)
-
-
-def choose(code, A, S, q):
-    """S[q] <- the row, from q on, with the largest element of column q: by |re| + |im|, as in LAPACK."""
-    best, place = code.registers(A.vector.reals, 1), code.registers(S.vector, 1)
-    best[0, 0], place[0, 0] = A[q, q].abs1(), code.broadcast(q, S.vector)
-    for i in code.each(code.sub(code.sub(A.m, q), 1)):
-        row = code.add(code.add(q, 1), i)
-        size = A[row, q].abs1()
-        larger = size > best[0, 0]
-        best[0, 0] = larger.select(size, best[0, 0])
-        place[0, 0] = larger.select(code.broadcast(row, S.vector), place[0, 0])
-    S[q, 0] = place[0, 0]
-
-
-def swap(code, B, S, q):
-    """Swap row q of B with row S[q], which is no earlier one, in each lane."""
-    place = S[q, 0]
-    for i in code.each(code.sub(code.sub(B.m, q), 1)):
-        row = code.add(code.add(q, 1), i)
-        chosen = place == code.broadcast(row, S.vector)
-        with code.builder.if_then(chosen.any()):
-            for j in code.each(B.n):
-                upper, lower = B[q, j], B[row, j]
-                B[q, j], B[row, j] = chosen.select(lower, upper), chosen.select(upper, lower)
 
 
 def threshold_of(code, norm):

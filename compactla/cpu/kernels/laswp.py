@@ -1,0 +1,115 @@
+"""Rows swapped in lanes, as pivots say that each lane has of its own.
+
+At the register level a column is a list, and flags say which row a lane swaps with the first: `choose`, `exchange`. In
+memory `swap` exchanges one row with others, and `laswp` all of them: by a column of integers.
+"""
+
+from llvmlite import ir
+from numba import types
+
+from compactla.cpu.emit import routine
+from compactla.cpu.simd import itemsize
+from compactla.cpu.vectors import Vector
+
+SMALL = ir.IntType(32)
+FEW = 2  # columns of which elements are swapped one by one
+
+
+def integers(vector):
+    """The vector of integers that go with numbers."""
+    return Vector(types.int64 if vector.real.bitwidth == 64 else types.int32, vector.lanes)
+
+
+def choose(column):
+    """Flags for the rows of a column but the first: the first that has the largest |re| + |im| of all, unless row 0."""
+    sizes = [x.abs1() for x in column]
+    top = tree(lambda x, y: (x > y).select(x, y), sizes)
+    before, *equal = [size == top for size in sizes]
+    flags = []
+    for flag in equal:
+        flags.append(flag & ~before)
+        before = before | flag
+    return flags
+
+
+def tree(apply, values):
+    """What a function of two makes of many, in as few steps one after the other as do."""
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        values = [apply(x, y) for x, y in pairs] + values[len(values) & ~1 :]
+    return values[0]
+
+
+def exchange(column, flags):
+    """A column, with its first element exchanged with that of the flagged row."""
+    first = top = column[0]
+    rest = []
+    for x, flag in zip(column[1:], flags, strict=True):
+        top = flag.select(x, top)
+        rest.append(flag.select(first, x))
+    return [top, *rest]
+
+
+def swap(code, B, q, place):
+    """Swap row q of B with row `place` of each lane."""
+    b = code.builder
+    rows = [b.extract_element(place.parts[0], SMALL(lane)) for lane in range(B.vector.lanes)]
+    flags = [place == code.broadcast(row, place.vector) for row in rows]
+    above, *others = (B.block(code.widened(row), 0, 1, B.n) for row in (q, *rows))
+    with code.loop(B.n) as j:
+        mine = top = above[0, j]
+        for other, flag in zip(others, flags, strict=True):
+            top = other.masked(0, j, flag, top)
+        for other, flag in zip(others, flags, strict=True):
+            other.store_masked(0, j, flag, mine)
+        above[0, j] = top
+
+
+@routine
+def laswp(code, B, S, backward=False):
+    """Swap the rows of B: row q with row S[q], for each q; `backward`: from the last to the first."""
+    moves = code.registers(S.vector, 1)
+    moves[0, 0] = code.zero(S.vector)
+    with code.loop(S.m) as q:
+        moves[0, 0] = (S[q, 0] == code.broadcast(q, S.vector)).select(moves[0, 0], moves[0, 0].constant(1))
+    with code.builder.if_then((moves[0, 0] > 0).any()):
+        if isinstance(B.n, int) and B.n <= FEW:
+            swap_elements(code, B, S, backward)
+        else:
+            permute(code, B, S, backward)
+
+
+def swap_elements(code, B, S, backward):
+    """`laswp` lane by lane, one element after the other."""
+    b, lanes = code.builder, range(B.vector.lanes)
+    with code.loop(S.m) as t:
+        q = code.sub(code.sub(S.m, 1), t) if backward else t
+        for lane in lanes:
+            row = code.widened(b.load(S.pointer(q, 0, lane), typ=S.element))
+            for j in range(B.n):
+                for im in (0, B.im)[: len(B.vector.parts)]:
+                    mine, other = (B.pointer(i, j, code.add(im, lane)) for i in (q, row))
+                    x, y = (b.load(place, typ=B.element) for place in (mine, other))
+                    b.store(y, mine)
+                    b.store(x, other)
+
+
+def permute(code, B, S, backward):
+    """`laswp` of a copy of some columns, from which the rows are gathered in their order."""
+    columns = min(B.n, 4) if isinstance(B.n, int) else 4
+    copy = code.room(B.vector, B.m, columns)
+    order = code.room(Vector(types.int64, B.vector.lanes), B.m, 1)
+    width = itemsize(B.element)
+    lanes = ir.Constant(order.vector.part, [width * lane for lane in range(B.vector.lanes)])
+    with code.loop(B.m) as i:
+        start = code.broadcast(code.mul(i, copy.rs * width), order.vector)
+        order[i, 0] = start + start._new(lanes)
+    swap_elements(code, order, S, backward)
+    for j, c in code.tiles(B.n, columns):
+        with code.loop(B.m) as i:
+            for k in range(c):
+                copy[i, k] = B[i, code.add(j, k)]
+        with code.loop(B.m) as i:
+            places = order[i, 0]
+            for k in range(c):
+                B[i, code.add(j, k)] = copy.gathered(0, k, places)

@@ -1,0 +1,77 @@
+"""gesv: solves of linear systems."""
+
+from collections.abc import Iterator
+
+from compactla.dense.getrf import in_local, teams
+from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.layout import Pack
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def gesv(A, B, *, info=None, threads=None, wait_for=None):
+    """Solves B <- inv(A) B by LU factorizations with partial pivoting, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of n x n; on return L and U of P A = L U, as `compactla.getrf` leaves them.
+    B : Pack
+        nm right-hand sides of n x r, with A's dtype, vector length and device; on return the solutions.
+    info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
+        Where the result goes, where the packs live: contiguous, on a device at the beginning of its buffer.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm,) ndarray of int64 or pyopencl.array.Array of int32
+        `info`, or a new NumPy array. For each matrix 0, or 1 + the index of its first pivot that is exactly zero: there
+        is no solution, and what is in its place is free. No other system is touched. For packs on a device this waits
+        until the device is done, unless `info` is given: its ``events`` end with that of the solves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the packs do not fit together, are read-only or share memory, `info` is no such array, or shares memory with
+        them, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?gesv``, in one kernel; which rows were swapped is not returned. Pivots are divided by through their
+    reciprocals, which overflow for subnormal pivots: matrices of so small entries have to be scaled first.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> a, b = np.tile([[1.0, 2.0], [4.0, 2.0]], (100, 1, 1)), np.ones((100, 2, 3))
+    >>> A, X = cla.pack(a), cla.pack(b)
+    >>> bool(cla.gesv(A, X).any())
+    False
+    >>> bool(np.allclose(a @ X.unpack(), b))
+    True
+    """
+    if not type(A) is type(B) is Pack or A.kind != B.kind:
+        check_packs(A=A, B=B)
+    if (A.m, A.n) != (B.m, B.m):
+        raise ValueError(f"A is {A.m} x {A.n}, must be {B.m} x {B.m}: B is {B.m} x {B.n}")
+    return ROUTINE.run((A.view, B.view), (), None, (), B.nm, info, threads, wait_for)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    n, r = size
+    if registers(n * (n + r), dtype) <= 200 and n + r <= 32:
+        yield from items("gesv_item")
+    yield from teams("gesv_team", n + r, lanes)
+
+
+KERNELS = {"gesv_item": ITEM, "gesv_team": in_local(lambda n, r: n * (n + r + 1))}
+
+ROUTINE = Routine(
+    "gesv",
+    operands=(Matrix("A", "nn", written=True), Matrix("B", "nr", written=True)),
+    madds=lambda n, r: n**3 / 3 + n * n * r,
+    outputs=("info",),
+    search=Search("gesv", "gesv.cl", KERNELS, candidates, squares(2)),
+)

@@ -1,0 +1,109 @@
+"""getrf: LU factorizations with row interchanges."""
+
+import math
+from collections.abc import Iterator
+
+from compactla.gpu.search import ITEM, LANES, TEAM, Choice, Kernel, Search, items, registers, squares
+from compactla.layout import Pack
+from compactla.outputs import Integers
+from compactla.routine import Matrix, Routine, check_packs, scalar
+
+
+def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):
+    """LU factorizations with partial pivoting, P A = L U, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of m x n; on return U is on and above the diagonal, and L, with a unit diagonal, below.
+    threshold : float
+        From 0 to 1: a row stays where it is if its element is at least so many times the largest that it could be
+        swapped for, by |re| + |im|. 1 is partial pivoting, 0 none at all; between, elements of L are at most
+        1 / threshold, and fewer rows move.
+    info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
+        Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    ipiv : Integers
+        Where A lives; ``np.asarray(ipiv)`` is (nm, min(m, n)), as of `scipy.linalg.lu_factor`: row i was swapped with
+        row ipiv[i], which counts from 0.
+    info : (nm,) ndarray of int64 or pyopencl.array.Array of int32
+        `info`, or a new NumPy array. For each matrix 0, or 1 + the index of its first pivot that is exactly zero. The
+        factorization goes on without scaling that column, as LAPACK's does; no other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        factorization.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a pack, or is read-only, `threshold` is no number from 0 to 1, `info` is no such array, or shares
+        memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?getrf``; with `threshold` Arm's ``armpl_dgetrftp_interleave_batch``. Columns are scaled by the reciprocal
+    of their pivot, which overflows for subnormal pivots: matrices of so small entries have to be scaled first.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.array([[[1.0, 1.0], [2.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]))
+    >>> ipiv, info = cla.getrf(A)
+    >>> np.asarray(ipiv), info
+    (array([[1, 1],
+           [0, 1]]), array([0, 1]))
+    >>> A.unpack()[0]
+    array([[2. , 1. ],
+           [0.5, 0.5]])
+    """
+    if type(A) is not Pack:
+        check_packs(A=A)
+    if threshold != 1:
+        threshold = scalar("threshold", threshold, A)
+        if not (threshold.imag == 0 and 0 <= threshold.real <= 1):
+            raise ValueError(f"threshold is {threshold}, must be from 0 to 1")
+    ipiv = Integers.beside(A, min(A.m, A.n))
+    return ipiv, ROUTINE.run((A.view, ipiv.view), (threshold,), None, (), A.nm, info, threads, wait_for)
+
+
+def candidates(size, dtype, lanes) -> Iterator[Choice]:
+    m, n = size
+    if registers(m * n, dtype) <= 200:
+        yield from items("getrf_item")
+    yield from teams("getrf_team", n, lanes)
+
+
+def teams(kernel, columns, lanes) -> Iterator[Choice]:
+    """Choices of a kernel with teams that share out the columns of a matrix in local memory."""
+    for team in sorted({-(-columns // each) for each in (1, 2, 3, 4)}, key=lambda team: abs(math.log(team / 12))):
+        for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 160))):
+            if 64 <= some * team <= 512:
+                yield {"kernel": kernel, "LANES": some, "TEAM": team}
+
+
+def in_local(elements) -> Kernel:
+    """A kernel whose work-groups have LANES matrices in local memory, TEAM work-items for each."""
+    return Kernel(
+        {"LANES": LANES, "TEAM": TEAM},
+        group=lambda choice, size: choice["LANES"] * choice["TEAM"],
+        local=lambda choice, size: elements(*size) * choice["LANES"],
+    )
+
+
+KERNELS = {"getrf_item": ITEM, "getrf_team": in_local(lambda m, n: (m + 1) * n)}
+
+ROUTINE = Routine(
+    "getrf",
+    operands=(Matrix("A", "mn", written=True), Matrix("ipiv", "k1", written=True, kind="integer", output=True)),
+    madds=lambda m, n: m * n * min(m, n) / 2 - min(m, n) ** 3 / 6,
+    scalars={"threshold": 1},
+    fixed=frozenset({(1,)}),
+    outputs=("info",),
+    implied={"k": lambda m, n: min(m, n)},
+    search=Search("getrf", "getrf.cl", KERNELS, candidates, squares(2)),
+)

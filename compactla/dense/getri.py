@@ -1,0 +1,77 @@
+"""getri: inverses, with the factors of getrf."""
+
+from compactla.dense import getrinp
+from compactla.gpu.search import ITEM, Search, squares, team
+from compactla.layout import Pack
+from compactla.outputs import Integers
+from compactla.routine import Matrix, Routine, check_packs
+
+
+def getri(A, ipiv, *, info=None, threads=None, wait_for=None):
+    """Inverses A <- inv(A) with the factors and the swaps that `compactla.getrf` leaves, in place.
+
+    Parameters
+    ----------
+    A : Pack
+        nm matrices of n x n: U on and above the diagonal, and L, with a unit diagonal, below. On return it holds the
+        inverses of the matrices that were factored.
+    ipiv : Integers, or (nm, n) array_like of int
+        What `compactla.getrf` returned, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
+    info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
+        Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
+    threads : int, optional
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
+
+    Returns
+    -------
+    (nm,) ndarray of int64 or pyopencl.array.Array of int32
+        `info`, or a new NumPy array. For each matrix 0, or 1 + the index of the first exact zero on the diagonal of U:
+        it has no inverse, and what is in its place is free. No other matrix is touched. For packs on a device this
+        waits until the device is done, unless `info` is given: its ``events`` end with that of the inversion.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a pack of square matrices, or is read-only, `ipiv` is no such array or has entries that are no rows,
+        `info` is no such array, or shares memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+
+    Notes
+    -----
+    LAPACK ``?getri``. Reciprocals of the diagonal overflow where it is subnormal: matrices of so small entries have to
+    be scaled first.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.array([[[1.0, 1.0], [2.0, 1.0]]]))
+    >>> ipiv, info = cla.getrf(A)
+    >>> cla.getri(A, ipiv)
+    array([0])
+    >>> A.unpack()
+    array([[[-1.,  1.],
+            [ 2., -1.]]])
+    """
+    if type(A) is not Pack:
+        check_packs(A=A)
+    if A.m != A.n:
+        raise ValueError(f"A is {A.m} x {A.n}, must be square")
+    swaps = Integers.given(ipiv, A, A.n, "ipiv")
+    return ROUTINE.run((A.view, swaps.view), (), None, (), A.nm, info, threads, wait_for)
+
+
+def candidates(size, dtype, lanes):
+    for choice in getrinp.candidates(size, dtype, lanes):
+        yield choice | {"kernel": choice["kernel"].replace("getrinp", "getri")}
+
+
+TEAM = team({}, lambda choice, size: size[0] * (size[0] + 1) * choice["LANES"])
+
+ROUTINE = Routine(
+    "getri",
+    operands=(Matrix("A", "nn", written=True), Matrix("ipiv", "n1", kind="integer")),
+    madds=lambda n: 2 / 3 * n**3,
+    outputs=("info",),
+    search=Search("getri", "getri.cl", {"getri_item": ITEM, "getri_team": TEAM}, candidates, squares(1)),
+)

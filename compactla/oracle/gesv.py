@@ -1,0 +1,31 @@
+"""gesv: B <- inv(A) B, and A <- L\\U with row interchanges."""
+
+import numpy as np
+
+from compactla.oracle import getrf, solve_ratio, widen
+
+
+def operands(draw, n, r):
+    return *getrf.operands(draw, n, n), draw(n, r)
+
+
+def repeatable(a, b):
+    """Identities."""
+    return np.broadcast_to(np.eye(a.shape[1], dtype=a.dtype), a.shape).copy(), b
+
+
+def residual(before, after):
+    """Of A X = B."""
+    (a, b), (x,) = widen(*before), widen(after[1])
+    return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
+
+
+def free():
+    """Which rows were swapped is not known."""
+    return ("A",)
+
+
+def spoil(q, k, a, b):
+    """What is left of the column is zero."""
+    a[q, :, k] = 0
+    return k + 1
