@@ -101,39 +101,49 @@ def parts(code, W, Q, k):
     return Q.block(after, k, below, 1), W.block(k, 0, 1, W.n), W.block(after, 0, below, W.n)
 
 
-def triangularise(code, W, Q, used):
+def triangularise(code, W, Q, sizes):
     """W <- Q^H W: a triangle, whose columns are in the order that they had; reflectors and their tau go to Q.
 
-    Every step takes the largest column that is left in a lane, and marks it in `used`.
+    Every step takes the largest column that is left in a lane. `sizes` has the squared norm of what is left of each, or
+    -1 - k where step k took it.
     """
     reals, zero, one = W.vector.reals, code.zero(W.vector), code.zero(W.vector.reals).constant(1)
     least = 2.0 ** (1 - LARGEST[reals.real.bitwidth])
     for j in code.each(W.n):
-        used[j, 0] = code.zero(reals)
-    best = code.registers(reals, 2)
+        (sizes[j, 0],) = products(code, W.block(0, j, W.m, 1))
+
+    def see(j, squares):
+        sizes[j, 0] = (sizes[j, 0] < 0).select(sizes[j, 0], squares)
+
+    best, element = code.registers(reals, 2), code.registers(W.vector, 1)
     for k in code.each(W.n):
-        best[0, 0], best[1, 0] = one.constant(-1), one.constant(-1)
-        column = Q.block(k, k, code.sub(W.m, k), 1)
+        best[0, 0], best[1, 0] = one.constant(-0.5), one.constant(-1)
         for j in code.each(W.n):
-            candidate = W.block(k, j, column.m, 1)
-            (size,) = products(code, candidate)
-            better = (size > best[0, 0]) & (used[j, 0] == 0)
-            best[0, 0] = better.select(size, best[0, 0])
+            better = sizes[j, 0] > best[0, 0]
+            best[0, 0] = better.select(sizes[j, 0], best[0, 0])
             best[1, 0] = better.select(code.broadcast(j, reals), best[1, 0])
-            for i in code.each(column.m):
-                column[i, 0] = better.select(candidate[i, 0], column[i, 0])
+        size, chosen = best[0, 0], best[1, 0]
+        column = Q.block(k, k, code.sub(W.m, k), 1)
+        for i in code.each(column.m):
+            element[0, 0] = zero
+            for j in code.each(W.n):
+                taken = chosen == code.broadcast(j, reals)
+                element[0, 0] = taken.select(W[code.add(k, i), j], element[0, 0])
+            column[i, 0] = element[0, 0]
         v, top, rest = parts(code, W, Q, k)
         beta, tau = reflector(code, Q[k, k], v)
-        nothing = best[0, 0] < least * least
+        nothing = size < least * least
         Q[k, k] = tau = nothing.select(zero, tau)
-        reflect(code, v, tau.conjugate(), top, rest)
-        pivot = nothing.select(one.constant(least / 2), beta)
+        pivot, step = nothing.select(one.constant(least / 2), beta), -code.broadcast(code.add(k, 1), reals)
         for j in code.each(W.n):
-            taken = best[1, 0] == code.broadcast(j, reals)
+            sizes[j, 0] = (chosen == code.broadcast(j, reals)).select(step, sizes[j, 0])
+        reflect(code, v, tau.conjugate(), top, rest, see)
+        for j in code.each(W.n):
+            taken = chosen == code.broadcast(j, reals)
             top[0, j] = taken.select(pivot, nothing.select(zero, top[0, j]))
-            for i in code.each(rest.m):
-                rest[i, j] = taken.select(zero, rest[i, j])
-            used[j, 0] = taken.select(one, used[j, 0])
+    for i in code.each(W.n):
+        for j in code.each(W.n):
+            W[i, j] = (-sizes[j, 0] > code.broadcast(i, reals)).select(W[i, j], zero)
 
 
 def products(code, x, y=None):
