@@ -5,7 +5,7 @@ import numpy as np
 from compactla.checks import option
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.info import report
-from compactla.cpu.kernels.geqrf import factor
+from compactla.cpu.kernels.geqrf import step
 from compactla.cpu.kernels.householder import reflect
 from compactla.cpu.simd import Elements, tile_size
 from compactla.cpu.vectors import Lanes
@@ -18,7 +18,7 @@ def scale(code: Code, *matrices: Elements) -> list[Lanes]:
     It is 1 but for those whose elements are all tiny, or of which one is huge.
     """
     limits = np.finfo("f" if matrices[0].vector.real.bitwidth == 32 else "d")
-    tiny, step = float(limits.tiny / limits.eps), float(limits.eps) ** 2
+    tiny, power = float(limits.tiny / limits.eps), float(limits.eps) ** 2
     factors = []
     for A in matrices:
         largest = code.registers(A.vector.reals, 1)
@@ -28,7 +28,7 @@ def scale(code: Code, *matrices: Elements) -> list[Lanes]:
             largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
         size, one = largest[0, 0], largest[0, 0].constant(1)
         small, large = (size < tiny) & (size > 0), size > 1 / tiny
-        factors.append(small.select(one.constant(1 / step), large.select(one.constant(step), one)))
+        factors.append(small.select(one.constant(1 / power), large.select(one.constant(power), one)))
         multiply_by(code, A, factors[-1])
     return factors
 
@@ -107,7 +107,8 @@ def gels(code, A, B, tau, info, trans="N", ahead=()):
     check_fit("tau", (tau.m, tau.n), (n, 1))
     given = m if trans == "N" else n
     size, size_of_b = scale(code, A, B.block(0, 0, given, B.n))
-    factor(code, A, tau)
+    for q in code.each(n):
+        step(code, A, tau, q)
     R, x, rest = A.block(0, 0, n, n), B.block(0, 0, n, B.n), B.block(n, 0, code.sub(m, n), B.n)
     with code.loop(n) as q:
         report(code, [R[q, q] == 0], info, code.add(q, 1))
