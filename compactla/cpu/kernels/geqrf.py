@@ -19,7 +19,7 @@ def step(code: Code, A: Elements, tau: Elements, k):
     reflect(code, x, scale.conjugate(), A.block(k, after, 1, right), A.block(after, after, below, right))
 
 
-def factor(code: Code, A: Elements, tau: Elements, count):
+def factor(code: Code, A: Elements, tau: Elements, count=1):
     """`count` packs side by side, because a step waits for its reflector: panel by panel, if they are not small."""
     k = code.min(A.m, A.n)
     small = isinstance(k, int) and max(A.m, A.n) <= ONE_BY_ONE
