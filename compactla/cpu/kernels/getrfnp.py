@@ -1,9 +1,10 @@
 """getrfnp at the register level (`factor`) and at the pack level (`getrfnp`)."""
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, Number, routine, starts
+from compactla.cpu.emit import Code, Number, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.trsm import solve_rows
+from compactla.cpu.loops import starts
 from compactla.cpu.simd import Elements, tile_size
 
 
