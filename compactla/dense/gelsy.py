@@ -7,7 +7,8 @@ import numpy as np
 from compactla.gpu.search import Choice, Search, squares
 from compactla.layout import Pack
 from compactla.outputs import Integers
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import scalar
 
 
 def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
