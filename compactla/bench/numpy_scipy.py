@@ -5,7 +5,19 @@ import scipy.linalg
 from scipy.linalg import lu_factor, lu_solve
 
 from compactla import oracle
-from compactla.oracle import getrf, getri, inverse_ratio, norm1, op, ratio, solve_ratio, symmetric, triangle, widen
+from compactla.oracle import (
+    getrf,
+    getri,
+    getrinp,
+    inverse_ratio,
+    norm1,
+    op,
+    ratio,
+    solve_ratio,
+    symmetric,
+    triangle,
+    widen,
+)
 
 
 def matmul(a, b, c, transa, transb, beta):
@@ -93,7 +105,7 @@ def lu_solved(lu, b, trans):
 
 
 def inverse(lu):
-    a = (np.tril(lu, -1) + np.eye(lu.shape[1])) @ np.triu(lu)
+    a = getrinp.product(lu).astype(lu.dtype)
     return lambda: np.linalg.inv(a)
 
 
