@@ -2,6 +2,7 @@
 
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.kernels.laswp import swap_columns
 from compactla.cpu.kernels.norms import RANGE, add_squares, is_right, largest
 from compactla.cpu.simd import Elements
 from compactla.cpu.vectors import Lanes
@@ -65,13 +66,6 @@ def search_scaled(code: Code, A: Elements, longest: Longest, first):
         longest.column = usual.select(column, longest.column)
 
 
-def exchange(code: Code, first: Elements, second: Elements, wanted):
-    """Exchange two columns in the lanes that are wanted."""
-    with code.loop(first.m) as i:
-        x, y = first[i, 0], second[i, 0]
-        first[i, 0], second[i, 0] = wanted.select(y, x), wanted.select(x, y)
-
-
 @routine
 def geqp3(code, A, jpvt, tau, ahead=()):
     """A <- Q \\ R with A P = Q R, for the V matrices of a pack, in a Numba function.
@@ -103,7 +97,7 @@ def geqp3(code, A, jpvt, tau, ahead=()):
             wanted = longest.column == code.broadcast(other, longest.vector)
             with code.builder.if_then(wanted.any()):
                 for M in (A, jpvt.T):
-                    exchange(code, M.block(0, q, M.m, 1), M.block(0, other, M.m, 1), wanted)
+                    swap_columns(code, M.block(0, q, M.m, 1), M.block(0, other, M.m, 1), wanted)
         v = A.block(after, q, below, 1)
         A[q, q], tau[q, 0] = _, t = reflector(code, A[q, q], v)
         longest.forget(after)
