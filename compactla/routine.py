@@ -111,9 +111,9 @@ class Routine:
     static : int, optional
         The largest size that is compiled into Numba kernels; default: that of all routines.
     together : bool
-        Whether a Numba kernel takes several packs at a time, `Elements.packs`: they have no outputs.
+        Whether a Numba kernel takes all packs of a thread at once, as `Elements.packs` says; for rows without outputs.
     paired : int
-        The largest size of which Numba kernels take two packs at a time, each operand as a pair of matrices.
+        The largest size of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
     """
 
     name: str
