@@ -2,7 +2,8 @@
 
 from compactla.gpu.search import ITEM, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import scalar
 
 
 def syrk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
