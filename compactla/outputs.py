@@ -30,6 +30,9 @@ class Integers:
         address = 0 if queue is not None else data.__array_interface__["data"][0]
         self.view = View(data, address, npack, k, 1, k * V, V, V, V, data.dtype, queue)
 
+    def __reduce__(self):
+        return Integers, (self.data, self.nm, self.queue)
+
     @classmethod
     def beside(cls, A: Pack, k: int) -> "Integers":
         """Unset ones, k for each matrix of a batch, where that lives."""

@@ -214,12 +214,13 @@ class Routine:
 
     def chosen(self, *values) -> tuple:
         """The values of all options, letters in upper case."""
+        key = values, *map(type, values)  # 1 is equal to True
         try:
-            return self._chosen[values]
+            return self._chosen[key]
         except (KeyError, TypeError):
             pairs = zip(self.options.items(), values, strict=True)
             found = tuple(option(name, value, letters) for (name, letters), value in pairs)
-            return self._chosen.setdefault(values, found)
+            return self._chosen.setdefault(key, found)
 
     @functools.cached_property
     def _chosen(self) -> dict[tuple, tuple]:

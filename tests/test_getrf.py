@@ -1,6 +1,8 @@
 """getrf, getrs, getri and gesv: which rows are swapped, what becomes of errors, and the pack level."""
 
+import copy
 import functools
+import pickle
 
 import numpy as np
 import pytest
@@ -128,13 +130,22 @@ def test_a_threshold_keeps_rows_where_they_are(shape, queue, dtype, rng):
     assert all(map(np.array_equal, same, factored(a, queue=queue)))
 
 
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda ipiv: pickle.loads(pickle.dumps(ipiv))])
+def test_copies_of_swaps_see_their_own_memory(copied, rng):
+    a = random(rng, (5, 3, 3), np.float64)
+    ipiv, _ = cla.getrf(cla.pack(a))
+    swaps = copied(ipiv)
+    assert np.array_equal(swaps, ipiv)
+    assert swaps.view.address == swaps.data.ctypes.data
+
+
 def test_thresholds_that_are_none(rng):
     A = cla.pack(random(rng, (3, 2, 2), np.float64))
     before = A.unpack()
     for bad in (-0.5, 1.5, np.nan, np.inf):
         with pytest.raises(ValueError, match="threshold"):
             cla.getrf(A, threshold=bad)
-    for bad in ("1", None, 1j, [1, 1]):
+    for bad in ("1", None, 1j, [1, 1], np.ones(1), np.ones(3)):
         with pytest.raises(TypeError, match="threshold"):
             cla.getrf(A, threshold=bad)
     assert same_bits(A.unpack(), before)

@@ -143,8 +143,9 @@ def test_sizes_that_do_not_fit(name, queue, rng):
 @every_routine
 def test_options(name, queue, rng):
     row, packs = routine.named(name), packed(name, rng, queue)
+    row.chosen(*(letters[0] for letters in row.options.values()))
     for option, letters in row.options.items():
-        words = (letters[:2], letters[0] * 2, 1, True) if isinstance(letters, str) else (2, 0.5)
+        words = (letters[:2], letters[0] * 2, 1, True) if isinstance(letters, str) else (2, 0.5, int(letters[0]))
         for bad in ("X", "H", "", None, *words):
             refuse(name, ValueError, option, *packs, **{option: bad})
 

@@ -64,7 +64,7 @@ def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):
     """
     if type(A) is not Pack:
         check_packs(A=A)
-    if threshold != 1:
+    if type(threshold) is not int or threshold != 1:
         threshold = scalar("threshold", threshold, A)
         if not (threshold.imag == 0 and 0 <= threshold.real <= 1):
             raise ValueError(f"threshold is {threshold}, must be from 0 to 1")
