@@ -15,7 +15,7 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
         nm symmetric matrices, of m x m for side "L", of n x n for side "R". One triangle is read.
     B, C : Pack
         nm matrices of m x n each, with A's dtype, vector length and device. Instead of A or B there may be a
-        plain array, one matrix for the whole batch, as for `gemm`.
+        plain array, one matrix for the whole batch, as for `compactla.gemm`.
     side : {"L", "R"}
         On which side of B A stands.
     uplo : {"L", "U"}
@@ -23,9 +23,9 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     alpha, beta : scalar
         Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `gemm`.
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `gemm`.
+        What a device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
@@ -36,11 +36,11 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
-        `threads` or `wait_for` is not what `gemm` takes.
+        `threads` or `wait_for` is not what `compactla.gemm` takes.
 
     Notes
     -----
-    BLAS ``?symm``: complex matrices are symmetric too, not Hermitian as those of `hemm`.
+    BLAS ``?symm``: complex matrices are symmetric too, not Hermitian as those of `compactla.hemm`.
 
     Examples
     --------

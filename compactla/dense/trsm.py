@@ -18,7 +18,7 @@ def trsm(
     ----------
     A : Pack
         nm triangular matrices, of m x m for side "L", of n x n for side "R". The other triangle is not read.
-        Or a plain array, one matrix for the whole batch, as for `gemm`.
+        Or a plain array, one matrix for the whole batch, as for `compactla.gemm`.
     B : Pack
         nm right-hand sides of m x n, with A's dtype, vector length and device.
     side : {"L", "R"}
@@ -32,9 +32,9 @@ def trsm(
     alpha : scalar
         Where it is zero, B becomes zero and A is not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `gemm`.
+        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `gemm`.
+        What a device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def trsm(
     ------
     TypeError, ValueError
         If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or `threads` or
-        `wait_for` is not what `gemm` takes.
+        `wait_for` is not what `compactla.gemm` takes.
 
     Notes
     -----
