@@ -35,6 +35,22 @@ def test_one_alpha_for_each_matrix(queue, dtype, rng):
         assert np.allclose(X.unpack(), factors * x[:, :m], rtol=0, atol=16 * eps)
 
 
+def test_alphas_of_any_strides_on_a_device(queue, dtype, rng):
+    if queue is None:
+        pytest.skip("of devices")
+    x, y = vectors(rng, dtype)
+    alpha = random(rng, 3 * NM, dtype)
+    X, memory = cla.pack(x, queue=queue), pyopencl.array.to_device(queue, alpha)
+    for part in (slice(1, None, 3), slice(NM, 2 * NM)):
+        expected = cla.axpy(alpha[part], X, cla.pack(y, queue=queue)).unpack()
+        assert same_bits(cla.axpy(memory[part], X, cla.pack(y, queue=queue)).unpack(), expected)
+    if dtype.kind == "c":
+        with pytest.raises(ValueError, match="alpha has strides"):
+            cla.scal(memory.real[::3], X)
+    none = cla.Pack.empty(0, 2, 2, dtype, queue=queue)
+    assert cla.scal(pyopencl.array.empty(queue, 0, dtype), none) is none
+
+
 def test_where_alpha_is_zero_nothing_is_read(queue, dtype, rng):
     """Of the matrices for which it is."""
     x, y = vectors(rng, dtype)
