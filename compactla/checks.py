@@ -116,6 +116,23 @@ def check_whole(a, queue, name) -> None:
         raise ValueError(f"{name} has offset {a.offset}, must begin where its buffer does: see Array.copy")
 
 
+def check_info(info, nm, queue, name) -> None:
+    """Refuse what is no array for one integer of each matrix."""
+    if queue is not None:
+        if not is_device_array(info):
+            raise TypeError(f"{name} is a {type(info).__name__}, must be a pyopencl Array on the device")
+        check_whole(info, queue, name)
+    elif type(info) is not np.ndarray:
+        raise TypeError(f"{name} is a {type(info).__name__}, must be a NumPy array")
+    elif not info.flags.writeable:
+        raise ValueError(f"{name} is read-only, must be writeable")
+    dtype = np.dtype(np.int64 if queue is None else np.int32)
+    if info.dtype != dtype:
+        raise TypeError(f"{name}: dtype is {info.dtype}, must be {dtype}")
+    if info.shape != (nm,) or not info.flags.c_contiguous:
+        raise ValueError(f"{name} has shape {info.shape} and strides {info.strides}, must be ({nm},) and contiguous")
+
+
 def option(name, value, allowed):
     """The option letter in upper case, or one of other values that are allowed."""
     if not isinstance(allowed, str):

@@ -16,7 +16,7 @@ from compactla.checks import (
     check_size,
     is_device_array,
 )
-from compactla.overlap import repeats, share_memory
+from compactla.overlap import address, repeats, share_memory
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
 LONGEST = 2**16  # vector
@@ -224,8 +224,15 @@ class Pack:
     def beside(self, m, n, real=False) -> "Pack":
         """Unset matrices m x n, as many as here and where these live; `real`: of real numbers of their precision."""
         dtype = REAL[self.dtype.char] if real else self.dtype
-        lanes = (self.vlen,) if dtype.kind == "f" else (2, self.vlen)
-        return Pack(backend(self.queue).empty((self.view.npack, m, n, *lanes), REAL[dtype.char], self.queue), self.nm)
+        parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
+        shape = (npack, m, n, V) if parts == 1 else (npack, m, n, 2, V)
+        data = backend(self.queue).empty(shape, REAL[dtype.char], self.queue)
+        P = Pack.__new__(Pack)  # there is nothing to check
+        P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, parts == 2, self.queue
+        start, column = address(data) if self.queue is None else 0, parts * V
+        P.view = View(data, start, npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
+        P._T, P.kind = None, (self.nm, V, dtype.char, self.kind[3])
+        return P
 
     @classmethod
     def empty(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":

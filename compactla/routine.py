@@ -3,7 +3,6 @@
 The row of a routine NAME is ``compactla.dense.NAME.ROUTINE``; which there are is what files there are.
 """
 
-import cmath
 import functools
 import importlib
 import operator
@@ -15,22 +14,17 @@ import numpy as np
 
 import compactla.dense
 from compactla.checks import (
-    as_array,
-    check_contiguous,
     check_device_array,
+    check_info,
     check_kind,
     check_launch,
-    check_whole,
     is_device_array,
     option,
 )
 from compactla.gpu.search import Search
-from compactla.layout import Pack, pack
+from compactla.layout import Pack
 from compactla.overlap import address, share_memory
 from compactla.view import REAL, View, backend
-
-NUMBERS = int, float  # of Python, and NumPy's float64
-OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
 
 
 @functools.cache
@@ -117,9 +111,9 @@ class Routine:
     static : int, optional
         The largest size that is compiled into Numba kernels; default: that of all routines.
     together : bool
-        Whether a Numba kernel takes several packs at a time, `Elements.packs`: they have no outputs.
+        Whether a Numba kernel takes all packs of a thread at once, as `Elements.packs` says; for rows without outputs.
     paired : int
-        The largest size of which Numba kernels take two packs at a time, each operand as a pair of matrices.
+        The largest size of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
     """
 
     name: str
@@ -378,96 +372,3 @@ def check_side(A, B, name, side) -> None:
     if (A.m, A.n) != (size, size):
         shape = f"A is {A.m} x {A.n}, must be {size} x {size}"
         raise ValueError(f"{shape}: {name} is {B.m} x {B.n} and side is {side!r}")
-
-
-def check_info(info, nm, queue, name) -> None:
-    """Refuse what is no array for one integer of each matrix."""
-    if queue is not None:
-        if not is_device_array(info):
-            raise TypeError(f"{name} is a {type(info).__name__}, must be a pyopencl Array on the device")
-        check_whole(info, queue, name)
-    elif type(info) is not np.ndarray:
-        raise TypeError(f"{name} is a {type(info).__name__}, must be a NumPy array")
-    elif not info.flags.writeable:
-        raise ValueError(f"{name} is read-only, must be writeable")
-    dtype = np.dtype(np.int64 if queue is None else np.int32)
-    if info.dtype != dtype:
-        raise TypeError(f"{name}: dtype is {info.dtype}, must be {dtype}")
-    if info.shape != (nm,) or not info.flags.c_contiguous:
-        raise ValueError(f"{name} has shape {info.shape} and strides {info.strides}, must be ({nm},) and contiguous")
-
-
-def scalar(name, value, target):
-    """The scalar as a Python number, complex for a complex pack `target`."""
-    if not isinstance(value, NUMBERS):
-        try:
-            given = as_array(value, name)
-        except ValueError:
-            given = None
-        if given is None or given.ndim or given.dtype.kind not in "biufc":
-            raise TypeError(f"{name} is {value!r}, must be a number")
-        if given.dtype.kind == "c" and not target.is_complex:
-            raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
-    elif -OVERFLOW < value < OVERFLOW:
-        return complex(value) if target.is_complex else float(value)
-    try:
-        number = complex(value) if target.is_complex else float(value)
-    except OverflowError:
-        number = cmath.inf
-    if max(abs(number.real), abs(number.imag)) < OVERFLOW:
-        return number
-    with np.errstate(over="ignore"):
-        rounded = target.dtype.type(number)
-    if cmath.isfinite(number) != cmath.isfinite(rounded) or number == number != value:
-        raise ValueError(f"{name} is {value!r}, must be in the range of {target.dtype}")
-    return number
-
-
-@functools.lru_cache(128)
-def repeated(number, text, dtype, V, npack, queue) -> View:
-    """One matrix of 1 x 1 for all of some packs; the `text` of a number tells zeros of both signs apart."""
-    parts = [number.real, number.imag] if dtype.kind == "c" else [number]
-    with np.errstate(over="ignore"):
-        lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
-    buffer = backend(queue).upload(lanes, queue)
-    address = 0 if queue is not None else lanes.__array_interface__["data"][0]
-    return View(buffer, address, npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
-
-
-def factors(name, value, target) -> View:
-    """A number, or one for each matrix, as kernels see it: matrices of 1 x 1 where the pack `target` lives.
-
-    One number is one pack, which all packs see.
-    """
-    if isinstance(value, Pack):
-        check_packs(**{name: value, "X": target})
-        return value.view
-    queue, dtype, V = target.queue, target.dtype, target.vlen
-    on_device = not isinstance(value, NUMBERS) and is_device_array(value)
-    given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
-    if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):
-        number = scalar(name, value, target)
-        find = repeated if queue is None else repeated.__wrapped__  # what lies on devices is not kept
-        return find(number, repr(number), dtype, V, target.view.npack, queue)
-    if given.ndim != 1 or given.dtype.kind not in "biufc":
-        has = f"{name} has shape {given.shape} and dtype {given.dtype}"
-        raise TypeError(f"{has}, must be a number, or ({target.nm},) numbers: one for each matrix")
-    if given.dtype.kind == "c" and not target.is_complex:
-        raise TypeError(f"{name} is complex, must be real for packs of {dtype}")
-    if len(given) != target.nm:
-        raise ValueError(f"{name} has length {len(given)}, must have {target.nm}, one for each matrix")
-    if on_device:
-        if queue is None:
-            raise TypeError(f"{name} lives on a device, must live on the CPU as the packs")
-        check_device_array(given, queue, name)
-        if given.dtype not in (dtype, REAL[dtype.char]):
-            raise TypeError(f"{name}: dtype is {given.dtype}, must be {dtype} as of the packs")
-        if given.dtype != dtype:
-            check_contiguous(given, name)
-        cast = given if given.dtype == dtype else given.astype(dtype)
-    else:
-        with np.errstate(over="ignore"):
-            cast = given.astype(dtype)
-        if not np.array_equal(np.isfinite(cast), np.isfinite(given)):
-            raise ValueError(f"{name} has numbers out of the range of {dtype}, must have none")
-    return pack(cast[:, None, None], V, queue=queue).view

@@ -43,11 +43,7 @@ CLA_INLINE void cla_permute_rows(int n, int r, __global int *jpvt, cla_matrix B)
         for (int p = cla_int_load(jpvt, i); p != i; p = cla_int_load(jpvt, i)) {
             cla_int_store(jpvt, i, cla_int_load(jpvt, p));
             cla_int_store(jpvt, p, p);
-            for (int j = 0; j < r; j++) {
-                const cla_lane b = cla_get(B, i, j);
-                cla_set(B, i, j, cla_get(B, p, j));
-                cla_set(B, p, j, b);
-            }
+            cla_swap_rows(i, p, r, B);
         }
 }
 

@@ -8,6 +8,7 @@
 #define CLA_GEQP3_CL
 
 #include "householder.h"
+#include "laswp.h"
 
 /* The column with the largest sum of squares of those that were seen, the first of several. */
 typedef struct {
@@ -59,11 +60,7 @@ CLA_INLINE void cla_geqp3(int m, int n, cla_matrix A, __global int *jpvt, cla_ma
         const int p = longest.column, column = cla_int_load(jpvt, p);
         cla_int_store(jpvt, p, cla_int_load(jpvt, k));
         cla_int_store(jpvt, k, column);
-        for (int i = 0; i < m && p > k; i++) {
-            const cla_lane a = cla_get(A, i, p);
-            cla_set(A, i, p, cla_get(A, i, k));
-            cla_set(A, i, k, a);
-        }
+        cla_swap_rows(k, p, m, cla_transposed(A));
         const cla_lane t = cla_reflector(m - k, cla_from(A, k, k));
         cla_set(tau, k, 0, t);
         const cla_matrix v = cla_from(A, k + 1, k);

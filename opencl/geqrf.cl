@@ -44,7 +44,9 @@ __kernel void geqrf_batch(long lanes, long nm, long m, long n,
  *   COLUMNS   columns of a work-item
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
+#if defined(GEQRF_ITEM) || defined(GEQRF_TEAM)
 #define STEPS (M < N ? M : N)
+#endif
 
 #ifdef GEQRF_ITEM
 #define AT(i, j) a[i][j]

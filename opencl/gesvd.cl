@@ -141,13 +141,6 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
 #define CLA_GESVD_NORM(p, q, i) size = cla_add_square(R(p, i), size);
 #define CLA_GESVD_DIVIDE(p, q, i) SET_R(p, i, R(p, i) * inverse)
 
-/* The larger of `largest` and the parts of a; NaN where one is. */
-CLA_INLINE CLA_REAL cla_larger(CLA_REAL largest, cla_lane a)
-{
-    largest = cla_lane_maximum(largest, fabs(cla_lane_re(a)));
-    return CLA_COMPLEX ? cla_lane_maximum(largest, fabs(cla_lane_im(a))) : largest;
-}
-
 #ifndef GESVD_ITEM
 /* s has its numbers `rs` apart. Without `vectors`, U and Vh are room to work in. Returns 0, or CLA_SWEEPS if so many
  * sweeps do not suffice, or A has NaN or infinity in it: then singular values are NaN. */

@@ -71,6 +71,7 @@ __kernel void getrinp_batch(long lanes, long nm, long n,
  *   COLUMNS   columns of a work-item
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
+#if defined(GETRINP_ITEM) || defined(GETRINP_TEAM)
 #if CLA_SWAPS /* of getri.cl: column i becomes column order[i * STEP] */
 #define SWAPS __global const int *restrict ipiv, long ipiv0, long ipivps,
 #define ORDER(order, step) CLA_ORDER(N, ipiv + ipiv0 + cla_lane_place(q, ipivps), order, step)
@@ -78,6 +79,7 @@ __kernel void getrinp_batch(long lanes, long nm, long n,
 #else
 #define SWAPS
 #define TO(i) (i)
+#endif
 #endif
 
 #ifdef GETRINP_ITEM

@@ -1,4 +1,5 @@
-/* Jacobi's rotations: what eigenvalues of Hermitian matrices and singular values have in common.
+/* Jacobi's method for eigenvalues of Hermitian matrices; its sweeps and how matrices are scaled serve singular values
+ * too.
  *
  * A rotation makes two columns p and q of a matrix orthogonal, or the element (p, q) of a Hermitian one zero. It is made
  * of three numbers either way: the two of the diagonal, of A or of G^H G, and the one between them. The numbers are so
@@ -58,6 +59,13 @@ CLA_INLINE void cla_turn(cla_rotation r, cla_lane *x, cla_lane *y)
     *x = cla_lane_fnma(back, *y, *x);
 }
 
+/* The larger of `largest` and the parts of a; NaN where one is. */
+CLA_INLINE CLA_REAL cla_larger(CLA_REAL largest, cla_lane a)
+{
+    largest = cla_lane_maximum(largest, fabs(cla_lane_re(a)));
+    return CLA_COMPLEX ? cla_lane_maximum(largest, fabs(cla_lane_im(a))) : largest;
+}
+
 /* The power of two that makes numbers, of which the largest is given, about as large as 2^exponent; it is that of two
  * factors, since one alone may overflow. */
 CLA_INLINE int cla_power(CLA_REAL largest, int exponent) { return exponent - (largest > 0 ? ilogb(largest) : 0); }
@@ -103,9 +111,9 @@ CLA_INLINE void cla_pair(int n, int r, int k, int *p, int *q)
     *q = max(a, b);
 }
 
-/* One-sided Jacobi: turn the columns of G, m x n, until they are orthogonal, and those of V, mv x n, likewise. The
- * squares of squares of its elements do not overflow. Returns 0, or 1 if some are not. */
-CLA_INLINE int cla_orthogonalize(int m, int n, cla_matrix G, int mv, cla_matrix V)
+/* One-sided Jacobi: turn the columns of G, m x n, until they are orthogonal. The squares of squares of its elements do
+ * not overflow. Returns 0, or 1 if some are not. */
+CLA_INLINE int cla_orthogonalize(int m, int n, cla_matrix G)
 {
     const CLA_REAL tolerance = sqrt((CLA_REAL)m) * 2 * CLA_ROUNDING;
     int again = n > 1;
@@ -119,25 +127,13 @@ CLA_INLINE int cla_orthogonalize(int m, int n, cla_matrix G, int mv, cla_matrix 
                 cla_pair(n, r, k, &p, &q);
                 cla_angle(G, m, p, q, &pp, &qq, &pq);
                 if (cla_matters(pp, qq, pq, tolerance)) {
-                    const cla_rotation turn = cla_rotation_of(pp, qq, pq);
-                    cla_turn_columns(turn, G, m, p, q);
-                    cla_turn_columns(turn, V, mv, p, q);
+                    cla_turn_columns(cla_rotation_of(pp, qq, pq), G, m, p, q);
                     again = 1;
                 }
             }
         }
     }
     return again;
-}
-
-/* Exchange columns p and q of m rows. */
-CLA_INLINE void cla_exchange_columns(cla_matrix G, int m, int p, int q)
-{
-    for (int i = 0; i < m; i++) {
-        const cla_lane x = cla_get(G, i, p);
-        cla_set(G, i, p, cla_get(G, i, q));
-        cla_set(G, i, q, x);
-    }
 }
 
 #endif

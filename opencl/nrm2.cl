@@ -6,7 +6,6 @@
 #ifndef CLA_NRM2_CL
 #define CLA_NRM2_CL
 
-#include "lane.h"
 #include "householder.h"
 
 /* The sum of the squares of `scale` times column j. */

@@ -7,7 +7,7 @@
 #ifndef CLA_ORGQR_CL
 #define CLA_ORGQR_CL
 
-#include "householder.h"
+#include "ormqr.cl"
 
 CLA_INLINE void cla_orgqr(int m, int n, cla_matrix A, cla_matrix tau)
 {
@@ -40,6 +40,12 @@ __kernel void orgqr_batch(long lanes, long nm, long n, long m,
  *
  * ORGQR_ITEM  one work-item a matrix, all of it in registers: M N lanes
  *   GROUP     work-items of a work-group
+ * ORGQR_TEAM  one work-group for LANES matrices of a pack: the reflectors go to local memory, N M - N (N - 1) / 2 lanes
+ *             for each matrix; a work-item makes COLUMNS columns of Q, TEAM apart, in registers: COLUMNS M lanes. A
+ *             work-group has LANES TEAM work-items.
+ *   LANES     matrices of a work-group, a divisor of V
+ *   COLUMNS   columns of a work-item
+ *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
 #ifdef ORGQR_ITEM
 #define AT(i, j) a[i][j]
@@ -66,6 +72,33 @@ __kernel CLA_GROUP_OF(GROUP) void orgqr_item(long lanes, long nm, __global CLA_R
     }
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, AT(i, j));
+}
+#endif
+
+#ifdef ORGQR_TEAM
+#define TAU_AT(k) cla_lane_load(tau, (k) * TAURS)
+#define A_AT(i, j) cla_lane_load(A, (i) * ARS + (j) * ACS)
+
+__kernel CLA_GROUP_OF(LANES * TEAM) void orgqr_team(long lanes, long nm, __global CLA_REAL *restrict A, long a0,
+                                                    long aps, __global const CLA_REAL *restrict tau, long tau0,
+                                                    long taups)
+{
+    __local cla_lane vectors_part[PLACE(N, N) * LANES];
+    const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
+    const long q = get_group_id(0) * (long)LANES + l;
+    A += a0 + cla_lane_place(q, aps);
+    tau += tau0 + cla_lane_place(q, taups);
+    __local cla_lane *vectors = vectors_part + l;
+    SHARE_REFLECTORS(N)
+    cla_lane x[COLUMNS][M]; /* columns of the identity: of reflectors behind a column nothing comes in */
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_real(j * TEAM + c == i);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    CLA_UNROLL for (int k = N - 1; k >= 0; k--) REFLECT(k, k / TEAM)
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (N == COLUMNS * TEAM || j * TEAM + c < N)
+                cla_lane_store(A, i * ARS + (j * TEAM + c) * ACS, x[j][i]);
 }
 #endif
 

@@ -10,6 +10,7 @@
 #define CLA_SYEV_CL
 
 #include "jacobi.h"
+#include "laswp.h"
 #include "unroll.h"
 
 #define CLA_LOWER 0
@@ -21,12 +22,6 @@
 #define CLA_SYEV_EXPONENT (sizeof(CLA_REAL) == 8 ? 480 : 48)
 /* A shift is larger than what makes the diagonal dominant by an eighth, and this. */
 #define CLA_SYEV_FLOOR ldexp((CLA_REAL)1, CLA_SYEV_EXPONENT - 10)
-
-/* The larger of |re| and |im|; NaN if one is. */
-CLA_INLINE CLA_REAL cla_size(cla_lane a)
-{
-    return cla_lane_maximum(fabs(cla_lane_re(a)), fabs(cla_lane_im(a)));
-}
 
 /* The lower triangle of A <- L with A = L L^H, element by element: next to nothing of the work here, and a tenth of the
  * code of potrf. Returns whether A is positive definite. */
@@ -57,7 +52,7 @@ CLA_INLINE int cla_syev(int n, int uplo, int jobz, cla_matrix A, __global CLA_RE
     for (int i = 0; i < n; i++) {
         w[i * wrs] = cla_lane_re(cla_get(given, i, i));
         largest = cla_lane_maximum(largest, fabs(w[i * wrs]));
-        for (int j = 0; j < i; j++) largest = cla_lane_maximum(largest, cla_size(cla_get(given, i, j)));
+        for (int j = 0; j < i; j++) largest = cla_larger(largest, cla_get(given, i, j));
     }
     const int known = largest < INFINITY, power = known ? cla_power(largest, CLA_SYEV_EXPONENT) : 0;
     /* both triangles, and the diagonal in w */
@@ -85,7 +80,7 @@ CLA_INLINE int cla_syev(int n, int uplo, int jobz, cla_matrix A, __global CLA_RE
     }
     for (int j = 0; j < n; j++)
         for (int i = 0; i < j; i++) cla_set(A, i, j, cla_lane_real(0));
-    const int failed = !known || cla_orthogonalize(n, n, A, 0, A);
+    const int failed = !known || cla_orthogonalize(n, n, A);
     for (int j = 0; j < n; j++) {
         CLA_REAL square = 0;
         for (int i = 0; i < n; i++) square += cla_squared(cla_get(A, i, j));
@@ -100,7 +95,7 @@ CLA_INLINE int cla_syev(int n, int uplo, int jobz, cla_matrix A, __global CLA_RE
             const CLA_REAL x = w[j * wrs];
             w[j * wrs] = w[least * wrs];
             w[least * wrs] = x;
-            if (jobz == CLA_VECTORS) cla_exchange_columns(A, n, j, least);
+            if (jobz == CLA_VECTORS) cla_swap_rows(j, least, n, cla_transposed(A));
         }
     }
     return failed ? n : 0;
@@ -195,7 +190,7 @@ __kernel CLA_GROUP_OF(GROUP) void syev_item(long lanes, long nm, __global CLA_RE
             v[i][j] = cla_lane_real(i == j);
             if (i < j) {
                 a[i][j] = GIVEN(j, i);
-                largest = cla_lane_maximum(largest, cla_size(a[i][j]));
+                largest = cla_larger(largest, a[i][j]);
             }
         }
     }

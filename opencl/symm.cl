@@ -72,7 +72,7 @@ CLA_INLINE void cla_hemm(int m, int n, cla_lane alpha, cla_matrix A, cla_matrix 
 #if defined(HEMM_BATCH) || defined(HEMM_ITEM) || defined(HEMM_TEAM)
 #define HERMITIAN 1
 #define KERNEL(shape) hemm_##shape
-#else
+#elif defined(SYMM_BATCH) || defined(SYMM_ITEM) || defined(SYMM_TEAM)
 #define HERMITIAN 0
 #define KERNEL(shape) symm_##shape
 #endif

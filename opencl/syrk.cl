@@ -46,7 +46,7 @@ CLA_INLINE void cla_herk(int n, int k, CLA_REAL alpha, cla_matrix A, CLA_REAL be
 #if defined(HERK_BATCH) || defined(HERK_ITEM) || defined(HERK_TEAM)
 #define HERMITIAN 1
 #define KERNEL(shape) herk_##shape
-#else
+#elif defined(SYRK_BATCH) || defined(SYRK_ITEM) || defined(SYRK_TEAM)
 #define HERMITIAN 0
 #define KERNEL(shape) syrk_##shape
 #endif

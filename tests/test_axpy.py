@@ -8,6 +8,7 @@ from numba import njit
 import compactla as cla
 from cases import random, same_bits
 from compactla.cpu import axpy, dot, matrix, nrm2, scal
+from drivers import working_devices
 
 NM = 19
 
@@ -35,9 +36,8 @@ def test_one_alpha_for_each_matrix(queue, dtype, rng):
         assert np.allclose(X.unpack(), factors * x[:, :m], rtol=0, atol=16 * eps)
 
 
-def test_alphas_of_any_strides_on_a_device(queue, dtype, rng):
-    if queue is None:
-        pytest.skip("of devices")
+@pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda device: "opencl")
+def test_alphas_of_any_strides(queue, dtype, rng):
     x, y = vectors(rng, dtype)
     alpha = random(rng, 3 * NM, dtype)
     X, memory = cla.pack(x, queue=queue), pyopencl.array.to_device(queue, alpha)

@@ -190,7 +190,7 @@ def test_wrong_formats_of_mkl_are_no_match(monkeypatch):
 
 
 def test_wrong_results_are_said(capsys, monkeypatch):
-    monkeypatch.setattr(cases.Dense, "error", lambda *_: np.nan)
+    monkeypatch.setattr(cases.Dense, "error_of", lambda *_: np.nan)
     main(["bench", "gemm", "--n", "3", "--nm", "9", "--no-baselines"])
     out, _ = capsys.readouterr()
     assert out.count("  wrong\n") == 2

@@ -244,7 +244,7 @@ def test_included_files_keep_to_their_names(queue):
 
 LANES = {"LANES": 4, "COLUMNS": 2, "TEAM": 3}
 STRIDES = {f"{matrix}{axis}S": 8 for matrix in "ABC" for axis in "RC"}
-GEMM = {"M": 5, "N": 5, "K": 5, "ACONJ": 1, "BCONJ": 0, "ALPHA": 1, "BETA": 1, **STRIDES}
+GEMM = {"M": 5, "N": 5, "K": 5, "ACONJ": 1, "BCONJ": 0, "ACOMMON": 0, "BCOMMON": 0, "ALPHA": 1, "BETA": 1, **STRIDES}
 TEAM = {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, **GEMM}
 TILE = {"BLOCK": 3, "CLA_TILE": 3}
 SOLVE = {"SOLVE_TEAM": 1, "BLOCK": 3, "LANES": 4, "RHS": 2}
@@ -278,12 +278,14 @@ OTHERS = [  # in all of their variants
 def of_rows():
     """The kernels of all routines, each with every value of its switches."""
     for row in map(routine.named, routine.names()):
-        yield row.search.file, {f"{row.name}_batch".upper(): 1}
+        common = {f"{A.name.upper()}COMMON": 0 for A in row.operands}
+        yield row.search.file, {f"{row.name}_batch".upper(): 1, **common}
         macros = {letter.upper(): 5 for letter in row.letters} | dict.fromkeys(map(str.upper, row.scalars), 1)
         macros |= {f"{A.name.upper()}{which}": 8 for A in row.operands for which in ("RS", "CS")}
         macros |= {f"{A.name.upper()}CONJ": int(not A.kind and (A.half or not A.written)) for A in row.operands}
+        macros |= common
         seen = set()
-        for choice in row.search.candidates((5,) * len(row.letters), np.dtype("f"), [32]):
+        for choice in filter(None, row.search.candidates((5,) * len(row.letters), np.dtype("f"), [32])):
             tunables = row.search.kernels[choice["kernel"]].tunables
             switches = choice["kernel"], *(choice[name] for name in tunables if len(tunables[name]) <= 3)
             if switches not in seen:

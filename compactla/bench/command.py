@@ -17,7 +17,7 @@ from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
 from compactla.devices import queue_on
 from compactla.progress import progress_bar
-from compactla.view import DTYPES, REAL
+from compactla.view import DTYPES
 
 SIZES = [3, 5, 10, 15]  # those of the SC17 slides, as is the batch
 BATCH = 16384
@@ -107,7 +107,7 @@ def dtype(text) -> np.dtype:
         found = DTYPES.get(text) or np.dtype(text)
     except (TypeError, ValueError, SyntaxError):
         found = None
-    if found is None or found.char not in REAL:
+    if found is None or found not in DTYPES.values():
         raise argparse.ArgumentTypeError(f"{text!r} must be s, d, c or z, or float32, float64, complex64 or complex128")
     return found
 

@@ -4,14 +4,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from compactla.dense.gels import madds
 from compactla.gpu.search import Choice, Search, squares
 from compactla.layout import Pack
 from compactla.outputs import Integers
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import scalar
 
 
 def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
-    """The X of the smallest norm that makes ||B - A X|| the smallest, for A of any rank, in place.
+    """Least squares of the smallest norm, min ||B - A X||, for A of any rank, in place.
 
     Parameters
     ----------
@@ -82,12 +84,6 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     yield {}  # the kernel for all sizes: every matrix has a rank of its own
 
 
-def madds(r, m, n):
-    """As of gels, for the full rank."""
-    m, n = max(m, n), min(m, n)
-    return n * n * (m - n / 3) + r * n * (2 * m - n / 2)
-
-
 ROUTINE = Routine(
     "gelsy",
     operands=(
@@ -96,7 +92,7 @@ ROUTINE = Routine(
         Matrix("jpvt", "n1", written=True, kind="integer", output=True, room=True),
         Matrix("tau", "l1", written=True, output=True, room=True),
     ),
-    madds=madds,
+    madds=madds,  # of the full rank
     scalars={"rcond": 0},
     outputs=("rank",),
     implied={"k": lambda m, n, **_: max(m, n), "l": lambda m, n, **_: min(m, n)},

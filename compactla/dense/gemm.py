@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, scalar, views
+from compactla.routine import Matrix, Routine, views
+from compactla.scalars import scalar
 
 
 def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None) -> Pack:

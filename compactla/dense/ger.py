@@ -2,7 +2,8 @@
 
 from compactla.gpu.search import ITEM, Search, items, squares
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import scalar
 
 
 def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:

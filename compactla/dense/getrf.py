@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, LANES, TEAM, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.outputs import Integers
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import scalar
 
 
 def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):

@@ -2,7 +2,8 @@
 
 from compactla.dense.symm import check_sizes, row
 from compactla.layout import Pack
-from compactla.routine import scalar, views
+from compactla.routine import views
+from compactla.scalars import scalar
 
 
 def hemm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:

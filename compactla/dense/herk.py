@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from compactla.dense.syrk import check_sizes, lower, row
 from compactla.layout import Pack
-from compactla.routine import check_packs, scalar
+from compactla.routine import check_packs
+from compactla.scalars import scalar
 
 
 def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
@@ -59,13 +59,21 @@ def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, m = size
-    if registers(m * n, dtype) <= 280:
+    if registers(m * n, dtype) <= REGISTERS:
         yield from items("orgqr_item")
+    yield from teams("orgqr_team", m, n, dtype, lanes)
 
+
+def local(choice, size) -> int:
+    n, m = size
+    return (n * m - n * (n - 1) // 2) * choice["LANES"]
+
+
+TEAM = team({}, local, columns=0)
 
 ROUTINE = Routine(
     "orgqr",
     operands=(Matrix("A", "mn", written=True), Matrix("tau", "n1")),
     madds=lambda n, m: n * n * (m - n / 3),
-    search=Search("orgqr", "orgqr.cl", {"orgqr_item": ITEM}, candidates, squares(2)),
+    search=Search("orgqr", "orgqr.cl", {"orgqr_item": ITEM, "orgqr_team": TEAM}, candidates, squares(2)),
 )

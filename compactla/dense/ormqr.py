@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 
@@ -71,10 +71,18 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
-    m, _, k = size
-    if registers(m * k, dtype) <= 280:
+    m, n, k = size
+    if registers(m * k, dtype) <= REGISTERS:
         yield from items("ormqr_item")
+    yield from teams("ormqr_team", m, n, dtype, lanes)
 
+
+def local(choice, size) -> int:
+    m, _, k = size
+    return (k * m - k * (k - 1) // 2) * choice["LANES"]
+
+
+TEAM = team({}, local, columns=1)
 
 ROUTINE = Routine(
     "ormqr",
@@ -82,5 +90,5 @@ ROUTINE = Routine(
     madds=lambda m, n, k: n * k * (2 * m - k),
     options={"side": "LR", "trans": "NC"},
     compiled=("trans",),
-    search=Search("ormqr", "ormqr.cl", {"ormqr_item": ITEM}, candidates, squares(3)),
+    search=Search("ormqr", "ormqr.cl", {"ormqr_item": ITEM, "ormqr_team": TEAM}, candidates, squares(3)),
 )

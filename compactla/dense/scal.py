@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, factors
+from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import factors
 
 
 def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:

@@ -2,7 +2,8 @@
 
 from compactla.gpu.search import ITEM, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_side, scalar, views
+from compactla.routine import Matrix, Routine, check_side, views
+from compactla.scalars import scalar
 
 
 def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:

@@ -1,10 +1,9 @@
 """syrk: products of matrices and their transposes."""
 
-from dataclasses import replace
-
 from compactla.gpu.search import ITEM, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_packs, scalar
+from compactla.routine import Matrix, Routine, check_packs
+from compactla.scalars import scalar
 
 
 def syrk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
@@ -88,10 +87,7 @@ def row(name) -> Routine:
             yield from items(f"{name}_item")
         yield from teams(f"{name}_team", k, n, dtype, lanes)
 
-    shared = replace(
-        team({}, lambda choice, size: size[0] * size[1] * choice["LANES"]),
-        whole=lambda choice, size: choice["TEAM"] == -(-size[0] // choice["COLUMNS"]),
-    )
+    shared = team({}, lambda choice, size: size[0] * size[1] * choice["LANES"], columns=0)
     return Routine(
         name,
         operands=(Matrix("A", "nk"), Matrix("C", "nn", written=True, half=True, scaled_by="beta")),

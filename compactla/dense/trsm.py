@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
-from compactla.routine import Matrix, Routine, check_side, scalar, views
+from compactla.routine import Matrix, Routine, check_side, views
+from compactla.scalars import scalar
 from compactla.view import lower_left
 
 

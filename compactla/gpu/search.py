@@ -122,13 +122,16 @@ def items(kernel) -> Iterator[Choice]:
     yield from ({"kernel": kernel, "GROUP": group} for group in (64, 16))
 
 
-def team(tunables, local) -> Kernel:
-    """A kernel of which a work-item does COLUMNS columns of a matrix, and a work-group LANES matrices."""
+def team(tunables, local, columns=-1) -> Kernel:
+    """A kernel of which a work-item does COLUMNS columns of a matrix, and a work-group LANES matrices.
+
+    `columns` says which of the sizes is their number.
+    """
     return Kernel(
         {"LANES": LANES, "COLUMNS": range(1, 5), "TEAM": TEAM, **tunables},
         group=lambda choice, size: choice["LANES"] * choice["TEAM"],
         local=local,
-        whole=lambda choice, size: choice["TEAM"] == -(-size[-1] // choice["COLUMNS"]),
+        whole=lambda choice, size: choice["TEAM"] == -(-size[columns] // choice["COLUMNS"]),
     )
 
 

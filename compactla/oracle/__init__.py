@@ -69,6 +69,11 @@ def dominant(a, weight=2):
     return a
 
 
+def identities(a):
+    """As many, of the same size and type."""
+    return np.broadcast_to(np.eye(*a.shape[1:], dtype=a.dtype), a.shape).copy()
+
+
 def swapped(a, ipiv, back=False):
     """Matrices with row i swapped with row ipiv[i], for each i; or `back` again, from the last to the first."""
     a, each = a.copy(), np.arange(len(a))
@@ -94,6 +99,12 @@ def solve_ratio(T, x, b, eps):
     """||b - T x|| / (n eps ||T|| ||x||) in the 1-norm, the largest of all columns (LAPACK's xGET02)."""
     bound = T.shape[-1] * eps * norm1(T)[:, None] * np.abs(x).sum(-2)
     return ratio(np.abs(b - T @ x).sum(-2), bound)
+
+
+def unitary_ratio(Q, eps):
+    """||I - Q^H Q|| / (m eps) in the 1-norm, for Q of m rows (LAPACK's xUNT01 and xQRT11)."""
+    m, n = Q.shape[1:]
+    return ratio(norm1(np.eye(n) - op(Q, "C") @ Q), max(m, 1) * eps)
 
 
 def inverse_ratio(a, x, eps):

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from compactla.oracle import norm1, op, ratio, widen
+from compactla.oracle import identities, norm1, ratio, unitary_ratio, widen
+from compactla.oracle.geqrf import unitary
 
 
 def operands(draw, m, n, **options):
@@ -13,17 +14,7 @@ def operands(draw, m, n, **options):
 
 def repeatable(a, **options):
     """Identities, which are their own factors."""
-    return (np.broadcast_to(np.eye(*a.shape[1:], dtype=a.dtype), a.shape).copy(),)
-
-
-def product(factors, tau, x):
-    """Q x, where Q is of the reflectors below the diagonal."""
-    x = x.copy()
-    for k in reversed(range(tau.shape[1])):
-        v = factors[:, k:, k : k + 1].copy()
-        v[:, 0] = 1
-        x[:, k:] -= tau[:, k : k + 1] * v @ (op(v, "C") @ x[:, k:])
-    return x
+    return (identities(a),)
 
 
 def residual(before, after):
@@ -34,7 +25,7 @@ def residual(before, after):
     is_permutation = (np.sort(jpvt, axis=1) == np.arange(n)).all(axis=1)
     R = np.triu(factors)
     permuted = np.take_along_axis(a, np.where(is_permutation[:, None], jpvt, 0)[:, None], axis=2)
-    Q = product(factors, tau, np.broadcast_to(np.eye(m, dtype=a.dtype), (len(a), m, m)))
+    Q = unitary(factors, tau)
     longest = np.zeros(len(a))
     for k in range(tau.shape[1]):
         lengths = np.sqrt((np.abs(R[:, k:, k:]) ** 2).sum(1))
@@ -43,7 +34,7 @@ def residual(before, after):
         is_permutation,
         np.maximum.reduce([
             ratio(norm1(permuted - Q @ R), max(m, n) * eps * norm1(a)),
-            ratio(norm1(op(Q, "C") @ Q - np.eye(m)), m * eps * np.ones(len(a))),
+            unitary_ratio(Q, eps),
             longest,
         ]),
         np.inf,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import norm1, op, ratio, widen
+from compactla.oracle import norm1, op, ratio, unitary_ratio, widen
 
 
 def operands(draw, m, n):
@@ -31,7 +31,7 @@ def residual(before, after):
     Q = unitary(qr, tau)
     return np.maximum(
         ratio(norm1(a - Q @ np.triu(qr)), max(m, n) * eps * norm1(a)),
-        ratio(norm1(np.eye(m) - op(Q, "C") @ Q), m * eps),
+        unitary_ratio(Q, eps),
     )
 
 

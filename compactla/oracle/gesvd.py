@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import norm1, op, ratio, widen
+from compactla.oracle import norm1, op, ratio, unitary_ratio, widen
 
 SWEEPS = 40  # what info is where they do not suffice
 
@@ -39,14 +39,9 @@ def residual(before, after, compute_uv=True):
     found = [np.where(in_order, 0, np.inf), ratio(np.abs(s - exact), size * eps * exact.max(1, initial=0)[:, None])]
     if compute_uv:
         U, Vh = widen(U, Vh)
-        found += [unitary(op(U, "C"), eps), unitary(Vh, eps)]
+        found += [unitary_ratio(U, eps), unitary_ratio(op(Vh, "C"), eps)]
         found.append(ratio(norm1(a - U * s[:, None] @ Vh), size * eps * norm1(a)))
     return np.max(found, axis=0)
-
-
-def unitary(X, eps):
-    """||I - X X^H|| / (n eps) in the 1-norm."""
-    return ratio(norm1(np.eye(X.shape[1]) - X @ op(X, "C")), max(X.shape[2], 1) * eps)
 
 
 def spoil(q, k, a, **options):

@@ -20,10 +20,16 @@ def repeatable(a):
     return (own,)
 
 
+def product(lu):
+    """L U"""
+    (lu,) = widen(lu)
+    return (np.tril(lu, -1) + np.eye(lu.shape[1])) @ np.triu(lu)
+
+
 def residual(before, after):
     """Of (L U) X = I."""
-    (lu,), (x,), eps = widen(*before), widen(*after), np.finfo(after[0].dtype).eps
-    return inverse_ratio((np.tril(lu, -1) + np.eye(lu.shape[1])) @ np.triu(lu), x, eps)
+    (x,) = widen(*after)
+    return inverse_ratio(product(*before), x, np.finfo(after[0].dtype).eps)
 
 
 def spoil(q, k, a):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import norm1, op, ratio, symmetric, triangle, widen
+from compactla.oracle import identities, norm1, op, ratio, symmetric, triangle, widen
 
 
 def operands(draw, n, **options):
@@ -15,7 +15,7 @@ def operands(draw, n, **options):
 
 def repeatable(a, **options):
     """Identities, which are their own factors."""
-    return (np.broadcast_to(np.eye(a.shape[1], dtype=a.dtype), a.shape).copy(),)
+    return (identities(a),)
 
 
 def residual(before, after, uplo="L"):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import dominant, op, solve_ratio, triangle, widen
+from compactla.oracle import dominant, identities, op, solve_ratio, triangle, widen
 
 
 def operands(draw, n, r, **options):
@@ -14,7 +14,7 @@ def operands(draw, n, r, **options):
 
 def repeatable(a, b, **options):
     """Identities."""
-    return np.broadcast_to(np.eye(a.shape[1], dtype=a.dtype), a.shape).copy(), b
+    return identities(a), b
 
 
 def residual(before, after, uplo="L"):

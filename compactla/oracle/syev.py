@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.oracle import norm1, op, ratio, symmetric, widen
+from compactla.oracle import norm1, op, ratio, symmetric, unitary_ratio, widen
 
 
 def operands(draw, n, **options):
@@ -33,9 +33,8 @@ def residual(before, after, uplo="L", jobz="V"):
         known = np.linalg.eigvalsh(a.astype(complex if a.dtype.kind == "c" else float))
         return ratio(np.abs(w - known), n * eps * size[:, None]) + disorder
     with np.errstate(invalid="ignore"):
-        error = norm1(a - (V * w[:, None]) @ op(V, "C"))
-        skew = norm1(op(V, "C") @ V - np.eye(n))
-    return np.maximum(ratio(error, n * eps * size), ratio(skew, np.full(len(a), n * eps))) + disorder
+        error = ratio(norm1(a - (V * w[:, None]) @ op(V, "C")), n * eps * size)
+        return np.maximum(error, unitary_ratio(V, eps)) + disorder
 
 
 def spoil(q, k, a, **options):

@@ -7,6 +7,7 @@ from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.geqrf import step
 from compactla.cpu.kernels.householder import reflect
+from compactla.cpu.kernels.norms import largest
 from compactla.cpu.simd import Elements, tile_size
 from compactla.cpu.vectors import Lanes
 from compactla.view import lower_left
@@ -21,12 +22,8 @@ def scale(code: Code, *matrices: Elements) -> list[Lanes]:
     tiny, power = float(limits.tiny / limits.eps), float(limits.eps) ** 2
     factors = []
     for A in matrices:
-        largest = code.registers(A.vector.reals, 1)
-        largest[0, 0] = code.zero(A.vector.reals)
-        with code.loop(A.m) as i, code.loop(A.n) as j:
-            size = A[i, j].abs1()
-            largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
-        size, one = largest[0, 0], largest[0, 0].constant(1)
+        size = largest(code, A)
+        one = size.constant(1)
         small, large = (size < tiny) & (size > 0), size > 1 / tiny
         factors.append(small.select(one.constant(1 / power), large.select(one.constant(power), one)))
         multiply_by(code, A, factors[-1])

@@ -4,8 +4,9 @@ from numba import types
 
 from compactla.cpu.emit import Code, routine
 from compactla.cpu.kernels.gels import clear, multiply, multiply_by, scale, substitute
-from compactla.cpu.kernels.geqp3 import exchange, geqp3
+from compactla.cpu.kernels.geqp3 import geqp3
 from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.kernels.laswp import swap_columns
 from compactla.cpu.simd import Elements
 from compactla.cpu.vectors import Flags, Lanes, Vector
 from compactla.view import lower_left
@@ -123,6 +124,6 @@ def gelsy(code, A, B, jpvt, tau, rank, rcond, ahead=()):
             wanted = jpvt[other, 0] == code.broadcast(i, jpvt.vector)
             with code.builder.if_then(wanted.any()):
                 for M in (x, jpvt):
-                    exchange(code, M.block(i, 0, 1, M.n).T, M.block(other, 0, 1, M.n).T, wanted)
+                    swap_columns(code, M.block(i, 0, 1, M.n).T, M.block(other, 0, 1, M.n).T, wanted)
     multiply_by(code, x, size / size_of_b)
     multiply_by(code, B.block(n, 0, code.sub(B.m, n), B.n), size.constant(1) / size_of_b)

@@ -1,6 +1,7 @@
 """gemm at the register level (`update`) and at the pack level (`gemm`)."""
 
-from compactla.cpu.emit import Code, check_fit, routine, starts
+from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.loops import starts
 from compactla.cpu.simd import Elements, index, tile_size
 
 

@@ -1,7 +1,9 @@
 """geqp3 at the pack level."""
 
 from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.kernels.householder import RANGE, add_squares, reflect, reflector
+from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.kernels.laswp import swap_columns
+from compactla.cpu.kernels.norms import RANGE, add_squares, is_right, largest
 from compactla.cpu.simd import Elements
 from compactla.cpu.vectors import Lanes
 
@@ -56,25 +58,12 @@ def search(code: Code, A: Elements, longest: Longest, scale=None):
 
 def search_scaled(code: Code, A: Elements, longest: Longest, first):
     """Search again where squares overflowed or underflowed, or all are zero."""
-    limit = 2.0 ** RANGE[longest.vector.real.bitwidth]
-    squares, column = longest.squares, longest.column
-    usual = (squares >= 1 / limit) & (squares <= limit)
+    usual, column = is_right(longest.squares), longest.column
     with code.builder.if_then(code.builder.not_(usual.all()), likely=False):
-        largest = code.registers(longest.vector, 1)
-        largest[0, 0] = code.zero(longest.vector)
-        with code.loop(A.m) as i, code.loop(A.n) as j:
-            size = A[i, j].abs1()
-            largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
+        size, limit = largest(code, A), 2.0 ** RANGE[longest.vector.real.bitwidth]
         longest.forget(first)
-        search(code, A, longest, largest[0, 0].reciprocal().minimum(largest[0, 0].constant(limit)))
+        search(code, A, longest, size.reciprocal().minimum(size.constant(limit)))
         longest.column = usual.select(column, longest.column)
-
-
-def exchange(code: Code, first: Elements, second: Elements, wanted):
-    """Exchange two columns in the lanes that are wanted."""
-    with code.loop(first.m) as i:
-        x, y = first[i, 0], second[i, 0]
-        first[i, 0], second[i, 0] = wanted.select(y, x), wanted.select(x, y)
 
 
 @routine
@@ -108,7 +97,7 @@ def geqp3(code, A, jpvt, tau, ahead=()):
             wanted = longest.column == code.broadcast(other, longest.vector)
             with code.builder.if_then(wanted.any()):
                 for M in (A, jpvt.T):
-                    exchange(code, M.block(0, q, M.m, 1), M.block(0, other, M.m, 1), wanted)
+                    swap_columns(code, M.block(0, q, M.m, 1), M.block(0, other, M.m, 1), wanted)
         v = A.block(after, q, below, 1)
         A[q, q], tau[q, 0] = _, t = reflector(code, A[q, q], v)
         longest.forget(after)

@@ -12,8 +12,9 @@ import operator
 
 from compactla.cpu.emit import check_fit, routine
 from compactla.cpu.info import report
-from compactla.cpu.kernels.householder import add_squares, reflect, reflector
-from compactla.cpu.kernels.jacobi import SWEEPS, scaling, squared, sweep
+from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.kernels.jacobi import SWEEPS, sweep
+from compactla.cpu.kernels.norms import add_squares, larger, scaling, squared
 from compactla.cpu.simd import INDEX, index
 
 # Elements are scaled to 2**LARGEST at most, and singular values below 2**(1 - LARGEST) count as zeros: there are no
@@ -89,9 +90,7 @@ def largest_part(code, A):
     largest[0, 0] = code.zero(A.vector.reals)
     for i in code.each(A.m):
         for j in code.each(A.n):
-            x = A[i, j]
-            for part in (x.real, x.imag) if A.vector.is_complex else (x,):
-                largest[0, 0] = largest[0, 0].maximum(abs(part))
+            largest[0, 0] = larger(largest[0, 0], A[i, j])
     return largest[0, 0]
 
 

@@ -8,17 +8,12 @@ from numba.core import cgutils
 
 from compactla.cpu.emit import Code, Number, routine
 from compactla.cpu.info import report
+from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import blend, choose, exchange, integers, swap, tree
 from compactla.cpu.simd import Elements
 
 IN_REGISTERS = 64  # real vectors of a matrix, of which some may be spilled
 PANEL = 4  # columns
-
-
-def reciprocal(pivot):
-    """Flags where a pivot is zero, and 1 / pivot: 1 for those, whose column stays as it is."""
-    zero = pivot == 0
-    return zero, zero.select(pivot.constant(1), pivot).reciprocal()
 
 
 def eliminate(columns, q, j):

@@ -1,10 +1,17 @@
 """getrfnp at the register level (`factor`) and at the pack level (`getrfnp`)."""
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, Number, routine, starts
+from compactla.cpu.emit import Code, Number, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.trsm import solve_rows
+from compactla.cpu.loops import starts
 from compactla.cpu.simd import Elements, tile_size
+
+
+def reciprocal(pivot):
+    """Flags where a pivot is zero, and 1 / pivot: 1 for those, whose column stays as it is."""
+    zero = pivot == 0
+    return zero, zero.select(pivot.constant(1), pivot).reciprocal()
 
 
 def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):
@@ -26,8 +33,8 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
                 a[i, j] = lip.fma(u[j], a[i, j])
     zeros = []
     for q in size:
-        zeros.append(a[q, q] == 0)
-        pivots[q, 0] = zeros[q].select(a[q, q].constant(1), a[q, q]).reciprocal()
+        zero, pivots[q, 0] = reciprocal(a[q, q])
+        zeros.append(zero)
         for i in range(q + 1, A.m):
             a[i, q] = a[i, q] * pivots[q, 0]
             lip = -a[i, q]

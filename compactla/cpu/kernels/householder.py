@@ -2,12 +2,10 @@
 several at once (`Reflectors`, `reflect_all`)."""
 
 from compactla.cpu.emit import Code
+from compactla.cpu.kernels.norms import add_squares, into_range, is_right
 from compactla.cpu.simd import INDEX, Elements, tile_size
 from compactla.cpu.vectors import Lanes
 
-# Sums of squares from 2**-RANGE to 2**RANGE are right; numbers whose squares leave it come back to it, or to where no
-# square is lost, if they are multiplied or divided by 2**RANGE. By the bits of a real number.
-RANGE = {32: 90, 64: 630}
 SHORT = 12  # numbers of a column that is kept in registers
 
 
@@ -41,7 +39,7 @@ def reflector(code: Code, alpha: Lanes, x: Elements):
     Neither overflows nor underflows on the way. `x` is a column, beta is real. Where x is zero, and alpha is real, tau
     is zero.
     """
-    reals, limit = x.vector.reals, 2.0 ** RANGE[x.vector.reals.real.bitwidth]
+    reals = x.vector.reals
     alone = isinstance(x.m, int) and x.m == 0
     if alone and not x.vector.is_complex:
         return alpha, code.zero(reals)
@@ -49,12 +47,12 @@ def reflector(code: Code, alpha: Lanes, x: Elements):
     squares = sum_of(code, x, add_squares)
     keep(found, coefficients(alpha, squares))
     norm = add_squares(alpha, squares)
-    good = (norm >= 1 / limit) & (norm <= limit)
+    good = is_right(norm)
     usual = good & (alpha.imag != 0 if alone else squares > 0)
     with code.builder.if_then(code.builder.not_(usual.all()), likely=False):
         none = (sum_of(code, x, lambda x, total: total + x.abs1()) == 0) & (alpha.imag == 0)
         with code.builder.if_then(code.builder.not_((good | none).all()), likely=False):
-            keep(found, scaled(code, alpha, x, norm, limit), ~good)
+            keep(found, scaled(code, alpha, x, norm), ~good)
         zero = code.zero(alpha.vector)
         keep(found, (alpha.real, zero, zero), none)
     beta, tau, inverse = (register[0, 0] for register in found)
@@ -63,15 +61,13 @@ def reflector(code: Code, alpha: Lanes, x: Elements):
     return beta, tau
 
 
-def scaled(code: Code, alpha: Lanes, x: Elements, norm: Lanes, limit):
+def scaled(code: Code, alpha: Lanes, x: Elements, norm: Lanes):
     """`coefficients` where the sum of squares, `norm`, is out of range; x is multiplied by a power of two there."""
-    one, up, down = (norm.constant(number) for number in (1, limit, 1 / limit))
-    less, more = norm < 1 / limit, norm > limit
-    scale = less.select(up, more.select(down, one))
+    scale, back = into_range(norm)
     for i in rows(code, x.m):
         x[i, 0] = x[i, 0] * scale
     beta, *others = coefficients(alpha * scale, sum_of(code, x, add_squares))
-    return beta * less.select(down, more.select(up, one)), *others
+    return beta * back, *others
 
 
 def keep(registers, numbers, mask=None):
@@ -87,13 +83,6 @@ def sum_of(code: Code, x: Elements, add):
     for i in rows(code, x.m):
         total[0, 0] = add(x[i, 0], total[0, 0])
     return total[0, 0]
-
-
-def add_squares(x, total):
-    """|x|^2 + total"""
-    for part in (x.real, x.imag) if x.vector.is_complex else (x,):
-        total = part.fma(part, total)
-    return total
 
 
 def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see=None):

@@ -1,4 +1,4 @@
-"""Jacobi's rotations: what eigenvalues of Hermitian matrices and singular values have in common.
+"""Jacobi's method for eigenvalues of Hermitian matrices; its sweeps serve singular values too.
 
 A rotation makes two columns p and q of a matrix orthogonal, or the element (p, q) of a Hermitian one zero. It is made
 of three numbers either way: the two of the diagonal, of A or of G^H G, and the one between them. Every lane has its
@@ -6,14 +6,12 @@ own; those in which the one between is zero to rounding are not turned: their co
 of zeros. So a matrix that is done does not change, however many sweeps others of its pack take.
 """
 
-import math
-from typing import NamedTuple
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
 from compactla.cpu.emit import Code
+from compactla.cpu.kernels.norms import squared
 from compactla.cpu.simd import INDEX, Elements
 from compactla.cpu.vectors import Flags, Lanes, Vector
 
@@ -35,11 +33,6 @@ def pairs(code: Code, n):
         p = b.select(b.icmp_signed("<", p, odd), p, b.sub(p, odd))
         q = b.select(b.icmp_signed("<", q, INDEX(0)), b.add(q, odd), q)
         yield p, b.select(b.icmp_signed("==", k, INDEX(0)), odd, q)
-
-
-def squared(x: Lanes) -> Lanes:
-    """|x|^2, which is real."""
-    return x.imag.fma(x.imag, x.real * x.real) if x.vector.is_complex else x * x
 
 
 def matters(p: Lanes, q: Lanes, between: Lanes, tolerance: Lanes) -> Flags:
@@ -88,61 +81,6 @@ class Rotation(Shears):
             t, x = (Lanes(p.builder, p.vector, part) for part in (t, x))
             p, q = (-t).fma(x, p), t.fma(x, q)
         return p, q
-
-
-def larger(x: Lanes, y: Lanes) -> Lanes:
-    """The larger |re| or |im| of two numbers, of which the first may be what this returns; NaN where one is.
-
-    The bits of numbers that are not negative are in the order of the numbers, and NaN is above all.
-    """
-    b = x.builder
-    kind = ir.VectorType(ir.IntType(x.vector.real.bitwidth), x.vector.lanes)
-    for part in (y.real, y.imag) if y.vector.is_complex else (y,):
-        first, second = (b.bitcast(z.parts[0], kind) for z in (x, abs(part)))
-        largest = b.select(b.icmp_signed(">", first, second), first, second)
-        x = x._new(b.bitcast(largest, x.vector.part))
-    return x
-
-
-class Scaling(NamedTuple):
-    """Powers of two, each as two factors, since one alone may overflow."""
-
-    up: tuple[Lanes, Lanes]
-    down: tuple[Lanes, Lanes]
-    unknown: Flags  # lanes that hold NaN or infinities, and are made NaN
-
-    def scaled(self, x: Lanes) -> Lanes:
-        return x * self.up[0] * self.up[1]
-
-    def restored(self, x: Lanes) -> Lanes:
-        return x * self.down[0] * self.down[1]
-
-
-def scaling(largest: Lanes, exponent: int) -> Scaling:
-    """Factors that make numbers of which this is the largest as large as 2 ** exponent; NaN where it is not finite."""
-    b, part, bits = largest.builder, largest.vector.part, largest.vector.real.bitwidth
-    digits = 52 if bits == 64 else 23
-    bias = (1 << (bits - digits - 2)) - 1
-    kind = ir.VectorType(ir.IntType(bits), part.count)
-
-    def constant(x):
-        return ir.Constant(kind, [x] * part.count)
-
-    def power(exponents):
-        shifted = b.shl(b.add(exponents, constant(bias)), constant(digits))
-        return largest._new(b.bitcast(shifted, part))
-
-    subnormal = largest < 2.0 ** (1 - bias)
-    normal = subnormal.select(largest * largest.constant(2.0**digits), largest)
-    stored = b.lshr(b.bitcast(normal.parts[0], kind), constant(digits))
-    stored = b.select(subnormal.value, b.sub(stored, constant(digits)), stored)
-    total = b.sub(constant(exponent + bias), stored)
-    halves = b.ashr(total, constant(1))
-    halves = halves, b.sub(total, halves)
-    up, down = ([power(x if sign > 0 else b.neg(x)) for x in halves] for sign in (1, -1))
-    finite = largest < math.inf
-    up[0] = finite.select(up[0], up[0].constant(math.nan))
-    return Scaling(tuple(up), tuple(down), ~finite)
 
 
 class Noted:
@@ -223,8 +161,8 @@ def chunk(G):
     return 8 if isinstance(G.m, int) else 4
 
 
-def orthogonalize(code: Code, G: Elements, others=()) -> Flags:
-    """Turn the columns of G until they are orthogonal, and those of `others` likewise; returns lanes that are not.
+def orthogonalize(code: Code, G: Elements) -> Flags:
+    """Turn the columns of G until they are orthogonal; returns lanes in which they are not.
 
     This is one-sided Jacobi: elements of G are so scaled that the squares of squares do not overflow.
     """
@@ -238,9 +176,7 @@ def orthogonalize(code: Code, G: Elements, others=()) -> Flags:
             turns = matters(x, y, between, tolerance)
             turned(turns)
             with code.builder.if_then(turns.any()):
-                rotation = Rotation(x, y, between, turns)
-                for columns in (G, *others):
-                    turn(code, rotation, columns, p, q)
+                turn(code, Rotation(x, y, between, turns), G, p, q)
 
     return sweep(code, G.vector, once)
 
@@ -251,9 +187,9 @@ def rounding(vector):
 
 
 class Order:
-    """The order of real numbers, one below the other, in every lane: sorts them, and then columns that go with them."""
+    """The ascending order of real numbers, one below the other, in every lane: sorts them, then columns likewise."""
 
-    def __init__(self, code: Code, keys: Elements, descending=False):
+    def __init__(self, code: Code, keys: Elements):
         self.code, indices = code, Vector(types.int64, keys.vector.lanes)
         self.places = code.room(indices, keys.m)
         with code.loop(keys.m) as i:
@@ -261,7 +197,7 @@ class Order:
         with code.loop(keys.m) as done, code.loop(code.sub(code.sub(keys.m, 1), done)) as i:
             following = code.add(i, 1)
             x, y = keys[i, 0], keys[following, 0]
-            swap = x < y if descending else x > y
+            swap = x > y
             with code.builder.if_then(swap.any()):
                 for A in (keys, self.places):
                     A[i, 0], A[following, 0] = exchanged(swap, A[i, 0], A[following, 0])

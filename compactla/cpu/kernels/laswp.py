@@ -1,7 +1,8 @@
 """Rows swapped in lanes, as pivots say that each lane has of its own.
 
 At the register level a column is a list, and flags say which row a lane swaps with the first: `choose`, `exchange`. In
-memory `swap` exchanges one row with others, and `laswp` all of them: by a column of integers.
+memory `swap` exchanges one row with others, and `laswp` all of them: by a column of integers. `swap_columns` is for two
+columns.
 """
 
 from llvmlite import ir
@@ -64,6 +65,13 @@ def swap(code, B, q, place):
         for other, flag in zip(others, flags, strict=True):
             other.store_masked(0, j, flag, mine)
         above[0, j] = top
+
+
+def swap_columns(code, first, second, wanted):
+    """Swap two columns in the lanes that are wanted."""
+    with code.loop(first.m) as i:
+        x, y = first[i, 0], second[i, 0]
+        first[i, 0], second[i, 0] = wanted.select(y, x), wanted.select(x, y)
 
 
 @routine

@@ -12,6 +12,7 @@ from llvmlite import ir
 from compactla.cpu.emit import Number, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.getrf import search, swap_where_wanted
+from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.simd import INDEX
 from compactla.cpu.vectors import Flags
 from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
@@ -57,17 +58,16 @@ def lu_watched(code, A, S, W, rows, info, first, policy):
             small, replaced = threshold > size, W[REPLACED, 0]
             pivot = small.select(threshold.copysign(pivot.real), pivot)
             W[REPLACED, 0] = (small & lanes).select(replaced + replaced.constant(1), replaced)
-        zero = pivot == 0
+        zero, inverse = reciprocal(pivot)
         report(code, [zero], info, code.add(code.add(first, 1), q))
         A[q, q] = pivot
         left = code.sub(code.sub(A.m, q), 1)
         keep_largest(code, A.block(q, q, 1, code.add(left, 1)), W, FACTOR, lanes)
-        pivot = zero.select(pivot.constant(1), pivot).reciprocal()
-        A[q, q] = pivot
+        A[q, q] = inverse
         below = code.add(q, 1)
         for i in code.each(left):
             row = code.add(below, i)
-            A[row, q] = A[row, q] * pivot
+            A[row, q] = A[row, q] * inverse
             lip = -A[row, q]
             for j in code.each(left):
                 column = code.add(below, j)

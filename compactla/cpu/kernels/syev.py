@@ -12,7 +12,8 @@ from numba.core import cgutils
 from compactla.checks import option
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.info import report
-from compactla.cpu.kernels.jacobi import Order, Scaling, larger, orthogonalize, scaling, squared
+from compactla.cpu.kernels.jacobi import Order, orthogonalize
+from compactla.cpu.kernels.norms import Scaling, larger, scaling, squared
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.kernels.twosided import TwoSided, exponent, result
 from compactla.cpu.simd import INDEX, Elements, index

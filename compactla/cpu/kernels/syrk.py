@@ -4,9 +4,10 @@ There is one algorithm, for a lower triangle: an upper one is its transpose.
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine, starts
+from compactla.cpu.emit import check_fit, routine
 from compactla.cpu.kernels.gemm import update
 from compactla.cpu.kernels.symm import Symmetric
+from compactla.cpu.loops import starts
 from compactla.cpu.simd import index, tile_size
 
 

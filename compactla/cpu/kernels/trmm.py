@@ -5,9 +5,10 @@ for: all other cases are views of it.
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine, starts
+from compactla.cpu.emit import check_fit, routine
 from compactla.cpu.kernels.gemm import update
 from compactla.cpu.kernels.trsm import scaled
+from compactla.cpu.loops import starts
 from compactla.cpu.simd import Elements, tile_size
 from compactla.view import lower_left
 

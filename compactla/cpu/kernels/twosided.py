@@ -11,12 +11,11 @@ from compactla.cpu.kernels.jacobi import (
     Rotation,
     Shears,
     exchanged,
-    larger,
     matters,
     rounding,
-    scaling,
     sweep,
 )
+from compactla.cpu.kernels.norms import larger, scaling
 from compactla.cpu.simd import INDEX, Elements
 from compactla.cpu.vectors import Flags, Lanes
 

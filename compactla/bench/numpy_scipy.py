@@ -1,0 +1,170 @@
+"""Routines of NumPy and SciPy, prepared to do the work of this package's on ordinary arrays: see `peers.Peers`."""
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg import lu_factor, lu_solve
+
+from compactla import oracle
+from compactla.oracle import (
+    getrf,
+    getri,
+    getrinp,
+    inverse_ratio,
+    norm1,
+    op,
+    ratio,
+    solve_ratio,
+    symmetric,
+    triangle,
+    widen,
+)
+
+
+def matmul(a, b, c, transa, transb, beta):
+    a, b, c, product = op(a, transa), op(b, transb), c.copy(), np.empty_like(c)
+
+    def call():
+        np.matmul(a, b, out=product)
+        return np.add(c, product, out=c) if beta else product
+
+    return call
+
+
+def triangular_matmul(a, b, side, uplo, trans, diag):
+    T = op(triangle(a, uplo, diag), trans)
+    return lambda: T @ b if side == "L" else b @ T
+
+
+def symmetric_matmul(a, b, c, side, uplo, beta, trans="T"):
+    S = symmetric(a, uplo, trans)
+    return matmul(*((S, b) if side == "L" else (b, S)), c, "N", "N", beta)
+
+
+def matmul_with_transpose(a, c, uplo, trans, beta, adjoint="T"):
+    a = op(a, trans)
+    return matmul(a, a, symmetric(c, uplo, adjoint), "N", adjoint, beta)
+
+
+def solve(a, b, **options):
+    T, b, result = on_the_left(a, b, **options)
+    return lambda: result(np.linalg.solve(T, b))
+
+
+def solve_triangular(a, b, **options):
+    T, b, result = on_the_left(a, b, **options)
+    kind = "upper triangular" if np.triu(T, 1).any() else "lower triangular"
+    return lambda: result(scipy.linalg.solve(T, b, assume_a=kind, check_finite=False))
+
+
+def on_the_left(a, b, side, uplo, trans, diag):
+    """A solve of trsm as T X = B, and what makes its result of X."""
+    T = op(triangle(a, uplo, diag), trans)
+    if side == "L":
+        return np.ascontiguousarray(T), b, lambda x: x
+    return np.ascontiguousarray(T.swapaxes(1, 2)), np.ascontiguousarray(b.swapaxes(1, 2)), lambda x: x.swapaxes(1, 2)
+
+
+def inner_products(x, y, conj):
+    x = x.conj() if conj else x
+    return lambda: np.einsum("qij,qij->qj", x, y)
+
+
+def of_columns(name):
+    """The residual of one number for each column."""
+    residual = oracle.named(name).residual
+    return lambda before, after, **options: residual(before, [*before, after[-1][:, None]], **options)
+
+
+def positive(a, b, uplo):
+    whole = symmetric(a, uplo, "C")
+    return lambda: np.linalg.solve(whole, b)
+
+
+def solution_residual(before, after, uplo):
+    a, x, b = widen(symmetric(before[0], uplo, "C"), after[1], before[1])
+    return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
+
+
+def swapped_residual(before, after):
+    """Of factors, with the swaps that SciPy makes."""
+    return getrf.residual(before, [*after, lu_factor(before[0])[1][:, :, None]])
+
+
+def lu_solved_swapped(lu, ipiv, b, trans):
+    return lambda: lu_solve((lu, ipiv[:, :, 0]), b, "NTC".index(trans), check_finite=False)
+
+
+def inverse_swapped(lu, ipiv):
+    a = getri.product(lu, ipiv).astype(lu.dtype)
+    return lambda: np.linalg.inv(a)
+
+
+def lu_solved(lu, b, trans):
+    unswapped = np.broadcast_to(np.arange(lu.shape[1], dtype=np.int32), lu.shape[:2])
+    return lambda: lu_solve((lu, unswapped), b, "NTC".index(trans), check_finite=False)
+
+
+def inverse(lu):
+    a = getrinp.product(lu).astype(lu.dtype)
+    return lambda: np.linalg.inv(a)
+
+
+def svd(a, compute_uv):
+    """All operands of gesvd after a call."""
+
+    def call():
+        if not compute_uv:
+            return a, None, np.linalg.svd(a, compute_uv=False)[:, :, None], None
+        U, s, Vh = np.linalg.svd(a, full_matrices=False)
+        return a, U, s[:, :, None], Vh
+
+    return call
+
+
+def inverse_residual(before, after):
+    """Of A X = I."""
+    return inverse_ratio(*widen(*before, *after), np.finfo(after[0].dtype).eps)
+
+
+def eigh(a, uplo, jobz):
+    if jobz == "N":
+        return lambda: np.linalg.eigvalsh(a, uplo)
+    return lambda: np.linalg.eigh(a, uplo)[1]
+
+
+def eigen_residual(before, after, uplo, jobz):
+    """That of the oracle, where eigenvalues are those of the eigenvectors, or all that there is."""
+    (a,), (found,) = before, after
+    V = found if jobz == "V" else a
+    w = np.einsum("qij,qik,qkj->qj", V.conj(), symmetric(a, uplo, "C"), V).real if jobz == "V" else found
+    return oracle.named("syev").residual((a,), (V, w[:, :, None]), uplo, jobz)
+
+
+def qr(a):
+    """Reflectors as LAPACK stores them, and tau."""
+
+    def call():
+        transposed, tau = np.linalg.qr(a, mode="raw")
+        return transposed.swapaxes(1, 2), tau[:, :, None]
+
+    return call
+
+
+def lstsq(a, b):
+    return lambda: scipy.linalg.lstsq(a, b, lapack_driver="gelsy", check_finite=False)[0]
+
+
+def pivoted_qr(a):
+    """R with its columns where those of A are."""
+
+    def call():
+        R, jpvt = scipy.linalg.qr(a, mode="r", pivoting=True, check_finite=False)
+        return np.take_along_axis(R, np.argsort(jpvt)[:, None], axis=2)
+
+    return call
+
+
+def gram_residual(before, after):
+    """||A^H A - R^H R|| / (n eps ||A||^2) in the 1-norm."""
+    (a,), (R,) = widen(*before), widen(*after)
+    return ratio(norm1(op(a, "C") @ a - op(R, "C") @ R), a.shape[2] * np.finfo(after[0].dtype).eps * norm1(a) ** 2)
