@@ -5,7 +5,7 @@ import functools
 
 import numpy as np
 
-from compactla.checks import as_array, check_device_array, is_device_array
+from compactla.checks import as_array, check_contiguous, check_device_array, is_device_array
 from compactla.layout import Pack, pack
 from compactla.routine import check_packs
 from compactla.view import REAL, View, backend
@@ -79,10 +79,12 @@ def factors(name, value, target) -> View:
         check_device_array(given, queue, name)
         if given.dtype not in (dtype, REAL[dtype.char]):
             raise TypeError(f"{name}: dtype is {given.dtype}, must be {dtype} as of the packs")
-        cast = given.astype(dtype)
+        if given.dtype != dtype:
+            check_contiguous(given, name)
+        cast = given if given.dtype == dtype else given.astype(dtype)
     else:
         with np.errstate(over="ignore"):
             cast = given.astype(dtype)
         if not np.array_equal(np.isfinite(cast), np.isfinite(given)):
             raise ValueError(f"{name} has numbers out of the range of {dtype}, must have none")
-    return pack(cast.reshape(target.nm, 1, 1), V, queue=queue).view
+    return pack(cast[:, None, None], V, queue=queue).view

@@ -8,6 +8,7 @@ from numba import njit
 import compactla as cla
 from cases import random, same_bits
 from compactla.cpu import axpy, dot, matrix, nrm2, scal
+from drivers import working_devices
 
 NM = 19
 
@@ -33,6 +34,21 @@ def test_one_alpha_for_each_matrix(queue, dtype, rng):
         assert np.allclose(Y.unpack(), factors * x[:, :m] + y[:, :m], rtol=0, atol=16 * eps)
         assert cla.scal(given, X) is X
         assert np.allclose(X.unpack(), factors * x[:, :m], rtol=0, atol=16 * eps)
+
+
+@pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda device: "opencl")
+def test_alphas_of_any_strides(queue, dtype, rng):
+    x, y = vectors(rng, dtype)
+    alpha = random(rng, 3 * NM, dtype)
+    X, memory = cla.pack(x, queue=queue), pyopencl.array.to_device(queue, alpha)
+    for part in (slice(1, None, 3), slice(NM, 2 * NM)):
+        expected = cla.axpy(alpha[part], X, cla.pack(y, queue=queue)).unpack()
+        assert same_bits(cla.axpy(memory[part], X, cla.pack(y, queue=queue)).unpack(), expected)
+    if dtype.kind == "c":
+        with pytest.raises(ValueError, match="alpha has strides"):
+            cla.scal(memory.real[::3], X)
+    none = cla.Pack.empty(0, 2, 2, dtype, queue=queue)
+    assert cla.scal(pyopencl.array.empty(queue, 0, dtype), none) is none
 
 
 def test_where_alpha_is_zero_nothing_is_read(queue, dtype, rng):
