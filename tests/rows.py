@@ -38,9 +38,9 @@ def structural(char):
     return sorted({0, 1, 3, t - 1, t, t + 1, 2 * t + 1, 9, 17, STATIC, STATIC + 1})
 
 
-# Compiling takes most of the time of the tests. What all routines share is tried always with a few of them; all are
-# tried with one size and type of their own, by `--all` in `.ci/run` with some of everything and one more type, and else
-# with all types: of the two, one is real and one complex, one of single precision.
+# Compiling takes most of the time of the tests. What all routines share is tried with a few of them, `MODELS`, with one
+# type always and with another by `.ci/run`. Of every other routine `.ci/run` tries one size that is compiled in,
+# all others, and failures, with a type of its own; all of everything is exhaustive.
 MODELS = "gemm", "getrfnp", "potrf"
 OTHER = {"d": "F", "F": "d", "f": "D", "D": "f"}
 
@@ -52,16 +52,16 @@ def own(name):
 
 def each(names):
     """Routines, of which the models are tried always."""
-    return pytest.mark.parametrize("name", [name if name in MODELS else slow(name) for name in names])
+    return pytest.mark.parametrize("name", [name if name in MODELS else exhaustive(name) for name in names])
 
 
-def with_types(names, other=slow):
-    """Routines and types; `other` is the mark of the second of each."""
+def with_types(names, mark=exhaustive):
+    """Routines and types; `mark` is that of a routine's own type, if it is no model."""
     cases = []
     for name in names:
         first = own(name).char
-        cases.append((name, np.dtype(first)) if name in MODELS else slow(name, np.dtype(first)))
-        cases.append((slow if name in MODELS else other)(name, np.dtype(OTHER[first])))
+        cases.append((name, np.dtype(first)) if name in MODELS else mark(name, np.dtype(first)))
+        cases.append((slow if name in MODELS else exhaustive)(name, np.dtype(OTHER[first])))
         cases += [exhaustive(name, np.dtype(char)) for char in "fdFD" if char not in (first, OTHER[first])]
     return pytest.mark.parametrize(("name", "dtype"), cases)
 
@@ -72,11 +72,12 @@ def with_sizes(names):
     for name in names:
         first = own(name).char
         for kind in (first, OTHER[first]):
-            some = 3, STATIC + 1, *((0, 1, tile(kind) + 1, 9, 17) if kind == first else ())
             for n in structural(kind.lower()):
-                always = kind == first and (n == 3 or (name in MODELS and n in some))
+                seldom = n in (0, 1, 3, tile(kind) + 1, 9, 17, STATIC + 1) if name in MODELS else n in (3, STATIC + 1)
+                always = kind == first and (n == 3 or (name in MODELS and seldom))
                 case = name, n, np.dtype(kind)
-                cases.append(case if always else slow(*case) if n in some else exhaustive(*case))
+                rare = slow if seldom and (kind == first or name in MODELS) else exhaustive
+                cases.append(case if always else rare(*case))
     return pytest.mark.parametrize(("name", "n", "dtype"), cases)
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from cases import exhaustive, random, slow
 from compactla import oracle, routine
-from rows import ROUTINES, call, general, inputs, known, masks, operands, options, unknown
+from rows import ROUTINES, call, each, general, inputs, known, masks, operands, options, unknown
 
-every_routine = pytest.mark.parametrize("name", ROUTINES)
+every_routine = each(ROUTINES)
 on_numbers = pytest.mark.parametrize("dtype", [slow(np.float64), exhaustive(np.complex128)], ids="dz")
 NM, WRONG = 5, 3
 

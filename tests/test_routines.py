@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import LAYOUTS, exhaustive, poisoned, same_bits
+from cases import LAYOUTS, exhaustive, poisoned, same_bits, slow
 from compactla import oracle, routine
 from compactla.cpu.choice import STATIC
 from rows import (
@@ -57,7 +57,7 @@ def test_options_of_a_size(name, queue, rng):
         check(name, rng, known(row), OTHER[own(name).char], queue=queue, **letters)
 
 
-@with_types(ROUTINES)
+@with_types(ROUTINES, mark=slow)
 def test_rectangles(name, queue, dtype, rng):
     row = routine.named(name)
     every, shapes = options(row), rectangles(row) or [unknown(row)]
@@ -129,7 +129,7 @@ def test_vector_lengths_and_batches(name, queue, vlen, dtype, rng):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@with_types(ROUTINES, other=exhaustive)
+@with_types(ROUTINES)
 def test_layouts(name, queue, dtype, layout, rng):
     row = routine.named(name)
     every = options(row)
@@ -137,7 +137,7 @@ def test_layouts(name, queue, dtype, layout, rng):
         check(name, rng, unknown(row), dtype, queue=queue, layout=layout, **letters, **general(row, dtype))
 
 
-@with_types(ROUTINES, other=exhaustive)
+@with_types(ROUTINES)
 def test_what_surrounds_a_block_is_left_alone(name, queue, dtype, rng):
     """Operands are blocks of larger packs, of which only the blocks are written."""
     row = routine.named(name)
@@ -157,7 +157,7 @@ def test_what_surrounds_a_block_is_left_alone(name, queue, dtype, rng):
             assert same_bits(pack.unpack(), frame)
 
 
-@with_types(ROUTINES, other=exhaustive)
+@with_types(ROUTINES)
 def test_unused_lanes_may_hold_anything(name, queue, dtype, rng):
     row = routine.named(name)
     for sizes, letters in both(row, dtype):
@@ -165,7 +165,7 @@ def test_unused_lanes_may_hold_anything(name, queue, dtype, rng):
         assert all_same(results(name, arrays, layout=poisoned, **how), results(name, arrays, **how))
 
 
-@with_types(ROUTINES, other=exhaustive)
+@with_types(ROUTINES, mark=slow)
 def test_a_failure_stays_alone(name, queue, dtype, rng):
     """A pivot that fails is reported, and neither that nor NaN in one matrix changes another by a bit."""
     row, spoil = routine.named(name), getattr(oracle.named(name), "spoil", None)
@@ -195,7 +195,7 @@ def test_a_failure_stays_alone(name, queue, dtype, rng):
 
 
 @pytest.mark.optimized
-@with_types(ROUTINES, other=exhaustive)
+@with_types(ROUTINES)
 def test_results_depend_on_nothing_but_the_matrix(name, queue, dtype, rng):
     """They are the same bits whatever else is in the batch, and wherever in it the matrix is."""
     row = routine.named(name)
