@@ -25,6 +25,14 @@ def pytest_configure():
             del results[key]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """What is slow in a module that is slow as a whole is exhaustive."""
+    for item in items:
+        if len([*item.iter_markers("slow")]) > 1:
+            item.add_marker(pytest.mark.exhaustive)
+
+
 @pytest.fixture(scope="session", params=[None, *DEVICES], ids=["numba", *(f"opencl{i}" for i in range(len(DEVICES)))])
 def queue(request):
     """Where packs live: None, the CPU, or a queue of an OpenCL device."""

@@ -10,6 +10,8 @@ from cases import random, same_bits
 from compactla.cpu import axpy, dot, matrix, nrm2, scal
 from drivers import working_devices
 
+pytestmark = pytest.mark.slow
+
 NM = 19
 
 

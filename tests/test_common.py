@@ -5,10 +5,12 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import compactla as cla
-from cases import random, same_bits, slow
+from cases import exhaustive, random, same_bits
 from compactla import oracle
 from compactla.routine import named
 from rows import BATCH, function, known, operands, residual, unknown, written
+
+pytestmark = pytest.mark.slow
 
 # Each routine with an operand that may be one for all, by its place, and options that change how it is looked at.
 CASES = [
@@ -21,7 +23,7 @@ CASES = [
     ("symm", 1, {"beta": 1}),
 ]
 every_case = pytest.mark.parametrize(
-    ("name", "place", "letters"), [slow(*case) if i in (4, 6) else case for i, case in enumerate(CASES)]
+    ("name", "place", "letters"), [exhaustive(*case) if i in (4, 6) else case for i, case in enumerate(CASES)]
 )
 
 

@@ -12,6 +12,8 @@ from compactla.cpu import gels, gelsy, geqp3, matrix
 from compactla.oracle import THRESHOLD, op, widen
 from compactla.oracle.gels import least_squares
 
+pytestmark = pytest.mark.slow
+
 on_numbers = pytest.mark.parametrize("dtype", [np.dtype("d"), np.dtype("F")], ids="dc")
 shapes = pytest.mark.parametrize("shape", [(11, 7), (7, 11)], ids=["tall", "wide"])
 

@@ -10,6 +10,8 @@ from compactla import oracle
 from compactla.cpu import geqrf, matrix, orgqr, ormqr
 from rows import all_same, results
 
+pytestmark = pytest.mark.slow
+
 judge = oracle.named("geqrf")
 
 

@@ -9,6 +9,8 @@ from cases import in_turns, random, same_bits
 from compactla import oracle, routine
 from compactla.cpu import gesvd, matrix
 
+pytestmark = pytest.mark.slow
+
 NOT_DONE = 40  # info
 SIZES = [(3, 3), (17, 17), (3, 2), (3, 6), (40, 9)]
 

@@ -11,10 +11,12 @@ from numba import njit
 
 import compactla as cla
 import reference
-from cases import in_turns, random, same_bits, slow
+from cases import exhaustive, in_turns, random, same_bits
 from compactla.cpu import gesv, getrf, getri, getrs, matrix
 from compactla.oracle import THRESHOLD, inverse_ratio, widen
 from compactla.oracle import getrf as oracle
+
+pytestmark = pytest.mark.slow
 
 
 @functools.cache
@@ -114,7 +116,7 @@ def test_ties_go_to_the_first_row(queue):
     assert ipiv[:, 0].tolist() == [0, 1, 0, 1, 2, 2]
 
 
-@pytest.mark.parametrize("shape", [slow((3, 3)), (9, 4), slow((4, 9))], ids=str)
+@pytest.mark.parametrize("shape", [exhaustive((3, 3)), (9, 4), exhaustive((4, 9))], ids=str)
 def test_a_threshold_keeps_rows_where_they_are(shape, queue, dtype, rng):
     a = random(rng, (37, *shape), dtype)
     steps = np.arange(min(shape))
@@ -172,7 +174,7 @@ def test_what_is_wrong_stays_in_its_matrix(n, queue, rng):
     assert same_bits(factored(a[20:], queue=queue)[0], lu[20:])  # whoever shares their vectors
 
 
-@pytest.mark.parametrize(("n", "r"), [(5, 5), slow(7, 3)])
+@pytest.mark.parametrize(("n", "r"), [(5, 5), exhaustive(7, 3)])
 def test_swaps_of_all_kinds(n, r, queue, rng):
     """Not only of later rows, as getrf makes them."""
     nm = 11

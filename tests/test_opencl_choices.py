@@ -138,10 +138,19 @@ def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     assert ran(queue, "getrfnp") == {kernel}
 
 
-TEAMS = [(name, k) for name in names() for k, x in named(name).search.kernels.items() if "COLUMNS" in x.tunables]
+def tried(name, *case):
+    """Kernels of models in `.ci/run` too."""
+    return (name, *case) if name in (*MODELS, "trsm") else exhaustive(name, *case)
+
+
+TEAMS = [tried(name, k) for name in names() for k, x in named(name).search.kernels.items() if "COLUMNS" in x.tunables]
 SEARCHES = [exhaustive(s) if s in {*names()} - {*MODELS} else s for s in shapes.searches()]
-KERNELS = [(name, kernel, own(name)) for name in names() for kernel in named(name).search.kernels]
-KERNELS += [exhaustive(name, kernel, np.dtype(OTHER[dtype.char])) for name, kernel, dtype in KERNELS]
+KERNELS = [
+    case
+    for name in names()
+    for kernel in named(name).search.kernels
+    for case in (tried(name, kernel, own(name)), exhaustive(name, kernel, np.dtype(OTHER[own(name).char])))
+]
 
 
 @on_devices

@@ -14,6 +14,8 @@ from compactla.cpu.kernels import jacobi
 from compactla.oracle import THRESHOLD, norm1, ratio, widen
 from compactla.oracle.syev import residual
 
+pytestmark = pytest.mark.slow
+
 # In registers, in memory with pairs that are written out or in a loop, from one side; odd and even.
 SIZES = [1, 2, 3, 6, 9, 18]
 

@@ -9,11 +9,13 @@ import pytest
 from numba import njit
 
 import compactla as cla
-from cases import random, same_bits, slow
+from cases import exhaustive, random, same_bits
 from compactla import cpu, oracle
 from compactla.cpu import matrix
 from compactla.routine import named
 from rows import operands, results, unknown
+
+pytestmark = pytest.mark.slow
 
 both = pytest.mark.parametrize("name", ["symm", "hemm"])
 
@@ -56,7 +58,7 @@ def kernel(name, V, side, uplo, n=None):
 
 
 @both
-@pytest.mark.parametrize("n", [5, slow(None)])
+@pytest.mark.parametrize("n", [5, exhaustive(None)])
 def test_packs(name, n, dtype, rng):
     for side, uplo in itertools.product("LR", "LU"):
         letters = {"side": side, "uplo": uplo}

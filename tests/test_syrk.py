@@ -9,11 +9,13 @@ import pytest
 from numba import njit
 
 import compactla as cla
-from cases import same_bits, slow
+from cases import exhaustive, same_bits
 from compactla import cpu, oracle
 from compactla.cpu import matrix
 from compactla.routine import named
 from rows import call, masks, operands, results
+
+pytestmark = pytest.mark.slow
 
 both = pytest.mark.parametrize("name", ["syrk", "herk"])
 
@@ -76,7 +78,7 @@ def kernel(name, V, uplo, trans, n=None, k=None):
 
 
 @both
-@pytest.mark.parametrize("known", [(7, 4), slow((None, None))])
+@pytest.mark.parametrize("known", [(7, 4), exhaustive((None, None))])
 def test_packs(name, known, dtype, rng):
     for uplo, trans in itertools.product("LU", "NTC"):
         letters = {"uplo": uplo, "trans": trans}

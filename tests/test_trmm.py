@@ -9,10 +9,12 @@ import pytest
 from numba import njit
 
 import compactla as cla
-from cases import same_bits, slow
+from cases import exhaustive, same_bits
 from compactla import oracle
 from compactla.cpu import matrix, trmm
 from rows import operands, results
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_unit_diagonal_is_not_read(queue, dtype, rng):
@@ -46,7 +48,7 @@ def kernel(V, side, uplo, trans, diag, n=None):
     return multiply
 
 
-@pytest.mark.parametrize("n", [5, slow(None)])
+@pytest.mark.parametrize("n", [5, exhaustive(None)])
 def test_packs(n, dtype, rng):
     every = list(itertools.product("LR", "LU", "NTC", "NU"))
     for options in every[:: 5 if n else 3]:

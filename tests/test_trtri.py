@@ -11,6 +11,8 @@ from compactla.cpu import getrfnp, getrinp, matrix, trtri
 from drivers import working_devices
 from rows import masks, operands, results, routine
 
+pytestmark = pytest.mark.slow
+
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 TRIANGLES = [(uplo, diag) for uplo in "LU" for diag in "NU"]
 
