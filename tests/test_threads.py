@@ -18,7 +18,7 @@ from compactla import locks, routine
 from compactla.cpu import arrays, handover, parallel, run
 from compactla.cpu import lines as cpu_lines
 from compactla.cpu.handover import BOX, TAKEN, THERE
-from rows import ROUTINES, all_same, argument, function, general, known, operands, results, unknown
+from rows import ROUTINES, all_same, function, general, known, operands, results, unknown
 from systems import scattered
 
 pytestmark = pytest.mark.optimized
@@ -106,7 +106,7 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
     for name in ("gemm", "potrf", "potrs"):
         row = routine.named(name)
         given = operands(name, rng, known(row), np.float64, 20)
-        function(name)(*map(argument, row.inputs, given), threads=threads)
+        function(name)(*(cla.pack(x, threads=threads) for x in given), threads=threads)
     P = cla.LinePreconditioner(M, [[0, 1], [2, 3], [4, 5]], threads=threads)
     P @ np.ones(6)
     P.update(M)
