@@ -317,7 +317,7 @@ def test_a_package_that_everybody_can_write(package, tmp_path):
 def test_a_group_of_one(monkeypatch):
     """Folders that are made with umask 002 can be written by a group, which is the user's alone."""
     pwd = pytest.importorskip("pwd", reason="only Unix has such groups")
-    grp = pytest.importorskip("grp")
+    grp = pytest.importorskip("grp", reason="only Unix has such groups")
     user = pwd.struct_passwd(("ada", "x", 1000, 1000, "", "/ada", "/bin/sh"))
     monkeypatch.setattr(pwd, "getpwuid", lambda uid: user)
     for name, group, members, private in [
