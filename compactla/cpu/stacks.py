@@ -1,0 +1,213 @@
+"""How the CPU runs a function on stacks of ordinary matrices: in one pass, V matrices at a time.
+
+They are read, transposed in registers, worked on where they are, in registers or the cache next to the core, and
+results are written back. `compactla.cpu.fused` has what is done with V matrices.
+"""
+
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.numpy_support import from_dtype
+
+from compactla.cpu.choice import MOVED, parts
+from compactla.cpu.emit import Code
+from compactla.cpu.kernel import INT, compiled
+from compactla.cpu.kernels.laswp import integers
+from compactla.cpu.ordinary import Ordinary, lie
+from compactla.cpu.parallel import share
+from compactla.cpu.simd import INDEX, native_width
+from compactla.cpu.vectors import FLOATS, Vector
+from compactla.overlap import address
+
+BYTE = ir.IntType(8)
+# What a kernel enters for a matrix: that there is no result, or that NumPy shall compute it.
+FAILED, UNSURE = 1, 2
+shared = functools.cache(compiled)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What computes a function for arrays of some types, shapes and strides.
+
+    Attributes
+    ----------
+    code : function
+        The compiled kernel.
+    nm, npack : int
+        How many matrices there are, and how often V of them are computed.
+    known : tuple of int
+        What the kernel is told of sizes and strides.
+    cost : float
+        What all of it costs, as `share` takes it.
+    """
+
+    code: Callable
+    nm: int
+    npack: int
+    known: tuple[int, ...]
+    cost: float
+
+    def run(self, *arrays, threads=None):
+        """Compute the last of the arrays from the others.
+
+        Returns
+        -------
+        (nm + 1,) ndarray of uint8
+            `FAILED` or `UNSURE` for some matrices, else 0; the last one tells whether there are any.
+        """
+        status = np.zeros(self.nm + 1, np.uint8)
+        args = (0, self.npack, self.nm, address(status), *map(address, arrays), *self.known)
+        share(self.code, self.cost, args, threads)
+        return status
+
+
+def kernel(function, options, dtype, nm, number, places, made):
+    """The `Kernel` for some arrays.
+
+    Parameters
+    ----------
+    function : compactla.linalg.stacks.Stacked
+        What it computes.
+    options : tuple
+        Values of its options.
+    dtype : numpy.dtype
+        What is computed with.
+    nm : int
+        How many matrices there are.
+    number : dict
+        Sizes by their letters.
+    places : list of compactla.linalg.places.Place
+        Where the inputs are.
+    made : list of str
+        The types of the results, which are contiguous, by NumPy's letters.
+    """
+    V, known = native_width(dtype), is_known(number)
+    sizes = {letter: size for letter, size in number.items() if letter != "1"}
+    letters = " ".join(f"{letter}={size}" if known else letter for letter, size in sizes.items())
+    option = " ".join(f"{name}={value}" for name, value in zip(function.options, options, strict=True))
+    forms, strides, moved = [], [] if known else [*sizes.values()], 0.0
+    for rows_columns, p in zip(function.inputs, places, strict=True):
+        item = np.dtype(p.char).itemsize
+        forms.append(f"{rows_columns} {p.char} {lie(p.m, p.n, p.step, p.rs, p.cs, item)}")
+        strides += p.step, p.rs, p.cs
+        moved += p.m * p.n * item
+    for output, char in zip(function.outputs, made, strict=True):
+        m, n = (number[letter] for letter in f"{output.sizes:1<2}")
+        size = m * n * np.dtype(char).itemsize
+        forms.append(f"{output.sizes:1<2} {char} whole")
+        strides += size, 0, 0
+        moved += size
+    text = "|".join([function.name, dtype.char, letters, option, *forms])
+    arguments = INT, INT, types.UniTuple(INT, len(forms) + len(strides))
+    code = shared(batch, arguments, text, V, source=f"compactla.cpu.fused.{function.name}")
+    cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
+    npack = -(-nm // V)
+    return Kernel(code, nm, npack, tuple(strides), npack * cost)
+
+
+def is_known(number):
+    """Whether sizes are compiled in: of square matrices, with one right-hand side or as many."""
+    return len({*number.values()} - {1}) <= 1
+
+
+def batch(text, V):
+    """Kernel for packs lo to hi: matrices, the address of their status, and those of operands, sizes, and strides."""
+
+    def kernel(lo, hi, nm, status, *args):
+        for p in range(lo, hi):
+            call(text, p * V, nm, status, args)
+
+    return kernel
+
+
+class Status:
+    """What is entered for V matrices while code is emitted: bytes, those of the matrices at `places` of `nm`."""
+
+    def __init__(self, code, address, nm, places):
+        self.code, self.address, self.nm, self.places = code, address, nm, places
+        self.counts = code.room(Vector(types.int64, len(places)), 1)
+        self.counts[0, 0] = code.zero(self.counts.vector)
+
+    @property
+    def info(self):
+        """Where routines enter which pivot failed."""
+        return self.code.builder.bitcast(self.counts.base, INDEX.as_pointer())
+
+    def fail(self):
+        """Enter the matrices for which routines have."""
+        self.enter(FAILED, self.counts[0, 0] > 0)
+
+    def check(self, *matrices):
+        """Enter matrices of which a result is not finite."""
+        code, vector = self.code, matrices[0].vector.reals
+        total = code.registers(vector, 1)
+        total[0, 0] = code.zero(vector)
+        zero = total[0, 0]
+        for X in matrices:
+            for i in code.each(X.m):
+                for j in code.each(X.n):
+                    for part in (X[i, j].real, X[i, j].imag)[: len(X.vector.parts)]:
+                        total[0, 0] = part.fma(zero, total[0, 0])
+        self.enter(UNSURE, ~(total[0, 0] == 0))
+
+    def enter(self, value, flags):
+        """Enter a value for matrices whose flags are set, if nothing was entered."""
+        b = self.code.builder
+
+        def emit(code, bits, address, nm, *places):
+            b = code.builder
+            for lane, place in enumerate(places):
+                there = b.inttoptr(b.add(address, place), BYTE.as_pointer())
+                entered = b.load(there, typ=BYTE)
+                bit = b.trunc(b.lshr(bits, bits.type(lane)), ir.IntType(1)) if len(places) > 1 else bits
+                enter = b.and_(bit, b.icmp_unsigned("==", entered, BYTE(0)))
+                b.store(b.select(enter, BYTE(value), entered), there)
+            b.store(BYTE(1), b.inttoptr(b.add(address, nm), BYTE.as_pointer()))
+
+        with b.if_then(flags.any(), likely=False):
+            given = flags.bits, self.address, self.nm, *self.places
+            name = f"compactla.status{value}.{len(self.places)}"
+            self.code.call(name, [x.type for x in given], emit, *given, attributes=("noinline", "cold"))
+
+
+@intrinsic(prefer_literal=True)
+def call(typing_context, text, first, nm, status, args):
+    """Call a function on matrices `first` and up; `choice` makes the text."""
+    name, char, letters, option, *forms = text.literal_value.split("|")
+    emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
+    options = dict(part.split("=") for part in option.split())
+    vector = Vector(from_dtype(np.dtype(char)), native_width(np.dtype(char)))
+
+    def lower(context, builder, signature, values):
+        passed = [*values[1:4], *cgutils.unpack_tuple(builder, values[4])]
+
+        def body(code, first, nm, status, *rest):
+            given, b = iter(rest), code.builder
+            addresses, size = [next(given) for _ in forms], {"1": 1}
+            for letter, _, value in (part.partition("=") for part in letters.split()):
+                size[letter] = int(value) if value else next(given)
+            places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(vector.lanes)]
+            full = b.icmp_signed("<=", b.add(first, INDEX(vector.lanes)), nm)
+            matrices = []
+            for form, start in zip(forms, addresses, strict=True):
+                (rows, columns), stored, kind = form.split(" ")
+                step, rs, cs = (next(given) for _ in range(3))
+                starts = [b.add(start, b.mul(place, step)) for place in places]
+                adjacent = b.and_(full, b.icmp_signed("==", step, INDEX(np.dtype(stored).itemsize)))
+                element = from_dtype(np.dtype(stored.lower()))
+                real = FLOATS.get(element) or ir.IntType(element.bitwidth)
+                held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
+                matrices.append(Ordinary(code, held, real, kind, size[rows], size[columns], starts, rs, cs, adjacent))
+            emit(code, vector, *matrices, Status(code, status, nm, places), **options)
+
+        Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
+        return context.get_dummy_value()
+
+    return types.void(text, first, nm, status, args), lower

@@ -1,0 +1,77 @@
+"""Matrices of a stack that have no result: found, named, or filled with NaN; and what NumPy computes in our place."""
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from compactla.cpu.stacks import FAILED, UNSURE
+
+NAMED = 5  # failures in a message
+
+
+def settle(function, arrays, options, results, status, on_error):
+    """Finish the results of a kernel that entered something into `status`: an element for each matrix of the stack."""
+    lead = status.shape
+    unsure, failed = status == UNSURE, status == FAILED
+    if unsure.any():
+        some = [np.broadcast_to(a, lead + a.shape[-2:])[unsure] for a in arrays]
+        found, failed[unsure] = attempt(function, some, options)
+        for result, x in zip(results, found, strict=True):
+            result[unsure] = x
+    if failed.any():
+        own = arrays[0].shape[:-2]
+        axes = tuple(i for i in range(len(lead)) if i < len(lead) - len(own) or own[i - len(lead)] == 1)
+        finish(function, results, failed.any(axes, keepdims=True).reshape(own), on_error)
+
+
+def through_numpy(function, arrays, options, on_error):
+    """What NumPy computes, as a list."""
+    found, failed = attempt(function, arrays, options)
+    if failed.any():
+        finish(function, found, failed, on_error)
+    return found
+
+
+def attempt(function, arrays, options):
+    """What NumPy computes, for identities in place of what fails, and flags of the first matrices that do."""
+    keywords = dict(zip(function.options, options, strict=True))
+    a, *others = arrays
+    try:
+        return listed(function.numpy(a, *others, **keywords)), np.zeros(a.shape[:-2], bool)
+    except LinAlgError:
+        if a.ndim < 2:
+            raise
+    failed = np.array([fails(function, matrix, keywords) for matrix in a.reshape(-1, *a.shape[-2:])])
+    failed = failed.reshape(a.shape[:-2])
+    good = np.where(failed[..., None, None], np.eye(*a.shape[-2:]), a).astype(a.dtype)
+    return listed(function.numpy(good, *others, **keywords)), failed
+
+
+def listed(found):
+    return list(found) if isinstance(found, tuple) else [found]
+
+
+def fails(function, matrix, keywords):
+    """Whether NumPy refuses a matrix, alone."""
+    try:
+        (function.probe or function.numpy)(matrix, **keywords)
+    except LinAlgError:
+        return True
+    return False
+
+
+def finish(function, results, failed, on_error):
+    """Refuse the first matrices that failed, or fill their results."""
+    if on_error == "raise":
+        raise LinAlgError(function.message + which(failed))
+    for output, result in zip(function.outputs, results, strict=True):
+        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = np.nan
+
+
+def which(failed):
+    """The indices of some failures, and how many there are; nothing for a single matrix."""
+    if not failed.ndim:
+        return ""
+    indices = [tuple(map(int, index)) for index in np.argwhere(failed)]
+    some = ", ".join(str(index[0] if len(index) == 1 else index) for index in indices[:NAMED])
+    more = ", ..." if len(indices) > NAMED else ""
+    return f": {len(indices)} of {failed.size} matrices, at {some}{more}"

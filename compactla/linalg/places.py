@@ -1,0 +1,100 @@
+"""Arguments as NumPy takes them, and where matrices of a stack are in memory."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+DOUBLE = np.dtype("d")
+
+
+def as_arrays(*given):
+    """Arguments as arrays, and what wraps a result that is to be like the last of them.
+
+    None if one of them is of a type that replaces NumPy's functions by its own.
+    """
+    arrays, wrap = [], None
+    for a in given:
+        wrap = None
+        if type(a) is not np.ndarray:
+            override = getattr(type(a), "__array_function__", None)
+            if override is not None and override is not np.ndarray.__array_function__:
+                return None
+            wrap = getattr(a, "__array_wrap__", None)
+            a = np.asarray(a)
+        arrays.append(a)
+    return arrays, wrap
+
+
+def common_type(dtype):
+    """The type in which matrices are read; None if NumPy has to do with them."""
+    if dtype.char in "fdFD":
+        return dtype.newbyteorder("=")
+    return DOUBLE if dtype.kind in "biu" else None
+
+
+def common_lead(arrays):
+    """The shape of the stacks in front of the matrices, broadcast; None if that can't be."""
+    try:
+        return np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the matrices of a stack are.
+
+    Attributes
+    ----------
+    char : str
+        Their type, by NumPy's letter.
+    m, n : int
+        Their sizes.
+    step, rs, cs : int
+        Bytes from one to the next, from row to row, and from column to column.
+    copy : function, optional
+        What makes an array of which that is true.
+    """
+
+    char: str
+    m: int
+    n: int
+    step: int
+    rs: int
+    cs: int
+    copy: Callable | None = None
+
+
+def place(a, lead, dtype):
+    """Where the matrices of an array are, in a stack of shape `lead`, as ones of a type."""
+    m, n = a.shape[-2:]
+    copy = None
+    if a.dtype == dtype:
+        strides = np.broadcast_to(a, (*lead, m, n)).strides
+        step = steady(lead, strides)
+        if step is None:
+            copy = functools.partial(spread, shape=(*lead, m, n), dtype=dtype)
+    else:
+        step = None if math.prod(a.shape[:-2]) > 1 else 0
+        copy = functools.partial(spread, shape=a.shape if step == 0 else (*lead, m, n), dtype=dtype)
+    if copy:
+        item = dtype.itemsize
+        return Place(dtype.char, m, n, m * n * item if step is None else step, n * item, item, copy)
+    return Place(dtype.char, m, n, step, *strides[-2:])
+
+
+def steady(lead, strides):
+    """The bytes from one matrix to the next, if they are the same for all."""
+    axes = [(size, stride) for size, stride in zip(lead, strides, strict=False) if size > 1]
+    if any(outer != inner * size for (_, outer), (size, inner) in itertools.pairwise(axes)):
+        return None
+    return axes[-1][1] if axes else 0
+
+
+def spread(a, shape, dtype):
+    """A contiguous array of a shape that `a` is broadcast to."""
+    return np.array(np.broadcast_to(a, shape), dtype, order="C")

@@ -1,0 +1,74 @@
+"""solve: linear systems."""
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked
+
+
+def solve(a, b, *, on_error="raise", compute="double", threads=None):
+    """Solve linear systems a x = b, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., n, n) array_like
+        Coefficients.
+    b : (n,) or (..., n, r) array_like
+        Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
+    on_error : str, optional
+        What becomes of singular matrices: "raise" refuses them, "nan" fills their solutions with NaN and leaves all
+        others as they are.
+    compute : str, optional
+        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n) or (..., n, r) ndarray
+        Solutions, of the type that `numpy.linalg.solve` returns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is singular, which the message then names, or not square.
+    TypeError, ValueError
+        If the type of an argument is not supported, shapes do not fit together, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.solve : The same, one matrix after the other.
+    compactla.gesv : The same for packs.
+
+    Notes
+    -----
+    LU factorizations with partial pivoting, as LAPACK ``?gesv``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> a = np.array([[[3.0, 1.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 4.0]]])
+    >>> linalg.solve(a, np.array([9.0, 8.0]), on_error="nan")
+    array([[ 2.,  3.],
+           [nan, nan]])
+    """
+    given = as_arrays(a, b)
+    if given is None:
+        return np.linalg.solve(a, b)
+    (a, b), wrap = given
+    column = b.ndim == 1
+    (x,) = SOLVE((a, b[:, None] if column else b), (), on_error, compute, threads)
+    x = x[..., 0] if column else x
+    return wrap(x) if wrap else x
+
+
+SOLVE = Stacked(
+    "solve",
+    inputs=("nn", "nr"),
+    outputs=(Result("nr"),),
+    work=lambda n, r, **_: n**3 / 3 + n * n * r,
+    numpy=np.linalg.solve,
+    probe=np.linalg.inv,
+    message="Singular matrix",
+)

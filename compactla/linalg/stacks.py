@@ -1,0 +1,167 @@
+"""What a function on stacks of matrices is, and how it is called."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from compactla.checks import check_launch
+from compactla.cpu import stacks as cpu
+from compactla.linalg import failures
+from compactla.linalg.places import common_lead, common_type, place
+
+# What is computed with, and what results are: by the common type of matrices.
+COMPUTED = {"f": ("d", "f"), "d": ("d", "d"), "F": ("D", "F"), "D": ("D", "D")}
+MANY = 4096  # plans that are kept
+
+
+@dataclass(frozen=True)
+class Result:
+    """What is returned for a matrix.
+
+    Attributes
+    ----------
+    sizes : str
+        Two letters, of its rows and columns; one for a vector, none for a number.
+    kind : str
+        What it holds, if not the numbers of the matrices: "real" ones of their precision, or a type of integers.
+    """
+
+    sizes: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How arrays of some types, shapes and strides are computed.
+
+    Attributes
+    ----------
+    kernel : compactla.cpu.stacks.Kernel or None
+        What computes them; None if NumPy does.
+    lead : tuple of int
+        Shape of the stack.
+    made : list of (shape, numpy.dtype)
+        Results.
+    copies : list of (function or None)
+        How inputs are copied first, those that have to be; empty if there are none.
+    """
+
+    kernel: "cpu.Kernel | None" = None
+    lead: tuple[int, ...] = ()
+    made: list = field(default_factory=list)
+    copies: list = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """A function on stacks of matrices that has a kernel, which computes V at a time.
+
+    Attributes
+    ----------
+    name : str
+        That of the kernel, and of its file in `compactla.cpu.fused`.
+    inputs : tuple of str
+        For each matrix two letters, of its rows and columns; "1" is one.
+    outputs : tuple of Result
+        What is returned for each.
+    work : function
+        Multiply-adds for each, of the sizes by their letters.
+    numpy : function
+        What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
+    probe : function, optional
+        What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
+    message : str
+        That of the LinAlgError.
+    options : tuple of str
+        What is compiled into kernels.
+    implied : dict
+        Sizes that follow from others: by letter, functions of these.
+    largest : int
+        The largest size for which the kernel is used.
+    fewest : function
+        How many matrices there must be: of the largest size.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Result, ...]
+    work: Callable[..., float]
+    numpy: Callable
+    probe: Callable | None = None
+    message: str = ""
+    options: tuple[str, ...] = ()
+    implied: dict[str, Callable[..., int]] = field(default_factory=dict)
+    largest: int = 32
+    fewest: Callable[[int], int] = lambda n: 1
+    plans: dict[tuple, Plan] = field(default_factory=dict)
+
+    def __call__(self, arrays, options=(), on_error="raise", compute="double", threads=None):
+        """Results for arrays (..., m, n): a list of arrays.
+
+        Parameters
+        ----------
+        arrays : sequence of ndarray
+            The inputs.
+        options : tuple
+            Values of the options.
+        on_error, compute, threads
+            As of `compactla.linalg.solve`.
+        """
+        if on_error != "raise":
+            choose("on_error", on_error, ("raise", "nan"))
+        if threads is not None:
+            check_launch(threads, None, None)
+        key = (options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays])
+        plan = self.plans.get(key)
+        if plan is None:
+            if len(self.plans) >= MANY:
+                self.plans.clear()
+            plan = self.plans[key] = self._plan(options, compute, arrays)
+        if plan.kernel is None:
+            return failures.through_numpy(self, arrays, options, on_error)
+        if plan.copies:
+            arrays = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
+        results = [np.empty(shape, dtype) for shape, dtype in plan.made]
+        status = plan.kernel.run(*arrays, *results, threads=threads)
+        if status[-1]:
+            failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
+        return results
+
+    def _plan(self, options, compute, arrays):
+        """How arrays of these types, shapes and strides are computed."""
+        choose("compute", compute, ("double", "same"))
+        types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self._sizes(arrays)
+        if lead is None or number is None or any(dtype is None for dtype in types):
+            return Plan()
+        nm, largest = math.prod(lead), max(number.values())
+        if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
+            return Plan()
+        common = np.result_type(*types).char
+        computed, result = (common, common) if compute == "same" else COMPUTED[common]
+        places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
+        made = []
+        for output in self.outputs:
+            shape = lead + tuple(number[letter] for letter in output.sizes)
+            made.append((shape, np.dtype({"": result, "real": result.lower()}.get(output.kind, output.kind))))
+        chars = [dtype.char for _, dtype in made]
+        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, chars)
+        copies = [p.copy for p in places]
+        return Plan(kernel, lead, made, copies if any(copies) else [])
+
+    def _sizes(self, arrays):
+        """What all letters stand for; None if the matrices do not fit together."""
+        number = {"1": 1}
+        for letters, a in zip(self.inputs, arrays, strict=True):
+            if a.ndim < 2:
+                return None
+            for letter, size in zip(letters, a.shape[-2:], strict=True):
+                if number.setdefault(letter, size) != size:
+                    return None
+        return number | {letter: size(**number) for letter, size in self.implied.items()}
+
+
+def choose(name, value, allowed):
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
