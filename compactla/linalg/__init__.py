@@ -2,6 +2,9 @@
 
 from numpy.linalg import LinAlgError
 
+from compactla.linalg.cho_factor import cho_factor
+from compactla.linalg.cho_solve import cho_solve
+from compactla.linalg.cholesky import cholesky
 from compactla.linalg.solve import solve
 
-__all__ = ["LinAlgError", "solve"]
+__all__ = ["LinAlgError", "cho_factor", "cho_solve", "cholesky", "solve"]

@@ -72,8 +72,10 @@ class Stacked:
         What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
     probe : function, optional
         What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
+    regular : function
+        A matrix that has a result, of its rows and columns, and of the options by their names.
     message : str
-        That of the LinAlgError.
+        That of the LinAlgError; default: what NumPy says of the first matrix that fails.
     options : tuple of str
         What is compiled into kernels.
     implied : dict
@@ -90,6 +92,7 @@ class Stacked:
     work: Callable[..., float]
     numpy: Callable
     probe: Callable | None = None
+    regular: Callable = lambda m, n, **_: np.eye(m, n)
     message: str = ""
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
