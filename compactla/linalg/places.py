@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
 DOUBLE = np.dtype("d")
 
@@ -16,12 +17,17 @@ def as_arrays(*given):
 
     None if one of them is of a type that replaces NumPy's functions by its own.
     """
+    for a in given:
+        if type(a) is not ndarray:
+            break
+    else:
+        return given, None
     arrays, wrap = [], None
     for a in given:
         wrap = None
-        if type(a) is not np.ndarray:
+        if type(a) is not ndarray:
             override = getattr(type(a), "__array_function__", None)
-            if override is not None and override is not np.ndarray.__array_function__:
+            if override is not None and override is not ndarray.__array_function__:
                 return None
             wrap = getattr(a, "__array_wrap__", None)
             a = np.asarray(a)
