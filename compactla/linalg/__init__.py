@@ -2,6 +2,7 @@
 
 from numpy.linalg import LinAlgError
 
+from compactla.linalg.qr import QRResult, qr
 from compactla.linalg.solve import solve
 
-__all__ = ["LinAlgError", "solve"]
+__all__ = ["LinAlgError", "QRResult", "qr", "solve"]
