@@ -50,7 +50,7 @@ def test_modes(mode, m, n):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("char", "fdFD")
-@pytest.mark.parametrize("m, n", [(1, 1), (2, 2), (8, 8), (13, 13), (32, 32), (20, 3), (32, 8), (3, 20), (1, 5), (5, 1)])
+@pytest.mark.parametrize("m, n", [(1, 1), (2, 2), (8, 8), (13, 13), (32, 32), (32, 8), (3, 20), (1, 5), (5, 1)])
 def test_sizes(mode, char, m, n):
     check(matrices(m, n, char), mode)
     check(matrices(m, n, char), mode, "same")

@@ -2,7 +2,8 @@
 
 from numpy.linalg import LinAlgError
 
+from compactla.linalg.lstsq import lstsq
 from compactla.linalg.qr import QRResult, qr
 from compactla.linalg.solve import solve
 
-__all__ = ["LinAlgError", "QRResult", "qr", "solve"]
+__all__ = ["LinAlgError", "QRResult", "lstsq", "qr", "solve"]

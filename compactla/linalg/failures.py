@@ -64,7 +64,8 @@ def finish(function, results, failed, on_error):
     if on_error == "raise":
         raise LinAlgError(function.message + which(failed))
     for output, result in zip(function.outputs, results, strict=True):
-        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = np.nan
+        nothing = np.nan if result.dtype.kind in "fc" else 0
+        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = nothing
 
 
 def which(failed):
