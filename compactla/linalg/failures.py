@@ -68,7 +68,8 @@ def finish(function, arrays, options, results, failed, on_error):
             message = failure(function, first, dict(zip(function.options, options, strict=True)))
         raise LinAlgError(message + which(failed))
     for output, result in zip(function.outputs, results, strict=True):
-        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = np.nan
+        nothing = np.nan if result.dtype.kind in "fc" else 0
+        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = nothing
 
 
 def which(failed):

@@ -60,7 +60,7 @@ class Stacked:
     name : str
         That of the kernel, and of its file in `compactla.cpu.fused`.
     inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one.
+        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type.
     outputs : tuple of Result
         What is returned for each.
     work : function
@@ -145,7 +145,8 @@ class Stacked:
         nm, largest = math.prod(lead), max(number.values())
         if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
             return Plan()
-        common = np.result_type(*types).char
+        numbers = zip(types, self.inputs, strict=True)
+        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
         places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
         made = []
