@@ -8,11 +8,11 @@ from compactla.cpu.stacks import UNSURE
 TURNED = 4  # the largest size that Jacobi's method is for
 
 
-def eigh(code, vector, A, w, X, status, uplo):
+def eigh(code, vector, A, w, X, status, UPLO):
     """w <- eigenvalues of A, ascending, and X <- eigenvectors"""
     n = A.m
     W, values = code.room(vector, n, n), code.room(vector.reals, n, 1)
-    A.read(W if uplo == "L" else W.H)
+    A.read(W if UPLO == "L" else W.H)
     if isinstance(n, int) and n <= TURNED:
         syev.emit(code, W, values, status.info)
         V = W

@@ -7,11 +7,11 @@ from compactla.cpu.kernels.tridiagonal import eigen
 from compactla.cpu.stacks import UNSURE
 
 
-def eigvalsh(code, vector, A, w, status, uplo):
+def eigvalsh(code, vector, A, w, status, UPLO):
     """w <- eigenvalues of A, ascending"""
     n = A.m
     W, values = code.room(vector, n, n), code.room(vector.reals, n, 1)
-    A.read(W if uplo == "L" else W.H)
+    A.read(W if UPLO == "L" else W.H)
     if isinstance(n, int) and n <= TURNED:
         syev.emit(code, W, values, status.info, jobz="N")
     else:
