@@ -76,7 +76,7 @@ class Stacked:
     options : tuple of str
         What is compiled into kernels.
     implied : dict
-        Sizes that follow from others: by letter, functions of these.
+        Sizes that follow from others, in turn: by letter, functions of these.
     largest : int
         The largest size for which the kernel is used.
     fewest : function
@@ -166,9 +166,16 @@ class Stacked:
             for letter, size in zip(letters, a.shape[-2:], strict=True):
                 if number.setdefault(letter, size) != size:
                     return None
-        return number | {letter: size(**number) for letter, size in self.implied.items()}
+        for letter, size in self.implied.items():
+            number[letter] = size(**number)
+        return number
 
 
 def choose(name, value, allowed):
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
+
+
+def named(result):
+    """What makes a tuple of the same type as this one: a function of its elements."""
+    return type(result) if hasattr(result, "_fields") else lambda *elements: elements
