@@ -18,9 +18,14 @@ def settle(function, arrays, options, results, status, on_error):
         for result, x in zip(results, found, strict=True):
             result[unsure] = x
     if failed.any():
-        own = arrays[0].shape[:-2]
-        axes = tuple(i for i in range(len(lead)) if i < len(lead) - len(own) or own[i - len(lead)] == 1)
-        finish(function, results, failed.any(axes, keepdims=True).reshape(own), on_error)
+        finish(function, results, of_first(failed, arrays[0].shape[:-2]), on_error)
+
+
+def of_first(failed, own):
+    """Flags of the first matrices, a stack of shape `own`, from those of a stack that it was broadcast to."""
+    lead = failed.shape
+    axes = tuple(i for i in range(len(lead)) if i < len(lead) - len(own) or own[i - len(lead)] == 1)
+    return failed.any(axes, keepdims=True).reshape(own)
 
 
 def through_numpy(function, arrays, options, on_error):
@@ -62,9 +67,14 @@ def fails(function, matrix, keywords):
 def finish(function, results, failed, on_error):
     """Refuse the first matrices that failed, or fill their results."""
     if on_error == "raise":
-        raise LinAlgError(function.message + which(failed))
+        raise refusal(function, failed)
     for output, result in zip(function.outputs, results, strict=True):
         result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = np.nan
+
+
+def refusal(function, failed):
+    """What is raised if there are matrices that failed."""
+    return LinAlgError(function.message + which(failed))
 
 
 def which(failed):
