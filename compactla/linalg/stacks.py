@@ -42,15 +42,12 @@ class Plan:
         What computes them; None if NumPy does.
     lead : tuple of int
         Shape of the stack.
-    made : list of (shape, numpy.dtype)
-        Results.
     copies : list of (function or None)
         How inputs are copied first, those that have to be; empty if there are none.
     """
 
     kernel: "cpu.Kernel | None" = None
     lead: tuple[int, ...] = ()
-    made: list = field(default_factory=list)
     copies: list = field(default_factory=list)
 
 
@@ -72,8 +69,10 @@ class Stacked:
         What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
     probe : function, optional
         What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
+    regular : function
+        A matrix that has a result, of its rows and columns, and of the options by their names.
     message : str
-        That of the LinAlgError.
+        That of the LinAlgError; default: what NumPy says of the first matrix that fails.
     options : tuple of str
         What is compiled into kernels.
     implied : dict
@@ -90,6 +89,7 @@ class Stacked:
     work: Callable[..., float]
     numpy: Callable
     probe: Callable | None = None
+    regular: Callable = lambda m, n, **_: np.eye(m, n)
     message: str = ""
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
@@ -111,9 +111,18 @@ class Stacked:
         """
         if on_error != "raise":
             choose("on_error", on_error, ("raise", "nan"))
+        if compute != "double":
+            choose("compute", compute, ("double", "same"))
         if threads is not None:
             check_launch(threads, None, None)
-        key = (options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays])
+        if len(arrays) == 1:
+            (a,) = arrays
+            key = options, compute, a.dtype, a.shape, a.strides
+        elif len(arrays) == 2:
+            a, b = arrays
+            key = options, compute, a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides
+        else:
+            key = options, compute, *(x for a in arrays for x in (a.dtype, a.shape, a.strides))
         plan = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= MANY:
@@ -123,15 +132,13 @@ class Stacked:
             return failures.through_numpy(self, arrays, options, on_error)
         if plan.copies:
             arrays = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
-        results = [np.empty(shape, dtype) for shape, dtype in plan.made]
-        status = plan.kernel.run(*arrays, *results, threads=threads)
+        results, status = plan.kernel.run(arrays, threads)
         if status[-1]:
             failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
         return results
 
     def _plan(self, options, compute, arrays):
         """How arrays of these types, shapes and strides are computed."""
-        choose("compute", compute, ("double", "same"))
         types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self._sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
@@ -145,10 +152,9 @@ class Stacked:
         for output in self.outputs:
             shape = lead + tuple(number[letter] for letter in output.sizes)
             made.append((shape, np.dtype({"": result, "real": result.lower()}.get(output.kind, output.kind))))
-        chars = [dtype.char for _, dtype in made]
-        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, chars)
+        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)
         copies = [p.copy for p in places]
-        return Plan(kernel, lead, made, copies if any(copies) else [])
+        return Plan(kernel, lead, copies if any(copies) else [])
 
     def _sizes(self, arrays):
         """What all letters stand for; None if the matrices do not fit together."""
@@ -163,5 +169,5 @@ class Stacked:
 
 
 def choose(name, value, allowed):
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
