@@ -24,3 +24,5 @@ from compactla.linalg.solve_banded import solve_banded as solve_banded
 from compactla.linalg.solveh_banded import solveh_banded as solveh_banded
 from compactla.linalg.svd import svd as svd
 from compactla.linalg.svd import svdvals as svdvals
+
+__all__ = [name for name, found in list(globals().items()) if callable(found)]
