@@ -357,7 +357,7 @@ def ring_part(M, along, b, ring):
     return T
 
 
-@pytest.mark.parametrize("b", [1, 3])
+@pytest.mark.parametrize(("b", "dtype"), in_turns([1, 3]), ids=str)
 @pytest.mark.parametrize("form", ["bsr", "csr"])
 def test_preconditioner(queue, dtype, b, form, rng):
     M, along = closed(rng, LENGTHS, b, dtype)
