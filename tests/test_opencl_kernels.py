@@ -80,7 +80,7 @@ __kernel void cholesky(__global CLA_REAL *A, __global CLA_REAL *x, __global int 
 
 
 @on_devices
-@pytest.mark.parametrize(("upper", "dtype"), in_turns([0, 1]), ids=str)
+@pytest.mark.parametrize(("upper", "dtype"), [(0, np.dtype("d")), (1, np.dtype("D"))], ids=str)
 def test_user_kernel_of_positive_definite_matrices(queue, dtype, upper, rng):
     nm, n, vlen = 21, 7, 8
     g, b = random(rng, (nm, n, n), dtype), random(rng, (nm, n, 1), dtype)
