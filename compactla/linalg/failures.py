@@ -1,5 +1,7 @@
 """Matrices of a stack that have no result: found, named, or filled with NaN; and what NumPy computes in our place."""
 
+import warnings
+
 import numpy as np
 from numpy.linalg import LinAlgError
 
@@ -20,14 +22,14 @@ def settle(function, arrays, options, results, status, on_error):
     if failed.any():
         own = arrays[0].shape[:-2]
         axes = tuple(i for i in range(len(lead)) if i < len(lead) - len(own) or own[i - len(lead)] == 1)
-        finish(function, results, failed.any(axes, keepdims=True).reshape(own), on_error)
+        finish(function, arrays, results, failed.any(axes, keepdims=True).reshape(own), on_error)
 
 
 def through_numpy(function, arrays, options, on_error):
     """What NumPy computes, as a list."""
     found, failed = attempt(function, arrays, options)
     if failed.any():
-        finish(function, found, failed, on_error)
+        finish(function, arrays, found, failed, on_error)
     return found
 
 
@@ -59,10 +61,15 @@ def fails(function, matrix, keywords):
     return False
 
 
-def finish(function, results, failed, on_error):
-    """Refuse the first matrices that failed, or fill their results."""
+def finish(function, arrays, results, failed, on_error):
+    """Refuse the first matrices that failed, or fill their results; or warn."""
+    message = function.message
     if on_error == "raise":
-        raise LinAlgError(function.message + which(failed))
+        text = (message if isinstance(message, str) else message(arrays, results, failed)) + which(failed)
+        if issubclass(function.error, Warning):
+            warnings.warn(text, function.error, stacklevel=5)  # of who called the function of the public
+            return
+        raise function.error(text)
     for output, result in zip(function.outputs, results, strict=True):
         result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = np.nan
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from compactla.checks import check_launch
 from compactla.cpu import stacks as cpu
@@ -63,7 +64,7 @@ class Stacked:
     name : str
         That of the kernel, and of its file in `compactla.cpu.fused`.
     inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one.
+        For each matrix two letters, of its rows and columns; "1" is one. A third is the type of one of integers.
     outputs : tuple of Result
         What is returned for each.
     work : function
@@ -72,8 +73,10 @@ class Stacked:
         What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
     probe : function, optional
         What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
-    message : str
-        That of the LinAlgError.
+    message : str or function
+        That of the error, or what makes it of the inputs, the results, and flags of the first inputs that failed.
+    error : type
+        The error; a warning leaves the results as they are.
     options : tuple of str
         What is compiled into kernels.
     implied : dict
@@ -90,7 +93,8 @@ class Stacked:
     work: Callable[..., float]
     numpy: Callable
     probe: Callable | None = None
-    message: str = ""
+    message: str | Callable[..., str] = ""
+    error: type[Exception] = LinAlgError
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     largest: int = 32
@@ -132,13 +136,14 @@ class Stacked:
     def _plan(self, options, compute, arrays):
         """How arrays of these types, shapes and strides are computed."""
         choose("compute", compute, ("double", "same"))
-        types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self._sizes(arrays)
+        types = [np.dtype(s[2]) if s[2:] else common_type(a.dtype) for s, a in zip(self.inputs, arrays, strict=True)]
+        lead, number = common_lead(arrays), self._sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
         nm, largest = math.prod(lead), max(number.values())
         if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
             return Plan()
-        common = np.result_type(*types).char
+        common = np.result_type(*[dtype for dtype in types if dtype.kind != "i"]).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
         places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
         made = []
@@ -156,7 +161,7 @@ class Stacked:
         for letters, a in zip(self.inputs, arrays, strict=True):
             if a.ndim < 2:
                 return None
-            for letter, size in zip(letters, a.shape[-2:], strict=True):
+            for letter, size in zip(letters[:2], a.shape[-2:], strict=True):
                 if number.setdefault(letter, size) != size:
                     return None
         return number | {letter: size(**number) for letter, size in self.implied.items()}
