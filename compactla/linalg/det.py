@@ -87,7 +87,7 @@ def slogdet(a, *, compute="double", threads=None):
     >>> import numpy as np
     >>> from compactla import linalg
     >>> linalg.slogdet(np.array([[[1e-200, 0.0], [0.0, -1e-200]], [[1.0, 2.0], [2.0, 4.0]]]))
-    SlogdetResult(sign=array([-1.,  0.]), logabsdet=array([-921.03403720,          -inf]))
+    SlogdetResult(sign=array([-1.,  0.]), logabsdet=array([-921.0340372,         -inf]))
     """
     given = as_arrays(a)
     if given is None:

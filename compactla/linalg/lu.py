@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.linalg
 
-from compactla.linalg.scipys import as_scipys, on_stacks
+from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg.scipys import on_stacks
 from compactla.linalg.stacks import Result, Stacked
 
 
@@ -65,7 +66,10 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     array([[1, 1],
            [0, 1]], dtype=int32)
     """
-    lu, piv = LU_FACTOR[bool(check_finite)](as_scipys(a), (), "raise", compute, threads)
+    given = as_arrays(a)
+    if given is None:
+        return scipy.linalg.lu_factor(a, overwrite_a, check_finite)
+    lu, piv = LU_FACTOR[bool(check_finite)]([as_lapack(given[0][0])], (), "raise", compute, threads)
     return lu, piv
 
 
@@ -116,7 +120,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
            [ 1. ,  0. ]])
     """
     lu, piv = lu_and_piv
-    (lu, b), piv = as_scipys(lu, b), np.asarray(piv)
+    lu, b, piv = as_lapack(np.asarray(lu)), as_lapack(np.asarray(b)), np.asarray(piv)
     if trans not in (0, 1, 2) or not piv.ndim or not b.ndim:
         return scipy.linalg.lu_solve((lu, piv), b, trans, check_finite=check_finite)
     column = b.ndim == 1
@@ -139,10 +143,9 @@ def scipys_lu_solve(check_finite):
     )
 
 
-def name_pivot(arrays, results, failed):
-    """What SciPy says of the first matrix that is singular."""
-    diagonal = np.diagonal(results[0][failed][0])
-    return f"Diagonal number {1 + np.flatnonzero(diagonal == 0)[0]} is exactly zero. Singular matrix{'' if failed.ndim else '.'}"
+def name_pivot(lu, piv):
+    """What SciPy says of a matrix that is singular."""
+    return f"Diagonal number {1 + np.flatnonzero(np.diagonal(lu) == 0)[0]} is exactly zero. Singular matrix."
 
 
 # Kernels find what is not finite in any case: whether it is refused is up to SciPy, which has to do with it then.

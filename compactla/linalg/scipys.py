@@ -1,23 +1,9 @@
-"""What the functions of scipy.linalg have in common that those of numpy.linalg have not."""
+"""Functions of SciPy, in our place."""
 
 import functools
 import math
 
 import numpy as np
-
-# Types that SciPy converts to single and to double precision, by NumPy's letters.
-SINGLE, DOUBLE = "?bBhHe", "iIlLqQ"
-
-
-def as_scipys(*given):
-    """Arguments as arrays, in the types in which SciPy computes integers and half precision."""
-    return [converted(np.asarray(a)) for a in given]
-
-
-def converted(a):
-    if a.dtype.char in SINGLE:
-        return a.astype("f")
-    return a.astype("d") if a.dtype.char in DOUBLE else a
 
 
 def on_stacks(function):

@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.linalg
 
-from compactla.linalg.scipys import as_scipys, on_stacks
+from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg.scipys import on_stacks
 from compactla.linalg.stacks import Result, Stacked
 
 
@@ -76,26 +77,21 @@ def solve_triangular(
     array([[ 1.,  2.],
            [nan, nan]])
     """
-    a, b = as_scipys(a, b)
-    if trans not in TRANS or not b.ndim:
-        return scipy.linalg.solve_triangular(a, b, trans, lower, unit_diagonal, check_finite=check_finite)
+    given = as_arrays(a, b)
+    if given is None or trans not in TRANS or given[0][1].ndim == 0:
+        return scipy.linalg.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
+    a, b = map(as_lapack, given[0])
     column = b.ndim == 1
-    options = "L" if lower else "U", TRANS[trans], "U" if unit_diagonal else "N", "yes" if check_finite else "no"
+    options = "L" if lower else "U", TRANS[trans], "U" if unit_diagonal else "N", bool(check_finite)
     (x,) = SOLVE_TRIANGULAR((a, b[:, None] if column else b), options, on_error, compute, threads)
     return x[..., 0] if column else x
 
 
 @on_stacks
-def scipys(a, b, uplo, trans, diag, finite):
+def scipys(a, b, uplo, trans, diag, check_finite):
     """The solutions of SciPy."""
-    options = {"lower": uplo == "L", "unit_diagonal": diag == "U", "check_finite": finite == "yes"}
+    options = {"lower": uplo == "L", "unit_diagonal": diag == "U", "check_finite": check_finite}
     return scipy.linalg.solve_triangular(a, b, trans, **options)
-
-
-def name_diagonal(arrays, results, failed):
-    """What SciPy says of the first matrix that is singular."""
-    diagonal = np.diagonal(arrays[0][failed][0])
-    return f"singular matrix: resolution failed at diagonal {np.flatnonzero(diagonal == 0)[0]}"
 
 
 TRANS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
@@ -106,6 +102,5 @@ SOLVE_TRIANGULAR = Stacked(
     work=lambda n, r, **_: n * n * r / 2,
     numpy=scipys,
     probe=lambda a, **options: scipys(a, np.zeros(a.shape[-1:])[:, None], **options),
-    message=name_diagonal,
-    options=("uplo", "trans", "diag", "finite"),
+    options=("uplo", "trans", "diag", "check_finite"),
 )

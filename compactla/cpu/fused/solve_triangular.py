@@ -4,13 +4,13 @@ from compactla.cpu.info import report
 from compactla.cpu.kernels.trsm import trsm
 
 
-def solve_triangular(code, vector, A, B, X, status, uplo, trans, diag, finite):
-    """X <- inv(op(A)) B; `finite`: A is checked as a whole."""
+def solve_triangular(code, vector, A, B, X, status, uplo, trans, diag, check_finite):
+    """X <- inv(op(A)) B; `check_finite`: A is checked as a whole."""
     n, r = B.m, B.n
     W, R = code.room(vector, n, n), code.room(vector, n, r)
     A.read(W)
     B.read(R)
-    if finite == "yes":
+    if check_finite == "True":
         status.check(W)
     if diag == "N":
         for q in code.each(n):
