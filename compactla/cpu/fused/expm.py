@@ -1,0 +1,180 @@
+"""expm: scaling and squaring, with the Pade approximant of order 13.
+
+The powers of two are those of Al-Mohy and Higham, "A New Scaling and Squaring Algorithm for the Matrix Exponential",
+SIAM J. Matrix Anal. Appl. 31 (2009), and differ from lane to lane, so that a matrix is not told by its neighbours how
+it is computed.
+"""
+
+import math
+
+from llvmlite import ir
+from numba import types
+
+from compactla.cpu.kernels.gemm import gemm
+from compactla.cpu.kernels.getrf import getrf
+from compactla.cpu.kernels.laswp import integers
+from compactla.cpu.kernels.trsm import trsm
+from compactla.cpu.simd import Elements, index
+from compactla.cpu.vectors import Lanes
+
+PADE = [math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k)) for k in range(14)]
+THETA = 4.25  # as large as norms may be
+PLAIN = 5.3  # a norm up to which powers of |A| need not be looked at: THETA is below it
+# log2 of the first term that the approximant lacks, of the power 27, over the unit of rounding.
+MISSING = math.log2(math.factorial(13) ** 2 / (math.factorial(26) * math.factorial(27)) * 2**53)
+MANTISSA = {64: (52, 1023), 32: (23, 127)}  # bits of a number, and its exponent's bias
+
+
+def expm(code, vector, A, X, status):
+    """X <- exp(A)"""
+    n = A.n
+    W, A2, A4, A6, T, U, V = (code.room(vector, n, n) for _ in range(7))
+    A.read(W)
+    status.check(W)
+    product(code, W, W, A2)
+    product(code, A2, A2, A4)
+    product(code, A2, A4, A6)
+    s = scaling(code, W, A4, A6)
+    factor = power(s)
+    for power_of_a in W, A2, A4, A6:
+        step = factor if power_of_a is W else step * (factor if power_of_a is A2 else factor * factor)
+        fill(code, power_of_a, lambda i, j, P=power_of_a, f=step: P[i, j] * f)
+    combine(code, T, (A6, A4, A2), PADE[13:7:-2])
+    combine(code, U, (A6, A4, A2), PADE[7::-2])
+    product(code, A6, T, U, 1)
+    combine(code, T, (A6, A4, A2), PADE[12:6:-2])
+    combine(code, V, (A6, A4, A2), PADE[6::-2])
+    product(code, A6, T, V, 1)
+    product(code, W, U, T)
+    both = code.room(vector, n, code.add(n, n))
+    left, right = both.block(0, 0, n, n), both.block(0, n, n, n)
+    fill(code, left, lambda i, j: V[i, j] - T[i, j])
+    fill(code, right, lambda i, j: V[i, j] + T[i, j])
+    getrf.emit(code, both, code.room(integers(vector), n, 1), status.info)
+    trsm.emit(code, left, right, uplo="U")
+    fill(code, W, lambda i, j: right[i, j])
+    with code.loop(most(code, s)) as t:
+        product(code, W, W, T)
+        flags = s > code.broadcast(t, s.vector)
+        fill(code, W, lambda i, j: flags.select(T[i, j], W[i, j]))
+    X.write(W)
+    status.check(W)
+
+
+def product(code, A, B, C, beta=0):
+    """C <- A B + beta C, of contiguous square matrices: a function, since there are many."""
+    vector, n = A.vector, A.n
+
+    def body(code, a, b, c, size):
+        size = n if isinstance(n, int) else size
+        step = vector.lanes * len(vector.parts)
+        rest = size, size, code.mul(size, step), step, vector.lanes
+        gemm.emit(code, *(Elements(code, vector, base, *rest) for base in (a, b, c)), beta=beta)
+
+    given = A.base, B.base, C.base, index(n)
+    name = f"compactla.expm.product.{vector}.{n if isinstance(n, int) else ''}.{beta}"
+    code.call(name, [x.type for x in given], body, *given, attributes=("noinline",))
+
+
+def fill(code, A, element):
+    """A[i, j] <- element(i, j)"""
+    with code.loop(A.m) as i:
+        for j in code.each(A.n):
+            A[i, j] = element(i, j)
+
+
+def combine(code, C, matrices, factors):
+    """C <- a sum of matrices, and of the identity if there is one more factor."""
+    scales = [code.zero(C.vector.reals).constant(x) for x in factors]
+
+    def element(i, j):
+        x = matrices[0][i, j] * scales[0]
+        for A, scale in zip(matrices[1:], scales[1:3], strict=True):
+            x = A[i, j].fma(scale, x)
+        return x
+
+    fill(code, C, element)
+    if len(scales) > len(matrices):
+        for i in code.each(C.m):
+            C[i, i] = C[i, i] + scales[-1]
+
+
+def norm(code, A):
+    """The largest sum of a column's absolute values."""
+    real = A.vector.reals
+    sums, largest = code.registers(real, 1), code.registers(real, 1)
+    largest[0, 0] = code.zero(real)
+    with code.loop(A.n) as j:
+        sums[0, 0] = code.zero(real)
+        with code.loop(A.m) as i:
+            sums[0, 0] = sums[0, 0] + A[i, j].abs1()
+        largest[0, 0] = largest[0, 0].maximum(sums[0, 0])
+    return largest[0, 0]
+
+
+def exponent(x):
+    """The least e, as real numbers, with x < 2^e."""
+    kind, (bits, bias) = integers(x.vector), MANTISSA[x.vector.real.bitwidth]
+    b = x.builder
+    raw = b.lshr(b.bitcast(x.parts[0], kind.part), Lanes.zero(b, kind).constant(bits).parts[0])
+    return Lanes(b, kind, raw).astype(x.vector.real) - x.constant(bias - 1)
+
+
+def power(s):
+    """2^-s"""
+    kind, (bits, bias) = integers(s.vector), MANTISSA[s.vector.real.bitwidth]
+    raw = (s.constant(bias) - s).astype(kind.dtype) * Lanes.zero(s.builder, kind).constant(1 << bits)
+    return Lanes(s.builder, s.vector, s.builder.bitcast(raw.parts[0], s.vector.part))
+
+
+def over(e, divisor):
+    """e / divisor, rounded up to integers from 0 on."""
+    kind = types.int64 if e.vector.real.bitwidth == 64 else types.int32
+    e = e.maximum(e.constant(0)) + e.constant(divisor - 1)
+    return (e * e.constant(1 / divisor) + e.constant(1 / (2 * divisor))).astype(kind).astype(e.vector.real)
+
+
+def scaling(code, A, A4, A6):
+    """How often A is halved: real numbers."""
+    d4, d6 = (exponent(norm(code, P) * code.zero(A.vector.reals).constant(THETA**-p)) for P, p in ((A4, 4), (A6, 6)))
+    s = over(d4, 4).maximum(over(d6, 6))
+    size, result = norm(code, A), code.registers(A.vector.reals, 1)
+    most = size.constant(MANTISSA[A.vector.real.bitwidth][1] - 1)
+    result[0, 0] = s
+    large = size * power(s) > PLAIN
+    with code.builder.if_then(large.any(), likely=False):
+        k = exponent(size)
+        missing = over((k - s) * k.constant(26) + exponents_of_power(code, A, k), 26)
+        result[0, 0] = large.select(s + missing, s)
+    return (result[0, 0] < most).select(result[0, 0], most)
+
+
+def exponents_of_power(code, A, k):
+    """log2 of || |A| / 2^k ||^27, with that of the term that the approximant lacks; low where it is zero."""
+    real = A.vector.reals
+    scale = power(k)
+    v, w = code.room(real, A.n), code.room(real, A.n)
+    with code.loop(A.n) as j:
+        v[j, 0] = code.zero(real).constant(1)
+    largest = code.registers(real, 1)
+    with code.loop(27):
+        largest[0, 0] = code.zero(real)
+        with code.loop(A.n) as j:
+            w[j, 0] = code.zero(real)
+            with code.loop(A.m) as i:
+                w[j, 0] = (A[i, j].abs1() * scale).fma(v[i, 0], w[j, 0])
+            largest[0, 0] = largest[0, 0].maximum(w[j, 0])
+        with code.loop(A.n) as j:
+            v[j, 0] = w[j, 0]
+    found = exponent(largest[0, 0]) + largest[0, 0].constant(math.ceil(MISSING) + 1)
+    return (largest[0, 0] > 0).select(found, found.constant(-(2**20)))
+
+
+def most(code, s):
+    """The largest of V integers, as an index."""
+    b, x = code.builder, s.astype(types.int64)
+    lanes = [b.extract_element(x.parts[0], ir.IntType(32)(lane)) for lane in range(s.vector.lanes)]
+    largest = lanes[0]
+    for lane in lanes[1:]:
+        largest = b.select(b.icmp_signed(">", lane, largest), lane, largest)
+    return largest
