@@ -69,4 +69,5 @@ EXPM = Stacked(
     outputs=(Result("nn"),),
     work=lambda n, **_: 10 * n**3,
     numpy=scipy.linalg.expm,
+    fewest=lambda n: 1 if n <= 16 else 2,
 )

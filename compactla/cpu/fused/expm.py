@@ -5,6 +5,7 @@ SIAM J. Matrix Anal. Appl. 31 (2009), and differ from lane to lane, so that a ma
 it is computed.
 """
 
+import functools
 import math
 
 from llvmlite import ir
@@ -34,11 +35,14 @@ def expm(code, vector, A, X, status):
     product(code, W, W, A2)
     product(code, A2, A2, A4)
     product(code, A2, A4, A6)
-    s = scaling(code, W, A4, A6)
-    factor = power(s)
-    for power_of_a in W, A2, A4, A6:
-        step = factor if power_of_a is W else step * (factor if power_of_a is A2 else factor * factor)
-        fill(code, power_of_a, lambda i, j, P=power_of_a, f=step: P[i, j] * f)
+    diagonal, triangular = code.room(vector, n, 1), is_triangular(code, W)
+    for i in code.each(n):
+        diagonal[i, 0] = W[i, i]
+    s = scaling(code, W, A4, A6, T)
+    half = power(s)
+    square = half * half
+    for P, factor in (W, half), (A2, square), (A4, square * square), (A6, square * square * square):
+        fill(code, P, functools.partial(scaled, P, factor))
     combine(code, T, (A6, A4, A2), PADE[13:7:-2])
     combine(code, U, (A6, A4, A2), PADE[7::-2])
     product(code, A6, T, U, 1)
@@ -49,16 +53,49 @@ def expm(code, vector, A, X, status):
     both = code.room(vector, n, code.add(n, n))
     left, right = both.block(0, 0, n, n), both.block(0, n, n, n)
     fill(code, left, lambda i, j: V[i, j] - T[i, j])
-    fill(code, right, lambda i, j: V[i, j] + T[i, j])
+    fill(code, right, lambda i, j: T[i, j] + T[i, j])
     getrf.emit(code, both, code.room(integers(vector), n, 1), status.info)
     trsm.emit(code, left, right, uplo="U")
     fill(code, W, lambda i, j: right[i, j])
+    for i in code.each(n):
+        W[i, i] = W[i, i] + code.zero(vector.reals).constant(1)
+    exact(code, W, diagonal, half, triangular & (s > 0))
     with code.loop(most(code, s)) as t:
         product(code, W, W, T)
         flags = s > code.broadcast(t, s.vector)
         fill(code, W, lambda i, j: flags.select(T[i, j], W[i, j]))
+        done = code.broadcast(code.add(t, 1), s.vector)
+        exact(code, W, diagonal, power((s > done).select(s - done, s.constant(0))), triangular & flags)
     X.write(W)
     status.check(W)
+
+
+def is_triangular(code, A):
+    """Flags of the matrices that are triangular."""
+    below = code.registers(A.vector.reals, 2)
+    below[0, 0] = below[1, 0] = code.zero(A.vector.reals)
+    with code.loop(A.m) as i, code.loop(i) as j:
+        for side, x in enumerate((A[i, j], A[j, i])):
+            below[side, 0] = below[side, 0] + x.abs1()
+    return (below[0, 0] == 0) | (below[1, 0] == 0)
+
+
+def exact(code, A, diagonal, factor, flags):
+    """The diagonal of A <- exp(factor * diagonal) where flags are set: squares of it would be less accurate."""
+    with code.builder.if_then(flags.any(), likely=False), code.loop(A.m) as i:
+        A[i, i] = flags.select(exponential(diagonal[i, 0] * factor), A[i, i])
+
+
+def exponential(x):
+    """exp(x)"""
+    size = x.real._new(x._call("llvm.exp", x.parts[0]))
+    if not x.vector.is_complex:
+        return size
+    return x._new(*(x._call(f"llvm.{name}", x.parts[1]) for name in ("cos", "sin"))) * size
+
+
+def scaled(A, factor, i, j):
+    return A[i, j] * factor
 
 
 def product(code, A, B, C, beta=0):
@@ -134,18 +171,28 @@ def over(e, divisor):
     return (e * e.constant(1 / divisor) + e.constant(1 / (2 * divisor))).astype(kind).astype(e.vector.real)
 
 
-def scaling(code, A, A4, A6):
-    """How often A is halved: real numbers."""
-    d4, d6 = (exponent(norm(code, P) * code.zero(A.vector.reals).constant(THETA**-p)) for P, p in ((A4, 4), (A6, 6)))
-    s = over(d4, 4).maximum(over(d6, 6))
+def halvings(code, P, p):
+    """How often A is halved until the norm of A^p, which P is, is that of THETA^p."""
+    return over(exponent(norm(code, P) * code.zero(P.vector.reals).constant(THETA**-p)), p)
+
+
+def scaling(code, A, A4, A6, T):
+    """How often A is halved: real numbers. T is work space."""
+    h4, h6 = halvings(code, A4, 4), halvings(code, A6, 6)
+    s = h4.maximum(h6)
     size, result = norm(code, A), code.registers(A.vector.reals, 1)
     most = size.constant(MANTISSA[A.vector.real.bitwidth][1] - 1)
     result[0, 0] = s
     large = size * power(s) > PLAIN
     with code.builder.if_then(large.any(), likely=False):
+        product(code, A4, A4, T)
+        h8 = halvings(code, T, 8)
+        product(code, A4, A6, T)
+        h10 = halvings(code, T, 10)
+        s = s.minimum(h6.maximum(h8)).minimum(h8.maximum(h10))
         k = exponent(size)
         missing = over((k - s) * k.constant(26) + exponents_of_power(code, A, k), 26)
-        result[0, 0] = large.select(s + missing, s)
+        result[0, 0] = large.select(s + missing, result[0, 0])
     return (result[0, 0] < most).select(result[0, 0], most)
 
 
