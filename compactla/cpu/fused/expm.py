@@ -43,12 +43,8 @@ def expm(code, vector, A, X, status):
     square = half * half
     for P, factor in (W, half), (A2, square), (A4, square * square), (A6, square * square * square):
         fill(code, P, functools.partial(scaled, P, factor))
-    combine(code, T, (A6, A4, A2), PADE[13:7:-2])
-    combine(code, U, (A6, A4, A2), PADE[7::-2])
-    product(code, A6, T, U, 1)
-    combine(code, T, (A6, A4, A2), PADE[12:6:-2])
-    combine(code, V, (A6, A4, A2), PADE[6::-2])
-    product(code, A6, T, V, 1)
+    polynomial(code, (A6, A4, A2), PADE[::-2], T, U)
+    polynomial(code, (A6, A4, A2), PADE[-2::-2], T, V)
     product(code, W, U, T)
     both = code.room(vector, n, code.add(n, n))
     left, right = both.block(0, 0, n, n), both.block(0, n, n, n)
@@ -98,18 +94,18 @@ def scaled(A, factor, i, j):
     return A[i, j] * factor
 
 
-def product(code, A, B, C, beta=0):
-    """C <- A B + beta C, of contiguous square matrices: a function, since there are many."""
+def product(code, A, B, C):
+    """C <- A B, of contiguous square matrices: a function, since there are many."""
     vector, n = A.vector, A.n
 
     def body(code, a, b, c, size):
         size = n if isinstance(n, int) else size
         step = vector.lanes * len(vector.parts)
         rest = size, size, code.mul(size, step), step, vector.lanes
-        gemm.emit(code, *(Elements(code, vector, base, *rest) for base in (a, b, c)), beta=beta)
+        gemm.emit(code, *(Elements(code, vector, base, *rest) for base in (a, b, c)))
 
     given = A.base, B.base, C.base, index(n)
-    name = f"compactla.expm.product.{vector}.{n if isinstance(n, int) else ''}.{beta}"
+    name = f"compactla.expm.product.{vector}.{n if isinstance(n, int) else ''}"
     code.call(name, [x.type for x in given], body, *given, attributes=("noinline",))
 
 
@@ -120,20 +116,21 @@ def fill(code, A, element):
             A[i, j] = element(i, j)
 
 
-def combine(code, C, matrices, factors):
-    """C <- a sum of matrices, and of the identity if there is one more factor."""
-    scales = [code.zero(C.vector.reals).constant(x) for x in factors]
+def polynomial(code, powers, factors, T, P):
+    """P <- A^6 times a sum of A^6, A^4, A^2, and another of these and the identity; T is work space."""
+    scales = [code.zero(P.vector.reals).constant(x) for x in factors]
 
-    def element(i, j):
-        x = matrices[0][i, j] * scales[0]
-        for A, scale in zip(matrices[1:], scales[1:3], strict=True):
+    def combined(i, j, scales):
+        x = powers[0][i, j] * scales[0]
+        for A, scale in zip(powers[1:], scales[1:3], strict=True):
             x = A[i, j].fma(scale, x)
         return x
 
-    fill(code, C, element)
-    if len(scales) > len(matrices):
-        for i in code.each(C.m):
-            C[i, i] = C[i, i] + scales[-1]
+    fill(code, T, lambda i, j: combined(i, j, scales[:3]))
+    product(code, powers[0], T, P)
+    fill(code, P, lambda i, j: P[i, j] + combined(i, j, scales[3:]))
+    for i in code.each(P.m):
+        P[i, i] = P[i, i] + scales[-1]
 
 
 def norm(code, A):
