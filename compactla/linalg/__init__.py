@@ -51,6 +51,12 @@ __all__ = [
     "svdvals",
     "vector_norm",
 ]
+from compactla.linalg.expm import expm
+from compactla.linalg.solve import solve
+from compactla.linalg.solve_banded import solve_banded
+from compactla.linalg.solveh_banded import solveh_banded
+
+__all__ = ["LinAlgError", "cho_factor", "cho_solve", "cholesky", "expm", "solve", "solve_banded", "solveh_banded"]
 from numpy.linalg import LinAlgError as LinAlgError
 
 from compactla.linalg.cho_factor import cho_factor as cho_factor

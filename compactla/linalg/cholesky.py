@@ -77,4 +77,5 @@ CHOLESKY = Stacked(
     numpy=numpys,
     message="Matrix is not positive definite",
     options=("uplo", "clean"),
+    fewest=lambda n: 1 if n <= 24 else 2,
 )
