@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 from numpy import empty, zeros
 
-from compactla.cpu.choice import MOVED, parts
+from compactla.cpu.choice import MOVED, STATIC, parts
 from compactla.cpu.emit import Code
 from compactla.cpu.kernel import INT, compiled
 from compactla.cpu.kernels.laswp import integers
@@ -131,7 +131,7 @@ def kernel(function, options, dtype, nm, number, places, made):
 
 def is_known(number):
     """Whether sizes are compiled in: of square matrices, with one right-hand side or as many."""
-    return len({*number.values()} - {1}) <= 1
+    return len({*number.values()} - {1}) <= 1 and max(number.values()) <= STATIC
 
 
 def batch(text, V):

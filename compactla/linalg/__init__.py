@@ -79,3 +79,12 @@ from compactla.linalg.svd import svd as svd
 from compactla.linalg.svd import svdvals as svdvals
 
 __all__ = [name for name, found in list(globals().items()) if callable(found)]
+from compactla.linalg import unchanged
+from compactla.linalg.lstsq import lstsq
+from compactla.linalg.matmul import matmul
+from compactla.linalg.qr import qr
+from compactla.linalg.solve import solve
+from compactla.linalg.unchanged import *  # noqa: F403
+
+__all__ = ["LinAlgError", "lstsq", "matmul", "qr", "solve"]
+__all__ += unchanged.__all__

@@ -5,10 +5,7 @@ import numpy as np
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
-try:
-    from numpy.linalg._linalg import QRResult
-except ImportError:  # NumPy 1
-    from numpy.linalg.linalg import QRResult
+QRResult = type(np.linalg.qr(np.eye(1)))  # a plain tuple in old versions of NumPy
 
 
 def qr(a, mode="reduced", *, compute="double", threads=None):
@@ -68,10 +65,10 @@ def qr(a, mode="reduced", *, compute="double", threads=None):
     arrays, wrap = given
     results = function(arrays, (mode,), compute=compute, threads=threads)
     if wrap:
-        results = [wrap(x) for x in results[: 1 if mode == "raw" else 2]] + results[1 if mode == "raw" else 2 :]
+        results = [wrap(x) if result.sizes != "k" else x for x, result in zip(results, function.outputs, strict=True)]
     if mode == "r":
         return results[0]
-    return tuple(results) if mode == "raw" else QRResult(*results)
+    return tuple(results) if mode == "raw" else getattr(QRResult, "_make", QRResult)(results)
 
 
 def work(m, n, k, returned):
@@ -89,6 +86,9 @@ def stacked(outputs, columns):
         numpy=np.linalg.qr,
         options=("mode",),
         implied={"k": lambda m, n, **_: min(m, n)},
+        extent=lambda m, n, k, **_: max(k, m * n // 128),
+        fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
+        largest=48,
     )
 
 

@@ -83,10 +83,12 @@ class Stacked:
         What is compiled into kernels.
     implied : dict
         Sizes that follow from others, in turn: by letter, functions of these.
+    extent : function
+        How large matrices are, for what follows: of the sizes by their letters.
     largest : int
-        The largest size for which the kernel is used.
+        The largest extent for which the kernel is used.
     fewest : function
-        How many matrices there must be: of the largest size.
+        How many matrices there must be: of their extent.
     names : tuple of str
         What messages call the inputs.
     """
@@ -102,6 +104,7 @@ class Stacked:
     error: type[Exception] = LinAlgError
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
+    extent: Callable[..., int] = lambda **sizes: max(sizes.values())
     largest: int = 32
     fewest: Callable[[int], int] = lambda n: 1
     names: tuple[str, ...] = ("a", "b")
@@ -155,8 +158,8 @@ class Stacked:
         lead, number = common_lead(arrays), self.sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
-        nm, largest = math.prod(lead), max(number.values())
-        if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
+        nm, extent = math.prod(lead), self.extent(**number)
+        if not min(number.values()) or extent > self.largest or not 0 < nm >= self.fewest(extent):
             return Plan()
         numbers = zip(types, self.inputs, strict=True)
         common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11" and not letters[2:])).char
