@@ -7,21 +7,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
+
+from compactla.checks import is_device_array
 
 DOUBLE = np.dtype("d")
 
 
-def as_arrays(*given):
+def as_arrays(*given, names=("a", "b")):
     """Arguments as arrays, and what wraps a result that is to be like the last of them.
 
-    None if one of them is of a type that replaces NumPy's functions by its own.
+    pyopencl Arrays stay what they are, if all of them are. None if one of them is of a type that replaces NumPy's
+    functions by its own.
     """
+    for a in given:
+        if type(a) is not ndarray:
+            break
+    else:
+        return given, None
     arrays, wrap = [], None
     for a in given:
         wrap = None
-        if type(a) is not np.ndarray:
+        if type(a) is not ndarray:
+            if is_device_array(a):
+                return all_on_device(given, names), None
             override = getattr(type(a), "__array_function__", None)
-            if override is not None and override is not np.ndarray.__array_function__:
+            if override is not None and override is not ndarray.__array_function__:
                 return None
             wrap = getattr(a, "__array_wrap__", None)
             a = np.asarray(a)
@@ -29,11 +40,28 @@ def as_arrays(*given):
     return arrays, wrap
 
 
+def all_on_device(given, names):
+    """Arguments of which one is a pyopencl Array; a TypeError if another is none."""
+    for a, name in zip(given, names, strict=False):
+        if not is_device_array(a):
+            kind = f"{type(a).__module__}.{type(a).__qualname__}"
+            raise TypeError(f"{name} is a {kind}, must be a pyopencl Array as the other is, or both on the CPU")
+    return given
+
+
 def common_type(dtype):
     """The type in which matrices are read; None if NumPy has to do with them."""
     if dtype.char in "fdFD":
         return dtype.newbyteorder("=")
     return DOUBLE if dtype.kind in "biu" else None
+
+
+def as_lapack(a):
+    """An array in the type in which SciPy calls LAPACK for it; others than numbers as they are."""
+    for chars, dtype in ("?bBhHe", "f"), ("iIlLqQg", "d"), ("G", "D"):
+        if a.dtype.char in chars:
+            return a.astype(dtype)
+    return a
 
 
 def common_lead(arrays):

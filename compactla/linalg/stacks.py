@@ -10,6 +10,7 @@ from compactla.checks import check_launch
 from compactla.cpu import stacks as cpu
 from compactla.linalg import failures
 from compactla.linalg.places import common_lead, common_type, place
+from compactla.view import backend
 
 # What is computed with, and what results are: by the common type of matrices.
 COMPUTED = {"f": ("d", "f"), "d": ("d", "d"), "F": ("D", "F"), "D": ("D", "D")}
@@ -42,15 +43,12 @@ class Plan:
         What computes them; None if NumPy does.
     lead : tuple of int
         Shape of the stack.
-    made : list of (shape, numpy.dtype)
-        Results.
     copies : list of (function or None)
         How inputs are copied first, those that have to be; empty if there are none.
     """
 
     kernel: "cpu.Kernel | None" = None
     lead: tuple[int, ...] = ()
-    made: list = field(default_factory=list)
     copies: list = field(default_factory=list)
 
 
@@ -61,9 +59,9 @@ class Stacked:
     Attributes
     ----------
     name : str
-        That of the kernel, and of its file in `compactla.cpu.fused`.
+        That of the kernel, and of its file in `compactla.cpu.fused`, and of its function in `compactla.gpu.composed`.
     inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one.
+        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type.
     outputs : tuple of Result
         What is returned for each.
     work : function
@@ -72,8 +70,10 @@ class Stacked:
         What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
     probe : function, optional
         What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
+    regular : function
+        A matrix that has a result, of its rows and columns, and of the options by their names.
     message : str
-        That of the LinAlgError.
+        That of the LinAlgError; default: what NumPy says of the first matrix that fails.
     options : tuple of str
         What is compiled into kernels.
     implied : dict
@@ -82,6 +82,8 @@ class Stacked:
         The largest size for which the kernel is used.
     fewest : function
         How many matrices there must be: of the largest size.
+    names : tuple of str
+        What messages call the inputs.
     """
 
     name: str
@@ -90,11 +92,13 @@ class Stacked:
     work: Callable[..., float]
     numpy: Callable
     probe: Callable | None = None
+    regular: Callable = lambda m, n, **_: np.eye(m, n)
     message: str = ""
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     largest: int = 32
     fewest: Callable[[int], int] = lambda n: 1
+    names: tuple[str, ...] = ("a", "b")
     plans: dict[tuple, Plan] = field(default_factory=dict)
 
     def __call__(self, arrays, options=(), on_error="raise", compute="double", threads=None):
@@ -111,9 +115,20 @@ class Stacked:
         """
         if on_error != "raise":
             choose("on_error", on_error, ("raise", "nan"))
+        if compute != "double":
+            choose("compute", compute, ("double", "same"))
+        if type(arrays[0]) is not np.ndarray:
+            return backend(arrays[0].queue, "stacks").run(self, arrays, options, on_error, compute, threads)
         if threads is not None:
             check_launch(threads, None, None)
-        key = (options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays])
+        if len(arrays) == 1:
+            (a,) = arrays
+            key = options, compute, a.dtype, a.shape, a.strides
+        elif len(arrays) == 2:
+            a, b = arrays
+            key = options, compute, a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides
+        else:
+            key = options, compute, *(x for a in arrays for x in (a.dtype, a.shape, a.strides))
         plan = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= MANY:
@@ -123,34 +138,35 @@ class Stacked:
             return failures.through_numpy(self, arrays, options, on_error)
         if plan.copies:
             arrays = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
-        results = [np.empty(shape, dtype) for shape, dtype in plan.made]
-        status = plan.kernel.run(*arrays, *results, threads=threads)
+        results, status = plan.kernel.run(arrays, threads)
         if status[-1]:
             failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
         return results
 
     def _plan(self, options, compute, arrays):
         """How arrays of these types, shapes and strides are computed."""
-        choose("compute", compute, ("double", "same"))
-        types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self._sizes(arrays)
+        types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self.sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
         nm, largest = math.prod(lead), max(number.values())
         if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
             return Plan()
-        common = np.result_type(*types).char
+        numbers = zip(types, self.inputs, strict=True)
+        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
         places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
-        made = []
-        for output in self.outputs:
-            shape = lead + tuple(number[letter] for letter in output.sizes)
-            made.append((shape, np.dtype({"": result, "real": result.lower()}.get(output.kind, output.kind))))
-        chars = [dtype.char for _, dtype in made]
-        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, chars)
+        made = self.made(lead, number, result)
+        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)
         copies = [p.copy for p in places]
-        return Plan(kernel, lead, made, copies if any(copies) else [])
+        return Plan(kernel, lead, copies if any(copies) else [])
 
-    def _sizes(self, arrays):
+    def made(self, lead, number, char):
+        """Shapes and types of results, of matrices of a type by its letter."""
+        kinds = {"": char, "real": char.lower()}
+        shapes = [lead + tuple(number[letter] for letter in output.sizes) for output in self.outputs]
+        return [(shape, np.dtype(kinds.get(x.kind, x.kind))) for shape, x in zip(shapes, self.outputs, strict=True)]
+
+    def sizes(self, arrays):
         """What all letters stand for; None if the matrices do not fit together."""
         number = {"1": 1}
         for letters, a in zip(self.inputs, arrays, strict=True):
@@ -165,7 +181,7 @@ class Stacked:
 
 
 def choose(name, value, allowed):
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
 
 
