@@ -82,6 +82,8 @@ class Stacked:
         The largest size for which the kernel is used.
     fewest : function
         How many matrices there must be: of the largest size.
+    paired : int
+        The largest size of which two vector registers of matrices are worked on side by side: they wait less.
     names : tuple of str
         What messages call the inputs.
     """
@@ -98,6 +100,7 @@ class Stacked:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     largest: int = 32
     fewest: Callable[[int], int] = lambda n: 1
+    paired: int = 0
     names: tuple[str, ...] = ("a", "b")
     plans: dict[tuple, Plan] = field(default_factory=dict)
 
