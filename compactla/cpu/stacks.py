@@ -106,7 +106,8 @@ def kernel(function, options, dtype, nm, number, places, made):
     made : list of (shape, numpy.dtype)
         What results are, which are contiguous.
     """
-    V, known = native_width(dtype), is_known(number)
+    known = is_known(number)
+    V = native_width(dtype) * (2 if known and max(number.values()) <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
     letters = " ".join(f"{letter}={size}" if known else letter for letter, size in sizes.items())
     option = " ".join(f"{name}={value}" for name, value in zip(function.options, options, strict=True))
@@ -122,7 +123,7 @@ def kernel(function, options, dtype, nm, number, places, made):
         forms.append(f"{output.sizes:1<2} {stored.char} whole")
         numbers += size, 0, 0
         moved += size
-    text = "|".join([function.name, dtype.char, letters, option, *forms])
+    text = "|".join([function.name, f"{dtype.char}{V}", letters, option, *forms])
     code = shared(batch, (INT, INT), text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
     npack, told = -(-nm // V), np.array(numbers, np.int64)
@@ -208,7 +209,8 @@ def call(typing_context, text, first, known, arrays):
     name, char, letters, option, *forms = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
     options = dict(part.split("=") for part in option.split())
-    vector = Vector(from_dtype(np.dtype(char)), native_width(np.dtype(char)))
+    char, V = char[0], int(char[1:])
+    vector = Vector(from_dtype(np.dtype(char)), V)
 
     def lower(context, builder, signature, values):
         def body(code, first, known, arrays):

@@ -13,6 +13,8 @@ from compactla.linalg.inv import inv
 from compactla.linalg.lstsq import lstsq
 from compactla.linalg.lu import lu_factor, lu_solve
 from compactla.linalg.matrix_power import matrix_power
+from compactla.linalg.eigh import eigh, eigvalsh
+from compactla.linalg.lstsq import lstsq
 from compactla.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from compactla.linalg.pinv import pinv
 from compactla.linalg.qr import QRResult, qr
@@ -36,6 +38,7 @@ __all__ = [
     "lstsq",
     "lu_factor",
     "lu_solve",
+    "lstsq",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
@@ -46,6 +49,8 @@ __all__ = [
     "solve",
     "solve_banded",
     "solve_triangular",
+    "solve",
+    "solve_banded",
     "solveh_banded",
     "svd",
     "svdvals",

@@ -89,6 +89,8 @@ class Stacked:
         The largest extent for which the kernel is used.
     fewest : function
         How many matrices there must be: of their extent.
+    paired : int
+        The largest size of which two vector registers of matrices are worked on side by side: they wait less.
     names : tuple of str
         What messages call the inputs.
     """
@@ -107,6 +109,7 @@ class Stacked:
     extent: Callable[..., int] = lambda **sizes: max(sizes.values())
     largest: int = 32
     fewest: Callable[[int], int] = lambda n: 1
+    paired: int = 0
     names: tuple[str, ...] = ("a", "b")
     plans: dict[tuple, Plan] = field(default_factory=dict)
 
