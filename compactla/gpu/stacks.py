@@ -1,13 +1,19 @@
-"""How a device runs a function on stacks of ordinary matrices: as routines on packs, which `composed` puts together."""
+"""How a device runs a function on stacks of ordinary matrices.
+
+In one launch where `fused` has a kernel, else as routines on packs, which `composed` puts together.
+"""
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl.array as cla
 
 from compactla.checks import check_device_array, check_launch
 from compactla.gpu import composed
-from compactla.gpu.arrays import download, upload
+from compactla.gpu.arrays import download, empty, upload
+from compactla.gpu.fused import fused
+from compactla.gpu.launch import plans
 from compactla.gpu.ordinary import fill, ordinary, pack
 from compactla.linalg import failures
 from compactla.linalg.places import common_lead, common_type
@@ -15,37 +21,62 @@ from compactla.linalg.stacks import COMPUTED, choose
 from compactla.view import REAL
 
 
+class Plan(NamedTuple):
+    """How arrays of some types, shapes and strides are computed: all None if they have no elements, or do not fit."""
+
+    lead: Any = None  # the shape of the stack
+    made: Any = None  # shapes and types of results
+    computed: Any = None  # type
+    fused: Any = None  # the kernel, if there is one
+
+
 def run(function, arrays, options, on_error, compute, threads=None):
     """Results for pyopencl Arrays: the arguments are those of `compactla.linalg.stacks.Stacked`."""
-    choose("compute", compute, ("double", "same"))
-    form = getattr(composed, function.name, None)
-    if form is None:
-        raise TypeError(f"a is a pyopencl Array, must be a NumPy array: {function.name} runs on the CPU only")
-    queue, dtypes = arrays[0].queue, []
+    queue = arrays[0].queue
     for name, a in zip(function.names, arrays, strict=False):
         check_device_array(a, queue, name)
-        dtypes.append(common_type(a.dtype))
-        if dtypes[-1] is None:
-            raise TypeError(f"{name}: dtype is {a.dtype}, must be real or complex of single or double precision")
     check_launch(threads, None, queue)
-    lead, number = common_lead(arrays), function.sizes(arrays)
+    known, key = plans(queue), (function, options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays])
+    plan = known.get(key)
+    if plan is None:
+        plan = known[key] = planned(function, arrays, options, compute)
     keywords = dict(zip(function.options, options, strict=True))
-    if lead is None or number is None or not math.prod(lead) or not min(number.values()):
+    if plan.lead is None:
         return without_elements(function, arrays, keywords, queue)
+    allocator = arrays[0].allocator
+    if plan.fused:
+        results = [empty(shape, dtype, queue, allocator) for shape, dtype in plan.made]
+        failed = plan.fused.run(arrays, results, wait=on_error == "raise" and bool(function.message))
+    else:
+        packs = [pack(a, plan.lead, plan.computed) for a in arrays]
+        found, failed = getattr(composed, function.name)(*packs, **keywords)
+        results = [ordinary(x, *made, allocator) for x, made in zip(found, plan.made, strict=True)]
+        failed = download(failed) if isinstance(failed, cla.Array) else failed
+    if failed is not None and failed.any():
+        settle(function, arrays, results, failed.reshape(plan.lead) != 0, on_error)
+    return results
+
+
+def planned(function, arrays, options, compute):
+    """How arrays of these types, shapes and strides are computed."""
+    choose("compute", compute, ("double", "same"))
+    if not hasattr(composed, function.name):
+        raise TypeError(f"a is a pyopencl Array, must be a NumPy array: {function.name} runs on the CPU only")
+    queue, dtypes = arrays[0].queue, [common_type(a.dtype) for a in arrays]
+    for name, a, dtype in zip(function.names, arrays, dtypes, strict=False):
+        if dtype is None:
+            raise TypeError(f"{name}: dtype is {a.dtype}, must be real or complex of single or double precision")
+    lead, number = common_lead(arrays), function.sizes(arrays)
+    if lead is None or number is None or not math.prod(lead) or not min(number.values()):
+        return Plan()
     common = np.result_type(*dtypes).char
     computed, result = (common, common) if compute == "same" else COMPUTED[common]
     if REAL[computed].itemsize == 8 and "cl_khr_fp64" not in queue.device.extensions:
         what = "compute is 'double', must be 'same'" if result in "fF" else "dtype is double, must be single precision"
         raise ValueError(f"{what}: {queue.device.name.strip()} has no double")
-    found, failed = form(*(pack(a, lead, np.dtype(computed)) for a in arrays), **keywords)
-    results = []
-    for x, (shape, dtype) in zip(found, function.made(lead, number, result), strict=True):
-        results.append(ordinary(x, shape, dtype, arrays[0].allocator))
-    if failed is not None:
-        failed = download(failed) if isinstance(failed, cla.Array) else failed
-        if failed.any():
-            settle(function, arrays, results, failed.reshape(lead) != 0, on_error)
-    return results
+    keywords = dict(zip(function.options, options, strict=True))
+    one = fused(function, arrays, keywords, number, lead, np.dtype(computed), np.dtype(result))
+    return Plan(lead, function.made(lead, number, result), np.dtype(computed), one)
 
 
 def without_elements(function, arrays, keywords, queue):
