@@ -6,15 +6,18 @@ results are written back. `compactla.cpu.fused` has what is done with V matrices
 
 import functools
 import importlib
+import itertools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import starmap
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
+from numpy import empty, zeros
 
 from compactla.cpu.choice import MOVED, parts
 from compactla.cpu.emit import Code
@@ -24,11 +27,13 @@ from compactla.cpu.ordinary import Ordinary, lie
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import INDEX, native_width
 from compactla.cpu.vectors import FLOATS, Vector
-from compactla.overlap import address
+from compactla.overlap import DATA, address
 
-BYTE = ir.IntType(8)
+BYTE, WORD = ir.IntType(8), 8
+UINT8 = np.dtype(np.uint8)
 # What a kernel enters for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
+CHAINS = 4  # sums side by side: an addition takes as many cycles
 shared = functools.cache(compiled)
 
 
@@ -36,36 +41,49 @@ shared = functools.cache(compiled)
 class Kernel:
     """What computes a function for arrays of some types, shapes and strides.
 
+    It is told where a tuple of NumPy's arrays is, and looks into these objects for their data.
+
     Attributes
     ----------
     code : function
         The compiled kernel.
-    nm, npack : int
-        How many matrices there are, and how often V of them are computed.
-    known : tuple of int
-        What the kernel is told of sizes and strides.
+    entries : int
+        How many the status has: one for each matrix, and another one.
+    made : list of (shape, numpy.dtype)
+        What results are.
+    npack : int
+        How often V matrices are computed.
     cost : float
         What all of it costs, as `share` takes it.
+    known : ndarray of int64
+        What the kernel is told of sizes and strides, after how many
+        matrices there are.
+    place : int
+        Where that is in memory.
     """
 
     code: Callable
-    nm: int
+    entries: int
+    made: list
     npack: int
-    known: tuple[int, ...]
     cost: float
+    known: np.ndarray
+    place: int
 
-    def run(self, *arrays, threads=None):
-        """Compute the last of the arrays from the others.
+    def run(self, arrays, threads=None):
+        """Compute results from arrays.
 
         Returns
         -------
-        (nm + 1,) ndarray of uint8
+        results : list of ndarray
+            What the function returns.
+        status : (nm + 1,) ndarray of uint8
             `FAILED` or `UNSURE` for some matrices, else 0; the last one tells whether there are any.
         """
-        status = np.zeros(self.nm + 1, np.uint8)
-        args = (0, self.npack, self.nm, address(status), *map(address, arrays), *self.known)
-        share(self.code, self.cost, args, threads)
-        return status
+        results, status = [*starmap(empty, self.made)], zeros(self.entries, UINT8)
+        everything = (status, *arrays, *results)
+        share(self.code, self.cost, (0, self.npack, self.place, id(everything)), threads)
+        return results, status
 
 
 def kernel(function, options, dtype, nm, number, places, made):
@@ -85,31 +103,30 @@ def kernel(function, options, dtype, nm, number, places, made):
         Sizes by their letters.
     places : list of compactla.linalg.places.Place
         Where the inputs are.
-    made : list of str
-        The types of the results, which are contiguous, by NumPy's letters.
+    made : list of (shape, numpy.dtype)
+        What results are, which are contiguous.
     """
     V, known = native_width(dtype), is_known(number)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
     letters = " ".join(f"{letter}={size}" if known else letter for letter, size in sizes.items())
     option = " ".join(f"{name}={value}" for name, value in zip(function.options, options, strict=True))
-    forms, strides, moved = [], [] if known else [*sizes.values()], 0.0
+    forms, numbers, moved = [], [nm] if known else [nm, *sizes.values()], 0.0
     for rows_columns, p in zip(function.inputs, places, strict=True):
         item = np.dtype(p.char).itemsize
         forms.append(f"{rows_columns} {p.char} {lie(p.m, p.n, p.step, p.rs, p.cs, item)}")
-        strides += p.step, p.rs, p.cs
+        numbers += p.step, p.rs, p.cs
         moved += p.m * p.n * item
-    for output, char in zip(function.outputs, made, strict=True):
+    for output, (_, stored) in zip(function.outputs, made, strict=True):
         m, n = (number[letter] for letter in f"{output.sizes:1<2}")
-        size = m * n * np.dtype(char).itemsize
-        forms.append(f"{output.sizes:1<2} {char} whole")
-        strides += size, 0, 0
+        size = m * n * stored.itemsize
+        forms.append(f"{output.sizes:1<2} {stored.char} whole")
+        numbers += size, 0, 0
         moved += size
     text = "|".join([function.name, dtype.char, letters, option, *forms])
-    arguments = INT, INT, types.UniTuple(INT, len(forms) + len(strides))
-    code = shared(batch, arguments, text, V, source=f"compactla.cpu.fused.{function.name}")
+    code = shared(batch, (INT, INT), text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
-    npack = -(-nm // V)
-    return Kernel(code, nm, npack, tuple(strides), npack * cost)
+    npack, told = -(-nm // V), np.array(numbers, np.int64)
+    return Kernel(code, nm + 1, made, npack, npack * cost, told, address(told))
 
 
 def is_known(number):
@@ -118,11 +135,11 @@ def is_known(number):
 
 
 def batch(text, V):
-    """Kernel for packs lo to hi: matrices, the address of their status, and those of operands, sizes, and strides."""
+    """Kernel for packs lo to hi: where the numbers are that it has to know, and a tuple of the status and operands."""
 
-    def kernel(lo, hi, nm, status, *args):
+    def kernel(lo, hi, known, arrays):
         for p in range(lo, hi):
-            call(text, p * V, nm, status, args)
+            call(text, p * V, known, arrays)
 
     return kernel
 
@@ -147,15 +164,18 @@ class Status:
     def check(self, *matrices):
         """Enter matrices of which a result is not finite."""
         code, vector = self.code, matrices[0].vector.reals
-        total = code.registers(vector, 1)
-        total[0, 0] = code.zero(vector)
-        zero = total[0, 0]
+        zero = code.zero(vector)
+        totals, turn = code.registers(vector, CHAINS), itertools.cycle(range(CHAINS))
+        for chain in range(CHAINS):
+            totals[chain, 0] = zero
         for X in matrices:
             for i in code.each(X.m):
                 for j in code.each(X.n):
                     for part in (X[i, j].real, X[i, j].imag)[: len(X.vector.parts)]:
-                        total[0, 0] = part.fma(zero, total[0, 0])
-        self.enter(UNSURE, ~(total[0, 0] == 0))
+                        chain = next(turn), 0
+                        totals[chain] = part.fma(zero, totals[chain])
+        total = functools.reduce(operator.add, [totals[chain, 0] for chain in range(CHAINS)])
+        self.enter(UNSURE, ~(total == 0))
 
     def enter(self, value, flags):
         """Enter a value for matrices whose flags are set, if nothing was entered."""
@@ -178,7 +198,7 @@ class Status:
 
 
 @intrinsic(prefer_literal=True)
-def call(typing_context, text, first, nm, status, args):
+def call(typing_context, text, first, known, arrays):
     """Call a function on matrices `first` and up; `choice` makes the text."""
     name, char, letters, option, *forms = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
@@ -186,11 +206,15 @@ def call(typing_context, text, first, nm, status, args):
     vector = Vector(from_dtype(np.dtype(char)), native_width(np.dtype(char)))
 
     def lower(context, builder, signature, values):
-        passed = [*values[1:4], *cgutils.unpack_tuple(builder, values[4])]
+        def body(code, first, known, arrays):
+            b, size = code.builder, {"1": 1}
 
-        def body(code, first, nm, status, *rest):
-            given, b = iter(rest), code.builder
-            addresses, size = [next(given) for _ in forms], {"1": 1}
+            def load(place, offset):
+                return b.load(b.inttoptr(b.add(place, INDEX(offset)), INDEX.as_pointer()), typ=INDEX)
+
+            given = (load(known, WORD * i) for i in itertools.count())
+            objects = (load(arrays, tuple.__basicsize__ + WORD * i) for i in range(1 + len(forms)))
+            nm, status, *addresses = next(given), *(load(x, DATA) for x in objects)
             for letter, _, value in (part.partition("=") for part in letters.split()):
                 size[letter] = int(value) if value else next(given)
             places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(vector.lanes)]
@@ -207,7 +231,7 @@ def call(typing_context, text, first, nm, status, args):
                 matrices.append(Ordinary(code, held, real, kind, size[rows], size[columns], starts, rs, cs, adjacent))
             emit(code, vector, *matrices, Status(code, status, nm, places), **options)
 
-        Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
+        Code(builder).call(f"compactla.{text.literal_value}", [INDEX] * 3, body, *values[1:])
         return context.get_dummy_value()
 
-    return types.void(text, first, nm, status, args), lower
+    return types.void(text, first, known, arrays), lower

@@ -89,7 +89,7 @@ def settle(function, arrays, results, failed, on_error):
     """Refuse the first matrices that failed, or fill their results."""
     failed = failures.of_first(failed, arrays[0].shape[:-2])
     if on_error == "raise":
-        raise failures.refusal(function, failed)
+        raise failures.refusal(function.message, failed)
     for output, x in zip(function.outputs, results, strict=True):
         flags = np.broadcast_to(failed, x.shape[: x.ndim - len(output.sizes)])
         fill(x, upload(flags.astype(np.int32), x.queue))

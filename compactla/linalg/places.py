@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy import ndarray
 
 from compactla.checks import is_device_array
 
@@ -19,14 +20,19 @@ def as_arrays(*given, names=("a", "b")):
     pyopencl Arrays stay what they are, if all of them are. None if one of them is of a type that replaces NumPy's
     functions by its own.
     """
+    for a in given:
+        if type(a) is not ndarray:
+            break
+    else:
+        return given, None
     arrays, wrap = [], None
     for a in given:
         wrap = None
-        if type(a) is not np.ndarray:
+        if type(a) is not ndarray:
             if is_device_array(a):
                 return all_on_device(given, names), None
             override = getattr(type(a), "__array_function__", None)
-            if override is not None and override is not np.ndarray.__array_function__:
+            if override is not None and override is not ndarray.__array_function__:
                 return None
             wrap = getattr(a, "__array_wrap__", None)
             a = np.asarray(a)
@@ -48,6 +54,14 @@ def common_type(dtype):
     if dtype.char in "fdFD":
         return dtype.newbyteorder("=")
     return DOUBLE if dtype.kind in "biu" else None
+
+
+def as_lapack(a):
+    """An array in the type in which SciPy calls LAPACK for it; others than numbers as they are."""
+    for chars, dtype in ("?bBhHe", "f"), ("iIlLqQg", "d"), ("G", "D"):
+        if a.dtype.char in chars:
+            return a.astype(dtype)
+    return a
 
 
 def common_lead(arrays):

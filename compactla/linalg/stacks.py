@@ -43,15 +43,12 @@ class Plan:
         What computes them; None if NumPy does.
     lead : tuple of int
         Shape of the stack.
-    made : list of (shape, numpy.dtype)
-        Results.
     copies : list of (function or None)
         How inputs are copied first, those that have to be; empty if there are none.
     """
 
     kernel: "cpu.Kernel | None" = None
     lead: tuple[int, ...] = ()
-    made: list = field(default_factory=list)
     copies: list = field(default_factory=list)
 
 
@@ -64,7 +61,7 @@ class Stacked:
     name : str
         That of the kernel, and of its file in `compactla.cpu.fused`, and of its function in `compactla.gpu.composed`.
     inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one.
+        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type.
     outputs : tuple of Result
         What is returned for each.
     work : function
@@ -73,12 +70,14 @@ class Stacked:
         What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
     probe : function, optional
         What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
+    regular : function
+        A matrix that has a result, of its rows and columns, and of the options by their names.
     message : str
-        That of the LinAlgError.
+        That of the LinAlgError; default: what NumPy says of the first matrix that fails.
     options : tuple of str
         What is compiled into kernels.
     implied : dict
-        Sizes that follow from others: by letter, functions of these.
+        Sizes that follow from others, in turn: by letter, functions of these.
     largest : int
         The largest size for which the kernel is used.
     fewest : function
@@ -93,6 +92,7 @@ class Stacked:
     work: Callable[..., float]
     numpy: Callable
     probe: Callable | None = None
+    regular: Callable = lambda m, n, **_: np.eye(m, n)
     message: str = ""
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
@@ -115,11 +115,20 @@ class Stacked:
         """
         if on_error != "raise":
             choose("on_error", on_error, ("raise", "nan"))
+        if compute != "double":
+            choose("compute", compute, ("double", "same"))
         if type(arrays[0]) is not np.ndarray:
             return backend(arrays[0].queue, "stacks").run(self, arrays, options, on_error, compute, threads)
         if threads is not None:
             check_launch(threads, None, None)
-        key = (options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays])
+        if len(arrays) == 1:
+            (a,) = arrays
+            key = options, compute, a.dtype, a.shape, a.strides
+        elif len(arrays) == 2:
+            a, b = arrays
+            key = options, compute, a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides
+        else:
+            key = options, compute, *(x for a in arrays for x in (a.dtype, a.shape, a.strides))
         plan = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= MANY:
@@ -129,29 +138,27 @@ class Stacked:
             return failures.through_numpy(self, arrays, options, on_error)
         if plan.copies:
             arrays = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
-        results = [np.empty(shape, dtype) for shape, dtype in plan.made]
-        status = plan.kernel.run(*arrays, *results, threads=threads)
+        results, status = plan.kernel.run(arrays, threads)
         if status[-1]:
             failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
         return results
 
     def _plan(self, options, compute, arrays):
         """How arrays of these types, shapes and strides are computed."""
-        choose("compute", compute, ("double", "same"))
         types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self.sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
         nm, largest = math.prod(lead), max(number.values())
         if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
             return Plan()
-        common = np.result_type(*types).char
+        numbers = zip(types, self.inputs, strict=True)
+        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
         places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
         made = self.made(lead, number, result)
-        chars = [dtype.char for _, dtype in made]
-        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, chars)
+        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)
         copies = [p.copy for p in places]
-        return Plan(kernel, lead, made, copies if any(copies) else [])
+        return Plan(kernel, lead, copies if any(copies) else [])
 
     def made(self, lead, number, char):
         """Shapes and types of results, of matrices of a type by its letter."""
@@ -168,9 +175,16 @@ class Stacked:
             for letter, size in zip(letters, a.shape[-2:], strict=True):
                 if number.setdefault(letter, size) != size:
                     return None
-        return number | {letter: size(**number) for letter, size in self.implied.items()}
+        for letter, size in self.implied.items():
+            number[letter] = size(**number)
+        return number
 
 
 def choose(name, value, allowed):
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
+
+
+def named(result):
+    """What makes a tuple of the same type as this one: a function of its elements."""
+    return type(result) if hasattr(result, "_fields") else lambda *elements: elements
