@@ -76,7 +76,7 @@ __kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, 
 #ifdef CUT
 /* Row k of C <- the row over s[k], or 0 if s[k] is no larger than rcond times the first; `rank` <- how many are. s holds
  * n numbers for each matrix in descending order, C n x r. */
-__kernel void cut(long lanes, long nm, long n, long r, __global const CLA_REAL *restrict s,
+__kernel void cut(long nm, long n, long r, __global const CLA_REAL *restrict s,
                   __global const CLA_REAL *restrict rcond, __global CLA_REAL *restrict C, long c0, long cps, long crs,
                   long ccs, __global int *restrict rank)
 {

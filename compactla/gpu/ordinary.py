@@ -7,7 +7,7 @@ import numpy as np
 import pyopencl.array as cla
 
 from compactla.gpu import arrays as device
-from compactla.gpu.arrays import empty
+from compactla.gpu.arrays import empty, upload
 from compactla.gpu.launch import launch, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
@@ -122,6 +122,14 @@ def triangle(P, uplo):
     a = unpack(P)
     each("clear", a, a.size, *P.shape[1:], int(uplo == "L"))
     return a
+
+
+def cut(s, rcond, C):
+    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not, as an array."""
+    rank = empty((C.nm,), np.int32, C.queue)
+    args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
+    launch_lanes(C.queue, (), FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
+    return rank
 
 
 def determinants(A, ipiv, logarithm=False):

@@ -17,7 +17,7 @@ from compactla.gpu.launch import plans
 from compactla.gpu.ordinary import fill, ordinary, pack
 from compactla.linalg import failures
 from compactla.linalg.places import common_lead, common_type
-from compactla.linalg.stacks import COMPUTED, choose
+from compactla.linalg.stacks import COMPUTED
 from compactla.view import REAL
 
 
@@ -33,8 +33,9 @@ class Plan(NamedTuple):
 def run(function, arrays, options, on_error, compute, threads=None):
     """Results for pyopencl Arrays: the arguments are those of `compactla.linalg.stacks.Stacked`."""
     queue = arrays[0].queue
-    for name, a in zip(function.names, arrays, strict=False):
-        check_device_array(a, queue, name)
+    for name, letters, a in zip(function.names, function.inputs, arrays, strict=False):
+        if letters != "11":
+            check_device_array(a, queue, name)
     check_launch(threads, None, queue)
     known, key = plans(queue), (function, options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays])
     plan = known.get(key)
@@ -46,20 +47,26 @@ def run(function, arrays, options, on_error, compute, threads=None):
     allocator = arrays[0].allocator
     if plan.fused:
         results = [empty(shape, dtype, queue, allocator) for shape, dtype in plan.made]
-        failed = plan.fused.run(arrays, results, wait=on_error == "raise" and bool(function.message))
+        failed = plan.fused.run(arrays, results, wait=on_error == "raise")
     else:
-        packs = [pack(a, plan.lead, plan.computed) for a in arrays]
-        found, failed = getattr(composed, function.name)(*packs, **keywords)
+        packs = []
+        for a, letters in zip(arrays, function.inputs, strict=True):
+            packs.append((one_each if letters == "11" else pack)(a, plan.lead, plan.computed))
+        found, failed = getattr(composed, function.name)(*packs, **function.sizes(arrays), **keywords)
         results = [ordinary(x, *made, allocator) for x, made in zip(found, plan.made, strict=True)]
         failed = download(failed) if isinstance(failed, cla.Array) else failed
     if failed is not None and failed.any():
-        settle(function, arrays, results, failed.reshape(plan.lead) != 0, on_error)
+        settle(function, arrays, keywords, results, failed.reshape(plan.lead) != 0, on_error)
     return results
+
+
+def one_each(a, lead, dtype):
+    """A NumPy array of numbers (..., 1, 1) as one for each matrix of a stack."""
+    return np.broadcast_to(a[..., 0, 0], lead).astype(REAL[dtype.char]).reshape(-1)
 
 
 def planned(function, arrays, options, compute):
     """How arrays of these types, shapes and strides are computed."""
-    choose("compute", compute, ("double", "same"))
     if not hasattr(composed, function.name):
         raise TypeError(f"a is a pyopencl Array, must be a NumPy array: {function.name} runs on the CPU only")
     queue, dtypes = arrays[0].queue, [common_type(a.dtype) for a in arrays]
@@ -69,7 +76,8 @@ def planned(function, arrays, options, compute):
     lead, number = common_lead(arrays), function.sizes(arrays)
     if lead is None or number is None or not math.prod(lead) or not min(number.values()):
         return Plan()
-    common = np.result_type(*dtypes).char
+    numbers = zip(dtypes, function.inputs, strict=True)
+    common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
     computed, result = (common, common) if compute == "same" else COMPUTED[common]
     if REAL[computed].itemsize == 8 and "cl_khr_fp64" not in queue.device.extensions:
         what = "compute is 'double', must be 'same'" if result in "fF" else "dtype is double, must be single precision"
@@ -85,11 +93,18 @@ def without_elements(function, arrays, keywords, queue):
     return [upload(np.asarray(x), queue) for x in failures.listed(function.numpy(*unread, **keywords))]
 
 
-def settle(function, arrays, results, failed, on_error):
+def settle(function, arrays, options, results, failed, on_error):
     """Refuse the first matrices that failed, or fill their results."""
     failed = failures.of_first(failed, arrays[0].shape[:-2])
     if on_error == "raise":
-        raise failures.refusal(function.message, failed)
+        message = function.message
+        if not message:
+            first = arrays[0][tuple(map(int, np.argwhere(failed)[0]))].get()
+            message = failures.failure(function, first, options)
+        raise failures.refusal(message, failed)
     for output, x in zip(function.outputs, results, strict=True):
         flags = np.broadcast_to(failed, x.shape[: x.ndim - len(output.sizes)])
-        fill(x, upload(flags.astype(np.int32), x.queue))
+        if x.dtype.kind in "fc":
+            fill(x, upload(flags.astype(np.int32), x.queue))
+        else:
+            x.set(np.where(flags, 0, x.get()))
