@@ -167,14 +167,19 @@ class Ordinary:
     def _some(self, action, pointer, count, value=None):
         """Load V numbers, or store them; only the first `count` are touched in memory."""
         b, kind = self.builder, ir.VectorType(self.real, self.vector.lanes)
+        load = action == "load"
+        if count == 1:  # LLVM 22 stores too much through a mask of one, of integers cut before that
+            pointer = b.bitcast(pointer, self.real.as_pointer())
+            if load:
+                return b.insert_element(ir.Constant(kind, None), b.load(pointer, align=1, typ=self.real), SMALL(0))
+            return b.store(b.extract_element(value, SMALL(0)), pointer, 1)
         pointer = b.bitcast(pointer, kind.as_pointer())
         if count == kind.count:
-            load = action == "load"
             return b.load(pointer, align=1, typ=kind) if load else b.store(value, pointer, 1)
         flags = ir.Constant(ir.VectorType(ir.IntType(1), kind.count), [lane < count for lane in range(kind.count)])
         args = [pointer, SMALL(1), flags]
-        args = [*args, ir.Constant(kind, None)] if action == "load" else [value, *args]
-        function = ir.FunctionType(kind if action == "load" else ir.VoidType(), [x.type for x in args])
+        args = [*args, ir.Constant(kind, None)] if load else [value, *args]
+        function = ir.FunctionType(kind if load else ir.VoidType(), [x.type for x in args])
         letter = "i" if isinstance(self.real, ir.IntType) else "f"
         name = f"llvm.masked.{action}.v{kind.count}{letter}{8 * self.item}.p0"
         return b.call(cgutils.get_or_insert_function(b.module, function, name), args)

@@ -113,7 +113,7 @@ def kernel(function, options, dtype, nm, number, places, made):
     forms, numbers, moved = [], [nm] if known else [nm, *sizes.values()], 0.0
     for rows_columns, p in zip(function.inputs, places, strict=True):
         item = np.dtype(p.char).itemsize
-        forms.append(f"{rows_columns} {p.char} {lie(p.m, p.n, p.step, p.rs, p.cs, item)}")
+        forms.append(f"{rows_columns[:2]} {p.char} {lie(p.m, p.n, p.step, p.rs, p.cs, item)}")
         numbers += p.step, p.rs, p.cs
         moved += p.m * p.n * item
     for output, (_, stored) in zip(function.outputs, made, strict=True):
@@ -157,9 +157,14 @@ class Status:
         """Where routines enter which pivot failed."""
         return self.code.builder.bitcast(self.counts.base, INDEX.as_pointer())
 
+    @property
+    def flags(self):
+        """Those for which routines have entered something."""
+        return self.counts[0, 0] > 0
+
     def fail(self):
         """Enter the matrices for which routines have."""
-        self.enter(FAILED, self.counts[0, 0] > 0)
+        self.enter(FAILED, self.flags)
 
     def check(self, *matrices):
         """Enter matrices of which a result is not finite."""

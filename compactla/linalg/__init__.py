@@ -4,6 +4,53 @@ Names, signatures and results are NumPy's and SciPy's. The stacks are computed m
 has no result is named, or filled with NaN.
 """
 
+from compactla.linalg.cho_factor import cho_factor
+from compactla.linalg.cho_solve import cho_solve
+from compactla.linalg.cholesky import cholesky
+from compactla.linalg.det import det, slogdet
+from compactla.linalg.eigh import eigh, eigvalsh
+from compactla.linalg.inv import inv
+from compactla.linalg.lstsq import lstsq
+from compactla.linalg.lu import lu_factor, lu_solve
+from compactla.linalg.matrix_power import matrix_power
+from compactla.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from compactla.linalg.pinv import pinv
+from compactla.linalg.qr import QRResult, qr
+from compactla.linalg.solve import solve
+from compactla.linalg.solve_banded import solve_banded
+from compactla.linalg.solve_triangular import solve_triangular
+from compactla.linalg.solveh_banded import solveh_banded
+from compactla.linalg.svd import svd, svdvals
+
+__all__ = [
+    "LinAlgError",
+    "QRResult",
+    "cho_factor",
+    "cho_solve",
+    "cholesky",
+    "cond",
+    "det",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "lu_factor",
+    "lu_solve",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "norm",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "solve_banded",
+    "solve_triangular",
+    "solveh_banded",
+    "svd",
+    "svdvals",
+    "vector_norm",
+]
 from numpy.linalg import LinAlgError as LinAlgError
 
 from compactla.linalg.cho_factor import cho_factor as cho_factor

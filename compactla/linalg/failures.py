@@ -1,5 +1,7 @@
 """Matrices of a stack that have no result: found, named, or filled with NaN; and what NumPy computes in our place."""
 
+import warnings
+
 import numpy as np
 from numpy.linalg import LinAlgError
 
@@ -11,7 +13,7 @@ NAMED = 5  # failures in a message
 def settle(function, arrays, options, results, status, on_error):
     """Finish the results of a kernel that entered something into `status`: an element for each matrix of the stack."""
     lead = status.shape
-    unsure, failed = status == UNSURE, status == FAILED
+    unsure, failed = np.asarray(status == UNSURE), np.asarray(status == FAILED)
     if unsure.any():
         some = [np.broadcast_to(a, lead + a.shape[-2:])[unsure] for a in arrays]
         found, failed[unsure] = attempt(function, some, options)
@@ -65,21 +67,27 @@ def failure(function, matrix, keywords):
 
 
 def finish(function, arrays, options, results, failed, on_error):
-    """Refuse the first matrices that failed, or fill their results."""
+    """Refuse the first matrices that failed, or fill their results; or warn of them."""
     if on_error == "raise":
         message = function.message
         if not message:
             first = np.broadcast_to(arrays[0], failed.shape + arrays[0].shape[-2:])[failed][0]
             message = failure(function, first, dict(zip(function.options, options, strict=True)))
-        raise refusal(message, failed)
+        elif callable(message):
+            message = message(*(result[failed][0] for result in results))
+        if not issubclass(function.error, Warning):
+            raise refusal(message, failed, function.error)
+        text = message.removesuffix(".") + which(failed) if failed.ndim else message
+        warnings.warn(text, function.error, stacklevel=5)  # of who called the public function
+        return
     for output, result in zip(function.outputs, results, strict=True):
         nothing = np.nan if result.dtype.kind in "fc" else 0
         result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = nothing
 
 
-def refusal(message, failed):
+def refusal(message, failed, error=LinAlgError):
     """What is raised if there are matrices that failed."""
-    return LinAlgError(message + which(failed))
+    return error(message + which(failed))
 
 
 def which(failed):

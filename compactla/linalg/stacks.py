@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from compactla.checks import check_launch
 from compactla.cpu import stacks as cpu
@@ -61,7 +62,8 @@ class Stacked:
     name : str
         That of the kernel, and of its file in `compactla.cpu.fused`, and of its function in `compactla.gpu.composed`.
     inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type.
+        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type, nor
+        have integers, whose type is a third letter.
     outputs : tuple of Result
         What is returned for each.
     work : function
@@ -72,8 +74,11 @@ class Stacked:
         What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
     regular : function
         A matrix that has a result, of its rows and columns, and of the options by their names.
-    message : str
-        That of the LinAlgError; default: what NumPy says of the first matrix that fails.
+    message : str or function
+        That of the error, or what makes it of the results of the first matrix that fails; default: what NumPy says of
+        that matrix.
+    error : type
+        The error; a warning leaves results as they are.
     options : tuple of str
         What is compiled into kernels.
     implied : dict
@@ -93,7 +98,8 @@ class Stacked:
     numpy: Callable
     probe: Callable | None = None
     regular: Callable = lambda m, n, **_: np.eye(m, n)
-    message: str = ""
+    message: str | Callable[..., str] = ""
+    error: type[Exception] = LinAlgError
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     largest: int = 32
@@ -145,14 +151,15 @@ class Stacked:
 
     def _plan(self, options, compute, arrays):
         """How arrays of these types, shapes and strides are computed."""
-        types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self.sizes(arrays)
+        types = [np.dtype(x[2]) if x[2:] else common_type(a.dtype) for x, a in zip(self.inputs, arrays, strict=True)]
+        lead, number = common_lead(arrays), self.sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
         nm, largest = math.prod(lead), max(number.values())
         if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
             return Plan()
         numbers = zip(types, self.inputs, strict=True)
-        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
+        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11" and not letters[2:])).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
         places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
         made = self.made(lead, number, result)
@@ -172,7 +179,7 @@ class Stacked:
         for letters, a in zip(self.inputs, arrays, strict=True):
             if a.ndim < 2:
                 return None
-            for letter, size in zip(letters, a.shape[-2:], strict=True):
+            for letter, size in zip(letters[:2], a.shape[-2:], strict=True):
                 if number.setdefault(letter, size) != size:
                     return None
         for letter, size in self.implied.items():

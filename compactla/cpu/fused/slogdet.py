@@ -1,0 +1,18 @@
+"""slogdet: the product of the pivots of Gaussian elimination as its sign and the logarithm of its modulus."""
+
+import math
+
+from compactla.cpu.fused.det import product
+from compactla.cpu.kernels.product import log
+
+
+def slogdet(code, vector, A, S, D, status):
+    """S, D <- sign(det(A)), log(|det(A)|)"""
+    number, exponent = product(code, vector, A, status)
+    modulus = abs(number)
+    sign = number / modulus if vector.is_complex else modulus.constant(1).copysign(number)
+    sign, modulus = status.flags.select(sign.constant(0), sign), log(modulus, exponent)
+    for X, value in (S, sign), (D, status.flags.select(modulus.constant(-math.inf), modulus)):
+        W = code.room(value.vector, 1, 1)
+        W[0, 0] = value
+        X.write(W)

@@ -1,0 +1,111 @@
+"""det and slogdet: determinants."""
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked
+
+
+def det(a, *, compute="double", threads=None):
+    """Compute determinants, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., n, n) array_like
+        Matrices.
+    compute : str, optional
+        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (...) ndarray, or a number for a single matrix
+        Determinants, of the type that `numpy.linalg.det` returns; 0 for singular matrices.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If matrices are not square.
+    TypeError, ValueError
+        If the type of the argument is not supported, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.det : The same, one matrix after the other.
+    slogdet : For determinants that may be too large or too small.
+
+    Notes
+    -----
+    Products of the pivots of LAPACK's ``?getrf``, whose exponents are added apart: no part of a product overflows or
+    underflows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.det(np.array([[[3.0, 1.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 4.0]]]))
+    array([5., 0.])
+    """
+    given = as_arrays(a)
+    if given is None:
+        return np.linalg.det(a)
+    (d,) = DET(given[0], (), "raise", compute, threads)
+    return d[()]
+
+
+def slogdet(a, *, compute="double", threads=None):
+    """Compute signs of determinants, and logarithms of their absolute values, for stacks of matrices.
+
+    Parameters
+    ----------
+    a, compute, threads
+        As of `det`.
+
+    Returns
+    -------
+    sign : (...) ndarray, or a number for a single matrix
+        1, -1, or 0 for singular matrices; complex numbers of modulus 1, or 0, for complex matrices.
+    logabsdet : (...) ndarray, or a number for a single matrix
+        Natural logarithms of absolute values; minus infinity for singular matrices.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError, TypeError, ValueError
+        As of `det`.
+
+    See Also
+    --------
+    numpy.linalg.slogdet : The same, one matrix after the other.
+
+    Notes
+    -----
+    As `det`. Both are the fields of a named tuple, that of `numpy.linalg.slogdet`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.slogdet(np.array([[[1e-200, 0.0], [0.0, -1e-200]], [[1.0, 2.0], [2.0, 4.0]]]))
+    SlogdetResult(sign=array([-1.,  0.]), logabsdet=array([-921.0340372,         -inf]))
+    """
+    given = as_arrays(a)
+    if given is None:
+        return np.linalg.slogdet(a)
+    sign, logabsdet = SLOGDET(given[0], (), "raise", compute, threads)
+    return SlogdetResult(sign[()], logabsdet[()])
+
+
+def work(n, **_):
+    return n**3 / 3
+
+
+SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
+DET = Stacked("det", inputs=("nn",), outputs=(Result(""),), work=work, numpy=np.linalg.det)
+SLOGDET = Stacked(
+    "slogdet",
+    inputs=("nn",),
+    outputs=(Result(""), Result("", "real")),
+    work=work,
+    numpy=np.linalg.slogdet,
+)

@@ -1,0 +1,71 @@
+"""inv: inverses."""
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked
+
+
+def inv(a, *, on_error="raise", compute="double", threads=None):
+    """Compute inverses, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., n, n) array_like
+        Matrices.
+    on_error : str, optional
+        What becomes of singular matrices: "raise" refuses them, "nan" fills their inverses with NaN and leaves all
+        others as they are.
+    compute : str, optional
+        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n, n) ndarray
+        Inverses, of the type that `numpy.linalg.inv` returns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is singular, which the message then names, or not square.
+    TypeError, ValueError
+        If the type of the argument is not supported, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.inv : The same, one matrix after the other.
+    compactla.getri : The same for packs.
+
+    Notes
+    -----
+    As LAPACK ``?getrf`` and ``?getri``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.inv(np.array([[[2.0, 0.0], [1.0, 1.0]], [[1.0, 2.0], [2.0, 4.0]]]), on_error="nan")
+    array([[[ 0.5,  0. ],
+            [-0.5,  1. ]],
+    <BLANKLINE>
+           [[ nan,  nan],
+            [ nan,  nan]]])
+    """
+    given = as_arrays(a)
+    if given is None:
+        return np.linalg.inv(a)
+    (a,), wrap = given
+    (x,) = INV((a,), (), on_error, compute, threads)
+    return wrap(x) if wrap else x
+
+
+INV = Stacked(
+    "inv",
+    inputs=("nn",),
+    outputs=(Result("nn"),),
+    work=lambda n, **_: n**3,
+    numpy=np.linalg.inv,
+    message="Singular matrix",
+)

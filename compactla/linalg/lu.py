@@ -1,0 +1,177 @@
+"""lu_factor and lu_solve: linear systems, of matrices that are factored first."""
+
+import numpy as np
+import scipy.linalg
+
+from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg.scipys import on_stacks
+from compactla.linalg.stacks import Result, Stacked
+
+
+def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", threads=None):
+    """Factor matrices a = P L U with partial pivoting, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., m, n) array_like
+        Matrices.
+    overwrite_a : bool, optional
+        Without effect: `a` is left as it is.
+    check_finite : bool, optional
+        Whether infinities and NaN are refused.
+    compute : str, optional
+        "double" computes single precision in double, "same" in single, as SciPy does, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    lu : (..., m, n) ndarray
+        U in the upper triangles, and below them L, of which the ones on the diagonal are not stored.
+    piv : (..., min(m, n)) ndarray of int32
+        Rows: row i was interchanged with row piv[i].
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        If a matrix is singular: an element on the diagonal of its U is exactly zero. The first such is named.
+
+    Raises
+    ------
+    ValueError
+        If an element is not finite, or an argument is not what is said above.
+
+    See Also
+    --------
+    scipy.linalg.lu_factor : The same, one matrix after the other.
+    compactla.linalg.lu_solve : Solutions with these factors.
+    compactla.getrf : The same for packs.
+
+    Notes
+    -----
+    As LAPACK ``?getrf``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> lu, piv = linalg.lu_factor(np.array([[[1.0, 2.0], [2.0, 8.0]], [[4.0, 2.0], [2.0, 3.0]]]))
+    >>> lu
+    array([[[ 2. ,  8. ],
+            [ 0.5, -2. ]],
+    <BLANKLINE>
+           [[ 4. ,  2. ],
+            [ 0.5,  2. ]]])
+    >>> piv
+    array([[1, 1],
+           [0, 1]], dtype=int32)
+    """
+    given = as_arrays(a)
+    if given is None:
+        return scipy.linalg.lu_factor(a, overwrite_a, check_finite)
+    lu, piv = LU_FACTOR[bool(check_finite)]([as_lapack(given[0][0])], (), "raise", compute, threads)
+    return lu, piv
+
+
+def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, compute="double", threads=None):
+    """Solve linear systems a x = b with the factors of a, for stacks of matrices.
+
+    Parameters
+    ----------
+    lu_and_piv : tuple of (..., n, n) and (..., n) array_like
+        Factors, from `lu_factor`.
+    b : (n,) or (..., n, r) array_like
+        Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
+    trans : int, optional
+        What is solved: 0 for a x = b, 1 for a^T x = b, 2 for a^H x = b.
+    overwrite_b : bool, optional
+        Without effect: `b` is left as it is.
+    check_finite : bool, optional
+        Whether infinities and NaN in `b` are refused.
+    compute, threads
+        As of `lu_factor`.
+
+    Returns
+    -------
+    (..., n) or (..., n, r) ndarray
+        Solutions. They are not finite where a matrix is singular.
+
+    Raises
+    ------
+    ValueError
+        If an element of `b` is not finite, an element of piv is no row, or an argument is not what is said above.
+
+    See Also
+    --------
+    scipy.linalg.lu_solve : The same, one matrix after the other.
+    compactla.getrs : The same for packs.
+
+    Notes
+    -----
+    As LAPACK ``?getrs``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> factors = linalg.lu_factor(np.array([[[1.0, 2.0], [2.0, 8.0]], [[4.0, 2.0], [2.0, 3.0]]]))
+    >>> linalg.lu_solve(factors, np.array([4.0, 2.0]))
+    array([[ 7. , -1.5],
+           [ 1. ,  0. ]])
+    """
+    lu, piv = lu_and_piv
+    lu, b, piv = as_lapack(np.asarray(lu)), as_lapack(np.asarray(b)), np.asarray(piv)
+    if trans not in (0, 1, 2) or not piv.ndim or not b.ndim:
+        return scipy.linalg.lu_solve((lu, piv), b, trans, check_finite=check_finite)
+    column = b.ndim == 1
+    arrays = lu, piv[..., None], b[:, None] if column else b
+    (x,) = LU_SOLVE[bool(check_finite)](arrays, ("NTC"[trans],), "raise", compute, threads)
+    return x[..., 0] if column else x
+
+
+def scipys_lu_factor(check_finite):
+    """The factors of SciPy, as a tuple."""
+    return on_stacks(lambda a: tuple(scipy.linalg.lu_factor(a, check_finite=check_finite)))
+
+
+def scipys_lu_solve(check_finite):
+    """The solutions of SciPy, with pivots in a column."""
+    return on_stacks(
+        lambda lu, piv, b, trans: scipy.linalg.lu_solve(
+            (lu, piv[..., 0]), b, "NTC".index(trans), check_finite=check_finite
+        )
+    )
+
+
+def name_pivot(lu, piv):
+    """What SciPy says of a matrix that is singular."""
+    return f"Diagonal number {1 + np.flatnonzero(np.diagonal(lu) == 0)[0]} is exactly zero. Singular matrix."
+
+
+# Kernels find what is not finite in any case: whether it is refused is up to SciPy, which has to do with it then.
+LU_FACTOR = {
+    check_finite: Stacked(
+        "lu_factor",
+        inputs=("mn",),
+        outputs=(Result("mn"), Result("k", "i")),
+        implied={"k": lambda m, n, **_: min(m, n)},
+        work=lambda m, n, k, **_: k * m * n - k * k * (m + n) / 2 + k**3 / 3,
+        numpy=scipys_lu_factor(check_finite),
+        message=name_pivot,
+        error=scipy.linalg.LinAlgWarning,
+    )
+    for check_finite in (False, True)
+}
+LU_SOLVE = {
+    check_finite: Stacked(
+        "lu_solve",
+        inputs=("nn", "n1i", "nr"),
+        outputs=(Result("nr"),),
+        work=lambda n, r, **_: n * n * r,
+        numpy=scipys_lu_solve(check_finite),
+        message="piv has elements that are no rows",
+        error=ValueError,
+        options=("trans",),
+    )
+    for check_finite in (False, True)
+}

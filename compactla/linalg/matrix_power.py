@@ -1,0 +1,63 @@
+"""matrix_power: powers of matrices."""
+
+import operator
+
+import numpy as np
+
+from compactla.linalg.inv import inv
+from compactla.linalg.places import as_arrays
+
+
+def matrix_power(a, n, *, on_error="raise", compute="double", threads=None):
+    """Raise square matrices to an integer power, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., m, m) array_like
+        Matrices.
+    n : int
+        Exponent; inverses are raised to -n if it is negative, and 0 makes identities.
+    on_error, compute, threads
+        As of `inv`, which negative exponents need.
+
+    Returns
+    -------
+    (..., m, m) ndarray
+        Powers, of the type that `numpy.linalg.matrix_power` returns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If matrices are not square, or have to be inverted and one is singular, which the message then names.
+    TypeError
+        If the exponent is no integer, or the type of the matrices is not supported.
+
+    See Also
+    --------
+    numpy.linalg.matrix_power : The same.
+
+    Notes
+    -----
+    Matrices are squared repeatedly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.matrix_power(np.array([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [0.0, 1.0]]]), -2)
+    array([[[ 0.25,  0.  ],
+            [ 0.  ,  1.  ]],
+    <BLANKLINE>
+           [[ 1.  , -2.  ],
+            [ 0.  ,  1.  ]]])
+    """
+    if as_arrays(a) is None or not is_negative(n):
+        return np.linalg.matrix_power(a, n)
+    return np.linalg.matrix_power(inv(a, on_error=on_error, compute=compute, threads=threads), -operator.index(n))
+
+
+def is_negative(n):
+    try:
+        return operator.index(n) < 0
+    except TypeError:
+        return False  # which NumPy refuses
