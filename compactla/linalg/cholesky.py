@@ -56,7 +56,7 @@ def cholesky(a, /, *, upper=False, on_error="raise", compute="double", threads=N
            [[nan, nan],
             [nan, nan]]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return np.linalg.cholesky(a, upper=upper)
     arrays, wrap = given

@@ -56,7 +56,7 @@ def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
     array([[1., 3.],
            [3., 4.]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
         return np.linalg.eigh(a, UPLO)
     arrays, wrap = given
@@ -94,7 +94,7 @@ def eigvalsh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
     array([[1., 3.],
            [3., 4.]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
         return np.linalg.eigvalsh(a, UPLO)
     arrays, _ = given

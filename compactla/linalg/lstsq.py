@@ -66,11 +66,11 @@ def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None)
     >>> rank
     array([2, 1], dtype=int32)
     """
-    given = as_arrays(a, b)
+    given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
         return np.linalg.lstsq(a, b, rcond)
     (a, b), wrap = given
-    if a.ndim <= 2 and b.ndim <= 2:
+    if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:
         return np.linalg.lstsq(a, wrap(b) if wrap else b, rcond)
     column = b.ndim == 1
     b = b[:, None] if column else b

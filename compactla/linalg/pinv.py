@@ -58,7 +58,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", co
            [[0.  , 0.25],
             [1.  , 0.  ]]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None or (rcond is not None and rtol is not NOT_GIVEN):
         return np.linalg.pinv(a, rcond, hermitian, rtol=rtol)
     (a,), wrap = given

@@ -14,11 +14,11 @@ from compactla.checks import is_device_array
 DOUBLE = np.dtype("d")
 
 
-def as_arrays(*given, names=("a", "b")):
+def as_arrays(*given, devices=()):
     """Arguments as arrays, and what wraps a result that is to be like the last of them.
 
-    pyopencl Arrays stay what they are, if all of them are. None if one of them is of a type that replaces NumPy's
-    functions by its own.
+    None if one of them is of a type that replaces NumPy's functions by its own. `devices` is for functions that take
+    pyopencl Arrays, which stay what they are: the names of the arguments, all of which have to be such then.
     """
     for a in given:
         if type(a) is not ndarray:
@@ -30,7 +30,7 @@ def as_arrays(*given, names=("a", "b")):
         wrap = None
         if type(a) is not ndarray:
             if is_device_array(a):
-                return all_on_device(given, names), None
+                return on_device(given, devices), None
             override = getattr(type(a), "__array_function__", None)
             if override is not None and override is not ndarray.__array_function__:
                 return None
@@ -40,9 +40,11 @@ def as_arrays(*given, names=("a", "b")):
     return arrays, wrap
 
 
-def all_on_device(given, names):
-    """Arguments of which one is a pyopencl Array; a TypeError if another is none."""
-    for a, name in zip(given, names, strict=False):
+def on_device(given, names):
+    """Arguments of which one is a pyopencl Array; a TypeError if another is none, or if there should be none."""
+    if not names:
+        raise TypeError("an argument is a pyopencl Array, must be a NumPy array: see its method get")
+    for a, name in zip(given, names, strict=True):
         if not is_device_array(a):
             kind = f"{type(a).__module__}.{type(a).__qualname__}"
             raise TypeError(f"{name} is a {kind}, must be a pyopencl Array as the other is, or both on the CPU")

@@ -59,7 +59,7 @@ def qr(a, mode="reduced", *, compute="double", threads=None):
     >>> np.allclose(q @ r, [[3.0, 1.0], [4.0, 2.0]])
     True
     """
-    given, function = as_arrays(a), QR.get(mode) if isinstance(mode, str) else None
+    given, function = as_arrays(a, devices=("a",)), QR.get(mode) if isinstance(mode, str) else None
     if given is None or function is None:
         return np.linalg.qr(a, mode)
     arrays, wrap = given

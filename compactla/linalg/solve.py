@@ -53,7 +53,7 @@ def solve(a, b, *, on_error="raise", compute="double", threads=None):
     array([[ 2.,  3.],
            [nan, nan]])
     """
-    given = as_arrays(a, b)
+    given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
         return np.linalg.solve(a, b)
     (a, b), wrap = given

@@ -63,7 +63,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="ra
     array([[3.   , 2.   ],
            [5.657, 0.   ]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None:
         return np.linalg.svd(a, full_matrices, compute_uv, hermitian)
     arrays, wrap = given
