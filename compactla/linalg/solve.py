@@ -5,6 +5,8 @@ import numpy as np
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
+NUMPYS = np.linalg.solve
+
 
 def solve(a, b, *, on_error="raise", compute="double", threads=None):
     """Solve linear systems a x = b, for stacks of matrices.
@@ -55,9 +57,11 @@ def solve(a, b, *, on_error="raise", compute="double", threads=None):
     """
     given = as_arrays(a, b)
     if given is None:
-        return np.linalg.solve(a, b)
+        return NUMPYS(a, b)
     (a, b), wrap = given
     column = b.ndim == 1
+    if column and b.shape != a.shape[-1:]:
+        return NUMPYS(a, b)
     (x,) = SOLVE((a, b[:, None] if column else b), (), on_error, compute, threads)
     x = x[..., 0] if column else x
     return wrap(x) if wrap else x
@@ -68,7 +72,7 @@ SOLVE = Stacked(
     inputs=("nn", "nr"),
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n**3 / 3 + n * n * r,
-    numpy=np.linalg.solve,
+    numpy=NUMPYS,
     probe=np.linalg.inv,
     message="Singular matrix",
 )

@@ -127,9 +127,10 @@ class Stacked:
             plan = self.plans[key] = self._plan(options, compute, arrays)
         if plan.kernel is None:
             return failures.through_numpy(self, arrays, options, on_error)
+        read = arrays
         if plan.copies:
-            arrays = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
-        results, status = plan.kernel.run(arrays, threads)
+            read = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
+        results, status = plan.kernel.run(read, threads)
         if status[-1]:
             failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
         return results
@@ -144,7 +145,8 @@ class Stacked:
             return Plan()
         common = np.result_type(*types).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
-        places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
+        numbers = np.dtype(common)
+        places = [place(a, lead, t if t.kind == "i" else numbers) for a, t in zip(arrays, types, strict=True)]
         made = []
         for output in self.outputs:
             shape = lead + tuple(number[letter] for letter in output.sizes)
