@@ -83,6 +83,18 @@ class Ordinary:
         """The matrices <- W"""
         self._copy("store", W)
 
+    @property
+    def following(self):
+        """What to fetch ahead: the next V matrices, if they are of known size and in memory as they are here."""
+        known = isinstance(self.m, int) and isinstance(self.n, int)
+        if not known or self.kind not in ("whole", "wholeT") or self.real != self.vector.part.element:
+            return ()
+        V, step = self.vector.lanes, self.vector.lanes * self.parts
+        size = self.m * self.n * step
+        base = self.builder.inttoptr(self.starts[0], self.real.as_pointer())
+        A = Elements(self.code, self.vector, base, self.m, self.n, self.n * step, step, V)
+        return (A._replace(base=A._shifted(index(size))),)
+
     def _copy(self, action, W):
         code = self.code
         if self.kind.endswith("T"):

@@ -7,6 +7,7 @@ results are written back. `compactla.cpu.fused` has what is done with V matrices
 import functools
 import importlib
 import itertools
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import starmap
@@ -32,6 +33,7 @@ BYTE, WORD = ir.IntType(8), 8
 UINT8 = np.dtype(np.uint8)
 # What a kernel enters for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
+CHAINS = 4  # sums side by side: an addition takes as many cycles
 shared = functools.cache(compiled)
 
 
@@ -162,15 +164,18 @@ class Status:
     def check(self, *matrices):
         """Enter matrices of which a result is not finite."""
         code, vector = self.code, matrices[0].vector.reals
-        total = code.registers(vector, 1)
-        total[0, 0] = code.zero(vector)
-        zero = total[0, 0]
+        zero = code.zero(vector)
+        totals, turn = code.registers(vector, CHAINS), itertools.cycle(range(CHAINS))
+        for chain in range(CHAINS):
+            totals[chain, 0] = zero
         for X in matrices:
             for i in code.each(X.m):
                 for j in code.each(X.n):
                     for part in (X[i, j].real, X[i, j].imag)[: len(X.vector.parts)]:
-                        total[0, 0] = part.fma(zero, total[0, 0])
-        self.enter(UNSURE, ~(total[0, 0] == 0))
+                        chain = next(turn), 0
+                        totals[chain] = part.fma(zero, totals[chain])
+        total = functools.reduce(operator.add, [totals[chain, 0] for chain in range(CHAINS)])
+        self.enter(UNSURE, ~(total == 0))
 
     def enter(self, value, flags):
         """Enter a value for matrices whose flags are set, if nothing was entered."""

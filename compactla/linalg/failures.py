@@ -20,19 +20,19 @@ def settle(function, arrays, options, results, status, on_error):
     if failed.any():
         own = arrays[0].shape[:-2]
         axes = tuple(i for i in range(len(lead)) if i < len(lead) - len(own) or own[i - len(lead)] == 1)
-        finish(function, results, failed.any(axes, keepdims=True).reshape(own), on_error)
+        finish(function, arrays, options, results, failed.any(axes, keepdims=True).reshape(own), on_error)
 
 
 def through_numpy(function, arrays, options, on_error):
     """What NumPy computes, as a list."""
     found, failed = attempt(function, arrays, options)
     if failed.any():
-        finish(function, found, failed, on_error)
+        finish(function, arrays, options, found, failed, on_error)
     return found
 
 
 def attempt(function, arrays, options):
-    """What NumPy computes, for identities in place of what fails, and flags of the first matrices that do."""
+    """What NumPy computes, for regular ones in place of what fails, and flags of the first matrices that do."""
     keywords = dict(zip(function.options, options, strict=True))
     a, *others = arrays
     try:
@@ -40,9 +40,9 @@ def attempt(function, arrays, options):
     except LinAlgError:
         if a.ndim < 2 or not a.size:
             raise
-    failed = np.array([fails(function, matrix, keywords) for matrix in a.reshape(-1, *a.shape[-2:])])
+    failed = np.array([bool(failure(function, matrix, keywords)) for matrix in a.reshape(-1, *a.shape[-2:])])
     failed = failed.reshape(a.shape[:-2])
-    good = np.where(failed[..., None, None], np.eye(*a.shape[-2:]), a).astype(a.dtype)
+    good = np.where(failed[..., None, None], function.regular(*a.shape[-2:], **keywords), a).astype(a.dtype)
     return listed(function.numpy(good, *others, **keywords)), failed
 
 
@@ -50,21 +50,26 @@ def listed(found):
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def fails(function, matrix, keywords):
-    """Whether NumPy refuses a matrix, alone."""
+def failure(function, matrix, keywords):
+    """What NumPy says of a matrix, alone, that it refuses; "" if it does not."""
     try:
         (function.probe or function.numpy)(matrix, **keywords)
-    except LinAlgError:
-        return True
-    return False
+    except LinAlgError as error:
+        return str(error)
+    return ""
 
 
-def finish(function, results, failed, on_error):
+def finish(function, arrays, options, results, failed, on_error):
     """Refuse the first matrices that failed, or fill their results."""
     if on_error == "raise":
-        raise LinAlgError(function.message + which(failed))
+        message = function.message
+        if not message:
+            first = np.broadcast_to(arrays[0], failed.shape + arrays[0].shape[-2:])[failed][0]
+            message = failure(function, first, dict(zip(function.options, options, strict=True)))
+        raise LinAlgError(message + which(failed))
     for output, result in zip(function.outputs, results, strict=True):
-        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = np.nan
+        nothing = np.nan if result.dtype.kind in "fc" else 0
+        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = nothing
 
 
 def which(failed):

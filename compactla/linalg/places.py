@@ -46,6 +46,14 @@ def common_type(dtype):
     return DOUBLE if dtype.kind in "biu" else None
 
 
+def as_lapack(a):
+    """An array in the type in which SciPy calls LAPACK for it; others than numbers as they are."""
+    for chars, dtype in ("?bBhHe", "f"), ("iIlLqQg", "d"), ("G", "D"):
+        if a.dtype.char in chars:
+            return a.astype(dtype)
+    return a
+
+
 def common_lead(arrays):
     """The shape of the stacks in front of the matrices, broadcast; None if that can't be."""
     try:

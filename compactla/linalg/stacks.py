@@ -60,7 +60,7 @@ class Stacked:
     name : str
         That of the kernel, and of its file in `compactla.cpu.fused`.
     inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one.
+        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type.
     outputs : tuple of Result
         What is returned for each.
     work : function
@@ -69,12 +69,14 @@ class Stacked:
         What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
     probe : function, optional
         What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
+    regular : function
+        A matrix that has a result, of its rows and columns, and of the options by their names.
     message : str
-        That of the LinAlgError.
+        That of the LinAlgError; default: what NumPy says of the first matrix that fails.
     options : tuple of str
         What is compiled into kernels.
     implied : dict
-        Sizes that follow from others: by letter, functions of these.
+        Sizes that follow from others, in turn: by letter, functions of these.
     largest : int
         The largest size for which the kernel is used.
     fewest : function
@@ -87,6 +89,7 @@ class Stacked:
     work: Callable[..., float]
     numpy: Callable
     probe: Callable | None = None
+    regular: Callable = lambda m, n, **_: np.eye(m, n)
     message: str = ""
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
@@ -143,7 +146,8 @@ class Stacked:
         nm, largest = math.prod(lead), max(number.values())
         if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
             return Plan()
-        common = np.result_type(*types).char
+        numbers = zip(types, self.inputs, strict=True)
+        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
         numbers = np.dtype(common)
         places = [place(a, lead, t if t.kind == "i" else numbers) for a, t in zip(arrays, types, strict=True)]
@@ -164,9 +168,16 @@ class Stacked:
             for letter, size in zip(letters, a.shape[-2:], strict=True):
                 if number.setdefault(letter, size) != size:
                     return None
-        return number | {letter: size(**number) for letter, size in self.implied.items()}
+        for letter, size in self.implied.items():
+            number[letter] = size(**number)
+        return number
 
 
 def choose(name, value, allowed):
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
+
+
+def named(result):
+    """What makes a tuple of the same type as this one: a function of its elements."""
+    return type(result) if hasattr(result, "_fields") else lambda *elements: elements

@@ -96,7 +96,7 @@ def numbered(code, flags, kind, q):
     """The row that each lane swaps with row q."""
     row = code.broadcast(q, kind)
     for i, flag in enumerate(flags, 1):
-        row = flag.select(code.broadcast(q + i, kind), row)
+        row = flag.select(code.broadcast(code.add(q, i), kind), row)
     return row
 
 

@@ -37,11 +37,11 @@ class Triangle:
     def eliminate(self, q):
         """Turn column q into that of L, and subtract it from what follows; returns the reciprocal of its pivot.
 
-        All that follows a pivot that is not positive becomes NaN.
+        A pivot that is not positive stays as it is, and all that follows becomes NaN.
         """
         pivot = self.diagonal[q, 0]
         inverse = pivot.rsqrt()
-        self.diagonal[q, 0] = (pivot < math.inf).select(pivot * inverse, pivot)
+        self.diagonal[q, 0] = ((pivot > 0) & (pivot < math.inf)).select(pivot * inverse, pivot)
         column = [self.below[i, q] * inverse for i in self.size[q + 1 :]]
         column[:1] = [pivot.rsqrt(self.below[i, q]) for i in self.size[q + 1 : q + 2]]  # the next pivot waits for it
         for i, x in enumerate(column, q + 1):
@@ -80,7 +80,8 @@ def factor(code: Code, tiles, info, first, last):
             pivots[q, 0] = triangle.eliminate(q)
     for t, triangle in enumerate(triangles):
         if last:
-            triangle.diagonal[final, 0] = triangle.diagonal[final, 0].sqrt()
+            pivot = triangle.diagonal[final, 0]
+            triangle.diagonal[final, 0] = (pivot > 0).select(pivot.sqrt(), pivot)
         triangle.store()
         with code.builder.if_then(triangle.failed()[-1].any(), likely=False):
             entries = code.builder.gep(info, [INDEX(t * triangle.A.vector.lanes)], source_etype=INDEX)
@@ -97,8 +98,8 @@ def potrf(code, A, info, uplo="L", first=0, ahead=()):
         Hermitian, from `matrix`; only one triangle is read and written, and the imaginary parts of its diagonal are
         taken as 0 and become 0. Several packs of one size are worked on side by side, which is faster for small ones.
     info : array of V int64, or of V for each pack
-        Set to ``first + i + 1`` for a matrix whose pivot i is the first that is not positive, from which on the matrix
-        holds anything; otherwise left alone.
+        Set to ``first + i + 1`` for a matrix whose pivot i is the first that is not positive, and which is then on the
+        diagonal, while the matrix holds anything from there on; otherwise left alone.
     uplo : str
         Which triangle: the constant "L" or "U".
     first : int

@@ -1,0 +1,70 @@
+"""gbtrs at the register level (`forward`, `backward`) and at the pack level: solves with the factors of gbtrf."""
+
+from compactla.cpu.emit import routine
+from compactla.cpu.kernels.laswp import exchange
+
+COLUMNS = 4  # right-hand sides at a time
+
+
+def forward(code, L, ipiv, B, pivoting):
+    """B <- inv(L) B, with the swaps that led to L."""
+    kl, n = L.m, L.n
+    last, columns = code.sub(n, 1), range(B.n)
+    window = code.registers(B.vector, kl + 1, B.n)
+    for i in range(kl + 1):
+        for c in columns:
+            window[i, c] = B[code.min(i, last), c]
+    with code.loop(n) as k:
+        if pivoting:
+            row = ipiv[k, 0]
+            flags = [row == code.broadcast(code.add(k, i), row.vector) for i in range(1, kl + 1)]
+        for c in columns:
+            x = [window[i, c] for i in range(kl + 1)]
+            top, *rest = exchange(x, flags) if pivoting else x
+            B[k, c] = top
+            for i, y in enumerate(rest):
+                window[i, c] = (-L[i, k]).fma(top, y)
+            window[kl, c] = B[code.min(code.add(k, kl + 1), last), c]
+
+
+def backward(code, U, B, reach, unit=False):
+    """B <- inv(U) B, for a U whose rows reach so far; or inv(L^H) inv(D) B, where the factors are those of pbtrf."""
+    n, columns = U.n, range(B.n)
+    window = code.registers(B.vector, max(reach, 1), B.n)
+    for t in range(reach):
+        for c in columns:
+            window[t, c] = code.zero(B.vector)
+    with code.loop(n) as step:
+        k = code.sub(code.sub(n, 1), step)
+        for c in columns:
+            x = B[k, c] * U[0, k] if unit else B[k, c]
+            for t in reversed(range(reach)):
+                factor = U[t + 1, k].conjugate() if unit else U[t + 1, k]
+                x = (-factor).fma(window[t, c], x)
+            x = x if unit else x * U[0, k]
+            B[k, c] = x
+            for t in reversed(range(1, reach)):
+                window[t, c] = window[t - 1, c]
+            if reach:
+                window[0, c] = x
+
+
+@routine
+def gbtrs(code, U, L, ipiv, B, pivoting=True, ahead=()):
+    """B <- inv(A) B for the V matrices of a pack, with the factors of `gbtrf`, in a Numba function.
+
+    Parameters
+    ----------
+    U, L, ipiv : matrix
+        What `gbtrf` made.
+    B : matrix
+        n x r, from `matrix`.
+    pivoting : bool
+        A constant: whether rows were swapped.
+    ahead : tuple of matrices
+        Nothing is fetched ahead.
+    """
+    for j, r in code.tiles(B.n, COLUMNS):
+        some = B.block(0, j, B.m, r)
+        forward(code, L, ipiv, some, bool(pivoting))
+        backward(code, U, some, U.m - 1 if pivoting else U.m - 1 - L.m)

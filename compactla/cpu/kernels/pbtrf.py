@@ -1,0 +1,86 @@
+"""pbtrf at the register level (`eliminate`) and at the pack level (`pbtrf`): positive definite band matrices."""
+
+from compactla.cpu.emit import Code, routine
+from compactla.cpu.info import report
+from compactla.cpu.kernels.gbtrf import guarded
+from compactla.cpu.simd import INDEX, Elements, index
+
+
+class HermitianBand:
+    """One triangle of a Hermitian band matrix as SciPy orders its diagonals.
+
+    Element (i, j) is ``A[i - j, j]`` of the lower one, or ``A[ku + i - j, j]`` of the upper one.
+    """
+
+    def __init__(self, code: Code, A: Elements, lower):
+        self.code, self.A, self.lower, self.ku, self.n, self.vector = code, A, lower, A.m - 1, A.n, A.vector
+
+    def row(self, i, whole):
+        """Row i from column i - ku to i, whose imaginary part is left out; zeros behind the last row."""
+        lanes = []
+        for t in range(self.ku + 1):
+            row, column = (self.ku - t, self.code.add(i, t - self.ku)) if self.lower else (t, i)
+            x = guarded(self.code, self.A, row, column, i, whole)
+            lanes.append(x if self.lower else x.conjugate())
+        real = lanes[-1].real
+        lanes[-1] = lanes[-1]._new(*real.parts, *lanes[-1].constant(0).parts[1:])
+        return lanes
+
+
+def eliminate(code: Code, bands, n, info, keep):
+    """L D L^H of Hermitian band matrices side by side; ``keep(w, k, inverse, multiples)`` is told of each step."""
+    windows = [code.registers(band.vector, band.ku + 1, band.ku + 1) for band in bands]
+    ku = bands[0].ku
+    for window, band in zip(windows, bands, strict=True):
+        for i in range(ku + 1):
+            for t, x in enumerate(band.row(i, False)[ku - i :]):
+                window[i, t] = x
+
+    def step(k, whole):
+        for w, (window, band) in enumerate(zip(windows, bands, strict=True)):
+            pivot = window[0, 0].real
+            inverse = pivot.reciprocal()
+            column = [window[i, 0] for i in range(1, ku + 1)]
+            multiples = [x * inverse for x in column]
+            for i, multiple in enumerate(multiples, 1):
+                for j in range(1, i + 1):
+                    window[i - 1, j - 1] = (-multiple).fma(column[j - 1].conjugate(), window[i, j])
+            row = code.add(k, ku + 1)
+            for t, x in enumerate(band.row(row, whole)):
+                window[ku, t] = x
+            keep(w, k, inverse, multiples)
+            report(code, [~(pivot > 0)], info[w], code.add(k, 1))
+
+    whole = code.sub(n, ku + 1)
+    whole = code.builder.select(code.builder.icmp_signed(">", index(whole), INDEX(0)), index(whole), INDEX(0))
+    with code.loop(whole) as k:
+        step(k, True)
+    with code.loop(code.sub(n, whole)) as t:
+        step(code.add(whole, t), False)
+
+
+@routine
+def pbtrf(code, A, F, info, lower=False, ahead=()):
+    """The factors L D L^H of the V Hermitian positive definite band matrices of a pack, in a Numba function.
+
+    Parameters
+    ----------
+    A : matrix
+        (ku + 1) x n, from `matrix`: element (i, j) is ``A[ku + i - j, j]``, or ``A[i - j, j]`` of the lower triangle. It
+        is read only, its corners and the imaginary parts of its diagonal are not.
+    F : matrix
+        (ku + 1) x n, which gets ``F[0, k]``, the reciprocal of element k of D, and ``F[t, k]``, element (k + t, k) of L.
+    info : array of V int64
+        Set to ``k + 1`` for a matrix whose pivot k is the first that is not positive; otherwise left alone.
+    lower : bool
+        A constant: which triangle A holds.
+    ahead : tuple of matrices
+        Nothing is fetched ahead.
+    """
+
+    def keep(w, k, inverse, multiples):
+        F[0, k] = inverse
+        for t, multiple in enumerate(multiples, 1):
+            F[t, k] = multiple
+
+    eliminate(code, [HermitianBand(code, A, bool(lower))], A.n, [info], keep)

@@ -1,0 +1,75 @@
+"""cho_solve: linear systems, with the factors of `cho_factor`."""
+
+import numpy as np
+import scipy.linalg
+
+from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg.stacks import Result, Stacked
+
+
+def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="double", threads=None):
+    """Solve linear systems a x = b with the factors of positive definite matrices, for stacks of matrices.
+
+    Parameters
+    ----------
+    c_and_lower : tuple
+        What `cho_factor` returns: factors (..., n, n), and whether they are in lower triangles.
+    b : (n,) or (..., n, r) array_like
+        Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
+    overwrite_b : bool, optional
+        Without effect: nothing is overwritten.
+    check_finite : bool, optional
+        Whether infinities and NaN, anywhere, are refused.
+    compute : str, optional
+        "double" computes single precision in double, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n) or (..., n, r) ndarray
+        Solutions, of the type that `scipy.linalg.cho_solve` returns.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If factors are not square, something is not finite, the type of an argument is not supported, shapes do not fit
+        together, or an option is none of the above.
+
+    See Also
+    --------
+    scipy.linalg.cho_solve : The same, one matrix after the other.
+    cho_factor : The factors; an example is there.
+
+    Notes
+    -----
+    As LAPACK ``?potrs``.
+    """
+    c, lower = c_and_lower
+    if np.ndim(lower):  # SciPy makes one for each matrix
+        if np.unique(lower).size > 1:
+            raise ValueError("lower has several values, must be the same for all matrices")
+        lower = bool(np.any(lower))
+    given = as_arrays(c, b)
+    if given is None or given[0][1].ndim == 0:
+        return scipy.linalg.cho_solve((c, lower), b, overwrite_b, check_finite)
+    c, b = map(as_lapack, given[0])
+    column = b.ndim == 1
+    options = "L" if lower else "U", bool(check_finite)
+    (x,) = CHO_SOLVE((c, b[:, None] if column else b), options, "raise", compute, threads)
+    return x[..., 0] if column else x
+
+
+def scipys(c, b, uplo, check_finite):
+    """The solution of scipy.linalg."""
+    return scipy.linalg.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
+
+
+CHO_SOLVE = Stacked(
+    "cho_solve",
+    inputs=("nn", "nr"),
+    outputs=(Result("nr"),),
+    work=lambda n, r, **_: n * n * r,
+    numpy=scipys,
+    options=("uplo", "check_finite"),
+)

@@ -1,0 +1,80 @@
+"""cholesky: factors of positive definite matrices."""
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked
+
+
+def cholesky(a, /, *, upper=False, on_error="raise", compute="double", threads=None):
+    """Factor positive definite matrices a = L L^H, or a = U^H U, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., n, n) array_like
+        Hermitian matrices, of which one triangle is read.
+    upper : bool, optional
+        Whether the factor is U, and the upper triangle is read; default: the lower one.
+    on_error : str, optional
+        What becomes of matrices that are not positive definite: "raise" refuses them, "nan" fills their factors with
+        NaN and leaves all others as they are.
+    compute : str, optional
+        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n, n) ndarray
+        Factors, of the type that `numpy.linalg.cholesky` returns; zero in the other triangle.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite, which the message then names, or not square.
+    TypeError, ValueError
+        If the type of the argument is not supported, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.cholesky : The same, one matrix after the other.
+    compactla.linalg.cho_factor : Factors for `compactla.linalg.cho_solve`.
+    compactla.potrf : The same for packs.
+
+    Notes
+    -----
+    As LAPACK ``?potrf``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.cholesky(np.array([[[4.0, 2.0], [2.0, 2.0]], [[1.0, 2.0], [2.0, 1.0]]]), on_error="nan")
+    array([[[ 2.,  0.],
+            [ 1.,  1.]],
+    <BLANKLINE>
+           [[nan, nan],
+            [nan, nan]]])
+    """
+    given = as_arrays(a)
+    if given is None:
+        return np.linalg.cholesky(a, upper=upper)
+    arrays, wrap = given
+    (x,) = CHOLESKY(arrays, ("U" if upper else "L", "yes"), on_error, compute, threads)
+    return wrap(x) if wrap else x
+
+
+def numpys(a, uplo, clean):
+    """The factor of numpy.linalg."""
+    return np.linalg.cholesky(a, upper=True) if uplo == "U" else np.linalg.cholesky(a)
+
+
+CHOLESKY = Stacked(
+    "cholesky",
+    inputs=("nn",),
+    outputs=(Result("nn"),),
+    work=lambda n, **_: n**3 / 6 + n,
+    numpy=numpys,
+    message="Matrix is not positive definite",
+    options=("uplo", "clean"),
+)

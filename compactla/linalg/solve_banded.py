@@ -1,0 +1,115 @@
+"""solve_banded: linear systems with band matrices."""
+
+import numpy as np
+import scipy.linalg
+
+from compactla.linalg.bands import Banded, is_index
+from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg.stacks import Result
+
+
+def solve_banded(
+    l_and_u,
+    ab,
+    b,
+    overwrite_ab=False,
+    overwrite_b=False,
+    check_finite=True,
+    *,
+    on_error="raise",
+    compute="double",
+    threads=None,
+):
+    """Solve linear systems a x = b with band matrices, for stacks of matrices.
+
+    Parameters
+    ----------
+    l_and_u : tuple of int
+        How many diagonals there are below the main one, and above it.
+    ab : (..., l + u + 1, n) array_like
+        Diagonals: ``ab[..., u + i - j, j]`` is element (i, j).
+    b : (n,) or (..., n, r) array_like
+        Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
+    overwrite_ab, overwrite_b : bool, optional
+        Without effect: nothing is overwritten.
+    check_finite : bool, optional
+        Whether infinities and NaN, anywhere, are refused.
+    on_error : str, optional
+        What becomes of singular matrices: "raise" refuses them, "nan" fills their solutions with NaN and leaves all
+        others as they are.
+    compute : str, optional
+        "double" computes single precision in double, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n) or (..., n, r) ndarray
+        Solutions, of the type that `scipy.linalg.solve_banded` returns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is singular, which the message then names.
+    TypeError, ValueError
+        If something is not finite, the type of an argument is not supported, shapes do not fit together, or an option
+        is none of the above.
+
+    See Also
+    --------
+    scipy.linalg.solve_banded : The same, one matrix after the other.
+    compactla.linalg.solveh_banded : The same for positive definite matrices.
+
+    Notes
+    -----
+    LU factorizations with partial pivoting, as LAPACK ``?gbsv``. What is too large for the cache next to the core, or
+    has more than 9 diagonals, is left to SciPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> ab = np.array([[[0.0, 1, 1], [2, 2, 2], [1, 1, 0]], [[0, 1, 1], [4, 4, 4], [1, 1, 0]]])
+    >>> linalg.solve_banded((1, 1), ab, np.array([3.0, 4, 3]))
+    array([[1.        , 1.        , 1.        ],
+           [0.57142857, 0.71428571, 0.57142857]])
+    """
+    lower, upper = l_and_u
+    given = as_arrays(ab, b)
+    if given is None or not (is_index(lower) and is_index(upper)):
+        return scipy.linalg.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+    ab, b = (a.astype(float) if a.dtype.kind in "biu" else as_lapack(a) for a in given[0])
+    if min(ab.ndim - 1, b.ndim) < 1 or ab.shape[-1] == 1 or lower + upper + 1 != ab.shape[-2]:
+        return scipy.linalg.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+    options = {"lower": int(lower), "upper": int(upper), "check_finite": bool(check_finite)}
+    return SOLVE_BANDED(ab, b, lower + upper + 1, options, on_error, compute, threads)
+
+
+def scipys(ab, b, lower, upper, columns, check_finite):
+    """The solution of scipy.linalg."""
+    return scipy.linalg.solve_banded((lower, upper), ab, b, check_finite=check_finite)
+
+
+def attempted(ab, **options):
+    """The solution for a single matrix."""
+    return scipys(ab, np.zeros(ab.shape[-1]), **options)
+
+
+def identity(m, n, upper, **_):
+    """The diagonals of an identity."""
+    ab = np.zeros((m, n))
+    ab[upper] = 1
+    return ab
+
+
+SOLVE_BANDED = Banded(
+    "solve_banded",
+    inputs=("wn", "nr"),
+    outputs=(Result("nr"),),
+    work=lambda w, n, r, **_: n * w * (w + r),
+    numpy=scipys,
+    probe=attempted,
+    regular=identity,
+    message="singular matrix",
+    options=("lower", "upper", "columns", "check_finite"),
+)

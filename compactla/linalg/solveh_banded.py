@@ -1,0 +1,112 @@
+"""solveh_banded: linear systems with positive definite band matrices."""
+
+import numpy as np
+import scipy.linalg
+
+from compactla.linalg.bands import Banded
+from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg.stacks import Result
+
+
+def solveh_banded(
+    ab,
+    b,
+    overwrite_ab=False,
+    overwrite_b=False,
+    lower=False,
+    check_finite=True,
+    *,
+    on_error="raise",
+    compute="double",
+    threads=None,
+):
+    """Solve linear systems a x = b with Hermitian positive definite band matrices, for stacks of matrices.
+
+    Parameters
+    ----------
+    ab : (..., u + 1, n) array_like
+        Diagonals of a triangle: ``ab[..., u + i - j, j]`` is element (i, j) of the upper one, or ``ab[..., i - j, j]``
+        of the lower one.
+    b : (n,) or (..., n, r) array_like
+        Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
+    overwrite_ab, overwrite_b : bool, optional
+        Without effect: nothing is overwritten.
+    lower : bool, optional
+        Whether `ab` holds the lower triangle; default: the upper one.
+    check_finite : bool, optional
+        Whether infinities and NaN, anywhere, are refused.
+    on_error : str, optional
+        What becomes of matrices that are not positive definite: "raise" refuses them, "nan" fills their solutions with
+        NaN and leaves all others as they are.
+    compute : str, optional
+        "double" computes single precision in double, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n) or (..., n, r) ndarray
+        Solutions, of the type that `scipy.linalg.solveh_banded` returns.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a matrix is not positive definite, which the message then names.
+    TypeError, ValueError
+        If something is not finite, the type of an argument is not supported, shapes do not fit together, or an option
+        is none of the above.
+
+    See Also
+    --------
+    scipy.linalg.solveh_banded : The same, one matrix after the other.
+    compactla.linalg.solve_banded : The same for any band matrices.
+
+    Notes
+    -----
+    Factors L D L^H, as LAPACK ``?ptsv`` of tridiagonal matrices; solutions are those of ``?pbsv`` but for rounding.
+    What is too large for the cache next to the core, or has more than 9 diagonals, is left to SciPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> ab = np.array([[[2.0, 2, 2], [1, 1, 0]], [[4, 4, 4], [1, 1, 0]]])
+    >>> linalg.solveh_banded(ab, np.array([3.0, 4, 3]), lower=True)
+    array([[1.        , 1.        , 1.        ],
+           [0.57142857, 0.71428571, 0.57142857]])
+    """
+    given = as_arrays(ab, b)
+    if given is None or given[0][0].ndim < 2 or given[0][1].ndim < 1:
+        return scipy.linalg.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+    ab, b = map(as_lapack, given[0])
+    options = {"upper": ab.shape[-2] - 1, "lower": bool(lower), "check_finite": bool(check_finite)}
+    return SOLVEH_BANDED(ab, b, ab.shape[-2], options, on_error, compute, threads)
+
+
+def scipys(ab, b, upper, columns, lower, check_finite):
+    """The solution of scipy.linalg."""
+    return scipy.linalg.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+
+
+def attempted(ab, **options):
+    """The solution for a single matrix."""
+    return scipys(ab, np.zeros(ab.shape[-1]), **options)
+
+
+def identity(m, n, lower, **_):
+    """The diagonals of an identity."""
+    ab = np.zeros((m, n))
+    ab[0 if lower else -1] = 1
+    return ab
+
+
+SOLVEH_BANDED = Banded(
+    "solveh_banded",
+    inputs=("wn", "nr"),
+    outputs=(Result("nr"),),
+    work=lambda w, n, r, **_: n * w * (w / 2 + r),
+    numpy=scipys,
+    probe=attempted,
+    regular=identity,
+    options=("upper", "columns", "lower", "check_finite"),
+)
