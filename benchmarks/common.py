@@ -125,7 +125,21 @@ class OfCase(abc.ABC):
         """The class of `compactla.bench.cases`."""
 
 
-class Measured(Benchmark):
+class Once(Benchmark):
+    """What several benchmarks have of one measurement."""
+
+    def setup_cache(self):
+        """Nothing: benchmarks of a run that have this work in one folder."""
+
+    def once(self, parameters, measure):
+        """The dict that `measure` returns, called once in a run, whose benchmarks work in one folder."""
+        file = Path(f"{type(self).__name__} {parameters}.json")
+        if not file.exists():
+            file.write_text(json.dumps(measure(*parameters), default=float))
+        return json.loads(file.read_text())
+
+
+class Measured(Once):
     """What has to do with the ceilings of the run, which are measured once, before all other benchmarks."""
 
     def setup_cache(self):
@@ -135,13 +149,6 @@ class Measured(Benchmark):
         """
         command = [sys.executable, "-m", "benchmarks.ceilings"]
         return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
-
-    def once(self, parameters, measure):
-        """The dict that `measure` returns, called once in a run, whose benchmarks work in one folder."""
-        file = Path(f"{type(self).__name__} {parameters}.json")
-        if not file.exists():
-            file.write_text(json.dumps(measure(*parameters), default=float))
-        return json.loads(file.read_text())
 
 
 class OnDevices(Measured, OfCase):

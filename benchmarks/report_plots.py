@@ -5,6 +5,8 @@ import re
 from math import atan, degrees, isfinite, nan
 from operator import mul, truediv
 
+from compactla import linalg
+
 from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, lines_of
 
 # Of a roofline: the marks and colours of routines in turns; where the first and last points have labels.
@@ -19,6 +21,7 @@ LIBRARIES = {  # what devices and libraries are called in legends, and their col
     "cupy": ("cuBLAS", "#d55e00"),
     "torch": ("PyTorch", "#56b4e9"),
 }
+SHADES = "#cc79a7", "#0072b2", "#009e73"  # of stacks, the smallest first
 BOUND = "bound: max(flops / peak, bytes / bandwidth)"
 STYLE = {
     "font.size": 9,
@@ -38,7 +41,7 @@ def draw(machine, folder):
     from matplotlib import rc_context
 
     drawn = {}
-    for name, plot in (("roofline", roofline), ("sizes", sizes), ("lines", lines)):
+    for name, plot in (("roofline", roofline), ("sizes", sizes), ("lines", lines), ("linalg", stacks)):
         with rc_context(STYLE):
             figure = plot(machine)
             if figure is None:
@@ -235,6 +238,37 @@ def lines(machine):
         axes.set_title(routine.lower())
     for axes in grid[-1]:
         axes.set_xlabel("block size b")
+    add_legend(figure)
+    return figure
+
+
+def stacks(machine):
+    """compactla.linalg and numpy.linalg on stacks of matrices of order n, float64, one thread"""
+    time = "linalg.Stacks.track_time_per_matrix"
+    found = {key[2:] for run in machine.runs for key in run.values if key[0] == time}
+    names = [name for name in linalg.__all__ if any(repr(name) == key[0] for key in found)]
+    if not names:
+        return None
+    columns, sizes = min(4, len(names)), machine.sizes(time)
+    figure, grid = panels(-(-len(names) // columns), columns, 2.6, 1.9, sharex=True, sharey=True)
+    for axes, name in itertools.zip_longest(grid.flat, names):
+        if name is None:
+            axes.set_axis_off()
+            continue
+        for stack, color in zip(sorted({int(key[1]) for key in found}), SHADES, strict=False):
+            runs = [(n, machine.newest(time, "numpy", name, stack, n)) for n in sizes]
+            pairs = [(n, *(run.value(time, of, name, stack, n) for of in ("numpy", "compactla"))) for n, run in runs]
+            points = [(n, theirs / ours) for n, theirs, ours in pairs if theirs and ours]
+            if points:
+                label = f"{stack:,} matrices"
+                axes.plot(*zip(*points, strict=True), "o-", markersize=3, color=color, label=label)
+        axes.axhline(1, color="0.4", linewidth=1)
+        axes.set(title=name, yscale="log", xticks=[3, 8, 16, 24, 32])
+        plain_ticks(axes.yaxis)
+    for plots in grid:
+        plots[0].set_ylabel("times as fast as NumPy")
+    for axes in grid[-1]:
+        axes.set_xlabel("n")
     add_legend(figure)
     return figure
 

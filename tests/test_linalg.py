@@ -22,7 +22,7 @@ ROWS = {
     for row in vars(module).values()
     if isinstance(row, Stacked)
 }
-NAMES = [name for name in linalg.__all__ if name in ROWS and hasattr(np.linalg, name)]
+NAMES = sorted(name for name in ROWS if hasattr(linalg, name) and hasattr(np.linalg, name))
 FAILING = [name for name in NAMES if "on_error" in inspect.signature(getattr(linalg, name)).parameters]
 NM, N, R = 11, 3, 2
 SIZES = {"n": N, "m": N, "r": R, "k": N, "1": 1}
@@ -48,10 +48,16 @@ def listed(x):
     return [*x] if isinstance(x, tuple) else [x]
 
 
+def inputs(name):
+    """Sizes of the arrays that a function has to be given."""
+    given = inspect.signature(getattr(np.linalg, name)).parameters.values()
+    return ROWS[name].inputs[: sum(p.default is p.empty for p in given)]
+
+
 def operands(name, lead=(NM,), dtype="d", n=N, seed=0):
     """Positive definite matrices with well separated eigenvalues, and right-hand sides."""
     rng, arrays = np.random.default_rng(seed), []
-    for letters in ROWS[name].inputs:
+    for letters in inputs(name):
         rows, columns = (SIZES[letter] if SIZES[letter] != N else n for letter in letters)
         a = rng.standard_normal((*lead, rows, columns))
         if np.dtype(dtype).kind == "c":
@@ -163,7 +169,7 @@ def test_results_are_new(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_broadcasting(name):
     leads = [(5, 1), (1, 7), ()]
-    arrays = [operands(name, lead)[i] for i, lead in zip(range(len(ROWS[name].inputs)), leads, strict=False)]
+    arrays = [operands(name, lead)[i] for i, lead in zip(range(len(inputs(name))), leads, strict=False)]
     lead = np.broadcast_shapes(*(a.shape[:-2] for a in arrays))
     full = [np.ascontiguousarray(np.broadcast_to(a, lead + a.shape[-2:])) for a in arrays]
     expected = bits(ours(name, *full))
@@ -192,11 +198,10 @@ def test_tiny(name, n):
 @pytest.mark.parametrize("name", NAMES)
 def test_empty(name):
     """Stacks of no matrices, and matrices of no rows, columns or both."""
-    inputs = ROWS[name].inputs
     for lead in (), (0,), (2, 0), (3,):
         for sizes in itertools.product((0, 2), (0, 2), (0, 2)):
             size = dict(zip(("n", "m", "r"), sizes, strict=True)) | {"k": min(sizes[:2]), "1": 1}
-            arrays = [np.zeros((*lead, size[i], size[j])) + np.eye(size[i], size[j]) for i, j in inputs]
+            arrays = [np.zeros((*lead, size[i], size[j])) + np.eye(size[i], size[j]) for i, j in inputs(name)]
             if not (name == "lstsq" and lead) and not all(a.size for a in arrays):
                 assert outcome(ours, name, *arrays) == outcome(numpys, name, *arrays), (lead, sizes)
 
@@ -218,7 +223,7 @@ def test_types(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_mixed_types(name):
-    for kinds in itertools.product("dF", repeat=len(ROWS[name].inputs)):
+    for kinds in itertools.product("dF", repeat=len(inputs(name))):
         arrays = operands(name, dtype="F")
         arrays = [a.real.astype("d") if kind == "d" else a for a, kind in zip(arrays, kinds, strict=True)]
         assert_like(ours(name, *arrays), numpys(name, *arrays), 1e-4)
@@ -230,7 +235,7 @@ WRONG = [(), (3,), (2, 3), (3, 2), (4, 4), (2, 3, 3), (3, 4, 4), (2, 3, 2), (1, 
 @pytest.mark.parametrize("name", NAMES)
 def test_wrong_shapes(name):
     """They are refused in NumPy's words."""
-    for shapes in itertools.product(WRONG, repeat=len(ROWS[name].inputs)):
+    for shapes in itertools.product(WRONG, repeat=len(inputs(name))):
         arrays = [np.ones(shape) + np.eye(*shape[-2:]) if len(shape) > 1 else np.ones(shape) for shape in shapes]
         expected = outcome(numpys, name, *arrays)
         if isinstance(expected, tuple) and (name != "lstsq" or all(a.ndim < 3 for a in arrays)):
@@ -280,7 +285,7 @@ class Duck:
 @pytest.mark.parametrize("name", NAMES)
 def test_types_that_replace_functions(name):
     """They are asked, as by NumPy's functions."""
-    for place in range(len(ROWS[name].inputs)):
+    for place in range(len(inputs(name))):
         arrays = operands(name)
         arrays[place] = Duck()
         assert getattr(linalg, name)(*arrays, **EXTRA.get(name, {})) == name

@@ -1,0 +1,92 @@
+"""Clouds of points, turned onto each other: ``python -m compactla.examples.kabsch --plot kabsch.png``.
+
+A molecule is seen in many frames of a simulation, turned, moved and shaken. Kabsch's method finds the rotation R of each
+frame that brings its points closest to those of the molecule, by the singular values of the 3 x 3 covariance C:
+
+    C = U diag(s) V^T,    R = U diag(1, 1, det(U V^T)) V^T
+
+where the determinant keeps R from being a reflection, which is closer where points lie almost in a plane.
+The program is written for numpy.linalg, on stacks, and runs with it and with compactla.linalg.
+"""
+
+import argparse
+
+import numpy as np
+
+from compactla.examples.beside import beside_numpy
+
+
+def molecule(atoms, rng):
+    """Points that lie almost in a plane, around the origin."""
+    points = rng.uniform(-1, 1, (atoms, 3)) * np.array([5, 3, 0.1])
+    return points - points.mean(axis=0)
+
+
+def frames(points, count, noise, rng):
+    """Frames of a molecule, and their rotations, which turn the molecule to where it is in a frame."""
+    Q, R = np.linalg.qr(rng.standard_normal((count, 3, 3)))
+    turns = Q * np.sign(np.linalg.det(Q))[:, None, None]
+    moved = points @ turns.swapaxes(1, 2) + 10 * rng.standard_normal((count, 1, 3))
+    return moved + noise * rng.standard_normal(moved.shape), turns
+
+
+def align(linalg, points, seen):
+    """Rotations, how far points are from where they then should be, and which would be reflections."""
+    seen = seen - seen.mean(axis=1, keepdims=True)
+    U, s, Vh = linalg.svd(linalg.matmul(seen.swapaxes(1, 2), points))
+    sign = linalg.det(linalg.matmul(U, Vh))
+    U[:, :, 2] *= np.sign(sign)[:, None]
+    s[:, 2] *= np.sign(sign)
+    squares = (points**2).sum() + (seen**2).sum(axis=(1, 2)) - 2 * s.sum(axis=1)
+    return linalg.matmul(U, Vh), np.sqrt(squares / len(points)), sign < 0
+
+
+def angles(R, turns):
+    """How far rotations are from each other, in degrees."""
+    chord = np.linalg.norm(R - turns, axis=(1, 2)) / np.sqrt(8)
+    return np.degrees(2 * np.arcsin(np.minimum(chord, 1)))
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m compactla.examples.kabsch", description=__doc__.splitlines()[0])
+    parser.add_argument("--frames", type=int, default=50000, help="(default: 50000)")
+    parser.add_argument("--atoms", type=int, default=12, help="(default: 12)")
+    parser.add_argument("--noise", type=float, default=0.2, help="by which atoms are shaken (default: 0.2)")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw how far rotations and atoms are off")
+    args = parser.parse_args(argv)
+    rng = np.random.default_rng(1976)
+    points = molecule(args.atoms, rng)
+    seen, turns = frames(points, args.frames, args.noise, rng)
+    print(f"{args.frames} frames of {args.atoms} atoms, shaken by {args.noise:g}")
+    (R, distance, mirrored), theirs = beside_numpy(lambda linalg: align(linalg, points, seen))
+    off, apart = angles(R, turns), abs(R - theirs[0]).max(axis=(1, 2))
+    expected = args.noise * np.sqrt(3 - 6 / args.atoms)
+    print(f"rotations differ by {np.median(apart):.1e} in the median, {apart.max():.1e} at most")
+    print(f"determinants of rotations are 1 to {abs(np.linalg.det(R) - 1).max():.1e}")
+    print(f"{mirrored.sum()} frames would have been reflected")
+    print(f"rotations are off by {np.median(off):.3g} degrees in the median")
+    print(f"atoms are {np.sqrt((distance**2).mean()):.4f} apart, {expected:.4f} expected")
+    if args.plot:
+        plot(args.plot, off, distance, mirrored, expected)
+
+
+def plot(path, off, distance, mirrored, expected):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    groups = {"det(U V^T) = 1": ~mirrored, "det(U V^T) = -1": mirrored}
+    for axes, values in ((left, off), (right, distance)):
+        axes.hist([values[chosen] for chosen in groups.values()], bins=60, stacked=True, label=[*groups])
+        axes.set_ylabel("frames")
+    left.set(title="rotations", xlabel="off by so many degrees")
+    left.legend()
+    right.axvline(expected, color="k", label="expected")
+    right.set(title="atoms, root of the mean square", xlabel="distance from the molecule's")
+    right.legend()
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
+
+
+if __name__ == "__main__":
+    main()

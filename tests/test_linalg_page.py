@@ -1,0 +1,25 @@
+"""The page about compactla.linalg: its programs run, and it has all functions."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import compactla
+from compactla import linalg
+
+PAGE = (Path(compactla.__file__).parent / "linalg" / "README.md").read_text()
+
+
+def test_programs():
+    """Each goes on where those before it stopped; those at the end need other libraries."""
+    known = {}
+    for program in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
+        for module in re.findall(r"^import (\w+)", program, re.MULTILINE):
+            pytest.importorskip(module)
+        exec(program, known)
+
+
+def test_functions():
+    rows = re.findall(r"^\| \w+'s \| (.*) \|$", PAGE, re.MULTILINE)
+    assert {*linalg.__all__} - {"LinAlgError"} <= {*re.findall(r"\w+", " ".join(rows))}
