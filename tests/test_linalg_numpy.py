@@ -13,8 +13,8 @@ OTHERS = "norm", "multidot", "tensor", "xerbla", "sdot", "blas64", "outer", "cro
 
 @pytest.fixture(autouse=True)
 def in_the_place_of_numpy(monkeypatch):
-    for name in linalg.__all__:
-        if hasattr(np.linalg, name):
+    for name in np.linalg.__all__:
+        if hasattr(linalg, name):
             monkeypatch.setattr(np.linalg, name, getattr(linalg, name))
 
 

@@ -11,7 +11,7 @@ NAMED = 5  # failures in a message
 def settle(function, arrays, options, results, status, on_error):
     """Finish the results of a kernel that entered something into `status`: an element for each matrix of the stack."""
     lead = status.shape
-    unsure, failed = status == UNSURE, status == FAILED
+    unsure, failed = np.asarray(status == UNSURE), np.asarray(status == FAILED)
     if unsure.any():
         some = [np.broadcast_to(a, lead + a.shape[-2:])[unsure] for a in arrays]
         found, failed[unsure] = attempt(function, some, options)
