@@ -72,7 +72,11 @@ def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None)
         return numpys.lstsq(a, b, rcond)
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2:
-        return numpys.lstsq(a, wrap(b) if wrap else b, rcond)
+        try:
+            return numpys.lstsq(a, wrap(b) if wrap else b, rcond)
+        except numpys.LinAlgError:
+            if on_error != "nan":
+                raise
     column = b.ndim == 1
     b = b[:, None] if column else b
     wide = a.ndim > 1 and a.shape[-2] < a.shape[-1]
