@@ -221,7 +221,7 @@ def call(typing_context, text, first, known, arrays):
 
             given = (load(known, WORD * i) for i in itertools.count())
             objects = (load(arrays, tuple.__basicsize__ + WORD * i) for i in range(1 + len(forms)))
-            nm, status, *addresses = next(given), *(load(x, DATA) for x in objects)
+            nm, (status, *addresses) = next(given), [load(x, DATA) for x in objects]
             for letter, _, value in (part.partition("=") for part in letters.split()):
                 size[letter] = int(value) if value else next(given)
             places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(vector.lanes)]

@@ -1,7 +1,7 @@
 """qr: QR factorizations."""
 
-import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -61,7 +61,7 @@ def qr(a, mode="reduced", *, compute="double", threads=None):
     """
     given, function = as_arrays(a, devices=("a",)), QR.get(mode) if isinstance(mode, str) else None
     if given is None or function is None:
-        return np.linalg.qr(a, mode)
+        return numpys.qr(a, mode)
     arrays, wrap = given
     results = function(arrays, (mode,), compute=compute, threads=threads)
     if wrap:
@@ -83,7 +83,7 @@ def stacked(outputs, columns):
         inputs=("mn",),
         outputs=tuple(map(Result, outputs)),
         work=lambda m, n, k, **_: work(m, n, k, columns(m, k)),
-        numpy=np.linalg.qr,
+        numpy=numpys.qr,
         options=("mode",),
         implied={"k": lambda m, n, **_: min(m, n)},
         extent=lambda m, n, k, **_: max(k, m * n // 128),

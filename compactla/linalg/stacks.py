@@ -148,9 +148,10 @@ class Stacked:
             plan = self.plans[key] = self._plan(options, compute, arrays)
         if plan.kernel is None:
             return failures.through_numpy(self, arrays, options, on_error)
+        read = arrays
         if plan.copies:
-            arrays = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
-        results, status = plan.kernel.run(arrays, threads)
+            read = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
+        results, status = plan.kernel.run(read, threads)
         if status[-1]:
             failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
         return results
@@ -167,7 +168,8 @@ class Stacked:
         numbers = zip(types, self.inputs, strict=True)
         common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11" and not letters[2:])).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
-        places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
+        read = [t if letters == "11" else np.dtype(common) for t, letters in zip(types, self.inputs, strict=True)]
+        places = [place(a, lead, dtype) for a, dtype in zip(arrays, read, strict=True)]
         made = self.made(lead, number, result)
         kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)
         copies = [p.copy for p in places]
