@@ -1,16 +1,13 @@
-"""Functions of compactla.linalg on stacks, in one thread, and beside them those of the same names in NumPy or SciPy,
-PyTorch and JAX.
+"""Functions of compactla.linalg on stacks, in one thread, and beside them those of the same names in NumPy, PyTorch and JAX.
 
-There are all functions that have a row and need nothing but its inputs.
+There are all of NumPy's that have a row.
 """
 
 import functools
-import inspect
 import itertools
 from importlib.util import find_spec
 
 import numpy as np
-import scipy.linalg
 
 from compactla import linalg
 from compactla.bench.timing import AT_ONCE, best
@@ -26,20 +23,13 @@ ROUNDS = 3
 
 
 def functions():
-    """The sizes of inputs, as in rows, by the names of functions."""
+    """The sizes of matrices that are given, as in rows, by the names of functions."""
     found = {}
-    for name in linalg.__all__:
-        function = getattr(linalg, name)
-        rows = [row for row in getattr(function, "__globals__", {}).values() if isinstance(row, Stacked)]
-        if rows and required(function) == len(rows[0].inputs):
-            found[name] = rows[0].inputs
+    for name in (name for name in linalg.__all__ if hasattr(np.linalg, name)):
+        known = getattr(getattr(linalg, name), "__globals__", {}).values()
+        rows = [row for row in known if isinstance(row, Stacked)]
+        found |= {name: [sizes for sizes in row.inputs if sizes != "11"] for row in rows[:1]}
     return found
-
-
-def required(function):
-    """How many arguments a function needs."""
-    parameters = inspect.signature(function).parameters.values()
-    return sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
 
 
 FUNCTIONS = functions()
@@ -50,21 +40,22 @@ def operands(name, stack, n):
     rng, nm = np.random.default_rng(n), min(stack, LARGEST // (8 * n * n))
     arrays = [rng.standard_normal((nm, *(1 if letter in "1r" else n for letter in sizes))) for sizes in FUNCTIONS[name]]
     try:
-        numpy_or_scipy(name)(*[a[:1] for a in arrays])
+        getattr(np.linalg, name)(*[a[0] for a in arrays])
     except np.linalg.LinAlgError:
         a, *others = arrays
         arrays = [a @ a.swapaxes(1, 2) + n * np.eye(n), *others]
     return arrays
 
 
-def numpy_or_scipy(name):
-    return getattr(np.linalg, name, None) or getattr(scipy.linalg, name)
+def one_by_one(*arrays):
+    """numpy.linalg.lstsq, which does not take stacks."""
+    return tuple(map(np.array, zip(*map(np.linalg.lstsq, *arrays), strict=True)))
 
 
 def calls(name, arrays):
     """What is timed, by library."""
     found = {"compactla": functools.partial(getattr(linalg, name), *arrays, threads=1)}
-    found["numpy"] = functools.partial(numpy_or_scipy(name), *arrays)
+    found["numpy"] = functools.partial(one_by_one if name == "lstsq" else getattr(np.linalg, name), *arrays)
     for library, prepare in (("torch", in_torch), ("jax", in_jax)):
         if find_spec(library):
             found |= {library: call for call in prepare(name, arrays)}
