@@ -18,9 +18,14 @@ def settle(function, arrays, options, results, status, on_error):
         for result, x in zip(results, found, strict=True):
             result[unsure] = x
     if failed.any():
-        own = arrays[0].shape[:-2]
-        axes = tuple(i for i in range(len(lead)) if i < len(lead) - len(own) or own[i - len(lead)] == 1)
-        finish(function, arrays, options, results, failed.any(axes, keepdims=True).reshape(own), on_error)
+        finish(function, arrays, options, results, of_first(failed, arrays[0].shape[:-2]), on_error)
+
+
+def of_first(failed, own):
+    """Flags of the first matrices, a stack of shape `own`, from those of a stack that it was broadcast to."""
+    lead = failed.shape
+    axes = tuple(i for i in range(len(lead)) if i < len(lead) - len(own) or own[i - len(lead)] == 1)
+    return failed.any(axes, keepdims=True).reshape(own)
 
 
 def through_numpy(function, arrays, options, on_error):
@@ -66,9 +71,15 @@ def finish(function, arrays, options, results, failed, on_error):
         if not message:
             first = np.broadcast_to(arrays[0], failed.shape + arrays[0].shape[-2:])[failed][0]
             message = failure(function, first, dict(zip(function.options, options, strict=True)))
-        raise LinAlgError(message + which(failed))
+        raise refusal(message, failed)
     for output, result in zip(function.outputs, results, strict=True):
-        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = np.nan
+        nothing = np.nan if result.dtype.kind in "fc" else 0
+        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = nothing
+
+
+def refusal(message, failed):
+    """What is raised if there are matrices that failed."""
+    return LinAlgError(message + which(failed))
 
 
 def which(failed):

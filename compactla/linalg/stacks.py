@@ -10,6 +10,7 @@ from compactla.checks import check_launch
 from compactla.cpu import stacks as cpu
 from compactla.linalg import failures
 from compactla.linalg.places import common_lead, common_type, place
+from compactla.view import backend
 
 # What is computed with, and what results are: by the common type of matrices.
 COMPUTED = {"f": ("d", "f"), "d": ("d", "d"), "F": ("D", "F"), "D": ("D", "D")}
@@ -58,9 +59,9 @@ class Stacked:
     Attributes
     ----------
     name : str
-        That of the kernel, and of its file in `compactla.cpu.fused`.
+        That of the kernel, and of its file in `compactla.cpu.fused`, and of its function in `compactla.gpu.composed`.
     inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one.
+        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type.
     outputs : tuple of Result
         What is returned for each.
     work : function
@@ -76,11 +77,13 @@ class Stacked:
     options : tuple of str
         What is compiled into kernels.
     implied : dict
-        Sizes that follow from others: by letter, functions of these.
+        Sizes that follow from others, in turn: by letter, functions of these.
     largest : int
         The largest size for which the kernel is used.
     fewest : function
         How many matrices there must be: of the largest size.
+    names : tuple of str
+        What messages call the inputs.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Stacked:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     largest: int = 32
     fewest: Callable[[int], int] = lambda n: 1
+    names: tuple[str, ...] = ("a", "b")
     plans: dict[tuple, Plan] = field(default_factory=dict)
 
     def __call__(self, arrays, options=(), on_error="raise", compute="double", threads=None):
@@ -113,6 +117,8 @@ class Stacked:
             choose("on_error", on_error, ("raise", "nan"))
         if compute != "double":
             choose("compute", compute, ("double", "same"))
+        if type(arrays[0]) is not np.ndarray:
+            return backend(arrays[0].queue, "stacks").run(self, arrays, options, on_error, compute, threads)
         if threads is not None:
             check_launch(threads, None, None)
         if len(arrays) == 1:
@@ -139,24 +145,28 @@ class Stacked:
 
     def _plan(self, options, compute, arrays):
         """How arrays of these types, shapes and strides are computed."""
-        types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self._sizes(arrays)
+        types, lead, number = [common_type(a.dtype) for a in arrays], common_lead(arrays), self.sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
         nm, largest = math.prod(lead), max(number.values())
         if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
             return Plan()
-        common = np.result_type(*types).char
+        numbers = zip(types, self.inputs, strict=True)
+        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
         places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
-        made = []
-        for output in self.outputs:
-            shape = lead + tuple(number[letter] for letter in output.sizes)
-            made.append((shape, np.dtype({"": result, "real": result.lower()}.get(output.kind, output.kind))))
+        made = self.made(lead, number, result)
         kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)
         copies = [p.copy for p in places]
         return Plan(kernel, lead, copies if any(copies) else [])
 
-    def _sizes(self, arrays):
+    def made(self, lead, number, char):
+        """Shapes and types of results, of matrices of a type by its letter."""
+        kinds = {"": char, "real": char.lower()}
+        shapes = [lead + tuple(number[letter] for letter in output.sizes) for output in self.outputs]
+        return [(shape, np.dtype(kinds.get(x.kind, x.kind))) for shape, x in zip(shapes, self.outputs, strict=True)]
+
+    def sizes(self, arrays):
         """What all letters stand for; None if the matrices do not fit together."""
         number = {"1": 1}
         for letters, a in zip(self.inputs, arrays, strict=True):
@@ -165,9 +175,16 @@ class Stacked:
             for letter, size in zip(letters, a.shape[-2:], strict=True):
                 if number.setdefault(letter, size) != size:
                     return None
-        return number | {letter: size(**number) for letter, size in self.implied.items()}
+        for letter, size in self.implied.items():
+            number[letter] = size(**number)
+        return number
 
 
 def choose(name, value, allowed):
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
+
+
+def named(result):
+    """What makes a tuple of the same type as this one: a function of its elements."""
+    return type(result) if hasattr(result, "_fields") else lambda *elements: elements

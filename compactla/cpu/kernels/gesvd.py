@@ -201,7 +201,7 @@ def rotate(code, R, V, pairs, turned):
         for (p, q), (x, y), (cosine, sine, _) in zip(pairs, rows, rotations, strict=True):
             turn(code, x, y, cosine, sine.conjugate())
             if V is not None:
-                turn(code, V.block(0, p, R.n, 1), V.block(0, q, R.n, 1), cosine, sine)
+                turn(code, V.block(0, p, V.m, 1), V.block(0, q, V.m, 1), cosine, sine)
 
 
 def tolerance(code, R):

@@ -12,7 +12,7 @@ from numba.core import cgutils
 
 from compactla.cpu.emit import Code
 from compactla.cpu.kernels.norms import squared
-from compactla.cpu.simd import INDEX, Elements
+from compactla.cpu.simd import INDEX, Elements, index
 from compactla.cpu.vectors import Flags, Lanes, Vector
 
 SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual
@@ -106,8 +106,8 @@ class Noted:
         return Flags(self.builder, self.builder.bitcast(self.bits, ir.VectorType(ir.IntType(1), self.kind.width)))
 
 
-def sweep(code: Code, vector, once) -> Flags:
-    """Sweep until no lane has turned in one, `SWEEPS` times at most; returns flags of lanes that had in the last.
+def sweep(code: Code, vector, once, most=SWEEPS) -> Flags:
+    """Sweep until no lane has turned in one, `most` times at most; returns flags of lanes that had in the last.
 
     ``once(turned)`` emits a sweep, which calls ``turned(flags)`` for lanes that turn.
     """
@@ -121,7 +121,7 @@ def sweep(code: Code, vector, once) -> Flags:
     once(turned)
     sweeps = b.add(b.load(count, typ=INDEX), INDEX(1))
     b.store(sweeps, count)
-    b.cbranch(b.and_(turned.flags.any(), b.icmp_unsigned("<", sweeps, INDEX(SWEEPS))), body, after)
+    b.cbranch(b.and_(turned.flags.any(), b.icmp_unsigned("<", sweeps, index(most))), body, after)
     b.position_at_end(after)
     return turned.flags
 

@@ -1,0 +1,25 @@
+"""eigh: Jacobi's method for the smallest matrices, the QR algorithm for others."""
+
+from compactla.cpu.kernels.jacobi import Order
+from compactla.cpu.kernels.syev import syev
+from compactla.cpu.kernels.tridiagonal import eigen
+from compactla.cpu.stacks import UNSURE
+
+TURNED = 4  # the largest size that Jacobi's method is for
+
+
+def eigh(code, vector, A, w, X, status, UPLO):
+    """w <- eigenvalues of A, ascending, and X <- eigenvectors"""
+    n = A.m
+    W, values = code.room(vector, n, n), code.room(vector.reals, n, 1)
+    A.read(W if UPLO == "L" else W.H)
+    if isinstance(n, int) and n <= TURNED:
+        syev.emit(code, W, values, status.info)
+        V = W
+    else:
+        V = code.room(vector, n, n)
+        status.enter(UNSURE, eigen(code, W, values, V))
+        Order(code, values).arrange(V)
+    w.write(values)
+    X.write(V)
+    status.check(values)

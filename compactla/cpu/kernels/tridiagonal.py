@@ -1,0 +1,276 @@
+"""Eigenvalues and eigenvectors of Hermitian matrices by way of a real tridiagonal one, and the QR algorithm on that.
+
+Lanes iterate side by side: each has its own shift and its own blocks, of which the last one gets a step of its shift.
+Where a lane has nothing to do its rotations are the identity, by the bit, so that no lane depends on another.
+"""
+
+from typing import NamedTuple
+
+from numba.core import cgutils
+
+from compactla.cpu.emit import Code
+from compactla.cpu.kernels.householder import reflect, reflector
+from compactla.cpu.kernels.jacobi import rounding, sweep
+from compactla.cpu.kernels.norms import larger, scaling
+from compactla.cpu.simd import INDEX, Elements, index
+from compactla.cpu.vectors import Flags, Lanes
+
+TRIES = 30  # steps for each eigenvalue, as LAPACK has; 1 or 2 are usual
+EXPONENT = {64: 480, 32: 48}  # of scaled matrices: squares neither overflow nor underflow
+ROWS = 4  # of a triangle that are worked on at a time
+
+
+def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
+    """w <- eigenvalues of A, of which the lower triangle is read and written; V <- eigenvectors, if it is given.
+
+    They are in no order. Returns flags of lanes that hold NaN or infinities, or have not converged: these have no
+    result.
+    """
+    n, reals = A.n, A.vector.reals
+    scale = scaling(largest_below(code, A), EXPONENT[reals.real.bitwidth])
+    for i in code.each(n):
+        for j in code.each(code.add(i, 1)):
+            A[i, j] = scale.scaled(A[i, j])
+    e, tau = code.room(reals, n, 1), code.room(A.vector, n, 1)
+    reduce(code, A, w, e, tau)
+    if V:
+        identity(code, V)
+        for t in code.each(code.sub(n, 1)):
+            k = code.sub(code.sub(n, 2), t)
+            top, rest = code.add(k, 1), code.add(k, 2)
+            m, below = code.sub(n, top), code.sub(n, rest)
+            reflect(code, A.block(rest, k, below, 1), tau[k, 0], V.block(top, top, 1, m), V.block(rest, top, below, m))
+    failed = iterate(code, w, e, V)
+    for i in code.each(n):
+        w[i, 0] = scale.restored(w[i, 0])
+    return failed | scale.unknown
+
+
+def largest_below(code, A):
+    """The largest |re| or |im| of the lower triangle; NaN where one is."""
+    largest = code.registers(A.vector.reals, 1)
+    largest[0, 0] = code.zero(A.vector.reals)
+    for i in code.each(A.n):
+        A[i, i] = A[i, i].real
+        for j in code.each(code.add(i, 1)):
+            largest[0, 0] = larger(largest[0, 0], A[i, j])
+    return largest[0, 0]
+
+
+def identity(code, V):
+    zero = code.zero(V.vector)
+    for i in code.each(V.m):
+        for j in code.each(V.n):
+            V[i, j] = zero
+    for i in code.each(V.n):
+        V[i, i] = zero.constant(1)
+
+
+def reduce(code: Code, A: Elements, d: Elements, e: Elements, tau: Elements):
+    """Q^H A Q, a tridiagonal matrix of diagonals d and e; LAPACK's sytd2, with reflectors below the diagonal of A."""
+    n, w = A.n, code.room(A.vector, A.n, 1)
+    for k in code.each(code.sub(n, 1)):
+        d[k, 0] = A[k, k].real
+        top, m = code.add(k, 1), code.sub(code.sub(n, k), 1)
+        rest = A.block(code.add(k, 2), k, code.sub(m, 1), 1)
+        e[k, 0], scale = reflector(code, A[top, k], rest)
+        tau[k, 0] = scale
+        A[top, k] = A[top, k].constant(1)
+        v, C, y = A.block(top, k, m, 1), A.block(top, top, m, m), w.block(0, 0, m, 1)
+        multiply(code, C, v, y)
+        product = code.registers(A.vector, 1)
+        product[0, 0] = code.zero(A.vector)
+        for i in code.each(m):
+            y[i, 0] = scale * y[i, 0]
+            product[0, 0] = y[i, 0].conjugate().fma(v[i, 0], product[0, 0])
+        half = scale * product[0, 0] * product[0, 0].constant(-0.5)
+        for i in code.each(m):
+            y[i, 0] = half.fma(v[i, 0], y[i, 0])
+        update(code, C, v, y)
+    last = code.sub(n, 1)
+    d[last, 0] = A[last, last].real
+
+
+def multiply(code, C, v, y):
+    """y <- C v, for Hermitian C, whose lower triangle is read."""
+    for i, count in code.tiles(C.n, ROWS):
+        rows = range(count)
+        sums = code.registers(C.vector, count)
+        own = [v[code.add(i, r), 0] for r in rows]
+        for r in rows:
+            sums[r, 0] = C[code.add(i, r), code.add(i, r)].real * own[r]
+            for s in range(r):
+                c = C[code.add(i, r), code.add(i, s)]
+                sums[r, 0] = c.fma(own[s], sums[r, 0])
+                sums[s, 0] = c.conjugate().fma(own[r], sums[s, 0])
+        for j in code.each(i):
+            x, total = v[j, 0], y[j, 0]
+            for r in rows:
+                c = C[code.add(i, r), j]
+                sums[r, 0] = c.fma(x, sums[r, 0])
+                total = c.conjugate().fma(own[r], total)
+            y[j, 0] = total
+        for r in rows:
+            y[code.add(i, r), 0] = sums[r, 0]
+
+
+def update(code, C, v, y):
+    """C <- C - v y^H - y v^H, in its lower triangle."""
+    for i, count in code.tiles(C.n, ROWS):
+        places = [code.add(i, r) for r in range(count)]
+        own = [(-v[r, 0], -y[r, 0]) for r in places]
+
+        def subtract(j, rows, places=places, own=own):
+            a, b = v[j, 0].conjugate(), y[j, 0].conjugate()
+            for r in rows:
+                C[places[r], j] = own[r][0].fma(b, own[r][1].fma(a, C[places[r], j]))
+
+        for j in code.each(i):
+            subtract(j, range(count))
+        for s in range(count):
+            subtract(places[s], range(s, count))
+
+
+def iterate(code: Code, d: Elements, e: Elements, V: Elements | None) -> Flags:
+    """Make e zero and d the eigenvalues, with V the product of V and eigenvectors; returns lanes that do not converge.
+
+    Implicit steps with Wilkinson's shift, as in LAPACK's steqr.
+    """
+    b, n, reals = code.builder, d.m, d.vector
+    rotations = code.room(reals, n, 2)
+    window = Window(code, code.sub(n, 1))
+    eps = rounding(reals)
+    floor = 2.0 ** -(EXPONENT[reals.real.bitwidth] + 16)
+
+    def once(turned):
+        ends = code.registers(reals, 3)
+        for k in range(3):
+            ends[k, 0] = code.zero(reals)
+        for i, following in window.search(turned):
+            x, y, between = d[i, 0], d[following, 0], e[i, 0]
+            matters = (abs(between) > (abs(x) + abs(y)) * x.constant(eps)) & (abs(between) > floor)
+            e[i, 0] = matters.select(between, between.constant(0))
+            for k, z in enumerate((x, between, y)):
+                ends[k, 0] = matters.select(z, ends[k, 0])
+            window.note(i, matters)
+        with b.if_then(turned.flags.any()):
+            step(code, d, e, rotations, shift(*(ends[k, 0] for k in range(3))), window)
+            if V:
+                turn(code, V, rotations, window)
+
+    return sweep(code, reals, once, code.mul(n, TRIES))
+
+
+class Window:
+    """From the first to the last place at which a lane is at work."""
+
+    def __init__(self, code: Code, count):
+        self.code = code
+        self.places = [cgutils.alloca_once(code.builder, INDEX) for _ in range(3)]
+        self.begin, self.end, self.seen = self.places
+        code.builder.store(INDEX(0), self.begin)
+        code.builder.store(index(count), self.end)
+
+    def range(self):
+        """The first place, and how many there are."""
+        b = self.code.builder
+        begin, end = (b.load(place, typ=INDEX) for place in (self.begin, self.end))
+        return begin, b.sub(end, begin)
+
+    def search(self, turned):
+        """Yield each place, and the next, for `note` to be called; it shrinks accordingly, and `turned` is told."""
+        code, b = self.code, self.code.builder
+        begin, count = self.range()
+        b.store(begin, self.end)
+        b.store(INDEX(-1), self.seen)
+        self.turned = turned
+        with code.loop(count) as k:
+            i = b.add(begin, k)
+            yield i, b.add(i, INDEX(1))
+        seen = b.load(self.seen, typ=INDEX)
+        b.store(b.select(b.icmp_signed("<", seen, INDEX(0)), begin, seen), self.begin)
+
+    def note(self, i, matters):
+        """A place where the lanes of `matters` are at work."""
+        b = self.code.builder
+        self.turned(matters)
+        some = matters.any()
+        seen, end = b.load(self.seen, typ=INDEX), b.load(self.end, typ=INDEX)
+        first = b.and_(some, b.icmp_signed("<", seen, INDEX(0)))
+        b.store(b.select(first, i, seen), self.seen)
+        b.store(b.select(some, b.add(i, INDEX(1)), end), self.end)
+
+
+def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
+    """The eigenvalue of [x, between; between, y] that is closer to y."""
+    half = (x - y) * x.constant(0.5)
+    square = half.fma(half, between * between)
+    root = (square * square.rsqrt()).copysign(half)
+    return (between != 0).select(y - between * between / (half + root), y)
+
+
+class Plane(NamedTuple):
+    """A rotation in lanes of which it makes [x; z] what is [r; 0], or the identity where z is zero."""
+
+    cosine: Lanes
+    sine: Lanes
+    length: Lanes
+
+    @classmethod
+    def of(cls, x: Lanes, z: Lanes) -> "Plane":
+        square = x.fma(x, z * z)
+        inverse = square.rsqrt(regular=True)
+        # Less would have lost its digits; it counts as nothing.
+        acts = (z != 0) & (square > 2.0 ** (-1000 if x.vector.real.bitwidth == 64 else -120))
+        zero, one = x.constant(0), x.constant(1)
+        return cls(acts.select(x * inverse, one), acts.select(z * inverse, zero), acts.select(square * inverse, x))
+
+
+def step(code: Code, d, e, rotations, mu, window):
+    """A step of the QR algorithm on each block of a lane: diagonals d and e, and the `rotations`."""
+    b, zero = code.builder, code.zero(d.vector)
+    one = zero.constant(1)
+    state = code.registers(d.vector, 5)  # g, p, c, s, and what e was at the place before
+    for k, x in enumerate((zero, zero, one, one, zero)):
+        state[k, 0] = x
+    begin, count = window.range()
+    with code.loop(count) as k:
+        i = b.add(begin, k)
+        following = b.add(i, INDEX(1))
+        g, p, c, s, before = (state[k, 0] for k in range(5))
+        goes_on, off, x = before != 0, e[i, 0], d[i, 0]
+        g = goes_on.select(g, x - mu)
+        plane = Plane.of(g, goes_on.select(s * off, off))
+        with b.if_then(b.icmp_signed(">", k, INDEX(0))):
+            e[b.sub(i, INDEX(1)), 0] = goes_on.select(plane.length, zero)
+        small = goes_on.select(c * off, off)
+        x = x - p
+        c, s, _ = plane
+        r = (d[following, 0] - x).fma(s, (c + c) * small)
+        p = s * r
+        d[i, 0] = x + p
+        rotations[i, 0], rotations[i, 1] = c, s
+        for k, x in enumerate((c.fma(r, -small), p, c, s, off)):
+            state[k, 0] = x
+    last = b.add(begin, count)
+    d[last, 0] = d[last, 0] - state[1, 0]
+    e[b.sub(last, INDEX(1)), 0] = state[0, 0]
+
+
+def turn(code: Code, V: Elements, rotations: Elements, window):
+    """Turn the columns of V, each and the next, by the rotations of a step: those of a few rows at a time."""
+    b = code.builder
+    begin, count = window.range()
+    for row, height in code.tiles(V.m, 8 if isinstance(V.m, int) and not V.vector.is_complex else 4):
+        rows, current = [code.add(row, r) for r in range(height)], code.registers(V.vector, height)
+        for r, i in enumerate(rows):
+            current[r, 0] = V[i, begin]
+        with code.loop(count) as k:
+            j = b.add(begin, k)
+            c, s = rotations[j, 0], rotations[j, 1]
+            for r, i in enumerate(rows):
+                x, y = current[r, 0], V[i, b.add(j, INDEX(1))]
+                V[i, j] = s.fma(y, c * x)
+                current[r, 0] = (-s).fma(x, c * y)
+        for r, i in enumerate(rows):
+            V[i, b.add(begin, count)] = current[r, 0]

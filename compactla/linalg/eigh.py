@@ -1,0 +1,123 @@
+"""eigh and eigvalsh: eigenvalues and eigenvectors of symmetric and Hermitian matrices."""
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked, named
+
+
+def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
+    """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, for stacks of them.
+
+    Parameters
+    ----------
+    a : (..., n, n) array_like
+        Matrices, of which one triangle is read, and the real part of the diagonal.
+    UPLO : {"L", "U"}, optional
+        Which triangle: the lower or the upper one.
+    on_error : str, optional
+        What becomes of matrices for which the iteration does not converge, as those with NaN: "raise" refuses them,
+        "nan" fills their results with NaN and leaves all others as they are.
+    compute : str, optional
+        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    eigenvalues : (..., n) ndarray
+        Real numbers in ascending order.
+    eigenvectors : (..., n, n) ndarray
+        Columns of length 1, orthogonal to each other. Their signs, and phases, are not those of NumPy.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the iteration does not converge for a matrix, which the message then names, or matrices are not square.
+    TypeError, ValueError
+        If the type of an argument is not supported, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.eigh : The same, one matrix after the other.
+    compactla.syev : The same for packs.
+
+    Notes
+    -----
+    Matrices of up to 4 x 4 are turned from both sides by Jacobi's method. Others become tridiagonal by reflections, as
+    in LAPACK ``?sytrd``, and diagonal by the implicit QR algorithm with Wilkinson's shift, as in ``?steqr``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> w, v = linalg.eigh(np.array([[[2.0, 0.0], [1.0, 2.0]], [[4.0, 0.0], [0.0, 3.0]]]))
+    >>> w.round(12)
+    array([[1., 3.],
+           [3., 4.]])
+    """
+    given = as_arrays(a)
+    if given is None or UPLO not in ("L", "U", "l", "u"):
+        return np.linalg.eigh(a, UPLO)
+    arrays, wrap = given
+    w, v = EIGH(arrays, (UPLO.upper(),), on_error, compute, threads)
+    return EighResult(w, wrap(v) if wrap else v)
+
+
+def eigvalsh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
+    """Eigenvalues of symmetric or Hermitian matrices, for stacks of them.
+
+    Parameters
+    ----------
+    a, UPLO, on_error, compute, threads
+        As of `compactla.linalg.eigh`.
+
+    Returns
+    -------
+    (..., n) ndarray
+        Real numbers in ascending order.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError, TypeError, ValueError
+        As of `compactla.linalg.eigh`.
+
+    See Also
+    --------
+    numpy.linalg.eigvalsh : The same, one matrix after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.eigvalsh(np.array([[[2.0, 0.0], [1.0, 2.0]], [[4.0, 0.0], [0.0, 3.0]]])).round(12)
+    array([[1., 3.],
+           [3., 4.]])
+    """
+    given = as_arrays(a)
+    if given is None or UPLO not in ("L", "U", "l", "u"):
+        return np.linalg.eigvalsh(a, UPLO)
+    arrays, _ = given
+    (w,) = EIGVALSH(arrays, (UPLO.upper(),), on_error, compute, threads)
+    return w
+
+
+EighResult = named(np.linalg.eigh(np.eye(1)))
+EIGH = Stacked(
+    "eigh",
+    inputs=("nn",),
+    outputs=(Result("n", "real"), Result("nn")),
+    work=lambda n, **_: 4 * n**3 + 100 * n * n,
+    numpy=np.linalg.eigh,
+    message="Eigenvalues did not converge",
+    options=("UPLO",),
+)
+EIGVALSH = Stacked(
+    "eigvalsh",
+    inputs=("nn",),
+    outputs=(Result("n", "real"),),
+    work=lambda n, **_: n**3 + 100 * n * n,
+    numpy=np.linalg.eigvalsh,
+    message="Eigenvalues did not converge",
+    options=("UPLO",),
+)

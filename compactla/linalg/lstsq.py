@@ -1,0 +1,124 @@
+"""lstsq: least squares."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked
+
+
+def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None):
+    """Least squares: x of the smallest norm of all with the smallest norm of b - a x, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., m, n) array_like
+        Coefficients.
+    b : (m,) or (..., m, r) array_like
+        Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
+    rcond : float, optional
+        Singular values up to `rcond` times the largest count as zeros; default: max(m, n) times the machine epsilon of
+        what is computed with. If it is not between 0 and 1, half of the epsilon is taken.
+    on_error : str, optional
+        What becomes of matrices whose singular values are not found, as where one holds NaN: "raise" refuses them,
+        "nan" fills their results with NaN, with 0 for the rank, and leaves all others as they are.
+    compute, threads
+        As of `compactla.linalg.solve`.
+
+    Returns
+    -------
+    x : (..., n) or (..., n, r) ndarray
+        Solutions.
+    residuals : (..., r) ndarray
+        Squared norms of the columns of b - a x; NaN for a matrix of a rank below n. (..., 0) if m <= n.
+    rank : (...) ndarray of int
+        Ranks.
+    s : (..., min(m, n)) ndarray
+        Singular values, in descending order.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If singular values are not found, of matrices that the message then names, or sizes do not fit together.
+    TypeError, ValueError
+        If the type of an argument is not supported, stacks do not fit together, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.lstsq : The same for one matrix, for which it is called.
+    compactla.gelsy : The same for packs, by QR factorizations with column pivoting.
+
+    Notes
+    -----
+    Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`. For a single
+    matrix, `residuals` is empty where its rank is below n, as NumPy's is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> a = np.array([[[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]], [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]])
+    >>> x, residuals, rank, s = linalg.lstsq(a, np.array([1.0, 2.0, 3.0]))
+    >>> x.round(2)
+    array([[1., 1.],
+           [1., 1.]])
+    >>> rank
+    array([2, 1], dtype=int32)
+    """
+    given = as_arrays(a, b)
+    if given is None:
+        return np.linalg.lstsq(a, b, rcond)
+    (a, b), wrap = given
+    if a.ndim <= 2 and b.ndim <= 2:
+        return np.linalg.lstsq(a, wrap(b) if wrap else b, rcond)
+    column = b.ndim == 1
+    b = b[:, None] if column else b
+    wide = a.ndim > 1 and a.shape[-2] < a.shape[-1]
+    limit = np.array([[limit_of(a, b, rcond, compute)]])
+    x, residuals, rank, s = (WIDE if wide else LSTSQ)((a, b, limit), (), on_error, compute, threads)
+    x = x[..., 0] if column else x
+    if a.shape[-2] <= a.shape[-1]:
+        residuals = residuals[..., :0]
+    return (wrap(x), wrap(residuals), rank, s) if wrap else (x, residuals, rank, s)
+
+
+def limit_of(a, b, rcond, compute):
+    """Up to which fraction of the largest singular values count as zeros."""
+    single = compute == "same" and a.dtype.char in "fF" and b.dtype.char in "fF"
+    eps = float(np.finfo("f" if single else "d").eps)
+    rcond = eps * max(a.shape[-2:], default=1) if rcond is None else float(rcond)
+    return eps / 2 if rcond <= 0 or rcond >= 1 else rcond
+
+
+def one_by_one(a, b, rcond):
+    """What numpy.linalg.lstsq makes of each matrix, with residuals for all."""
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], rcond.shape[:-2])
+    trial = np.linalg.lstsq(np.zeros(a.shape[-2:], a.dtype), np.zeros(b.shape[-2:], b.dtype), 0.5)
+    shapes = trial[0].shape, b.shape[-1:], (), trial[3].shape
+    results = [np.empty(lead + shape, x.dtype) for shape, x in zip(shapes, trial, strict=True)]
+    a, b, rcond = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (a, b, rcond))
+    for index in np.ndindex(lead):
+        x, residuals, rank, s = np.linalg.lstsq(a[index], b[index], rcond[index].item())
+        for result, found in zip(results, (x, residuals if residuals.size else np.nan, rank, s), strict=True):
+            result[index] = found
+    return tuple(results)
+
+
+def madds(m, n, r, **_):
+    """With five sweeps."""
+    k, longest = min(m, n), max(m, n)
+    return 2 * k * k * (longest - k / 3) + 10 * k * k * (k + r) + 2 * longest * k * r
+
+
+LSTSQ = Stacked(
+    "lstsq",
+    inputs=("mn", "mr", "11"),
+    outputs=(Result("nr"), Result("r", "real"), Result("", "i"), Result("k", "real")),
+    work=madds,
+    numpy=one_by_one,
+    probe=lambda a: np.linalg.lstsq(a, np.zeros((len(a), 1)), None),
+    message="SVD did not converge in Linear Least Squares",
+    implied={"k": lambda m, n, **_: min(m, n)},
+)
+WIDE = replace(LSTSQ, name="lstsq_wide", plans={})

@@ -1,0 +1,195 @@
+"""cond, matrix_rank, norm, matrix_norm and vector_norm: what follows from singular values, and other norms."""
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays, common_type
+from compactla.linalg.svd import svd, svdvals
+
+# Norms of matrices that are made of their singular values.
+SPECTRAL = {2: np.max, -2: np.min, "nuc": np.sum}
+
+
+def cond(x, p=None, *, compute="double", threads=None):
+    """Condition numbers of matrices, for stacks of them.
+
+    Parameters
+    ----------
+    x : (..., m, n) array_like
+        Matrices.
+    p : {None, 2, -2, 1, -1, inf, -inf, "fro"}, optional
+        The norm, of `numpy.linalg.norm`; None is 2. All but 2 and -2 are left to NumPy, for square matrices.
+    compute, threads
+        As of `compactla.linalg.svd`.
+
+    Returns
+    -------
+    (...) ndarray or float
+        Condition numbers; infinity for singular matrices.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If matrices are empty, or singular values do not converge.
+
+    See Also
+    --------
+    numpy.linalg.cond : The same, one matrix after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.cond(np.array([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]]))
+    array([ 2., inf])
+    """
+    given = as_arrays(x)
+    if given is None or p not in (None, 2, -2):
+        return np.linalg.cond(x, p)
+    ((x,), _) = given
+    if x.ndim < 2 or not x.size:
+        return np.linalg.cond(x, p)
+    s = svdvals(x, compute=compute, threads=threads)
+    first, last = (-1, 0) if p == -2 else (0, -1)
+    with np.errstate(all="ignore"):
+        ratio = s[..., first] / s[..., last]
+    undefined = np.isnan(ratio)
+    if undefined.any():
+        ratio = np.where(undefined & ~np.isnan(x).any((-2, -1)), ratio.dtype.type(np.inf), ratio)[()]
+    return ratio
+
+
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, compute="double", threads=None):
+    """Ranks of matrices: numbers of singular values that are not negligible; for stacks of them.
+
+    Parameters
+    ----------
+    A : (..., m, n) array_like
+        Matrices; the rank of a vector is 1, unless all is zero.
+    tol : (...) array_like, optional
+        Singular values up to this are negligible; default: `rtol` times the largest.
+    hermitian : bool, optional
+        Whether matrices are symmetric or Hermitian, of which only the lower triangle is read then.
+    rtol : (...) array_like, optional
+        As `tol`, relative to the largest; default: ``max(m, n)`` times the machine epsilon.
+    compute, threads
+        As of `compactla.linalg.svd`.
+
+    Returns
+    -------
+    (...) ndarray of int, or int
+        Ranks.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If singular values do not converge.
+    ValueError
+        If both `tol` and `rtol` are given.
+
+    See Also
+    --------
+    numpy.linalg.matrix_rank : The same, one matrix after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.matrix_rank(np.array([[[2.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 4.0]]]))
+    array([2, 1])
+    """
+    if rtol is not None and tol is not None:
+        raise ValueError("`tol` and `rtol` can't be both set.")
+    given = as_arrays(A)
+    if given is None or given[0][0].ndim < 2:
+        return np.linalg.matrix_rank(A)
+    ((A,), _) = given
+    s = svd(A, compute_uv=False, hermitian=hermitian, compute=compute, threads=threads)
+    if tol is not None:
+        limit = np.asarray(tol)[..., None]
+    else:
+        rtol = max(A.shape[-2:]) * np.finfo(s.dtype).eps if rtol is None else np.asarray(rtol)[..., None]
+        limit = s.max(axis=-1, keepdims=True, initial=0) * rtol
+    return np.count_nonzero(s > limit, axis=-1)
+
+
+def norm(x, ord=None, axis=None, keepdims=False, *, compute="double", threads=None):
+    """Norms of vectors and matrices.
+
+    Parameters
+    ----------
+    x, ord, axis, keepdims
+        As of `numpy.linalg.norm`, to which all is left but norms of matrices that need singular values: of order 2, -2
+        and "nuc".
+    compute, threads
+        As of `compactla.linalg.svd`.
+
+    Returns
+    -------
+    float or ndarray
+        Norms.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError, TypeError, ValueError
+        As of `numpy.linalg.norm`.
+
+    See Also
+    --------
+    numpy.linalg.norm : The same, one matrix after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.norm(np.array([[[2.0, 0.0], [0.0, 1.0]], [[0.0, 2.0], [2.0, 0.0]]]), "nuc", axis=(1, 2))
+    array([3., 4.])
+    """
+    of = SPECTRAL.get(ord) if isinstance(ord, int | float | str) else None
+    given = as_arrays(x) if of else None
+    if given is None:
+        return np.linalg.norm(x, ord, axis, keepdims)
+    ((x,), _) = given
+    axes = tuple(range(x.ndim)) if axis is None else axis
+    if not x.size or common_type(x.dtype) is None or not is_pair(axes, x.ndim):
+        return np.linalg.norm(x, ord, axis, keepdims)
+    found = of(svdvals(np.moveaxis(x, axes, (-2, -1)), compute=compute, threads=threads), axis=-1)
+    return np.expand_dims(found, axes) if keepdims else found
+
+
+def is_pair(axes, ndim):
+    """Whether these are two axes of so many."""
+    if not isinstance(axes, tuple) or len(axes) != 2:
+        return False
+    return all(isinstance(i, int) and -ndim <= i < ndim for i in axes) and (axes[0] - axes[1]) % ndim != 0
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro", compute="double", threads=None):
+    """Norms of matrices, for stacks of them.
+
+    Parameters
+    ----------
+    x : (..., m, n) array_like
+        Matrices.
+    keepdims, ord, compute, threads
+        As of `compactla.linalg.norm`.
+
+    Returns
+    -------
+    float or (...) ndarray
+        Norms.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError, TypeError, ValueError
+        As of `numpy.linalg.norm`.
+
+    See Also
+    --------
+    numpy.linalg.matrix_norm : The same, one matrix after the other.
+    """
+    return norm(x, ord, (-2, -1), keepdims, compute=compute, threads=threads)
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """Norms of vectors: `numpy.linalg.vector_norm`."""
+    return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)

@@ -1,0 +1,98 @@
+"""pinv: pseudo-inverses."""
+
+import numpy as np
+
+from compactla.linalg.places import DOUBLE, as_arrays
+from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.svd import svd, wide
+
+NOT_GIVEN = np._NoValue
+
+
+def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", compute="double", threads=None):
+    """Pseudo-inverses of matrices, after Moore and Penrose, for stacks of them.
+
+    Parameters
+    ----------
+    a : (..., m, n) array_like
+        Matrices.
+    rcond : (...) array_like of float, optional
+        Singular values up to this, times the largest, count as zero; default: 1e-15.
+    hermitian : bool, optional
+        Whether matrices are symmetric or Hermitian, of which only the lower triangle is read then.
+    rtol : (...) array_like of float, optional
+        Another name of `rcond`, but for None: ``max(m, n)`` times the machine epsilon.
+    on_error : str, optional
+        What becomes of matrices whose singular values do not converge, as those with NaN: "raise" refuses them, "nan"
+        fills their results with NaN and leaves all others as they are.
+    compute : str, optional
+        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    (..., n, m) ndarray
+        Pseudo-inverses.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the iteration does not converge for a matrix, which the message then names.
+    TypeError, ValueError
+        If the type of an argument is not supported, both `rcond` and `rtol` are given, or an option is none of the
+        above.
+
+    See Also
+    --------
+    numpy.linalg.pinv : The same, one matrix after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.pinv(np.array([[[2.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [4.0, 0.0]]])).round(12)
+    array([[[0.5 , 0.  ],
+            [0.  , 0.  ]],
+    <BLANKLINE>
+           [[0.  , 0.25],
+            [1.  , 0.  ]]])
+    """
+    given = as_arrays(a)
+    if given is None or (rcond is not None and rtol is not NOT_GIVEN):
+        return np.linalg.pinv(a, rcond, hermitian, rtol=rtol)
+    (a,), wrap = given
+    if a.ndim < 2 or not a.size:
+        return np.linalg.pinv(a, rcond, hermitian)
+    real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
+    if rcond is None:
+        rcond = 1e-15 if rtol is NOT_GIVEN else rtol
+    limit = np.asarray(max(a.shape[-2:]) * np.finfo(real).eps if rcond is None else rcond)
+    if hermitian or limit.ndim > a.ndim - 2 or limit.dtype.kind not in "iuf":
+        x = product(a, limit, hermitian, on_error=on_error, compute=compute, threads=threads)
+    else:
+        (x,) = PINV((a, limit.astype(real)[..., None, None]), (wide(a),), on_error, compute, threads)
+    return wrap(x) if wrap else x
+
+
+def product(a, limit, hermitian, **settings):
+    """Pseudo-inverses from singular values and vectors, step by step."""
+    u, s, vh = svd(a, False, hermitian=hermitian, **settings)
+    counts = s > limit[..., None] * s.max(-1, keepdims=True)
+    inverse = np.divide(1, s, where=counts, out=np.where(np.isnan(s), s, 0))
+    return np.conj(vh.swapaxes(-1, -2)) @ (inverse[..., None] * np.conj(u.swapaxes(-1, -2)))
+
+
+def with_numpy(a, limit=None, wide=False):
+    return np.linalg.pinv(a, limit if limit is None else limit[..., 0, 0])
+
+
+PINV = Stacked(
+    "pinv",
+    inputs=("mn", "11"),
+    outputs=(Result("nm"),),
+    work=lambda m, n, **_: 10 * m * n * min(m, n) + 200 * min(m, n) ** 2,
+    numpy=with_numpy,
+    message="SVD did not converge",
+    options=("wide",),
+)

@@ -1,0 +1,100 @@
+"""qr: QR factorizations."""
+
+import numpy as np
+
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked
+
+try:
+    from numpy.linalg._linalg import QRResult
+except ImportError:  # NumPy 1
+    from numpy.linalg.linalg import QRResult
+
+
+def qr(a, mode="reduced", *, compute="double", threads=None):
+    """QR factorizations a = q r, for stacks of matrices.
+
+    Parameters
+    ----------
+    a : (..., m, n) array_like
+        Matrices; k = min(m, n).
+    mode : str, optional
+        "reduced": q of k columns and r of k rows. "complete": q of m columns and r of m rows. "r": r of k rows alone.
+        "raw": h and tau, as LAPACK ``?geqrf`` leaves them, with h transposed.
+    compute, threads
+        As of `compactla.linalg.solve`.
+
+    Returns
+    -------
+    q : (..., m, k) or (..., m, m) ndarray
+        Orthonormal columns. A named tuple has it and r as Q and R.
+    r : (..., k, n) or (..., m, n) ndarray
+        Upper triangular.
+    h : (..., n, m) ndarray
+        Reflectors, below the diagonal of its transpose, and r.
+    tau : (..., k) ndarray
+        Scales of the reflectors.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If `a` has less than two axes.
+    TypeError, ValueError
+        If the type of `a` is not supported, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.qr : The same, one matrix after the other.
+    compactla.geqrf : The same for packs.
+
+    Notes
+    -----
+    Householder reflectors, as LAPACK ``?geqrf``, with its signs: the diagonal of r is real, of either sign.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> q, r = linalg.qr(np.array([[[3.0, 1.0], [4.0, 2.0]]]))
+    >>> r.round(2)
+    array([[[-5. , -2.2],
+            [ 0. ,  0.4]]])
+    >>> np.allclose(q @ r, [[3.0, 1.0], [4.0, 2.0]])
+    True
+    """
+    given, function = as_arrays(a), QR.get(mode) if isinstance(mode, str) else None
+    if given is None or function is None:
+        return np.linalg.qr(a, mode)
+    arrays, wrap = given
+    results = function(arrays, (mode,), compute=compute, threads=threads)
+    if wrap:
+        results = [wrap(x) for x in results[: 1 if mode == "raw" else 2]] + results[1 if mode == "raw" else 2 :]
+    if mode == "r":
+        return results[0]
+    return tuple(results) if mode == "raw" else QRResult(*results)
+
+
+def work(m, n, k, returned):
+    """Multiply-adds for `returned` numbers of each row of Q."""
+    factors = 2 * k * (m * n - (m + n) * k / 2 + k * k / 3)
+    return factors + 2 * k * returned * (m - k / 2) - k * k * (m - k / 3)
+
+
+def stacked(outputs, columns):
+    return Stacked(
+        "qr",
+        inputs=("mn",),
+        outputs=tuple(map(Result, outputs)),
+        work=lambda m, n, k, **_: work(m, n, k, columns(m, k)),
+        numpy=np.linalg.qr,
+        options=("mode",),
+        implied={"k": lambda m, n, **_: min(m, n)},
+    )
+
+
+QR = {
+    "reduced": stacked(("mk", "kn"), lambda m, k: k),
+    "complete": stacked(("mm", "mn"), lambda m, k: m),
+    "r": stacked(("kn",), lambda m, k: 0),
+    "raw": stacked(("nm", "k"), lambda m, k: 0),
+}

@@ -1,0 +1,159 @@
+"""svd and svdvals: singular values and vectors."""
+
+import numpy as np
+
+from compactla.linalg.eigh import eigh, eigvalsh
+from compactla.linalg.places import as_arrays
+from compactla.linalg.stacks import Result, Stacked, named
+
+
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="raise", compute="double", threads=None):
+    """Singular values and vectors of matrices, a = u diag(s) vh, for stacks of them.
+
+    Parameters
+    ----------
+    a : (..., m, n) array_like
+        Matrices.
+    full_matrices : bool, optional
+        Whether `u` and `vh` are square, or have as many columns, and rows, as there are singular values.
+    compute_uv : bool, optional
+        Whether `u` and `vh` are returned.
+    hermitian : bool, optional
+        Whether matrices are symmetric or Hermitian, of which only the lower triangle is read then.
+    on_error : str, optional
+        What becomes of matrices for which the iteration does not converge, as those with NaN: "raise" refuses them,
+        "nan" fills their results with NaN and leaves all others as they are.
+    compute : str, optional
+        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    threads : int, optional
+        Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
+
+    Returns
+    -------
+    U : (..., m, m) or (..., m, min(m, n)) ndarray
+        Columns of length 1, orthogonal to each other. Their signs, and phases, are not those of NumPy.
+    S : (..., min(m, n)) ndarray
+        Real numbers in descending order.
+    Vh : (..., n, n) or (..., min(m, n), n) ndarray
+        Rows of length 1, orthogonal to each other.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the iteration does not converge for a matrix, which the message then names.
+    TypeError, ValueError
+        If the type of an argument is not supported, or an option is none of the above.
+
+    See Also
+    --------
+    numpy.linalg.svd : The same, one matrix after the other.
+    compactla.gesvd : Nearly the same for packs.
+
+    Notes
+    -----
+    Matrices become bidiagonal by reflections, as in LAPACK ``?gebrd``, and diagonal by the implicit QR algorithm, as in
+    ``?bdsqr``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> u, s, vh = linalg.svd(np.array([[[0.0, 2.0], [3.0, 0.0]], [[4.0, 0.0], [4.0, 0.0]]]))
+    >>> s.round(3)
+    array([[3.   , 2.   ],
+           [5.657, 0.   ]])
+    """
+    given = as_arrays(a)
+    if given is None:
+        return np.linalg.svd(a, full_matrices, compute_uv, hermitian)
+    arrays, wrap = given
+    rest = on_error, compute, threads
+    if hermitian:
+        parts = of_hermitian(arrays[0], compute_uv, *rest)
+    else:
+        function = (FULL if full_matrices else THIN) if compute_uv else VALUES
+        parts = function(arrays, (wide(arrays[0]),), *rest)
+    if not compute_uv:
+        return parts[0]
+    u, s, vh = parts
+    return SVDResult(wrap(u), s, wrap(vh)) if wrap else SVDResult(u, s, vh)
+
+
+def svdvals(x, /, *, on_error="raise", compute="double", threads=None):
+    """Singular values of matrices, for stacks of them.
+
+    Parameters
+    ----------
+    x : (..., m, n) array_like
+        Matrices.
+    on_error, compute, threads
+        As of `compactla.linalg.svd`.
+
+    Returns
+    -------
+    (..., min(m, n)) ndarray
+        Real numbers in descending order.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError, TypeError, ValueError
+        As of `compactla.linalg.svd`.
+
+    See Also
+    --------
+    numpy.linalg.svdvals : The same, one matrix after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.svdvals(np.array([[[0.0, 2.0], [3.0, 0.0]], [[4.0, 0.0], [4.0, 0.0]]])).round(3)
+    array([[3.   , 2.   ],
+           [5.657, 0.   ]])
+    """
+    return svd(x, compute_uv=False, on_error=on_error, compute=compute, threads=threads)
+
+
+def of_hermitian(a, compute_uv, *options):
+    """Singular values, and vectors, from eigenvalues and eigenvectors."""
+    settings = dict(zip(("on_error", "compute", "threads"), options, strict=True))
+    if not compute_uv:
+        return [np.sort(abs(eigvalsh(a, **settings)))[..., ::-1]]
+    w, v = eigh(a, **settings)
+    order = np.argsort(abs(w))[..., ::-1]
+    w, v = np.take_along_axis(w, order, -1), np.take_along_axis(v, order[..., None, :], -1)
+    return v, abs(w), np.conj((v * np.sign(w)[..., None, :]).swapaxes(-1, -2))
+
+
+def wide(a):
+    """Whether matrices have more columns than rows."""
+    return a.ndim > 1 and a.shape[-2] < a.shape[-1]
+
+
+def stacked(name, outputs, columns="", **keywords):
+    """A function of m x n matrices; `columns` says whether there are k or m of U, and k or n rows of Vh."""
+
+    def numpy(a, wide):
+        return np.linalg.svd(a, **keywords)
+
+    implied = {"k": lambda m, n, **_: min(m, n)}
+    if columns:
+        implied |= {"p": lambda m, k, **_: {"m": m, "k": k}[columns[0]]}
+        implied |= {"q": lambda n, k, **_: {"n": n, "k": k}[columns[1]]}
+    return Stacked(
+        name,
+        inputs=("mn",),
+        outputs=outputs,
+        work=lambda m, n, k, **_: (8 if columns else 2) * m * n * k + 200 * k * k,
+        numpy=numpy,
+        message="SVD did not converge",
+        options=("wide",),
+        implied=implied,
+    )
+
+
+SVDResult = named(np.linalg.svd(np.eye(1)))
+FACTORS = Result("mp"), Result("k", "real"), Result("qn")
+FULL = stacked("svd", FACTORS, "mn")
+THIN = stacked("svd", FACTORS, "kk", full_matrices=False)
+VALUES = stacked("svdvals", (Result("k", "real"),), compute_uv=False)

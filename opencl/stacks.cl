@@ -1,0 +1,122 @@
+/* What stacks of ordinary matrices need beside packs: define the name of a kernel in capital letters.
+ *
+ * Matrices are contiguous, m x n, one after the other, but for the source of `spread` and the packs of `determinant`.
+ */
+#include "lane.h"
+
+#ifdef SPREAD
+/* target <- source, whose elements are anywhere: AXES sizes n and strides s in bytes, the first element at s8. Define the
+ * types of numbers SOURCE and TARGET, and of how many of these an element is made: SOURCE_PARTS and TARGET_PARTS. */
+#define EIGHT(x) long x##0, long x##1, long x##2, long x##3, long x##4, long x##5, long x##6, long x##7
+__kernel void spread(long count, __global const char *restrict source, long first, EIGHT(n), EIGHT(s),
+                     __global TARGET *restrict target)
+{
+    const long sizes[] = {n0, n1, n2, n3, n4, n5, n6, n7}, strides[] = {s0, s1, s2, s3, s4, s5, s6, s7};
+    const long e = get_global_id(0);
+    if (e >= count) return;
+    long place = first, rest = e;
+#pragma unroll
+    for (int axis = AXES - 1; axis > 0; axis--) {
+        place += rest % sizes[axis] * strides[axis];
+        rest /= sizes[axis];
+    }
+    __global const SOURCE *x = (__global const SOURCE *)(source + place + rest * strides[0]);
+    target[e * TARGET_PARTS] = (TARGET)x[0];
+#if TARGET_PARTS == 2
+    target[e * 2 + 1] = SOURCE_PARTS == 2 ? (TARGET)x[SOURCE_PARTS - 1] : 0;
+#endif
+}
+#endif
+
+#ifdef FILL
+/* Matrices of `size` numbers that failed <- NaN */
+__kernel void fill(long count, long size, __global const int *restrict failed, __global CLA_REAL *restrict target)
+{
+    const long e = get_global_id(0);
+    if (e < count && failed[e / size]) target[e] = NAN;
+}
+#endif
+
+#ifdef CLEAR
+/* What is below the diagonal, or for `upper` above it, <- 0 */
+__kernel void clear(long count, long m, long n, long upper, __global CLA_REAL *restrict target)
+{
+    const long e = get_global_id(0);
+    if (e >= count) return;
+    const long i = e / n % m, j = e % n;
+    if (upper ? i < j : i > j) cla_lane_store_apart(target, e * CLA_PARTS, 1, cla_lane_real(0));
+}
+#endif
+
+#ifdef DETERMINANT
+/* Determinants of n x n matrices of which A holds the factors of `getrf`, with the rows that were swapped, and their
+ * logarithms and signs: only those for which LOGARITHM asks. Exponents are added up apart: no product overflows on the
+ * way to one that does not. */
+__kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars,
+                          long acs, __global const int *restrict ipiv, __global CLA_REAL *restrict value,
+                          __global CLA_REAL *restrict logarithm)
+{
+    const long q = get_global_id(0);
+    if (q >= nm) return;
+    A += a0 + cla_lane_place(q, aps);
+    ipiv += cla_lane_place(q, n * CLA_VLEN);
+    cla_lane product = cla_lane_real(1);
+    CLA_REAL sum = 0;
+    int exponents = 0;
+    for (int k = 0; k < n; k++) {
+        cla_lane u = cla_lane_load(A, k * (ars + acs));
+        const CLA_REAL size = cla_lane_abs(u);
+        if (cla_int_load(ipiv, k) != k) product = -product;
+#if LOGARITHM
+        sum += log(size);
+        if (size > 0 && size < INFINITY) u *= (cla_lane)(1 / size);
+        product = cla_lane_mul(product, u);
+#else
+        product = cla_lane_mul(product, u);
+        const CLA_REAL largest = cla_lane_abs1(product);
+        if (largest > 0 && largest < INFINITY) {
+            int exponent;
+            frexp(largest, &exponent);
+            exponents += exponent;
+#if CLA_COMPLEX
+            product = (cla_lane)(ldexp(product.x, -exponent), ldexp(product.y, -exponent));
+#else
+            product = ldexp(product, -exponent);
+#endif
+        }
+#endif
+    }
+#if LOGARITHM
+    logarithm[q] = sum;
+#elif CLA_COMPLEX
+    product = (cla_lane)(ldexp(product.x, exponents), ldexp(product.y, exponents));
+#else
+    product = ldexp(product, exponents);
+#endif
+    cla_lane_store_apart(value, q * CLA_PARTS, 1, product);
+}
+#endif
+
+#ifdef CUT
+/* Row k of C <- the row over s[k], or 0 if s[k] is no larger than rcond times the first; `rank` <- how many are. s holds
+ * n numbers for each matrix in descending order, C n x r. */
+__kernel void cut(long lanes, long nm, long n, long r, __global const CLA_REAL *restrict s,
+                  __global const CLA_REAL *restrict rcond, __global CLA_REAL *restrict C, long c0, long cps, long crs,
+                  long ccs, __global int *restrict rank)
+{
+    const long q = get_global_id(0);
+    if (q >= nm) return;
+    C += c0 + cla_lane_place(q, cps);
+    s += q * n;
+    int count = 0;
+    for (int k = 0; k < n; k++) {
+        const int kept = s[k] > rcond[q] * s[0];
+        count += kept;
+        for (int j = 0; j < r; j++) {
+            const cla_lane c = cla_lane_load(C, k * crs + j * ccs);
+            cla_lane_store(C, k * crs + j * ccs, cla_lane_select(kept, c * (cla_lane)(1 / s[k]), cla_lane_real(0)));
+        }
+    }
+    rank[q] = count;
+}
+#endif
