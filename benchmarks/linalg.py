@@ -1,4 +1,4 @@
-"""Functions of compactla.linalg on stacks, in one thread, and beside them those of the same names in NumPy, PyTorch and JAX.
+"""Functions of compactla.linalg on stacks, in one thread, beside those of the same names in NumPy, PyTorch and JAX.
 
 There are all of NumPy's that have a row.
 """
@@ -28,7 +28,8 @@ def functions():
     for name in (name for name in linalg.__all__ if hasattr(np.linalg, name)):
         known = getattr(getattr(linalg, name), "__globals__", {}).values()
         rows = [row for row in known if isinstance(row, Stacked)]
-        found |= {name: [sizes for sizes in row.inputs if sizes != "11"] for row in rows[:1]}
+        if rows:
+            found[name] = [sizes for sizes in rows[0].inputs if sizes != "11"]
     return found
 
 
@@ -58,7 +59,7 @@ def calls(name, arrays):
     found["numpy"] = functools.partial(one_by_one if name == "lstsq" else getattr(np.linalg, name), *arrays)
     for library, prepare in (("torch", in_torch), ("jax", in_jax)):
         if find_spec(library):
-            found |= {library: call for call in prepare(name, arrays)}
+            found.update((library, call) for call in prepare(name, arrays))
     return found
 
 
