@@ -1,7 +1,7 @@
 """gbtrf at the register level (`eliminate`) and at the pack level (`gbtrf`): LU factorizations of band matrices.
 
-The rows that a pivot touches are in registers, as far as they reach: a window of kl + 1 rows and kl + ku + 1 columns that
-goes down the diagonal. Several packs go side by side, since a pivot waits for the one before it.
+The rows that a pivot touches are in registers, as far as they reach: a window of kl + 1 rows and kl + ku + 1 columns
+that goes down the diagonal. Several packs go side by side, since a pivot waits for the one before it.
 """
 
 import functools

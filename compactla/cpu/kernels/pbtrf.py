@@ -66,10 +66,11 @@ def pbtrf(code, A, F, info, lower=False, ahead=()):
     Parameters
     ----------
     A : matrix
-        (ku + 1) x n, from `matrix`: element (i, j) is ``A[ku + i - j, j]``, or ``A[i - j, j]`` of the lower triangle. It
-        is read only, its corners and the imaginary parts of its diagonal are not.
+        (ku + 1) x n, from `matrix`: element (i, j) is ``A[ku + i - j, j]``, or ``A[i - j, j]`` of the lower triangle.
+        It is read only, its corners and the imaginary parts of its diagonal are not.
     F : matrix
-        (ku + 1) x n, which gets ``F[0, k]``, the reciprocal of element k of D, and ``F[t, k]``, element (k + t, k) of L.
+        (ku + 1) x n, which gets ``F[0, k]``, the reciprocal of element k of D, and ``F[t, k]``, element (k + t, k)
+        of L.
     info : array of V int64
         Set to ``k + 1`` for a matrix whose pivot k is the first that is not positive; otherwise left alone.
     lower : bool
