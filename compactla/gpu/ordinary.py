@@ -125,7 +125,7 @@ def triangle(P, uplo):
 
 
 def cut(s, rcond, C):
-    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not, as an array."""
+    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not."""
     rank = empty((C.nm,), np.int32, C.queue)
     args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
     launch_lanes(C.queue, (), FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)

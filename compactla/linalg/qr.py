@@ -1,11 +1,10 @@
 """qr: QR factorizations."""
 
-
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
-QRResult = type(np.linalg.qr(np.eye(1)))  # a plain tuple in old versions of NumPy
+QRResult = type(numpys.qr([[1.0]]))  # a plain tuple in old versions of NumPy
 
 
 def qr(a, mode="reduced", *, compute="double", threads=None):
