@@ -27,10 +27,16 @@ def functions():
     """The sizes of matrices that are given, as in rows, by the names of functions."""
     found = {}
     for name, function in inspect.getmembers(linalg, inspect.isfunction):
-        rows = [row for row in function.__globals__.values() if isinstance(row, Stacked)]
+        rows = [row for value in function.__globals__.values() for row in as_rows(value)]
         if rows and hasattr(np.linalg, name):
             found[name] = [sizes for sizes in rows[0].inputs if sizes != "11"]
     return found
+
+
+def as_rows(value):
+    """A row, or rows by options."""
+    values = value.values() if isinstance(value, dict) else (value,)
+    return [row for row in values if isinstance(row, Stacked)]
 
 
 FUNCTIONS = functions()
@@ -91,7 +97,7 @@ def as_tuple(found):
 
 
 def seconds_of(call):
-    """Seconds of the processor that a call takes, which other work on a machine adds less to than to those of a clock."""
+    """Seconds of the processor that a call takes: what else a machine does is not among them."""
     start, calls = time.process_time(), 0
     while not calls or time.process_time() - start < SECONDS:
         call()
