@@ -49,58 +49,34 @@ __kernel void clear(long count, long m, long n, long upper, __global CLA_REAL *r
 #endif
 
 #ifdef DETERMINANT
-/* Determinants of n x n matrices of which A holds the factors of `getrf`, with the rows that were swapped, and their
- * logarithms and signs: only those for which LOGARITHM asks. Exponents are added up apart: no product overflows on the
- * way to one that does not. */
-__kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars,
-                          long acs, __global const int *restrict ipiv, __global CLA_REAL *restrict value,
+#include "determinant.h"
+/* Determinants of n x n matrices of which A holds the factors of `getrf`, with the rows that were swapped; or, for
+ * LOGARITHM, their signs and the logarithms of their sizes. */
+__kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs,
+                          __global const int *restrict ipiv, __global CLA_REAL *restrict value,
                           __global CLA_REAL *restrict logarithm)
 {
     const long q = get_global_id(0);
     if (q >= nm) return;
     A += a0 + cla_lane_place(q, aps);
     ipiv += cla_lane_place(q, n * CLA_VLEN);
-    cla_lane product = cla_lane_real(1);
-    CLA_REAL sum = 0;
-    int exponents = 0;
+    int odd = 0;
+    for (int k = 0; k < n; k++) odd ^= cla_int_load(ipiv, k) != k;
+    cla_determinant d = cla_determinant_of(odd);
     for (int k = 0; k < n; k++) {
-        cla_lane u = cla_lane_load(A, k * (ars + acs));
-        const CLA_REAL size = cla_lane_abs(u);
-        if (cla_int_load(ipiv, k) != k) product = -product;
-#if LOGARITHM
-        sum += log(size);
-        if (size > 0 && size < INFINITY) u *= (cla_lane)(1 / size);
-        product = cla_lane_mul(product, u);
-#else
-        product = cla_lane_mul(product, u);
-        const CLA_REAL largest = cla_lane_abs1(product);
-        if (largest > 0 && largest < INFINITY) {
-            int exponent;
-            frexp(largest, &exponent);
-            exponents += exponent;
-#if CLA_COMPLEX
-            product = (cla_lane)(ldexp(product.x, -exponent), ldexp(product.y, -exponent));
-#else
-            product = ldexp(product, -exponent);
-#endif
-        }
-#endif
+        const cla_lane u = cla_lane_load(A, k * (ars + acs));
+        if (LOGARITHM) cla_determinant_times_sign(&d, u);
+        else cla_determinant_times(&d, u);
     }
-#if LOGARITHM
-    logarithm[q] = sum;
-#elif CLA_COMPLEX
-    product = (cla_lane)(ldexp(product.x, exponents), ldexp(product.y, exponents));
-#else
-    product = ldexp(product, exponents);
-#endif
-    cla_lane_store_apart(value, q * CLA_PARTS, 1, product);
+    if (LOGARITHM) logarithm[q] = d.sum;
+    cla_lane_store_apart(value, q * CLA_PARTS, 1, LOGARITHM ? d.product : cla_determinant_value(d));
 }
 #endif
 
 #ifdef CUT
 /* Row k of C <- the row over s[k], or 0 if s[k] is no larger than rcond times the first; `rank` <- how many are. s holds
  * n numbers for each matrix in descending order, C n x r. */
-__kernel void cut(long lanes, long nm, long n, long r, __global const CLA_REAL *restrict s,
+__kernel void cut(long nm, long n, long r, __global const CLA_REAL *restrict s,
                   __global const CLA_REAL *restrict rcond, __global CLA_REAL *restrict C, long c0, long cps, long crs,
                   long ccs, __global int *restrict rank)
 {

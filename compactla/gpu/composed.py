@@ -1,8 +1,9 @@
 """Functions on stacks of matrices, composed of routines on packs.
 
-Each has the name of its `compactla.linalg.stacks.Stacked`. It takes packs, which it may overwrite, and the options; and
-returns what the `Stacked` has as outputs, as packs or arrays, and an array of integers that are not 0 for matrices that
-have no result, or None.
+Each has the name of its `compactla.linalg.stacks.Stacked`. It takes packs, which it may overwrite, for inputs that are
+numbers arrays of one for each matrix, and by their names sizes and options, of which it uses some. It returns what the
+`Stacked` has as outputs, as packs or arrays, and an array of integers that are not 0 for matrices that have no result,
+or None.
 """
 
 import numpy as np
@@ -13,42 +14,43 @@ from compactla.dense.gesv import gesv
 from compactla.dense.gesvd import gesvd
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
+from compactla.dense.nrm2 import nrm2
 from compactla.dense.orgqr import orgqr
 from compactla.dense.ormqr import ormqr
 from compactla.dense.potrf import potrf
 from compactla.dense.potrs import potrs
 from compactla.dense.syev import syev
 from compactla.dense.trsm import trsm
-from compactla.gpu.arrays import empty
-from compactla.gpu.ordinary import determinants, triangle
+from compactla.gpu.arrays import empty, upload
+from compactla.gpu.ordinary import cut, determinants, fill, triangle
 from compactla.layout import Pack
 
 
-def solve(A, B):
+def solve(A, B, **_):
     return [B], gesv(A, B)
 
 
-def inv(A):
+def inv(A, **_):
     ipiv, _ = factors(A)
     return [A], getri(A, ipiv)
 
 
-def det(A):
+def det(A, **_):
     ipiv, _ = factors(A)
     return determinants(A, ipiv)[:1], None
 
 
-def slogdet(A):
+def slogdet(A, **_):
     ipiv, _ = factors(A)
     return determinants(A, ipiv, logarithm=True), None
 
 
-def cholesky(A, uplo, **_):
+def cholesky(A, uplo, clean, **_):
     info = potrf(A, uplo)
-    return [triangle(A, uplo)], info
+    return [triangle(A, uplo) if clean == "yes" else A], info
 
 
-def qr(A, mode):
+def qr(A, mode, **_):
     k = min(A.m, A.n)
     tau = geqrf(A)
     if mode == "raw":
@@ -65,18 +67,22 @@ def qr(A, mode):
     return [Q, R], None
 
 
-def eigh(A, uplo):
-    w, info = syev(A, uplo)
+def eigh(A, UPLO, **_):
+    w, info = syev(A, UPLO)
     return [w, A], info
 
 
-def eigvalsh(A, uplo):
-    w, info = syev(A, uplo, "N")
+def eigvalsh(A, UPLO, **_):
+    w, info = syev(A, UPLO, "N")
     return [w], info
 
 
-def svd(A, **_):
+def svd(A, p, q, **_):
     U, s, Vh, info = gesvd(A)
+    if p > U.n:
+        U = completed(U)
+    if q > Vh.m:
+        Vh = completed(Vh.T).T
     return [U, s, Vh], info
 
 
@@ -85,7 +91,30 @@ def svdvals(A, **_):
     return [s], info
 
 
-def matmul(A, B):
+def lstsq(A, B, rcond, **_):
+    U, s, Vh, info = gesvd(A)
+    C, X = A.beside(U.n, B.n), A.beside(Vh.n, B.n)
+    gemm(U, B, C, transa="C")
+    gemm(U, C, B, alpha=-1, beta=1)
+    norms = nrm2(B)
+    rank = cut(s, rcond, C)
+    gemm(Vh, C, X, transa="C")
+    residuals = norms * norms
+    fill(residuals, (rank != A.n).astype(np.int32))
+    return [X, residuals, rank, s], info
+
+
+lstsq_wide = lstsq
+
+
+def pinv(A, rcond, **_):
+    X = A.beside(A.n, A.m)
+    U, s, Vh, info = gesvd(A)
+    cut(s, rcond, Vh)
+    return [gemm(Vh, U, X, transa="C", transb="C")], info
+
+
+def matmul(A, B, **_):
     C = A.beside(A.m, B.n)
     return [gemm(A, B, C)], None
 
@@ -94,18 +123,23 @@ def solve_triangular(A, B, trans, uplo, diag, **_):
     return [trsm(A, B, uplo=uplo, trans=trans, diag=diag)], None
 
 
-def lu_factor(A):
+def lu_factor(A, **_):
     ipiv, _ = factors(A)
     return [A, ipiv], None
 
 
-def cho_factor(A, uplo):
-    info = potrf(A, uplo)
-    return [A], info
-
-
-def cho_solve(A, B, uplo):
+def cho_solve(A, B, uplo, **_):
     return [potrs(A, B, uplo)], None
+
+
+def completed(U):
+    """Unitary matrices of which these are the first columns."""
+    same, Q = np.eye(U.n, dtype=U.dtype), Pack.identity(U.nm, U.m, dtype=U.dtype, vlen=U.vlen, queue=U.queue)
+    same, W = upload(same, U.queue), U.beside(U.m, U.n)
+    gemm(U, same, W)
+    ormqr(W, geqrf(W), Q)
+    gemm(U, same, Q[:, : U.n])
+    return Q
 
 
 def factors(A):

@@ -7,7 +7,7 @@ import numpy as np
 import pyopencl.array as cla
 
 from compactla.gpu import arrays as device
-from compactla.gpu.arrays import empty
+from compactla.gpu.arrays import empty, upload
 from compactla.gpu.launch import launch, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
@@ -26,14 +26,23 @@ C_NAMES |= {
 }
 
 
+def c_name(kind):
+    """What OpenCL C calls the numbers of a type."""
+    return C_NAMES[kind.kind if kind.kind == "b" else kind.str[1:]]
+
+
+def seen(a, lead):
+    """The strides of an array in a stack of shape `lead`, and from matrix to matrix, or None if these differ."""
+    added = len(lead) + 2 - a.ndim
+    own = [stride if size > 1 else 0 for size, stride in zip(a.shape[:-2], a.strides, strict=False)]
+    strides = (*[0] * added, *own, *a.strides[-2:])
+    return strides, steady(lead, strides)
+
+
 def pack(a, lead, dtype):
     """The matrices of an array as packs of a type, for a stack of shape `lead`."""
     queue, (m, n), nm = a.queue, a.shape[-2:], math.prod(lead)
-    added = len(lead) + 2 - a.ndim
-    strides = (0,) * added + tuple(
-        stride if size > 1 else 0 for size, stride in zip(a.shape, a.strides, strict=True)
-    )
-    step = steady(lead, strides)
+    strides, step = seen(a, lead)
     if step is None or a.dtype != dtype:
         single = math.prod(a.shape[:-2]) == 1
         shape = (1,) * single * len(lead) + (m, n) if single else (*lead, m, n)
@@ -85,7 +94,7 @@ def spread(a, shape, strides, dtype, sizes=None):
     numbers = {}
     for name, kind in (("SOURCE", np.dtype(a.dtype)), ("TARGET", np.dtype(dtype))):
         real = REAL.get(kind.char, kind)
-        numbers |= {name: C_NAMES[real.kind if real.kind == "b" else real.str[1:]]}
+        numbers |= {name: c_name(real)}
         numbers |= {f"{name}_PARTS": kind.itemsize // real.itemsize}
     rest = [1] * (AXES - len(axes)), [0] * (AXES - len(axes))
     columns = [[*column, *more] for column, more in zip(zip(*axes, strict=True), rest, strict=True)]
@@ -113,6 +122,14 @@ def triangle(P, uplo):
     a = unpack(P)
     each("clear", a, a.size, *P.shape[1:], int(uplo == "L"))
     return a
+
+
+def cut(s, rcond, C):
+    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not."""
+    rank = empty((C.nm,), np.int32, C.queue)
+    args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
+    launch_lanes(C.queue, (), FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
+    return rank
 
 
 def determinants(A, ipiv, logarithm=False):

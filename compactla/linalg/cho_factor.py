@@ -61,7 +61,7 @@ def cho_factor(
     array([[-0.5       ,  2.        ],
            [ 2.        ,  0.33333333]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None or given[0][0].ndim < 2:
         return scipy.linalg.cho_factor(a, lower, overwrite_a, check_finite)
     options = "L" if lower else "U", "no", bool(check_finite)

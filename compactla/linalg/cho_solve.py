@@ -50,7 +50,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
         if np.unique(lower).size > 1:
             raise ValueError("lower has several values, must be the same for all matrices")
         lower = bool(np.any(lower))
-    given = as_arrays(c, b)
+    given = as_arrays(c, b, devices=("c", "b"))
     if given is None or given[0][1].ndim == 0:
         return scipy.linalg.cho_solve((c, lower), b, overwrite_b, check_finite)
     c, b = map(as_lapack, given[0])
@@ -72,4 +72,5 @@ CHO_SOLVE = Stacked(
     work=lambda n, r, **_: n * n * r,
     numpy=scipys,
     options=("uplo", "check_finite"),
+    names=("c", "b"),
 )

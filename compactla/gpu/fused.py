@@ -1,0 +1,129 @@
+"""Functions on stacks of small matrices in one launch: `fused.cl` reads ordinary arrays, and writes results, once."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compactla.gpu import shapes
+from compactla.gpu.arrays import download, upload
+from compactla.gpu.launch import launch
+from compactla.gpu.ordinary import C_NAMES, c_name, seen
+from compactla.gpu.program import kernel
+from compactla.gpu.search import LOCAL_BYTES, registers
+from compactla.view import REAL
+
+# Elements that a work-item has in registers, of the sizes, and 4-byte registers for them.
+ELEMENTS: dict[str, Callable[..., int]] = {
+    "solve": lambda n, r, **_: n * (n + r),
+    "inv": lambda n, **_: n * (n + 2),
+    "det": lambda n, **_: n * n,
+    "slogdet": lambda n, **_: n * n,
+    "cholesky": lambda n, **_: n * (n + 1) // 2,
+}
+REGISTERS = 200
+GROUP = 32  # work-items of a work-group
+LARGEST_ON_CPU = 4  # whose compilers take long for what is written out
+NOBODY, ANY, EACH = range(3)  # who wants to know of failures
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A kernel for arrays of some types, shapes and strides.
+
+    Attributes
+    ----------
+    kernel : pyopencl.Kernel
+    nm : int
+        How many matrices there are.
+    steps : list of int
+        Strides from matrix to matrix, in numbers.
+    sizes : list of int
+        Bytes of the numbers of operands.
+    any : pyopencl.array.Array
+        An integer that is 0 between calls; kernels make it 1 if a matrix fails.
+    """
+
+    kernel: Any
+    nm: int
+    steps: list[int]
+    sizes: list[int]
+    any: Any
+
+    def launch(self, arrays, results, told=NOBODY, failed=None):
+        """Start the kernel."""
+        flags = self.any if failed is None else failed
+        values = [self.nm, told, flags.base_data]
+        for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
+            values += a.base_data, a.offset // size, step
+        values += [x.base_data for x in results]
+        work_items = -(-self.nm // GROUP) * GROUP, 1
+        launch(arrays[0].queue, (), self.kernel, work_items, (GROUP, 1), [*arrays, *results, flags], values)
+
+    def run(self, arrays, results, wait):
+        """Compute results; flags of the matrices that failed, if there are some and it is to wait for that."""
+        self.launch(arrays, results, ANY if wait else NOBODY)
+        if not wait or not download(self.any)[0]:
+            return None
+        queue = arrays[0].queue
+        self.any.fill(0)
+        failed = upload(np.zeros(self.nm, np.int32), queue)
+        self.launch(arrays, results, EACH, failed)
+        return download(failed)
+
+
+def fused(function, arrays, options, number, lead, computed, result):
+    """The kernel for some arrays; None if there is none.
+
+    Parameters
+    ----------
+    function : compactla.linalg.stacks.Stacked
+    arrays : list of pyopencl.array.Array
+    options : dict
+        By name.
+    number : dict
+        What the letters of sizes stand for.
+    lead : tuple of int
+        The shape of the stack.
+    computed, result : numpy.dtype
+        What is computed with, and what results are.
+    """
+    queue, nm = arrays[0].queue, math.prod(lead)
+    elements = ELEMENTS.get(function.name)
+    if elements is None or registers(elements(**number), computed) > REGISTERS:
+        return None
+    on_cpu = shapes.is_cpu(queue.device)
+    if on_cpu and max(number.values()) > LARGEST_ON_CPU:
+        return None
+    macros: dict[str, object] = {letter.upper(): size for letter, size in number.items() if letter != "1"}
+    steps, sizes, largest = [], [], 0
+    for name, a in zip("AB", arrays, strict=False):
+        m, n = a.shape[-2:]
+        strides, step = seen(a, lead)
+        real = REAL.get(a.dtype.char, a.dtype)
+        if step is None or a.offset % real.itemsize or any(stride % real.itemsize for stride in strides):
+            return None
+        item, ends = a.dtype.itemsize, strides[-2:]
+        whole = step == m * n * item and (ends == (n * item, item) or ends == (item, m * item))
+        staged = whole and m * n > 1 and not on_cpu
+        largest = max(largest, m * n) if staged else largest
+        macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize, f"{name}STAGED": int(staged)}
+        macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
+        steps.append(step // real.itemsize)
+        sizes.append(real.itemsize)
+    if not on_cpu:
+        largest = max(largest, *(math.prod(number[letter] for letter in x.sizes) for x in function.outputs), 1)
+    line = largest + 1 - largest % 2 if largest else 0
+    if line * GROUP * computed.itemsize > LOCAL_BYTES:
+        return None
+    macros |= {name.upper(): int(value == "U") for name, value in options.items() if name == "uplo"}
+    macros |= {"TARGET": C_NAMES[REAL[result.char].str[1:]], "LINE": line, "GROUP": GROUP}
+    name = f"fused_{function.name}"
+    types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs)]
+    try:
+        code = kernel(queue, "fused.cl", name, computed, 1, types, **{name.upper(): 1}, **macros)
+    except RuntimeError:  # does not build here
+        return None
+    return Fused(code, nm, steps, sizes, upload(np.zeros(1, np.int32), queue))
