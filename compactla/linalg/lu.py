@@ -66,7 +66,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     array([[1, 1],
            [0, 1]], dtype=int32)
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return scipy.linalg.lu_factor(a, overwrite_a, check_finite)
     lu, piv = LU_FACTOR[bool(check_finite)]([as_lapack(given[0][0])], (), "raise", compute, threads)
