@@ -149,6 +149,7 @@ def stacked(name, outputs, columns="", **keywords):
         message="SVD did not converge",
         options=("wide",),
         implied=implied,
+        paired=16,
     )
 
 
