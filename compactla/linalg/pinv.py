@@ -97,4 +97,5 @@ PINV = Stacked(
     numpy=with_numpy,
     message="SVD did not converge",
     options=("wide",),
+    paired=16,
 )
