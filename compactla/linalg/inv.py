@@ -53,7 +53,7 @@ def inv(a, *, on_error="raise", compute="double", threads=None):
            [[ nan,  nan],
             [ nan,  nan]]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return np.linalg.inv(a)
     (a,), wrap = given

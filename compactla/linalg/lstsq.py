@@ -120,5 +120,6 @@ LSTSQ = Stacked(
     probe=lambda a: np.linalg.lstsq(a, np.zeros((len(a), 1)), None),
     message="SVD did not converge in Linear Least Squares",
     implied={"k": lambda m, n, **_: min(m, n)},
+    names=("a", "b", "rcond"),
 )
 WIDE = replace(LSTSQ, name="lstsq_wide", plans={})

@@ -95,4 +95,5 @@ PINV = Stacked(
     numpy=with_numpy,
     message="SVD did not converge",
     options=("wide",),
+    names=("a", "rcond"),
 )
