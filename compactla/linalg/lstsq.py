@@ -128,5 +128,6 @@ LSTSQ = Stacked(
     extent=lambda m, n, r, k, **_: max(k, r, (m * n + m * r + n * r) // 192),
     fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
     largest=48,
+    names=("a", "b", "rcond"),
 )
 WIDE = replace(LSTSQ, name="lstsq_wide", plans={})

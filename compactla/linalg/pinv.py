@@ -98,4 +98,5 @@ PINV = Stacked(
     message="SVD did not converge",
     options=("wide",),
     paired=16,
+    names=("a", "rcond"),
 )
