@@ -47,7 +47,7 @@ def det(a, *, compute="double", threads=None):
     >>> linalg.det(np.array([[[3.0, 1.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 4.0]]]))
     array([5., 0.])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return np.linalg.det(a)
     (d,) = DET(given[0], (), "raise", compute, threads)
@@ -89,7 +89,7 @@ def slogdet(a, *, compute="double", threads=None):
     >>> linalg.slogdet(np.array([[[1e-200, 0.0], [0.0, -1e-200]], [[1.0, 2.0], [2.0, 4.0]]]))
     SlogdetResult(sign=array([-1.,  0.]), logabsdet=array([-921.0340372,         -inf]))
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return np.linalg.slogdet(a)
     sign, logabsdet = SLOGDET(given[0], (), "raise", compute, threads)

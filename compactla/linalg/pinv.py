@@ -97,4 +97,6 @@ PINV = Stacked(
     numpy=with_numpy,
     message="SVD did not converge",
     options=("wide",),
+    paired=16,
+    names=("a", "rcond"),
 )
