@@ -112,6 +112,7 @@ EIGH = Stacked(
     numpy=numpys.eigh,
     message="Eigenvalues did not converge",
     options=("UPLO",),
+    fewest=lambda n: 1 if n <= 24 else 2,
 )
 EIGVALSH = Stacked(
     "eigvalsh",

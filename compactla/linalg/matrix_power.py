@@ -2,8 +2,7 @@
 
 import operator
 
-import numpy as np
-
+from compactla.linalg import numpys
 from compactla.linalg.inv import inv
 from compactla.linalg.places import as_arrays
 
@@ -52,8 +51,8 @@ def matrix_power(a, n, *, on_error="raise", compute="double", threads=None):
             [ 0.  ,  1.  ]]])
     """
     if as_arrays(a) is None or not is_negative(n):
-        return np.linalg.matrix_power(a, n)
-    return np.linalg.matrix_power(inv(a, on_error=on_error, compute=compute, threads=threads), -operator.index(n))
+        return numpys.matrix_power(a, n)
+    return numpys.matrix_power(inv(a, on_error=on_error, compute=compute, threads=threads), -operator.index(n))
 
 
 def is_negative(n):

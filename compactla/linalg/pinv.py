@@ -97,4 +97,5 @@ PINV = Stacked(
     numpy=with_numpy,
     message="SVD did not converge",
     options=("wide",),
+    fewest=lambda n: 1 if n <= 24 else 2,
 )
