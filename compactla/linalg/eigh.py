@@ -113,6 +113,7 @@ EIGH = Stacked(
     message="Eigenvalues did not converge",
     options=("UPLO",),
     paired=16,
+    fewest=lambda n: 1 if n <= 24 else 2,
 )
 EIGVALSH = Stacked(
     "eigvalsh",

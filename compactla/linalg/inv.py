@@ -1,7 +1,7 @@
 """inv: inverses."""
 
-import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -55,7 +55,7 @@ def inv(a, *, on_error="raise", compute="double", threads=None):
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return np.linalg.inv(a)
+        return numpys.inv(a)
     (a,), wrap = given
     (x,) = INV((a,), (), on_error, compute, threads)
     return wrap(x) if wrap else x
@@ -66,6 +66,6 @@ INV = Stacked(
     inputs=("nn",),
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3,
-    numpy=np.linalg.inv,
+    numpy=numpys.inv,
     message="Singular matrix",
 )

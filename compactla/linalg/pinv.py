@@ -99,4 +99,5 @@ PINV = Stacked(
     options=("wide",),
     paired=16,
     names=("a", "rcond"),
+    fewest=lambda n: 1 if n <= 24 else 2,
 )

@@ -156,6 +156,7 @@ def stacked(name, outputs, columns="", **keywords):
         options=("wide",),
         implied=implied,
         paired=16,
+        fewest=lambda n: 1 if n <= 24 else 2,
     )
 
 
