@@ -91,7 +91,7 @@ def as_tuple(found):
 
 
 def seconds_of(call):
-    """Seconds of the processor that a call takes: other work on a machine adds less to them than to those of a clock."""
+    """Seconds of the processor that a call takes: other work on a machine adds less to them than to a clock's."""
     start, calls = time.process_time(), 0
     while not calls or time.process_time() - start < SECONDS:
         call()
