@@ -97,7 +97,7 @@ def as_tuple(found):
 
 
 def seconds_of(call):
-    """Seconds of the processor that a call takes: what else a machine does is not among them."""
+    """Seconds of the processor that a call takes: other work on a machine adds less to them than to a clock's."""
     start, calls = time.process_time(), 0
     while not calls or time.process_time() - start < SECONDS:
         call()

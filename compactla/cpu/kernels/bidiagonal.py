@@ -32,13 +32,13 @@ def singular(code: Code, A: Elements, s: Elements, U: Elements | None, V: Elemen
             A[i, j] = scale.scaled(A[i, j])
     e, left, right = beside(code, reals, n), code.room(A.vector, n, 1), code.room(A.vector, n, 1)
     reduce(code, A, s, e, left, right)
-    if U:
+    if U and V:
         expand(code, A, left, U, 0)
         expand(code, A.H, right, V, 1)
     failed = iterate(code, s, e, U, V)
     for i in code.each(n):
         x = s[i, 0]
-        if U:
+        if U and V:
             sign = x.constant(1).copysign(x)
             for k in code.each(n):
                 V[k, i] = sign * V[k, i]
