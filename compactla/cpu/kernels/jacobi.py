@@ -240,7 +240,7 @@ def arrange(code: Code, keys: Elements, *matrices: Elements):
     for i, x in enumerate(values):
         keys[i, 0] = x
     for G in matrices:
-        for i in code.each(G.m):
+        with code.loop(G.m) as i:
             row = [G[i, j] for j in range(G.n)]
             for j, swap in swaps:
                 row[j], row[j + 1] = exchanged(swap, row[j], row[j + 1])
