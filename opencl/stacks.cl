@@ -73,6 +73,19 @@ __kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, 
 }
 #endif
 
+#ifdef ZEROS
+/* count <- how many zeros there are on the diagonals of A, n x n */
+__kernel void zeros(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs,
+                    __global int *restrict count)
+{
+    const long q = get_global_id(0);
+    if (q >= nm) return;
+    int zeros = 0;
+    for (int k = 0; k < n; k++) zeros += cla_lane_is_zero(cla_lane_load(A, a0 + cla_lane_place(q, aps) + k * (ars + acs)));
+    count[q] = zeros;
+}
+#endif
+
 #ifdef CUT
 /* Row k of C <- the row over s[k], or 0 if s[k] is no larger than rcond times the first; `rank` <- how many are. s holds
  * n numbers for each matrix in descending order, C n x r. */

@@ -7,7 +7,7 @@ import numpy as np
 import pyopencl.array as cla
 
 from compactla.gpu import arrays as device
-from compactla.gpu.arrays import empty, upload
+from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.launch import launch, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
@@ -36,7 +36,7 @@ def seen(a, lead):
     added = len(lead) + 2 - a.ndim
     own = [stride if size > 1 else 0 for size, stride in zip(a.shape[:-2], a.strides, strict=False)]
     strides = (*[0] * added, *own, *a.strides[-2:])
-    return strides, steady(lead, strides)
+    return strides, steady(lead, strides[: len(lead)])
 
 
 def pack(a, lead, dtype):
@@ -53,7 +53,7 @@ def pack(a, lead, dtype):
     )
     V = device.default_vlen(dtype, queue)
     shape = (-(-nm // V), m, n, *((2,) if dtype.kind == "c" else ()), V)
-    A = Pack(empty(shape, REAL[dtype.char], queue, a.allocator), nm)
+    A = Pack(empty(shape, REAL[dtype.char], queue, reused(a)), nm)
     device.pack(source, A.view, nm, max(m, 1), 1)
     return A
 
@@ -130,6 +130,14 @@ def cut(s, rcond, C):
     args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
     launch_lanes(C.queue, (), FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
     return rank
+
+
+def zeros_on_diagonal(A):
+    """How many zeros there are on the diagonals, as an array."""
+    count = empty((A.nm,), np.int32, A.queue)
+    args = A.nm, A.n, A.view, count
+    launch_lanes(A.queue, (), FILE, "zeros", A.dtype, A.vlen, (A.nm, 1), *args, ZEROS=1)
+    return count
 
 
 def determinants(A, ipiv, logarithm=False):

@@ -50,7 +50,7 @@ def det(a, *, compute="double", threads=None):
     """
     if is_tiny(a, compute, threads):
         return numpys.det(a)
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return numpys.det(a)
     (d,) = DET(given[0], (), "raise", compute, threads)
@@ -94,7 +94,7 @@ def slogdet(a, *, compute="double", threads=None):
     """
     if is_tiny(a, compute, threads):
         return numpys.slogdet(a)
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return numpys.slogdet(a)
     sign, logabsdet = SLOGDET(given[0], (), "raise", compute, threads)

@@ -46,14 +46,14 @@ def inv(a, *, on_error="raise", compute="double", threads=None):
     --------
     >>> import numpy as np
     >>> from compactla import linalg
-    >>> linalg.inv(np.array([[[2.0, 0.0], [1.0, 1.0]], [[1.0, 2.0], [2.0, 4.0]]]), on_error="nan")
-    array([[[ 0.5,  0. ],
-            [-0.5,  1. ]],
+    >>> linalg.inv(np.array([[[1.0, 2.0], [3.0, 7.0]], [[1.0, 2.0], [2.0, 4.0]]]), on_error="nan")
+    array([[[ 7., -2.],
+            [-3.,  1.]],
     <BLANKLINE>
-           [[ nan,  nan],
-            [ nan,  nan]]])
+           [[nan, nan],
+            [nan, nan]]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return numpys.inv(a)
     (a,), wrap = given
