@@ -27,10 +27,16 @@ def functions():
     """The sizes of matrices that are given, as in rows, by the names of functions."""
     found = {}
     for name, function in inspect.getmembers(linalg, inspect.isfunction):
-        rows = [row for row in function.__globals__.values() if isinstance(row, Stacked)]
+        rows = [row for value in function.__globals__.values() for row in as_rows(value)]
         if rows and hasattr(np.linalg, name):
             found[name] = [sizes for sizes in rows[0].inputs if sizes != "11"]
     return found
+
+
+def as_rows(value):
+    """A row, or rows by options."""
+    values = value.values() if isinstance(value, dict) else (value,)
+    return [row for row in values if isinstance(row, Stacked)]
 
 
 FUNCTIONS = functions()
