@@ -1,7 +1,6 @@
-"""Functions of compactla.linalg on stacks, in one thread, and beside them those of the same names in NumPy or SciPy,
-PyTorch and JAX.
+"""Functions of compactla.linalg on stacks, in one thread, beside those of the same names in NumPy, PyTorch and JAX.
 
-There are all functions that have a row and need nothing but its inputs.
+There are all of NumPy's that have a row.
 """
 
 import functools
@@ -10,7 +9,6 @@ import itertools
 from importlib.util import find_spec
 
 import numpy as np
-import scipy.linalg
 
 from compactla import linalg
 from compactla.bench.timing import AT_ONCE, best
@@ -21,25 +19,18 @@ from . import common
 LIBRARIES = ["compactla", "numpy", "torch", "jax"]
 STACKS = [100, 10_000, 200_000]
 SIZES = [3, 6, 8, 12, 16, 24, 32]
-LARGEST = 2**28  # bytes of a stack: there are fewer matrices where they are large
+LARGEST = 2**27  # bytes of a stack: there are fewer matrices where they are large
 ROUNDS = 3
 
 
 def functions():
-    """The sizes of inputs, as in rows, by the names of functions."""
+    """The sizes of matrices that are given, as in rows, by the names of functions."""
     found = {}
-    for name in linalg.__all__:
-        function = getattr(linalg, name)
-        rows = [row for row in getattr(function, "__globals__", {}).values() if isinstance(row, Stacked)]
-        if rows and required(function) == len(rows[0].inputs):
-            found[name] = rows[0].inputs
+    for name, function in inspect.getmembers(linalg, inspect.isfunction):
+        rows = [row for row in function.__globals__.values() if isinstance(row, Stacked)]
+        if rows and hasattr(np.linalg, name):
+            found[name] = [sizes for sizes in rows[0].inputs if sizes != "11"]
     return found
-
-
-def required(function):
-    """How many arguments a function needs."""
-    parameters = inspect.signature(function).parameters.values()
-    return sum(p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
 
 
 FUNCTIONS = functions()
@@ -50,24 +41,25 @@ def operands(name, stack, n):
     rng, nm = np.random.default_rng(n), min(stack, LARGEST // (8 * n * n))
     arrays = [rng.standard_normal((nm, *(1 if letter in "1r" else n for letter in sizes))) for sizes in FUNCTIONS[name]]
     try:
-        numpy_or_scipy(name)(*[a[:1] for a in arrays])
+        getattr(np.linalg, name)(*[a[0] for a in arrays])
     except np.linalg.LinAlgError:
         a, *others = arrays
         arrays = [a @ a.swapaxes(1, 2) + n * np.eye(n), *others]
     return arrays
 
 
-def numpy_or_scipy(name):
-    return getattr(np.linalg, name, None) or getattr(scipy.linalg, name)
+def one_by_one(*arrays):
+    """numpy.linalg.lstsq, which does not take stacks."""
+    return tuple(map(np.array, zip(*map(np.linalg.lstsq, *arrays), strict=True)))
 
 
 def calls(name, arrays):
     """What is timed, by library."""
     found = {"compactla": functools.partial(getattr(linalg, name), *arrays, threads=1)}
-    found["numpy"] = functools.partial(numpy_or_scipy(name), *arrays)
+    found["numpy"] = functools.partial(one_by_one if name == "lstsq" else getattr(np.linalg, name), *arrays)
     for library, prepare in (("torch", in_torch), ("jax", in_jax)):
         if find_spec(library):
-            found |= {library: call for call in prepare(name, arrays)}
+            found.update((library, call) for call in prepare(name, arrays))
     return found
 
 
@@ -116,7 +108,7 @@ class Stacks(common.Once):
         assert same(found["compactla"](), found["numpy"]())
         seconds = {library: [] for library in found}
         for _, (library, call) in itertools.product(range(ROUNDS), found.items()):
-            seconds[library].append(best(call, AT_ONCE, 2))
+            seconds[library].append(best(call, AT_ONCE, 1))
         return {library: 1e9 * min(times) / len(arrays[0]) for library, times in seconds.items()}
 
     def track_time_per_matrix(self, library, *_):

@@ -1,8 +1,9 @@
 """Plots and tables of what asv measured: `python -m benchmarks.report`.
 
 Every machine in benchmarks/results/asv gets a roofline, speeds and times, as SVG files in benchmarks/results, and a
-part of the README.md there, with all tables. In the README.md of the repository the table or plot NAME, such as
-"fractions xeon-h200 opencl:gpu", replaces what stands between the lines `<!-- report: NAME -->` and `<!-- end -->`.
+part of the README.md there, with all tables. In the README.md of the repository, and in that of compactla.linalg, the
+table or plot NAME, such as "fractions xeon-h200 opencl:gpu", replaces what stands between the lines
+`<!-- report: NAME -->` and `<!-- end -->`.
 """
 
 import argparse
@@ -87,19 +88,22 @@ def filled(text, pieces):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results", metavar="FOLDER")
-    parser.add_argument("--readme", type=Path, default=ROOT / "README.md", metavar="FILE")
+    readmes = [ROOT / "README.md", ROOT / "compactla" / "linalg" / "README.md"]
+    parser.add_argument("--readme", type=Path, default=readmes, nargs="+", metavar="FILE")
     args = parser.parse_args()
-    page, pieces = [HEAD], {}
+    page, pieces, drawn = [HEAD], {}, {}
     for machine in read_machines(args.results / "asv"):
         tables, plots = pieces_of(machine), draw(machine, args.results)
         if tables or plots:
             page.append(section(machine, tables, plots))
         pieces |= tables
-        for plot, shows in plots.items():
-            file = Path(os.path.relpath(args.results / f"{machine.name}-{plot}.svg", args.readme.parent)).as_posix()
-            pieces[f"plot {plot} {machine.name}"] = f"![{shows}]({file})\n"
+        drawn |= {(plot, machine.name): shows for plot, shows in plots.items()}
     (args.results / "README.md").write_text("\n".join(page))
-    args.readme.write_text(filled(args.readme.read_text(), pieces))
+    for readme in args.readme:
+        for (plot, name), shows in drawn.items():
+            file = Path(os.path.relpath(args.results / f"{name}-{plot}.svg", readme.parent)).as_posix()
+            pieces[f"plot {plot} {name}"] = f"![{shows}]({file})\n"
+        readme.write_text(filled(readme.read_text(), pieces))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ import re
 from math import atan, degrees, isfinite, nan
 from operator import mul, truediv
 
-from compactla import linalg
-
 from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, lines_of
 
 # Of a roofline: the marks and colours of routines in turns; where the first and last points have labels.
@@ -246,22 +244,22 @@ def stacks(machine):
     """compactla.linalg and numpy.linalg on stacks of matrices of order n, float64, one thread"""
     time = "linalg.Stacks.track_time_per_matrix"
     found = {key[2:] for run in machine.runs for key in run.values if key[0] == time}
-    names = [name for name in linalg.__all__ if any(repr(name) == key[0] for key in found)]
-    if not names:
+    if not found:
         return None
+    names = sorted({key[0].strip("'") for key in found})
     columns, sizes = min(4, len(names)), machine.sizes(time)
     figure, grid = panels(-(-len(names) // columns), columns, 2.6, 1.9, sharex=True, sharey=True)
-    for axes, name in itertools.zip_longest(grid.flat, names):
-        if name is None:
-            axes.set_axis_off()
-            continue
+    for axes in grid.flat[len(names) :]:
+        axes.set_axis_off()
+    for axes, name in zip(grid.flat, names, strict=False):
         for stack, color in zip(sorted({int(key[1]) for key in found}), SHADES, strict=False):
-            runs = [(n, machine.newest(time, "numpy", name, stack, n)) for n in sizes]
-            pairs = [(n, *(run.value(time, of, name, stack, n) for of in ("numpy", "compactla"))) for n, run in runs]
-            points = [(n, theirs / ours) for n, theirs, ours in pairs if theirs and ours]
+            points = []
+            for n in sizes:
+                run = machine.newest(time, "numpy", name, stack, n)
+                theirs, ours = (run.value(time, library, name, stack, n) for library in ("numpy", "compactla"))
+                points += [(n, theirs / ours)] if theirs and ours else []
             if points:
-                label = f"{stack:,} matrices"
-                axes.plot(*zip(*points, strict=True), "o-", markersize=3, color=color, label=label)
+                axes.plot(*zip(*points, strict=True), "o-", markersize=3, color=color, label=f"{stack:,} matrices")
         axes.axhline(1, color="0.4", linewidth=1)
         axes.set(title=name, yscale="log", xticks=[3, 8, 16, 24, 32])
         plain_ticks(axes.yaxis)

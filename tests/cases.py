@@ -26,12 +26,12 @@ def in_turns(sizes, always=None):
 
     Kernels are compiled for every size and type, which takes most of the time of the tests. How they are written for a
     size depends on whether numbers are complex, not on their precision, and both precisions have odd and even sizes.
-    One of the two is slow, and both where a size is not among those that are tried always, by default all.
+    The second is exhaustive, and the first slow where a size is not among those that are tried always, by default all.
     """
     cases = []
     for i, size in enumerate(sizes):
         first, second = ((size, np.dtype(DTYPES[char])) for char in ("sc", "cs", "dz", "zd")[i % 4])
-        cases += [first if always is None or size in always else slow(*first), slow(*second)]
+        cases += [first if always is None or size in always else slow(*first), exhaustive(*second)]
     return cases
 
 

@@ -1,5 +1,7 @@
 """Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
 
+import gc
+
 import hypothesis
 import numpy as np
 import pyopencl as cl
@@ -31,6 +33,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if len([*item.iter_markers("slow")]) > 1:
             item.add_marker(pytest.mark.exhaustive)
+
+
+def pytest_collection_finish():
+    """Compiling makes so many objects that looking for garbage takes a tenth of its time: it is looked for seldom."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session", params=[None, *DEVICES], ids=["numba", *(f"opencl{i}" for i in range(len(DEVICES)))])

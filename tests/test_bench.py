@@ -134,7 +134,7 @@ def test_lines_of_one_block(capsys):
     assert ("both", 2, "compactla") in rows
 
 
-@pytest.mark.parametrize("routine", [*EACH, "pack"])
+@pytest.mark.parametrize("routine", ["gemm", *(exhaustive(name) for name in DENSE if name != "gemm"), "pack"])
 def test_opencl(capsys, routine):
     out, rows = bench(capsys, routine, "--n", 3, "--nm", NM, "--device", "opencl")
     assert "(device)" in out

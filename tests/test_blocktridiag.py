@@ -41,7 +41,7 @@ def ratio(blocks, x, rhs):
 BLOCKS = [0, 1, 2, 3, 5, 8, 9, 15, 16, 17, 33, 50]
 
 
-@pytest.mark.parametrize(("b", "dtype"), in_turns(BLOCKS, always=[0, 1, 3, 5, 9, 17, 33]), ids=str)
+@pytest.mark.parametrize(("b", "dtype"), in_turns(BLOCKS, always=[0, 3, 9, 17, 33]), ids=str)
 def test_block_sizes(queue, dtype, b, rng):
     check(lines(rng, BATCH, 3, b, dtype), random(rng, (BATCH, 3, b), dtype), queue=queue)
 
@@ -64,7 +64,9 @@ def test_vector_lengths_and_batches(queue, dtype, vlen, rng):
 
 
 @pytest.mark.slow
-@given(nlines=st.integers(0, 40), K=st.integers(1, 9), b=st.sampled_from(BLOCKS), nrhs=st.sampled_from([0, 1, 3, 9]))
+@given(
+    nlines=st.integers(0, 40), K=st.integers(1, 9), b=st.sampled_from([0, 3, 9, 17]), nrhs=st.sampled_from([0, 1, 3])
+)
 def test_any_shape(queue, nlines, K, b, nrhs):
     rng = np.random.default_rng(0)
     check(lines(rng, nlines, K, b, np.float64), random(rng, (nlines, K, b, nrhs), np.float64), queue=queue)

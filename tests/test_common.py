@@ -23,7 +23,12 @@ CASES = [
     ("symm", 1, {"beta": 1}),
 ]
 every_case = pytest.mark.parametrize(
-    ("name", "place", "letters"), [exhaustive(*case) if i in (4, 6) else case for i, case in enumerate(CASES)]
+    ("name", "place", "letters", "dtype"),
+    [
+        exhaustive(*case, np.dtype(char)) if i in (4, 6) or turn else (*case, np.dtype(char))
+        for i, case in enumerate(CASES)
+        for turn, char in enumerate("dFfD" if i % 2 else "FdDf")
+    ],
 )
 
 

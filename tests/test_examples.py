@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from compactla.examples import hot_wall
+from compactla.examples import hot_wall, kabsch, kalman
 
 pytestmark = pytest.mark.slow
 
@@ -70,3 +70,46 @@ def test_hot_wall(capsys, tmp_path, monkeypatch):
 def test_newton_gives_up(capsys):
     with pytest.raises(SystemExit, match="does not converge: try a smaller --dt"):
         hot_wall.main(["--cells", "8", "8", "--dt", "1e9"])
+
+
+def numbers(out, pattern):
+    """What is printed where the pattern has groups."""
+    return [float(number) for number in re.search(pattern, out).groups()]
+
+
+@pytest.mark.parametrize("states", [4, 6])
+def test_motion(states):
+    """Two steps are one of twice the length."""
+    (F, Q, H), (F2, Q2, _) = (kalman.motion(states, dt) for dt in (0.7, 1.4))
+    np.testing.assert_allclose(F @ F, F2, atol=1e-15)
+    np.testing.assert_allclose(F @ Q @ F.T + Q, Q2, rtol=1e-13)
+    assert np.array_equal(H @ np.arange(states), [0, 1])
+
+
+def test_kalman(capsys, tmp_path):
+    kalman.main(["--objects", "300", "--steps", "9", "--plot", str(tmp_path / "kalman.png")])
+    out = capsys.readouterr().out
+    (differ,) = numbers(out, r"differ by (\S+) of")
+    measured, filtered = numbers(out, r"measured (\S+), filtered (\S+)")
+    innovations, errors = numbers(out, r"over S: (\S+), 2 expected\nerrors squared over P: (\S+), 4 expected")
+    assert differ < 1e-13 and filtered < 0.9 * measured
+    assert abs(innovations - 2) < 4 * np.sqrt(4 / 2700) and abs(errors - 4) < 4 * np.sqrt(8 / 300)
+    assert (tmp_path / "kalman.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_kabsch(capsys, tmp_path):
+    kabsch.main(["--frames", "200", "--plot", str(tmp_path / "kabsch.png")])
+    out = capsys.readouterr().out
+    differ, determinant, mirrored = numbers(out, r"median, (\S+) at most\n.* 1 to (\S+)\n(\d+) frames would")
+    assert differ < 1e-11 and determinant < 1e-13 and 20 < mirrored < 100
+    distance, expected = numbers(out, r"are (\S+) apart, (\S+) exp")
+    assert abs(distance / expected - 1) < 0.05
+    assert (tmp_path / "kabsch.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_rotations_without_noise(rng):
+    points = kabsch.molecule(7, rng)
+    seen, turns = kabsch.frames(points, 50, 0, rng)
+    R, distance, mirrored = kabsch.align(np.linalg, points, seen)
+    np.testing.assert_allclose(R, turns, atol=1e-12)
+    assert kabsch.angles(R, turns).max() < 1e-6 > distance.max() and not mirrored.any()

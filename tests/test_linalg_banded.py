@@ -81,7 +81,7 @@ def test_failures(rng):
     good = linalg.solve_banded((1, 1), ab, b)
     np.testing.assert_allclose(good, scipy.linalg.solve_banded((1, 1), ab, b), 1e-6)
     ab[3, :, 4] = ab[18, :, 0] = 0
-    with pytest.raises(np.linalg.LinAlgError, match="^singular matrix: 2 of 20 matrices, at 3, 18$"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"^singular matrix: 2 of 20 matrices, at 3, 18$"):
         linalg.solve_banded((1, 1), ab, b)
     x = linalg.solve_banded((1, 1), ab, b, on_error="nan")
     assert np.isnan(x[[3, 18]]).all()

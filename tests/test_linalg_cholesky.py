@@ -54,6 +54,7 @@ def test_failures(rng):
     a = positive(rng, 9, 3)
     a[4, 1, 1], a[5, 2, 2] = np.nan, np.inf
     np.testing.assert_allclose(linalg.cholesky(a), np.linalg.cholesky(a), 1e-12)
+    np.testing.assert_allclose(linalg.cholesky(a[4]), np.linalg.cholesky(a[4]), 1e-12)
 
 
 def test_cho_factor_keeps_the_other_triangle(rng):

@@ -33,7 +33,7 @@ def test_map_blocks(stacks):
 
 
 def test_options_and_failures(stacks):
-    (a, b), (_, right) = stacks
+    a, right = stacks[0][0], stacks[1][1]
     a[700] = 0
     blocks = da.from_array(a, chunks=(BLOCK, N, N))
     x = da.map_blocks(linalg.solve, blocks, right, on_error="nan", threads=1).compute()

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 import compactla as cla
+from cases import slow
 from compactla.lines.extraction import Extraction, check_matrix, check_paths
 from compactla.lines.options import Options
 from compactla.lines.parted import part_matrix
@@ -298,7 +299,7 @@ def test_indices_that_scipy_does_not_take(array):
             call(M, lines)
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.uint32, np.int16])
+@pytest.mark.parametrize("kind", [np.int64, slow(np.uint32), np.int16])
 def test_indices_of_other_types(kind):
     M, lines = convection_diffusion(4, 5, 3)
     expected = cla.LinePreconditioner(M, lines) @ np.ones(60)

@@ -26,10 +26,11 @@ on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, 
 NM, VLEN = 11, 4  # a partial pack, and as many packs as need two work-groups
 
 
-@pytest.fixture(params=["d", "F"], ids=["d", "c"])
-def dtype(request):
-    """One real and one complex type: every kernel is compiled anew for each."""
-    return np.dtype(request.param)
+def with_types(names, cases):
+    """Cases with types: a real and a complex one in turns, since every kernel is compiled anew for each."""
+    first = [(*case, np.dtype("dF"[i % 2])) for i, case in enumerate(cases)]
+    second = [exhaustive(*case, np.dtype("Fd"[i % 2])) for i, case in enumerate(cases)]
+    return pytest.mark.parametrize((*names, "dtype"), first + second)
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ GEMM = [
 
 
 @on_devices
-@pytest.mark.parametrize(("size", "kernel", "tunables"), GEMM)
+@with_types(("size", "kernel", "tunables"), GEMM)
 def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
     use("gemm", kernel, **tunables)
     monkeypatch.setattr(launch, "FILL", 0)  # as few work-groups as ROUNDS asks for
@@ -101,7 +102,7 @@ TRSM = [
 
 
 @on_devices
-@pytest.mark.parametrize(("size", "kernel", "tunables"), TRSM)
+@with_types(("size", "kernel", "tunables"), TRSM)
 def test_trsm(queue, dtype, rng, use, size, kernel, tunables):
     use("trsm", kernel, **tunables)
     n, r = size
@@ -125,7 +126,7 @@ GETRF = [
 
 
 @on_devices
-@pytest.mark.parametrize(("size", "kernel", "tunables"), GETRF)
+@with_types(("size", "kernel", "tunables"), GETRF)
 def test_getrfnp(queue, dtype, rng, use, size, kernel, tunables):
     use("getrfnp", kernel, **tunables)
     a = dominant(rng, NM, *size, dtype)
@@ -203,7 +204,7 @@ SOLVE = {1: {"LANES": 4, "RHS": 1, "AHEAD": 2, "AHEAD_UP": 3}, 3: {"LANES": 2, "
 
 
 @on_devices
-@pytest.mark.parametrize(("b", "kernel", "tunables"), FACTOR)
+@with_types(("b", "kernel", "tunables"), FACTOR)
 def test_lines(queue, dtype, rng, use, b, kernel, tunables):
     use("factor", kernel, **tunables)
     for nrhs, solve_with in SOLVE.items():
@@ -222,7 +223,7 @@ def test_lines(queue, dtype, rng, use, b, kernel, tunables):
 
 
 @on_devices
-@pytest.mark.parametrize("b", [3, 4])
+@with_types(("b",), [(3,), (4,)])
 def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b):
     """What thomas.cl solves with, where rows were swapped too."""
     use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
@@ -275,7 +276,7 @@ def test_lines_of_any_rows(queue, rng, use):
 
 
 @on_devices
-@pytest.mark.parametrize("b", [1, 5])
+@with_types(("b",), [(5,), (1,)])
 def test_parts_of_lines_with_inverses(queue, dtype, rng, use, b):
     use("factor", "factor_line", GROUP=8, AHEAD=0)
     use("solve", "solve_team", LANES=4, RHS=2, AHEAD=1, AHEAD_UP=1)
@@ -298,7 +299,7 @@ MOVES = [(4, 6, 32), (2, 6, 32), (4, 4, 8)]  # lanes of a work-group, elements o
 
 @on_devices
 @pytest.mark.parametrize("shape", [(11, 3, 2), (9, 5, 4), (8, 7, 1), (5, 1, 6), (3, 40, 3)])
-@pytest.mark.parametrize("move", MOVES)
+@with_types(("move",), [(move,) for move in MOVES])
 def test_moves_through_local_memory(queue, dtype, rng, use, shape, move):
     nm, m, n = shape
     for routine in ("pack", "unpack"):
@@ -324,6 +325,7 @@ def small_gpu(**changes):
     return type("Device", (), known | changes)()
 
 
+@pytest.mark.parametrize("dtype", [np.dtype("d"), np.dtype("F")], ids="dc")
 @pytest.mark.parametrize("vlen", [1, 3, 8, 32, 64])
 def test_unknown_devices_get_something_that_fits(dtype, vlen):
     device = small_gpu()

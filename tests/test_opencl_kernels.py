@@ -12,7 +12,7 @@ import pyopencl.array
 import pytest
 
 import compactla as cla
-from cases import exhaustive, lines, random, slow
+from cases import exhaustive, in_turns, lines, random, slow
 from compactla import gpu, routine
 from compactla.gpu import program
 from compactla.lines.storage import STORAGE
@@ -42,7 +42,7 @@ __kernel void schur(__global CLA_REAL *D, __global const CLA_REAL *E, __global c
 
 
 @on_devices
-@pytest.mark.parametrize("n", [3, 10])
+@pytest.mark.parametrize(("n", "dtype"), in_turns([3, 10]), ids=str)
 def test_user_kernel(queue, dtype, n, rng):
     nm, vlen = 21, 8
 
@@ -80,7 +80,7 @@ __kernel void cholesky(__global CLA_REAL *A, __global CLA_REAL *x, __global int 
 
 
 @on_devices
-@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize(("upper", "dtype"), [(0, np.dtype("d")), (1, np.dtype("D"))], ids=str)
 def test_user_kernel_of_positive_definite_matrices(queue, dtype, upper, rng):
     nm, n, vlen = 21, 7, 8
     g, b = random(rng, (nm, n, n), dtype), random(rng, (nm, n, 1), dtype)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import compactla as cla
 import reference
-from cases import in_turns, lines, make_singular, random, same_bits, slow
+from cases import exhaustive, in_turns, lines, make_singular, random, same_bits, slow
 from compactla.cpu import parallel
 from compactla.cpu.handover import BOX
 from compactla.lines.packed import PackedLines
@@ -282,7 +282,9 @@ def test_several_threads_at_once(queue, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{"parts": 1}, {"pivoting": True}, {"refine": 1}, {"parts": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"parts": 1}, exhaustive({"pivoting": True}), exhaustive({"refine": 1}), {"parts": 2}], ids=str
+)
 def test_memory_of_few_long_lines(options, queue, rng):
     """Lanes that would hold nothing but padding are left away, which changes no bit of the results."""
     blocks, rhs = lines(rng, 1, 3000, 3, np.float64), random(rng, (1, 3000, 3), np.float64)
@@ -357,7 +359,9 @@ def ring_part(M, along, b, ring):
     return T
 
 
-@pytest.mark.parametrize("b", [1, 3])
+@pytest.mark.parametrize(
+    ("b", "dtype"), [(1, np.dtype("F")), (3, np.dtype("d")), exhaustive(3, np.dtype("F"))], ids=str
+)
 @pytest.mark.parametrize("form", ["bsr", "csr"])
 def test_preconditioner(queue, dtype, b, form, rng):
     M, along = closed(rng, LENGTHS, b, dtype)

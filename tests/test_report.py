@@ -128,6 +128,11 @@ def written(tmp_path_factory):
         },
         "blocktridiag.FactorSpeed.track_fraction_of_bound": {("opencl:gpu", "float64", 3): 0.89},
         "trsm.TrsmSpeed.track_gflops": {("numba:1", "float64", 3): 1.0},
+        "linalg.Stacks.track_time_per_matrix": {
+            ("compactla", "inv", 100, 3): 10.0,
+            ("numpy", "inv", 100, 3): 200.0,
+            ("numpy", "solve", 100, 3): 300.0,
+        },
         "precond.Precond.time_apply": {("numba:1", "sherman5"): 41.2e-6, ("numba:1", "grid"): math.inf},
         "precond.Precond.peakmem_setup": {("numba:1", "sherman5"): 250_000_000},
         "precond.Precond.track_iterations": {("numba:1", "sherman5"): 136},
@@ -166,7 +171,7 @@ def test_machines_without_results_are_left_out(written):
 
 def test_the_plots(written):
     files = {file.name: file.read_text() for file in written.glob("*.svg")}
-    assert files.keys() == {f"box-{plot}.svg" for plot in ("roofline", "sizes", "lines")}
+    assert files.keys() == {f"box-{plot}.svg" for plot in ("roofline", "sizes", "lines", "linalg")}
     for name in files:
         assert f"]({name})" in (written / "README.md").read_text()
     assert {"L1 400 GB/s, read", "memory 12 GB/s, axpy", "multiply-adds 30000 GFlop/s"} <= set(
@@ -174,6 +179,7 @@ def test_the_plots(written):
     )
     assert {"compactla", "NumPy", "MKL compact", "cuBLAS", "PyTorch"} <= set(texts(files["box-sizes.svg"]))
     assert {"SciPy", "all threads"}.isdisjoint(texts(files["box-sizes.svg"]))
+    assert {"inv", "solve", "100 matrices", "20"} <= set(texts(files["box-linalg.svg"]))
     assert {"factor", "solve", "block size b"} <= set(texts(files["box-lines.svg"]))
 
 

@@ -40,12 +40,12 @@ def test_what_is_kept_is_for_the_largest_call(make, queue, in_use, rng):
     M, along = scattered(rng, [30, 20, 25, 40, 300], 3, np.float64)
     R = random(rng, (M.shape[0], 3), np.float64)
     compiled, one, several = (make(M, along, queue) for _ in range(3))
-    for k in (1, 2, 3):
+    for k in (1, 3):
         compiled @ R[:, :k]
     start = in_use()
     one @ R
     kept = in_use() - start
-    for k in (1, 2, 3, 2, 1, 3):
+    for k in (1, 3, 1, 3):
         several @ R[:, :k]
     assert in_use() - start - kept <= 1.3 * kept + 10_000
 
@@ -54,8 +54,8 @@ def test_what_is_kept_is_for_the_largest_call(make, queue, in_use, rng):
 def test_calls_of_several_sizes_at_once(make, queue, rng):
     M, along = scattered(rng, [30, 20, 25, 40, 300], 3, np.float64)
     P, R = make(M, along, queue), random(rng, (M.shape[0], 3), np.float64)
-    vectors = [np.ascontiguousarray(R[:, : 1 + i % 3]) for i in range(24)]
-    expected = [make(M, along, queue) @ r for r in vectors[:3]]
-    assert all(same_bits(P @ r, x) for r, x in zip(vectors, 8 * expected, strict=True))
+    vectors = [np.ascontiguousarray(R[:, : 1 + 2 * (i % 2)]) for i in range(24)]
+    expected = [make(M, along, queue) @ r for r in vectors[:2]]
+    assert all(same_bits(P @ r, x) for r, x in zip(vectors, 12 * expected, strict=True))
     with ThreadPoolExecutor(4) as pool:
-        assert all(map(same_bits, pool.map(P.solve, vectors), 8 * expected))
+        assert all(map(same_bits, pool.map(P.solve, vectors), 12 * expected))

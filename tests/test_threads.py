@@ -120,8 +120,7 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
     assert set(limits) == {4}
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids="sz")
-@pytest.mark.parametrize("n", [3, 7])
+@pytest.mark.parametrize(("n", "dtype"), [(3, np.float32), (7, np.complex128)])
 def test_place_in_the_batch(queue, dtype, n, rng):
     """A line gives the same bits wherever in the batch it stands."""
     T = cla.BlockTridiag(*(np.repeat(x, 45, axis=0) for x in lines(rng, 1, 4, n, dtype)), queue=queue)
@@ -149,15 +148,22 @@ def test_factored_once_by_several_threads(queue, rng):
     assert same_bits(T.solve(rhs), expected.solve(rhs))
 
 
-@njit("int64(int64, int64, int64[::1], complex128, int64)", nogil=True)
-def count(lo, hi, done, z, row):
-    done[lo:hi] += 1
-    done[10 + row] += z.real * z.imag
-    return 0
+@pytest.fixture(scope="module")
+def count():
+    """A kernel that counts how often each item is done, and what each thread was given."""
+
+    @njit("int64(int64, int64, int64[::1], complex128, int64)", nogil=True)
+    def count(lo, hi, done, z, row):
+        for i in range(lo, hi):
+            done[i] += 1
+        done[10 + row] += z.real * z.imag
+        return 0
+
+    return count
 
 
 @pytest.mark.parametrize("offset", [None, np.array([0, 1, 2, 50, 51, 52, 53, 54, 60, 61, 100])])
-def test_every_item_is_shared_out_once(offset, seven):
+def test_every_item_is_shared_out_once(offset, count, seven):
     for threads in (None, 1, 2, 3, 50):
         done = np.zeros(17, np.int64)
         parallel.share(count, 1e9, (0, 10, done, 2 + 3j), threads, offset, list(range(7)))
@@ -168,12 +174,18 @@ def test_every_item_is_shared_out_once(offset, seven):
         assert busy.any() if offset is not None else busy.all()  # where items differ, some threads get none
 
 
-@njit("int64(int64, int64, int64, int64[::1])", nogil=True)
-def work(lo, hi, rounds, done):
-    for i in range(lo, hi):
-        for k in range(rounds):
-            done[i] += k & 1
-    return 0
+@pytest.fixture(scope="module")
+def work():
+    """A kernel that takes as long as it is told."""
+
+    @njit("int64(int64, int64, int64, int64[::1])", nogil=True)
+    def work(lo, hi, rounds, done):
+        for i in range(lo, hi):
+            for k in range(rounds):
+                done[i] += k & 1
+        return 0
+
+    return work
 
 
 @pytest.fixture
@@ -184,7 +196,7 @@ def interruptible():
     signal.signal(signal.SIGINT, before)
 
 
-def test_a_call_ends_when_all_its_threads_have(seven, interruptible):
+def test_a_call_ends_when_all_its_threads_have(seven, interruptible, work):
     """An interrupt comes out of the call, and not before the threads are done with its arrays."""
     rounds, done = 1000, np.zeros(3, np.int64)
     start = time.perf_counter()
@@ -203,7 +215,7 @@ def test_a_call_ends_when_all_its_threads_have(seven, interruptible):
     assert not parallel.boxes[:, TAKEN].any()
 
 
-def test_helpers_are_lent_to_one_call_at_a_time(seven):
+def test_helpers_are_lent_to_one_call_at_a_time(seven, work):
     """Calls at the same time get what is left of the helpers, and never wait for one."""
     done = np.zeros((5, 40), np.int64)
 
@@ -217,7 +229,7 @@ def test_helpers_are_lent_to_one_call_at_a_time(seven):
     assert not parallel.boxes[:, TAKEN].any()
 
 
-def threads_at_work():
+def threads_at_work(count):
     """How many threads a call has that could use seven."""
     done = np.zeros(17, np.int64)
     parallel.share(count, 1e9, (0, 10, done, 2 + 3j), work=list(range(7)))
@@ -251,14 +263,14 @@ def interrupted(call, step, *modules):
     return False
 
 
-def test_interrupts_at_every_instruction(seven):
+def test_interrupts_at_every_instruction(seven, count, work):
     """No helper is lost, wherever an interrupt comes, and none is at work any more."""
     done = np.zeros(7, np.int64)
-    assert threads_at_work() == 7
+    assert threads_at_work(count) == 7
     steps = 0
     while interrupted(lambda: parallel.share(work, 1e9, (0, 7, 10, done)), steps, parallel, handover):
         steps += 1
-        assert threads_at_work() == 7, steps
+        assert threads_at_work(count) == 7, steps
     assert steps > 100
     assert (done == done[0]).all()  # all of a call was done, or nothing
 

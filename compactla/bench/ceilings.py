@@ -248,14 +248,16 @@ def device_sweep(pattern, nbytes, queue, lanes):
     middle = -(-nbytes // (8 * lanes * GROUP)) * GROUP
     items = 2 * middle if pattern == "update" else middle
     x = device_zeros(queue, 2 * middle * lanes, "f")
-    rounds = min(max(-(-(2**28) // nbytes), 10), 1000)
 
-    def call():
-        for _ in range(rounds):
-            kernels[pattern](queue, (items,), None, x.data, np.uint64(middle))
-        queue.finish()
+    def rounds_of(rounds):
+        def call():
+            for _ in range(rounds):
+                kernels[pattern](queue, (items,), None, x.data, np.uint64(middle))
+            queue.finish()
 
-    return PATTERNS[pattern] * x.nbytes * rounds / best(call)
+        return call
+
+    return PATTERNS[pattern] * x.nbytes / best_of_rounds(rounds_of)
 
 
 def device_zeros(queue, size, char):

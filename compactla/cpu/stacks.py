@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 from numpy import empty, zeros
 
-from compactla.cpu.choice import MOVED, parts
+from compactla.cpu.choice import MOVED, STATIC, parts
 from compactla.cpu.emit import Code
 from compactla.cpu.kernel import INT, compiled
 from compactla.cpu.kernels.laswp import integers
@@ -106,7 +106,8 @@ def kernel(function, options, dtype, nm, number, places, made):
     made : list of (shape, numpy.dtype)
         What results are, which are contiguous.
     """
-    V, known = native_width(dtype), is_known(number)
+    known = is_known(number)
+    V = native_width(dtype) * (2 if known and max(number.values()) <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
     letters = " ".join(f"{letter}={size}" if known else letter for letter, size in sizes.items())
     option = " ".join(f"{name}={value}" for name, value in zip(function.options, options, strict=True))
@@ -122,7 +123,7 @@ def kernel(function, options, dtype, nm, number, places, made):
         forms.append(f"{output.sizes:1<2} {stored.char} whole")
         numbers += size, 0, 0
         moved += size
-    text = "|".join([function.name, dtype.char, letters, option, *forms])
+    text = "|".join([function.name, f"{dtype.char}{V}", letters, option, *forms])
     code = shared(batch, (INT, INT), text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
     npack, told = -(-nm // V), np.array(numbers, np.int64)
@@ -131,7 +132,7 @@ def kernel(function, options, dtype, nm, number, places, made):
 
 def is_known(number):
     """Whether sizes are compiled in: of square matrices, with one right-hand side or as many."""
-    return len({*number.values()} - {1}) <= 1
+    return len({*number.values()} - {1}) <= 1 and max(number.values()) <= STATIC
 
 
 def batch(text, V):
@@ -208,7 +209,8 @@ def call(typing_context, text, first, known, arrays):
     name, char, letters, option, *forms = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
     options = dict(part.split("=") for part in option.split())
-    vector = Vector(from_dtype(np.dtype(char)), native_width(np.dtype(char)))
+    char, V = char[0], int(char[1:])
+    vector = Vector(from_dtype(np.dtype(char)), V)
 
     def lower(context, builder, signature, values):
         def body(code, first, known, arrays):
@@ -219,7 +221,7 @@ def call(typing_context, text, first, known, arrays):
 
             given = (load(known, WORD * i) for i in itertools.count())
             objects = (load(arrays, tuple.__basicsize__ + WORD * i) for i in range(1 + len(forms)))
-            nm, status, *addresses = next(given), *(load(x, DATA) for x in objects)
+            nm, (status, *addresses) = next(given), [load(x, DATA) for x in objects]
             for letter, _, value in (part.partition("=") for part in letters.split()):
                 size[letter] = int(value) if value else next(given)
             places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(vector.lanes)]

@@ -276,14 +276,26 @@ class Lanes:
     def _estimate(self, name):
         """The machine's function of V real numbers, of which it gets 14 bits right; None where it has none."""
         kind, bits = self.vector.part, self.vector.real.bitwidth
-        if machine()[0] != 64 or kind.count * bits != 512:
+        width, left = divmod(kind.count * bits, 512)
+        if machine()[0] != 64 or left or width > 2:
             return None
-        mask = ir.IntType(kind.count)
+        count = 512 // bits
+        register, mask, b = ir.VectorType(kind.element, count), ir.IntType(count), self.builder
         name = f"llvm.x86.avx512.{name}.p{'d' if bits == 64 else 's'}.512"
-        function = ir.FunctionType(kind, [kind, kind, mask])
-        estimate = cgutils.get_or_insert_function(self.builder.module, function, name)
-        zero = self.real.constant(0).parts[0]
-        return lambda x: self.builder.call(estimate, [x, zero, mask(-1)])
+        function = ir.FunctionType(register, [register, register, mask])
+        estimate = cgutils.get_or_insert_function(b.module, function, name)
+        zero = ir.Constant(register, [0.0] * count)
+
+        def order(first, end):
+            return ir.Constant(ir.VectorType(ir.IntType(32), end - first), [*range(first, end)])
+
+        def of(x):
+            if width == 1:
+                return b.call(estimate, [x, zero, mask(-1)])
+            halves = [b.shuffle_vector(x, x, order(t * count, (t + 1) * count)) for t in range(2)]
+            return b.shuffle_vector(*(b.call(estimate, [half, zero, mask(-1)]) for half in halves), order(0, 2 * count))
+
+        return of
 
     def __abs__(self):
         """|self|, which is real; of complex numbers it is scaled so that no square overflows."""

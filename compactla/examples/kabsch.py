@@ -1,7 +1,7 @@
 """Clouds of points, turned onto each other: ``python -m compactla.examples.kabsch --plot kabsch.png``.
 
-A molecule is seen in many frames of a simulation, turned, moved and shaken. Kabsch's method finds the rotation R of each
-frame that brings its points closest to those of the molecule, by the singular values of the 3 x 3 covariance C:
+A molecule is seen in many frames of a simulation, turned, moved and shaken. Kabsch's method finds the rotation R that
+brings the molecule closest to what is seen in a frame, by the singular values of the 3 x 3 covariance C:
 
     C = U diag(s) V^T,    R = U diag(1, 1, det(U V^T)) V^T
 
@@ -24,21 +24,21 @@ def molecule(atoms, rng):
 
 def frames(points, count, noise, rng):
     """Frames of a molecule, and their rotations, which turn the molecule to where it is in a frame."""
-    Q, R = np.linalg.qr(rng.standard_normal((count, 3, 3)))
+    Q, _ = np.linalg.qr(rng.standard_normal((count, 3, 3)))
     turns = Q * np.sign(np.linalg.det(Q))[:, None, None]
     moved = points @ turns.swapaxes(1, 2) + 10 * rng.standard_normal((count, 1, 3))
     return moved + noise * rng.standard_normal(moved.shape), turns
 
 
 def align(linalg, points, seen):
-    """Rotations, how far points are from where they then should be, and which would be reflections."""
+    """Rotations, how far points then are from each other, and which would be reflections."""
     seen = seen - seen.mean(axis=1, keepdims=True)
     U, s, Vh = linalg.svd(linalg.matmul(seen.swapaxes(1, 2), points))
     sign = linalg.det(linalg.matmul(U, Vh))
     U[:, :, 2] *= np.sign(sign)[:, None]
     s[:, 2] *= np.sign(sign)
     squares = (points**2).sum() + (seen**2).sum(axis=(1, 2)) - 2 * s.sum(axis=1)
-    return linalg.matmul(U, Vh), np.sqrt(squares / len(points)), sign < 0
+    return linalg.matmul(U, Vh), np.sqrt(np.maximum(squares, 0) / len(points)), sign < 0
 
 
 def angles(R, turns):

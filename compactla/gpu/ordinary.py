@@ -36,7 +36,7 @@ def seen(a, lead):
     added = len(lead) + 2 - a.ndim
     own = [stride if size > 1 else 0 for size, stride in zip(a.shape[:-2], a.strides, strict=False)]
     strides = (*[0] * added, *own, *a.strides[-2:])
-    return strides, steady(lead, strides)
+    return strides, steady(lead, strides[:-2])
 
 
 def pack(a, lead, dtype):

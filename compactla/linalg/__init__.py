@@ -1,30 +1,35 @@
 """numpy.linalg, and functions of scipy.linalg, for stacks of small matrices.
 
-Names, signatures and results are NumPy's and SciPy's. The stacks are computed many matrices at a time, and a matrix that
-has no result is named, or filled with NaN.
+Names, signatures and results are NumPy's and SciPy's. Many matrices are computed at a time, and one that has no result
+is named, or filled with NaN. See README.md beside this file.
 """
 
+from numpy.linalg import LinAlgError
+
+from compactla.linalg import unchanged
 from compactla.linalg.cho_factor import cho_factor
 from compactla.linalg.cho_solve import cho_solve
 from compactla.linalg.cholesky import cholesky
 from compactla.linalg.det import det, slogdet
 from compactla.linalg.eigh import eigh, eigvalsh
+from compactla.linalg.expm import expm
 from compactla.linalg.inv import inv
 from compactla.linalg.lstsq import lstsq
 from compactla.linalg.lu import lu_factor, lu_solve
+from compactla.linalg.matmul import matmul
 from compactla.linalg.matrix_power import matrix_power
 from compactla.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from compactla.linalg.pinv import pinv
-from compactla.linalg.qr import QRResult, qr
+from compactla.linalg.qr import qr
 from compactla.linalg.solve import solve
 from compactla.linalg.solve_banded import solve_banded
 from compactla.linalg.solve_triangular import solve_triangular
 from compactla.linalg.solveh_banded import solveh_banded
 from compactla.linalg.svd import svd, svdvals
+from compactla.linalg.unchanged import *  # noqa: F403
 
 __all__ = [
     "LinAlgError",
-    "QRResult",
     "cho_factor",
     "cho_solve",
     "cholesky",
@@ -32,10 +37,12 @@ __all__ = [
     "det",
     "eigh",
     "eigvalsh",
+    "expm",
     "inv",
     "lstsq",
     "lu_factor",
     "lu_solve",
+    "matmul",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
@@ -51,23 +58,4 @@ __all__ = [
     "svdvals",
     "vector_norm",
 ]
-from numpy.linalg import LinAlgError as LinAlgError
-
-from compactla.linalg.cho_factor import cho_factor as cho_factor
-from compactla.linalg.cho_solve import cho_solve as cho_solve
-from compactla.linalg.cholesky import cholesky as cholesky
-from compactla.linalg.eigh import eigh as eigh
-from compactla.linalg.eigh import eigvalsh as eigvalsh
-from compactla.linalg.lstsq import lstsq as lstsq
-from compactla.linalg.norms import cond as cond
-from compactla.linalg.norms import matrix_norm as matrix_norm
-from compactla.linalg.norms import matrix_rank as matrix_rank
-from compactla.linalg.norms import norm as norm
-from compactla.linalg.norms import vector_norm as vector_norm
-from compactla.linalg.pinv import pinv as pinv
-from compactla.linalg.qr import qr as qr
-from compactla.linalg.solve import solve as solve
-from compactla.linalg.solve_banded import solve_banded as solve_banded
-from compactla.linalg.solveh_banded import solveh_banded as solveh_banded
-from compactla.linalg.svd import svd as svd
-from compactla.linalg.svd import svdvals as svdvals
+__all__ += unchanged.__all__

@@ -6,7 +6,7 @@ from dataclasses import replace
 from compactla.linalg.stacks import Stacked
 
 WIDEST = 9  # diagonals that kernels have in registers
-ROOM = 16384  # numbers of a matrix and its right-hand sides, which are on the stack for V at a time
+ROOM = 32768  # real numbers of a matrix and its right-hand sides, which are on the stack for V at a time
 FEW = 4  # right-hand sides that are compiled in
 
 
@@ -21,8 +21,8 @@ class Banded:
         """Solutions for matrices of so many diagonals and right-hand sides, which may be vectors."""
         right = b[:, None] if b.ndim == 1 else b
         columns = right.shape[-1]
-        fits = diagonals <= WIDEST and (2 * diagonals + columns) * right.shape[-2] <= ROOM
-        function = self.kernel if fits else self.others
+        count = (2 if "c" in (ab.dtype.kind, b.dtype.kind) else 1) * (2 * diagonals + columns) * right.shape[-2]
+        function = self.kernel if diagonals <= WIDEST and count <= ROOM else self.others
         keywords = {**options, "columns": columns if columns <= FEW else 0}
         values = tuple(keywords[name] for name in function.options)
         (x,) = function((ab, right), values, on_error, compute, threads)

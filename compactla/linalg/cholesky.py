@@ -1,7 +1,7 @@
 """cholesky: factors of positive definite matrices."""
 
-import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -58,15 +58,15 @@ def cholesky(a, /, *, upper=False, on_error="raise", compute="double", threads=N
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return np.linalg.cholesky(a, upper=upper)
+        return numpys.cholesky(a, upper=upper)
     arrays, wrap = given
     (x,) = CHOLESKY(arrays, ("U" if upper else "L", "yes"), on_error, compute, threads)
     return wrap(x) if wrap else x
 
 
-def numpys(a, uplo, clean):
+def with_numpy(a, uplo, clean):
     """The factor of numpy.linalg."""
-    return np.linalg.cholesky(a, upper=True) if uplo == "U" else np.linalg.cholesky(a)
+    return numpys.cholesky(a, upper=True) if uplo == "U" else numpys.cholesky(a)
 
 
 CHOLESKY = Stacked(
@@ -74,7 +74,8 @@ CHOLESKY = Stacked(
     inputs=("nn",),
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3 / 6 + n,
-    numpy=numpys,
+    numpy=with_numpy,
     message="Matrix is not positive definite",
     options=("uplo", "clean"),
+    fewest=lambda n: 1 if n <= 24 else 2,
 )

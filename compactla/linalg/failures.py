@@ -45,7 +45,7 @@ def attempt(function, arrays, options):
     try:
         return listed(function.numpy(a, *others, **keywords)), np.zeros(a.shape[:-2], bool)
     except LinAlgError:
-        if a.ndim < 2:
+        if a.ndim < 2 or not a.size:
             raise
     failed = np.array([bool(failure(function, matrix, keywords)) for matrix in a.reshape(-1, *a.shape[-2:])])
     failed = failed.reshape(a.shape[:-2])

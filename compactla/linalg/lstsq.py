@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -68,10 +69,14 @@ def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None)
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return np.linalg.lstsq(a, b, rcond)
+        return numpys.lstsq(a, b, rcond)
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:
-        return np.linalg.lstsq(a, wrap(b) if wrap else b, rcond)
+        try:
+            return numpys.lstsq(a, wrap(b) if wrap else b, rcond)
+        except numpys.LinAlgError:
+            if on_error != "nan":
+                raise
     column = b.ndim == 1
     b = b[:, None] if column else b
     wide = a.ndim > 1 and a.shape[-2] < a.shape[-1]
@@ -94,12 +99,12 @@ def limit_of(a, b, rcond, compute):
 def one_by_one(a, b, rcond):
     """What numpy.linalg.lstsq makes of each matrix, with residuals for all."""
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], rcond.shape[:-2])
-    trial = np.linalg.lstsq(np.zeros(a.shape[-2:], a.dtype), np.zeros(b.shape[-2:], b.dtype), 0.5)
+    trial = numpys.lstsq(np.zeros(a.shape[-2:], a.dtype), np.zeros(b.shape[-2:], b.dtype), 0.5)
     shapes = trial[0].shape, b.shape[-1:], (), trial[3].shape
     results = [np.empty(lead + shape, x.dtype) for shape, x in zip(shapes, trial, strict=True)]
     a, b, rcond = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (a, b, rcond))
     for index in np.ndindex(lead):
-        x, residuals, rank, s = np.linalg.lstsq(a[index], b[index], rcond[index].item())
+        x, residuals, rank, s = numpys.lstsq(a[index], b[index], rcond[index].item())
         for result, found in zip(results, (x, residuals if residuals.size else np.nan, rank, s), strict=True):
             result[index] = found
     return tuple(results)
@@ -117,9 +122,12 @@ LSTSQ = Stacked(
     outputs=(Result("nr"), Result("r", "real"), Result("", "i"), Result("k", "real")),
     work=madds,
     numpy=one_by_one,
-    probe=lambda a: np.linalg.lstsq(a, np.zeros((len(a), 1)), None),
+    probe=lambda a: numpys.lstsq(a, np.zeros((len(a), 1)), None),
     message="SVD did not converge in Linear Least Squares",
     implied={"k": lambda m, n, **_: min(m, n)},
+    extent=lambda m, n, r, k, **_: max(k, r, m * n // 128),
+    fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
+    largest=48,
     names=("a", "b", "rcond"),
 )
 WIDE = replace(LSTSQ, name="lstsq_wide", plans={})

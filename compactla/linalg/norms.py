@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays, common_type
 from compactla.linalg.svd import svd, svdvals
 
@@ -44,10 +45,10 @@ def cond(x, p=None, *, compute="double", threads=None):
     """
     given = as_arrays(x)
     if given is None or p not in (None, 2, -2):
-        return np.linalg.cond(x, p)
+        return numpys.cond(x, p)
     ((x,), _) = given
     if x.ndim < 2 or not x.size:
-        return np.linalg.cond(x, p)
+        return numpys.cond(x, p)
     s = svdvals(x, compute=compute, threads=threads)
     first, last = (-1, 0) if p == -2 else (0, -1)
     with np.errstate(all="ignore"):
@@ -101,7 +102,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, compute="double", th
         raise ValueError("`tol` and `rtol` can't be both set.")
     given = as_arrays(A)
     if given is None or given[0][0].ndim < 2:
-        return np.linalg.matrix_rank(A)
+        return numpys.matrix_rank(A)
     ((A,), _) = given
     s = svd(A, compute_uv=False, hermitian=hermitian, compute=compute, threads=threads)
     if tol is not None:
@@ -147,11 +148,11 @@ def norm(x, ord=None, axis=None, keepdims=False, *, compute="double", threads=No
     of = SPECTRAL.get(ord) if isinstance(ord, int | float | str) else None
     given = as_arrays(x) if of else None
     if given is None:
-        return np.linalg.norm(x, ord, axis, keepdims)
+        return numpys.norm(x, ord, axis, keepdims)
     ((x,), _) = given
     axes = tuple(range(x.ndim)) if axis is None else axis
     if not x.size or common_type(x.dtype) is None or not is_pair(axes, x.ndim):
-        return np.linalg.norm(x, ord, axis, keepdims)
+        return numpys.norm(x, ord, axis, keepdims)
     found = of(svdvals(np.moveaxis(x, axes, (-2, -1)), compute=compute, threads=threads), axis=-1)
     return np.expand_dims(found, axes) if keepdims else found
 
@@ -192,4 +193,4 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro", compute="double", threads=No
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """Norms of vectors: `numpy.linalg.vector_norm`."""
-    return np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    return numpys.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import DOUBLE, as_arrays
 from compactla.linalg.stacks import Result, Stacked
 from compactla.linalg.svd import svd, wide
@@ -60,10 +61,11 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", co
     """
     given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None or (rcond is not None and rtol is not NOT_GIVEN):
-        return np.linalg.pinv(a, rcond, hermitian, rtol=rtol)
+        return numpys.pinv(a, rcond, hermitian, rtol=rtol)
     (a,), wrap = given
     if a.ndim < 2 or not a.size:
-        return np.linalg.pinv(a, rcond, hermitian)
+        x = numpys.pinv(a, rcond, hermitian)
+        return wrap(x) if wrap else x
     real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
     if rcond is None:
         rcond = 1e-15 if rtol is NOT_GIVEN else rtol
@@ -84,7 +86,7 @@ def product(a, limit, hermitian, **settings):
 
 
 def with_numpy(a, limit=None, wide=False):
-    return np.linalg.pinv(a, limit if limit is None else limit[..., 0, 0])
+    return numpys.pinv(a, limit if limit is None else limit[..., 0, 0])
 
 
 PINV = Stacked(

@@ -10,8 +10,11 @@ import numpy as np
 from numpy import ndarray
 
 from compactla.checks import is_device_array
+from compactla.cpu.ordinary import lie
 
 DOUBLE = np.dtype("d")
+# Numbers of a stack up to which it is copied if matrices are not contiguous: there is no kernel more to compile.
+FEW = 4096
 
 
 def as_arrays(*given, devices=()):
@@ -102,24 +105,22 @@ class Place:
 def place(a, lead, dtype):
     """Where the matrices of an array are, in a stack of shape `lead`, as ones of a type."""
     m, n = a.shape[-2:]
-    copy = None
+    item, own = dtype.itemsize, a.shape[:-2]
     if a.dtype == dtype:
-        strides = np.broadcast_to(a, (*lead, m, n)).strides
-        step = steady(lead, strides)
-        if step is None:
-            copy = functools.partial(spread, shape=(*lead, m, n), dtype=dtype)
-    else:
-        step = None if math.prod(a.shape[:-2]) > 1 else 0
-        copy = functools.partial(spread, shape=a.shape if step == 0 else (*lead, m, n), dtype=dtype)
-    if copy:
-        item = dtype.itemsize
-        return Place(dtype.char, m, n, m * n * item if step is None else step, n * item, item, copy)
-    return Place(dtype.char, m, n, step, *strides[-2:])
+        missing = len(lead) - len(own)
+        axes = [0] * missing + [stride if size > 1 else 0 for size, stride in zip(own, a.strides, strict=False)]
+        step, (rs, cs) = steady(lead, axes), a.strides[-2:]
+        few = math.prod(lead) * m * n <= FEW
+        if step is not None and not (few and lie(m, n, step, rs, cs, item) != "whole"):
+            return Place(dtype.char, m, n, step, rs, cs)
+    shape = own if math.prod(own) == 1 else lead
+    copy = functools.partial(spread, shape=(*shape, m, n), dtype=dtype)
+    return Place(dtype.char, m, n, 0 if shape is own else m * n * item, n * item, item, copy)
 
 
 def steady(lead, strides):
     """The bytes from one matrix to the next, if they are the same for all."""
-    axes = [(size, stride) for size, stride in zip(lead, strides, strict=False) if size > 1]
+    axes = [(size, stride) for size, stride in zip(lead, strides, strict=True) if size > 1]
     if any(outer != inner * size for (_, outer), (size, inner) in itertools.pairwise(axes)):
         return None
     return axes[-1][1] if axes else 0
@@ -127,4 +128,4 @@ def steady(lead, strides):
 
 def spread(a, shape, dtype):
     """A contiguous array of a shape that `a` is broadcast to."""
-    return np.array(np.broadcast_to(a, shape), dtype, order="C")
+    return np.array(a if a.shape == shape else np.broadcast_to(a, shape), dtype, order="C")

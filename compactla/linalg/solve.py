@@ -1,7 +1,7 @@
 """solve: linear systems."""
 
-import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -55,9 +55,11 @@ def solve(a, b, *, on_error="raise", compute="double", threads=None):
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return np.linalg.solve(a, b)
+        return numpys.solve(a, b)
     (a, b), wrap = given
     column = b.ndim == 1
+    if column and b.shape != a.shape[-1:]:
+        return numpys.solve(a, b)
     (x,) = SOLVE((a, b[:, None] if column else b), (), on_error, compute, threads)
     x = x[..., 0] if column else x
     return wrap(x) if wrap else x
@@ -68,7 +70,7 @@ SOLVE = Stacked(
     inputs=("nn", "nr"),
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n**3 / 3 + n * n * r,
-    numpy=np.linalg.solve,
-    probe=np.linalg.inv,
+    numpy=numpys.solve,
+    probe=numpys.inv,
     message="Singular matrix",
 )

@@ -83,10 +83,14 @@ class Stacked:
         What is compiled into kernels.
     implied : dict
         Sizes that follow from others, in turn: by letter, functions of these.
+    extent : function
+        How large matrices are, for what follows: of the sizes by their letters.
     largest : int
-        The largest size for which the kernel is used.
+        The largest extent for which the kernel is used.
     fewest : function
-        How many matrices there must be: of the largest size.
+        How many matrices there must be: of their extent.
+    paired : int
+        The largest size of which two vector registers of matrices are worked on side by side: they wait less.
     names : tuple of str
         What messages call the inputs.
     """
@@ -102,8 +106,10 @@ class Stacked:
     error: type[Exception] = LinAlgError
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
+    extent: Callable[..., int] = lambda **sizes: max(sizes.values())
     largest: int = 32
     fewest: Callable[[int], int] = lambda n: 1
+    paired: int = 0
     names: tuple[str, ...] = ("a", "b")
     plans: dict[tuple, Plan] = field(default_factory=dict)
 
@@ -142,9 +148,10 @@ class Stacked:
             plan = self.plans[key] = self._plan(options, compute, arrays)
         if plan.kernel is None:
             return failures.through_numpy(self, arrays, options, on_error)
+        read = arrays
         if plan.copies:
-            arrays = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
-        results, status = plan.kernel.run(arrays, threads)
+            read = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
+        results, status = plan.kernel.run(read, threads)
         if status[-1]:
             failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
         return results
@@ -155,13 +162,14 @@ class Stacked:
         lead, number = common_lead(arrays), self.sizes(arrays)
         if lead is None or number is None or any(dtype is None for dtype in types):
             return Plan()
-        nm, largest = math.prod(lead), max(number.values())
-        if not 0 < min(number.values()) <= largest <= self.largest or not 0 < nm >= self.fewest(largest):
+        nm, extent = math.prod(lead), self.extent(**number)
+        if not min(number.values()) or extent > self.largest or not 0 < nm >= self.fewest(extent):
             return Plan()
         numbers = zip(types, self.inputs, strict=True)
         common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11" and not letters[2:])).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
-        places = [place(a, lead, dtype) for a, dtype in zip(arrays, types, strict=True)]
+        read = [t if letters == "11" else np.dtype(common) for t, letters in zip(types, self.inputs, strict=True)]
+        places = [place(a, lead, dtype) for a, dtype in zip(arrays, read, strict=True)]
         made = self.made(lead, number, result)
         kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)
         copies = [p.copy for p in places]

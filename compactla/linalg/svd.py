@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked, named
@@ -65,7 +66,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="ra
     """
     given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None:
-        return np.linalg.svd(a, full_matrices, compute_uv, hermitian)
+        return numpys.svd(a, full_matrices, compute_uv, hermitian)
     arrays, wrap = given
     rest = on_error, compute, threads
     if hermitian:
@@ -111,7 +112,12 @@ def svdvals(x, /, *, on_error="raise", compute="double", threads=None):
     array([[3.   , 2.   ],
            [5.657, 0.   ]])
     """
-    return svd(x, compute_uv=False, on_error=on_error, compute=compute, threads=threads)
+    given = as_arrays(x, devices=("x",))
+    if given is None:
+        return numpys.svdvals(x)
+    arrays, _ = given
+    (s,) = VALUES(arrays, (wide(arrays[0]),), on_error, compute, threads)
+    return s
 
 
 def of_hermitian(a, compute_uv, *options):
@@ -122,7 +128,7 @@ def of_hermitian(a, compute_uv, *options):
     w, v = eigh(a, **settings)
     order = np.argsort(abs(w))[..., ::-1]
     w, v = np.take_along_axis(w, order, -1), np.take_along_axis(v, order[..., None, :], -1)
-    return v, abs(w), np.conj((v * np.sign(w)[..., None, :]).swapaxes(-1, -2))
+    return v, abs(w), np.conj((v * np.copysign(1, w)[..., None, :]).swapaxes(-1, -2))
 
 
 def wide(a):
@@ -134,7 +140,7 @@ def stacked(name, outputs, columns="", **keywords):
     """A function of m x n matrices; `columns` says whether there are k or m of U, and k or n rows of Vh."""
 
     def numpy(a, wide):
-        return np.linalg.svd(a, **keywords)
+        return numpys.svd(a, **keywords)
 
     implied = {"k": lambda m, n, **_: min(m, n)}
     if columns:
@@ -152,7 +158,7 @@ def stacked(name, outputs, columns="", **keywords):
     )
 
 
-SVDResult = named(np.linalg.svd(np.eye(1)))
+SVDResult = named(numpys.svd(np.eye(1)))
 FACTORS = Result("mp"), Result("k", "real"), Result("qn")
 FULL = stacked("svd", FACTORS, "mn")
 THIN = stacked("svd", FACTORS, "kk", full_matrices=False)

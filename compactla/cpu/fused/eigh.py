@@ -1,11 +1,11 @@
 """eigh: Jacobi's method for the smallest matrices, the QR algorithm for others."""
 
-from compactla.cpu.kernels.jacobi import Order
+from compactla.cpu.kernels.jacobi import arrange
 from compactla.cpu.kernels.syev import syev
 from compactla.cpu.kernels.tridiagonal import eigen
 from compactla.cpu.stacks import UNSURE
 
-TURNED = 4  # the largest size that Jacobi's method is for
+TURNED = 2  # the largest size that Jacobi's method is for
 
 
 def eigh(code, vector, A, w, X, status, UPLO):
@@ -19,7 +19,7 @@ def eigh(code, vector, A, w, X, status, UPLO):
     else:
         V = code.room(vector, n, n)
         status.enter(UNSURE, eigen(code, W, values, V))
-        Order(code, values).arrange(V)
+        arrange(code, values, V)
     w.write(values)
     X.write(V)
     status.check(values)

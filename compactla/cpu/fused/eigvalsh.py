@@ -1,7 +1,7 @@
 """eigvalsh: as eigh, without eigenvectors."""
 
 from compactla.cpu.fused.eigh import TURNED
-from compactla.cpu.kernels.jacobi import Order
+from compactla.cpu.kernels.jacobi import arrange
 from compactla.cpu.kernels.syev import syev
 from compactla.cpu.kernels.tridiagonal import eigen
 from compactla.cpu.stacks import UNSURE
@@ -16,6 +16,6 @@ def eigvalsh(code, vector, A, w, status, UPLO):
         syev.emit(code, W, values, status.info, jobz="N")
     else:
         status.enter(UNSURE, eigen(code, W, values, None))
-        Order(code, values)
+        arrange(code, values)
     w.write(values)
     status.check(values)

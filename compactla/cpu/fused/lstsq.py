@@ -27,8 +27,8 @@ def lstsq(code, vector, A, B, rcond, X, residuals, rank, s, status):
 class LeastSquares:
     """Solutions of W x = C for a W of no more columns than rows, while code is emitted; W and C are overwritten.
 
-    W P = Q R, and rotations G of rows make G R = S Vh: so x = P V inv(S) G Q^H C, without the singular values that count
-    as zeros. Nothing overflows or underflows but what is too large or small in the end.
+    W = Q R, and rotations G of rows make G R = S Vh: so x = V inv(S) G Q^H C, without the singular values that count as
+    zeros. Nothing overflows or underflows but what is too large or small in the end.
     """
 
     def __init__(self, code: Code, W: Elements, C: Elements, rcond: Lanes):

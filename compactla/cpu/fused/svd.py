@@ -1,7 +1,7 @@
 """svd: the QR algorithm on a bidiagonal matrix."""
 
 from compactla.cpu.kernels.bidiagonal import singular
-from compactla.cpu.kernels.jacobi import Order
+from compactla.cpu.kernels.jacobi import arrange
 from compactla.cpu.stacks import UNSURE
 
 
@@ -27,11 +27,8 @@ def decompose(code, vector, A, status, wide, columns=None):
     status.enter(UNSURE, singular(code, W, values, P, Q))
     for i in code.each(n):
         values[i, 0] = -values[i, 0]
-    order = Order(code, values)
+    arrange(code, values, *((P.block(0, 0, m, n), Q) if columns else ()))
     for i in code.each(n):
         values[i, 0] = abs(values[i, 0])
     status.check(values)
-    if columns:
-        order.arrange(P.block(0, 0, m, n))
-        order.arrange(Q)
     return (Q, values, P) if wide else (P, values, Q)

@@ -15,6 +15,7 @@ from compactla.cpu.kernels.norms import squared
 from compactla.cpu.simd import INDEX, Elements, index
 from compactla.cpu.vectors import Flags, Lanes, Vector
 
+SHORT = 8  # numbers that are sorted without a loop
 SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual
 
 
@@ -204,17 +205,44 @@ class Order:
 
     def arrange(self, G: Elements):
         """Bring the columns of G into the order."""
-        code, b, vector = self.code, self.code.builder, G.vector
-        row = code.room(vector, 1, G.n)
+        code, places = self.code, self.places
+        row = code.room(G.vector, 1, G.n)
+        item = G.vector.real.bitwidth // 8
+        own = places[0, 0]._new(ir.Constant(places.vector.part, [item * lane for lane in range(places.vector.lanes)]))
+        offsets, step = code.room(places.vector, G.n), code.broadcast(code.mul(row.cs, item), places.vector)
+        with code.loop(G.n) as j:
+            offsets[j, 0] = places[j, 0] * step + own
         with code.loop(G.m) as i:
             with code.loop(G.n) as j:
                 row[0, j] = G[i, j]
             with code.loop(G.n) as j:
-                places, parts = self.places[j, 0], [ir.Constant(vector.part, ir.Undefined)] * len(vector.parts)
-                for lane in range(vector.lanes):
-                    place = b.mul(b.extract_element(places.parts[0], INDEX(lane)), INDEX(row.cs))
-                    for k in range(len(parts)):
-                        pointer = row._shifted(b.add(place, INDEX(k * vector.lanes + lane)))
-                        x = b.load(pointer, typ=vector.part.element)
-                        parts[k] = b.insert_element(parts[k], x, INDEX(lane))
-                G[i, j] = Lanes(b, vector, *parts)
+                G[i, j] = row.gathered(0, 0, offsets[j, 0])
+
+
+def sort(values: list[Lanes]):
+    """Sort numbers in every lane; returns the exchanges of neighbours that did so: places of the first, and flags."""
+    exchanges = []
+    for i in (i for end in range(len(values) - 1, 0, -1) for i in range(end)):
+        exchanges.append((i, values[i] > values[i + 1]))
+        values[i], values[i + 1] = exchanged(exchanges[-1][1], values[i], values[i + 1])
+    return exchanges
+
+
+def arrange(code: Code, keys: Elements, *matrices: Elements):
+    """Sort real numbers, one below the other, in every lane, and columns of matrices likewise."""
+    if not isinstance(keys.m, int) or keys.m > SHORT:
+        order = Order(code, keys)
+        for G in matrices:
+            order.arrange(G)
+        return
+    values = [keys[i, 0] for i in range(keys.m)]
+    swaps = sort(values)
+    for i, x in enumerate(values):
+        keys[i, 0] = x
+    for G in matrices:
+        for i in code.each(G.m):
+            row = [G[i, j] for j in range(G.n)]
+            for j, swap in swaps:
+                row[j], row[j + 1] = exchanged(swap, row[j], row[j + 1])
+            for j, x in enumerate(row):
+                G[i, j] = x

@@ -13,6 +13,7 @@ from compactla.cpu.kernels.jacobi import (
     exchanged,
     matters,
     rounding,
+    sort,
     sweep,
 )
 from compactla.cpu.kernels.norms import larger, scaling
@@ -250,15 +251,6 @@ class TwoSided:
                 for j in sweeps.each(n):
                     self.A[i, j] = result(self.A[i, j], failed)
         return failed
-
-
-def sort(values: list[Lanes]):
-    """Sort numbers in every lane; returns the exchanges of neighbours that did so: places of the first, and flags."""
-    exchanges = []
-    for i in (i for end in range(len(values) - 1, 0, -1) for i in range(end)):
-        exchanges.append((i, values[i] > values[i + 1]))
-        values[i], values[i + 1] = exchanged(exchanges[-1][1], values[i], values[i + 1])
-    return exchanges
 
 
 def result(x: Lanes, failed: Flags) -> Lanes:

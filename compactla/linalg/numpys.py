@@ -1,0 +1,3 @@
+"""NumPy's own functions, also where ours have been put in their places in numpy.linalg."""
+
+from numpy.linalg import *  # noqa: F403

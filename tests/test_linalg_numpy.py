@@ -1,0 +1,25 @@
+"""NumPy's own tests of numpy.linalg, with our functions in the place of NumPy's."""
+
+import numpy as np
+import pytest
+
+from compactla import linalg
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+TESTS = "linalg.tests.test_linalg", "linalg.tests.test_regression", "matrixlib.tests.test_matrix_linalg"
+# Those of what we do not have, and those that start processes or want much memory.
+OTHERS = "norm", "multidot", "tensor", "xerbla", "sdot", "blas64", "outer", "cross", "trace", "diagonal", "openblas"
+
+
+@pytest.fixture(autouse=True)
+def in_the_place_of_numpy(monkeypatch):
+    for name in np.linalg.__all__:
+        if hasattr(linalg, name):
+            monkeypatch.setattr(np.linalg, name, getattr(linalg, name))
+
+
+for module in [pytest.importorskip(f"numpy.{name}") for name in TESTS]:
+    for name, test in vars(module).items():
+        own = getattr(test, "__module__", "") == module.__name__
+        if own and name.lower().startswith("test") and not any(other in name.lower() for other in OTHERS):
+            globals()[f"{name}_{module.__name__.partition('test_')[2]}"] = test
