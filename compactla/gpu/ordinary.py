@@ -37,7 +37,7 @@ def seen(a, lead):
     added = len(lead) + 2 - a.ndim
     own = [stride if size > 1 else 0 for size, stride in zip(a.shape[:-2], a.strides, strict=False)]
     strides = (*[0] * added, *own, *a.strides[-2:])
-    return strides, steady(lead, strides[:-2])
+    return strides, steady(lead, strides[: len(lead)])
 
 
 def pack(a, lead, dtype):
@@ -127,7 +127,7 @@ def triangle(P, uplo):
 
 
 def cut(s, rcond, C):
-    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are more."""
+    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not."""
     rank = empty((C.nm,), np.int32, C.queue)
     args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
     launch_lanes(C.queue, (), FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from compactla.checks import is_device_array
+from compactla.checks import check_launch, is_device_array
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -44,10 +45,13 @@ def matmul(x1, x2, /, *, threads=None):
     """
     if is_device_array(x1) or is_device_array(x2):
         as_arrays(x1, x2, devices=("x1", "x2"))
-    elif not gains(x1, x2):
-        return np.matmul(x1, x2)
-    elif x2.ndim == 2 and x1.flags.c_contiguous:
-        return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
+    else:
+        if threads is not None:
+            check_launch(threads, None, None)
+        if not gains(x1, x2):
+            return NUMPYS(x1, x2)
+        if x2.ndim == 2 and x1.flags.c_contiguous:
+            return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
     a = x1[None] if x1.ndim == 1 else x1
     b = x2[:, None] if x2.ndim == 1 else x2
     (product,) = MATMUL((a, b), compute="same", threads=threads)
@@ -67,6 +71,7 @@ def gains(x1, x2):
     return m * k + k * n + m * n <= FEW and FLOATS.issuperset((x1.dtype.char, x2.dtype.char))
 
 
+NUMPYS = getattr(numpys, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
 FEW = 75  # numbers in a product and its factors: those of 5 x 5

@@ -155,6 +155,8 @@ def stacked(name, outputs, columns="", **keywords):
         message="SVD did not converge",
         options=("wide",),
         implied=implied,
+        paired=16,
+        fewest=lambda n: 1 if n <= 24 else 2,
     )
 
 
