@@ -169,6 +169,12 @@ def test_products(queue, rng, left, right):
     compare(linalg.matmul(on(queue, a), on(queue, b)), np.matmul(a, b))
 
 
+def test_products_of_integers(queue):
+    a = on(queue, np.ones((2, 2), int))
+    with pytest.raises(TypeError, match=r"^x1: dtype is int64, must be float32"):
+        linalg.matmul(a, a)
+
+
 def test_what_fails(queue):
     a = np.zeros((3, 2, 2))
     a[1] = np.eye(2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.checks import check_launch, is_device_array
+from compactla.checks import check_dtype, check_launch, is_device_array
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
@@ -45,6 +45,8 @@ def matmul(x1, x2, /, *, threads=None):
     """
     if is_device_array(x1) or is_device_array(x2):
         as_arrays(x1, x2, devices=("x1", "x2"))
+        check_dtype(x1.dtype, "x1")
+        check_dtype(x2.dtype, "x2")
     else:
         if threads is not None:
             check_launch(threads, None, None)
