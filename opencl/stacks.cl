@@ -38,12 +38,12 @@ __kernel void fill(long count, long size, __global const int *restrict failed, _
 #endif
 
 #ifdef CLEAR
-/* What is below the diagonal, or for `upper` above it, <- 0 */
-__kernel void clear(long count, long m, long n, long upper, __global CLA_REAL *restrict target)
+/* What is below the diagonal of M x N matrices, or for `upper` above it, <- 0 */
+__kernel void clear(long count, long upper, __global CLA_REAL *restrict target)
 {
     const long e = get_global_id(0);
     if (e >= count) return;
-    const long i = e / n % m, j = e % n;
+    const int t = e % (M * N), i = t / N, j = t % N;
     if (upper ? i < j : i > j) cla_lane_store_apart(target, e * CLA_PARTS, 1, cla_lane_real(0));
 }
 #endif

@@ -163,6 +163,18 @@ def test_factors_and_solutions(queue, rng):
     compare(upper, np.linalg.solve(np.triu(a).swapaxes(1, 2), b[None]))
 
 
+@pytest.mark.parametrize(("left", "right"), [((3, 2, 4), (4, 5)), ((4,), (3, 4, 2)), ((3, 2, 4), (4,))], ids=str)
+def test_products(queue, rng, left, right):
+    a, b = random(rng, left, "d"), random(rng, right, "d")
+    compare(linalg.matmul(on(queue, a), on(queue, b)), np.matmul(a, b))
+
+
+def test_products_of_integers(queue):
+    a = on(queue, np.ones((2, 2), int))
+    with pytest.raises(TypeError, match=r"^x1: dtype is int64, must be float32"):
+        linalg.matmul(a, a)
+
+
 def test_what_fails(queue):
     a = np.zeros((3, 2, 2))
     a[1] = np.eye(2)

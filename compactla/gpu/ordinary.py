@@ -8,7 +8,7 @@ import pyopencl.array as cla
 
 from compactla.gpu import arrays as device
 from compactla.gpu.arrays import empty, reused, upload
-from compactla.gpu.launch import launch, launch_lanes
+from compactla.gpu.launch import flatten, launch, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
 from compactla.linalg.places import steady
@@ -17,6 +17,7 @@ from compactla.view import REAL
 
 AXES = 8  # of arrays with any strides
 FILE = "stacks.cl"
+GROUP = 256  # work-items of a work-group, where each does an element
 # Numbers in OpenCL C, by the letters and bytes that NumPy has for their kinds.
 C_NAMES = {"b": "uchar", "f4": "float", "f8": "double"}
 C_NAMES |= {
@@ -101,14 +102,15 @@ def spread(a, shape, strides, dtype, sizes=None):
     values = target.size, a.base_data, a.offset, *itertools.chain(*columns), target.base_data
     computed = np.dtype("d" if "double" in numbers.values() else "f")
     code = kernel(queue, FILE, "spread", computed, 1, values, SPREAD=1, AXES=len(axes), **numbers)
-    launch(queue, (), code, (-(-target.size // 64) * 64, 1), (64, 1), [a, target], values)
+    launch(queue, (), code, (-(-target.size // GROUP) * GROUP, 1), (GROUP, 1), [a, target], values)
     return target
 
 
 def each(name, target, count, *args, **macros):
     """Run a kernel of `stacks.cl` with a work-item for each element or matrix of an array."""
-    launch_lanes(target.queue, (), FILE, name, target.dtype, 1, (count, 1), count, *args, target,
-                 **{name.upper(): 1}, **macros)  # fmt: skip
+    arrays, values = flatten((count, *args, target))
+    code = kernel(target.queue, FILE, name, target.dtype, 1, values, **{name.upper(): 1}, **macros)
+    launch(target.queue, (), code, (-(-count // GROUP) * GROUP, 1), (GROUP, 1), arrays, values)
 
 
 def fill(a, failed):
@@ -120,7 +122,7 @@ def fill(a, failed):
 def triangle(P, uplo):
     """An array of the matrices of which one triangle counts, with zeros in the other."""
     a = unpack(P)
-    each("clear", a, a.size, *P.shape[1:], int(uplo == "L"))
+    each("clear", a, a.size, int(uplo == "L"), M=P.m, N=P.n)
     return a
 
 

@@ -48,6 +48,8 @@ def det(a, *, compute="double", threads=None):
     >>> linalg.det(np.array([[[3.0, 1.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 4.0]]]))
     array([5., 0.])
     """
+    if is_tiny(a, compute, threads):
+        return numpys.det(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
         return numpys.det(a)
@@ -90,6 +92,8 @@ def slogdet(a, *, compute="double", threads=None):
     >>> linalg.slogdet(np.array([[[1e-200, 0.0], [0.0, -1e-200]], [[1.0, 2.0], [2.0, 4.0]]]))
     SlogdetResult(sign=array([-1.,  0.]), logabsdet=array([-921.0340372,         -inf]))
     """
+    if is_tiny(a, compute, threads):
+        return numpys.slogdet(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
         return numpys.slogdet(a)
@@ -101,12 +105,25 @@ def work(n, **_):
     return n**3 / 3
 
 
+def is_tiny(a, compute, threads):
+    """Whether NumPy is done with an array before it is known how we would compute it."""
+    return type(a) is np.ndarray and a.size < TINY and compute == "double" and threads is None
+
+
+def fewest(n):
+    """How many matrices are no tiny stack."""
+    return -(-TINY // n**2)
+
+
+TINY = 80  # numbers
+
 SlogdetResult = type(numpys.slogdet(np.eye(1)))
-DET = Stacked("det", inputs=("nn",), outputs=(Result(""),), work=work, numpy=numpys.det)
+DET = Stacked("det", inputs=("nn",), outputs=(Result(""),), work=work, numpy=numpys.det, fewest=fewest)
 SLOGDET = Stacked(
     "slogdet",
     inputs=("nn",),
     outputs=(Result(""), Result("", "real")),
     work=work,
     numpy=numpys.slogdet,
+    fewest=fewest,
 )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy import ndarray
 from numpy.linalg import LinAlgError
 
 from compactla.checks import check_launch
@@ -129,7 +130,7 @@ class Stacked:
             choose("on_error", on_error, ("raise", "nan"))
         if compute != "double":
             choose("compute", compute, ("double", "same"))
-        if type(arrays[0]) is not np.ndarray:
+        if type(arrays[0]) is not ndarray:
             return backend(arrays[0].queue, "stacks").run(self, arrays, options, on_error, compute, threads)
         if threads is not None:
             check_launch(threads, None, None)

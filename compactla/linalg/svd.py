@@ -112,7 +112,7 @@ def svdvals(x, /, *, on_error="raise", compute="double", threads=None):
     array([[3.   , 2.   ],
            [5.657, 0.   ]])
     """
-    given = as_arrays(x)
+    given = as_arrays(x, devices=("x",))
     if given is None:
         return numpys.svdvals(x)
     arrays, _ = given

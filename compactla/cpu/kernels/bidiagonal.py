@@ -7,7 +7,7 @@ from compactla.cpu.emit import Code
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import rounding, sweep
 from compactla.cpu.kernels.norms import larger, scaling
-from compactla.cpu.kernels.tridiagonal import TRIES, Plane, Window, beside, identity, turn
+from compactla.cpu.kernels.tridiagonal import TRIES, Plane, Window, beside, identity, steps, turn
 from compactla.cpu.simd import Elements
 from compactla.cpu.vectors import Flags, Lanes
 
@@ -59,7 +59,7 @@ def reduce(code: Code, A: Elements, d: Elements, e: Elements, left: Elements, ri
         return beta, tau
 
     last = code.sub(n, 1)
-    for k in code.each(last):
+    for k in steps(code, last):
         after, below = code.sub(last, k), code.sub(code.sub(m, k), 1)
         d[k, 0], left[k, 0] = eliminate(A, k, k, below, after)
         e[k, 0], right[k, 0] = eliminate(A.H, code.add(k, 1), k, code.sub(after, 1), below)
@@ -70,7 +70,7 @@ def expand(code: Code, A: Elements, tau: Elements, Q: Elements, offset):
     """Q <- the product of reflectors, which are below the diagonal of A that is `offset` below the main one."""
     identity(code, Q)
     count = code.sub(A.n if offset == 0 else A.m, offset)
-    for t in code.each(count):
+    for t in steps(code, count):
         k = code.sub(code.sub(count, 1), t)
         top = code.add(k, offset)
         rest = code.add(top, 1)

@@ -16,6 +16,7 @@ from compactla.cpu.simd import INDEX, Elements, index
 from compactla.cpu.vectors import Flags, Lanes
 
 UNROLLED = 4  # Steps for larger matrices are loops.
+FEW = 6  # reflections that are emitted one by one
 TRIES = 30  # steps for each eigenvalue, as LAPACK has; 1 or 2 are usual
 EXPONENT = {64: 480, 32: 48}  # of scaled matrices: squares neither overflow nor underflow
 ROWS = 4  # of a triangle that are worked on at a time
@@ -36,7 +37,7 @@ def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
     reduce(code, A, w, e, tau)
     if V:
         identity(code, V)
-        for t in code.each(code.sub(n, 1)):
+        for t in steps(code, code.sub(n, 1)):
             k = code.sub(code.sub(n, 2), t)
             top, rest = code.add(k, 1), code.add(k, 2)
             m, left = code.sub(n, top), code.sub(n, rest)
@@ -58,6 +59,15 @@ def largest_below(code, A):
     return largest[0, 0]
 
 
+def steps(code, count):
+    """0 to count - 1: as Python integers if they are few, for code is long that is emitted for each."""
+    if isinstance(count, int) and count <= FEW:
+        yield from range(count)
+    else:
+        with code.loop(count) as k:
+            yield k
+
+
 def beside(code, vector, n):
     """Room for what is beside a diagonal of n numbers, and for something in front of it."""
     return code.room(vector, code.add(n, 1), 1).block(1, 0, n, 1)
@@ -75,7 +85,7 @@ def identity(code, V):
 def reduce(code: Code, A: Elements, d: Elements, e: Elements, tau: Elements):
     """Q^H A Q, a tridiagonal matrix of diagonals d and e; LAPACK's sytd2, with reflectors below the diagonal of A."""
     n, w = A.n, code.room(A.vector, A.n, 1)
-    for k in code.each(code.sub(n, 1)):
+    for k in steps(code, code.sub(n, 1)):
         d[k, 0] = A[k, k].real
         top, m = code.add(k, 1), code.sub(code.sub(n, k), 1)
         rest = A.block(code.add(k, 2), k, code.sub(m, 1), 1)
