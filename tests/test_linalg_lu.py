@@ -134,6 +134,11 @@ def test_empty_stacks_of_scipys_functions():
     assert (lu.shape, lu.dtype, piv.shape) == ((3, 0, 4, 4), np.float32, (3, 0, 4))
     assert linalg.lu_solve((lu, piv), np.ones(4)).shape == (3, 0, 4)
     assert linalg.solve_triangular(lu, np.ones((4, 2))).shape == (3, 0, 4, 2)
+    factors = linalg.cho_factor(lu)
+    assert factors[0].dtype == np.float32
+    assert linalg.cho_solve(factors, np.ones(4)).shape == (3, 0, 4)
+    assert linalg.solve_banded((1, 1), np.ones((0, 3, 4)), np.ones(4)).shape == (0, 4)
+    assert linalg.solveh_banded(np.ones((0, 2, 4)), np.ones((4, 2)), lower=True).shape == (0, 4, 2)
 
 
 @pytest.mark.parametrize("power", [-3, 0, 5])

@@ -1,7 +1,7 @@
 """cho_factor: factors of positive definite matrices, for `cho_solve`."""
 
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 
@@ -63,15 +63,16 @@ def cho_factor(
     """
     given = as_arrays(a, devices=("a",))
     if given is None or given[0][0].ndim < 2:
-        return scipy.linalg.cho_factor(a, lower, overwrite_a, check_finite)
+        return scipys.cho_factor(a, lower, overwrite_a, check_finite)
     options = "L" if lower else "U", "no", bool(check_finite)
     (c,) = CHO_FACTOR([as_lapack(given[0][0])], options, on_error, compute, threads)
     return c, lower
 
 
-def scipys(a, uplo, clean, check_finite):
+@scipys.on_stacks
+def with_scipy(a, uplo, clean, check_finite):
     """The factor of scipy.linalg."""
-    return scipy.linalg.cho_factor(a, uplo == "L", check_finite=check_finite)[0]
+    return scipys.cho_factor(a, uplo == "L", check_finite=check_finite)[0]
 
 
 CHO_FACTOR = Stacked(
@@ -79,6 +80,6 @@ CHO_FACTOR = Stacked(
     inputs=("nn",),
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3 / 6 + n,
-    numpy=scipys,
+    numpy=with_scipy,
     options=("uplo", "clean", "check_finite"),
 )

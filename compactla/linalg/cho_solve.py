@@ -1,8 +1,8 @@
 """cho_solve: linear systems, with the factors of `cho_factor`."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 
@@ -52,7 +52,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
         lower = bool(np.any(lower))
     given = as_arrays(c, b, devices=("c", "b"))
     if given is None or given[0][1].ndim == 0:
-        return scipy.linalg.cho_solve((c, lower), b, overwrite_b, check_finite)
+        return scipys.cho_solve((c, lower), b, overwrite_b, check_finite)
     c, b = map(as_lapack, given[0])
     column = b.ndim == 1
     options = "L" if lower else "U", bool(check_finite)
@@ -60,9 +60,10 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
     return x[..., 0] if column else x
 
 
-def scipys(c, b, uplo, check_finite):
+@scipys.on_stacks
+def with_scipy(c, b, uplo, check_finite):
     """The solution of scipy.linalg."""
-    return scipy.linalg.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
+    return scipys.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
 
 
 CHO_SOLVE = Stacked(
@@ -70,7 +71,7 @@ CHO_SOLVE = Stacked(
     inputs=("nn", "nr"),
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n * n * r,
-    numpy=scipys,
+    numpy=with_scipy,
     options=("uplo", "check_finite"),
     names=("c", "b"),
 )

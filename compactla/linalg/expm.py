@@ -1,7 +1,7 @@
 """expm: matrix exponentials."""
 
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -57,7 +57,7 @@ def expm(A, *, compute="double", threads=None):
     """
     given = as_arrays(A)
     if given is None or given[0][0].ndim < 2 or given[0][0].shape[-1] == 1:
-        return scipy.linalg.expm(A)
+        return scipys.expm(A)
     (a,) = given[0]
     (x,) = EXPM([a.astype("f") if a.dtype.char == "e" else a], (), "raise", compute, threads)
     return x
@@ -68,6 +68,6 @@ EXPM = Stacked(
     inputs=("nn",),
     outputs=(Result("nn"),),
     work=lambda n, **_: 10 * n**3,
-    numpy=scipy.linalg.expm,
+    numpy=scipys.expm,
     fewest=lambda n: 1 if n <= 16 else 2,
 )

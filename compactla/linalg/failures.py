@@ -16,7 +16,8 @@ def settle(function, arrays, options, results, status, on_error):
     unsure, failed = np.asarray(status == UNSURE), np.asarray(status == FAILED)
     if unsure.any():
         some = [np.broadcast_to(a, lead + a.shape[-2:])[unsure] for a in arrays]
-        found, failed[unsure] = attempt(function, some, options)
+        found, refused = attempt(function, some, options)
+        failed[unsure] = refused is not None and refused
         for result, x in zip(results, found, strict=True):
             result[unsure] = x
     if failed.any():
@@ -33,17 +34,17 @@ def of_first(failed, own):
 def through_numpy(function, arrays, options, on_error):
     """What NumPy computes, as a list."""
     found, failed = attempt(function, arrays, options)
-    if failed.any():
+    if failed is not None and failed.any():
         finish(function, arrays, options, found, failed, on_error)
     return found
 
 
 def attempt(function, arrays, options):
-    """What NumPy computes, for regular ones in place of what fails, and flags of the first matrices that do."""
-    keywords = dict(zip(function.options, options, strict=True))
+    """What NumPy computes, for regular ones in place of what fails, and flags of the first matrices that do, if any."""
+    keywords = dict(zip(function.options, options, strict=True)) if options else {}
     a, *others = arrays
     try:
-        return listed(function.numpy(a, *others, **keywords)), np.zeros(a.shape[:-2], bool)
+        return listed(function.numpy(a, *others, **keywords)), None
     except LinAlgError:
         if a.ndim < 2 or not a.size:
             raise

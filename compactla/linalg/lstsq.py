@@ -70,10 +70,11 @@ def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None)
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
         return numpys.lstsq(a, b, rcond)
+    original = a, b
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:
         try:
-            return numpys.lstsq(a, wrap(b) if wrap else b, rcond)
+            return numpys.lstsq(*original, rcond)
         except numpys.LinAlgError:
             if on_error != "nan":
                 raise

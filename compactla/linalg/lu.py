@@ -1,10 +1,9 @@
 """lu_factor and lu_solve: linear systems, of matrices that are factored first."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
-from compactla.linalg.scipys import on_stacks
 from compactla.linalg.stacks import Result, Stacked
 
 
@@ -68,7 +67,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return scipy.linalg.lu_factor(a, overwrite_a, check_finite)
+        return scipys.lu_factor(a, overwrite_a, check_finite)
     lu, piv = LU_FACTOR[bool(check_finite)]([as_lapack(given[0][0])], (), "raise", compute, threads)
     return lu, piv
 
@@ -124,22 +123,22 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
     lu, piv, b = given[0] if given else map(np.asarray, (lu, piv, b))
     lu, b = as_lapack(lu), as_lapack(b)
     if trans not in (0, 1, 2) or not piv.ndim or not b.ndim:
-        return scipy.linalg.lu_solve((lu, piv), b, trans, check_finite=check_finite)
+        return scipys.lu_solve((lu, piv), b, trans, check_finite=check_finite)
     column = b.ndim == 1
     arrays = lu, piv.reshape((*piv.shape, 1)), b[:, None] if column else b
     (x,) = LU_SOLVE[bool(check_finite)](arrays, ("NTC"[trans],), "raise", compute, threads)
     return x[..., 0] if column else x
 
 
-def scipys_lu_factor(check_finite):
+def with_lu_factor(check_finite):
     """The factors of SciPy, as a tuple."""
-    return on_stacks(lambda a: tuple(scipy.linalg.lu_factor(a, check_finite=check_finite)))
+    return scipys.on_stacks(lambda a: tuple(scipys.lu_factor(a, check_finite=check_finite)))
 
 
-def scipys_lu_solve(check_finite):
+def with_lu_solve(check_finite):
     """The solutions of SciPy, with pivots in a column."""
-    return on_stacks(
-        lambda lu, piv, b, trans: scipy.linalg.lu_solve(
+    return scipys.on_stacks(
+        lambda lu, piv, b, trans: scipys.lu_solve(
             (lu, piv[..., 0]), b, "NTC".index(trans), check_finite=check_finite
         )
     )
@@ -158,9 +157,9 @@ LU_FACTOR = {
         outputs=(Result("mn"), Result("k", "i")),
         implied={"k": lambda m, n, **_: min(m, n)},
         work=lambda m, n, k, **_: k * m * n - k * k * (m + n) / 2 + k**3 / 3,
-        numpy=scipys_lu_factor(check_finite),
+        numpy=with_lu_factor(check_finite),
         message=name_pivot,
-        error=scipy.linalg.LinAlgWarning,
+        error=scipys.LinAlgWarning,
     )
     for check_finite in (False, True)
 }
@@ -170,7 +169,7 @@ LU_SOLVE = {
         inputs=("nn", "n1i", "nr"),
         outputs=(Result("nr"),),
         work=lambda n, r, **_: n * n * r,
-        numpy=scipys_lu_solve(check_finite),
+        numpy=with_lu_solve(check_finite),
         message="piv has elements that are no rows",
         error=ValueError,
         options=("trans",),

@@ -1,8 +1,8 @@
 """solve_banded: linear systems with band matrices."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.bands import Banded, is_index
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
@@ -77,22 +77,22 @@ def solve_banded(
     lower, upper = l_and_u
     given = as_arrays(ab, b)
     if given is None or not (is_index(lower) and is_index(upper)):
-        return scipy.linalg.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+        return scipys.solve_banded(l_and_u, ab, b, check_finite=check_finite)
     ab, b = (a.astype(float) if a.dtype.kind in "biu" else as_lapack(a) for a in given[0])
-    if min(ab.ndim - 1, b.ndim) < 1 or ab.shape[-1] == 1 or lower + upper + 1 != ab.shape[-2]:
-        return scipy.linalg.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+    if min(ab.ndim - 1, b.ndim) < 1 or lower + upper + 1 != ab.shape[-2]:
+        return scipys.solve_banded(l_and_u, ab, b, check_finite=check_finite)
     options = {"lower": int(lower), "upper": int(upper), "check_finite": bool(check_finite)}
     return SOLVE_BANDED(ab, b, lower + upper + 1, options, on_error, compute, threads)
 
 
-def scipys(ab, b, lower, upper, columns, check_finite):
+def with_scipy(ab, b, lower, upper, columns, check_finite):
     """The solution of scipy.linalg."""
-    return scipy.linalg.solve_banded((lower, upper), ab, b, check_finite=check_finite)
+    return scipys.solve_banded((lower, upper), ab, b, check_finite=check_finite)
 
 
 def attempted(ab, **options):
     """The solution for a single matrix."""
-    return scipys(ab, np.zeros(ab.shape[-1]), **options)
+    return with_scipy(ab, np.zeros(ab.shape[-1]), **options)
 
 
 def identity(m, n, upper, **_):
@@ -107,7 +107,7 @@ SOLVE_BANDED = Banded(
     inputs=("wn", "nr"),
     outputs=(Result("nr"),),
     work=lambda w, n, r, **_: n * w * (w + r),
-    numpy=scipys,
+    numpy=scipys.on_stacks(with_scipy, identity),
     probe=attempted,
     regular=identity,
     message="singular matrix",

@@ -1,10 +1,9 @@
 """solve_triangular: linear systems of triangular matrices."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
-from compactla.linalg.scipys import on_stacks
 from compactla.linalg.stacks import Result, Stacked
 
 
@@ -79,7 +78,7 @@ def solve_triangular(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None or trans not in TRANS or given[0][1].ndim == 0:
-        return scipy.linalg.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
+        return scipys.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
     a, b = map(as_lapack, given[0])
     column = b.ndim == 1
     options = "L" if lower else "U", TRANS[trans], "U" if unit_diagonal else "N", bool(check_finite)
@@ -87,11 +86,11 @@ def solve_triangular(
     return x[..., 0] if column else x
 
 
-@on_stacks
-def scipys(a, b, uplo, trans, diag, check_finite):
+@scipys.on_stacks
+def with_scipy(a, b, uplo, trans, diag, check_finite):
     """The solutions of SciPy."""
     options = {"lower": uplo == "L", "unit_diagonal": diag == "U", "check_finite": check_finite}
-    return scipy.linalg.solve_triangular(a, b, trans, **options)
+    return scipys.solve_triangular(a, b, trans, **options)
 
 
 TRANS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
@@ -100,7 +99,7 @@ SOLVE_TRIANGULAR = Stacked(
     inputs=("nn", "nr"),
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n * n * r / 2,
-    numpy=scipys,
-    probe=lambda a, **options: scipys(a, np.zeros(a.shape[-1:])[:, None], **options),
+    numpy=with_scipy,
+    probe=lambda a, **options: with_scipy(a, np.zeros(a.shape[-1:])[:, None], **options),
     options=("uplo", "trans", "diag", "check_finite"),
 )

@@ -1,8 +1,8 @@
 """solveh_banded: linear systems with positive definite band matrices."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.bands import Banded
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
@@ -77,20 +77,20 @@ def solveh_banded(
     """
     given = as_arrays(ab, b)
     if given is None or given[0][0].ndim < 2 or given[0][1].ndim < 1:
-        return scipy.linalg.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+        return scipys.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
     ab, b = map(as_lapack, given[0])
     options = {"upper": ab.shape[-2] - 1, "lower": bool(lower), "check_finite": bool(check_finite)}
     return SOLVEH_BANDED(ab, b, ab.shape[-2], options, on_error, compute, threads)
 
 
-def scipys(ab, b, upper, columns, lower, check_finite):
+def with_scipy(ab, b, upper, columns, lower, check_finite):
     """The solution of scipy.linalg."""
-    return scipy.linalg.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+    return scipys.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
 
 
 def attempted(ab, **options):
     """The solution for a single matrix."""
-    return scipys(ab, np.zeros(ab.shape[-1]), **options)
+    return with_scipy(ab, np.zeros(ab.shape[-1]), **options)
 
 
 def identity(m, n, lower, **_):
@@ -105,7 +105,7 @@ SOLVEH_BANDED = Banded(
     inputs=("wn", "nr"),
     outputs=(Result("nr"),),
     work=lambda w, n, r, **_: n * w * (w / 2 + r),
-    numpy=scipys,
+    numpy=scipys.on_stacks(with_scipy, identity),
     probe=attempted,
     regular=identity,
     options=("upper", "columns", "lower", "check_finite"),
