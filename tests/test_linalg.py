@@ -51,7 +51,7 @@ def listed(x):
 def inputs(name):
     """Sizes of the arrays that a function has to be given."""
     given = inspect.signature(getattr(np.linalg, name)).parameters.values()
-    return ROWS[name].inputs[: sum(p.default is p.empty for p in given)]
+    return [*ROWS[name].inputs.values()][: sum(p.default is p.empty for p in given)]
 
 
 def operands(name, lead=(NM,), dtype="d", n=N, seed=0):
@@ -181,7 +181,7 @@ def test_broadcasting(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_one_size_after_the_other(name):
     """No matrix depends on others of its stack, whether they fill registers or not."""
-    least = max(1, ROWS[name].fewest(N))
+    least = max(1, ROWS[name].limits.fewest(N))
     arrays = operands(name, (least + 2 * native_width(np.dtype("d")) + 1,))
     whole = ours(name, *arrays)
     for nm in range(least, len(arrays[0])):
@@ -306,7 +306,7 @@ def bad_matrix(name, n=N):
 @pytest.mark.parametrize("name", FAILING)
 def test_failures(name, large):
     """They are named, or become NaN; all others are what they were by a bit."""
-    n = ROWS[name].largest + 1 if large else N
+    n = ROWS[name].limits.largest + 1 if large else N
     bad, message = bad_matrix(name, n)
     arrays = operands(name, n=n)
     expected = ours(name, *arrays)
