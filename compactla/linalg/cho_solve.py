@@ -13,15 +13,15 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
     Parameters
     ----------
     c_and_lower : tuple
-        What `cho_factor` returns: factors (..., n, n), and whether they are in lower triangles.
+        Results of `cho_factor`: factors (..., n, n), and whether they are in lower triangles.
     b : (n,) or (..., n, r) array_like
         Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
     overwrite_b : bool, optional
         Without effect: nothing is overwritten.
     check_finite : bool, optional
         Whether infinities and NaN, anywhere, are refused.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, which is faster.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -39,11 +39,21 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
     See Also
     --------
     scipy.linalg.cho_solve : The same, one matrix after the other.
-    cho_factor : The factors; an example is there.
+    compactla.linalg.cho_factor : The factors.
+    compactla.potrs : The same for packs.
 
     Notes
     -----
     As LAPACK ``?potrs``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> factors = linalg.cho_factor(np.array([[[4.0, 2.0], [2.0, 2.0]], [[1.0, 0.0], [0.0, 9.0]]]))
+    >>> linalg.cho_solve(factors, np.array([2.0, 3.0]))
+    array([[-0.5       ,  2.        ],
+           [ 2.        ,  0.33333333]])
     """
     c, lower = c_and_lower
     if np.ndim(lower):  # SciPy makes one for each matrix
@@ -68,10 +78,9 @@ def with_scipy(c, b, uplo, check_finite):
 
 CHO_SOLVE = Stacked(
     "cho_solve",
-    inputs=("nn", "nr"),
+    inputs={"c": "nn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n * n * r,
     numpy=with_scipy,
     options=("uplo", "check_finite"),
-    names=("c", "b"),
 )

@@ -1,9 +1,8 @@
 """expm: matrix exponentials."""
 
-
 from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 
 
 def expm(A, *, compute="double", threads=None):
@@ -13,8 +12,8 @@ def expm(A, *, compute="double", threads=None):
     ----------
     A : (..., n, n) array_like
         Matrices.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, which is faster.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -65,9 +64,9 @@ def expm(A, *, compute="double", threads=None):
 
 EXPM = Stacked(
     "expm",
-    inputs=("nn",),
+    inputs={"A": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: 10 * n**3,
     numpy=scipys.expm,
-    fewest=lambda n: 1 if n <= 16 else 2,
+    limits=Limits(fewest=lambda n: 1 if n <= 16 else 2),
 )

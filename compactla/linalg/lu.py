@@ -3,6 +3,7 @@
 import numpy as np
 
 from compactla.linalg import scipys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 
@@ -18,8 +19,8 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
         Without effect: `a` is left as it is.
     check_finite : bool, optional
         Whether infinities and NaN are refused.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, as SciPy does, which is faster.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", as in SciPy, which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -38,7 +39,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     Raises
     ------
     ValueError
-        If an element is not finite, or an argument is not what is said above.
+        If an element is not finite, or an argument has a wrong shape or value.
 
     See Also
     --------
@@ -81,8 +82,8 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
         Factors, from `lu_factor`.
     b : (n,) or (..., n, r) array_like
         Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
-    trans : int, optional
-        What is solved: 0 for a x = b, 1 for a^T x = b, 2 for a^H x = b.
+    trans : {0, 1, 2}, optional
+        System: 0 for a x = b, 1 for a^T x = b, 2 for a^H x = b.
     overwrite_b : bool, optional
         Without effect: `b` is left as it is.
     check_finite : bool, optional
@@ -98,7 +99,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
     Raises
     ------
     ValueError
-        If an element of `b` is not finite, an element of piv is no row, or an argument is not what is said above.
+        If an element of `b` is not finite, an element of `piv` is no row, or an argument has a wrong shape or value.
 
     See Also
     --------
@@ -145,35 +146,32 @@ def with_lu_solve(check_finite):
 
 
 def name_pivot(lu, piv):
-    """What SciPy says of a matrix that is singular."""
+    """SciPy's message for a matrix that is singular."""
     return f"Diagonal number {1 + np.flatnonzero(np.diagonal(lu) == 0)[0]} is exactly zero. Singular matrix."
 
 
-# Kernels find what is not finite in any case: whether it is refused is up to SciPy, which has to do with it then.
+# Kernels leave matrices that are not finite to SciPy in any case, which refuses them or does not.
 LU_FACTOR = {
     check_finite: Stacked(
         "lu_factor",
-        inputs=("mn",),
+        inputs={"a": "mn"},
         outputs=(Result("mn"), Result("k", "i")),
         implied={"k": lambda m, n, **_: min(m, n)},
         work=lambda m, n, k, **_: k * m * n - k * k * (m + n) / 2 + k**3 / 3,
         numpy=with_lu_factor(check_finite),
-        message=name_pivot,
-        error=scipys.LinAlgWarning,
+        failure=Failure(name_pivot, scipys.LinAlgWarning),
     )
     for check_finite in (False, True)
 }
 LU_SOLVE = {
     check_finite: Stacked(
         "lu_solve",
-        inputs=("nn", "n1i", "nr"),
+        inputs={"lu": "nn", "piv": "n1i", "b": "nr"},
         outputs=(Result("nr"),),
         work=lambda n, r, **_: n * n * r,
         numpy=with_lu_solve(check_finite),
-        message="piv has elements that are no rows",
-        error=ValueError,
+        failure=Failure("piv has elements that are no rows", ValueError),
         options=("trans",),
-        names=("lu", "piv", "b"),
     )
     for check_finite in (False, True)
 }

@@ -81,9 +81,8 @@ MANY = 4096  # numbers in a factor
 FEW = 75  # numbers in a product and its factors: those of 5 x 5
 MATMUL = Stacked(
     "matmul",
-    inputs=("mk", "kn"),
+    inputs={"x1": "mk", "x2": "kn"},
     outputs=(Result("mn"),),
     work=lambda m, k, n, **_: m * k * n,
     numpy=np.matmul,
-    names=("x1", "x2"),
 )

@@ -30,7 +30,7 @@ def matrix_power(a, n, *, on_error="raise", compute="double", threads=None):
     Raises
     ------
     numpy.linalg.LinAlgError
-        If matrices are not square, or have to be inverted and one is singular, which the message then names.
+        If matrices are not square, or have to be inverted and one is singular, which the message names.
     TypeError
         If the exponent is no integer, or the type of the matrices is not supported.
 
