@@ -70,7 +70,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", co
     real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
     if rcond is None:
         rcond = 1e-15 if rtol is NOT_GIVEN else rtol
-    limit = np.asarray(max(a.shape[-2:]) * np.finfo(real).eps if rcond is None else rcond)
+    limit = np.asarray(max(a.shape[-2:]) * np.finfo(a.dtype).eps if rcond is None else rcond)
     if hermitian or limit.ndim > a.ndim - 2 or limit.dtype.kind not in "iuf":
         x = product(a, limit, hermitian, on_error=on_error, compute=compute, threads=threads)
     else:
