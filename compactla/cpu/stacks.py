@@ -33,6 +33,7 @@ BYTE, WORD = ir.IntType(8), 8
 UINT8 = np.dtype(np.uint8)
 # Entries of a kernel for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
+DOUBTED = 16  # roundings of a pivot in each step
 CHAINS = 4  # sums side by side: an addition takes as many cycles
 shared = functools.cache(compiled)
 
@@ -176,6 +177,29 @@ class Status:
                         totals[chain] = part.fma(zero, totals[chain])
         total = functools.reduce(operator.add, [totals[chain, 0] for chain in range(CHAINS)])
         self.enter(UNSURE, ~(total == 0))
+
+    def doubt(self, U):
+        """Enter matrices of which a pivot, on the diagonal of U, may be zero but for rounding: NumPy decides.
+
+        Zeros are not entered.
+        """
+        code, vector = self.code, U.vector.reals
+        least, largest, steps = code.registers(vector, 1), code.registers(vector, 1), code.min(U.m, U.n)
+        least[0, 0] = largest[0, 0] = U[0, 0].abs1()
+        for i in code.each(steps):
+            size = U[i, i].abs1()
+            least[0, 0] = (size < least[0, 0]).select(size, least[0, 0])
+            for j in code.each(code.sub(U.n, i)):
+                size = U[i, code.add(i, j)].abs1()
+                largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
+        limit = self.doubtful(code, steps, vector) * largest[0, 0]
+        self.enter(UNSURE, (least[0, 0] > 0) & (least[0, 0] < limit))
+
+    @staticmethod
+    def doubtful(code, steps, vector):
+        """How small a pivot may be by rounding in so many steps, relative to the largest."""
+        eps = 2.0 ** (-52 if vector.real.bitwidth == 64 else -23)
+        return code.broadcast(steps, vector) * code.zero(vector).constant(DOUBTED * eps)
 
     def enter(self, value, flags):
         """Enter a value for matrices whose flags are set, if nothing was entered."""
