@@ -69,7 +69,7 @@ def test_cho_factor_keeps_the_other_triangle(rng):
     with pytest.raises(ValueError, match="infs or NaNs"):
         linalg.cho_factor(a)
     a[:, 2, 0], a[5, 1, 1] = 0, -1e9
-    with pytest.raises(np.linalg.LinAlgError, match=r"^2-th leading minor .* not positive definite: 1 of 10 .* at 5$"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"\b2\b.*: 1 of 10 matrices, at 5$"):  # in SciPy's words
         linalg.cho_factor(a)
     x = linalg.cho_factor(a, on_error="nan")[0]
     assert np.isnan(x[5]).all()
