@@ -6,8 +6,8 @@ from compactla.cpu.kernels.laswp import exchange
 COLUMNS = 4  # right-hand sides at a time
 
 
-def forward(code, L, ipiv, B, pivoting):
-    """B <- inv(L) B, with the swaps that led to L."""
+def forward(code, L, B, swapped=None):
+    """B <- inv(L) B; ``swapped(k)`` are flags of the rows below row k, where lanes swapped it with one of them."""
     kl, n = L.m, L.n
     last, columns = code.sub(n, 1), range(B.n)
     window = code.registers(B.vector, kl + 1, B.n)
@@ -15,12 +15,10 @@ def forward(code, L, ipiv, B, pivoting):
         for c in columns:
             window[i, c] = B[code.min(i, last), c]
     with code.loop(n) as k:
-        if pivoting:
-            row = ipiv[k, 0]
-            flags = [row == code.broadcast(code.add(k, i), row.vector) for i in range(1, kl + 1)]
+        flags = swapped(k) if swapped else None
         for c in columns:
             x = [window[i, c] for i in range(kl + 1)]
-            top, *rest = exchange(x, flags) if pivoting else x
+            top, *rest = exchange(x, flags) if swapped else x
             B[k, c] = top
             for i, y in enumerate(rest):
                 window[i, c] = (-L[i, k]).fma(top, y)
@@ -64,7 +62,12 @@ def gbtrs(code, U, L, ipiv, B, pivoting=True, ahead=()):
     ahead : tuple of matrices
         Nothing is fetched ahead.
     """
+
+    def swapped(k):
+        row = ipiv[k, 0]
+        return [row == code.broadcast(code.add(k, i), row.vector) for i in range(1, L.m + 1)]
+
     for j, r in code.tiles(B.n, COLUMNS):
         some = B.block(0, j, B.m, r)
-        forward(code, L, ipiv, some, bool(pivoting))
+        forward(code, L, some, swapped if pivoting else None)
         backward(code, U, some, U.m - 1 if pivoting else U.m - 1 - L.m)
