@@ -1,5 +1,7 @@
 """Systems with general band matrices."""
 
+import numpy as np
+
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.checks import check_size
@@ -53,4 +55,4 @@ class Banded(Systems):
         ab = given["ab"]
         if ab.ndim not in (2, 3) or ab.shape[-2] != kl + ku + 1 or ab.shape[-1] < 1:
             raise ValueError(f"ab has shape {ab.shape}, must be (nsys, {kl + ku + 1}, n), n >= 1, to fit l_and_u")
-        self._adopt(Form("banded", kl, ku, check_flag(pivoting, "pivoting") and kl > 0), given, [ab])
+        self._adopt(Form("banded", kl, ku, check_flag(pivoting, "pivoting") and kl > 0), given, list(np.moveaxis(ab, -2, 0)))

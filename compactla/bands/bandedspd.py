@@ -1,5 +1,7 @@
 """Systems with positive definite band matrices."""
 
+import numpy as np
+
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 
@@ -47,4 +49,4 @@ class BandedSPD(Systems):
         if ab.ndim not in (2, 3) or 0 in ab.shape[-2:]:
             raise ValueError(f"ab has shape {ab.shape}, must be (nsys, u + 1, n), n >= 1")
         ku = ab.shape[-2] - 1
-        self._adopt(Form("spd", ku, ku, lower=check_flag(lower, "lower")), given, [ab])
+        self._adopt(Form("spd", ku, ku, lower=check_flag(lower, "lower")), given, list(np.moveaxis(ab, -2, 0)))

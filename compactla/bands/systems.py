@@ -31,10 +31,11 @@ class Systems(Copied):
     """
 
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
-        """Take matrices: diagonals (..., rows, n) as views of the arrays that were given, by their names."""
-        self._form, self._given, self._matrix, self._axis = form, given, matrix, axis
+        """Take matrices: diagonals (..., n) as views of the arrays that were given, by their names."""
+        self._form, self._given, self._axis = form, given, axis
+        self._matrix = [diagonal[..., None] for diagonal in matrix]
         main = matrix[len(matrix) // 2]
-        self._lead, self.n = main.shape[:-2], main.shape[-1]
+        self._lead, self.n = main.shape[:-1], main.shape[-1]
         self.nsys = math.prod(self._lead) if self._lead else None
         self.dtype, self.queue = main.dtype, None
         self.info = self._factors = None

@@ -70,7 +70,7 @@ class Tridiag(Systems):
         for name in "lower", "upper":
             if given[name].shape != must:
                 raise ValueError(f"{name} has shape {given[name].shape}, must be {must} to fit diag and periodic")
-        lower, diag, upper = (np.moveaxis(given[name], place, -1)[..., None, :] for name in ("lower", "diag", "upper"))
+        lower, diag, upper = (np.moveaxis(given[name], place, -1) for name in ("lower", "diag", "upper"))
         if periodic and n == 1:
             lower, diag, upper, periodic = lower[..., :0], diag + lower + upper, upper[..., :0], False
         reach = 2 if periodic else 1

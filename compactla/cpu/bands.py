@@ -54,14 +54,12 @@ class Systems(NamedTuple):
 
     @property
     def kind(self):
-        """How elements lie in memory, as `Ordinary` has it; vectors are rows."""
+        """How elements lie in memory, as `Ordinary` has it."""
         m, n = self.a.shape[2:]
         *_, step, rs, cs = self.a.strides
         item = self.a.itemsize
-        if m == 1:
-            return "whole" if cs == item or n == 1 else "lanes" if step == item else "apart"
         if n == 1:
-            return "whole" if rs == item else "lanes" if step == item else "apart"
+            return "whole" if rs == item or m == 1 else "lanes" if step == item else "apart"
         return lie(m, n, step, rs, cs, item)
 
     @property
@@ -96,7 +94,7 @@ def run(form: Form, action, dtype, n, operands, threads=None, *, factors=None, c
     n : int
         Number of unknowns.
     operands : list of (outer, inner, m, n) ndarray
-        Diagonals, if matrices are read, and right-hand sides and solutions, if there are some.
+        Diagonals, as columns, if matrices are read, and right-hand sides and solutions, if there are some.
     threads : int, optional
         How many there are at most.
     factors : Factors, optional
@@ -146,10 +144,19 @@ def batch(text):
 
 
 class Room:
-    """Work space, of which parts are taken."""
+    """Work space, of which parts are taken.
 
-    def __init__(self, code, vector, start):
+    Attributes
+    ----------
+    count : int
+        Rows of a chunk that is read: as many as a step looks ahead, or more.
+    band : Elements or None
+        Where a matrix was read to.
+    """
+
+    def __init__(self, code, vector, start, least):
         self.code, self.vector, self.start, self.band = code, vector, start, None
+        self.count = -(-least // vector.lanes) * vector.lanes
 
     def take(self, m, n):
         """A new m x n matrix, contiguous."""
@@ -246,13 +253,10 @@ def call(typing_context, text, p, told, work):
                 *found, B, X = found
                 keywords |= {"B": B(m=n, n=r), "X": X(m=n, n=r)}
             if action != "solve":
-                if len(found) == 1:
-                    sizes = [(INDEX(form.stored), n)]
-                else:
-                    outer = n if name == "ring" else b.sub(n, INDEX(1))
-                    sizes = [(1, outer), (1, n), (1, outer)]
-                keywords["matrix"] = [make(m=rows, n=size) for make, (rows, size) in zip(found, sizes, strict=True)]
-            emit(code, Room(code, vector, work), form, **keywords)
+                outer = b.sub(n, INDEX(1)) if name == "tridiag" else n
+                sizes = [outer, n, outer] if len(found) == 3 else [n] * len(found)
+                keywords["matrix"] = [make(m=size, n=1) for make, size in zip(found, sizes, strict=True)]
+            emit(code, Room(code, vector, work, form.kl + form.ku + 1), form, **keywords)
 
         Code(builder).call(f"compactla.{text.literal_value}", [INDEX] * 3, body, *values[1:])
         return context.get_dummy_value()

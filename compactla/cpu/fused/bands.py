@@ -1,10 +1,9 @@
 """Systems with band matrices, V at a time: factored, solved with factors that are kept, or both at once.
 
-What is read of ordinary arrays is transposed into work space first, where everything is done.
+What is read of ordinary arrays is transposed into work space, chunk by chunk on the way down the diagonal.
 """
 
-from dataclasses import replace
-
+from compactla.cpu.chunks import Chunks, move
 from compactla.cpu.kernels import pbtrf
 from compactla.cpu.kernels.gbtrf import Band, Window, eliminate
 from compactla.cpu.kernels.gbtrs import COLUMNS, backward, forward
@@ -12,65 +11,84 @@ from compactla.cpu.kernels.gttrf import Folded, Ring, Tridiagonal
 from compactla.cpu.kernels.pbtrf import HermitianBand
 
 
-def factor(code, room, kind, matrix, factors, info):
+def factor(code, room, form, matrix, factors, info):
     """Keep the factors of a matrix."""
-    source = read(code, room, kind, matrix)
-    if kind.name == "spd":
-        pbtrf.eliminate(code, [source], source.n, [info], keep_hermitian(factors.U))
+    source, begin = read(code, room, form, matrix)
+    if form.name == "spd":
+        pbtrf.eliminate(code, [source], source.n, [info], keep_hermitian(factors.U), begin)
         return
 
     def keep(w, k, inverse, multiples, top, flags):
         factors.U[0, k] = inverse
-        for t in range(1, factors.U.m):
+        for t in range(1, form.reach + 1):
             factors.U[t, k] = top[t]
         for i, multiple in enumerate(multiples):
             factors.L[i, k] = multiple
-        if kind.pivoting:
+        if form.pivoting:
             factors.swaps.store(k, flags)
 
-    eliminate(code, [Window(source)], source.n, kind.pivoting, [info], keep)
+    eliminate(code, [Window(source)], source.n, form.pivoting, [info], keep, begin)
 
 
-def solve(code, room, kind, factors, B, X):
+def solve(code, room, form, factors, B, X):
     """X <- inv(A) B, by the factors of A."""
     right = room.take(B.m, B.n)
-    move(code, "read", B, right)
-    rows = Folded(right) if kind.name == "ring" else right
-    U = factors.U
+    if form.name != "ring" and isinstance(B.n, int):
+        source, target = Chunks(B, right, room.count), Chunks(X, right, room.count)
+        source.start()
+        by_factors(code, form, factors, right, source.begin, target.end)
+        target.finish()
+        return
+    move("read", B, right)
+    rows = Folded(right) if form.name == "ring" else right
     for j, r in code.tiles(B.n, COLUMNS):
-        some = rows.block(0, j, B.m, r)
-        if kind.name == "spd":
-            forward(code, U.block(1, 0, kind.ku, U.n), some)
-            backward(code, U, some, kind.ku, unit=True)
-        else:
-            forward(code, factors.L, some, factors.swaps.load if kind.pivoting else None)
-            backward(code, U, some, U.m - 1)
-    move(code, "write", X, right)
+        by_factors(code, form, factors, rows.block(0, j, B.m, r))
+    move("write", X, right)
 
 
-def once(code, room, kind, matrix, B, X, info):
-    """X <- inv(A) B for a few right-hand sides of which the number is known; nothing is kept."""
-    source, right = read(code, room, kind, matrix), room.take(B.m, B.n)
-    move(code, "read", B, right)
-    rows = Folded(right) if kind.name == "ring" else right
-    if kind.name == "spd":
-        F = source.A
-        pbtrf.eliminate(code, [source], source.n, [info], keep_hermitian(F))
-        forward(code, F.block(1, 0, kind.ku, F.n), rows)
-        backward(code, F, rows, kind.ku, unit=True)
+def by_factors(code, form, factors, rows, begin=None, end=None):
+    """rows <- inv(A) rows, by the factors of A; for `begin` and `end` see `forward` and `backward`."""
+    U = factors.U
+    if form.name == "spd":
+        forward(code, U.block(1, 0, form.ku, U.n), rows, begin=begin)
+        backward(code, U, rows, form.ku, unit=True, end=end)
     else:
-        U = room.take(source.n, kind.reach + 1).T if kind.name == "ring" else room.band
+        forward(code, factors.L, rows, factors.swaps.load if form.pivoting else None, begin)
+        backward(code, U, rows, form.reach, end=end)
+
+
+def once(code, room, form, matrix, B, X, info):
+    """X <- inv(A) B for a few right-hand sides of which the number is known; nothing is kept."""
+    source, begin = read(code, room, form, matrix)
+    right = room.take(B.m, B.n)
+    if form.name == "ring":
+        move("read", B, right)
+        rows, U, end = Folded(right), room.take(source.n, form.reach + 1).T, None
+    else:
+        rows, U = right, room.band
+        vectors, target = Chunks(B, right, room.count), Chunks(X, right, room.count)
+        vectors.start()
+        begin, end = both(begin, vectors.begin), target.end
+    if form.name == "spd":
+        F = source.A
+        pbtrf.eliminate(code, [source], source.n, [info], keep_hermitian(F), begin)
+        forward(code, F.block(1, 0, form.ku, F.n), rows)
+        backward(code, F, rows, form.ku, unit=True, end=end)
+    else:
 
         def keep(w, k, inverse, multiples, top, flags):
             U[0, k] = inverse
-            for t in range(1, kind.reach + 1):
+            for t in range(1, form.reach + 1):
                 U[t, k] = top[t]
             for c in range(B.n):
                 rows[k, c] = top[source.kl + source.ku + 1 + c]
 
-        eliminate(code, [Window(source, rows)], source.n, kind.pivoting, [info], keep)
-        backward(code, U, rows, kind.reach)
-    move(code, "write", X, right)
+        eliminate(code, [Window(source, rows)], source.n, form.pivoting, [info], keep, begin)
+        backward(code, U, rows, form.reach, end=end)
+    if form.name == "ring":
+        move("write", X, right)
+    else:
+        target.finish()
 
 
 def keep_hermitian(F):
@@ -84,21 +102,34 @@ def keep_hermitian(F):
     return keep
 
 
-def read(code, room, kind, matrix):
-    """The rows of a matrix, of which the diagonals are side by side in work space: what was read may be overwritten."""
-    n = matrix[len(matrix) // 2].n
-    band = room.band = room.take(n, kind.stored).T
-    if len(matrix) == 1:
-        matrix[0].read(band)
-        return HermitianBand(code, band, kind.lower) if kind.name == "spd" else Band(code, band, kind.kl)
-    for t, diagonal in enumerate(matrix):
-        diagonal.read(band.block(t, 0, 1, diagonal.n))
-    return (Ring if kind.name == "ring" else Tridiagonal)(code, *(band.block(t, 0, 1, n) for t in range(3)))
+def both(*functions):
+    """What calls functions one after the other."""
+
+    def call(*args):
+        for function in functions:
+            function(*args)
+
+    return call
 
 
-def move(code, action, vectors, W):
-    """Read vectors into W, or write them, in one go where they follow each other as in W."""
-    if vectors.kind == "whole":
-        vectors = replace(vectors, m=1, n=code.mul(W.m, W.n))
-        W = W._replace(m=1, n=vectors.n)
-    getattr(vectors, action)(W)
+def read(code, room, form, matrix):
+    """The rows of a matrix, and what reads them before a step: diagonals side by side in work space.
+
+    There may be written what has been used.
+    """
+    n = matrix[len(matrix) // 2].m
+    band = room.band = room.take(n, form.stored).T
+    places = [band.block(t, 0, 1, diagonal.m).T for t, diagonal in enumerate(matrix)]
+    if form.name == "ring":
+        for diagonal, place in zip(matrix, places, strict=True):
+            move("read", diagonal, place)
+        return Ring(code, *(place.T for place in places)), None
+    chunks = [Chunks(diagonal, place, room.count) for diagonal, place in zip(matrix, places, strict=True)]
+    for diagonal in chunks:
+        diagonal.start()
+    begin = both(*(diagonal.begin for diagonal in chunks))
+    if form.name == "spd":
+        return HermitianBand(code, band, form.lower), begin
+    if form.name == "banded":
+        return Band(code, band, form.kl), begin
+    return Tridiagonal(code, *(band.block(t, 0, 1, n) for t in range(3))), begin

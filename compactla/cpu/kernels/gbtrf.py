@@ -96,14 +96,16 @@ class Window:
         return zero, inverse, multiples, top
 
 
-def eliminate(code: Code, windows, n, pivoting, info, keep):
+def eliminate(code: Code, windows, n, pivoting, info, keep, begin=None):
     """Eliminate band matrices side by side.
 
     ``keep(w, k, inverse, multiples, row, flags)`` is told of each step of window w; `info` is where pivots of each are
-    reported that are zero.
+    reported that are zero. ``begin(k)`` comes before step k, which needs row k + kl + 1.
     """
 
     def step(k, whole):
+        if begin:
+            begin(k)
         for w, window in enumerate(windows):
             flags = window.swap(k, whole) if pivoting else None
             zero, inverse, multiples, top = window.step(k, whole)

@@ -6,8 +6,11 @@ from compactla.cpu.kernels.laswp import exchange
 COLUMNS = 4  # right-hand sides at a time
 
 
-def forward(code, L, B, swapped=None):
-    """B <- inv(L) B; ``swapped(k)`` are flags of the rows below row k, where lanes swapped it with one of them."""
+def forward(code, L, B, swapped=None, begin=None):
+    """B <- inv(L) B; ``swapped(k)`` are flags of the rows below row k, where lanes swapped it with one of them.
+
+    ``begin(k)`` comes before step k, which needs row k + kl + 1 of B.
+    """
     kl, n = L.m, L.n
     last, columns = code.sub(n, 1), range(B.n)
     window = code.registers(B.vector, kl + 1, B.n)
@@ -15,6 +18,8 @@ def forward(code, L, B, swapped=None):
         for c in columns:
             window[i, c] = B[code.min(i, last), c]
     with code.loop(n) as k:
+        if begin:
+            begin(k)
         flags = swapped(k) if swapped else None
         for c in columns:
             x = [window[i, c] for i in range(kl + 1)]
@@ -25,8 +30,11 @@ def forward(code, L, B, swapped=None):
             window[kl, c] = B[code.min(code.add(k, kl + 1), last), c]
 
 
-def backward(code, U, B, reach, unit=False):
-    """B <- inv(U) B, for a U whose rows reach so far; or inv(L^H) inv(D) B, where the factors are those of pbtrf."""
+def backward(code, U, B, reach, unit=False, end=None):
+    """B <- inv(U) B, for a U whose rows reach so far; or inv(L^H) inv(D) B, where the factors are those of pbtrf.
+
+    ``end(k)`` comes after step k, which leaves row k of B as it is to be.
+    """
     n, columns = U.n, range(B.n)
     window = code.registers(B.vector, max(reach, 1), B.n)
     for t in range(reach):
@@ -45,6 +53,8 @@ def backward(code, U, B, reach, unit=False):
                 window[t, c] = window[t - 1, c]
             if reach:
                 window[0, c] = x
+        if end:
+            end(k)
 
 
 @routine
