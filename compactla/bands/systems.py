@@ -10,7 +10,9 @@ from compactla.copies import Copied
 from compactla.cpu import bands as cpu
 from compactla.linalg.places import steady
 from compactla.lines.vectors import check_apart
-from compactla.overlap import repeats
+from compactla.overlap import address, repeats, share_memory
+
+MANY = 256  # plans that are kept
 
 
 class Systems(Copied):
@@ -30,15 +32,23 @@ class Systems(Copied):
         What the last factorization met, which may have been that of a solve: see `factor`; None before it.
     """
 
+    _not_copied = ("_plans",)
+
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
         """Take matrices: diagonals (..., n) as views of the arrays that were given, by their names."""
         self._form, self._given, self._axis = form, given, axis
         self._matrix = [diagonal[..., None] for diagonal in matrix]
         main = matrix[len(matrix) // 2]
         self._lead, self.n = main.shape[:-1], main.shape[-1]
+        if in_two(self._matrix, self._lead) is None:
+            self._matrix = [np.array(diagonal, order="C") for diagonal in self._matrix]
         self.nsys = math.prod(self._lead) if self._lead else None
         self.dtype, self.queue = main.dtype, None
         self.info = self._factors = None
+        self._prepare()
+
+    def _prepare(self):
+        self._plans: dict[tuple, cpu.Plan | None] = {}
 
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
@@ -58,19 +68,25 @@ class Systems(Copied):
 
         Notes
         -----
-        The arrays that were given are read now, and may be filled with new values before a call. They are not written.
+        The arrays that were given are read now, and may be filled with new values before a call, unless they had to be
+        copied: lists, or strides of more than two axes. They are not written.
         """
         launch = check_launch(threads, wait_for, self.queue)
-        self._factors, self.info = self._factored(launch)
-        return self.info
+        factors, info = self._factored(launch, self._factors)
+        if factors is not self._factors:
+            self._plans = {}
+        self._factors, self.info = factors, info
+        return info
 
-    def _factored(self, launch):
-        nsys, factors = math.prod(self._lead), None
+    def _factored(self, launch, factors=None):
+        """New factors, or old ones that are overwritten, and info."""
+        nsys = math.prod(self._lead)
         info = padded(nsys, self.dtype)
         if nsys:
-            factors = cpu.new_factors(self._form, nsys, self.n, self.dtype)
+            factors = factors or cpu.new_factors(self._form, nsys, self.n, self.dtype)
             operands = in_two(self._matrix, self._lead)
-            cpu.run(self._form, "factor", self.dtype, self.n, operands, launch, factors=factors, info=info)
+            plan = cpu.plan(self._form, "factor", self.dtype, self.n, operands, factors=factors)
+            plan.run([address(info)], launch)
         return factors, info[:nsys]
 
     def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
@@ -110,32 +126,45 @@ class Systems(Copied):
         axis = self._check_axis(rhs, axis)
         self._check_out(out, rhs)
         launch = check_launch(threads, wait_for, self.queue)
-        given = rhs
+        x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
         rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
-        x = np.empty_like(given, self.dtype, subok=False) if out is None else out
         if rhs.size:
-            self._solve(vectors(rhs, axis), vectors(x, axis), launch)
+            self._solve(rhs, x, axis, launch)
         return x
 
-    def _solve(self, B, X, launch):
-        """Solve for arrays (..., n, nrhs)."""
-        matrix, factors, info = [], self._factors, None
-        lead = max(self._lead, B.shape[:-2], key=len)
-        if factors is None and (self.nsys is None or B.shape[-1] > cpu.FEW):
-            factors, self.info = self._factored(launch)
+    def _solve(self, rhs, x, axis, launch):
+        columns = 1 if axis is not None else rhs.shape[-1]
+        factors, plans = self._factors, self._plans
+        if factors is None and (self.nsys is None or columns > cpu.FEW):
+            (factors, self.info), plans = self._factored(launch), {}
+        key = rhs.shape, rhs.strides, x.strides, axis, factors is None
+        if key not in plans:
+            if len(plans) >= MANY:
+                plans.clear()
+            plans[key] = self._plan(vectors(rhs, axis), vectors(x, axis), factors)
+        plan = plans[key]
+        if plan is None:  # strides that kernels do not take
+            copied = np.array(rhs, order="C")
+            self._solve(copied, copied, axis, launch)
+            x[...] = copied
         elif factors is None:
-            info, matrix = padded(self.nsys, self.dtype), self._matrix
-        operands = in_two([*matrix, B, X], lead)
-        if operands is None:  # strides of more than two axes
-            B = np.array(B, order="C")
-            operands = in_two([*map(np.ascontiguousarray, matrix), B, B], lead)
-        action, common = "once" if factors is None else "solve", self.nsys is None
-        keywords = {"info": info} if factors is None else {"factors": factors, "common": common}
-        cpu.run(self._form, action, self.dtype, self.n, operands, launch, **keywords)
-        if info is not None:
+            info = padded(self.nsys, self.dtype)
+            plan.run([address(rhs), address(x), address(info)], launch)
             self.info = info[: self.nsys]
-        if operands[-1].base is B or operands[-1] is B:
-            X[...] = B
+        else:
+            plan.run([address(rhs), address(x), 0], launch)
+
+    def _plan(self, B, X, factors):
+        """How to solve for arrays (..., n, nrhs), with factors if there are some; None if they must be copied."""
+        lead = max(self._lead, B.shape[:-2], key=len)
+        operands = in_two([*(self._matrix if factors is None else []), B, X], lead)
+        if operands is None:
+            return None
+        if factors is None:
+            return cpu.plan(self._form, "once", self.dtype, self.n, operands)
+        return cpu.plan(
+            self._form, "solve", self.dtype, self.n, operands, factors=factors, common=self.nsys is None
+        )
 
     def _check_axis(self, rhs, axis):
         """The axis of `rhs` along which systems are; None for the last but one if the last are right-hand sides."""
@@ -171,8 +200,8 @@ class Systems(Copied):
             raise ValueError(f"out has strides {out.strides}, must have each element in a place of its own")
         check_same(out, rhs)
         for name, a in self._given.items():
-            if np.may_share_memory(out, a):
-                check_apart("out", out, name, a)
+            if share_memory(out, a):
+                raise ValueError(f"out shares memory with {name}, must not")
 
 
 def check_same(out, rhs):

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import itertools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ from compactla.view import REAL
 
 SMALL = ir.IntType(32)
 WORD, LINE = 8, 64  # bytes
-SIDE = 1  # vector registers of systems that are worked on side by side
 FEW = 4  # right-hand sides that are compiled in
 shared = functools.cache(compiled)
 
@@ -70,7 +70,7 @@ class Systems(NamedTuple):
 
 def lanes_of(dtype):
     """Lanes of the packs of factors."""
-    return SIDE * native_width(dtype)
+    return native_width(dtype)
 
 
 def new_factors(form: Form, nsys, n, dtype) -> Factors:
@@ -80,8 +80,48 @@ def new_factors(form: Form, nsys, n, dtype) -> Factors:
     return Factors(U, L, np.empty((npack, n, form.kl * form.pivoting), np.int32))
 
 
-def run(form: Form, action, dtype, n, operands, threads=None, *, factors=None, common=False, info=None):
-    """Factor or solve systems.
+class Plan(NamedTuple):
+    """How arrays of some shapes and strides are worked on; see `plan`.
+
+    Attributes
+    ----------
+    code : function
+        The compiled kernel.
+    told : ndarray of int64
+        What it is told.
+    slots : list of int
+        Where in that addresses are: of the operands, and of what is entered pivots in.
+    npack : int
+        How often V systems are worked on.
+    cost : float
+        What all of it costs, as `share` takes it.
+    words : int
+        Work space of a thread.
+    kept : tuple
+        Arrays that have to live as long.
+    """
+
+    code: Callable
+    told: np.ndarray
+    slots: list
+    npack: int
+    cost: float
+    words: int
+    kept: tuple
+
+    def run(self, addresses, threads=None):
+        """Work on operands at these addresses; behind them that of info, if there is one."""
+        told = self.told.copy()
+        told[self.slots[-len(addresses) :]] = addresses
+        parts = max(1, min(THREADS, self.npack, THREADS if threads is None else threads))
+        work = np.empty((parts, self.words), np.int64)
+        start, step = -(-address(work) // LINE) * LINE, work.strides[0]
+        places = [start + t * step for t in range(parts)]
+        share(self.code, self.cost, (0, self.npack, address(told)), threads, work=places)
+
+
+def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) -> Plan:
+    """How to factor or solve systems.
 
     Parameters
     ----------
@@ -95,42 +135,32 @@ def run(form: Form, action, dtype, n, operands, threads=None, *, factors=None, c
         Number of unknowns.
     operands : list of (outer, inner, m, n) ndarray
         Diagonals, as columns, if matrices are read, and right-hand sides and solutions, if there are some.
-    threads : int, optional
-        How many there are at most.
     factors : Factors, optional
         Written by "factor", and read by "solve".
     common : bool
         Whether all systems have the matrix of the first.
-    info : ndarray of int64, optional
-        One for each lane of all packs, of zeros.
     """
-    V, real = lanes_of(dtype), REAL[dtype.char]
+    V, parts = lanes_of(dtype), 2 if dtype.kind == "c" else 1
     outer, inner = operands[0].shape[:2]
-    columns = 0 if action == "factor" else operands[-1].shape[3]
+    nsys, columns, deep = outer * inner, 0 if action == "factor" else operands[-1].shape[3], min(outer, inner) > 1
+    if inner == 1:  # one of the axes is all there is
+        operands, inner = [a.swapaxes(0, 1) for a in operands], outer
     places = [Systems(a) for a in operands]
-    deep = outer > 1 and inner > 1
     options = " ".join(f"{value:d}" for value in form[1:])
-    known = columns if columns <= FEW else "?"
     kinds = " ".join(place.kind for place in places)
+    known = columns if columns <= FEW else "?"
     text = f"{form.name}|{options}|{action}|{dtype.char}{V}|{known}|{'deep' if deep else 'flat'}|{kinds}"
     code = shared(batch, (INT, INT), text, source="compactla.cpu.fused.bands")
-    nsys = outer * inner
-    if not deep:  # one of the axes is all there is
-        places = [Systems(a if inner > 1 else a.swapaxes(0, 1)) for a in operands]
-    told = [nsys, operands[0].shape[1] if deep else nsys, n, columns, 0 if info is None else address(info)]
+    told = [nsys, inner, n, columns, 0]
     for a in factors or ():
         told += address(a), 0 if common else a.strides[0]
+    slots = [*range(len(told), len(told) + 5 * len(places), 5), 4]
     for place in places:
         told += place.place
-    known_numbers = np.array(told, np.int64)
-    width = (form.stored + form.reach + 1 + columns) * n * V * (2 if dtype.kind == "c" else 1) * real.itemsize
-    npack = -(-nsys // V)
-    parts = max(1, min(THREADS, npack, THREADS if threads is None else threads))
-    work = np.empty((parts, width // WORD + 2 * LINE), np.int64)
-    start = -(-address(work) // LINE) * LINE
-    operations = SIDE * (4 if dtype.kind == "c" else 1) * (form.kl + 1) * (form.reach + 1 + columns)
+    words = (form.stored + form.reach + 1 + columns) * n * V * dtype.itemsize // WORD + 2 * LINE
+    npack, operations = -(-nsys // V), parts**2 * (form.kl + 1) * (form.reach + 1 + columns)
     cost = npack * n * max(operations, 2 * form.stored)
-    share(code, cost, (0, npack, address(known_numbers)), threads, work=[start + t * work.strides[0] for t in range(parts)])
+    return Plan(code, np.array(told, np.int64), slots, npack, cost, words, (factors, operands))
 
 
 def batch(text):

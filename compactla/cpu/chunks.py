@@ -39,6 +39,14 @@ class Chunks:
             with self._there(following):
                 self._some("read", b.mul(following, INDEX(self.count)))
 
+    def prepare(self, k):
+        """Fetch what the chunk that begins with row k is written to, if one does."""
+        b, x = self.code.builder, self.vectors
+        with self._if_first(k):
+            offset = index(self.code.mul(k, x.rs))
+            starts = [b.add(start, offset) for start in x.starts]
+            fetch(replace(x, m=self.count, starts=starts), INDEX(0), write=True)
+
     def end(self, k):
         """Write the chunk that begins with row k, if one does."""
         with self._if_first(k) as chunk, self._there(chunk):
@@ -64,38 +72,48 @@ class Chunks:
                 with many:
                     self._some(action, b.sub(m, INDEX(self.count)))
                 with few, self.code.loop(m) as k:
-                    self._rows(action, k, 1)
+                    self._row(action, k)
 
     def _some(self, action, k):
-        """Copy a chunk that begins with row k."""
-        self._rows(action, k, self.count)
+        """Copy a chunk that begins with row k: the code for it is there once."""
+        x, W, count = self.vectors, self.W, self.count
 
-    def _rows(self, action, k, count):
-        code, x, W = self.code, self.vectors, self.W
-        offset = index(code.mul(k, x.rs))
-        starts = [code.builder.add(start, offset) for start in x.starts]
-        rows = W.block(k, 0, count, x.n)
-        if action == "read" and count > 1:
-            self._fetch(starts, count)
-        if x.kind == "whole":
-            move(action, replace(x, m=count, starts=starts), rows)
-        else:  # what is whole is not, of some rows
-            some = replace(x, m=count, starts=starts, kind={"wholeT": "rowsT"}.get(x.kind, x.kind))
-            getattr(some, action)(rows)
+        def emit(code, k, base, step, rs, cs, distance, adjacent, *starts):
+            some = replace(x, code=code, rs=rs, cs=cs, adjacent=adjacent, starts=list(starts))
+            copy_rows(action, some, W._replace(code=code, base=base, rs=step), k, count, distance)
 
-    def _fetch(self, starts, count):
-        """Fetch what is read next but one, or by the next V systems."""
-        b, x = self.code.builder, self.vectors
-        size = 1
-        if x.kind == "whole":
-            size = count * x.n * x.parts * x.item
-        elif x.kind == "lanes":
-            starts = [b.add(starts[0], index(self.code.mul(i, x.rs))) for i in range(count)]
-        else:
-            return
-        for start in starts:
-            for line in range(0, size, LINE):
-                prefetch(b, b.inttoptr(b.add(start, b.add(self.distance, INDEX(line))), BYTES))
+        values = [index(k), W.base, index(W.rs), x.rs, x.cs, self.distance, x.adjacent, *x.starts]
+        name = f"compactla.chunk {action} {x.vector} {x.real} {x.kind} {x.n} {count}"
+        self.code.call(name, [value.type for value in values], emit, *values, attributes=("noinline",))
+
+    def _row(self, action, k):
+        copy_rows(action, self.vectors, self.W, k, 1, self.distance)
+
+
+def copy_rows(action, vectors: Ordinary, W: Elements, k, count, distance):
+    """Read or write some rows of W from row k on; what is read so far behind them is fetched into the cache."""
+    code = vectors.code
+    offset = index(code.mul(k, vectors.rs))
+    some = replace(vectors, m=count, starts=[code.builder.add(start, offset) for start in vectors.starts])
+    if action == "read" and count > 1:
+        fetch(some, distance)
+    if some.kind == "wholeT":  # which some rows are not
+        some = replace(some, kind="rowsT")
+    move(action, some, W.block(k, 0, count, vectors.n))
+
+
+def fetch(vectors: Ordinary, distance, write=False):
+    """Fetch what is so many bytes behind some rows of known number, as far as they are contiguous."""
+    b, x = vectors.builder, vectors
+    if x.kind == "whole":
+        starts, size = x.starts, x.m * x.n * x.parts * x.item
+    elif x.kind == "lanes":
+        starts, size = [b.add(x.starts[0], index(x.code.mul(i, x.rs))) for i in range(x.m)], 1
+    else:
+        return
+    for start in starts:
+        for line in range(0, size, LINE):
+            prefetch(b, b.inttoptr(b.add(start, b.add(distance, INDEX(line))), BYTES), write)
 
 
 def move(action, vectors: Ordinary, W: Elements):

@@ -3,12 +3,16 @@
 What is read of ordinary arrays is transposed into work space, chunk by chunk on the way down the diagonal.
 """
 
+import functools
+
+from compactla.cpu.ahead import BYTE, BYTES, LINE, prefetch
 from compactla.cpu.chunks import Chunks, move
 from compactla.cpu.kernels import pbtrf
 from compactla.cpu.kernels.gbtrf import Band, Window, eliminate
 from compactla.cpu.kernels.gbtrs import COLUMNS, backward, forward
 from compactla.cpu.kernels.gttrf import Folded, Ring, Tridiagonal
 from compactla.cpu.kernels.pbtrf import HermitianBand
+from compactla.cpu.simd import INDEX, itemsize
 
 
 def factor(code, room, form, matrix, factors, info):
@@ -36,7 +40,7 @@ def solve(code, room, form, factors, B, X):
     if form.name != "ring" and isinstance(B.n, int):
         source, target = Chunks(B, right, room.count), Chunks(X, right, room.count)
         source.start()
-        by_factors(code, form, factors, right, source.begin, target.end)
+        by_factors(code, form, factors, right, both(source.begin, target.prepare), target.end)
         target.finish()
         return
     move("read", B, right)
@@ -49,6 +53,7 @@ def solve(code, room, form, factors, B, X):
 def by_factors(code, form, factors, rows, begin=None, end=None):
     """rows <- inv(A) rows, by the factors of A; for `begin` and `end` see `forward` and `backward`."""
     U = factors.U
+    begin = both(begin, functools.partial(fetch, U))
     if form.name == "spd":
         forward(code, U.block(1, 0, form.ku, U.n), rows, begin=begin)
         backward(code, U, rows, form.ku, unit=True, end=end)
@@ -68,7 +73,7 @@ def once(code, room, form, matrix, B, X, info):
         rows, U = right, room.band
         vectors, target = Chunks(B, right, room.count), Chunks(X, right, room.count)
         vectors.start()
-        begin, end = both(begin, vectors.begin), target.end
+        begin, end = both(begin, vectors.begin, target.prepare), target.end
     if form.name == "spd":
         F = source.A
         pbtrf.eliminate(code, [source], source.n, [info], keep_hermitian(F), begin)
@@ -91,6 +96,15 @@ def once(code, room, form, matrix, B, X, info):
         target.finish()
 
 
+def fetch(A, k):
+    """Fetch a column of contiguous factors."""
+    b = A.code.builder
+    size = A.m * A.rs * itemsize(A.element)
+    start = b.bitcast(A.block(0, k, 1, 1).base, BYTES)
+    for line in range(0, size, LINE):
+        prefetch(b, b.gep(start, [INDEX(line)], source_etype=BYTE))
+
+
 def keep_hermitian(F):
     """What keeps the factors of pbtrf in F."""
 
@@ -106,7 +120,7 @@ def both(*functions):
     """What calls functions one after the other."""
 
     def call(*args):
-        for function in functions:
+        for function in filter(None, functions):
             function(*args)
 
     return call
