@@ -47,12 +47,13 @@ class Banded(Systems):
 
     def __init__(self, l_and_u, ab, pivoting=True):
         try:
-            l, u = l_and_u
+            lower, upper = l_and_u
         except (TypeError, ValueError):
             raise TypeError(f"l_and_u is {l_and_u!r}, must be two integers") from None
-        kl, ku = check_size(l, "l_and_u[0]"), check_size(u, "l_and_u[1]")
+        kl, ku = check_size(lower, "l_and_u[0]"), check_size(upper, "l_and_u[1]")
         given = check_diagonals({"ab": ab})
         ab = given["ab"]
         if ab.ndim not in (2, 3) or ab.shape[-2] != kl + ku + 1 or ab.shape[-1] < 1:
             raise ValueError(f"ab has shape {ab.shape}, must be (nsys, {kl + ku + 1}, n), n >= 1, to fit l_and_u")
-        self._adopt(Form("banded", kl, ku, check_flag(pivoting, "pivoting") and kl > 0), given, list(np.moveaxis(ab, -2, 0)))
+        form = Form("banded", kl, ku, check_flag(pivoting, "pivoting") and kl > 0)
+        self._adopt(form, given, list(np.moveaxis(ab, -2, 0)))

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+WIDE = 10  # diagonals beside the main one
+
 
 class Form(NamedTuple):
     """The form of band matrices.
@@ -35,6 +37,18 @@ class Form(NamedTuple):
         return self.ku + self.kl * self.pivoting
 
     @property
-    def multiples(self) -> int:
-        """Diagonals of the factor L that are kept beside U."""
-        return 0 if self.name == "spd" else self.kl
+    def wide(self) -> bool:
+        """Whether the rows that a pivot touches are too many for registers."""
+        return self.kl + self.ku >= WIDE
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Diagonals of the factor U, and of L where it is kept beside U: not of "spd", nor of wide bands."""
+        if self.wide:
+            return self.kl + self.reach + 1, 0
+        return self.reach + 1, 0 if self.name == "spd" else self.kl
+
+    @property
+    def module(self) -> str:
+        """The file of `compactla.cpu.fused` that has the kernels."""
+        return "wide_bands" if self.wide else "bands"

@@ -37,8 +37,10 @@ class Systems(Copied):
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
         """Take matrices: diagonals (..., n) as views of the arrays that were given, by their names."""
         self._form, self._given, self._axis = form, given, axis
-        self._matrix = [diagonal[..., None] for diagonal in matrix]
         main = matrix[len(matrix) // 2]
+        self._matrix = [diagonal[..., None] for diagonal in matrix]
+        if form.wide:
+            self._matrix = [given["ab"]]
         self._lead, self.n = main.shape[:-1], main.shape[-1]
         if in_two(self._matrix, self._lead) is None:
             self._matrix = [np.array(diagonal, order="C") for diagonal in self._matrix]
@@ -135,7 +137,7 @@ class Systems(Copied):
     def _solve(self, rhs, x, axis, launch):
         columns = 1 if axis is not None else rhs.shape[-1]
         factors, plans = self._factors, self._plans
-        if factors is None and (self.nsys is None or columns > cpu.FEW):
+        if factors is None and (self.nsys is None or columns > cpu.FEW or self._form.wide):
             (factors, self.info), plans = self._factored(launch), {}
         key = rhs.shape, rhs.strides, x.strides, axis, factors is None
         if key not in plans:
@@ -162,9 +164,8 @@ class Systems(Copied):
             return None
         if factors is None:
             return cpu.plan(self._form, "once", self.dtype, self.n, operands)
-        return cpu.plan(
-            self._form, "solve", self.dtype, self.n, operands, factors=factors, common=self.nsys is None
-        )
+        common = self.nsys is None
+        return cpu.plan(self._form, "solve", self.dtype, self.n, operands, factors=factors, common=common)
 
     def _check_axis(self, rhs, axis):
         """The axis of `rhs` along which systems are; None for the last but one if the last are right-hand sides."""
@@ -259,11 +260,11 @@ def vectors(a, axis):
 
 
 def in_two(arrays, lead):
-    """Views (outer, inner, m, n) of arrays (..., m, n) of systems of this shape, or of as many; None if there are none."""
+    """Views (outer, inner, m, n) of arrays (..., m, n) of as many systems as a shape has; None if there are none."""
     arrays = [a if a.shape[:-2] == lead else a.reshape(lead + a.shape[-2:]) for a in arrays]
     for split in range(max(len(lead), 1)):
-        parts = lead[:split], lead[split:]
-        if all(steady(*part) is not None for a in arrays for part in zip(parts, (a.strides[:split], a.strides[split:-2]), strict=True)):
-            sizes = tuple(map(math.prod, parts))
-            return [a.reshape(sizes + a.shape[-2:]) for a in arrays]
+        outer, inner = lead[:split], lead[split:]
+        strides = [a.strides[:-2] for a in arrays]
+        if all(None not in (steady(outer, s[:split]), steady(inner, s[split:])) for s in strides):
+            return [a.reshape(math.prod(outer), math.prod(inner), *a.shape[-2:]) for a in arrays]
     return None

@@ -66,7 +66,7 @@ class Tridiag(Systems):
         n = diag.shape[place]
         if n < 1:
             raise ValueError(f"diag has shape {diag.shape}, must have at least one unknown")
-        must = diag.shape[:place] + (n if periodic else n - 1,) + diag.shape[place + 1 :]
+        must = (*diag.shape[:place], n if periodic else n - 1, *diag.shape[place + 1 :])
         for name in "lower", "upper":
             if given[name].shape != must:
                 raise ValueError(f"{name} has shape {given[name].shape}, must be {must} to fit diag and periodic")

@@ -48,9 +48,10 @@ class Factors(NamedTuple):
 
 
 class Systems(NamedTuple):
-    """Where matrices of some systems are: an array (outer, inner, m, n) of any strides."""
+    """Where matrices of some systems are: an array (outer, inner, m, n) of any strides; maybe taken row by row."""
 
     a: np.ndarray
+    by_rows: bool = False
 
     @property
     def kind(self):
@@ -58,6 +59,8 @@ class Systems(NamedTuple):
         m, n = self.a.shape[2:]
         *_, step, rs, cs = self.a.strides
         item = self.a.itemsize
+        if self.by_rows:
+            m, n, rs = n, 1, cs
         if n == 1:
             return "whole" if rs == item or m == 1 else "lanes" if step == item else "apart"
         return lie(m, n, step, rs, cs, item)
@@ -76,7 +79,7 @@ def lanes_of(dtype):
 def new_factors(form: Form, nsys, n, dtype) -> Factors:
     V, real = lanes_of(dtype), REAL[dtype.char]
     npack, tail = -(-nsys // V), (2, V) if dtype.kind == "c" else (V,)
-    U, L = (np.empty((npack, n, width, *tail), real) for width in (form.reach + 1, form.multiples))
+    U, L = (np.empty((npack, n, width, *tail), real) for width in form.widths)
     return Factors(U, L, np.empty((npack, n, form.kl * form.pivoting), np.int32))
 
 
@@ -145,12 +148,12 @@ def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) 
     nsys, columns, deep = outer * inner, 0 if action == "factor" else operands[-1].shape[3], min(outer, inner) > 1
     if inner == 1:  # one of the axes is all there is
         operands, inner = [a.swapaxes(0, 1) for a in operands], outer
-    places = [Systems(a) for a in operands]
+    places = [Systems(a, form.wide and action == "factor") for a in operands]
     options = " ".join(f"{value:d}" for value in form[1:])
     kinds = " ".join(place.kind for place in places)
     known = columns if columns <= FEW else "?"
     text = f"{form.name}|{options}|{action}|{dtype.char}{V}|{known}|{'deep' if deep else 'flat'}|{kinds}"
-    code = shared(batch, (INT, INT), text, source="compactla.cpu.fused.bands")
+    code = shared(batch, (INT, INT), text, source=f"compactla.cpu.fused.{form.module}")
     told = [nsys, inner, n, columns, 0]
     for a in factors or ():
         told += address(a), 0 if common else a.strides[0]
@@ -210,19 +213,24 @@ class Bits:
 
     def store(self, k, flags):
         """Store the flags of step k."""
-        b = self.code.builder
         for i, flag in enumerate(flags):
-            bits = flag.bits
-            b.store(b.zext(bits, SMALL) if self.lanes < SMALL.width else bits, self._place(k, i))
+            self.store_one(k, i, flag)
+
+    def store_one(self, k, i, flag):
+        """Store flag i of step k."""
+        b, bits = self.code.builder, flag.bits
+        b.store(b.zext(bits, SMALL) if self.lanes < SMALL.width else bits, self._place(k, i))
 
     def load(self, k):
         """The flags of step k."""
-        b, found = self.code.builder, []
-        for i in range(self.count):
-            bits = b.load(self._place(k, i), typ=SMALL)
-            bits = b.trunc(bits, ir.IntType(self.lanes)) if self.lanes < SMALL.width else bits
-            found.append(Flags(b, b.bitcast(bits, ir.VectorType(ir.IntType(1), self.lanes))))
-        return found
+        return [self.load_one(k, i) for i in range(self.count)]
+
+    def load_one(self, k, i):
+        """Flag i of step k."""
+        b = self.code.builder
+        bits = b.load(self._place(k, i), typ=SMALL)
+        bits = b.trunc(bits, ir.IntType(self.lanes)) if self.lanes < SMALL.width else bits
+        return Flags(b, b.bitcast(bits, ir.VectorType(ir.IntType(1), self.lanes)))
 
 
 class Kept(NamedTuple):
@@ -239,7 +247,7 @@ def call(typing_context, text, p, told, work):
     name, options, action, char, columns, depth, kinds = text.literal_value.split("|")
     numbers = [int(word) for word in options.split()]
     form = Form(name, *numbers[:2], *map(bool, numbers[2:]))
-    emit = getattr(importlib.import_module("compactla.cpu.fused.bands"), action)
+    emit = getattr(importlib.import_module(f"compactla.cpu.fused.{form.module}"), action)
     dtype = np.dtype(char[0])
     vector = Vector(from_dtype(dtype), int(char[1:]))
     real = FLOATS[from_dtype(REAL[dtype.char])]
@@ -278,7 +286,8 @@ def call(typing_context, text, p, told, work):
                 if depth == "deep":
                     starts = [b.add(x, b.mul(q, far)) for x, q in zip(starts, outside, strict=True)]
                 adjacent = b.and_(full, b.icmp_signed("==", step, INDEX(dtype.itemsize)))
-                found.append(functools.partial(Ordinary, code, vector, real, kind, starts=starts, rs=rs, cs=cs, adjacent=adjacent))
+                where = {"starts": starts, "rs": rs, "cs": cs, "adjacent": adjacent}
+                found.append(functools.partial(Ordinary, code, vector, real, kind, **where))
             if action != "factor":
                 *found, B, X = found
                 keywords |= {"B": B(m=n, n=r), "X": X(m=n, n=r)}
@@ -305,5 +314,5 @@ def kept(code, form, vector, n, p, given):
     def matrix(width):
         return Elements(code, vector, start(element), n, width, width * step, step, vector.lanes).T
 
-    U, L = matrix(form.reach + 1), matrix(form.multiples)
+    U, L = map(matrix, form.widths)
     return Kept(U, L, Bits(code, vector, start(SMALL), form.kl))

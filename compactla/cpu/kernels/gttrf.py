@@ -24,8 +24,8 @@ class Tridiagonal:
 class Ring:
     """A tridiagonal matrix that is closed to a ring, folded: unknowns in the order 0, n - 1, 1, n - 2, ...
 
-    Neighbours on the ring are two places apart then, or one at its ends, so that it is a band matrix of two diagonals on
-    either side. Element k of `lower` couples unknown k + 1 to unknown k, of `upper` k to k + 1; n is 2 or more.
+    Neighbours on the ring are two places apart then, or one at its ends, so that it is a band matrix of two diagonals
+    on either side. Element k of `lower` couples unknown k + 1 to unknown k, of `upper` k to k + 1; n is 2 or more.
     """
 
     kl = ku = 2
