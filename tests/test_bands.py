@@ -5,8 +5,11 @@ import pickle
 
 import numpy as np
 import pytest
+from numba import njit
 
 import compactla as cla
+from compactla import cpu
+from compactla.cpu import matrix
 
 EXHAUSTIVE = pytest.mark.exhaustive
 SLOW = pytest.mark.slow
@@ -244,3 +247,34 @@ def test_refused():
     diag = 4 * a
     with pytest.raises(ValueError, match=r"out shares memory with diag"):
         cla.Tridiag(b, diag, b).solve(x, out=diag)
+
+
+@njit
+def at_pack_level(lower, diag, upper, ab, U, L, ipiv, F, info, x, y, z):
+    D, low, up = matrix(diag, 4), matrix(lower, 4), matrix(upper, 4)
+    cpu.gttrf(low, D, up, matrix(U, 4, 3), matrix(L, 4, 1), matrix(ipiv, 4), info)
+    cpu.gttrs(matrix(U, 4, 3), matrix(L, 4, 1), matrix(ipiv, 4), matrix(x, 4, None, 1))
+    cpu.pttrf(D, low, matrix(F, 4, 2), info)
+    cpu.pttrs(matrix(F, 4, 2), matrix(y, 4, None, 1))
+    cpu.tbsv(matrix(ab, 4, 3), matrix(z, 4), "U", "T")
+
+
+@SLOW
+def test_pack_level():
+    rng, n = np.random.default_rng(7), 9
+    lower, diag, upper, x = (rng.standard_normal((k, 1, 4)) for k in (n - 1, n, n - 1, n))
+    diag += 4
+    U, L, F = (np.ones((k, n, 4)) for k in (3, 1, 2))
+    ipiv, info = np.ones((n, 1, 4), np.int64), np.zeros(4, np.int64)
+    ab = np.full((3, n, 4), np.nan)
+    ab[2], ab[1, 1:], ab[0, 2:] = diag[:, 0], upper[:, 0], rng.standard_normal((n - 2, 4))
+    y, z = x.copy(), x.copy()
+    b = x.copy()
+    at_pack_level(lower, diag, upper, ab, U, L, ipiv, F, info, x, y, z)
+    d = [a[:, 0].T for a in (lower, diag, upper)]
+    for A, found in (
+        (dense_tridiag(*d), x),
+        (dense_tridiag(d[0], d[1], d[0]), y),
+        (np.swapaxes(dense_band(np.moveaxis(ab, 2, 0), 0, 2), 1, 2), z),
+    ):
+        assert not info.any() and residual(A, found[:, 0].T, b[:, 0].T) < 1e-14

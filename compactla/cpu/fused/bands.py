@@ -19,7 +19,7 @@ def factor(code, room, form, matrix, factors, info):
     """Keep the factors of a matrix."""
     source, begin = read(code, room, form, matrix)
     if form.name == "spd":
-        pbtrf.eliminate(code, [source], source.n, [info], keep_hermitian(factors.U), begin)
+        pbtrf.eliminate(code, [source], source.n, [info], pbtrf.keep_columns(factors.U), begin)
         return
 
     def keep(w, k, inverse, multiples, top, flags):
@@ -76,7 +76,7 @@ def once(code, room, form, matrix, B, X, info):
         begin, end = both(begin, vectors.begin, target.prepare), target.end
     if form.name == "spd":
         F = source.A
-        pbtrf.eliminate(code, [source], source.n, [info], keep_hermitian(F), begin)
+        pbtrf.eliminate(code, [source], source.n, [info], pbtrf.keep_columns(F), begin)
         forward(code, F.block(1, 0, form.ku, F.n), rows)
         backward(code, F, rows, form.ku, unit=True, end=end)
     else:
@@ -103,17 +103,6 @@ def fetch(A, k):
     start = b.bitcast(A.block(0, k, 1, 1).base, BYTES)
     for line in range(0, size, LINE):
         prefetch(b, b.gep(start, [INDEX(line)], source_etype=BYTE))
-
-
-def keep_hermitian(F):
-    """What keeps the factors of pbtrf in F."""
-
-    def keep(w, k, inverse, multiples):
-        F[0, k] = inverse
-        for t, multiple in enumerate(multiples, 1):
-            F[t, k] = multiple
-
-    return keep
 
 
 def both(*functions):

@@ -1,7 +1,9 @@
-"""The rows of tridiagonal matrices, open or closed to rings, for the elimination of gbtrf."""
+"""gttrf at the pack level, and rows of tridiagonal matrices, open or closed to rings, for the elimination of gbtrf."""
 
-from compactla.cpu.emit import Code
-from compactla.cpu.kernels.gbtrf import guarded
+import functools
+
+from compactla.cpu.emit import Code, routine
+from compactla.cpu.kernels.gbtrf import Window, eliminate, guarded, store
 from compactla.cpu.simd import INDEX, Elements, index
 
 
@@ -104,3 +106,19 @@ def folded(code, k, n):
 def chosen(builder, condition, x, y):
     """The lanes of x if a condition holds, else those of y."""
     return x._new(*(builder.select(condition, *parts) for parts in zip(x.parts, y.parts, strict=True)))
+
+
+@routine
+def gttrf(code, lower, diag, upper, U, L, ipiv, info, pivoting=True, ahead=()):
+    """The LU factorizations of the V tridiagonal matrices of a pack, with row interchanges, in a Numba function.
+
+    Parameters
+    ----------
+    lower, diag, upper : matrix
+        (n - 1) x 1, n x 1 and (n - 1) x 1, from `matrix`: the diagonals, which are read only.
+    U, L, ipiv, info, pivoting, ahead
+        As of `gbtrf`, for one diagonal on either side.
+    """
+    n, pivoting = diag.m, bool(pivoting)
+    source = Tridiagonal(code, *(diagonal.T._replace(n=n) for diagonal in (lower, diag, upper)))
+    eliminate(code, [Window(source)], n, pivoting, [info], functools.partial(store, code, [(U, L, ipiv)], pivoting))

@@ -83,10 +83,15 @@ def pbtrf(code, A, F, info, lower=False, ahead=()):
     ahead : tuple of matrices
         Nothing is fetched ahead.
     """
+    eliminate(code, [HermitianBand(code, A, bool(lower))], A.n, [info], keep_columns(F))
+
+
+def keep_columns(F):
+    """What keeps the factors of a matrix in F."""
 
     def keep(w, k, inverse, multiples):
         F[0, k] = inverse
         for t, multiple in enumerate(multiples, 1):
             F[t, k] = multiple
 
-    eliminate(code, [HermitianBand(code, A, bool(lower))], A.n, [info], keep)
+    return keep
