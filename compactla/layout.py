@@ -226,7 +226,9 @@ class Pack:
         dtype = REAL[self.dtype.char] if real else self.dtype
         parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
         shape = (npack, m, n, V) if parts == 1 else (npack, m, n, 2, V)
-        data = backend(self.queue).empty(shape, REAL[dtype.char], self.queue)
+        run = backend(self.queue)
+        room = () if self.queue is None else (run.reused(self.data),)
+        data = run.empty(shape, REAL[dtype.char], self.queue, *room)
         P = Pack.__new__(Pack)  # there is nothing to check
         P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, parts == 2, self.queue
         start, column = address(data) if self.queue is None else 0, parts * V

@@ -38,12 +38,12 @@ __kernel void fill(long count, long size, __global const int *restrict failed, _
 #endif
 
 #ifdef CLEAR
-/* What is below the diagonal, or for `upper` above it, <- 0 */
-__kernel void clear(long count, long m, long n, long upper, __global CLA_REAL *restrict target)
+/* What is below the diagonal of M x N matrices, or for `upper` above it, <- 0 */
+__kernel void clear(long count, long upper, __global CLA_REAL *restrict target)
 {
     const long e = get_global_id(0);
     if (e >= count) return;
-    const long i = e / n % m, j = e % n;
+    const int t = e % (M * N), i = t / N, j = t % N;
     if (upper ? i < j : i > j) cla_lane_store_apart(target, e * CLA_PARTS, 1, cla_lane_real(0));
 }
 #endif
@@ -70,6 +70,19 @@ __kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, 
     }
     if (LOGARITHM) logarithm[q] = d.sum;
     cla_lane_store_apart(value, q * CLA_PARTS, 1, LOGARITHM ? d.product : cla_determinant_value(d));
+}
+#endif
+
+#ifdef ZEROS
+/* count <- how many zeros there are on the diagonals of A, n x n */
+__kernel void zeros(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs,
+                    __global int *restrict count)
+{
+    const long q = get_global_id(0);
+    if (q >= nm) return;
+    int zeros = 0;
+    for (int k = 0; k < n; k++) zeros += cla_lane_is_zero(cla_lane_load(A, a0 + cla_lane_place(q, aps) + k * (ars + acs)));
+    count[q] = zeros;
 }
 #endif
 

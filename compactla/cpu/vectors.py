@@ -275,25 +275,20 @@ class Lanes:
 
     def _estimate(self, name):
         """The machine's function of V real numbers, of which it gets 14 bits right; None where it has none."""
-        kind, bits = self.vector.part, self.vector.real.bitwidth
-        width, left = divmod(kind.count * bits, 512)
-        if machine()[0] != 64 or left or width > 2:
+        kind, b, count = self.vector.part, self.builder, 512 // self.vector.real.bitwidth
+        if machine()[0] != 64 or kind.count not in (count, 2 * count):
             return None
-        count = 512 // bits
-        register, mask, b = ir.VectorType(kind.element, count), ir.IntType(count), self.builder
-        name = f"llvm.x86.avx512.{name}.p{'d' if bits == 64 else 's'}.512"
-        function = ir.FunctionType(register, [register, register, mask])
-        estimate = cgutils.get_or_insert_function(b.module, function, name)
-        zero = ir.Constant(register, [0.0] * count)
+        register, mask = ir.VectorType(kind.element, count), ir.IntType(count)
+        name = f"llvm.x86.avx512.{name}.p{'d' if count == 8 else 's'}.512"
+        estimate = cgutils.get_or_insert_function(b.module, ir.FunctionType(register, [register, register, mask]), name)
 
-        def order(first, end):
-            return ir.Constant(ir.VectorType(ir.IntType(32), end - first), [*range(first, end)])
+        def cut(x, y, i, k):
+            return b.shuffle_vector(x, y, ir.Constant(ir.VectorType(ir.IntType(32), k - i), [*range(i, k)]))
 
         def of(x):
-            if width == 1:
-                return b.call(estimate, [x, zero, mask(-1)])
-            halves = [b.shuffle_vector(x, x, order(t * count, (t + 1) * count)) for t in range(2)]
-            return b.shuffle_vector(*(b.call(estimate, [half, zero, mask(-1)]) for half in halves), order(0, 2 * count))
+            starts = range(0, kind.count, count)
+            found = [b.call(estimate, [cut(x, x, k, k + count), ir.Constant(register, None), mask(-1)]) for k in starts]
+            return cut(found[0], found[-1], 0, kind.count)
 
         return of
 

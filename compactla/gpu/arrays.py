@@ -42,6 +42,11 @@ def empty(shape, dtype, queue, allocator=None, values=None):
         raise MemoryError(f"{what}: {error}") from None
 
 
+def reused(a):
+    """The allocator of an array, for work space; None if kernels run out of order: they may need what is freed."""
+    return None if a.queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE else a.allocator
+
+
 def upload(a, queue):
     """A C-contiguous copy of a NumPy array on the device."""
     a = np.ascontiguousarray(a)

@@ -14,6 +14,7 @@ from compactla.dense.gesv import gesv
 from compactla.dense.gesvd import gesvd
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
+from compactla.dense.getrs import getrs
 from compactla.dense.nrm2 import nrm2
 from compactla.dense.orgqr import orgqr
 from compactla.dense.ormqr import ormqr
@@ -21,8 +22,8 @@ from compactla.dense.potrf import potrf
 from compactla.dense.potrs import potrs
 from compactla.dense.syev import syev
 from compactla.dense.trsm import trsm
-from compactla.gpu.arrays import empty, upload
-from compactla.gpu.ordinary import cut, determinants, fill, triangle
+from compactla.gpu.arrays import empty, reused, upload
+from compactla.gpu.ordinary import cut, determinants, fill, triangle, zeros_on_diagonal
 from compactla.layout import Pack
 
 
@@ -120,12 +121,16 @@ def matmul(A, B, **_):
 
 
 def solve_triangular(A, B, trans, uplo, diag, **_):
-    return [trsm(A, B, uplo=uplo, trans=trans, diag=diag)], None
+    return [trsm(A, B, uplo=uplo, trans=trans, diag=diag)], None if diag == "U" else zeros_on_diagonal(A)
 
 
 def lu_factor(A, **_):
-    ipiv, _ = factors(A)
-    return [A, ipiv], None
+    ipiv, info = factors(A)
+    return [A, ipiv], info
+
+
+def lu_solve(A, ipiv, B, trans, **_):
+    return [getrs(A, ipiv, B, trans)], None
 
 
 def cho_solve(A, B, uplo, **_):
@@ -144,4 +149,4 @@ def completed(U):
 
 def factors(A):
     """LU factorizations in place, for which nothing waits: pivots, and info on the device."""
-    return getrf(A, info=empty((A.nm,), np.int32, A.queue))
+    return getrf(A, info=empty((A.nm,), np.int32, A.queue, reused(A.data)))

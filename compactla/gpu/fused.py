@@ -94,8 +94,8 @@ def fused(function, arrays, options, number, lead, computed, result):
     elements = ELEMENTS.get(function.name)
     if elements is None or registers(elements(**number), computed) > REGISTERS:
         return None
-    on_cpu = shapes.is_cpu(queue.device)
-    if on_cpu and max(number.values()) > LARGEST_ON_CPU:
+    together = staged(queue.device)
+    if shapes.is_cpu(queue.device) and max(number.values()) > LARGEST_ON_CPU:
         return None
     macros: dict[str, object] = {letter.upper(): size for letter, size in number.items() if letter != "1"}
     steps, sizes, largest = [], [], 0
@@ -107,13 +107,13 @@ def fused(function, arrays, options, number, lead, computed, result):
             return None
         item, ends = a.dtype.itemsize, strides[-2:]
         whole = step == m * n * item and (ends == (n * item, item) or ends == (item, m * item))
-        staged = whole and m * n > 1 and not on_cpu
-        largest = max(largest, m * n) if staged else largest
-        macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize, f"{name}STAGED": int(staged)}
+        share = whole and m * n > 1 and together
+        largest = max(largest, m * n) if share else largest
+        macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize, f"{name}STAGED": int(share)}
         macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
         steps.append(step // real.itemsize)
         sizes.append(real.itemsize)
-    if not on_cpu:
+    if together:
         largest = max(largest, *(math.prod(number[letter] for letter in x.sizes) for x in function.outputs), 1)
     line = largest + 1 - largest % 2 if largest else 0
     if line * GROUP * computed.itemsize > LOCAL_BYTES:
@@ -127,3 +127,8 @@ def fused(function, arrays, options, number, lead, computed, result):
     except RuntimeError:  # does not build here
         return None
     return Fused(code, nm, steps, sizes, upload(np.zeros(1, np.int32), queue))
+
+
+def staged(device):
+    """Whether matrices go through local memory, so that neighbours read neighbours."""
+    return not shapes.is_cpu(device)

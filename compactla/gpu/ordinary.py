@@ -7,8 +7,8 @@ import numpy as np
 import pyopencl.array as cla
 
 from compactla.gpu import arrays as device
-from compactla.gpu.arrays import empty, upload
-from compactla.gpu.launch import launch, launch_lanes
+from compactla.gpu.arrays import empty, reused, upload
+from compactla.gpu.launch import flatten, launch, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
 from compactla.linalg.places import steady
@@ -17,6 +17,7 @@ from compactla.view import REAL
 
 AXES = 8  # of arrays with any strides
 FILE = "stacks.cl"
+GROUP = 256  # work-items of a work-group, where each does an element
 # Numbers in OpenCL C, by the letters and bytes that NumPy has for their kinds.
 C_NAMES = {"b": "uchar", "f4": "float", "f8": "double"}
 C_NAMES |= {
@@ -36,7 +37,7 @@ def seen(a, lead):
     added = len(lead) + 2 - a.ndim
     own = [stride if size > 1 else 0 for size, stride in zip(a.shape[:-2], a.strides, strict=False)]
     strides = (*[0] * added, *own, *a.strides[-2:])
-    return strides, steady(lead, strides)
+    return strides, steady(lead, strides[: len(lead)])
 
 
 def pack(a, lead, dtype):
@@ -53,7 +54,7 @@ def pack(a, lead, dtype):
     )
     V = device.default_vlen(dtype, queue)
     shape = (-(-nm // V), m, n, *((2,) if dtype.kind == "c" else ()), V)
-    A = Pack(empty(shape, REAL[dtype.char], queue, a.allocator), nm)
+    A = Pack(empty(shape, REAL[dtype.char], queue, reused(a)), nm)
     device.pack(source, A.view, nm, max(m, 1), 1)
     return A
 
@@ -101,14 +102,15 @@ def spread(a, shape, strides, dtype, sizes=None):
     values = target.size, a.base_data, a.offset, *itertools.chain(*columns), target.base_data
     computed = np.dtype("d" if "double" in numbers.values() else "f")
     code = kernel(queue, FILE, "spread", computed, 1, values, SPREAD=1, AXES=len(axes), **numbers)
-    launch(queue, (), code, (-(-target.size // 64) * 64, 1), (64, 1), [a, target], values)
+    launch(queue, (), code, (-(-target.size // GROUP) * GROUP, 1), (GROUP, 1), [a, target], values)
     return target
 
 
 def each(name, target, count, *args, **macros):
     """Run a kernel of `stacks.cl` with a work-item for each element or matrix of an array."""
-    launch_lanes(target.queue, (), FILE, name, target.dtype, 1, (count, 1), count, *args, target,
-                 **{name.upper(): 1}, **macros)  # fmt: skip
+    arrays, values = flatten((count, *args, target))
+    code = kernel(target.queue, FILE, name, target.dtype, 1, values, **{name.upper(): 1}, **macros)
+    launch(target.queue, (), code, (-(-count // GROUP) * GROUP, 1), (GROUP, 1), arrays, values)
 
 
 def fill(a, failed):
@@ -120,7 +122,7 @@ def fill(a, failed):
 def triangle(P, uplo):
     """An array of the matrices of which one triangle counts, with zeros in the other."""
     a = unpack(P)
-    each("clear", a, a.size, *P.shape[1:], int(uplo == "L"))
+    each("clear", a, a.size, int(uplo == "L"), M=P.m, N=P.n)
     return a
 
 
@@ -130,6 +132,14 @@ def cut(s, rcond, C):
     args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
     launch_lanes(C.queue, (), FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
     return rank
+
+
+def zeros_on_diagonal(A):
+    """How many zeros there are on the diagonals, as an array."""
+    count = empty((A.nm,), np.int32, A.queue)
+    args = A.nm, A.n, A.view, count
+    launch_lanes(A.queue, (), FILE, "zeros", A.dtype, A.vlen, (A.nm, 1), *args, ZEROS=1)
+    return count
 
 
 def determinants(A, ipiv, logarithm=False):

@@ -22,7 +22,7 @@ import functools
 
 import numpy as np
 
-from compactla.gpu.arrays import download, empty
+from compactla.gpu.arrays import download, empty, reused
 from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
 
 
@@ -40,7 +40,7 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     if key not in known:
         known[key] = plan_of(row, views, sizes, general, conj, option)
     special = known[key]
-    output = empty((nm,), np.int32, queue) if row.outputs and info is None else info
+    output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
     if lanes == 0 or not any(A.m * A.n for operand, A in zip(row.operands, views, strict=True) if operand.written):

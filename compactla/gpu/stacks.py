@@ -18,6 +18,7 @@ from compactla.gpu.ordinary import fill, ordinary, pack
 from compactla.linalg import failures
 from compactla.linalg.places import common_lead, common_type
 from compactla.linalg.stacks import COMPUTED
+from compactla.outputs import Integers
 from compactla.view import REAL
 
 
@@ -34,7 +35,7 @@ def run(function, arrays, options, on_error, compute, threads=None):
     """Results for pyopencl Arrays: the arguments are those of `compactla.linalg.stacks.Stacked`."""
     queue = arrays[0].queue
     for name, letters, a in zip(function.names, function.inputs, arrays, strict=False):
-        if letters != "11":
+        if letters != "11":  # which are NumPy arrays
             check_device_array(a, queue, name)
     check_launch(threads, None, queue)
     known, key = plans(queue), (function, options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays])
@@ -50,8 +51,13 @@ def run(function, arrays, options, on_error, compute, threads=None):
         failed = plan.fused.run(arrays, results, wait=on_error == "raise")
     else:
         packs = []
-        for a, letters in zip(arrays, function.inputs, strict=True):
-            packs.append((one_each if letters == "11" else pack)(a, plan.lead, plan.computed))
+        for name, a, letters in zip(function.names, arrays, function.inputs, strict=False):
+            if letters == "11":
+                packs.append(one_each(a, plan.lead, plan.computed))
+            elif len(letters) == 3:
+                packs.append(integers(a, plan.lead, packs[0], name))
+            else:
+                packs.append(pack(a, plan.lead, plan.computed))
         found, failed = getattr(composed, function.name)(*packs, **function.sizes(arrays), **keywords)
         results = [ordinary(x, *made, allocator) for x, made in zip(found, plan.made, strict=True)]
         failed = download(failed) if isinstance(failed, cla.Array) else failed
@@ -63,6 +69,12 @@ def run(function, arrays, options, on_error, compute, threads=None):
 def one_each(a, lead, dtype):
     """A NumPy array of numbers (..., 1, 1) as one for each matrix of a stack."""
     return np.broadcast_to(a[..., 0, 0], lead).astype(REAL[dtype.char]).reshape(-1)
+
+
+def integers(a, lead, A, name):
+    """An array of integers (..., k, 1) beside the packs of a stack; they are looked at."""
+    k = a.shape[-2]
+    return Integers.given(np.broadcast_to(a.get()[..., 0], (*lead, k)).reshape(A.nm, k), A, k, name)
 
 
 def planned(function, arrays, options, compute):
@@ -77,7 +89,7 @@ def planned(function, arrays, options, compute):
     if lead is None or number is None or not math.prod(lead) or not min(number.values()):
         return Plan()
     numbers = zip(dtypes, function.inputs, strict=True)
-    common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11")).char
+    common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11" and len(letters) < 3)).char
     computed, result = (common, common) if compute == "same" else COMPUTED[common]
     if REAL[computed].itemsize == 8 and "cl_khr_fp64" not in queue.device.extensions:
         what = "compute is 'double', must be 'same'" if result in "fF" else "dtype is double, must be single precision"
@@ -97,11 +109,13 @@ def settle(function, arrays, options, results, failed, on_error):
     """Refuse the first matrices that failed, or fill their results."""
     failed = failures.of_first(failed, arrays[0].shape[:-2])
     if on_error == "raise":
-        message = function.message
+        message, first = function.message, tuple(map(int, np.argwhere(failed)[0]))
         if not message:
-            first = arrays[0][tuple(map(int, np.argwhere(failed)[0]))].get()
-            message = failures.failure(function, first, options)
-        raise failures.refusal(message, failed)
+            message = failures.failure(function, arrays[0][first].get(), options)
+        elif callable(message):
+            message = message(*(x[first].get() for x in results))
+        failures.complain(function, message, failed)
+        return
     for output, x in zip(function.outputs, results, strict=True):
         flags = np.broadcast_to(failed, x.shape[: x.ndim - len(output.sizes)])
         if x.dtype.kind in "fc":

@@ -77,5 +77,5 @@ CHOLESKY = Stacked(
     numpy=with_numpy,
     message="Matrix is not positive definite",
     options=("uplo", "clean"),
-    fewest=lambda n: 1 if n <= 24 else 2,
+    fewest=lambda n: 1 if n <= 16 else 2,
 )

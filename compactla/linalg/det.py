@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -47,9 +48,11 @@ def det(a, *, compute="double", threads=None):
     >>> linalg.det(np.array([[[3.0, 1.0], [1.0, 2.0]], [[1.0, 2.0], [2.0, 4.0]]]))
     array([5., 0.])
     """
-    given = as_arrays(a)
+    if is_tiny(a, compute, threads):
+        return numpys.det(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
-        return np.linalg.det(a)
+        return numpys.det(a)
     (d,) = DET(given[0], (), "raise", compute, threads)
     return d[()]
 
@@ -89,9 +92,11 @@ def slogdet(a, *, compute="double", threads=None):
     >>> linalg.slogdet(np.array([[[1e-200, 0.0], [0.0, -1e-200]], [[1.0, 2.0], [2.0, 4.0]]]))
     SlogdetResult(sign=array([-1.,  0.]), logabsdet=array([-921.0340372,         -inf]))
     """
-    given = as_arrays(a)
+    if is_tiny(a, compute, threads):
+        return numpys.slogdet(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
-        return np.linalg.slogdet(a)
+        return numpys.slogdet(a)
     sign, logabsdet = SLOGDET(given[0], (), "raise", compute, threads)
     return SlogdetResult(sign[()], logabsdet[()])
 
@@ -100,12 +105,25 @@ def work(n, **_):
     return n**3 / 3
 
 
-SlogdetResult = type(np.linalg.slogdet(np.eye(1)))
-DET = Stacked("det", inputs=("nn",), outputs=(Result(""),), work=work, numpy=np.linalg.det)
+def is_tiny(a, compute, threads):
+    """Whether NumPy is done with an array before it is known how we would compute it."""
+    return type(a) is np.ndarray and a.size < TINY and compute == "double" and threads is None
+
+
+def fewest(n):
+    """How many matrices are no tiny stack."""
+    return -(-TINY // n**2)
+
+
+TINY = 80  # numbers
+
+SlogdetResult = type(numpys.slogdet(np.eye(1)))
+DET = Stacked("det", inputs=("nn",), outputs=(Result(""),), work=work, numpy=numpys.det, fewest=fewest)
 SLOGDET = Stacked(
     "slogdet",
     inputs=("nn",),
     outputs=(Result(""), Result("", "real")),
     work=work,
-    numpy=np.linalg.slogdet,
+    numpy=numpys.slogdet,
+    fewest=fewest,
 )

@@ -45,8 +45,8 @@ def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
 
     Notes
     -----
-    Matrices of up to 4 x 4 are turned from both sides by Jacobi's method. Others become tridiagonal by reflections, as
-    in LAPACK ``?sytrd``, and diagonal by the implicit QR algorithm with Wilkinson's shift, as in ``?steqr``.
+    Matrices become tridiagonal by reflections, as in LAPACK ``?sytrd``, and diagonal by the implicit QR algorithm with
+    Wilkinson's shift, as in ``?steqr``.
 
     Examples
     --------
@@ -112,6 +112,8 @@ EIGH = Stacked(
     numpy=numpys.eigh,
     message="Eigenvalues did not converge",
     options=("UPLO",),
+    paired=16,
+    fewest=lambda n: 1 if n <= 24 else 2,
 )
 EIGVALSH = Stacked(
     "eigvalsh",
@@ -121,4 +123,5 @@ EIGVALSH = Stacked(
     numpy=numpys.eigvalsh,
     message="Eigenvalues did not converge",
     options=("UPLO",),
+    paired=16,
 )

@@ -75,19 +75,19 @@ def finish(function, arrays, options, results, failed, on_error):
             message = failure(function, first, dict(zip(function.options, options, strict=True)))
         elif callable(message):
             message = message(*(result[failed][0] for result in results))
-        if not issubclass(function.error, Warning):
-            raise refusal(message, failed, function.error)
-        text = message.removesuffix(".") + which(failed) if failed.ndim else message
-        warnings.warn(text, function.error, stacklevel=5)  # of who called the public function
+        complain(function, message, failed)
         return
     for output, result in zip(function.outputs, results, strict=True):
         nothing = np.nan if result.dtype.kind in "fc" else 0
         result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = nothing
 
 
-def refusal(message, failed, error=LinAlgError):
-    """What is raised if there are matrices that failed."""
-    return error(message + which(failed))
+def complain(function, message, failed):
+    """Raise the error of a function, or warn, since there are matrices that failed."""
+    if not issubclass(function.error, Warning):
+        raise function.error(message + which(failed))
+    text = message.removesuffix(".") + which(failed) if failed.ndim else message
+    warnings.warn(text, function.error, stacklevel=6)  # of who called the public function
 
 
 def which(failed):

@@ -1,7 +1,7 @@
 """inv: inverses."""
 
-import numpy as np
 
+from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -46,16 +46,16 @@ def inv(a, *, on_error="raise", compute="double", threads=None):
     --------
     >>> import numpy as np
     >>> from compactla import linalg
-    >>> linalg.inv(np.array([[[2.0, 0.0], [1.0, 1.0]], [[1.0, 2.0], [2.0, 4.0]]]), on_error="nan")
-    array([[[ 0.5,  0. ],
-            [-0.5,  1. ]],
+    >>> linalg.inv(np.array([[[1.0, 2.0], [3.0, 7.0]], [[1.0, 2.0], [2.0, 4.0]]]), on_error="nan")
+    array([[[ 7., -2.],
+            [-3.,  1.]],
     <BLANKLINE>
-           [[ nan,  nan],
-            [ nan,  nan]]])
+           [[nan, nan],
+            [nan, nan]]])
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
-        return np.linalg.inv(a)
+        return numpys.inv(a)
     (a,), wrap = given
     (x,) = INV((a,), (), on_error, compute, threads)
     return wrap(x) if wrap else x
@@ -66,6 +66,6 @@ INV = Stacked(
     inputs=("nn",),
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3,
-    numpy=np.linalg.inv,
+    numpy=numpys.inv,
     message="Singular matrix",
 )

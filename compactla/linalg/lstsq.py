@@ -125,8 +125,9 @@ LSTSQ = Stacked(
     probe=lambda a: numpys.lstsq(a, np.zeros((len(a), 1)), None),
     message="SVD did not converge in Linear Least Squares",
     implied={"k": lambda m, n, **_: min(m, n)},
-    extent=lambda m, n, r, k, **_: max(k, r, m * n // 128),
+    extent=lambda m, n, r, k, **_: max(k, r, (m * n + m * r + n * r) // 192),
     fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
     largest=48,
+    names=("a", "b", "rcond"),
 )
 WIDE = replace(LSTSQ, name="lstsq_wide", plans={})

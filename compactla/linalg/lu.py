@@ -66,7 +66,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     array([[1, 1],
            [0, 1]], dtype=int32)
     """
-    given = as_arrays(a)
+    given = as_arrays(a, devices=("a",))
     if given is None:
         return scipy.linalg.lu_factor(a, overwrite_a, check_finite)
     lu, piv = LU_FACTOR[bool(check_finite)]([as_lapack(given[0][0])], (), "raise", compute, threads)
@@ -120,11 +120,13 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
            [ 1. ,  0. ]])
     """
     lu, piv = lu_and_piv
-    lu, b, piv = as_lapack(np.asarray(lu)), as_lapack(np.asarray(b)), np.asarray(piv)
+    given = as_arrays(lu, piv, b, devices=("lu", "piv", "b"))
+    lu, piv, b = given[0] if given else map(np.asarray, (lu, piv, b))
+    lu, b = as_lapack(lu), as_lapack(b)
     if trans not in (0, 1, 2) or not piv.ndim or not b.ndim:
         return scipy.linalg.lu_solve((lu, piv), b, trans, check_finite=check_finite)
     column = b.ndim == 1
-    arrays = lu, piv[..., None], b[:, None] if column else b
+    arrays = lu, piv.reshape((*piv.shape, 1)), b[:, None] if column else b
     (x,) = LU_SOLVE[bool(check_finite)](arrays, ("NTC"[trans],), "raise", compute, threads)
     return x[..., 0] if column else x
 
@@ -172,6 +174,7 @@ LU_SOLVE = {
         message="piv has elements that are no rows",
         error=ValueError,
         options=("trans",),
+        names=("lu", "piv", "b"),
     )
     for check_finite in (False, True)
 }

@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from compactla.checks import check_dtype, check_launch, is_device_array
+from compactla.linalg import numpys
+from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
 
@@ -40,15 +43,22 @@ def matmul(x1, x2, /, *, threads=None):
     <BLANKLINE>
            [[2., 8.]]])
     """
-    if not gains(x1, x2):
-        return np.matmul(x1, x2)
-    if x2.ndim == 2 and x1.flags.c_contiguous:
-        return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
+    if is_device_array(x1) or is_device_array(x2):
+        as_arrays(x1, x2, devices=("x1", "x2"))
+        check_dtype(x1.dtype, "x1")
+        check_dtype(x2.dtype, "x2")
+    else:
+        if threads is not None:
+            check_launch(threads, None, None)
+        if not gains(x1, x2):
+            return NUMPYS(x1, x2)
+        if x2.ndim == 2 and x1.flags.c_contiguous:
+            return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
     a = x1[None] if x1.ndim == 1 else x1
     b = x2[:, None] if x2.ndim == 1 else x2
     (product,) = MATMUL((a, b), compute="same", threads=threads)
     if x1.ndim == 1:
-        return product[..., 0, :]
+        return product[..., 0, :] if x2.ndim > 1 else product[0, 0]
     return product[..., 0] if x2.ndim == 1 else product
 
 
@@ -63,6 +73,7 @@ def gains(x1, x2):
     return m * k + k * n + m * n <= FEW and FLOATS.issuperset((x1.dtype.char, x2.dtype.char))
 
 
+NUMPYS = getattr(numpys, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
 FEW = 75  # numbers in a product and its factors: those of 5 x 5
@@ -72,4 +83,5 @@ MATMUL = Stacked(
     outputs=(Result("mn"),),
     work=lambda m, k, n, **_: m * k * n,
     numpy=np.matmul,
+    names=("x1", "x2"),
 )

@@ -2,9 +2,9 @@
 
 import operator
 
-import numpy as np
-
+from compactla.linalg import numpys
 from compactla.linalg.inv import inv
+from compactla.linalg.matmul import matmul
 from compactla.linalg.places import as_arrays
 
 
@@ -51,13 +51,27 @@ def matrix_power(a, n, *, on_error="raise", compute="double", threads=None):
            [[ 1.  , -2.  ],
             [ 0.  ,  1.  ]]])
     """
-    if as_arrays(a) is None or not is_negative(n):
-        return np.linalg.matrix_power(a, n)
-    return np.linalg.matrix_power(inv(a, on_error=on_error, compute=compute, threads=threads), -operator.index(n))
+    power = integer(n)
+    if as_arrays(a) is None or power is None:
+        return numpys.matrix_power(a, n)
+    if power < 0:
+        a, power = inv(a, on_error=on_error, compute=compute, threads=threads), -power
+    (a,), wrap = as_arrays(a)
+    if power < 2 or wrap or a.dtype == object or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        return numpys.matrix_power(a if wrap is None else wrap(a), power)
+    result = None
+    while True:
+        power, odd = divmod(power, 2)
+        if odd:
+            result = a if result is None else matmul(result, a, threads=threads)
+        if not power:
+            return result
+        a = matmul(a, a, threads=threads)
 
 
-def is_negative(n):
+def integer(n):
+    """An exponent as an integer; None if it is none, which NumPy refuses."""
     try:
-        return operator.index(n) < 0
+        return operator.index(n)
     except TypeError:
-        return False  # which NumPy refuses
+        return None

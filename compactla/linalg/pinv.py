@@ -97,4 +97,7 @@ PINV = Stacked(
     numpy=with_numpy,
     message="SVD did not converge",
     options=("wide",),
+    paired=16,
+    names=("a", "rcond"),
+    fewest=lambda n: 1 if n <= 24 else 2,
 )

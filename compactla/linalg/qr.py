@@ -71,12 +71,12 @@ def qr(a, mode="reduced", *, compute="double", threads=None):
 
 
 def work(m, n, k, returned):
-    """Multiply-adds for `returned` numbers of each row of Q."""
-    factors = 2 * k * (m * n - (m + n) * k / 2 + k * k / 3)
-    return factors + 2 * k * returned * (m - k / 2) - k * k * (m - k / 3)
+    """Multiply-adds, if so many columns of Q are returned."""
+    return 2 * k * (m * n - (m + n) * k / 2 + k * k / 3) + k * returned * (2 * m - k)
 
 
 def stacked(outputs, columns):
+    """The function with these results, of which Q has so many columns."""
     return Stacked(
         "qr",
         inputs=("mn",),
@@ -85,7 +85,7 @@ def stacked(outputs, columns):
         numpy=numpys.qr,
         options=("mode",),
         implied={"k": lambda m, n, **_: min(m, n)},
-        extent=lambda m, n, k, **_: max(k, m * n // 128),
+        extent=lambda m, n, k, **_: max(k, m * max(n, columns(m, k)) // 128),
         fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
         largest=48,
     )

@@ -77,7 +77,7 @@ def solve_triangular(
     array([[ 1.,  2.],
            [nan, nan]])
     """
-    given = as_arrays(a, b)
+    given = as_arrays(a, b, devices=("a", "b"))
     if given is None or trans not in TRANS or given[0][1].ndim == 0:
         return scipy.linalg.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
     a, b = map(as_lapack, given[0])

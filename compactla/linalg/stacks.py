@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy import ndarray
 from numpy.linalg import LinAlgError
 
 from compactla.checks import check_launch
@@ -129,7 +130,7 @@ class Stacked:
             choose("on_error", on_error, ("raise", "nan"))
         if compute != "double":
             choose("compute", compute, ("double", "same"))
-        if type(arrays[0]) is not np.ndarray:
+        if type(arrays[0]) is not ndarray:
             return backend(arrays[0].queue, "stacks").run(self, arrays, options, on_error, compute, threads)
         if threads is not None:
             check_launch(threads, None, None)
@@ -165,10 +166,10 @@ class Stacked:
         nm, extent = math.prod(lead), self.extent(**number)
         if not min(number.values()) or extent > self.largest or not 0 < nm >= self.fewest(extent):
             return Plan()
-        numbers = zip(types, self.inputs, strict=True)
-        common = np.result_type(*(dtype for dtype, letters in numbers if letters != "11" and not letters[2:])).char
+        own = [letters == "11" or bool(letters[2:]) for letters in self.inputs]
+        common = np.result_type(*(dtype for dtype, apart in zip(types, own, strict=True) if not apart)).char
         computed, result = (common, common) if compute == "same" else COMPUTED[common]
-        read = [t if letters == "11" else np.dtype(common) for t, letters in zip(types, self.inputs, strict=True)]
+        read = [dtype if apart else np.dtype(common) for dtype, apart in zip(types, own, strict=True)]
         places = [place(a, lead, dtype) for a, dtype in zip(arrays, read, strict=True)]
         made = self.made(lead, number, result)
         kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)

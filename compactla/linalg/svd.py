@@ -112,7 +112,7 @@ def svdvals(x, /, *, on_error="raise", compute="double", threads=None):
     array([[3.   , 2.   ],
            [5.657, 0.   ]])
     """
-    given = as_arrays(x)
+    given = as_arrays(x, devices=("x",))
     if given is None:
         return numpys.svdvals(x)
     arrays, _ = given
@@ -155,6 +155,8 @@ def stacked(name, outputs, columns="", **keywords):
         message="SVD did not converge",
         options=("wide",),
         implied=implied,
+        paired=16,
+        fewest=lambda n: 1 if n <= 24 else 2,
     )
 
 

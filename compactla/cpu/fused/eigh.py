@@ -1,11 +1,8 @@
-"""eigh: Jacobi's method for the smallest matrices, the QR algorithm for others."""
+"""eigh: the QR algorithm on a tridiagonal matrix."""
 
 from compactla.cpu.kernels.jacobi import arrange
-from compactla.cpu.kernels.syev import syev
 from compactla.cpu.kernels.tridiagonal import eigen
 from compactla.cpu.stacks import UNSURE
-
-TURNED = 2  # the largest size that Jacobi's method is for
 
 
 def eigh(code, vector, A, w, X, status, UPLO):
@@ -13,13 +10,9 @@ def eigh(code, vector, A, w, X, status, UPLO):
     n = A.m
     W, values = code.room(vector, n, n), code.room(vector.reals, n, 1)
     A.read(W if UPLO == "L" else W.H)
-    if isinstance(n, int) and n <= TURNED:
-        syev.emit(code, W, values, status.info)
-        V = W
-    else:
-        V = code.room(vector, n, n)
-        status.enter(UNSURE, eigen(code, W, values, V))
-        arrange(code, values, V)
+    V = code.room(vector, n, n)
+    status.enter(UNSURE, eigen(code, W, values, V))
+    arrange(code, values, V)
     w.write(values)
     X.write(V)
     status.check(values)

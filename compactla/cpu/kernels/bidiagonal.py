@@ -7,8 +7,8 @@ from compactla.cpu.emit import Code
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import rounding, sweep
 from compactla.cpu.kernels.norms import larger, scaling
-from compactla.cpu.kernels.tridiagonal import TRIES, Plane, Window, identity, turn
-from compactla.cpu.simd import INDEX, Elements
+from compactla.cpu.kernels.tridiagonal import TRIES, Plane, Window, beside, identity, steps, turn
+from compactla.cpu.simd import Elements
 from compactla.cpu.vectors import Flags, Lanes
 
 EXPONENT = {64: 200, 32: 24}  # of scaled matrices: products of four neither overflow nor underflow
@@ -30,15 +30,15 @@ def singular(code: Code, A: Elements, s: Elements, U: Elements | None, V: Elemen
     for i in code.each(m):
         for j in code.each(n):
             A[i, j] = scale.scaled(A[i, j])
-    e, left, right = code.room(reals, n, 1), code.room(A.vector, n, 1), code.room(A.vector, n, 1)
+    e, left, right = beside(code, reals, n), code.room(A.vector, n, 1), code.room(A.vector, n, 1)
     reduce(code, A, s, e, left, right)
-    if U:
+    if U and V:
         expand(code, A, left, U, 0)
         expand(code, A.H, right, V, 1)
     failed = iterate(code, s, e, U, V)
     for i in code.each(n):
         x = s[i, 0]
-        if U:
+        if U and V:
             sign = x.constant(1).copysign(x)
             for k in code.each(n):
                 V[k, i] = sign * V[k, i]
@@ -59,7 +59,7 @@ def reduce(code: Code, A: Elements, d: Elements, e: Elements, left: Elements, ri
         return beta, tau
 
     last = code.sub(n, 1)
-    for k in code.each(last):
+    for k in steps(code, last):
         after, below = code.sub(last, k), code.sub(code.sub(m, k), 1)
         d[k, 0], left[k, 0] = eliminate(A, k, k, below, after)
         e[k, 0], right[k, 0] = eliminate(A.H, code.add(k, 1), k, code.sub(after, 1), below)
@@ -70,7 +70,7 @@ def expand(code: Code, A: Elements, tau: Elements, Q: Elements, offset):
     """Q <- the product of reflectors, which are below the diagonal of A that is `offset` below the main one."""
     identity(code, Q)
     count = code.sub(A.n if offset == 0 else A.m, offset)
-    for t in code.each(count):
+    for t in steps(code, count):
         k = code.sub(code.sub(count, 1), t)
         top = code.add(k, offset)
         rest = code.add(top, 1)
@@ -128,15 +128,12 @@ def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
 
 def step(code: Code, d, e, on_left, on_right, mu, window):
     """A step of the QR algorithm on each block of a lane: diagonals d and e, and the rotations of both sides."""
-    b, zero = code.builder, code.zero(d.vector)
+    zero = code.zero(d.vector)
     one = zero.constant(1)
     state = code.registers(d.vector, 4)  # what e becomes at the place before, cosine and sine, and what e was there
     for k, x in enumerate((zero, one, zero, zero)):
         state[k, 0] = x
-    begin, count = window.range()
-    with code.loop(count) as k:
-        i = b.add(begin, k)
-        following = b.add(i, INDEX(1))
+    for i, following in window.each():
         f, c, s, before = (state[t, 0] for t in range(4))
         goes_on = before != 0
         x, y, off = d[i, 0], d[following, 0], e[i, 0]
@@ -145,8 +142,7 @@ def step(code: Code, d, e, on_left, on_right, mu, window):
         bulge = goes_on.select(s, (mu == 0).select(one, x)) * off
         between = goes_on.select(c, one) * off
         c, s, length = Plane.of(f, bulge)
-        with b.if_then(b.icmp_signed(">", k, INDEX(0))):
-            e[b.sub(i, INDEX(1)), 0] = goes_on.select(length, zero)
+        e[code.sub(i, 1), 0] = goes_on.select(length, zero)
         on_right[i, 0], on_right[i, 1] = c, s
         f, bulge = s.fma(between, c * x), s * y
         between, y = (-s).fma(x, c * between), c * y
@@ -155,4 +151,5 @@ def step(code: Code, d, e, on_left, on_right, mu, window):
         d[i, 0], d[following, 0] = length, (-s).fma(between, c * y)
         for t, x in enumerate((s.fma(y, c * between), c, s, off)):
             state[t, 0] = x
-    e[b.sub(b.add(begin, count), INDEX(1)), 0] = state[0, 0]
+    _, last = window.bounds
+    e[code.sub(last, 1), 0] = state[0, 0]

@@ -64,7 +64,8 @@ def gesvd(code, A, U, s, Vh, info, compute_uv=True, ahead=()):
             W[i, i] = zero.constant(1)
     else:
         R = W
-    failed = sweep(code, s.vector, lambda turned: rotate_all(code, R, W if compute_uv else None, kept, turned))
+    V = W.block(0, 0, A.n, A.n) if compute_uv else None
+    failed = sweep(code, s.vector, lambda turned: rotate_all(code, R, V, kept, turned))
     finite = largest < math.inf
     report(code, [failed | ~finite], info, SWEEPS)
     normalise(code, R, s, lambda x: finite.select(scale.restored(x), x.constant(math.nan)), compute_uv)

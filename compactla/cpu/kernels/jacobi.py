@@ -107,8 +107,8 @@ class Noted:
         return Flags(self.builder, self.builder.bitcast(self.bits, ir.VectorType(ir.IntType(1), self.kind.width)))
 
 
-def sweep(code: Code, vector, once, most=SWEEPS) -> Flags:
-    """Sweep until no lane has turned in one, `most` times at most; returns flags of lanes that had in the last.
+def sweep(code: Code, vector, once, most=None) -> Flags:
+    """Sweep until no lane has turned in one; returns flags of lanes that had in the last, of `most` or `SWEEPS`.
 
     ``once(turned)`` emits a sweep, which calls ``turned(flags)`` for lanes that turn.
     """
@@ -122,7 +122,8 @@ def sweep(code: Code, vector, once, most=SWEEPS) -> Flags:
     once(turned)
     sweeps = b.add(b.load(count, typ=INDEX), INDEX(1))
     b.store(sweeps, count)
-    b.cbranch(b.and_(turned.flags.any(), b.icmp_unsigned("<", sweeps, index(most))), body, after)
+    limit = index(SWEEPS if most is None else most)
+    b.cbranch(b.and_(turned.flags.any(), b.icmp_unsigned("<", sweeps, limit)), body, after)
     b.position_at_end(after)
     return turned.flags
 
@@ -240,7 +241,7 @@ def arrange(code: Code, keys: Elements, *matrices: Elements):
     for i, x in enumerate(values):
         keys[i, 0] = x
     for G in matrices:
-        for i in code.each(G.m):
+        with code.loop(G.m) as i:
             row = [G[i, j] for j in range(G.n)]
             for j, swap in swaps:
                 row[j], row[j + 1] = exchanged(swap, row[j], row[j + 1])

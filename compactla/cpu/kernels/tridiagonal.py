@@ -15,6 +15,8 @@ from compactla.cpu.kernels.norms import larger, scaling
 from compactla.cpu.simd import INDEX, Elements, index
 from compactla.cpu.vectors import Flags, Lanes
 
+UNROLLED = 4  # Steps for larger matrices are loops.
+FEW = 6  # reflections that are emitted one by one
 TRIES = 30  # steps for each eigenvalue, as LAPACK has; 1 or 2 are usual
 EXPONENT = {64: 480, 32: 48}  # of scaled matrices: squares neither overflow nor underflow
 ROWS = 4  # of a triangle that are worked on at a time
@@ -31,15 +33,15 @@ def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
     for i in code.each(n):
         for j in code.each(code.add(i, 1)):
             A[i, j] = scale.scaled(A[i, j])
-    e, tau = code.room(reals, n, 1), code.room(A.vector, n, 1)
+    e, tau = beside(code, reals, n), code.room(A.vector, n, 1)
     reduce(code, A, w, e, tau)
     if V:
         identity(code, V)
-        for t in code.each(code.sub(n, 1)):
+        for t in steps(code, code.sub(n, 1)):
             k = code.sub(code.sub(n, 2), t)
             top, rest = code.add(k, 1), code.add(k, 2)
-            m, below = code.sub(n, top), code.sub(n, rest)
-            reflect(code, A.block(rest, k, below, 1), tau[k, 0], V.block(top, top, 1, m), V.block(rest, top, below, m))
+            m, left = code.sub(n, top), code.sub(n, rest)
+            reflect(code, A.block(rest, k, left, 1), tau[k, 0], V.block(top, top, 1, m), V.block(rest, top, left, m))
     failed = iterate(code, w, e, V)
     for i in code.each(n):
         w[i, 0] = scale.restored(w[i, 0])
@@ -57,6 +59,20 @@ def largest_below(code, A):
     return largest[0, 0]
 
 
+def steps(code, count):
+    """0 to count - 1: as Python integers if they are few, for code is long that is emitted for each."""
+    if isinstance(count, int) and count <= FEW:
+        yield from range(count)
+    else:
+        with code.loop(count) as k:
+            yield k
+
+
+def beside(code, vector, n):
+    """Room for what is beside a diagonal of n numbers, and for something in front of it."""
+    return code.room(vector, code.add(n, 1), 1).block(1, 0, n, 1)
+
+
 def identity(code, V):
     zero = code.zero(V.vector)
     for i in code.each(V.m):
@@ -69,7 +85,7 @@ def identity(code, V):
 def reduce(code: Code, A: Elements, d: Elements, e: Elements, tau: Elements):
     """Q^H A Q, a tridiagonal matrix of diagonals d and e; LAPACK's sytd2, with reflectors below the diagonal of A."""
     n, w = A.n, code.room(A.vector, A.n, 1)
-    for k in code.each(code.sub(n, 1)):
+    for k in steps(code, code.sub(n, 1)):
         d[k, 0] = A[k, k].real
         top, m = code.add(k, 1), code.sub(code.sub(n, k), 1)
         rest = A.block(code.add(k, 2), k, code.sub(m, 1), 1)
@@ -162,43 +178,56 @@ def iterate(code: Code, d: Elements, e: Elements, V: Elements | None) -> Flags:
 
 
 class Window:
-    """From the first to the last place at which a lane is at work."""
+    """From the first to the last place at which a lane is at work; of few places, all, and known."""
 
     def __init__(self, code: Code, count):
-        self.code = code
-        self.places = [cgutils.alloca_once(code.builder, INDEX) for _ in range(3)]
-        self.begin, self.end, self.seen = self.places
+        self.code, self.count = code, count
+        self.known = isinstance(count, int) and count < UNROLLED
+        places = (cgutils.alloca_once(code.builder, INDEX) for _ in range(4))
+        self.begin, self.end, self.seen, self.last = places
         code.builder.store(INDEX(0), self.begin)
         code.builder.store(index(count), self.end)
 
-    def range(self):
-        """The first place, and how many there are."""
-        b = self.code.builder
-        begin, end = (b.load(place, typ=INDEX) for place in (self.begin, self.end))
-        return begin, b.sub(end, begin)
+    @property
+    def bounds(self):
+        """The first place, and the one behind the last."""
+        if self.known:
+            return 0, self.count
+        return tuple(self.code.builder.load(place, typ=INDEX) for place in (self.begin, self.end))
+
+    def each(self):
+        """Yield each place, and the next."""
+        begin, end = self.bounds
+        if self.known:
+            yield from zip(range(end), range(1, end + 1), strict=True)
+            return
+        with self.code.loop(self.code.sub(end, begin)) as k:
+            i = self.code.add(begin, k)
+            yield i, self.code.add(i, 1)
 
     def search(self, turned):
-        """Yield each place, and the next, for `note` to be called; it shrinks accordingly, and `turned` is told."""
-        code, b = self.code, self.code.builder
-        begin, count = self.range()
-        b.store(begin, self.end)
-        b.store(INDEX(-1), self.seen)
-        self.turned = turned
-        with code.loop(count) as k:
-            i = b.add(begin, k)
-            yield i, b.add(i, INDEX(1))
+        """As `each`, for `note` to be called, of which `turned` is told; then it shrinks accordingly."""
+        b, self.turned = self.code.builder, turned
+        begin, _ = self.bounds
+        for place, value in ((self.seen, -1), (self.last, 0)):
+            b.store(INDEX(value), place)
+        yield from self.each()
+        if self.known:
+            return
         seen = b.load(self.seen, typ=INDEX)
         b.store(b.select(b.icmp_signed("<", seen, INDEX(0)), begin, seen), self.begin)
+        b.store(b.load(self.last, typ=INDEX), self.end)
 
     def note(self, i, matters):
         """A place where the lanes of `matters` are at work."""
-        b = self.code.builder
         self.turned(matters)
-        some = matters.any()
-        seen, end = b.load(self.seen, typ=INDEX), b.load(self.end, typ=INDEX)
+        if self.known:
+            return
+        b, some = self.code.builder, matters.any()
+        seen, last = b.load(self.seen, typ=INDEX), b.load(self.last, typ=INDEX)
         first = b.and_(some, b.icmp_signed("<", seen, INDEX(0)))
         b.store(b.select(first, i, seen), self.seen)
-        b.store(b.select(some, b.add(i, INDEX(1)), end), self.end)
+        b.store(b.select(some, b.add(i, INDEX(1)), last), self.last)
 
 
 def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
@@ -228,21 +257,17 @@ class Plane(NamedTuple):
 
 def step(code: Code, d, e, rotations, mu, window):
     """A step of the QR algorithm on each block of a lane: diagonals d and e, and the `rotations`."""
-    b, zero = code.builder, code.zero(d.vector)
+    zero = code.zero(d.vector)
     one = zero.constant(1)
     state = code.registers(d.vector, 5)  # g, p, c, s, and what e was at the place before
     for k, x in enumerate((zero, zero, one, one, zero)):
         state[k, 0] = x
-    begin, count = window.range()
-    with code.loop(count) as k:
-        i = b.add(begin, k)
-        following = b.add(i, INDEX(1))
+    for i, following in window.each():
         g, p, c, s, before = (state[k, 0] for k in range(5))
         goes_on, off, x = before != 0, e[i, 0], d[i, 0]
         g = goes_on.select(g, x - mu)
         plane = Plane.of(g, goes_on.select(s * off, off))
-        with b.if_then(b.icmp_signed(">", k, INDEX(0))):
-            e[b.sub(i, INDEX(1)), 0] = goes_on.select(plane.length, zero)
+        e[code.sub(i, 1), 0] = goes_on.select(plane.length, zero)
         small = goes_on.select(c * off, off)
         x = x - p
         c, s, _ = plane
@@ -252,25 +277,23 @@ def step(code: Code, d, e, rotations, mu, window):
         rotations[i, 0], rotations[i, 1] = c, s
         for k, x in enumerate((c.fma(r, -small), p, c, s, off)):
             state[k, 0] = x
-    last = b.add(begin, count)
+    _, last = window.bounds
     d[last, 0] = d[last, 0] - state[1, 0]
-    e[b.sub(last, INDEX(1)), 0] = state[0, 0]
+    e[code.sub(last, 1), 0] = state[0, 0]
 
 
 def turn(code: Code, V: Elements, rotations: Elements, window):
     """Turn the columns of V, each and the next, by the rotations of a step: those of a few rows at a time."""
-    b = code.builder
-    begin, count = window.range()
+    begin, last = window.bounds
     for row, height in code.tiles(V.m, 8 if isinstance(V.m, int) and not V.vector.is_complex else 4):
         rows, current = [code.add(row, r) for r in range(height)], code.registers(V.vector, height)
         for r, i in enumerate(rows):
             current[r, 0] = V[i, begin]
-        with code.loop(count) as k:
-            j = b.add(begin, k)
+        for j, following in window.each():
             c, s = rotations[j, 0], rotations[j, 1]
             for r, i in enumerate(rows):
-                x, y = current[r, 0], V[i, b.add(j, INDEX(1))]
+                x, y = current[r, 0], V[i, following]
                 V[i, j] = s.fma(y, c * x)
                 current[r, 0] = (-s).fma(x, c * y)
         for r, i in enumerate(rows):
-            V[i, b.add(begin, count)] = current[r, 0]
+            V[i, last] = current[r, 0]
