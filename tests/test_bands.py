@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import numpy as np
+import pyopencl.array
 import pytest
 from numba import njit
 
@@ -278,3 +279,42 @@ def test_pack_level():
         (np.swapaxes(dense_band(np.moveaxis(ab, 2, 0), 0, 2), 1, 2), z),
     ):
         assert not info.any() and residual(A, found[:, 0].T, b[:, 0].T) < 1e-14
+
+
+def test_devices(queue):
+    if queue is None:
+        return
+    lower, diag, upper, b = systems(19, 9, periodic=True)
+    T = cla.Tridiag(lower, diag, upper, periodic=True, queue=queue)
+    x = T.solve(b)
+    assert residual(dense_tridiag(lower, diag, upper), x, b) < 1e-14
+    assert not T.factor().any()
+    given = pyopencl.array.to_device(queue, np.stack([b, b], 2))
+    y = T.solve(given)
+    assert np.array_equal(y.get()[..., 1], x)
+    field = np.swapaxes(b[:18].reshape(3, 6, 9), 1, 2).copy()
+    with pytest.raises(ValueError, match=r"^rhs"):
+        T.solve(field, axis=1)
+    shared = cla.Tridiag(lower[0, 1:], diag[0], upper[0, 1:], queue=queue)
+    on_cpu = cla.Tridiag(lower[0, 1:], diag[0], upper[0, 1:]).solve(field, axis=1)
+    assert np.abs(shared.solve(field, axis=1) - on_cpu).max() < 1e-12 * np.abs(on_cpu).max()
+
+
+@SLOW
+@pytest.mark.parametrize("char", "dF")
+def test_bands_on_devices(queue, char):
+    if queue is None:
+        return
+    rng = np.random.default_rng(8)
+    ab, b = draw(rng, (19, 4, 11), char), draw(rng, (19, 11), char)
+    blank_corners(ab, 2, 1)
+    assert residual(dense_band(ab, 2, 1), cla.Banded((2, 1), ab, queue=queue).solve(b), b) < 30 * np.finfo(char).eps
+    for lower in True, False:
+        reach = (2, 0) if lower else (0, 2)
+        ab = draw(rng, (19, 3, 11), char)
+        ab[:, 0 if lower else 2] = 9
+        blank_corners(ab, *reach)
+        A = dense_band(ab, *reach) * (1 - np.eye(11))
+        A = (A + np.swapaxes(A, 1, 2).conj() + 9 * np.eye(11)).astype(char)
+        S = cla.BandedSPD(ab, lower=lower, queue=queue)
+        assert not S.factor().any() and residual(A, S.solve(b), b) < 30 * np.finfo(char).eps

@@ -1,7 +1,5 @@
 """Systems with general band matrices."""
 
-import numpy as np
-
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.checks import check_size
@@ -20,6 +18,8 @@ class Banded(Systems):
         systems share one matrix.
     pivoting : bool, optional
         Whether rows are swapped, as LAPACK's gbtrf does. It is not needed for matrices that are diagonally dominant.
+    queue : pyopencl.CommandQueue, optional
+        Where the matrices are copied to and factored; default: where they live.
 
     Raises
     ------
@@ -45,15 +45,15 @@ class Banded(Systems):
     array([[1., 1., 1.]])
     """
 
-    def __init__(self, l_and_u, ab, pivoting=True):
+    def __init__(self, l_and_u, ab, pivoting=True, *, queue=None):
         try:
             lower, upper = l_and_u
         except (TypeError, ValueError):
             raise TypeError(f"l_and_u is {l_and_u!r}, must be two integers") from None
         kl, ku = check_size(lower, "l_and_u[0]"), check_size(upper, "l_and_u[1]")
-        given = check_diagonals({"ab": ab})
+        given = check_diagonals({"ab": ab}, queue)
         ab = given["ab"]
         if ab.ndim not in (2, 3) or ab.shape[-2] != kl + ku + 1 or ab.shape[-1] < 1:
             raise ValueError(f"ab has shape {ab.shape}, must be (nsys, {kl + ku + 1}, n), n >= 1, to fit l_and_u")
         form = Form("banded", kl, ku, check_flag(pivoting, "pivoting") and kl > 0)
-        self._adopt(form, given, list(np.moveaxis(ab, -2, 0)))
+        self._adopt(form, given, [ab])

@@ -1,7 +1,5 @@
 """Systems with positive definite band matrices."""
 
-import numpy as np
-
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 
@@ -18,6 +16,8 @@ class BandedSPD(Systems):
         systems share one matrix.
     lower : bool, optional
         Which triangle it is.
+    queue : pyopencl.CommandQueue, optional
+        Where the matrices are copied to and factored; default: where they live.
 
     Raises
     ------
@@ -43,10 +43,10 @@ class BandedSPD(Systems):
     array([[1., 1., 1.]])
     """
 
-    def __init__(self, ab, lower=False):
-        given = check_diagonals({"ab": ab})
+    def __init__(self, ab, lower=False, *, queue=None):
+        given = check_diagonals({"ab": ab}, queue)
         ab = given["ab"]
         if ab.ndim not in (2, 3) or 0 in ab.shape[-2:]:
             raise ValueError(f"ab has shape {ab.shape}, must be (nsys, u + 1, n), n >= 1")
         ku = ab.shape[-2] - 1
-        self._adopt(Form("spd", ku, ku, lower=check_flag(lower, "lower")), given, list(np.moveaxis(ab, -2, 0)))
+        self._adopt(Form("spd", ku, ku, lower=check_flag(lower, "lower")), given, [ab])

@@ -5,12 +5,21 @@ import math
 import numpy as np
 
 from compactla.bands.form import Form
-from compactla.checks import as_array, check_dtype, check_launch
+from compactla.checks import (
+    as_array,
+    check_device_array,
+    check_dtype,
+    check_kind,
+    check_launch,
+    check_queue,
+    is_device_array,
+)
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
 from compactla.linalg.places import steady
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
+from compactla.view import backend
 
 MANY = 256  # plans that are kept
 
@@ -35,19 +44,23 @@ class Systems(Copied):
     _not_copied = ("_plans",)
 
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
-        """Take matrices: diagonals (..., n) as views of the arrays that were given, by their names."""
+        """Take matrices: diagonals (..., n), or all of them (..., m, n), of arrays that were given by their names."""
         self._form, self._given, self._axis = form, given, axis
         main = matrix[len(matrix) // 2]
-        self._matrix = [diagonal[..., None] for diagonal in matrix]
-        if form.wide:
-            self._matrix = [given["ab"]]
-        self._lead, self.n = main.shape[:-1], main.shape[-1]
-        if in_two(self._matrix, self._lead) is None:
-            self._matrix = [np.array(diagonal, order="C") for diagonal in self._matrix]
+        together = form.name in ("banded", "spd")
+        self._lead, self.n = main.shape[: -2 if together else -1], main.shape[-1]
         self.nsys = math.prod(self._lead) if self._lead else None
-        self.dtype, self.queue = main.dtype, None
+        self.dtype, self.queue = main.dtype, getattr(main, "queue", None)
         self.info = self._factors = None
         self._prepare()
+        if self.queue is not None:
+            self._matrix = matrix if together else [backend(self.queue, "bands").rows(a) for a in matrix]
+            return
+        if together and not form.wide:
+            matrix = np.moveaxis(main, -2, 0)
+        self._matrix = [main] if form.wide else [diagonal[..., None] for diagonal in matrix]
+        if in_two(self._matrix, self._lead) is None:
+            self._matrix = [np.array(diagonal, order="C") for diagonal in self._matrix]
 
     def _prepare(self):
         self._plans: dict[tuple, cpu.Plan | None] = {}
@@ -82,6 +95,9 @@ class Systems(Copied):
 
     def _factored(self, launch, factors=None):
         """New factors, or old ones that are overwritten, and info."""
+        if self.queue is not None:
+            run = backend(self.queue, "bands")
+            return run.factor(self._form, self.n, self._matrix, self._lead, self.queue, launch)
         nsys = math.prod(self._lead)
         info = padded(nsys, self.dtype)
         if nsys:
@@ -122,12 +138,15 @@ class Systems(Copied):
             is read-only, has several elements in one place, or shares memory with the matrices or, without being the
             same, with `rhs`; or if an option is not as above.
         """
-        rhs = as_array(rhs, "rhs")
+        on_device = is_device_array(rhs) and self.queue is not None
+        rhs = rhs if on_device else as_array(rhs, "rhs")
         if rhs.dtype != self.dtype and not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
         axis = self._check_axis(rhs, axis)
         self._check_out(out, rhs)
         launch = check_launch(threads, wait_for, self.queue)
+        if self.queue is not None:
+            return self._solve_on_device(rhs, axis, out, launch)
         x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
         rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
         if rhs.size:
@@ -155,6 +174,25 @@ class Systems(Copied):
             self.info = info[: self.nsys]
         else:
             plan.run([address(rhs), address(x), 0], launch)
+
+    def _solve_on_device(self, rhs, axis, out, wait_for):
+        run, there = backend(self.queue, "bands"), is_device_array(rhs)
+        if not rhs.size:
+            return backend(self.queue).empty(rhs.shape, self.dtype, self.queue) if there else np.empty_like(rhs)
+        factors = self._factors
+        if factors is None:
+            factors, self.info = self._factored(wait_for)
+        if not there:
+            rhs = backend(self.queue).upload(np.asarray(rhs, self.dtype, order="C"), self.queue)
+        common = self.nsys is None
+        x = run.solve(self._form, self.n, factors, rhs, axis, out if there else None, common, wait_for)
+        if there:
+            return x
+        x = backend(self.queue).download(x)
+        if out is None:
+            return x
+        out[...] = x
+        return out
 
     def _plan(self, B, X, factors):
         """How to solve for arrays (..., n, nrhs), with factors if there are some; None if they must be copied."""
@@ -189,19 +227,24 @@ class Systems(Copied):
     def _check_out(self, out, rhs):
         if out is None:
             return
-        if type(out) is not np.ndarray:
+        if is_device_array(rhs):
+            check_kind(out, self.queue, "out")
+            check_device_array(out, self.queue, "out")
+        elif type(out) is not np.ndarray:
             raise TypeError(f"out is a {type(out).__name__}, must be a NumPy array")
         if out.dtype != self.dtype:
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != rhs.shape:
             raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
+        if is_device_array(rhs):
+            return check_apart("out", out, "rhs", rhs)
         if not out.flags.writeable:
             raise ValueError("out is read-only, must be writeable")
         if not out.flags.forc and has_repeats(out):
             raise ValueError(f"out has strides {out.strides}, must have each element in a place of its own")
         check_same(out, rhs)
         for name, a in self._given.items():
-            if share_memory(out, a):
+            if self.queue is None and share_memory(out, a):
                 raise ValueError(f"out shares memory with {name}, must not")
 
 
@@ -229,16 +272,27 @@ def check_axis(axis, a, name):
     return int(axis) % a.ndim
 
 
-def check_diagonals(given):
-    """Diagonals as arrays of one dtype, by their names, of which the first says what it must be."""
+def check_diagonals(given, queue):
+    """Diagonals as arrays of one dtype, by their names, of which the first says what it must be and where."""
     arrays, first, dtype = {}, None, None
+    main = next(iter(given.values()))
+    on_device = is_device_array(main)
+    if queue is not None:
+        check_queue(queue, "queue")
     for name, a in given.items():
-        a = as_array(a, name)
+        if is_device_array(a) != on_device:
+            raise TypeError(f"{name} is a {type(a).__name__}, must be an array of the kind of {next(iter(given))}")
+        if on_device:
+            check_device_array(a, main.queue if queue is None else queue, name)
+        else:
+            a = as_array(a, name)
         if first is None:
             first, dtype = name, check_dtype(a.dtype, name)
         elif a.dtype != dtype:
             raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as {first}")
         arrays[name] = a
+    if queue is not None and not on_device:
+        return {name: backend(queue).upload(a, queue) for name, a in arrays.items()}
     return arrays
 
 
@@ -252,6 +306,11 @@ def padded(nsys, dtype):
     """Zeros for each lane of the packs of so many systems."""
     V = cpu.lanes_of(dtype)
     return np.zeros(-(-nsys // V) * V, np.int64)
+
+
+def along(a, axis):
+    """A view of an array with this axis as the last one."""
+    return backend(a.queue, "bands").moved(a, axis) if is_device_array(a) else np.moveaxis(a, axis, -1)
 
 
 def vectors(a, axis):

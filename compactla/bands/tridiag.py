@@ -1,9 +1,7 @@
 """Tridiagonal systems, open or closed to rings."""
 
-import numpy as np
-
 from compactla.bands.form import Form
-from compactla.bands.systems import Systems, check_axis, check_diagonals, check_flag
+from compactla.bands.systems import Systems, along, check_axis, check_diagonals, check_flag
 
 
 class Tridiag(Systems):
@@ -27,6 +25,8 @@ class Tridiag(Systems):
     axis : int, optional
         The axis along which matrices are in arrays of any dimension, whose other axes number the systems; also that of
         `solve` then. Default: the last of two, or the only one of a matrix that all systems share.
+    queue : pyopencl.CommandQueue, optional
+        Where the matrices are copied to and factored; default: where they live.
 
     Raises
     ------
@@ -56,8 +56,8 @@ class Tridiag(Systems):
            [2., 2., 2., 2.]])
     """
 
-    def __init__(self, lower, diag, upper, periodic=False, pivoting=True, *, axis=None):
-        given = check_diagonals({"diag": diag, "lower": lower, "upper": upper})
+    def __init__(self, lower, diag, upper, periodic=False, pivoting=True, *, axis=None, queue=None):
+        given = check_diagonals({"diag": diag, "lower": lower, "upper": upper}, queue)
         periodic, pivoting = check_flag(periodic, "periodic"), check_flag(pivoting, "pivoting")
         diag = given["diag"]
         if axis is None and diag.ndim not in (1, 2):
@@ -70,7 +70,7 @@ class Tridiag(Systems):
         for name in "lower", "upper":
             if given[name].shape != must:
                 raise ValueError(f"{name} has shape {given[name].shape}, must be {must} to fit diag and periodic")
-        lower, diag, upper = (np.moveaxis(given[name], place, -1) for name in ("lower", "diag", "upper"))
+        lower, diag, upper = (along(given[name], place) for name in ("lower", "diag", "upper"))
         if periodic and n == 1:
             lower, diag, upper, periodic = lower[..., :0], diag + lower + upper, upper[..., :0], False
         reach = 2 if periodic else 1
