@@ -10,7 +10,9 @@
 #ifndef CLA_GBTRF_CL
 #define CLA_GBTRF_CL
 
-#include "lane.h"
+#include "unroll.h"
+
+#define CLA_NARROW 9 /* diagonals beside the main one of which rows are in registers, at most */
 
 /* Where element (i, j) of a band matrix is in its rows. */
 CLA_INLINE long cla_band_place(int i, int j, int kl, cla_matrix F) { return i * F.rs + (j - i + kl) * F.cs; }
@@ -65,16 +67,97 @@ CLA_INLINE int cla_gbtrf(int n, int kl, int reach, int pivoting, int definite, c
 #endif
 
 #ifdef GBTRF_BATCH
-#define ROW(t) F, k * F.rs + (t) * F.cs
+#define WIDTH (KL + KU + 1)
 
-#if SOURCE == 2
-/* Add x to element (k, j), where j is k + 2 unless there is no such column; a ring ends with two neighbours. */
-static void couple(cla_matrix F, int k, int j, cla_lane x)
+/* Where the matrix is read from. */
+typedef struct {
+    cla_matrix a, b, c;
+} diagonals;
+
+/* Row k, from column k - KL to k + KU; zeros for what is outside of the matrix. */
+CLA_INLINE void read_row(diagonals D, int k, int n, cla_lane *row)
 {
-    const long p = cla_band_place(k, j, KL, F);
-    cla_matrix_store(F, p, cla_matrix_load(F, p) + x);
-}
+    CLA_UNROLL for (int t = 0; t < WIDTH; t++) row[t] = cla_lane_real(0);
+    if (k >= n) return;
+#if SOURCE == 1
+    if (k > 0) row[0] = cla_get(D.a, 0, k - 1);
+    row[1] = cla_get(D.b, 0, k);
+    if (k < n - 1) row[2] = cla_get(D.c, 0, k);
+#elif SOURCE == 2
+    const int odd = k & 1, i = cla_folded(k, n), left = i ? i - 1 : n - 1;
+    const cla_lane lower = cla_get(D.a, 0, left), upper = cla_get(D.c, 0, i);
+    const cla_lane before = odd ? upper : lower, after = odd ? lower : upper;
+    row[2] = cla_get(D.b, 0, i);
+    if (k >= 2) row[0] = before;
+    if (k == 1) row[1] = before;
+    if (k == 0) row[3] = before;
+    if (k < n - 2) row[4] = after;
+    if (k == n - 2) row[3] = row[3] + after;
+    if (k == n - 1) row[1] = row[1] + after;
+#else
+    CLA_UNROLL for (int t = 0; t < WIDTH; t++) {
+        const int j = k + t - KL;
+        if (j < 0 || j >= n) continue;
+#if SOURCE == 0
+        row[t] = cla_get(D.a, WIDTH - 1 - t, j);
+#else
+        const int there = SOURCE == 3 ? j <= k : j >= k; /* else the other triangle has it */
+        const int distance = j < k ? k - j : j - k;
+        const cla_lane x = cla_get(D.a, SOURCE == 3 ? distance : KU - distance, there ? j : k);
+        row[t] = j == k ? cla_lane_real(cla_lane_re(x)) : there ? x : cla_lane_conj(x);
 #endif
+    }
+#endif
+}
+
+/* gbtrf of what is read: rows k to k + KL are in registers, as far as they reach. */
+CLA_INLINE int factor_in_registers(diagonals D, int n, cla_matrix F, __global int *swaps)
+{
+    cla_lane w[KL + 1][WIDTH];
+    int info = 0;
+    CLA_UNROLL for (int i = 0; i <= KL; i++) {
+        cla_lane row[WIDTH];
+        read_row(D, i, n, row);
+        CLA_UNROLL for (int t = 0; t < WIDTH; t++)
+            w[i][t] = t + KL - i < WIDTH ? row[(t + KL - i) % WIDTH] : cla_lane_real(0);
+    }
+    for (int k = 0; k < n; k++) {
+        if (PIVOTING) {
+            int place = 0;
+            CLA_REAL best = cla_lane_abs1(w[0][0]);
+            CLA_UNROLL for (int i = 1; i <= KL; i++) {
+                const CLA_REAL size = cla_lane_abs1(w[i][0]);
+                if (size > best && k + i < n) {
+                    best = size;
+                    place = i;
+                }
+            }
+            cla_int_store(swaps, k, place);
+            CLA_UNROLL for (int i = 1; i <= KL; i++)
+                CLA_UNROLL for (int t = 0; t < WIDTH; t++) {
+                    const cla_lane x = w[0][t], y = w[i][t];
+                    w[0][t] = place == i ? y : x;
+                    w[i][t] = place == i ? x : y;
+                }
+        }
+        const cla_lane pivot = w[0][0];
+        cla_lane top[WIDTH];
+        CLA_UNROLL for (int t = 0; t < WIDTH; t++) top[t] = w[0][t];
+        const int zero = cla_lane_is_zero(pivot);
+        if (info == 0 && (SOURCE >= 3 ? !(cla_lane_re(pivot) > 0) : zero)) info = k + 1;
+        const cla_lane inverse = zero ? cla_lane_real(1) : cla_lane_recip(pivot);
+        cla_matrix_store(F, cla_band_place(k, k, KL, F), inverse);
+        CLA_UNROLL for (int t = 1; t <= REACH; t++) cla_matrix_store(F, cla_band_place(k, k + t, KL, F), top[t]);
+        CLA_UNROLL for (int i = 1; i <= KL; i++) {
+            const cla_lane multiple = cla_lane_mul(w[i][0], inverse);
+            if (k + i < n) cla_matrix_store(F, cla_band_place(k + i, k, KL, F), multiple);
+            CLA_UNROLL for (int t = 1; t < WIDTH; t++) w[i - 1][t - 1] = cla_lane_fnma(multiple, top[t], w[i][t]);
+            w[i - 1][WIDTH - 1] = cla_lane_real(0);
+        }
+        read_row(D, k + KL + 1, n, w[KL]);
+    }
+    return info;
+}
 
 __kernel void gbtrf_batch(long lanes, long size, __global const CLA_REAL *a, __global const CLA_REAL *b,
                           __global const CLA_REAL *c, __global CLA_REAL *f, __global int *swaps, __global int *info)
@@ -83,38 +166,25 @@ __kernel void gbtrf_batch(long lanes, long size, __global const CLA_REAL *a, __g
     if (q >= lanes) return;
     const int n = size;
     const cla_matrix F = cla_matrix_of_batch(f, q, n, KL + REACH + 1);
-    for (int k = 0; k < n; k++)
-        for (int t = 0; t <= KL + REACH; t++) cla_matrix_store(ROW(t), cla_lane_real(0));
+    __global int *const swapped = cla_ints_of_batch(swaps, q, PIVOTING ? n : 0);
+    diagonals D;
 #if SOURCE == 1 || SOURCE == 2
-    const cla_matrix diag = cla_matrix_of_batch(b, q, 1, n);
-    const cla_matrix lower = cla_matrix_of_batch(a, q, 1, COUPLINGS), upper = cla_matrix_of_batch(c, q, 1, COUPLINGS);
+    D.a = cla_matrix_of_batch(a, q, 1, SOURCE == 2 ? n : n - 1);
+    D.b = cla_matrix_of_batch(b, q, 1, n);
+    D.c = cla_matrix_of_batch(c, q, 1, SOURCE == 2 ? n : n - 1);
+#else
+    D.a = D.b = D.c = cla_matrix_of_batch(a, q, SOURCE == 0 ? WIDTH : KU + 1, n);
 #endif
+#if KL + KU <= CLA_NARROW
+    info[q] = factor_in_registers(D, n, F, swapped);
+#else
     for (int k = 0; k < n; k++) {
-#if SOURCE == 1
-        if (k > 0) cla_matrix_store(ROW(0), cla_get(lower, 0, k - 1));
-        cla_matrix_store(ROW(1), cla_get(diag, 0, k));
-        if (k < n - 1) cla_matrix_store(ROW(2), cla_get(upper, 0, k));
-#elif SOURCE == 2
-        const int odd = k & 1, i = cla_folded(k, n), left = i ? i - 1 : n - 1;
-        const cla_lane low = cla_get(lower, 0, left), up = cla_get(upper, 0, i);
-        couple(F, k, k, cla_get(diag, 0, i));
-        couple(F, k, k >= 2 ? k - 2 : 1 - k, odd ? up : low);
-        couple(F, k, k + 2 < n ? k + 2 : k + 2 == n ? k + 1 : k - 1, odd ? low : up);
-#else
-        const cla_matrix A = cla_matrix_of_batch(a, q, STORED, n);
-        for (int t = 0; t < STORED; t++) {
-            const int j = k + t - (SOURCE == 4 ? 0 : KL), stored = STORED - 1 - t;
-            if (j < 0 || j >= n) continue;
-            const cla_lane x = cla_get(A, stored, j);
-#if SOURCE == 0
-            cla_matrix_store(ROW(t), x);
-#else
-            cla_matrix_store(F, cla_band_place(k, j, KL, F), j == k ? cla_lane_real(cla_lane_re(x)) : x);
-            if (j != k) cla_matrix_store(F, cla_band_place(j, k, KL, F), cla_lane_conj(x));
-#endif
-        }
-#endif
+        cla_lane row[WIDTH];
+        read_row(D, k, n, row);
+        for (int t = 0; t <= KL + REACH; t++)
+            cla_matrix_store(F, k * F.rs + t * F.cs, t < WIDTH ? row[t] : cla_lane_real(0));
     }
-    info[q] = cla_gbtrf(n, KL, REACH, PIVOTING, SOURCE >= 3, F, cla_ints_of_batch(swaps, q, PIVOTING ? n : 0));
+    info[q] = cla_gbtrf(n, KL, REACH, PIVOTING, SOURCE >= 3, F, swapped);
+#endif
 }
 #endif

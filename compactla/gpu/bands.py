@@ -62,8 +62,7 @@ def factor(form: Form, n, matrix, lead, queue, wait_for=()):
     swaps = empty((npack, n if form.pivoting else 1, V), np.int32, queue)
     info = empty((npack * V,), np.int32, queue)
     args = npack * V, n, *(packs * 3)[:3], F, swaps, info
-    couplings = n if form.name == "ring" else n - 1
-    macros = macros_of(form) | {"SOURCE": source(form), "STORED": form.stored, "COUPLINGS": couplings}
+    macros = macros_of(form) | {"SOURCE": source(form)}
     launch_lanes(queue, wait_for, "gbtrf.cl", "gbtrf_batch", dtype, V, (npack * V, 1), *args, GBTRF_BATCH=1, **macros)
     return Factors(F, swaps, nsys), download(info)[:nsys].astype(np.int64)
 
@@ -74,7 +73,7 @@ def empty_pack(nm, dtype, queue):
 
 
 def macros_of(form: Form):
-    return {"KL": form.kl, "REACH": form.reach, "PIVOTING": int(form.pivoting)}
+    return {"KL": form.kl, "KU": form.ku, "REACH": form.reach, "PIVOTING": int(form.pivoting)}
 
 
 def solve(form: Form, n, factors: Factors, rhs, axis, out, common, wait_for=()):
