@@ -12,7 +12,7 @@ class Banded(Systems):
     ----------
     l_and_u : tuple of int
         How many diagonals there are below the main one, and above it.
-    ab : (nsys, l + u + 1, n) array_like
+    ab : (nsys, l + u + 1, n) array_like or pyopencl.array.Array
         Diagonals as of `scipy.linalg.solve_banded`: ``ab[:, u + i - j, j]`` is element (i, j). What is outside of the
         matrices, in the corners, is not read. float32, float64, complex64 or complex128. Without the first axis all
         systems share one matrix.

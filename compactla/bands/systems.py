@@ -112,12 +112,12 @@ class Systems(Copied):
 
         Parameters
         ----------
-        rhs : (nsys, n) or (nsys, n, nrhs) array_like
+        rhs : (nsys, n) or (nsys, n, nrhs) array_like or pyopencl.array.Array
             Right-hand sides, of a dtype that casts to that of the matrices; of any shape with `axis`. Shared matrices
             take any number of systems, or (n,).
         axis : int, optional
             The axis of `rhs` along which systems are. The others number them, the last one fastest.
-        out : ndarray, optional
+        out : ndarray or pyopencl.array.Array, optional
             Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
             may be `rhs`.
         threads : int, optional
@@ -127,9 +127,9 @@ class Systems(Copied):
 
         Returns
         -------
-        ndarray
-            `out`, or the solutions in a new array of the shape of `rhs`. Those of systems that `info` names are
-            meaningless.
+        ndarray or pyopencl.array.Array
+            `out`, or the solutions in a new array of the kind and shape of `rhs`. Those of systems that `info` names
+            are meaningless. NumPy arrays are copied to the device of the matrices and back.
 
         Raises
         ------

@@ -9,12 +9,12 @@ class Tridiag(Systems):
 
     Parameters
     ----------
-    lower : (nsys, n - 1) array_like
+    lower : (nsys, n - 1) array_like or pyopencl.array.Array
         ``lower[:, k]`` couples row k + 1 to unknown k. With `periodic` (nsys, n): ``lower[:, n - 1]`` couples row 0 to
         unknown n - 1.
-    diag : (nsys, n) array_like
+    diag : (nsys, n) array_like or pyopencl.array.Array
         Main diagonals; float32, float64, complex64 or complex128.
-    upper : (nsys, n - 1) array_like
+    upper : (nsys, n - 1) array_like or pyopencl.array.Array
         ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` (nsys, n): ``upper[:, n - 1]`` couples row n - 1
         to unknown 0.
     periodic : bool, optional
