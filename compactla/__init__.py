@@ -9,10 +9,13 @@ from compactla.layout import Pack, pack
 __version__ = version("compactla")
 # What is imported when it is first asked for, and where from: routines are found by their names.
 _LAZY = {
+    "Banded": "bands.banded",
+    "BandedSPD": "bands.bandedspd",
     "BlockTridiag": "lines.blocktridiag",
     "LinePreconditioner": "lines.precond",
     "LineRelaxation": "lines.relaxation",
     "PivotError": "lines.pivots",
+    "Tridiag": "bands.tridiag",
     "find_lines": "lines.finding",
     **{name: f"dense.{name}" for name in routine.names()},
 }

@@ -11,11 +11,13 @@ from compactla.cpu.lanes import matrix
 from compactla.cpu.vocabulary import abs1, broadcast, conj, copysign, fma, fnma, maximum, minimum, rsqrt, select, sqrt
 
 __all__ = ["abs1", "broadcast", "conj", "copysign", "fma", "fnma", "matrix", "maximum", "minimum", "rsqrt", "select"]
-__all__ += ["sqrt", *routine.names()]
+BANDS = "gbtrf", "gbtrs", "gttrf", "gttrs", "pbtrf", "pbtrs", "pttrf", "pttrs", "tbsv"  # at this level alone
+NAMES = {*routine.names(), *BANDS}
+__all__ += ["sqrt", *sorted(NAMES)]
 
 
 def __getattr__(name):
-    if name not in routine.names():
+    if name not in NAMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name)
     globals()[name] = found

@@ -45,12 +45,12 @@ class Ahead:
                 prefetch(self.code.builder, self.code.builder.gep(start, [offset], source_etype=BYTE))
 
 
-def prefetch(builder, pointer):
-    """Ask for the cache line at a pointer to bytes."""
+def prefetch(builder, pointer, write=False):
+    """Ask for the cache line at a pointer to bytes, to be read or written."""
     number = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [BYTES, number, number, number])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(function, [pointer, number(0), number(3), number(1)])  # to be read, into all caches, data
+    builder.call(function, [pointer, number(int(write)), number(3), number(1)])  # into all caches, data
 
 
 def nbytes(A):

@@ -105,7 +105,7 @@ class Ordinary:
                 with together:
                     for i in code.each(self.m):
                         for j in code.each(self.n):
-                            self._read_lanes(W, i, j)
+                            self._lanes(action, W, i, j)
                 with alone:
                     self._each(action, W)
         elif self.kind == "apart":
@@ -216,14 +216,20 @@ class Ordinary:
         if action == "load":
             W[i, j] = Lanes(b, self.vector, *found)
 
-    def _read_lanes(self, W, i, j):
+    def _lanes(self, action, W, i, j):
         """An element whose V numbers follow each other."""
-        b, code, count = self.builder, self.code, self.vector.lanes * self.parts
+        b, code, V = self.builder, self.code, self.vector.lanes
         pointer = self._pointers(code.add(code.mul(i, self.rs), code.mul(j, self.cs)))[0]
-        kind = ir.VectorType(self.real, count)
-        x = b.load(b.bitcast(pointer, kind.as_pointer()), align=1, typ=kind)
-        parts = [self.tile.shuffle(x, x, range(part, count, self.parts)) for part in range(self.parts)]
-        W[i, j] = Lanes(b, self.vector, *(self._converted(part, self.vector.part) for part in parts))
+        kind = ir.VectorType(self.real, V * self.parts)
+        pointer = b.bitcast(pointer, kind.as_pointer())
+        if action == "store":
+            parts = [self._converted(part, ir.VectorType(self.real, V)) for part in W[i, j].parts]
+            order = [part * V + lane for lane in range(V) for part in range(self.parts)]
+            b.store(self.tile.shuffle(parts[0], parts[-1], order), pointer, align=1)
+        else:
+            x = b.load(pointer, align=1, typ=kind)
+            parts = [self.tile.shuffle(x, x, range(part, V * self.parts, self.parts)) for part in range(self.parts)]
+            W[i, j] = Lanes(b, self.vector, *(self._converted(part, self.vector.part) for part in parts))
 
 
 def pieces(count, V):

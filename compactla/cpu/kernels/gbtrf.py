@@ -10,7 +10,7 @@ from compactla.cpu.emit import Code, routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.getrf import numbered
 from compactla.cpu.kernels.getrfnp import reciprocal
-from compactla.cpu.kernels.laswp import choose, exchange
+from compactla.cpu.kernels.laswp import choose, exchange, integers
 from compactla.cpu.simd import INDEX, Elements, index
 
 
@@ -61,12 +61,19 @@ class Window:
             self.slots[i, self.width + c] = self._right(row, c, whole)
 
     def _right(self, row, c, whole):
-        return guarded(self.code, self.B.T, c, row, row, whole)
+        return self.B[row if whole else self.code.min(row, self.code.sub(self.B.m, 1)), c]
 
-    def swap(self):
-        """Exchange the first row with that of the largest first element: flags of the row that it is, for each lane."""
+    def swap(self, k, whole):
+        """Exchange the first row with that of the largest first element: flags of the row that it is, for each lane.
+
+        Rows behind the last are not taken, not even for one of NaN.
+        """
         rows = range(self.kl + 1)
         flags = choose([self.slots[i, 0] for i in rows])
+        if not whole:
+            kind = integers(self.source.vector)
+            there = (self.code.sub(self.source.n, self.code.add(k, i)) for i in rows[1:])
+            flags = [flag & (self.code.broadcast(n, kind) > 0) for flag, n in zip(flags, there, strict=True)]
         for t in range(self.width + self.columns):
             for i, x in enumerate(exchange([self.slots[i, t] for i in rows], flags)):
                 self.slots[i, t] = x
@@ -89,16 +96,18 @@ class Window:
         return zero, inverse, multiples, top
 
 
-def eliminate(code: Code, windows, n, pivoting, info, keep):
+def eliminate(code: Code, windows, n, pivoting, info, keep, begin=None):
     """Eliminate band matrices side by side.
 
     ``keep(w, k, inverse, multiples, row, flags)`` is told of each step of window w; `info` is where pivots of each are
-    reported that are zero.
+    reported that are zero. ``begin(k)`` comes before step k, which needs row k + kl + 1.
     """
 
     def step(k, whole):
+        if begin:
+            begin(k)
         for w, window in enumerate(windows):
-            flags = window.swap() if pivoting else None
+            flags = window.swap(k, whole) if pivoting else None
             zero, inverse, multiples, top = window.step(k, whole)
             keep(w, k, inverse, multiples, top, flags)
             report(code, [zero], info[w], code.add(k, 1))

@@ -6,8 +6,11 @@ from compactla.cpu.kernels.laswp import exchange
 COLUMNS = 4  # right-hand sides at a time
 
 
-def forward(code, L, ipiv, B, pivoting):
-    """B <- inv(L) B, with the swaps that led to L."""
+def forward(code, L, B, swapped=None, begin=None):
+    """B <- inv(L) B; ``swapped(k)`` are flags of the rows below row k, where lanes swapped it with one of them.
+
+    ``begin(k)`` comes before step k, which needs row k + kl + 1 of B.
+    """
     kl, n = L.m, L.n
     last, columns = code.sub(n, 1), range(B.n)
     window = code.registers(B.vector, kl + 1, B.n)
@@ -15,20 +18,23 @@ def forward(code, L, ipiv, B, pivoting):
         for c in columns:
             window[i, c] = B[code.min(i, last), c]
     with code.loop(n) as k:
-        if pivoting:
-            row = ipiv[k, 0]
-            flags = [row == code.broadcast(code.add(k, i), row.vector) for i in range(1, kl + 1)]
+        if begin:
+            begin(k)
+        flags = swapped(k) if swapped else None
         for c in columns:
             x = [window[i, c] for i in range(kl + 1)]
-            top, *rest = exchange(x, flags) if pivoting else x
+            top, *rest = exchange(x, flags) if swapped else x
             B[k, c] = top
             for i, y in enumerate(rest):
                 window[i, c] = (-L[i, k]).fma(top, y)
             window[kl, c] = B[code.min(code.add(k, kl + 1), last), c]
 
 
-def backward(code, U, B, reach, unit=False):
-    """B <- inv(U) B, for a U whose rows reach so far; or inv(L^H) inv(D) B, where the factors are those of pbtrf."""
+def backward(code, U, B, reach, unit=False, end=None):
+    """B <- inv(U) B, for a U whose rows reach so far; or inv(L^H) inv(D) B, where the factors are those of pbtrf.
+
+    ``end(k)`` comes after step k, which leaves row k of B as it is to be.
+    """
     n, columns = U.n, range(B.n)
     window = code.registers(B.vector, max(reach, 1), B.n)
     for t in range(reach):
@@ -47,6 +53,8 @@ def backward(code, U, B, reach, unit=False):
                 window[t, c] = window[t - 1, c]
             if reach:
                 window[0, c] = x
+        if end:
+            end(k)
 
 
 @routine
@@ -64,7 +72,12 @@ def gbtrs(code, U, L, ipiv, B, pivoting=True, ahead=()):
     ahead : tuple of matrices
         Nothing is fetched ahead.
     """
+
+    def swapped(k):
+        row = ipiv[k, 0]
+        return [row == code.broadcast(code.add(k, i), row.vector) for i in range(1, L.m + 1)]
+
     for j, r in code.tiles(B.n, COLUMNS):
         some = B.block(0, j, B.m, r)
-        forward(code, L, ipiv, some, bool(pivoting))
+        forward(code, L, some, swapped if pivoting else None)
         backward(code, U, some, U.m - 1 if pivoting else U.m - 1 - L.m)

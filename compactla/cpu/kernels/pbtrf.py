@@ -27,8 +27,11 @@ class HermitianBand:
         return lanes
 
 
-def eliminate(code: Code, bands, n, info, keep):
-    """L D L^H of Hermitian band matrices side by side; ``keep(w, k, inverse, multiples)`` is told of each step."""
+def eliminate(code: Code, bands, n, info, keep, begin=None):
+    """L D L^H of Hermitian band matrices side by side; ``keep(w, k, inverse, multiples)`` is told of each step.
+
+    ``begin(k)`` comes before step k, which needs row k + ku + 1.
+    """
     windows = [code.registers(band.vector, band.ku + 1, band.ku + 1) for band in bands]
     ku = bands[0].ku
     for window, band in zip(windows, bands, strict=True):
@@ -37,6 +40,8 @@ def eliminate(code: Code, bands, n, info, keep):
                 window[i, t] = x
 
     def step(k, whole):
+        if begin:
+            begin(k)
         for w, (window, band) in enumerate(zip(windows, bands, strict=True)):
             pivot = window[0, 0].real
             inverse = pivot.reciprocal()
@@ -78,10 +83,15 @@ def pbtrf(code, A, F, info, lower=False, ahead=()):
     ahead : tuple of matrices
         Nothing is fetched ahead.
     """
+    eliminate(code, [HermitianBand(code, A, bool(lower))], A.n, [info], keep_columns(F))
+
+
+def keep_columns(F):
+    """What keeps the factors of a matrix in F."""
 
     def keep(w, k, inverse, multiples):
         F[0, k] = inverse
         for t, multiple in enumerate(multiples, 1):
             F[t, k] = multiple
 
-    eliminate(code, [HermitianBand(code, A, bool(lower))], A.n, [info], keep)
+    return keep

@@ -21,5 +21,5 @@ def pbtrs(code, F, B, ahead=()):
     L = F.block(1, 0, ku, F.n)
     for j, r in code.tiles(B.n, COLUMNS):
         some = B.block(0, j, B.m, r)
-        forward(code, L, None, some, pivoting=False)
+        forward(code, L, some)
         backward(code, F, some, ku, unit=True)

@@ -1,0 +1,329 @@
+"""What classes of band matrices share: arrays of systems, and how they are factored and solved."""
+
+import math
+
+import numpy as np
+
+from compactla.bands.form import Form
+from compactla.checks import (
+    as_array,
+    check_device_array,
+    check_dtype,
+    check_kind,
+    check_launch,
+    check_queue,
+    is_device_array,
+)
+from compactla.copies import Copied
+from compactla.cpu import bands as cpu
+from compactla.linalg.places import steady
+from compactla.lines.vectors import check_apart
+from compactla.overlap import address, repeats, share_memory
+from compactla.view import backend
+
+MANY = 256  # plans that are kept
+
+
+class Systems(Copied):
+    """Systems of n equations, with one band matrix for each or one for all.
+
+    Attributes
+    ----------
+    n : int
+        Number of unknowns of a system.
+    nsys : int or None
+        Number of systems; None where one matrix is shared by as many as there are right-hand sides.
+    dtype : numpy.dtype
+        That of the matrices.
+    queue : pyopencl.CommandQueue or None
+        Where they live; None on the CPU.
+    info : (nsys,) ndarray of int64, or None
+        What the last factorization met, which may have been that of a solve: see `factor`; None before it.
+    """
+
+    _not_copied = ("_plans",)
+
+    def _adopt(self, form: Form, given: dict, matrix, axis=None):
+        """Take matrices: diagonals (..., n), or all of them (..., m, n), of arrays that were given by their names."""
+        self._form, self._given, self._axis = form, given, axis
+        main = matrix[len(matrix) // 2]
+        together = form.name in ("banded", "spd")
+        self._lead, self.n = main.shape[: -2 if together else -1], main.shape[-1]
+        self.nsys = math.prod(self._lead) if self._lead else None
+        self.dtype, self.queue = main.dtype, getattr(main, "queue", None)
+        self.info = self._factors = None
+        self._prepare()
+        if self.queue is not None:
+            self._matrix = matrix if together else [backend(self.queue, "bands").rows(a) for a in matrix]
+            return
+        if together and not form.wide:
+            matrix = np.moveaxis(main, -2, 0)
+        self._matrix = [main] if form.wide else [diagonal[..., None] for diagonal in matrix]
+        if in_two(self._matrix, self._lead) is None:
+            self._matrix = [np.array(diagonal, order="C") for diagonal in self._matrix]
+
+    def _prepare(self):
+        self._plans: dict[tuple, cpu.Plan | None] = {}
+
+    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+        """Factor all matrices, and keep the factors.
+
+        Parameters
+        ----------
+        threads : int, optional
+            At most how many threads work on the CPU, as for `compactla.gemm`.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
+
+        Returns
+        -------
+        (nsys,) ndarray of int64
+            For each matrix 0, or 1 + the index of its first pivot that is exactly zero (of positive definite ones: that
+            is not positive). Of singular rings it is any of 1 to n. Where a matrix is shared there is one.
+
+        Notes
+        -----
+        The arrays that were given are read now, and may be filled with new values before a call, unless they had to be
+        copied: lists, or strides of more than two axes. They are not written.
+        """
+        launch = check_launch(threads, wait_for, self.queue)
+        factors, info = self._factored(launch, self._factors)
+        if factors is not self._factors:
+            self._plans = {}
+        self._factors, self.info = factors, info
+        return info
+
+    def _factored(self, launch, factors=None):
+        """New factors, or old ones that are overwritten, and info."""
+        if self.queue is not None:
+            run = backend(self.queue, "bands")
+            return run.factor(self._form, self.n, self._matrix, self._lead, self.queue, launch)
+        nsys = math.prod(self._lead)
+        info = padded(nsys, self.dtype)
+        if nsys:
+            factors = factors or cpu.new_factors(self._form, nsys, self.n, self.dtype)
+            operands = in_two(self._matrix, self._lead)
+            plan = cpu.plan(self._form, "factor", self.dtype, self.n, operands, factors=factors)
+            plan.run([address(info)], launch)
+        return factors, info[:nsys]
+
+    def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
+        """Solve for right-hand sides: with factors, if there are, else factor on the way and keep nothing.
+
+        Parameters
+        ----------
+        rhs : (nsys, n) or (nsys, n, nrhs) array_like or pyopencl.array.Array
+            Right-hand sides, of a dtype that casts to that of the matrices; of any shape with `axis`. Shared matrices
+            take any number of systems, or (n,).
+        axis : int, optional
+            The axis of `rhs` along which systems are. The others number them, the last one fastest.
+        out : ndarray or pyopencl.array.Array, optional
+            Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
+            may be `rhs`.
+        threads : int, optional
+            At most how many threads work on the CPU, as for `compactla.gemm`.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
+
+        Returns
+        -------
+        ndarray or pyopencl.array.Array
+            `out`, or the solutions in a new array of the kind and shape of `rhs`. Those of systems that `info` names
+            are meaningless. NumPy arrays are copied to the device of the matrices and back.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `rhs` is of another shape or of a dtype that does not cast; if `out` is of another kind, dtype or shape,
+            is read-only, has several elements in one place, or shares memory with the matrices or, without being the
+            same, with `rhs`; or if an option is not as above.
+        """
+        on_device = is_device_array(rhs) and self.queue is not None
+        rhs = rhs if on_device else as_array(rhs, "rhs")
+        if rhs.dtype != self.dtype and not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
+        axis = self._check_axis(rhs, axis)
+        self._check_out(out, rhs)
+        launch = check_launch(threads, wait_for, self.queue)
+        if self.queue is not None:
+            return self._solve_on_device(rhs, axis, out, launch)
+        x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
+        rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
+        if rhs.size:
+            self._solve(rhs, x, axis, launch)
+        return x
+
+    def _solve(self, rhs, x, axis, launch):
+        columns = 1 if axis is not None else rhs.shape[-1]
+        factors, plans = self._factors, self._plans
+        if factors is None and (self.nsys is None or columns > cpu.FEW or self._form.wide):
+            (factors, self.info), plans = self._factored(launch), {}
+        key = rhs.shape, rhs.strides, x.strides, axis, factors is None
+        if key not in plans:
+            if len(plans) >= MANY:
+                plans.clear()
+            plans[key] = self._plan(vectors(rhs, axis), vectors(x, axis), factors)
+        plan = plans[key]
+        if plan is None:  # strides that kernels do not take
+            copied = np.array(rhs, order="C")
+            self._solve(copied, copied, axis, launch)
+            x[...] = copied
+        elif factors is None:
+            info = padded(self.nsys, self.dtype)
+            plan.run([address(rhs), address(x), address(info)], launch)
+            self.info = info[: self.nsys]
+        else:
+            plan.run([address(rhs), address(x), 0], launch)
+
+    def _solve_on_device(self, rhs, axis, out, wait_for):
+        run, there = backend(self.queue, "bands"), is_device_array(rhs)
+        if not rhs.size:
+            return backend(self.queue).empty(rhs.shape, self.dtype, self.queue) if there else np.empty_like(rhs)
+        factors = self._factors
+        if factors is None:
+            factors, self.info = self._factored(wait_for)
+        if not there:
+            rhs = backend(self.queue).upload(np.asarray(rhs, self.dtype, order="C"), self.queue)
+        common = self.nsys is None
+        x = run.solve(self._form, self.n, factors, rhs, axis, out if there else None, common, wait_for)
+        if there:
+            return x
+        x = backend(self.queue).download(x)
+        if out is None:
+            return x
+        out[...] = x
+        return out
+
+    def _plan(self, B, X, factors):
+        """How to solve for arrays (..., n, nrhs), with factors if there are some; None if they must be copied."""
+        lead = max(self._lead, B.shape[:-2], key=len)
+        operands = in_two([*(self._matrix if factors is None else []), B, X], lead)
+        if operands is None:
+            return None
+        if factors is None:
+            return cpu.plan(self._form, "once", self.dtype, self.n, operands)
+        common = self.nsys is None
+        return cpu.plan(self._form, "solve", self.dtype, self.n, operands, factors=factors, common=common)
+
+    def _check_axis(self, rhs, axis):
+        """The axis of `rhs` along which systems are; None for the last but one if the last are right-hand sides."""
+        axis = self._axis if axis is None else axis
+        n, nsys = self.n, self.nsys
+        if axis is not None:
+            axis = check_axis(axis, rhs, "rhs")
+            rest = rhs.shape[:axis] + rhs.shape[axis + 1 :]
+            fits = rhs.shape[axis] == n and (nsys is None or rest == self._lead or math.prod(rest) == nsys)
+            if not fits or (len(self._lead) > 1 and len(rest) > 1 and rest != self._lead):
+                systems = "" if nsys is None else f" and {nsys} systems along the others"
+                raise ValueError(f"rhs has shape {rhs.shape}, must have {n} along axis {axis}{systems}")
+            return axis
+        if nsys is None and rhs.shape == (n,):
+            return 0
+        if rhs.ndim not in (2, 3) or rhs.shape[1] != n or (nsys is not None and rhs.shape[0] != nsys):
+            count = "nsys" if nsys is None else nsys
+            raise ValueError(f"rhs has shape {rhs.shape}, must be ({count}, {n}) or ({count}, {n}, nrhs)")
+        return 1 if rhs.ndim == 2 else None
+
+    def _check_out(self, out, rhs):
+        if out is None:
+            return
+        if is_device_array(rhs):
+            check_kind(out, self.queue, "out")
+            check_device_array(out, self.queue, "out")
+        elif type(out) is not np.ndarray:
+            raise TypeError(f"out is a {type(out).__name__}, must be a NumPy array")
+        if out.dtype != self.dtype:
+            raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
+        if out.shape != rhs.shape:
+            raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
+        if is_device_array(rhs):
+            return check_apart("out", out, "rhs", rhs)
+        if not out.flags.writeable:
+            raise ValueError("out is read-only, must be writeable")
+        if not out.flags.forc and has_repeats(out):
+            raise ValueError(f"out has strides {out.strides}, must have each element in a place of its own")
+        check_same(out, rhs)
+        for name, a in self._given.items():
+            if self.queue is None and share_memory(out, a):
+                raise ValueError(f"out shares memory with {name}, must not")
+
+
+def check_same(out, rhs):
+    """Refuse `out` if it shares memory with `rhs`, unless each element has the same place."""
+    same = out.shape == rhs.shape and out.strides == rhs.strides and out.dtype == rhs.dtype
+    if same and out.__array_interface__["data"] == rhs.__array_interface__["data"]:
+        return
+    if np.may_share_memory(out, rhs):
+        check_apart("out", out, "rhs", rhs)
+
+
+def has_repeats(a):
+    """Whether several elements of an array are in one place."""
+    if a.ndim <= 3:
+        return repeats(a.shape, a.strides, a.itemsize)
+    return a.size > 0 and any(n > 1 and stride == 0 for n, stride in zip(a.shape, a.strides, strict=True))
+
+
+def check_axis(axis, a, name):
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+        raise TypeError(f"axis is {axis!r}, must be an integer")
+    if not -a.ndim <= axis < a.ndim:
+        raise ValueError(f"axis is {axis}, must be one of the {a.ndim} axes of {name}")
+    return int(axis) % a.ndim
+
+
+def check_diagonals(given, queue):
+    """Diagonals as arrays of one dtype, by their names, of which the first says what it must be and where."""
+    arrays, first, dtype = {}, None, None
+    main = next(iter(given.values()))
+    on_device = is_device_array(main)
+    if queue is not None:
+        check_queue(queue, "queue")
+    for name, a in given.items():
+        if is_device_array(a) != on_device:
+            raise TypeError(f"{name} is a {type(a).__name__}, must be an array of the kind of {next(iter(given))}")
+        if on_device:
+            check_device_array(a, main.queue if queue is None else queue, name)
+        else:
+            a = as_array(a, name)
+        if first is None:
+            first, dtype = name, check_dtype(a.dtype, name)
+        elif a.dtype != dtype:
+            raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as {first}")
+        arrays[name] = a
+    if queue is not None and not on_device:
+        return {name: backend(queue).upload(a, queue) for name, a in arrays.items()}
+    return arrays
+
+
+def check_flag(value, name) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {value!r}, must be True or False")
+    return bool(value)
+
+
+def padded(nsys, dtype):
+    """Zeros for each lane of the packs of so many systems."""
+    V = cpu.lanes_of(dtype)
+    return np.zeros(-(-nsys // V) * V, np.int64)
+
+
+def along(a, axis):
+    """A view of an array with this axis as the last one."""
+    return backend(a.queue, "bands").moved(a, axis) if is_device_array(a) else np.moveaxis(a, axis, -1)
+
+
+def vectors(a, axis):
+    """An array as (..., n, nrhs), where systems are along an axis; or along the last but one."""
+    return a if axis is None else np.moveaxis(a, axis, -1)[..., None]
+
+
+def in_two(arrays, lead):
+    """Views (outer, inner, m, n) of arrays (..., m, n) of as many systems as a shape has; None if there are none."""
+    arrays = [a if a.shape[:-2] == lead else a.reshape(lead + a.shape[-2:]) for a in arrays]
+    for split in range(max(len(lead), 1)):
+        outer, inner = lead[:split], lead[split:]
+        strides = [a.strides[:-2] for a in arrays]
+        if all(None not in (steady(outer, s[:split]), steady(inner, s[split:])) for s in strides):
+            return [a.reshape(math.prod(outer), math.prod(inner), *a.shape[-2:]) for a in arrays]
+    return None

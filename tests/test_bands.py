@@ -1,0 +1,320 @@
+"""Systems with band matrices: residuals as LAPACK scales them, info, layouts, and what is the same to the bit."""
+
+import copy
+import pickle
+
+import numpy as np
+import pyopencl.array
+import pytest
+from numba import njit
+
+import compactla as cla
+from compactla import cpu
+from compactla.cpu import matrix
+
+EXHAUSTIVE = pytest.mark.exhaustive
+SLOW = pytest.mark.slow
+REAL_FIRST = ["d", pytest.param("F", marks=SLOW), *(pytest.param(x, marks=EXHAUSTIVE) for x in "fD")]
+COMPLEX_FIRST = ["F", pytest.param("d", marks=SLOW), *(pytest.param(x, marks=EXHAUSTIVE) for x in "fD")]
+
+
+def draw(rng, shape, char):
+    a = rng.standard_normal(shape)
+    return (a + 1j * rng.standard_normal(shape) if char in "FD" else a).astype(char)
+
+
+def dense_tridiag(lower, diag, upper):
+    """Matrices of tridiagonal systems, or of rings, if there are as many couplings as unknowns."""
+    n = diag.shape[1]
+    A, rows = np.zeros((*diag.shape, n), diag.dtype), np.arange(n)
+    A[:, rows, rows] = diag
+    for k in range(lower.shape[1]):
+        A[:, (k + 1) % n, k] += lower[:, k]
+        A[:, k, (k + 1) % n] += upper[:, k]
+    return A
+
+
+def dense_band(ab, kl, ku):
+    n = ab.shape[2]
+    A = np.zeros((len(ab), n, n), ab.dtype)
+    for i in range(n):
+        for j in range(max(0, i - kl), min(n, i + ku + 1)):
+            A[:, i, j] = ab[:, ku + i - j, j]
+    return A
+
+
+def blank_corners(ab, kl, ku):
+    """Fill what is outside of the matrices with NaN."""
+    n = ab.shape[2]
+    for t in range(kl + ku + 1):
+        for j in range(n):
+            if not 0 <= j + t - ku < n:
+                ab[:, t, j] = np.nan
+
+
+def residual(A, x, b):
+    """The largest residual of systems, in units of rounding errors."""
+    x, b = (a.reshape(*b.shape[:2], -1) for a in (x, b))
+    A, x, b = (a.astype(np.result_type(a.dtype, "d")) for a in (A, x, b))
+    r = np.abs(A @ x - b).max((1, 2))
+    return (r / (np.abs(A).sum(2).max(1) * np.abs(x).max((1, 2)) + np.abs(b).max((1, 2)))).max()
+
+
+def check(M, A, b):
+    """Solve both ways, which has to be the same."""
+    x = M.solve(b)
+    info = M.info
+    assert np.array_equal(M.factor(), info) and not info.any() and info.shape == (len(b),)
+    assert np.array_equal(M.solve(b), x)
+    assert x.dtype == M.dtype and x.shape == b.shape
+    assert residual(A, x, b) < 30 * np.finfo(M.dtype).eps
+
+
+@pytest.mark.parametrize("char", REAL_FIRST)
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("pivoting", [True, pytest.param(False, marks=SLOW)])
+def test_tridiag(char, periodic, pivoting):
+    rng = np.random.default_rng(1)
+    for n in 1, 2, 3, 4, 17, 40:
+        m = n if periodic else n - 1
+        for nsys in 1, 19:
+            lower, diag, upper = (draw(rng, (nsys, k), char) for k in (m, n, m))
+            diag += 0 if pivoting else 5
+            A = dense_tridiag(lower, diag, upper)
+            T = cla.Tridiag(lower, diag, upper, periodic=periodic, pivoting=pivoting)
+            check(T, A, draw(rng, (nsys, n), char))
+        check(T, A, draw(rng, (nsys, n, 6 if n == 4 else 2), char)) if n in (3, 4, 40) and char == "d" else None
+
+
+@pytest.mark.parametrize("char", COMPLEX_FIRST)
+@pytest.mark.parametrize(
+    ("kl", "ku", "pivoting"),
+    [
+        (2, 1, True),
+        (7, 4, True),
+        *(pytest.param(*x, marks=SLOW) for x in ((0, 2, True), (2, 0, True), (1, 2, False), (3, 8, False))),
+        *(pytest.param(*x, marks=EXHAUSTIVE) for x in ((3, 3, True), (1, 6, True), (2, 2, False), (0, 0, True))),
+    ],
+)
+def test_banded(char, kl, ku, pivoting):
+    rng = np.random.default_rng(2)
+    for n in 1, 2, 5, 33:
+        for nsys in 1, 19:
+            ab = draw(rng, (nsys, kl + ku + 1, n), char)
+            ab[:, ku] += 8 * (not pivoting) + (kl == 0) * 3 * np.sign(ab[:, ku].real)
+            blank_corners(ab, kl, ku)
+            given = ab.copy()
+            ab.flags.writeable = False
+            B = cla.Banded((kl, ku), ab, pivoting=pivoting)
+            check(B, dense_band(ab, kl, ku), draw(rng, (nsys, n), char))
+            assert np.array_equal(ab, given, equal_nan=True)
+
+
+@pytest.mark.parametrize("char", COMPLEX_FIRST)
+@pytest.mark.parametrize("ku", [1, *(pytest.param(x, marks=SLOW) for x in (0, 2, 4, 11))])
+@pytest.mark.parametrize("lower", [True, pytest.param(False, marks=SLOW)])
+def test_bandedspd(char, ku, lower):
+    rng = np.random.default_rng(3)
+    for n in 1, 2, 5, 33:
+        ab = draw(rng, (19, ku + 1, n), char)
+        ab[:, 0 if lower else ku] = 4 * ku + 1 + (1j if char in "FD" else 0)  # the imaginary part is not read
+        blank_corners(ab, *((ku, 0) if lower else (0, ku)))
+        A = dense_band(ab, *((ku, 0) if lower else (0, ku)))
+        A *= 1 - np.eye(n)
+        A += np.swapaxes(A, 1, 2).conj() + (4 * ku + 1) * np.eye(n)
+        check(cla.BandedSPD(ab, lower=lower), A.astype(char), draw(rng, (19, n), char))
+
+
+def systems(nsys=21, n=37, periodic=False):
+    rng = np.random.default_rng(4)
+    m = n if periodic else n - 1
+    return [rng.standard_normal((nsys, k)) for k in (m, n, m, n)]
+
+
+def test_rings_of_singular_lines():
+    lower, diag, upper, b = systems(periodic=True)
+    diag[:, 0] = upper[:, 0] = 0  # but for the coupling that closes the ring there is nothing in row 0
+    check(cla.Tridiag(lower, diag, upper, periodic=True), dense_tridiag(lower, diag, upper), b)
+
+
+def test_info():
+    lower, diag, upper, b = systems()
+    good = cla.Tridiag(lower, diag, upper).solve(b)
+    diag, lower, upper = diag.copy(), lower.copy(), upper.copy()
+    diag[3, 11] = lower[3, 10:12] = upper[3, 10:12] = 0
+    diag[7, 0] = lower[7, 0] = 0
+    diag[20, 36] = lower[20, 35] = 0
+    diag[9, 4] = np.nan
+    T = cla.Tridiag(lower, diag, upper)
+    x = T.solve(b)
+    info = T.info
+    assert np.array_equal(T.factor(), info)
+    assert (info[[3, 7, 20]] == [12, 1, 37]).all() and not info[[0, 1, 2, 4, 5, 6, 8, *range(10, 20)]].any()
+    assert np.isnan(x[9]).any()
+    fine = np.setdiff1d(np.arange(21), [3, 7, 9, 20])
+    assert np.array_equal(x[fine], good[fine])
+    diag[:, 0] = 0
+    assert (cla.Tridiag(lower, diag, upper, pivoting=False).factor() == 1).all()
+    spd = np.stack([np.zeros((21, 37)), np.ones((21, 37))], 1)
+    spd[5, 1, 8], spd[6, 1, 9] = -1, np.nan
+    info = cla.BandedSPD(spd).factor()
+    assert info[5] == 9 and info[6] == 10 and not info[:5].any() and not info[7:].any()
+    ring = cla.Tridiag(np.zeros((2, 5)), np.ones((2, 5)) * [[1], [0]], np.zeros((2, 5)), periodic=True).factor()
+    assert ring[0] == 0 and 1 <= ring[1] <= 5
+
+
+def test_axes_and_strides():
+    rng = np.random.default_rng(5)
+    lower, diag, upper, b = systems(20, 9)
+    T = cla.Tridiag(lower, diag, upper)
+    x = T.solve(b)
+    for factored in False, True:
+        if factored:
+            T.factor()
+        assert np.array_equal(T.solve(b.T, axis=0), x.T)
+        field = np.ascontiguousarray(np.swapaxes(b.reshape(4, 5, 9), 1, 2))
+        out = np.empty((4, 9, 10))[:, :, ::2]
+        assert T.solve(field, axis=1, out=out) is out
+        assert np.array_equal(out, np.swapaxes(x.reshape(4, 5, 9), 1, 2))
+        assert np.array_equal(T.solve(np.repeat(b, 2, axis=1)[:, ::2]), x)
+        assert np.array_equal(T.solve(np.asfortranarray(np.stack([b, b, 2 * b], 2)))[:, :, 1], x)
+        many = T.solve(np.stack([b] * 5, 2))
+        assert np.array_equal(many[:, :, 4], x)
+        mine = b.copy()
+        assert T.solve(mine, out=mine) is mine and np.array_equal(mine, x)
+    diagonals = (np.ascontiguousarray(np.swapaxes(a.reshape(4, 5, -1), 1, 2)) for a in (lower, diag, upper))
+    F = cla.Tridiag(*diagonals, axis=1)
+    assert np.array_equal(F.solve(field), np.swapaxes(x.reshape(4, 5, 9), 1, 2))
+    shared = cla.Tridiag(lower[0], diag[0], upper[0])
+    for _ in range(2):
+        y = shared.solve(b)
+        assert np.array_equal(y[0], x[0]) and np.array_equal(shared.solve(b[0]), x[0])
+        assert residual(np.broadcast_to(dense_tridiag(lower[:1], diag[:1], upper[:1]), (20, 9, 9)), y, b) < 1e-14
+        assert shared.factor().shape == (1,)
+    whole = rng.standard_normal((3, 2, 2, 9, 2))[:, ::2, :, :, 1]  # axes that can't be one
+    assert np.array_equal(shared.solve(whole, axis=-1).reshape(-1, 9), shared.solve(whole.reshape(-1, 9)))
+
+
+def test_same_bits():
+    lower, diag, upper, b = systems(3000, 40)
+    T = cla.Tridiag(lower, diag, upper)
+    x = T.solve(b)
+    assert np.array_equal(T.solve(b, threads=1), x)
+    order = np.random.default_rng(6).permutation(3000)[:1001]
+    part = cla.Tridiag(lower[order], diag[order], upper[order])
+    assert np.array_equal(part.solve(b[order]), x[order])
+    T.factor(threads=1)
+    assert np.array_equal(T.solve(b, threads=2), x)
+    for other in copy.copy(T), pickle.loads(pickle.dumps(T)):
+        assert np.array_equal(other.solve(b), x)
+
+
+def test_nothing():
+    for nsys in 0, 2:
+        T = cla.Tridiag(np.ones((nsys, 3)), np.ones((nsys, 4)) * 3, np.ones((nsys, 3)))
+        for _ in range(2):
+            assert T.solve(np.ones((nsys, 4, 0))).shape == (nsys, 4, 0)
+            assert T.factor().shape == (nsys,)
+    assert cla.Banded((1, 1), np.ones((0, 3, 5))).solve(np.ones((0, 5))).shape == (0, 5)
+
+
+def test_refused():
+    a, b = np.ones((2, 4)), np.ones((2, 3))
+    T = cla.Tridiag(b, 4 * a, b)
+    x = np.ones((2, 4))
+    for error, name, call in [
+        (ValueError, "lower", lambda: cla.Tridiag(a, a, b)),
+        (ValueError, "upper", lambda: cla.Tridiag(a, a, b, periodic=True)),
+        (TypeError, "upper", lambda: cla.Tridiag(b, a, b.astype("f"))),
+        (TypeError, "diag", lambda: cla.Tridiag(b, a.astype(int), b)),
+        (ValueError, "diag", lambda: cla.Tridiag(b[None], a[None], b[None])),
+        (TypeError, "periodic", lambda: cla.Tridiag(b, a, b, periodic=2)),
+        (ValueError, "ab", lambda: cla.Banded((1, 2), np.ones((2, 3, 4)))),
+        (ValueError, "l_and_u", lambda: cla.Banded((-1, 2), np.ones((2, 2, 4)))),
+        (TypeError, "l_and_u", lambda: cla.Banded(3, np.ones((2, 2, 4)))),
+        (ValueError, "ab", lambda: cla.BandedSPD(np.ones(3))),
+        (TypeError, "rhs", lambda: T.solve(x + 1j)),
+        (ValueError, "rhs", lambda: T.solve(x[:1])),
+        (ValueError, "rhs", lambda: T.solve(x, axis=0)),
+        (ValueError, "axis", lambda: T.solve(x, axis=2)),
+        (ValueError, "out", lambda: T.solve(x, out=np.ones((2, 5)))),
+        (TypeError, "out", lambda: T.solve(x, out=np.ones((2, 4), "f"))),
+        (ValueError, "out", lambda: T.solve(x, out=x[::-1])),
+        (ValueError, "threads", lambda: T.solve(x, threads=0)),
+        (ValueError, "wait_for", lambda: T.factor(wait_for=[])),
+    ]:
+        with pytest.raises(error, match=f"^{name}"):
+            call()
+    diag = 4 * a
+    with pytest.raises(ValueError, match=r"out shares memory with diag"):
+        cla.Tridiag(b, diag, b).solve(x, out=diag)
+
+
+@njit
+def at_pack_level(lower, diag, upper, ab, U, L, ipiv, F, info, x, y, z):
+    D, low, up = matrix(diag, 4), matrix(lower, 4), matrix(upper, 4)
+    cpu.gttrf(low, D, up, matrix(U, 4, 3), matrix(L, 4, 1), matrix(ipiv, 4), info)
+    cpu.gttrs(matrix(U, 4, 3), matrix(L, 4, 1), matrix(ipiv, 4), matrix(x, 4, None, 1))
+    cpu.pttrf(D, low, matrix(F, 4, 2), info)
+    cpu.pttrs(matrix(F, 4, 2), matrix(y, 4, None, 1))
+    cpu.tbsv(matrix(ab, 4, 3), matrix(z, 4), "U", "T")
+
+
+@SLOW
+def test_pack_level():
+    rng, n = np.random.default_rng(7), 9
+    lower, diag, upper, x = (rng.standard_normal((k, 1, 4)) for k in (n - 1, n, n - 1, n))
+    diag += 4
+    U, L, F = (np.ones((k, n, 4)) for k in (3, 1, 2))
+    ipiv, info = np.ones((n, 1, 4), np.int64), np.zeros(4, np.int64)
+    ab = np.full((3, n, 4), np.nan)
+    ab[2], ab[1, 1:], ab[0, 2:] = diag[:, 0], upper[:, 0], rng.standard_normal((n - 2, 4))
+    y, z = x.copy(), x.copy()
+    b = x.copy()
+    at_pack_level(lower, diag, upper, ab, U, L, ipiv, F, info, x, y, z)
+    d = [a[:, 0].T for a in (lower, diag, upper)]
+    for A, found in (
+        (dense_tridiag(*d), x),
+        (dense_tridiag(d[0], d[1], d[0]), y),
+        (np.swapaxes(dense_band(np.moveaxis(ab, 2, 0), 0, 2), 1, 2), z),
+    ):
+        assert not info.any() and residual(A, found[:, 0].T, b[:, 0].T) < 1e-14
+
+
+def test_devices(queue):
+    if queue is None:
+        return
+    lower, diag, upper, b = systems(19, 9, periodic=True)
+    T = cla.Tridiag(lower, diag, upper, periodic=True, queue=queue)
+    x = T.solve(b)
+    assert residual(dense_tridiag(lower, diag, upper), x, b) < 1e-14
+    assert not T.factor().any()
+    given = pyopencl.array.to_device(queue, np.stack([b, b], 2))
+    y = T.solve(given)
+    assert np.array_equal(y.get()[..., 1], x)
+    field = np.swapaxes(b[:18].reshape(3, 6, 9), 1, 2).copy()
+    with pytest.raises(ValueError, match=r"^rhs"):
+        T.solve(field, axis=1)
+    shared = cla.Tridiag(lower[0, 1:], diag[0], upper[0, 1:], queue=queue)
+    on_cpu = cla.Tridiag(lower[0, 1:], diag[0], upper[0, 1:]).solve(field, axis=1)
+    assert np.abs(shared.solve(field, axis=1) - on_cpu).max() < 1e-12 * np.abs(on_cpu).max()
+
+
+@SLOW
+@pytest.mark.parametrize("char", "dF")
+def test_bands_on_devices(queue, char):
+    if queue is None:
+        return
+    rng = np.random.default_rng(8)
+    ab, b = draw(rng, (19, 4, 11), char), draw(rng, (19, 11), char)
+    blank_corners(ab, 2, 1)
+    assert residual(dense_band(ab, 2, 1), cla.Banded((2, 1), ab, queue=queue).solve(b), b) < 30 * np.finfo(char).eps
+    for lower in True, False:
+        reach = (2, 0) if lower else (0, 2)
+        ab = draw(rng, (19, 3, 11), char)
+        ab[:, 0 if lower else 2] = 9
+        blank_corners(ab, *reach)
+        A = dense_band(ab, *reach) * (1 - np.eye(11))
+        A = (A + np.swapaxes(A, 1, 2).conj() + 9 * np.eye(11)).astype(char)
+        S = cla.BandedSPD(ab, lower=lower, queue=queue)
+        assert not S.factor().any() and residual(A, S.solve(b), b) < 30 * np.finfo(char).eps
