@@ -75,7 +75,8 @@ class SparseMatrix:
 
     def product(self, x, y, launch=None):
         """y <- A x, arrays (n,); complex ones for a real matrix are two right-hand sides."""
-        x, y = (a.view(self.dtype).reshape(self.shape[0] // self.b, self.b, -1) for a in (x, y))
+        shape = self.shape[0] // self.b, self.b, x.dtype.itemsize // self.dtype.itemsize
+        x, y = (a.view(self.dtype).reshape(shape) for a in (x, y))
         rows = BlockRows(self.indptr, self.indices, self.data, None)
         backend(self.queue, "sweeps").product(rows, x, y, launch)
 
@@ -165,7 +166,7 @@ def gmres(
             before, scale = range(j + 1), 1 / below  # of vector j and its product
             for _ in range(2 if ortho == "cgs2" else 1):
                 found = system.dots(before, range(j, j + 2), scale)
-                below = math.sqrt(system.combine(j + 1, 1, before, vectors.subtracted(found, ortho == "mgs"))[0])
+                below = math.sqrt(system.combine(j + 1, 1, before, vectors.subtracted(found, ortho == "mgs"), True)[0])
                 scale = 1.0
             estimate = vectors.rotate(below, system.eps)
             if not system.step(estimate) or vectors.exhausted:
@@ -306,7 +307,7 @@ def bicgstab(
                 break
             alpha = rho / sigma
             system.combine(x, 1, span(moved), [alpha])
-            half = math.sqrt(system.combine(r, 1, span(v), [-alpha])[0])
+            half = math.sqrt(system.combine(r, 1, span(v), [-alpha], True)[0])
             if half <= system.goal:
                 system.step(half)
                 break
@@ -315,7 +316,7 @@ def bicgstab(
             both, square = system.dots(span(r, t), span(t))[0]
             omega = np.conj(both) / square if square else 0.0
             system.combine(x, 1, span(moved), [omega])
-            square, rho_next = system.combine(r, 1, span(t), [-omega], shadow)
+            square, rho_next = system.combine(r, 1, span(t), [-omega], True, shadow)
             if not system.step(math.sqrt(square)) or omega == 0 or rho_next == 0:
                 break
             beta = rho_next / rho * (alpha / omega)
@@ -350,8 +351,8 @@ class System:
         for name, operator in (("A", A), ("M", M)):
             if getattr(operator, "shape", (self.n, self.n)) != (self.n, self.n):
                 raise ValueError(f"{name} has shape {operator.shape}, must be {(self.n, self.n)} for b")
-        if isinstance(M, BlockOperator) and (M.queue is None) == on_device:
-            raise TypeError("M and b must both live on the CPU, or on one device")
+        if isinstance(M, BlockOperator) and on_device and M.queue is None:
+            raise TypeError("M lives on the CPU, must live on the device of b")
         types = [a.dtype for a in (A, b, x0, M) if getattr(a, "dtype", None) is not None]
         self.dtype = check_dtype(np.result_type(np.float32, *types), "the dtype of A, b, x0 and M together")
         self.eps = float(np.finfo(self.dtype).eps)
@@ -370,8 +371,8 @@ class System:
 
     def place(self, count):
         """Make room for so many vectors, and put the system beside them."""
-        run = backend(self.queue)
-        self.W = run.empty((count + 4, self.n), self.dtype, self.queue)
+        shape = count + 4, self.n
+        self.W = backend(self.queue, "krylov").room(shape, self.dtype, self.queue)
         self.rows = [self.W[i] for i in range(count + 4)]
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
@@ -380,7 +381,7 @@ class System:
             self.combine(self.x, 0)
         else:
             self.put(self.x0, self.x)
-        size = math.sqrt(self.combine(self.rhs, 1)[0])
+        size = math.sqrt(self.combine(self.rhs, 1, measured=True)[0])
         self.goal = max(self.rtol * size, math.ldexp(self.atol, -self.exponent))
         if size == 0:
             self.combine(self.x, 0)
@@ -400,10 +401,10 @@ class System:
     def spare(self):
         return [row for row in self.loose if row != self.x]
 
-    def combine(self, row, scale, rows=range(0), factors=(), against=None):
+    def combine(self, row, scale, rows=range(0), factors=(), measured=False, against=None):
         """Row <- scale row + sum of factors times rows: the square of its norm, and `against`^H times it."""
         run = backend(self.queue, "krylov")
-        return run.combine(self.W, row, scale, rows, factors, against, self.launch)
+        return run.combine(self.W, row, scale, rows, factors, against, measured, self.launch)
 
     def dots(self, rows, others, scale=1.0):
         """The products of rows, conjugate, with one or two neighbouring others, scaled before: (others, rows)."""
@@ -436,7 +437,7 @@ class System:
     def residual(self, row) -> float:
         """Row 0 <- b - A times a row; its norm."""
         self.product(row, 0)
-        return math.sqrt(self.combine(0, -1, span(self.rhs), [1])[0])
+        return math.sqrt(self.combine(0, -1, span(self.rhs), [1], True)[0])
 
     def goes_on(self) -> bool:
         unfinished = self.goal < self.norm < math.inf

@@ -118,6 +118,11 @@ def combine_batch(number, parts):
     return kernel
 
 
+def room(shape, dtype, queue):
+    """Rows that nothing was put into yet."""
+    return np.empty(shape, dtype)
+
+
 def dots(W, rows, others, scale=1.0, threads=None):
     """The products of `rows` of W, conjugate, with one or two neighbouring `others`, scaled before: (others, rows).
 
@@ -128,8 +133,11 @@ def dots(W, rows, others, scale=1.0, threads=None):
     return np.ascontiguousarray(sums.T)
 
 
-def combine(W, row, scale, rows=range(0), factors=(), against=None, threads=None):
-    """Row `row` of W <- scale times it + factors times the rows; the square of its norm, and `against`^H times it."""
+def combine(W, row, scale, rows=range(0), factors=(), against=None, measured=True, threads=None):
+    """Row `row` of W <- scale times it + factors times the rows.
+
+    Returns the square of its norm, and row `against`^H times it; what is not `measured` may be None.
+    """
     h = np.array((scale, *factors), widened(W.dtype))
     head = row, address(h), -1 if against is None else against
     squares, product = launch("combine", W, rows, head, (2,), 2, threads)

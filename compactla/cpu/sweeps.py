@@ -70,7 +70,7 @@ def launch(A, x, rhs, y, sign, threads):
 def residual_kernel(b, sign, index, char):
     numbers = from_dtype(np.dtype(char))[::1]
     arguments = INTS, from_dtype(np.dtype(index))[::1], *[numbers] * 4, INT
-    return compiled(residual_batch, arguments, b, sign, reordered=b > 1)  # sums along short rows
+    return compiled(residual_batch, arguments, b, sign, reordered=sign > 0 and b > 1)
 
 
 def damp(z, x, damping, threads=None):
