@@ -177,7 +177,9 @@ def near_one(x):
 
 
 def solve_with(name, P, M, rhs, tol) -> Solve:
-    """GMRES with a preconditioner, or None."""
+    """GMRES with a preconditioner, where that lives, or without one."""
+    queue = None if P is None else P.queue
+    run, b = backend(queue), backend(queue).upload(rhs, queue)
     with progress_bar(MOST_STEPS, name) as bar:
 
         def note(residual):
@@ -185,8 +187,8 @@ def solve_with(name, P, M, rhs, tol) -> Solve:
             bar.update()
 
         size, start = np.linalg.norm(rhs), time.perf_counter()
-        x, report = gmres(M, rhs, M=P, rtol=tol, restart=RESTART, maxiter=MOST_STEPS, history=True, callback=note)
-        seconds = time.perf_counter() - start
+        x, report = gmres(M, b, M=P, rtol=tol, restart=RESTART, maxiter=MOST_STEPS, history=True, callback=note)
+        x, seconds = run.download(x), time.perf_counter() - start
     residual = float(np.linalg.norm(rhs - M @ x) / size)
     return Solve(name, report.history / size, residual, report.converged, seconds)
 

@@ -17,6 +17,7 @@ from scipy.sparse import bsr_array
 from compactla import LinePreconditioner
 from compactla.krylov_large import SparseMatrix, bicgstab
 
+
 def pseudo_time(queue, M, lines, rhs, shifts=(1.0, 0.1, 0.0)):
     """Solve (M + t diag(M)) x = rhs for every shift t; yields t, x and the number of steps."""
     A = SparseMatrix(M, queue)
