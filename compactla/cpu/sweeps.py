@@ -28,21 +28,23 @@ def residual_batch(b, sign):
                     term = data[k] * x[indices[k]]
                     one = one - term if sign < 0 else one + term
                 total[0] = one
-                continue
-            for k in range(indptr[i], indptr[i + 1]):
-                block, there = k * b * b, indices[k] * size
-                for p in range(b):
-                    if nrhs == 1:
+            elif nrhs == 1:
+                for k in range(indptr[i], indptr[i + 1]):
+                    block, there = data[k * b * b : (k + 1) * b * b], x[indices[k] * b : indices[k] * b + b]
+                    for p in range(b):
                         one = total[p]
                         for q in range(b):
-                            term = data[block + p * b + q] * x[there + q]
+                            term = block[p * b + q] * there[q]
                             one = one - term if sign < 0 else one + term
                         total[p] = one
-                    else:
+            else:
+                for k in range(indptr[i], indptr[i + 1]):
+                    block, there = data[k * b * b : (k + 1) * b * b], x[indices[k] * size : (indices[k] + 1) * size]
+                    for p in range(b):
                         for q in range(b):
-                            a = -data[block + p * b + q] if sign < 0 else data[block + p * b + q]
+                            a = -block[p * b + q] if sign < 0 else block[p * b + q]
                             for c in range(nrhs):
-                                total[p * nrhs + c] += a * x[there + q * nrhs + c]
+                                total[p * nrhs + c] += a * there[q * nrhs + c]
 
     return kernel
 

@@ -69,10 +69,13 @@ class SparseMatrix:
         indices = np.ascontiguousarray(A.indices[:stored], np.int32)
         self.indptr, self.indices = (run.upload(a, queue) for a in (A.indptr.astype(np.int64), indices))
 
-    def product(self, x, y, launch=None):
-        """y <- A x, arrays (n,); complex ones for a real matrix are two right-hand sides."""
+    def blocks(self, x):
+        """An array (n,) as (block rows, b, right-hand sides); complex ones for a real matrix are two."""
         shape = self.shape[0] // self.b, self.b, x.dtype.itemsize // self.dtype.itemsize
-        x, y = (a.view(self.dtype).reshape(shape) for a in (x, y))
+        return x.view(self.dtype).reshape(shape)
+
+    def product(self, x, y, launch=None):
+        """y <- A x, of what `blocks` returns."""
         rows = BlockRows(self.indptr, self.indices, self.data, None)
         backend(self.queue, "sweeps").product(rows, x, y, launch)
 
@@ -125,6 +128,8 @@ class System:
         shape = count + 4, self.n
         self.W = backend(self.queue, "krylov").room(shape, self.dtype, self.queue)
         self.rows = [self.W[i] for i in range(count + 4)]
+        if isinstance(self.A, SparseMatrix):
+            self.blocks = [self.A.blocks(x) for x in self.rows]
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
         self.put(self.b, self.rhs)
@@ -164,7 +169,7 @@ class System:
     def product(self, row, into):
         """Row `into` <- A times a row."""
         if isinstance(self.A, SparseMatrix):
-            self.A.product(self.rows[row], self.rows[into], self.launch)
+            self.A.product(self.blocks[row], self.blocks[into], self.launch)
         else:
             self.keep(self.A @ self.rows[row], into)
 
