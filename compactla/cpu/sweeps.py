@@ -24,8 +24,8 @@ def residual_batch(b, sign):
                 total[e] = rhs[i * size + e] if sign < 0 else 0
             if b == 1 and nrhs == 1:
                 one = total[0]
-                for k in range(indptr[i], indptr[i + 1]):
-                    term = data[k] * x[indices[k]]
+                for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):  # no index counts from the end
+                    term = data[k] * x[np.uint64(indices[k])]
                     one = one - term if sign < 0 else one + term
                 total[0] = one
             elif nrhs == 1:
