@@ -24,7 +24,7 @@ def dots_batch(number, parts):
 
     It takes the address of the rows and their length; the first row, the step to the next one and how many there are;
     the first of the rows to multiply them with, and whether there are one or two of these, one after the other; what
-    these are scaled by before; and the address of the sums: (pieces, rows, which of these, real and imaginary part).
+    these are scaled by before; and the address of the sums: (pieces, which of these, rows, real and imaginary part).
     """
     size, real = number.bitwidth // 8, from_dtype(SUMS)
     dtype = np.dtype(number.name)
@@ -51,7 +51,7 @@ def dots_batch(number, parts):
             for k in range(count):
                 v = carray(pointer(place + size * ((first + k * step) * length + start)), piece, number)
                 for t in range(0, targets, 2):
-                    a, b = zero, zero
+                    at, a, b = parts * (t // parts * count + k), zero, zero
                     if targets == 1:
                         for i in range(piece):
                             a += v[i] * near[0, i]
@@ -59,8 +59,8 @@ def dots_batch(number, parts):
                         for i in range(piece):
                             a += v[i] * near[t, i]
                             b += v[i] * near[t + 1, i]
-                        total[k * targets + t + 1] = b
-                    total[k * targets + t] = a
+                        total[at + (1 if parts == 2 else count)] = b
+                    total[at] = a
 
     return kernel
 
@@ -129,8 +129,7 @@ def dots(W, rows, others, scale=1.0, threads=None):
     Rows are ranges. Sums are in double precision, but for those over a piece.
     """
     head = others.start, len(others), scale
-    sums = launch("dots", W, rows, head, (len(rows), len(others)), 2 * len(others), threads)
-    return np.ascontiguousarray(sums.T)
+    return launch("dots", W, rows, head, (len(others), len(rows)), 2 * len(others), threads)
 
 
 def combine(W, row, scale, rows=range(0), factors=(), against=None, measured=True, threads=None):
@@ -138,7 +137,8 @@ def combine(W, row, scale, rows=range(0), factors=(), against=None, measured=Tru
 
     Returns the square of its norm, and row `against`^H times it; what is not `measured` may be None.
     """
-    h = np.array((scale, *factors), widened(W.dtype))
+    h = np.empty(len(rows) + 1, widened(W.dtype))
+    h[0], h[1:] = scale, factors
     head = row, address(h), -1 if against is None else against
     squares, product = launch("combine", W, rows, head, (2,), 2, threads)
     return squares.real, product
@@ -152,7 +152,7 @@ def launch(name, W, rows, head, shape, work, threads):
     args = address(W), length, rows.start, rows.step, len(rows), *head, address(sums)
     cost = length * work * (len(rows) + 1)
     share(kernel(name, W.dtype.char), cost, (0, len(sums), *args), threads)
-    return sums.sum(0)
+    return np.add.reduce(sums)
 
 
 def widened(dtype):
