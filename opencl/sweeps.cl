@@ -5,7 +5,7 @@
 #include "lane.h"
 
 #ifndef PRODUCT
-#define PRODUCT 0
+#define PRODUCT 0 /* 1: `residual` is a product */
 #endif
 #define EACH_COLUMN(n) for (long h = get_global_id(1); h < (n); h += get_global_size(1))
 
