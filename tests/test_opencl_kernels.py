@@ -218,7 +218,8 @@ def test_integer_lanes(queue, rng):
         assert np.array_equal(Q.get(), np.concatenate([p[:, ::-1], p], 1))
 
 
-PROGRAMS = {"blocktridiag.cl", "krylov.cl", "pack.cl", "sweeps.cl", "thomas.cl", "watched_lu.cl"}  # which nobody includes
+# which nobody includes
+PROGRAMS = {"blocktridiag.cl", "krylov.cl", "pack.cl", "sweeps.cl", "thomas.cl", "watched_lu.cl"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
     CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
