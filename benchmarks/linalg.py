@@ -29,7 +29,7 @@ def functions():
     for name, function in inspect.getmembers(linalg, inspect.isfunction):
         rows = [row for value in function.__globals__.values() for row in as_rows(value)]
         if rows and hasattr(np.linalg, name):
-            found[name] = [sizes for sizes in rows[0].inputs if sizes != "11"]
+            found[name] = [sizes for sizes in rows[0].inputs.values() if sizes != "11"]
     return found
 
 
@@ -60,7 +60,7 @@ def one_by_one(*arrays):
 
 
 def calls(name, arrays):
-    """What is timed, by library."""
+    """Calls to be timed, by library."""
     found = {"compactla": functools.partial(getattr(linalg, name), *arrays, threads=1)}
     found["numpy"] = functools.partial(one_by_one if name == "lstsq" else getattr(np.linalg, name), *arrays)
     for library, prepare in (("torch", in_torch), ("jax", in_jax)):

@@ -96,3 +96,9 @@ def test_failures(rng):
     with pytest.raises(np.linalg.LinAlgError, match=r"^3th leading minor not positive definite: 1 of 9 .* at 6$"):
         linalg.solveh_banded(ab, np.ones(5), lower=True)
     assert np.isnan(linalg.solveh_banded(ab, np.ones(5), lower=True, on_error="nan")).all(-1).sum() == 1
+
+
+def test_order_1():
+    """As of larger matrices: types are mixed, and zeros singular, which SciPy divides by."""
+    x = linalg.solve_banded((1, 0), np.array([[[2j], [0]], [[0], [0]]]), np.ones(1, np.float32), on_error="nan")
+    np.testing.assert_array_equal(x, [[-0.5j], [np.nan]])

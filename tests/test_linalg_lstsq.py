@@ -35,7 +35,7 @@ def check(a, b, rcond=None, compute="double", eps=2.0**-52):
     return x, residuals, rank, s
 
 
-@pytest.mark.parametrize("m, n", [(3, 3), (7, 4), (4, 7)])
+@pytest.mark.parametrize("m, n", [pytest.param(3, 3, marks=pytest.mark.exhaustive), (7, 4), (4, 7)])
 def test_ranks(m, n):
     a = random((11, m, n))
     a[1, :, 1] = a[1, :, 0]

@@ -1,5 +1,6 @@
-"""What is peculiar to inverses, determinants, LU factors and triangular solves on stacks."""
+"""Inverses, determinants, LU factors and triangular solves on stacks: all that is peculiar to them."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -9,7 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from compactla import linalg
 
-SIZES = [3, pytest.param(1, marks=pytest.mark.exhaustive), pytest.param(12, marks=pytest.mark.exhaustive)]
+EVERY = pytest.mark.exhaustive
+SIZES = [3, pytest.param(1, marks=EVERY), pytest.param(12, marks=EVERY)]
+CHARS = ["d", *(pytest.param(char, marks=EVERY) for char in "fFD")]
+# Each kind of system, and one of complex numbers in single precision; the others are exhaustive.
+SYSTEMS = [("d", 0), ("d", 1), ("F", 2)]
+SYSTEMS += [
+    pytest.param(*system, marks=EVERY) for system in itertools.product("fdFD", range(3)) if system not in SYSTEMS
+]
 NM = 21
 
 
@@ -65,33 +73,38 @@ def test_determinants_of_extreme_pivots():
         assert linalg.det(a[0, :2, :2]) == np.inf
 
 
-def test_lu_factor_as_scipy(rng, dtype, n):
-    for shape in (NM, n, n), (2, 5, 4, 7), (7, 4):
-        a = matrices(rng, dtype, *shape)
-        found, expected = linalg.lu_factor(a, compute="same"), scipy.linalg.lu_factor(a)
-        for x, y in zip(found, expected, strict=True):
-            assert x.dtype == y.dtype
-            assert_allclose(x, y, 0, 100 * np.finfo(dtype).eps * np.abs(y).max())
+@pytest.mark.parametrize("shape", [(NM, 3, 3), (2, 5, 4, 7), (7, 4), pytest.param((NM, 12, 12), marks=EVERY)], ids=str)
+@pytest.mark.parametrize("char", CHARS)
+def test_lu_factor_as_scipy(rng, char, shape):
+    dtype, a = np.dtype(char), matrices(rng, np.dtype(char), *shape)
+    found, expected = linalg.lu_factor(a, compute="same"), scipy.linalg.lu_factor(a)
+    for x, y in zip(found, expected, strict=True):
+        assert x.dtype == y.dtype
+        assert_allclose(x, y, 0, 100 * np.finfo(dtype).eps * np.abs(y).max())
 
 
-@pytest.mark.parametrize("trans", [0, 1, 2])
-def test_lu_solve_as_scipy(rng, dtype, trans, n):
+@pytest.mark.parametrize(("char", "trans"), SYSTEMS)
+def test_lu_solve_as_scipy(rng, char, trans, n):
+    dtype = np.dtype(char)
     a = matrices(rng, dtype, 2, 5, n, n) + 4 * np.eye(n, dtype=dtype)
     factors = scipy.linalg.lu_factor(a)
-    for shape in (n,), (n, 1), (2, 1, n, n):
+    for shape in ((n,), (n, 1)) if trans else ((n,), (2, 1, n, n)):
         b = matrices(rng, dtype, *shape)
         expected, found = scipy.linalg.lu_solve(factors, b, trans), linalg.lu_solve(factors, b, trans)
         assert_allclose(found, expected, 0, 1e3 * np.finfo(dtype).eps * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("lower", [False, True])
-@pytest.mark.parametrize("trans", ["N", 1, pytest.param(2, marks=pytest.mark.exhaustive)])
-def test_solve_triangular_as_scipy(rng, dtype, trans, lower, n):
+@pytest.mark.parametrize(
+    ("lower", "unit"),
+    [(False, False), (True, True), *(pytest.param(*x, marks=EVERY) for x in [(False, True), (True, False)])],
+)
+@pytest.mark.parametrize(("char", "trans"), SYSTEMS)
+def test_solve_triangular_as_scipy(rng, char, trans, lower, unit, n):
+    dtype = np.dtype(char)
     a, b = matrices(rng, dtype, 5, n, n) + 4 * np.eye(n, dtype=dtype), matrices(rng, dtype, n)
-    for unit in False, True:
-        expected = scipy.linalg.solve_triangular(a, b, trans, lower, unit)
-        found = linalg.solve_triangular(a, b, trans, lower, unit)
-        assert_allclose(found, expected, 0, 1e3 * np.finfo(dtype).eps * np.abs(expected).max())
+    expected = scipy.linalg.solve_triangular(a, b, trans, lower, unit)
+    found = linalg.solve_triangular(a, b, trans, lower, unit)
+    assert_allclose(found, expected, 0, 1e3 * np.finfo(dtype).eps * np.abs(expected).max())
 
 
 def test_singular_factors_warn(rng):
@@ -134,6 +147,11 @@ def test_empty_stacks_of_scipys_functions():
     assert (lu.shape, lu.dtype, piv.shape) == ((3, 0, 4, 4), np.float32, (3, 0, 4))
     assert linalg.lu_solve((lu, piv), np.ones(4)).shape == (3, 0, 4)
     assert linalg.solve_triangular(lu, np.ones((4, 2))).shape == (3, 0, 4, 2)
+    factors = linalg.cho_factor(lu)
+    assert factors[0].dtype == np.float32
+    assert linalg.cho_solve(factors, np.ones(4)).shape == (3, 0, 4)
+    assert linalg.solve_banded((1, 1), np.ones((0, 3, 4)), np.ones(4)).shape == (0, 4)
+    assert linalg.solveh_banded(np.ones((0, 2, 4)), np.ones((4, 2)), lower=True).shape == (0, 4, 2)
 
 
 @pytest.mark.parametrize("power", [-3, 0, 5])

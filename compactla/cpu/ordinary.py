@@ -42,7 +42,7 @@ class Ordinary:
     code : Code
         Where it is emitted to.
     vector : Vector
-        What is computed with.
+        Computation type.
     real : LLVM type
         Real numbers, or integers, in memory.
     kind : str
@@ -85,7 +85,7 @@ class Ordinary:
 
     @property
     def following(self):
-        """What to fetch ahead: the next V matrices, if they are of known size and in memory as they are here."""
+        """The next V matrices, to be fetched ahead, if they are of known size and in memory as they are here."""
         known = isinstance(self.m, int) and isinstance(self.n, int)
         if not known or self.kind not in ("whole", "wholeT") or self.real != self.vector.part.element:
             return ()

@@ -1,7 +1,7 @@
 """How the CPU runs a function on stacks of ordinary matrices: in one pass, V matrices at a time.
 
 They are read, transposed in registers, worked on where they are, in registers or the cache next to the core, and
-results are written back. `compactla.cpu.fused` has what is done with V matrices.
+results are written back. `compactla.cpu.fused` has the code for V matrices.
 """
 
 import functools
@@ -31,15 +31,16 @@ from compactla.overlap import DATA, address
 
 BYTE, WORD = ir.IntType(8), 8
 UINT8 = np.dtype(np.uint8)
-# What a kernel enters for a matrix: that there is no result, or that NumPy shall compute it.
+# Entries of a kernel for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
+DOUBTED = 16  # roundings of a pivot in each step
 CHAINS = 4  # sums side by side: an addition takes as many cycles
 shared = functools.cache(compiled)
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What computes a function for arrays of some types, shapes and strides.
+    """A function for arrays of some types, shapes and strides.
 
     It is told where a tuple of NumPy's arrays is, and looks into these objects for their data.
 
@@ -48,18 +49,17 @@ class Kernel:
     code : function
         The compiled kernel.
     entries : int
-        How many the status has: one for each matrix, and another one.
+        Length of the status: one for each matrix, and another one.
     made : list of (shape, numpy.dtype)
-        What results are.
+        Shapes and types of results.
     npack : int
-        How often V matrices are computed.
+        Number of packs of V matrices.
     cost : float
-        What all of it costs, as `share` takes it.
+        Cost of them all, for `share`.
     known : ndarray of int64
-        What the kernel is told of sizes and strides, after how many
-        matrices there are.
+        Number of matrices, then sizes and strides, for the kernel.
     place : int
-        Where that is in memory.
+        Address of `known` in memory.
     """
 
     code: Callable
@@ -76,7 +76,7 @@ class Kernel:
         Returns
         -------
         results : list of ndarray
-            What the function returns.
+            Results of the function.
         status : (nm + 1,) ndarray of uint8
             `FAILED` or `UNSURE` for some matrices, else 0; the last one tells whether there are any.
         """
@@ -86,38 +86,33 @@ class Kernel:
         return results, status
 
 
-def kernel(function, options, dtype, nm, number, places, made):
+def kernel(function, options, fit, places):
     """The `Kernel` for some arrays.
 
     Parameters
     ----------
     function : compactla.linalg.stacks.Stacked
-        What it computes.
+        Function to be computed.
     options : tuple
         Values of its options.
-    dtype : numpy.dtype
-        What is computed with.
-    nm : int
-        How many matrices there are.
-    number : dict
-        Sizes by their letters.
+    fit : compactla.linalg.stacks.Fit
+        Sizes and types.
     places : list of compactla.linalg.places.Place
-        Where the inputs are.
-    made : list of (shape, numpy.dtype)
-        What results are, which are contiguous.
+        Places of the inputs in memory.
     """
+    nm, number, dtype = fit.nm, fit.number, fit.computed
     known = is_known(number)
     V = native_width(dtype) * (2 if known and max(number.values()) <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
     letters = " ".join(f"{letter}={size}" if known else letter for letter, size in sizes.items())
     option = " ".join(f"{name}={value}" for name, value in zip(function.options, options, strict=True))
     forms, numbers, moved = [], [nm] if known else [nm, *sizes.values()], 0.0
-    for rows_columns, p in zip(function.inputs, places, strict=True):
+    for rows_columns, p in zip(function.inputs.values(), places, strict=True):
         item = np.dtype(p.char).itemsize
         forms.append(f"{rows_columns[:2]} {p.char} {lie(p.m, p.n, p.step, p.rs, p.cs, item)}")
         numbers += p.step, p.rs, p.cs
         moved += p.m * p.n * item
-    for output, (_, stored) in zip(function.outputs, made, strict=True):
+    for output, (_, stored) in zip(function.outputs, fit.made, strict=True):
         m, n = (number[letter] for letter in f"{output.sizes:1<2}")
         size = m * n * stored.itemsize
         forms.append(f"{output.sizes:1<2} {stored.char} whole")
@@ -127,7 +122,7 @@ def kernel(function, options, dtype, nm, number, places, made):
     code = shared(batch, (INT, INT), text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
     npack, told = -(-nm // V), np.array(numbers, np.int64)
-    return Kernel(code, nm + 1, made, npack, npack * cost, told, address(told))
+    return Kernel(code, nm + 1, fit.made, npack, npack * cost, told, address(told))
 
 
 def is_known(number):
@@ -146,7 +141,7 @@ def batch(text, V):
 
 
 class Status:
-    """What is entered for V matrices while code is emitted: bytes, those of the matrices at `places` of `nm`."""
+    """Entries for V matrices while code is emitted: bytes, those of the matrices at `places` of `nm`."""
 
     def __init__(self, code, address, nm, places):
         self.code, self.address, self.nm, self.places = code, address, nm, places
@@ -183,6 +178,29 @@ class Status:
         total = functools.reduce(operator.add, [totals[chain, 0] for chain in range(CHAINS)])
         self.enter(UNSURE, ~(total == 0))
 
+    def doubt(self, U):
+        """Enter matrices of which a pivot, on the diagonal of U, may be zero but for rounding: NumPy decides.
+
+        Zeros are not entered.
+        """
+        code, vector = self.code, U.vector.reals
+        least, largest, steps = code.registers(vector, 1), code.registers(vector, 1), code.min(U.m, U.n)
+        least[0, 0] = largest[0, 0] = U[0, 0].abs1()
+        for i in code.each(steps):
+            size = U[i, i].abs1()
+            least[0, 0] = (size < least[0, 0]).select(size, least[0, 0])
+            for j in code.each(code.sub(U.n, i)):
+                size = U[i, code.add(i, j)].abs1()
+                largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
+        limit = self.doubtful(code, steps, vector) * largest[0, 0]
+        self.enter(UNSURE, (least[0, 0] > 0) & (least[0, 0] < limit))
+
+    @staticmethod
+    def doubtful(code, steps, vector):
+        """How small a pivot may be by rounding in so many steps, relative to the largest."""
+        eps = 2.0 ** (-52 if vector.real.bitwidth == 64 else -23)
+        return code.broadcast(steps, vector) * code.zero(vector).constant(DOUBTED * eps)
+
     def enter(self, value, flags):
         """Enter a value for matrices whose flags are set, if nothing was entered."""
         b = self.code.builder
@@ -205,7 +223,7 @@ class Status:
 
 @intrinsic(prefer_literal=True)
 def call(typing_context, text, first, known, arrays):
-    """Call a function on matrices `first` and up; `choice` makes the text."""
+    """Call a function on matrices `first` and up; `kernel` makes the text."""
     name, char, letters, option, *forms = text.literal_value.split("|")
     emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
     options = dict(part.split("=") for part in option.split())

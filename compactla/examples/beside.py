@@ -1,4 +1,4 @@
-"""A program with compactla.linalg and with numpy.linalg, of which it has what their names have in common."""
+"""A program with compactla.linalg and with numpy.linalg, of which it uses the names they have in common."""
 
 import time
 
@@ -14,14 +14,14 @@ def beside_numpy(program, rounds=3):
     Parameters
     ----------
     program : function
-        What is timed; it is called with a module.
+        Function to be timed; it is called with a module.
     rounds : int, optional
         How often, after a first time, in which kernels are compiled or loaded.
 
     Returns
     -------
     ours, theirs
-        What the program returns with compactla.linalg and with numpy.linalg.
+        Results of the program with compactla.linalg and with numpy.linalg.
     """
     start = time.perf_counter()
     ours = program(linalg)

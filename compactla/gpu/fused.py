@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from compactla.gpu import shapes
-from compactla.gpu.arrays import download, upload
+from compactla.gpu.arrays import download, empty, upload
 from compactla.gpu.launch import launch
-from compactla.gpu.ordinary import C_NAMES, c_name, seen
+from compactla.gpu.ordinary import C_NAMES, c_name
 from compactla.gpu.program import kernel
 from compactla.gpu.search import LOCAL_BYTES, registers
+from compactla.strides import in_stack
 from compactla.view import REAL
 
 # Elements that a work-item has in registers, of the sizes, and 4-byte registers for them.
@@ -25,7 +26,7 @@ ELEMENTS: dict[str, Callable[..., int]] = {
 }
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
-LARGEST_ON_CPU = 4  # whose compilers take long for what is written out
+LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
 
@@ -36,8 +37,8 @@ class Fused:
     Attributes
     ----------
     kernel : pyopencl.Kernel
-    nm : int
-        How many matrices there are.
+    fit : compactla.linalg.stacks.Fit
+        Sizes and types.
     steps : list of int
         Strides from matrix to matrix, in numbers.
     sizes : list of int
@@ -47,7 +48,7 @@ class Fused:
     """
 
     kernel: Any
-    nm: int
+    fit: Any
     steps: list[int]
     sizes: list[int]
     any: Any
@@ -55,42 +56,36 @@ class Fused:
     def launch(self, arrays, results, told=NOBODY, failed=None):
         """Start the kernel."""
         flags = self.any if failed is None else failed
-        values = [self.nm, told, flags.base_data]
+        nm = self.fit.nm
+        values = [nm, told, flags.base_data]
         for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
             values += a.base_data, a.offset // size, step
         values += [x.base_data for x in results]
-        work_items = -(-self.nm // GROUP) * GROUP, 1
+        work_items = -(-nm // GROUP) * GROUP, 1
         launch(arrays[0].queue, (), self.kernel, work_items, (GROUP, 1), [*arrays, *results, flags], values)
 
-    def run(self, arrays, results, wait):
-        """Compute results; flags of the matrices that failed, if there are some and it is to wait for that."""
+    def run(self, arrays, wait):
+        """Compute results, and flags of the matrices that failed; None if none did, or nobody is to `wait` for that."""
+        queue, allocator = arrays[0].queue, arrays[0].allocator
+        results = [empty(shape, dtype, queue, allocator) for shape, dtype in self.fit.made]
         self.launch(arrays, results, ANY if wait else NOBODY)
         if not wait or not download(self.any)[0]:
-            return None
-        queue = arrays[0].queue
+            return results, None
         self.any.fill(0)
-        failed = upload(np.zeros(self.nm, np.int32), queue)
+        failed = upload(np.zeros(self.fit.nm, np.int32), queue)
         self.launch(arrays, results, EACH, failed)
-        return download(failed)
+        return results, download(failed)
 
 
-def fused(function, arrays, options, number, lead, computed, result):
+def fused(function, options, arrays, fit):
     """The kernel for some arrays; None if there is none.
 
     Parameters
     ----------
-    function : compactla.linalg.stacks.Stacked
-    arrays : list of pyopencl.array.Array
-    options : dict
-        By name.
-    number : dict
-        What the letters of sizes stand for.
-    lead : tuple of int
-        The shape of the stack.
-    computed, result : numpy.dtype
-        What is computed with, and what results are.
+    function, options, arrays, fit
+        As of `compactla.gpu.stacks.kernel`.
     """
-    queue, nm = arrays[0].queue, math.prod(lead)
+    queue, number, computed = arrays[0].queue, fit.number, fit.computed
     elements = ELEMENTS.get(function.name)
     if elements is None or registers(elements(**number), computed) > REGISTERS:
         return None
@@ -101,7 +96,7 @@ def fused(function, arrays, options, number, lead, computed, result):
     steps, sizes, largest = [], [], 0
     for name, a in zip("AB", arrays, strict=False):
         m, n = a.shape[-2:]
-        strides, step = seen(a, lead)
+        strides, step = in_stack(a, fit.lead)
         real = REAL.get(a.dtype.char, a.dtype)
         if step is None or a.offset % real.itemsize or any(stride % real.itemsize for stride in strides):
             return None
@@ -119,14 +114,14 @@ def fused(function, arrays, options, number, lead, computed, result):
     if line * GROUP * computed.itemsize > LOCAL_BYTES:
         return None
     macros |= {name.upper(): int(value == "U") for name, value in options.items() if name == "uplo"}
-    macros |= {"TARGET": C_NAMES[REAL[result.char].str[1:]], "LINE": line, "GROUP": GROUP}
+    macros |= {"TARGET": C_NAMES[REAL[fit.common.char].str[1:]], "LINE": line, "GROUP": GROUP}
     name = f"fused_{function.name}"
     types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs)]
     try:
         code = kernel(queue, "fused.cl", name, computed, 1, types, **{name.upper(): 1}, **macros)
     except RuntimeError:  # does not build here
         return None
-    return Fused(code, nm, steps, sizes, upload(np.zeros(1, np.int32), queue))
+    return Fused(code, fit, steps, sizes, upload(np.zeros(1, np.int32), queue))
 
 
 def staged(device):

@@ -1,4 +1,4 @@
-"""Ordinary arrays of matrices on a device: into packs and back, and what else `stacks.cl` does with them."""
+"""Ordinary arrays of matrices on a device: into packs and back, and all else that `stacks.cl` does."""
 
 import itertools
 import math
@@ -11,8 +11,8 @@ from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.launch import flatten, launch, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
-from compactla.linalg.places import steady
 from compactla.outputs import Integers
+from compactla.strides import in_stack
 from compactla.view import REAL
 
 AXES = 8  # of arrays with any strides
@@ -28,22 +28,14 @@ C_NAMES |= {
 
 
 def c_name(kind):
-    """What OpenCL C calls the numbers of a type."""
+    """The name in OpenCL C of the numbers of a type."""
     return C_NAMES[kind.kind if kind.kind == "b" else kind.str[1:]]
-
-
-def seen(a, lead):
-    """The strides of an array in a stack of shape `lead`, and from matrix to matrix, or None if these differ."""
-    added = len(lead) + 2 - a.ndim
-    own = [stride if size > 1 else 0 for size, stride in zip(a.shape[:-2], a.strides, strict=False)]
-    strides = (*[0] * added, *own, *a.strides[-2:])
-    return strides, steady(lead, strides[: len(lead)])
 
 
 def pack(a, lead, dtype):
     """The matrices of an array as packs of a type, for a stack of shape `lead`."""
     queue, (m, n), nm = a.queue, a.shape[-2:], math.prod(lead)
-    strides, step = seen(a, lead)
+    strides, step = in_stack(a, lead)
     if step is None or a.dtype != dtype:
         single = math.prod(a.shape[:-2]) == 1
         shape = (1,) * single * len(lead) + (m, n) if single else (*lead, m, n)
@@ -119,6 +111,14 @@ def fill(a, failed):
     each("fill", a, count, count // failed.size, failed)
 
 
+def blank(x, flags):
+    """Matrices whose flags, of NumPy, are set <- NaN, or 0 if they are of integers."""
+    if x.dtype.kind in "fc":
+        fill(x, upload(flags.astype(np.int32), x.queue))
+    else:
+        x.set(np.where(flags, 0, x.get()))
+
+
 def triangle(P, uplo):
     """An array of the matrices of which one triangle counts, with zeros in the other."""
     a = unpack(P)
@@ -143,7 +143,7 @@ def zeros_on_diagonal(A):
 
 
 def determinants(A, ipiv, logarithm=False):
-    """Determinants, or their signs and the logarithms of their sizes, from what `getrf` left."""
+    """Determinants, or their signs and the logarithms of their sizes, from the factors of `getrf`."""
     value, size = (empty((A.nm,), dtype, A.queue) for dtype in (A.dtype, REAL[A.dtype.char]))
     args = A.nm, A.n, A.view, ipiv.data, value, size
     macros = {"DETERMINANT": 1, "LOGARITHM": int(logarithm)}

@@ -1,9 +1,9 @@
-"""What functions of band matrices share."""
+"""Functions of band matrices: limits of their kernels."""
 
 import operator
 from dataclasses import replace
 
-from compactla.linalg.stacks import Stacked
+from compactla.linalg.stacks import Limits, Stacked
 
 WIDEST = 9  # diagonals that kernels have in registers
 ROOM = 32768  # real numbers of a matrix and its right-hand sides, which are on the stack for V at a time
@@ -11,11 +11,11 @@ FEW = 4  # right-hand sides that are compiled in
 
 
 class Banded:
-    """A function of band matrices: `Stacked`, or NumPy's alone, for what is too large for its kernel."""
+    """A function of band matrices: `Stacked`, or SciPy's alone, for matrices that are too large for its kernel."""
 
     def __init__(self, *args, **keywords):
-        self.kernel = Stacked(*args, **keywords, largest=ROOM)
-        self.others = replace(self.kernel, largest=0, plans={})
+        self.kernel = Stacked(*args, **keywords, limits=Limits(largest=ROOM))
+        self.others = replace(self.kernel, limits=Limits(largest=0))
 
     def __call__(self, ab, b, diagonals, options, on_error, compute, threads):
         """Solutions for matrices of so many diagonals and right-hand sides, which may be vectors."""

@@ -1,7 +1,7 @@
 """cho_factor: factors of positive definite matrices, for `cho_solve`."""
 
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 
@@ -21,11 +21,11 @@ def cho_factor(
         Without effect: nothing is overwritten.
     check_finite : bool, optional
         Whether infinities and NaN, anywhere, are refused.
-    on_error : str, optional
-        What becomes of matrices that are not positive definite: "raise" refuses them, "nan" fills their factors with
-        NaN and leaves all others as they are.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices that are not positive definite: "raise" raises an error that names them, "nan" fills their
+        factors with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -39,7 +39,7 @@ def cho_factor(
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite, which the message then names.
+        If a matrix is not positive definite, which the message names.
     TypeError, ValueError
         If matrices are not square, or not finite, their type is not supported, or an option is none of the above.
 
@@ -63,22 +63,23 @@ def cho_factor(
     """
     given = as_arrays(a, devices=("a",))
     if given is None or given[0][0].ndim < 2:
-        return scipy.linalg.cho_factor(a, lower, overwrite_a, check_finite)
+        return scipys.cho_factor(a, lower, overwrite_a, check_finite)
     options = "L" if lower else "U", "no", bool(check_finite)
     (c,) = CHO_FACTOR([as_lapack(given[0][0])], options, on_error, compute, threads)
     return c, lower
 
 
-def scipys(a, uplo, clean, check_finite):
+@scipys.on_stacks
+def with_scipy(a, uplo, clean, check_finite):
     """The factor of scipy.linalg."""
-    return scipy.linalg.cho_factor(a, uplo == "L", check_finite=check_finite)[0]
+    return scipys.cho_factor(a, uplo == "L", check_finite=check_finite)[0]
 
 
 CHO_FACTOR = Stacked(
     "cholesky",
-    inputs=("nn",),
+    inputs={"a": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3 / 6 + n,
-    numpy=scipys,
+    numpy=with_scipy,
     options=("uplo", "clean", "check_finite"),
 )

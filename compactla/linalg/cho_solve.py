@@ -1,8 +1,8 @@
 """cho_solve: linear systems, with the factors of `cho_factor`."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 
@@ -13,15 +13,15 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
     Parameters
     ----------
     c_and_lower : tuple
-        What `cho_factor` returns: factors (..., n, n), and whether they are in lower triangles.
+        Results of `cho_factor`: factors (..., n, n), and whether they are in lower triangles.
     b : (n,) or (..., n, r) array_like
         Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
     overwrite_b : bool, optional
         Without effect: nothing is overwritten.
     check_finite : bool, optional
         Whether infinities and NaN, anywhere, are refused.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, which is faster.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -39,11 +39,21 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
     See Also
     --------
     scipy.linalg.cho_solve : The same, one matrix after the other.
-    cho_factor : The factors; an example is there.
+    compactla.linalg.cho_factor : The factors.
+    compactla.potrs : The same for packs.
 
     Notes
     -----
     As LAPACK ``?potrs``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> factors = linalg.cho_factor(np.array([[[4.0, 2.0], [2.0, 2.0]], [[1.0, 0.0], [0.0, 9.0]]]))
+    >>> linalg.cho_solve(factors, np.array([2.0, 3.0]))
+    array([[-0.5       ,  2.        ],
+           [ 2.        ,  0.33333333]])
     """
     c, lower = c_and_lower
     if np.ndim(lower):  # SciPy makes one for each matrix
@@ -52,7 +62,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
         lower = bool(np.any(lower))
     given = as_arrays(c, b, devices=("c", "b"))
     if given is None or given[0][1].ndim == 0:
-        return scipy.linalg.cho_solve((c, lower), b, overwrite_b, check_finite)
+        return scipys.cho_solve((c, lower), b, overwrite_b, check_finite)
     c, b = map(as_lapack, given[0])
     column = b.ndim == 1
     options = "L" if lower else "U", bool(check_finite)
@@ -60,17 +70,17 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="
     return x[..., 0] if column else x
 
 
-def scipys(c, b, uplo, check_finite):
+@scipys.on_stacks
+def with_scipy(c, b, uplo, check_finite):
     """The solution of scipy.linalg."""
-    return scipy.linalg.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
+    return scipys.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
 
 
 CHO_SOLVE = Stacked(
     "cho_solve",
-    inputs=("nn", "nr"),
+    inputs={"c": "nn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n * n * r,
-    numpy=scipys,
+    numpy=with_scipy,
     options=("uplo", "check_finite"),
-    names=("c", "b"),
 )

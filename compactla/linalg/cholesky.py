@@ -1,9 +1,9 @@
 """cholesky: factors of positive definite matrices."""
 
-
 from compactla.linalg import numpys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 
 
 def cholesky(a, /, *, upper=False, on_error="raise", compute="double", threads=None):
@@ -15,11 +15,11 @@ def cholesky(a, /, *, upper=False, on_error="raise", compute="double", threads=N
         Hermitian matrices, of which one triangle is read.
     upper : bool, optional
         Whether the factor is U, and the upper triangle is read; default: the lower one.
-    on_error : str, optional
-        What becomes of matrices that are not positive definite: "raise" refuses them, "nan" fills their factors with
-        NaN and leaves all others as they are.
-    compute : str, optional
-        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices that are not positive definite: "raise" raises an error that names them, "nan" fills their
+        factors with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -31,7 +31,7 @@ def cholesky(a, /, *, upper=False, on_error="raise", compute="double", threads=N
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite, which the message then names, or not square.
+        If matrices are not square, or one is not positive definite, which the message names.
     TypeError, ValueError
         If the type of the argument is not supported, or an option is none of the above.
 
@@ -71,11 +71,11 @@ def with_numpy(a, uplo, clean):
 
 CHOLESKY = Stacked(
     "cholesky",
-    inputs=("nn",),
+    inputs={"a": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3 / 6 + n,
     numpy=with_numpy,
-    message="Matrix is not positive definite",
+    failure=Failure("Matrix is not positive definite"),
     options=("uplo", "clean"),
-    fewest=lambda n: 1 if n <= 16 else 2,
+    limits=Limits(fewest=lambda n: 1 if n <= 16 else 2),
 )

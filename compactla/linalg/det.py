@@ -4,7 +4,7 @@ import numpy as np
 
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 
 
 def det(a, *, compute="double", threads=None):
@@ -14,8 +14,8 @@ def det(a, *, compute="double", threads=None):
     ----------
     a : (..., n, n) array_like
         Matrices.
-    compute : str, optional
-        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -118,12 +118,14 @@ def fewest(n):
 TINY = 80  # numbers
 
 SlogdetResult = type(numpys.slogdet(np.eye(1)))
-DET = Stacked("det", inputs=("nn",), outputs=(Result(""),), work=work, numpy=numpys.det, fewest=fewest)
+DET = Stacked(
+    "det", inputs={"a": "nn"}, outputs=(Result(""),), work=work, numpy=numpys.det, limits=Limits(fewest=fewest)
+)
 SLOGDET = Stacked(
     "slogdet",
-    inputs=("nn",),
+    inputs={"a": "nn"},
     outputs=(Result(""), Result("", "real")),
     work=work,
     numpy=numpys.slogdet,
-    fewest=fewest,
+    limits=Limits(fewest=fewest),
 )

@@ -3,8 +3,9 @@
 import numpy as np
 
 from compactla.linalg import numpys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked, named
+from compactla.linalg.stacks import Limits, Result, Stacked, named
 
 
 def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
@@ -16,11 +17,11 @@ def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
         Matrices, of which one triangle is read, and the real part of the diagonal.
     UPLO : {"L", "U"}, optional
         Which triangle: the lower or the upper one.
-    on_error : str, optional
-        What becomes of matrices for which the iteration does not converge, as those with NaN: "raise" refuses them,
-        "nan" fills their results with NaN and leaves all others as they are.
-    compute : str, optional
-        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices for which the iteration does not converge, as those with NaN: "raise" raises an error that
+        names them, "nan" fills their results with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -34,7 +35,7 @@ def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the iteration does not converge for a matrix, which the message then names, or matrices are not square.
+        If matrices are not square, or the iteration does not converge for one, which the message names.
     TypeError, ValueError
         If the type of an argument is not supported, or an option is none of the above.
 
@@ -106,22 +107,22 @@ def eigvalsh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
 EighResult = named(numpys.eigh(np.eye(1)))
 EIGH = Stacked(
     "eigh",
-    inputs=("nn",),
+    inputs={"a": "nn"},
     outputs=(Result("n", "real"), Result("nn")),
     work=lambda n, **_: 4 * n**3 + 100 * n * n,
     numpy=numpys.eigh,
-    message="Eigenvalues did not converge",
+    failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,
-    fewest=lambda n: 1 if n <= 24 else 2,
+    limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
 )
 EIGVALSH = Stacked(
     "eigvalsh",
-    inputs=("nn",),
+    inputs={"a": "nn"},
     outputs=(Result("n", "real"),),
     work=lambda n, **_: n**3 + 100 * n * n,
     numpy=numpys.eigvalsh,
-    message="Eigenvalues did not converge",
+    failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,
 )

@@ -1,9 +1,8 @@
 """expm: matrix exponentials."""
 
-import scipy.linalg
-
+from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 
 
 def expm(A, *, compute="double", threads=None):
@@ -13,8 +12,8 @@ def expm(A, *, compute="double", threads=None):
     ----------
     A : (..., n, n) array_like
         Matrices.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, which is faster.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -57,7 +56,7 @@ def expm(A, *, compute="double", threads=None):
     """
     given = as_arrays(A)
     if given is None or given[0][0].ndim < 2 or given[0][0].shape[-1] == 1:
-        return scipy.linalg.expm(A)
+        return scipys.expm(A)
     (a,) = given[0]
     (x,) = EXPM([a.astype("f") if a.dtype.char == "e" else a], (), "raise", compute, threads)
     return x
@@ -65,9 +64,9 @@ def expm(A, *, compute="double", threads=None):
 
 EXPM = Stacked(
     "expm",
-    inputs=("nn",),
+    inputs={"A": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: 10 * n**3,
-    numpy=scipy.linalg.expm,
-    fewest=lambda n: 1 if n <= 16 else 2,
+    numpy=scipys.expm,
+    limits=Limits(fewest=lambda n: 1 if n <= 16 else 2),
 )

@@ -1,13 +1,40 @@
-"""Matrices of a stack that have no result: found, named, or filled with NaN; and what NumPy computes in our place."""
+"""Matrices of a stack that have no result: found, named, or filled with NaN; and NumPy's results in our place."""
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from compactla.cpu.stacks import FAILED, UNSURE
+from compactla.view import backend
 
 NAMED = 5  # failures in a message
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The failure of a function for matrices that have no result.
+
+    Attributes
+    ----------
+    message : str or function
+        Message, or a function that makes it of the results of the first matrix that fails; default: NumPy's for that
+        matrix.
+    error : type
+        Class of the error; a warning leaves results as they are.
+    probe : function, optional
+        Raises a LinAlgError for a matrix that has no result; of the first matrix and the options. Default: the function
+        of NumPy.
+    regular : function
+        Makes a matrix that has a result, of its rows and columns, and of the options by their names.
+    """
+
+    message: str | Callable[..., str] = ""
+    error: type[Exception] = LinAlgError
+    probe: Callable | None = None
+    regular: Callable = lambda m, n, **_: np.eye(m, n)
 
 
 def settle(function, arrays, options, results, status, on_error):
@@ -16,7 +43,8 @@ def settle(function, arrays, options, results, status, on_error):
     unsure, failed = np.asarray(status == UNSURE), np.asarray(status == FAILED)
     if unsure.any():
         some = [np.broadcast_to(a, lead + a.shape[-2:])[unsure] for a in arrays]
-        found, failed[unsure] = attempt(function, some, options)
+        found, refused = attempt(function, some, options)
+        failed[unsure] = refused is not None and refused
         for result, x in zip(results, found, strict=True):
             result[unsure] = x
     if failed.any():
@@ -31,25 +59,26 @@ def of_first(failed, own):
 
 
 def through_numpy(function, arrays, options, on_error):
-    """What NumPy computes, as a list."""
+    """NumPy's results, as a list."""
     found, failed = attempt(function, arrays, options)
-    if failed.any():
+    if failed is not None and failed.any():
         finish(function, arrays, options, found, failed, on_error)
     return found
 
 
 def attempt(function, arrays, options):
-    """What NumPy computes, for regular ones in place of what fails, and flags of the first matrices that do."""
-    keywords = dict(zip(function.options, options, strict=True))
+    """NumPy's results, of regular matrices in place of those that fail, and flags of the latter, if there are any."""
+    keywords = dict(zip(function.options, options, strict=True)) if options else {}
     a, *others = arrays
     try:
-        return listed(function.numpy(a, *others, **keywords)), np.zeros(a.shape[:-2], bool)
+        return listed(function.numpy(a, *others, **keywords)), None
     except LinAlgError:
         if a.ndim < 2 or not a.size:
             raise
-    failed = np.array([bool(failure(function, matrix, keywords)) for matrix in a.reshape(-1, *a.shape[-2:])])
+    failed = np.array([bool(reason(function, matrix, keywords)) for matrix in a.reshape(-1, *a.shape[-2:])])
     failed = failed.reshape(a.shape[:-2])
-    good = np.where(failed[..., None, None], function.regular(*a.shape[-2:], **keywords), a).astype(a.dtype)
+    regular = function.failure.regular(*a.shape[-2:], **keywords)
+    good = np.where(failed[..., None, None], regular, a).astype(a.dtype)
     return listed(function.numpy(good, *others, **keywords)), failed
 
 
@@ -57,10 +86,10 @@ def listed(found):
     return list(found) if isinstance(found, tuple) else [found]
 
 
-def failure(function, matrix, keywords):
-    """What NumPy says of a matrix, alone, that it refuses; "" if it does not."""
+def reason(function, matrix, keywords):
+    """The message with which NumPy refuses a matrix, alone; "" if it does not."""
     try:
-        (function.probe or function.numpy)(matrix, **keywords)
+        (function.failure.probe or function.numpy)(matrix, **keywords)
     except LinAlgError as error:
         return str(error)
     return ""
@@ -69,25 +98,36 @@ def failure(function, matrix, keywords):
 def finish(function, arrays, options, results, failed, on_error):
     """Refuse the first matrices that failed, or fill their results; or warn of them."""
     if on_error == "raise":
-        message = function.message
+        message, first = function.failure.message, tuple(map(int, np.argwhere(failed)[0]))
         if not message:
-            first = np.broadcast_to(arrays[0], failed.shape + arrays[0].shape[-2:])[failed][0]
-            message = failure(function, first, dict(zip(function.options, options, strict=True)))
+            message = reason(function, on_host(arrays[0][first]), dict(zip(function.options, options, strict=True)))
         elif callable(message):
-            message = message(*(result[failed][0] for result in results))
-        complain(function, message, failed)
+            message = message(*(on_host(result[first]) for result in results))
+        complain(function.failure.error, message, failed)
         return
     for output, result in zip(function.outputs, results, strict=True):
-        nothing = np.nan if result.dtype.kind in "fc" else 0
-        result[np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)])] = nothing
+        blank(result, np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)]))
 
 
-def complain(function, message, failed):
-    """Raise the error of a function, or warn, since there are matrices that failed."""
-    if not issubclass(function.error, Warning):
-        raise function.error(message + which(failed))
+def on_host(a):
+    """A NumPy array, of one or of a pyopencl Array."""
+    return a if isinstance(a, np.ndarray) else a.get()
+
+
+def blank(result, flags):
+    """Matrices whose flags are set <- NaN, or 0 if they are of integers."""
+    if isinstance(result, np.ndarray):
+        result[flags] = np.nan if result.dtype.kind in "fc" else 0
+    else:
+        backend(result.queue, "ordinary").blank(result, flags)
+
+
+def complain(error, message, failed):
+    """Raise an error, or warn, since there are matrices that failed."""
+    if not issubclass(error, Warning):
+        raise error(message + which(failed))
     text = message.removesuffix(".") + which(failed) if failed.ndim else message
-    warnings.warn(text, function.error, stacklevel=6)  # of who called the public function
+    warnings.warn(text, error, stacklevel=6)  # of who called the public function
 
 
 def which(failed):

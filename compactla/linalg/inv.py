@@ -1,7 +1,7 @@
 """inv: inverses."""
 
-
 from compactla.linalg import numpys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -13,11 +13,11 @@ def inv(a, *, on_error="raise", compute="double", threads=None):
     ----------
     a : (..., n, n) array_like
         Matrices.
-    on_error : str, optional
-        What becomes of singular matrices: "raise" refuses them, "nan" fills their inverses with NaN and leaves all
-        others as they are.
-    compute : str, optional
-        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their inverses with NaN and
+        leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -29,7 +29,7 @@ def inv(a, *, on_error="raise", compute="double", threads=None):
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is singular, which the message then names, or not square.
+        If matrices are not square, or one is singular, which the message names.
     TypeError, ValueError
         If the type of the argument is not supported, or an option is none of the above.
 
@@ -63,9 +63,9 @@ def inv(a, *, on_error="raise", compute="double", threads=None):
 
 INV = Stacked(
     "inv",
-    inputs=("nn",),
+    inputs={"a": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3,
     numpy=numpys.inv,
-    message="Singular matrix",
+    failure=Failure("Singular matrix"),
 )

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from compactla.linalg import numpys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 
 
 def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None):
@@ -20,10 +21,10 @@ def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None)
         Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
     rcond : float, optional
         Singular values up to `rcond` times the largest count as zeros; default: max(m, n) times the machine epsilon of
-        what is computed with. If it is not between 0 and 1, half of the epsilon is taken.
-    on_error : str, optional
-        What becomes of matrices whose singular values are not found, as where one holds NaN: "raise" refuses them,
-        "nan" fills their results with NaN, with 0 for the rank, and leaves all others as they are.
+        the computation dtype. If it is not between 0 and 1, half of the epsilon is taken.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices whose singular values are not found, as where one holds NaN: "raise" raises an error that
+        names them, "nan" fills their results with NaN, with 0 for the rank, and leaves all others as they are.
     compute, threads
         As of `compactla.linalg.solve`.
 
@@ -41,7 +42,7 @@ def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None)
     Raises
     ------
     numpy.linalg.LinAlgError
-        If singular values are not found, of matrices that the message then names, or sizes do not fit together.
+        If singular values are not found, of matrices that the message names, or sizes do not fit together.
     TypeError, ValueError
         If the type of an argument is not supported, stacks do not fit together, or an option is none of the above.
 
@@ -70,10 +71,11 @@ def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None)
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
         return numpys.lstsq(a, b, rcond)
+    original = a, b
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:
         try:
-            return numpys.lstsq(a, wrap(b) if wrap else b, rcond)
+            return numpys.lstsq(*original, rcond)
         except numpys.LinAlgError:
             if on_error != "nan":
                 raise
@@ -97,7 +99,7 @@ def limit_of(a, b, rcond, compute):
 
 
 def one_by_one(a, b, rcond):
-    """What numpy.linalg.lstsq makes of each matrix, with residuals for all."""
+    """Results of numpy.linalg.lstsq for each matrix, with residuals for all."""
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], rcond.shape[:-2])
     trial = numpys.lstsq(np.zeros(a.shape[-2:], a.dtype), np.zeros(b.shape[-2:], b.dtype), 0.5)
     shapes = trial[0].shape, b.shape[-1:], (), trial[3].shape
@@ -118,16 +120,19 @@ def madds(m, n, r, **_):
 
 LSTSQ = Stacked(
     "lstsq",
-    inputs=("mn", "mr", "11"),
+    inputs={"a": "mn", "b": "mr", "rcond": "11"},
     outputs=(Result("nr"), Result("r", "real"), Result("", "i"), Result("k", "real")),
     work=madds,
     numpy=one_by_one,
-    probe=lambda a: numpys.lstsq(a, np.zeros((len(a), 1)), None),
-    message="SVD did not converge in Linear Least Squares",
+    failure=Failure(
+        "SVD did not converge in Linear Least Squares",
+        probe=lambda a: numpys.lstsq(a, np.zeros((len(a), 1)), None),
+    ),
     implied={"k": lambda m, n, **_: min(m, n)},
-    extent=lambda m, n, r, k, **_: max(k, r, (m * n + m * r + n * r) // 192),
-    fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
-    largest=48,
-    names=("a", "b", "rcond"),
+    limits=Limits(
+        largest=48,
+        fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
+        extent=lambda m, n, r, k, **_: max(k, r, (m * n + m * r + n * r) // 192),
+    ),
 )
-WIDE = replace(LSTSQ, name="lstsq_wide", plans={})
+WIDE = replace(LSTSQ, name="lstsq_wide")

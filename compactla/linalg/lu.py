@@ -1,10 +1,10 @@
 """lu_factor and lu_solve: linear systems, of matrices that are factored first."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
-from compactla.linalg.scipys import on_stacks
 from compactla.linalg.stacks import Result, Stacked
 
 
@@ -19,8 +19,8 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
         Without effect: `a` is left as it is.
     check_finite : bool, optional
         Whether infinities and NaN are refused.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, as SciPy does, which is faster.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", as in SciPy, which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -39,7 +39,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     Raises
     ------
     ValueError
-        If an element is not finite, or an argument is not what is said above.
+        If an element is not finite, or an argument has a wrong shape or value.
 
     See Also
     --------
@@ -68,7 +68,7 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return scipy.linalg.lu_factor(a, overwrite_a, check_finite)
+        return scipys.lu_factor(a, overwrite_a, check_finite)
     lu, piv = LU_FACTOR[bool(check_finite)]([as_lapack(given[0][0])], (), "raise", compute, threads)
     return lu, piv
 
@@ -82,8 +82,8 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
         Factors, from `lu_factor`.
     b : (n,) or (..., n, r) array_like
         Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
-    trans : int, optional
-        What is solved: 0 for a x = b, 1 for a^T x = b, 2 for a^H x = b.
+    trans : {0, 1, 2}, optional
+        System: 0 for a x = b, 1 for a^T x = b, 2 for a^H x = b.
     overwrite_b : bool, optional
         Without effect: `b` is left as it is.
     check_finite : bool, optional
@@ -99,7 +99,7 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
     Raises
     ------
     ValueError
-        If an element of `b` is not finite, an element of piv is no row, or an argument is not what is said above.
+        If an element of `b` is not finite, an element of `piv` is no row, or an argument has a wrong shape or value.
 
     See Also
     --------
@@ -124,57 +124,54 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, co
     lu, piv, b = given[0] if given else map(np.asarray, (lu, piv, b))
     lu, b = as_lapack(lu), as_lapack(b)
     if trans not in (0, 1, 2) or not piv.ndim or not b.ndim:
-        return scipy.linalg.lu_solve((lu, piv), b, trans, check_finite=check_finite)
+        return scipys.lu_solve((lu, piv), b, trans, check_finite=check_finite)
     column = b.ndim == 1
     arrays = lu, piv.reshape((*piv.shape, 1)), b[:, None] if column else b
     (x,) = LU_SOLVE[bool(check_finite)](arrays, ("NTC"[trans],), "raise", compute, threads)
     return x[..., 0] if column else x
 
 
-def scipys_lu_factor(check_finite):
+def with_lu_factor(check_finite):
     """The factors of SciPy, as a tuple."""
-    return on_stacks(lambda a: tuple(scipy.linalg.lu_factor(a, check_finite=check_finite)))
+    return scipys.on_stacks(lambda a: tuple(scipys.lu_factor(a, check_finite=check_finite)))
 
 
-def scipys_lu_solve(check_finite):
+def with_lu_solve(check_finite):
     """The solutions of SciPy, with pivots in a column."""
-    return on_stacks(
-        lambda lu, piv, b, trans: scipy.linalg.lu_solve(
+    return scipys.on_stacks(
+        lambda lu, piv, b, trans: scipys.lu_solve(
             (lu, piv[..., 0]), b, "NTC".index(trans), check_finite=check_finite
         )
     )
 
 
 def name_pivot(lu, piv):
-    """What SciPy says of a matrix that is singular."""
+    """SciPy's message for a matrix that is singular."""
     return f"Diagonal number {1 + np.flatnonzero(np.diagonal(lu) == 0)[0]} is exactly zero. Singular matrix."
 
 
-# Kernels find what is not finite in any case: whether it is refused is up to SciPy, which has to do with it then.
+# Kernels leave matrices that are not finite to SciPy in any case, which refuses them or does not.
 LU_FACTOR = {
     check_finite: Stacked(
         "lu_factor",
-        inputs=("mn",),
+        inputs={"a": "mn"},
         outputs=(Result("mn"), Result("k", "i")),
         implied={"k": lambda m, n, **_: min(m, n)},
         work=lambda m, n, k, **_: k * m * n - k * k * (m + n) / 2 + k**3 / 3,
-        numpy=scipys_lu_factor(check_finite),
-        message=name_pivot,
-        error=scipy.linalg.LinAlgWarning,
+        numpy=with_lu_factor(check_finite),
+        failure=Failure(name_pivot, scipys.LinAlgWarning),
     )
     for check_finite in (False, True)
 }
 LU_SOLVE = {
     check_finite: Stacked(
         "lu_solve",
-        inputs=("nn", "n1i", "nr"),
+        inputs={"lu": "nn", "piv": "n1i", "b": "nr"},
         outputs=(Result("nr"),),
         work=lambda n, r, **_: n * n * r,
-        numpy=scipys_lu_solve(check_finite),
-        message="piv has elements that are no rows",
-        error=ValueError,
+        numpy=with_lu_solve(check_finite),
+        failure=Failure("piv has elements that are no rows", ValueError),
         options=("trans",),
-        names=("lu", "piv", "b"),
     )
     for check_finite in (False, True)
 }

@@ -2,6 +2,8 @@
 
 import operator
 
+import numpy as np
+
 from compactla.linalg import numpys
 from compactla.linalg.inv import inv
 from compactla.linalg.matmul import matmul
@@ -28,7 +30,7 @@ def matrix_power(a, n, *, on_error="raise", compute="double", threads=None):
     Raises
     ------
     numpy.linalg.LinAlgError
-        If matrices are not square, or have to be inverted and one is singular, which the message then names.
+        If matrices are not square, or have to be inverted and one is singular, which the message names.
     TypeError
         If the exponent is no integer, or the type of the matrices is not supported.
 
@@ -54,11 +56,11 @@ def matrix_power(a, n, *, on_error="raise", compute="double", threads=None):
     power = integer(n)
     if as_arrays(a) is None or power is None:
         return numpys.matrix_power(a, n)
+    a = np.asanyarray(a)
     if power < 0:
         a, power = inv(a, on_error=on_error, compute=compute, threads=threads), -power
-    (a,), wrap = as_arrays(a)
-    if power < 2 or wrap or a.dtype == object or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        return numpys.matrix_power(a if wrap is None else wrap(a), power)
+    if power < 2 or type(a) is not np.ndarray or a.dtype == object or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        return numpys.matrix_power(a, power)
     result = None
     while True:
         power, odd = divmod(power, 2)

@@ -1,4 +1,4 @@
-"""cond, matrix_rank, norm, matrix_norm and vector_norm: what follows from singular values, and other norms."""
+"""cond, matrix_rank, norm, matrix_norm and vector_norm: functions of singular values, and other norms."""
 
 import numpy as np
 
@@ -187,10 +187,46 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro", compute="double", threads=No
     See Also
     --------
     numpy.linalg.matrix_norm : The same, one matrix after the other.
+    compactla.linalg.norm : Norms along any axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from compactla import linalg
+    >>> linalg.matrix_norm(np.array([[[2.0, 0.0], [0.0, 1.0]], [[0.0, 3.0], [2.0, 0.0]]]), ord=2)
+    array([2., 3.])
     """
     return norm(x, ord, (-2, -1), keepdims, compute=compute, threads=threads)
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """Norms of vectors: `numpy.linalg.vector_norm`."""
+    """Norms of vectors.
+
+    Parameters
+    ----------
+    x : array_like
+        Numbers.
+    axis, keepdims, ord
+        As of `numpy.linalg.vector_norm`, which computes them.
+
+    Returns
+    -------
+    float or ndarray
+        Norms.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `numpy.linalg.vector_norm`.
+
+    See Also
+    --------
+    compactla.linalg.norm : Norms of vectors and matrices.
+
+    Examples
+    --------
+    >>> from compactla import linalg
+    >>> float(linalg.vector_norm([3.0, 4.0]))
+    5.0
+    """
     return numpys.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)

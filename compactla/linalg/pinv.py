@@ -3,8 +3,9 @@
 import numpy as np
 
 from compactla.linalg import numpys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import DOUBLE, as_arrays
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.linalg.svd import svd, wide
 
 NOT_GIVEN = np._NoValue
@@ -23,11 +24,11 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", co
         Whether matrices are symmetric or Hermitian, of which only the lower triangle is read then.
     rtol : (...) array_like of float, optional
         Another name of `rcond`, but for None: ``max(m, n)`` times the machine epsilon.
-    on_error : str, optional
-        What becomes of matrices whose singular values do not converge, as those with NaN: "raise" refuses them, "nan"
-        fills their results with NaN and leaves all others as they are.
-    compute : str, optional
-        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices whose singular values do not converge, as those with NaN: "raise" raises an error that
+        names them, "nan" fills their results with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -39,7 +40,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", co
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the iteration does not converge for a matrix, which the message then names.
+        If the iteration does not converge for a matrix, which the message names.
     TypeError, ValueError
         If the type of an argument is not supported, both `rcond` and `rtol` are given, or an option is none of the
         above.
@@ -69,7 +70,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", co
     real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
     if rcond is None:
         rcond = 1e-15 if rtol is NOT_GIVEN else rtol
-    limit = np.asarray(max(a.shape[-2:]) * np.finfo(real).eps if rcond is None else rcond)
+    limit = np.asarray(max(a.shape[-2:]) * np.finfo(a.dtype).eps if rcond is None else rcond)
     if hermitian or limit.ndim > a.ndim - 2 or limit.dtype.kind not in "iuf":
         x = product(a, limit, hermitian, on_error=on_error, compute=compute, threads=threads)
     else:
@@ -91,13 +92,12 @@ def with_numpy(a, limit=None, wide=False):
 
 PINV = Stacked(
     "pinv",
-    inputs=("mn", "11"),
+    inputs={"a": "mn", "rcond": "11"},
     outputs=(Result("nm"),),
     work=lambda m, n, **_: 10 * m * n * min(m, n) + 200 * min(m, n) ** 2,
     numpy=with_numpy,
-    message="SVD did not converge",
+    failure=Failure("SVD did not converge"),
     options=("wide",),
     paired=16,
-    names=("a", "rcond"),
-    fewest=lambda n: 1 if n <= 24 else 2,
+    limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
 )

@@ -1,7 +1,6 @@
 """Arguments as NumPy takes them, and where matrices of a stack are in memory."""
 
 import functools
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from numpy import ndarray
 
 from compactla.checks import is_device_array
 from compactla.cpu.ordinary import lie
+from compactla.strides import in_stack
 
 DOUBLE = np.dtype("d")
 # Numbers of a stack up to which it is copied if matrices are not contiguous: there is no kernel more to compile.
@@ -18,10 +18,10 @@ FEW = 4096
 
 
 def as_arrays(*given, devices=()):
-    """Arguments as arrays, and what wraps a result that is to be like the last of them.
+    """Arguments as arrays, and a function that makes a result like the last argument, or None.
 
-    None if one of them is of a type that replaces NumPy's functions by its own. `devices` is for functions that take
-    pyopencl Arrays, which stay what they are: the names of the arguments, all of which have to be such then.
+    None alone if an argument is of a type that replaces NumPy's functions by its own. `devices` is for functions that
+    take pyopencl Arrays, which are left as they are: names of the arguments, all of which have to be such Arrays then.
     """
     for a in given:
         if type(a) is not ndarray:
@@ -90,7 +90,7 @@ class Place:
     step, rs, cs : int
         Bytes from one to the next, from row to row, and from column to column.
     copy : function, optional
-        What makes an array of which that is true.
+        Copies an array first, so that this is true.
     """
 
     char: str
@@ -107,23 +107,13 @@ def place(a, lead, dtype):
     m, n = a.shape[-2:]
     item, own = dtype.itemsize, a.shape[:-2]
     if a.dtype == dtype:
-        missing = len(lead) - len(own)
-        axes = [0] * missing + [stride if size > 1 else 0 for size, stride in zip(own, a.strides, strict=False)]
-        step, (rs, cs) = steady(lead, axes), a.strides[-2:]
+        (*_, rs, cs), step = in_stack(a, lead)
         few = math.prod(lead) * m * n <= FEW
         if step is not None and not (few and lie(m, n, step, rs, cs, item) != "whole"):
             return Place(dtype.char, m, n, step, rs, cs)
     shape = own if math.prod(own) == 1 else lead
     copy = functools.partial(spread, shape=(*shape, m, n), dtype=dtype)
     return Place(dtype.char, m, n, 0 if shape is own else m * n * item, n * item, item, copy)
-
-
-def steady(lead, strides):
-    """The bytes from one matrix to the next, if they are the same for all."""
-    axes = [(size, stride) for size, stride in zip(lead, strides, strict=True) if size > 1]
-    if any(outer != inner * size for (_, outer), (size, inner) in itertools.pairwise(axes)):
-        return None
-    return axes[-1][1] if axes else 0
 
 
 def spread(a, shape, dtype):

@@ -2,7 +2,7 @@
 
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 
 QRResult = type(numpys.qr([[1.0]]))  # a plain tuple in old versions of NumPy
 
@@ -79,15 +79,17 @@ def stacked(outputs, columns):
     """The function with these results, of which Q has so many columns."""
     return Stacked(
         "qr",
-        inputs=("mn",),
+        inputs={"a": "mn"},
         outputs=tuple(map(Result, outputs)),
         work=lambda m, n, k, **_: work(m, n, k, columns(m, k)),
         numpy=numpys.qr,
         options=("mode",),
         implied={"k": lambda m, n, **_: min(m, n)},
-        extent=lambda m, n, k, **_: max(k, m * max(n, columns(m, k)) // 128),
-        fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
-        largest=48,
+        limits=Limits(
+            largest=48,
+            fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
+            extent=lambda m, n, k, **_: max(k, m * max(n, columns(m, k)) // 128),
+        ),
     )
 
 

@@ -1,7 +1,7 @@
 """solve: linear systems."""
 
-
 from compactla.linalg import numpys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 
@@ -15,11 +15,11 @@ def solve(a, b, *, on_error="raise", compute="double", threads=None):
         Coefficients.
     b : (n,) or (..., n, r) array_like
         Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
-    on_error : str, optional
-        What becomes of singular matrices: "raise" refuses them, "nan" fills their solutions with NaN and leaves all
-        others as they are.
-    compute : str, optional
-        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their solutions with NaN
+        and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -31,7 +31,7 @@ def solve(a, b, *, on_error="raise", compute="double", threads=None):
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is singular, which the message then names, or not square.
+        If matrices are not square, or one is singular, which the message names.
     TypeError, ValueError
         If the type of an argument is not supported, shapes do not fit together, or an option is none of the above.
 
@@ -67,10 +67,9 @@ def solve(a, b, *, on_error="raise", compute="double", threads=None):
 
 SOLVE = Stacked(
     "solve",
-    inputs=("nn", "nr"),
+    inputs={"a": "nn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n**3 / 3 + n * n * r,
     numpy=numpys.solve,
-    probe=numpys.inv,
-    message="Singular matrix",
+    failure=Failure("Singular matrix", probe=numpys.inv),
 )

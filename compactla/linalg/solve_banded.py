@@ -1,9 +1,10 @@
 """solve_banded: linear systems with band matrices."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.bands import Banded, is_index
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
 
@@ -25,7 +26,7 @@ def solve_banded(
     Parameters
     ----------
     l_and_u : tuple of int
-        How many diagonals there are below the main one, and above it.
+        Numbers of diagonals below the main one, and above it.
     ab : (..., l + u + 1, n) array_like
         Diagonals: ``ab[..., u + i - j, j]`` is element (i, j).
     b : (n,) or (..., n, r) array_like
@@ -34,11 +35,11 @@ def solve_banded(
         Without effect: nothing is overwritten.
     check_finite : bool, optional
         Whether infinities and NaN, anywhere, are refused.
-    on_error : str, optional
-        What becomes of singular matrices: "raise" refuses them, "nan" fills their solutions with NaN and leaves all
-        others as they are.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their solutions with NaN
+        and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -50,7 +51,7 @@ def solve_banded(
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is singular, which the message then names.
+        If a matrix is singular, which the message names.
     TypeError, ValueError
         If something is not finite, the type of an argument is not supported, shapes do not fit together, or an option
         is none of the above.
@@ -62,8 +63,8 @@ def solve_banded(
 
     Notes
     -----
-    LU factorizations with partial pivoting, as LAPACK ``?gbsv``. What is too large for the cache next to the core, or
-    has more than 9 diagonals, is left to SciPy.
+    LU factorizations with partial pivoting, as LAPACK ``?gbsv``. Matrices that are too large for the cache next to the
+    core, or have more than 9 diagonals, are left to SciPy.
 
     Examples
     --------
@@ -77,22 +78,22 @@ def solve_banded(
     lower, upper = l_and_u
     given = as_arrays(ab, b)
     if given is None or not (is_index(lower) and is_index(upper)):
-        return scipy.linalg.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+        return scipys.solve_banded(l_and_u, ab, b, check_finite=check_finite)
     ab, b = (a.astype(float) if a.dtype.kind in "biu" else as_lapack(a) for a in given[0])
-    if min(ab.ndim - 1, b.ndim) < 1 or ab.shape[-1] == 1 or lower + upper + 1 != ab.shape[-2]:
-        return scipy.linalg.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+    if min(ab.ndim - 1, b.ndim) < 1 or lower + upper + 1 != ab.shape[-2]:
+        return scipys.solve_banded(l_and_u, ab, b, check_finite=check_finite)
     options = {"lower": int(lower), "upper": int(upper), "check_finite": bool(check_finite)}
     return SOLVE_BANDED(ab, b, lower + upper + 1, options, on_error, compute, threads)
 
 
-def scipys(ab, b, lower, upper, columns, check_finite):
+def with_scipy(ab, b, lower, upper, columns, check_finite):
     """The solution of scipy.linalg."""
-    return scipy.linalg.solve_banded((lower, upper), ab, b, check_finite=check_finite)
+    return scipys.solve_banded((lower, upper), ab, b, check_finite=check_finite)
 
 
 def attempted(ab, **options):
     """The solution for a single matrix."""
-    return scipys(ab, np.zeros(ab.shape[-1]), **options)
+    return with_scipy(ab, np.zeros(ab.shape[-1]), **options)
 
 
 def identity(m, n, upper, **_):
@@ -104,12 +105,10 @@ def identity(m, n, upper, **_):
 
 SOLVE_BANDED = Banded(
     "solve_banded",
-    inputs=("wn", "nr"),
+    inputs={"ab": "wn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda w, n, r, **_: n * w * (w + r),
-    numpy=scipys,
-    probe=attempted,
-    regular=identity,
-    message="singular matrix",
+    numpy=scipys.on_stacks(with_scipy, identity),
+    failure=Failure("singular matrix", probe=attempted, regular=identity),
     options=("lower", "upper", "columns", "check_finite"),
 )

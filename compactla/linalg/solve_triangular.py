@@ -1,10 +1,10 @@
 """solve_triangular: linear systems of triangular matrices."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
-from compactla.linalg.scipys import on_stacks
 from compactla.linalg.stacks import Result, Stacked
 
 
@@ -30,7 +30,7 @@ def solve_triangular(
     b : (n,) or (..., n, r) array_like
         Right-hand sides: a vector if it has one axis, else matrices. Stacks are broadcast against each other.
     trans : {0, 1, 2, "N", "T", "C"}, optional
-        What is solved: a x = b for 0 or "N", a^T x = b for 1 or "T", a^H x = b for 2 or "C".
+        System: a x = b for 0 or "N", a^T x = b for 1 or "T", a^H x = b for 2 or "C".
     lower : bool, optional
         Whether the lower triangle is used; default: the upper one.
     unit_diagonal : bool, optional
@@ -39,11 +39,11 @@ def solve_triangular(
         Without effect: `b` is left as it is.
     check_finite : bool, optional
         Whether infinities and NaN are refused, in both triangles and in `b`.
-    on_error : str, optional
-        What becomes of singular matrices: "raise" refuses them, "nan" fills their solutions with NaN and leaves all
-        others as they are.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, as SciPy does, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their solutions with NaN
+        and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", as in SciPy, which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -57,7 +57,7 @@ def solve_triangular(
     numpy.linalg.LinAlgError
         If a matrix has an exact zero on its diagonal; the message names it.
     ValueError
-        If an element is not finite, or an argument is not what is said above.
+        If an element is not finite, or an argument has a wrong shape or value.
 
     See Also
     --------
@@ -79,7 +79,7 @@ def solve_triangular(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None or trans not in TRANS or given[0][1].ndim == 0:
-        return scipy.linalg.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
+        return scipys.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
     a, b = map(as_lapack, given[0])
     column = b.ndim == 1
     options = "L" if lower else "U", TRANS[trans], "U" if unit_diagonal else "N", bool(check_finite)
@@ -87,20 +87,20 @@ def solve_triangular(
     return x[..., 0] if column else x
 
 
-@on_stacks
-def scipys(a, b, uplo, trans, diag, check_finite):
+@scipys.on_stacks
+def with_scipy(a, b, uplo, trans, diag, check_finite):
     """The solutions of SciPy."""
     options = {"lower": uplo == "L", "unit_diagonal": diag == "U", "check_finite": check_finite}
-    return scipy.linalg.solve_triangular(a, b, trans, **options)
+    return scipys.solve_triangular(a, b, trans, **options)
 
 
 TRANS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 SOLVE_TRIANGULAR = Stacked(
     "solve_triangular",
-    inputs=("nn", "nr"),
+    inputs={"a": "nn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n * n * r / 2,
-    numpy=scipys,
-    probe=lambda a, **options: scipys(a, np.zeros(a.shape[-1:])[:, None], **options),
+    numpy=with_scipy,
+    failure=Failure(probe=lambda a, **options: with_scipy(a, np.zeros(a.shape[-1:])[:, None], **options)),
     options=("uplo", "trans", "diag", "check_finite"),
 )

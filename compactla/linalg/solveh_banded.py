@@ -1,9 +1,10 @@
 """solveh_banded: linear systems with positive definite band matrices."""
 
 import numpy as np
-import scipy.linalg
 
+from compactla.linalg import scipys
 from compactla.linalg.bands import Banded
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
 
@@ -35,11 +36,11 @@ def solveh_banded(
         Whether `ab` holds the lower triangle; default: the upper one.
     check_finite : bool, optional
         Whether infinities and NaN, anywhere, are refused.
-    on_error : str, optional
-        What becomes of matrices that are not positive definite: "raise" refuses them, "nan" fills their solutions with
-        NaN and leaves all others as they are.
-    compute : str, optional
-        "double" computes single precision in double, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices that are not positive definite: "raise" raises an error that names them, "nan" fills their
+        solutions with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -51,7 +52,7 @@ def solveh_banded(
     Raises
     ------
     numpy.linalg.LinAlgError
-        If a matrix is not positive definite, which the message then names.
+        If a matrix is not positive definite, which the message names.
     TypeError, ValueError
         If something is not finite, the type of an argument is not supported, shapes do not fit together, or an option
         is none of the above.
@@ -64,7 +65,7 @@ def solveh_banded(
     Notes
     -----
     Factors L D L^H, as LAPACK ``?ptsv`` of tridiagonal matrices; solutions are those of ``?pbsv`` but for rounding.
-    What is too large for the cache next to the core, or has more than 9 diagonals, is left to SciPy.
+    Matrices that are too large for the cache next to the core, or have more than 9 diagonals, are left to SciPy.
 
     Examples
     --------
@@ -77,20 +78,20 @@ def solveh_banded(
     """
     given = as_arrays(ab, b)
     if given is None or given[0][0].ndim < 2 or given[0][1].ndim < 1:
-        return scipy.linalg.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+        return scipys.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
     ab, b = map(as_lapack, given[0])
     options = {"upper": ab.shape[-2] - 1, "lower": bool(lower), "check_finite": bool(check_finite)}
     return SOLVEH_BANDED(ab, b, ab.shape[-2], options, on_error, compute, threads)
 
 
-def scipys(ab, b, upper, columns, lower, check_finite):
+def with_scipy(ab, b, upper, columns, lower, check_finite):
     """The solution of scipy.linalg."""
-    return scipy.linalg.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+    return scipys.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
 
 
 def attempted(ab, **options):
     """The solution for a single matrix."""
-    return scipys(ab, np.zeros(ab.shape[-1]), **options)
+    return with_scipy(ab, np.zeros(ab.shape[-1]), **options)
 
 
 def identity(m, n, lower, **_):
@@ -102,11 +103,10 @@ def identity(m, n, lower, **_):
 
 SOLVEH_BANDED = Banded(
     "solveh_banded",
-    inputs=("wn", "nr"),
+    inputs={"ab": "wn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda w, n, r, **_: n * w * (w / 2 + r),
-    numpy=scipys,
-    probe=attempted,
-    regular=identity,
+    numpy=scipys.on_stacks(with_scipy, identity),
+    failure=Failure(probe=attempted, regular=identity),
     options=("upper", "columns", "lower", "check_finite"),
 )

@@ -1,38 +1,72 @@
-"""What a function on stacks of matrices is, and how it is called."""
+"""Functions on stacks of matrices: their description, and how they are called."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy import ndarray
-from numpy.linalg import LinAlgError
 
 from compactla.checks import check_launch
 from compactla.cpu import stacks as cpu
-from compactla.linalg import failures
+from compactla.linalg import devices, failures
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import common_lead, common_type, place
-from compactla.view import backend
 
-# What is computed with, and what results are: by the common type of matrices.
-COMPUTED = {"f": ("d", "f"), "d": ("d", "d"), "F": ("D", "F"), "D": ("D", "D")}
+DOUBLE = {"f": "d", "F": "D"}  # computation dtypes, by those of matrices, if they differ
 MANY = 4096  # plans that are kept
 
 
 @dataclass(frozen=True)
 class Result:
-    """What is returned for a matrix.
+    """A result for each matrix.
 
     Attributes
     ----------
     sizes : str
         Two letters, of its rows and columns; one for a vector, none for a number.
     kind : str
-        What it holds, if not the numbers of the matrices: "real" ones of their precision, or a type of integers.
+        Type of its numbers, if not that of the matrices: "real" for real ones of their precision, or one of integers.
     """
 
     sizes: str
     kind: str = ""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Stacks for which a kernel is used; all others are left to NumPy.
+
+    Attributes
+    ----------
+    largest : int
+        Largest extent of matrices.
+    fewest : function
+        Smallest number of matrices, of their extent.
+    extent : function
+        Extent of matrices, of the sizes by their letters; default: the largest size.
+    """
+
+    largest: int = 32
+    fewest: Callable[[int], int] = lambda n: 1
+    extent: Callable[..., int] = lambda **sizes: max(sizes.values())
+
+    def hold(self, nm, number):
+        """Whether there are enough matrices, and these are not too large."""
+        extent = self.extent(**number)
+        return extent <= self.largest and nm >= self.fewest(extent)
+
+
+class Fit(NamedTuple):
+    """Sizes and types of arrays that fit together."""
+
+    lead: tuple[int, ...]  # shape of the stack
+    nm: int  # number of matrices
+    number: dict[str, int]  # sizes by their letters
+    common: np.dtype  # common type of matrices
+    computed: np.dtype  # computation dtype
+    made: list[tuple[tuple[int, ...], np.dtype]]  # shapes and types of results
 
 
 @dataclass(frozen=True)
@@ -42,11 +76,11 @@ class Plan:
     Attributes
     ----------
     kernel : compactla.cpu.stacks.Kernel or None
-        What computes them; None if NumPy does.
+        The kernel; None if NumPy computes them.
     lead : tuple of int
         Shape of the stack.
     copies : list of (function or None)
-        How inputs are copied first, those that have to be; empty if there are none.
+        Functions that copy inputs first, if they have to be copied; empty if none has.
     """
 
     kernel: "cpu.Kernel | None" = None
@@ -61,58 +95,41 @@ class Stacked:
     Attributes
     ----------
     name : str
-        That of the kernel, and of its file in `compactla.cpu.fused`, and of its function in `compactla.gpu.composed`.
-    inputs : tuple of str
-        For each matrix two letters, of its rows and columns; "1" is one. A number, "11", has no say in the type, nor
-        have integers, whose type is a third letter.
+        Name of the kernel, and of its file in `compactla.cpu.fused`, and of its function in `compactla.gpu.composed`.
+    inputs : dict
+        Sizes of the inputs, by name: two letters, of rows and columns; "1" is one. A number, "11", has no say in the
+        type, nor have integers, whose type is a third letter.
     outputs : tuple of Result
-        What is returned for each.
+        Results for each matrix.
     work : function
         Multiply-adds for each, of the sizes by their letters.
     numpy : function
-        What computes the same with NumPy or SciPy, of the arrays, and of the options by their names.
-    probe : function, optional
-        What raises a LinAlgError for a matrix that has no result, if not `numpy`: of the first matrix and the options.
-    regular : function
-        A matrix that has a result, of its rows and columns, and of the options by their names.
-    message : str or function
-        That of the error, or what makes it of the results of the first matrix that fails; default: what NumPy says of
-        that matrix.
-    error : type
-        The error; a warning leaves results as they are.
+        The same function with NumPy or SciPy, of the arrays, and of the options by their names.
+    failure : compactla.linalg.failures.Failure
+        Its failure for matrices that have no result.
     options : tuple of str
-        What is compiled into kernels.
+        Names of the options, whose values are compiled into kernels.
     implied : dict
         Sizes that follow from others, in turn: by letter, functions of these.
-    extent : function
-        How large matrices are, for what follows: of the sizes by their letters.
-    largest : int
-        The largest extent for which the kernel is used.
-    fewest : function
-        How many matrices there must be: of their extent.
+    limits : Limits
+        Stacks for which the kernel is used.
     paired : int
         The largest size of which two vector registers of matrices are worked on side by side: they wait less.
-    names : tuple of str
-        What messages call the inputs.
+    plans : dict
+        Plans for the arrays of former calls.
     """
 
     name: str
-    inputs: tuple[str, ...]
+    inputs: dict[str, str]
     outputs: tuple[Result, ...]
     work: Callable[..., float]
     numpy: Callable
-    probe: Callable | None = None
-    regular: Callable = lambda m, n, **_: np.eye(m, n)
-    message: str | Callable[..., str] = ""
-    error: type[Exception] = LinAlgError
+    failure: Failure = field(default_factory=Failure)
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
-    extent: Callable[..., int] = lambda **sizes: max(sizes.values())
-    largest: int = 32
-    fewest: Callable[[int], int] = lambda n: 1
+    limits: Limits = Limits()
     paired: int = 0
-    names: tuple[str, ...] = ("a", "b")
-    plans: dict[tuple, Plan] = field(default_factory=dict)
+    plans: dict[tuple, Plan] = field(default_factory=dict, init=False)
 
     def __call__(self, arrays, options=(), on_error="raise", compute="double", threads=None):
         """Results for arrays (..., m, n): a list of arrays.
@@ -131,7 +148,7 @@ class Stacked:
         if compute != "double":
             choose("compute", compute, ("double", "same"))
         if type(arrays[0]) is not ndarray:
-            return backend(arrays[0].queue, "stacks").run(self, arrays, options, on_error, compute, threads)
+            return devices.run(self, arrays, options, on_error, compute, threads)
         if threads is not None:
             check_launch(threads, None, None)
         if len(arrays) == 1:
@@ -159,22 +176,25 @@ class Stacked:
 
     def _plan(self, options, compute, arrays):
         """How arrays of these types, shapes and strides are computed."""
-        types = [np.dtype(x[2]) if x[2:] else common_type(a.dtype) for x, a in zip(self.inputs, arrays, strict=True)]
-        lead, number = common_lead(arrays), self.sizes(arrays)
-        if lead is None or number is None or any(dtype is None for dtype in types):
+        sizes = self.inputs.values()
+        types = [np.dtype(x[2]) if x[2:] else common_type(a.dtype) for x, a in zip(sizes, arrays, strict=True)]
+        fit = None if any(dtype is None for dtype in types) else self.fit(arrays, types, compute)
+        if fit is None or not self.limits.hold(fit.nm, fit.number):
             return Plan()
-        nm, extent = math.prod(lead), self.extent(**number)
-        if not min(number.values()) or extent > self.largest or not 0 < nm >= self.fewest(extent):
-            return Plan()
-        own = [letters == "11" or bool(letters[2:]) for letters in self.inputs]
-        common = np.result_type(*(dtype for dtype, apart in zip(types, own, strict=True) if not apart)).char
-        computed, result = (common, common) if compute == "same" else COMPUTED[common]
-        read = [dtype if apart else np.dtype(common) for dtype, apart in zip(types, own, strict=True)]
-        places = [place(a, lead, dtype) for a, dtype in zip(arrays, read, strict=True)]
-        made = self.made(lead, number, result)
-        kernel = cpu.kernel(self, options, np.dtype(computed), nm, number, places, made)
+        read = [dtype if own(letters) else fit.common for letters, dtype in zip(sizes, types, strict=True)]
+        places = [place(a, fit.lead, dtype) for a, dtype in zip(arrays, read, strict=True)]
         copies = [p.copy for p in places]
-        return Plan(kernel, lead, copies if any(copies) else [])
+        return Plan(cpu.kernel(self, options, fit, places), fit.lead, copies if any(copies) else [])
+
+    def fit(self, arrays, types, compute):
+        """Sizes and types of arrays, read as these types; None if they are empty, or do not fit together."""
+        lead, number = common_lead(arrays), self.sizes(arrays)
+        if lead is None or number is None or not math.prod(lead) or not min(number.values()):
+            return None
+        typed = zip(self.inputs.values(), types, strict=True)
+        common = np.result_type(*(dtype for letters, dtype in typed if not own(letters)))
+        computed = common if compute == "same" else np.dtype(DOUBLE.get(common.char, common))
+        return Fit(lead, math.prod(lead), number, common, computed, self.made(lead, number, common.char))
 
     def made(self, lead, number, char):
         """Shapes and types of results, of matrices of a type by its letter."""
@@ -183,9 +203,9 @@ class Stacked:
         return [(shape, np.dtype(kinds.get(x.kind, x.kind))) for shape, x in zip(shapes, self.outputs, strict=True)]
 
     def sizes(self, arrays):
-        """What all letters stand for; None if the matrices do not fit together."""
+        """Sizes by their letters; None if the matrices do not fit together."""
         number = {"1": 1}
-        for letters, a in zip(self.inputs, arrays, strict=True):
+        for letters, a in zip(self.inputs.values(), arrays, strict=True):
             if a.ndim < 2:
                 return None
             for letter, size in zip(letters[:2], a.shape[-2:], strict=True):
@@ -196,11 +216,16 @@ class Stacked:
         return number
 
 
+def own(letters):
+    """Whether an input has a type of its own, and no say in that of results."""
+    return letters == "11" or bool(letters[2:])
+
+
 def choose(name, value, allowed):
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} is {value!r}, must be {' or '.join(map(repr, allowed))}")
 
 
 def named(result):
-    """What makes a tuple of the same type as this one: a function of its elements."""
+    """A function that makes tuples of the same type as this one, of their elements."""
     return type(result) if hasattr(result, "_fields") else lambda *elements: elements

@@ -4,8 +4,9 @@ import numpy as np
 
 from compactla.linalg import numpys
 from compactla.linalg.eigh import eigh, eigvalsh
+from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
-from compactla.linalg.stacks import Result, Stacked, named
+from compactla.linalg.stacks import Limits, Result, Stacked, named
 
 
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="raise", compute="double", threads=None):
@@ -21,11 +22,11 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="ra
         Whether `u` and `vh` are returned.
     hermitian : bool, optional
         Whether matrices are symmetric or Hermitian, of which only the lower triangle is read then.
-    on_error : str, optional
-        What becomes of matrices for which the iteration does not converge, as those with NaN: "raise" refuses them,
-        "nan" fills their results with NaN and leaves all others as they are.
-    compute : str, optional
-        "double" computes single precision in double, as NumPy does, "same" in single, which is faster.
+    on_error : {"raise", "nan"}, optional
+        Treatment of matrices for which the iteration does not converge, as those with NaN: "raise" raises an error that
+        names them, "nan" fills their results with NaN and leaves all others as they are.
+    compute : {"double", "same"}, optional
+        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -41,7 +42,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="ra
     Raises
     ------
     numpy.linalg.LinAlgError
-        If the iteration does not converge for a matrix, which the message then names.
+        If the iteration does not converge for a matrix, which the message names.
     TypeError, ValueError
         If the type of an argument is not supported, or an option is none of the above.
 
@@ -148,15 +149,15 @@ def stacked(name, outputs, columns="", **keywords):
         implied |= {"q": lambda n, k, **_: {"n": n, "k": k}[columns[1]]}
     return Stacked(
         name,
-        inputs=("mn",),
+        inputs={"a": "mn"},
         outputs=outputs,
         work=lambda m, n, k, **_: (8 if columns else 2) * m * n * k + 200 * k * k,
         numpy=numpy,
-        message="SVD did not converge",
+        failure=Failure("SVD did not converge"),
         options=("wide",),
         implied=implied,
         paired=16,
-        fewest=lambda n: 1 if n <= 24 else 2,
+        limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
     )
 
 

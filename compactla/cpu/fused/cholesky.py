@@ -13,8 +13,9 @@ def cholesky(code, vector, A, X, status, uplo, clean, check_finite="True"):
     A.read(W)
     if clean == "no" and check_finite == "True":
         status.check(W)
+    scale = largest(code, W)
     potrf.emit(code, W, status.info, uplo=uplo, ahead=(*A.following, *X.following))
-    decide(code, W, status)
+    decide(code, W, scale, status)
     if clean == "yes":
         L, zero = W.T if uplo == "U" else W, code.zero(vector)
         for i in code.each(n):
@@ -23,19 +24,27 @@ def cholesky(code, vector, A, X, status, uplo, clean, check_finite="True"):
     X.write(W)
 
 
-def decide(code, W, status):
-    """Enter the matrices of which a pivot is not positive, and those of which one is not finite."""
-    total = code.registers(W.vector.reals, 1)
-    total[0, 0] = code.zero(W.vector.reals)
+def largest(code, W):
+    """The largest element on the diagonal."""
+    found = code.registers(W.vector.reals, 1)
+    found[0, 0] = code.zero(W.vector.reals)
     for i in code.each(W.m):
-        total[0, 0] = total[0, 0] + W[i, i].real
-    last = W[code.sub(W.m, 1), code.sub(W.m, 1)].real
-    suspect = ~((total[0, 0] < math.inf) & (last > 0))
-    with code.builder.if_then(suspect.any(), likely=False):
-        least = code.registers(W.vector.reals, 1)
-        least[0, 0] = last
-        for i in code.each(W.m):
-            pivot = W[i, i].real
-            least[0, 0] = (pivot <= 0).select(pivot, least[0, 0])
-        status.enter(FAILED, least[0, 0] <= 0)
-        status.enter(UNSURE, suspect)
+        x = W[i, i].real
+        found[0, 0] = (x > found[0, 0]).select(x, found[0, 0])
+    return found[0, 0]
+
+
+def decide(code, W, scale, status):
+    """Enter the matrices of which a pivot is not positive, and those of which it may be so but for rounding."""
+    vector = W.vector.reals
+    total, least = code.registers(vector, 1), code.registers(vector, 1)
+    total[0, 0], least[0, 0] = code.zero(vector), W[0, 0].real
+    for i in code.each(W.m):
+        root = W[i, i].real
+        total[0, 0] = total[0, 0] + root
+        least[0, 0] = (root < least[0, 0]).select(root, least[0, 0])
+    pivot, limit = least[0, 0], status.doubtful(code, W.m, vector) * scale  # of a pivot that fails there is no root
+    certain = (total[0, 0] < math.inf) & (pivot > 0) & (pivot * pivot > limit)
+    with code.builder.if_then((~certain).any(), likely=False):
+        status.enter(FAILED, (pivot == 0) | ((pivot < 0) & (-pivot >= limit)))
+        status.enter(UNSURE, ~certain)

@@ -24,6 +24,7 @@ def product(code, vector, A, status):
     W, ipiv = code.room(vector, n, n), code.room(integers(vector), n, 1)
     A.read(W)
     getrf.emit(code, W, ipiv, status.info)
+    status.doubt(W)
     number, exponent = determinant(code, W, ipiv)
     size = number.abs1()
     status.enter(UNSURE, ~(((size > 0.5) & (size < math.inf)) | status.flags))

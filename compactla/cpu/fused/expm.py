@@ -14,6 +14,7 @@ from numba import types
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.getrf import getrf
 from compactla.cpu.kernels.laswp import integers
+from compactla.cpu.kernels.product import FORMS, power_of_two
 from compactla.cpu.kernels.trsm import trsm
 from compactla.cpu.simd import Elements, index
 from compactla.cpu.vectors import Lanes
@@ -23,7 +24,6 @@ THETA = 4.25  # as large as norms may be
 PLAIN = 5.3  # a norm up to which powers of |A| need not be looked at: THETA is below it
 # log2 of the first term that the approximant lacks, of the power 27, over the unit of rounding.
 MISSING = math.log2(math.factorial(13) ** 2 / (math.factorial(26) * math.factorial(27)) * 2**53)
-MANTISSA = {64: (52, 1023), 32: (23, 127)}  # bits of a number, and its exponent's bias
 
 
 def expm(code, vector, A, X, status):
@@ -148,17 +148,14 @@ def norm(code, A):
 
 def exponent(x):
     """The least e, as real numbers, with x < 2^e."""
-    kind, (bits, bias) = integers(x.vector), MANTISSA[x.vector.real.bitwidth]
-    b = x.builder
-    raw = b.lshr(b.bitcast(x.parts[0], kind.part), Lanes.zero(b, kind).constant(bits).parts[0])
-    return Lanes(b, kind, raw).astype(x.vector.real) - x.constant(bias - 1)
+    b, kind, form = x.builder, integers(x.vector), FORMS[x.vector.real.bitwidth]
+    raw = b.lshr(b.bitcast(x.parts[0], kind.part), Lanes.zero(b, kind).constant(form.mantissa).parts[0])
+    return Lanes(b, kind, raw).astype(x.vector.real) - x.constant(form.one - 1)
 
 
 def power(s):
     """2^-s"""
-    kind, (bits, bias) = integers(s.vector), MANTISSA[s.vector.real.bitwidth]
-    raw = (s.constant(bias) - s).astype(kind.dtype) * Lanes.zero(s.builder, kind).constant(1 << bits)
-    return Lanes(s.builder, s.vector, s.builder.bitcast(raw.parts[0], s.vector.part))
+    return power_of_two(s.vector, (-s).astype(integers(s.vector).dtype))
 
 
 def over(e, divisor):
@@ -178,7 +175,7 @@ def scaling(code, A, A4, A6, T):
     h4, h6 = halvings(code, A4, 4), halvings(code, A6, 6)
     s = h4.maximum(h6)
     size, result = norm(code, A), code.registers(A.vector.reals, 1)
-    most = size.constant(MANTISSA[A.vector.real.bitwidth][1] - 1)
+    most = size.constant(FORMS[A.vector.real.bitwidth].one - 1)
     result[0, 0] = s
     large = size * power(s) > PLAIN
     with code.builder.if_then(large.any(), likely=False):

@@ -12,6 +12,7 @@ def inv(code, vector, A, X, status):
     A.read(W)
     getrf.emit(code, W, ipiv, status.info)
     status.fail()
+    status.doubt(W)
     getri.emit(code, W, ipiv, status.info, ahead=(*A.following, *X.following))
     X.write(W)
     status.check(W)

@@ -13,7 +13,7 @@ from compactla.cpu.vectors import Lanes
 
 
 def lstsq(code, vector, A, B, rcond, X, residuals, rank, s, status):
-    """X <- what has the smallest norm of all with the smallest norm of B - A X, for A with no more columns than rows"""
+    """X <- the smallest of all X with the smallest norm of B - A X, for A with no more columns than rows"""
     W, C, limit = code.room(vector, A.m, A.n), code.room(vector, A.m, B.n), code.room(vector.reals, 1)
     A.read(W)
     B.read(C)
@@ -28,7 +28,7 @@ class LeastSquares:
     """Solutions of W x = C for a W of no more columns than rows, while code is emitted; W and C are overwritten.
 
     W = Q R, and rotations G of rows make G R = S Vh: so x = V inv(S) G Q^H C, without the singular values that count as
-    zeros. Nothing overflows or underflows but what is too large or small in the end.
+    zeros. Nothing overflows or underflows but results that are too large or small.
     """
 
     def __init__(self, code: Code, W: Elements, C: Elements, rcond: Lanes):
@@ -77,7 +77,7 @@ class LeastSquares:
                     X[i, j] = X[i, j] * inverse
 
     def _remains(self, C, n, factors):
-        """Squared norms of the columns of what no solution changes; NaN for a matrix of a smaller rank than n."""
+        """Squared norms of the columns of C that no solution changes; NaN for a matrix of a smaller rank than n."""
         code, rank = self.code, self.rank
         full = rank[0, 0] == code.broadcast(n, rank.vector)
         total = code.registers(C.vector.reals, 1)
@@ -88,7 +88,7 @@ class LeastSquares:
             self.residuals[j, 0] = full.select(times(total[0, 0], factors), total[0, 0].constant(float("nan")))
 
     def write(self, residuals, rank, s, status):
-        """Write what is not x, and enter the matrices for which this failed."""
+        """Write all results but x, and enter the matrices for which this failed."""
         residuals.write(self.residuals)
         rank.write(self.rank)
         s.write(self.s)

@@ -7,7 +7,7 @@ from compactla.cpu.kernels.householder import reflect_all
 
 
 def lstsq_wide(code, vector, A, B, rcond, X, residuals, rank, s, status):
-    """X <- Q Y, where A = L Q^H, and Y is what has the smallest norm of all with the smallest norm of B - L Y"""
+    """X <- Q Y, where A = L Q^H, and Y is the smallest of all with the smallest norm of B - L Y"""
     m, n, r = A.m, A.n, B.n
     V, tau = code.room(vector, n, m), code.room(vector, m)
     L, C, x = code.room(vector, m, m), code.room(vector, m, r), code.room(vector, n, r)

@@ -6,7 +6,7 @@ from compactla.cpu.kernels.orgqr import orgqr
 
 
 def qr(code, vector, A, *results, mode):
-    """Q R <- A, or R alone, or, for the mode "raw", what LAPACK's geqrf leaves."""
+    """Q R <- A, or R alone, or, for the mode "raw", reflectors as those of LAPACK's geqrf."""
     *results, _ = results
     m, n = A.m, A.n
     k = code.min(m, n)

@@ -14,6 +14,7 @@ def solve(code, vector, A, B, X, status):
     B.read(right)
     getrf.emit(code, W, code.room(integers(vector), n, 1), status.info)
     status.fail()
+    status.doubt(left)
     trsm.emit(code, left, right, uplo="U")
     X.write(right)
     status.check(right)

@@ -51,7 +51,7 @@ def reduce(code: Code, A: Elements, d: Elements, e: Elements, left: Elements, ri
     m, n = A.m, A.n
 
     def eliminate(A, i, j, below, after):
-        """Reflect what is at (i, j) and the `below` elements under it, and the `after` columns behind."""
+        """Reflect element (i, j) and the `below` elements under it, and the `after` columns behind."""
         x = A.block(code.add(i, 1), j, below, 1)
         beta, tau = reflector(code, A[i, j], x)
         parts = A.block(i, code.add(j, 1), 1, after), A.block(code.add(i, 1), code.add(j, 1), below, after)
@@ -130,7 +130,7 @@ def step(code: Code, d, e, on_left, on_right, mu, window):
     """A step of the QR algorithm on each block of a lane: diagonals d and e, and the rotations of both sides."""
     zero = code.zero(d.vector)
     one = zero.constant(1)
-    state = code.registers(d.vector, 4)  # what e becomes at the place before, cosine and sine, and what e was there
+    state = code.registers(d.vector, 4)  # the next e of the place before, cosine and sine, and its former e
     for k, x in enumerate((zero, one, zero, zero)):
         state[k, 0] = x
     for i, following in window.each():

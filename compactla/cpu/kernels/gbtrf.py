@@ -124,7 +124,7 @@ def gbtrf(code, A, U, L, ipiv, info, kl, pivoting=True, ahead=()):
         (kl + ku + 1) x n, which gets the rows of U: ``U[t, k]`` is its element (k, k + t) for t > 0, ``U[0, k]`` the
         reciprocal of its pivot k. Without `pivoting` the last kl rows are left alone.
     L : matrix
-        kl x n, which gets what was subtracted: ``L[i, k]`` times row k from row k + i + 1.
+        kl x n, which gets multiples: ``L[i, k]`` times row k was subtracted from row k + i + 1.
     ipiv : matrix of integers
         n x 1, which gets the row that each lane swapped with each row.
     info : array of V int64
@@ -142,7 +142,7 @@ def gbtrf(code, A, U, L, ipiv, info, kl, pivoting=True, ahead=()):
 
 
 def store(code, matrices, pivoting, w, k, inverse, multiples, top, flags):
-    """Keep what a step makes of matrices U, L and ipiv."""
+    """Keep the results of a step in matrices U, L and ipiv."""
     U, L, ipiv = matrices[w]
     U[0, k] = inverse
     for t in range(1, U.m if pivoting else U.m - len(multiples)):

@@ -56,7 +56,7 @@ def gbtrs(code, U, L, ipiv, B, pivoting=True, ahead=()):
     Parameters
     ----------
     U, L, ipiv : matrix
-        What `gbtrf` made.
+        Results of `gbtrf`.
     B : matrix
         n x r, from `matrix`.
     pivoting : bool

@@ -11,7 +11,7 @@ def pbtrs(code, F, B, ahead=()):
     Parameters
     ----------
     F : matrix
-        What `pbtrf` made.
+        Results of `pbtrf`.
     B : matrix
         n x r, from `matrix`.
     ahead : tuple of matrices

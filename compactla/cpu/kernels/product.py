@@ -47,10 +47,10 @@ def split(x):
     stored = Lanes(b, kind, b.lshr(bits, ir.Constant(kind.part, [form.mantissa] * kind.lanes)))
     largest = stored.constant(2 * form.one - 1)
     exponent = (stored < largest).select(stored, largest) - stored.constant(form.one)
-    return x * power(x.vector.reals, -exponent), exponent
+    return x * power_of_two(x.vector.reals, -exponent), exponent
 
 
-def power(vector, exponent):
+def power_of_two(vector, exponent):
     """2^exponent, of one whose magnitude is less than that of the largest."""
     b, form = exponent.builder, FORMS[vector.real.bitwidth]
     stored = (exponent + exponent.constant(form.one)).parts[0]
@@ -64,7 +64,7 @@ def scaled(x, exponent):
     most = exponent.constant(FORMS[vector.real.bitwidth].one - 1)
     for _ in range(3):
         step = (exponent < most).select((exponent > -most).select(exponent, -most), most)
-        x, exponent = x * power(vector, step), exponent - step
+        x, exponent = x * power_of_two(vector, step), exponent - step
     return x
 
 

@@ -69,7 +69,7 @@ def steps(code, count):
 
 
 def beside(code, vector, n):
-    """Room for what is beside a diagonal of n numbers, and for something in front of it."""
+    """Room for the numbers beside a diagonal of n, and for something in front of them."""
     return code.room(vector, code.add(n, 1), 1).block(1, 0, n, 1)
 
 
@@ -239,7 +239,7 @@ def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
 
 
 class Plane(NamedTuple):
-    """A rotation in lanes of which it makes [x; z] what is [r; 0], or the identity where z is zero."""
+    """A rotation of [x; z] to [r; 0], lane by lane, or the identity where z is zero."""
 
     cosine: Lanes
     sine: Lanes
@@ -259,7 +259,7 @@ def step(code: Code, d, e, rotations, mu, window):
     """A step of the QR algorithm on each block of a lane: diagonals d and e, and the `rotations`."""
     zero = code.zero(d.vector)
     one = zero.constant(1)
-    state = code.registers(d.vector, 5)  # g, p, c, s, and what e was at the place before
+    state = code.registers(d.vector, 5)  # g, p, c, s, and the former e of the place before
     for k, x in enumerate((zero, zero, one, one, zero)):
         state[k, 0] = x
     for i, following in window.each():

@@ -1,0 +1,49 @@
+"""Calls of functions on stacks with pyopencl Arrays."""
+
+import numpy as np
+
+from compactla.checks import check_device_array, check_launch
+from compactla.linalg import failures
+from compactla.linalg.places import common_type
+from compactla.view import backend
+
+
+def run(function, arrays, options, on_error, compute, threads):
+    """Results for pyopencl Arrays, as of `compactla.linalg.stacks.Stacked`."""
+    queue = arrays[0].queue
+    for (name, letters), a in zip(function.inputs.items(), arrays, strict=True):
+        if letters != "11":  # which are NumPy arrays
+            check_device_array(a, queue, name)
+    check_launch(threads, None, queue)
+    known = backend(queue, "launch").plans(queue)
+    key = function, options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays]
+    if key not in known:
+        known[key] = planned(function, arrays, options, compute)
+    kernel = known[key]
+    if kernel is None:
+        return without_elements(function, arrays, options, queue)
+    results, failed = kernel.run(arrays, wait=on_error == "raise")
+    if failed is not None and failed.any():
+        failed = failures.of_first(failed.reshape(kernel.fit.lead) != 0, arrays[0].shape[:-2])
+        failures.finish(function, arrays, options, results, failed, on_error)
+    return results
+
+
+def planned(function, arrays, options, compute):
+    """The kernel for arrays of these types, shapes and strides; None if they are empty, or do not fit together."""
+    types = [common_type(a.dtype) for a in arrays]
+    for name, a, dtype in zip(function.inputs, arrays, types, strict=True):
+        if dtype is None:
+            raise TypeError(f"{name}: dtype is {a.dtype}, must be real or complex of single or double precision")
+    fit = function.fit(arrays, types, compute)
+    if fit is None:
+        return None
+    keywords = dict(zip(function.options, options, strict=True))
+    return backend(arrays[0].queue, "stacks").kernel(function, keywords, arrays, fit)
+
+
+def without_elements(function, arrays, options, queue):
+    """NumPy's results for arrays without elements, or its error for shapes that do not fit together."""
+    unread = [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in arrays]
+    found, _ = failures.attempt(function, unread, options)
+    return [backend(queue).upload(np.asarray(x), queue) for x in found]

@@ -1,0 +1,21 @@
+"""Strides of stacks of matrices."""
+
+import itertools
+
+
+def in_stack(a, lead):
+    """Strides of an array that is broadcast to a stack of shape `lead`, and bytes from each matrix to the next.
+
+    The latter are None if they differ.
+    """
+    own = [stride if size > 1 else 0 for size, stride in zip(a.shape[:-2], a.strides[:-2], strict=True)]
+    axes = [0] * (len(lead) - len(own)) + own
+    return (*axes, *a.strides[-2:]), steady(lead, axes)
+
+
+def steady(lead, strides):
+    """The bytes from each matrix to the next; None if they differ."""
+    axes = [(size, stride) for size, stride in zip(lead, strides, strict=True) if size > 1]
+    if any(outer != inner * size for (_, outer), (size, inner) in itertools.pairwise(axes)):
+        return None
+    return axes[-1][1] if axes else 0
