@@ -13,6 +13,8 @@ from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.view import REAL, backend
 
+MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
+
 
 class Report(NamedTuple):
     """How a system was solved.
@@ -133,15 +135,16 @@ class System:
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
         self.put(self.b, self.rhs)
-        if self.x0 is None:
-            self.combine(self.x, 0)
-        else:
-            self.put(self.x0, self.x)
         size = math.sqrt(self.combine(self.rhs, 1, measured=True)[0])
         self.goal = max(self.rtol * size, math.ldexp(self.atol, -self.exponent))
-        if size == 0:
+        self.is_stuck = False
+        if self.x0 is None or size == 0:
             self.combine(self.x, 0)
-        self.norm, self.is_stuck = self.residual(self.x), False
+            self.combine(0, 0, span(self.rhs), [1])
+            self.norm = size
+        else:
+            self.put(self.x0, self.x)
+            self.norm = self.residual(self.x)
         self.history = [self.norm]
 
     def put(self, a, row):
@@ -229,14 +232,16 @@ def span(first, second=None) -> range:
 
 
 def exponent(b) -> int:
-    """Of the power of two that the largest number of a vector is near to; 0 where there is none."""
+    """Of the power of two that the largest number of a vector is near to, or 0 where squares are in range anyway."""
     largest = float(abs(b).max(initial=0))
-    return math.frexp(largest)[1] if 0 < largest < math.inf else 0
+    near = math.frexp(largest)[1] if 0 < largest < math.inf else 0
+    return near if abs(near) > MODERATE else 0
 
 
 def scaled(a, exponent, out):
     """out <- a times a power of two."""
     out[:] = a
-    parts = out.view(REAL[out.dtype.char])
-    np.ldexp(parts, exponent, out=parts)
+    if exponent:
+        parts = out.view(REAL[out.dtype.char])
+        np.ldexp(parts, exponent, out=parts)
     return out
