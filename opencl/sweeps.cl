@@ -4,9 +4,14 @@
  */
 #include "lane.h"
 
+#ifndef PRODUCT
+#define PRODUCT 0 /* 1: `residual` is a product */
+#endif
 #define EACH_COLUMN(n) for (long h = get_global_id(1); h < (n); h += get_global_size(1))
 
-/* y <- rhs - A x for a matrix of b x b blocks in BSR form; x has the block rows that its columns count */
+/* y <- rhs - A x, or, for a PRODUCT, A x for a matrix of b x b blocks in BSR form; x has the block rows that its columns
+ * count
+ */
 __kernel void residual(long rows, long b, long nrhs, __global const long *indptr, __global const int *indices,
                        __global const CLA_REAL *data, __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
                        __global const CLA_REAL *rhs, long r0, long rps, long rrs, long rcs,
@@ -16,11 +21,14 @@ __kernel void residual(long rows, long b, long nrhs, __global const long *indptr
     if (row >= rows) return;
     EACH_COLUMN(nrhs)
     {
-        cla_lane total = cla_lane_load_apart(rhs, r0 + i * rps + p * rrs + h * rcs, 1);
+        cla_lane total = cla_lane_real(0);
+        if (!PRODUCT) total = cla_lane_load_apart(rhs, r0 + i * rps + p * rrs + h * rcs, 1);
         for (long k = indptr[i]; k < indptr[i + 1]; k++)
-            for (long q = 0; q < b; q++)
-                total = cla_lane_fnma(cla_lane_load_apart(data, ((k * b + p) * b + q) * CLA_PARTS, 1),
-                                  cla_lane_load_apart(x, x0 + indices[k] * xps + q * xrs + h * xcs, 1), total);
+            for (long q = 0; q < b; q++) {
+                const cla_lane a = cla_lane_load_apart(data, ((k * b + p) * b + q) * CLA_PARTS, 1);
+                const cla_lane c = cla_lane_load_apart(x, x0 + indices[k] * xps + q * xrs + h * xcs, 1);
+                total = PRODUCT ? cla_lane_fma(a, c, total) : cla_lane_fnma(a, c, total);
+            }
         cla_lane_store_apart(y, y0 + i * yps + p * yrs + h * ycs, 1, total);
     }
 }

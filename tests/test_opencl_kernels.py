@@ -218,7 +218,8 @@ def test_integer_lanes(queue, rng):
         assert np.array_equal(Q.get(), np.concatenate([p[:, ::-1], p], 1))
 
 
-PROGRAMS = {"blocktridiag.cl", "fused.cl", "pack.cl", "stacks.cl", "sweeps.cl", "thomas.cl", "watched_lu.cl"}  # which nobody includes
+# Which nobody includes.
+PROGRAMS = {"blocktridiag.cl", "fused.cl", "krylov.cl", "pack.cl", "stacks.cl", "sweeps.cl", "thomas.cl", "watched_lu.cl"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
     CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
@@ -255,7 +256,8 @@ OTHERS = [  # in all of their variants
     ("pack.cl", {}),
     *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),
-    ("sweeps.cl", {}),
+    ("krylov.cl", {"GROUP": 8}),
+    *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
       for what in ("FACTOR", "SOLVE", "SPREAD") for some in (TILE, {})),

@@ -26,6 +26,7 @@ if sys.platform != "win32":
 
 INT, INTS = types.int64, types.int64[::1]
 SEAL = 32  # bytes
+REORDERED = {"reassoc", "contract", "nsz"}  # infinities and NaNs are as ever
 HERE = Path(__file__).parent
 # What the processor is, and which of its instructions are used.
 TARGET = cpu_target.target_context.codegen().magic_tuple()
@@ -36,14 +37,16 @@ SETTINGS = (
 )
 
 
-def compiled(make, arguments, *key, source=None):
+def compiled(make, arguments, *key, source=None, reordered=False):
     """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
 
-    For `source` see `Kept`.
+    Where it is `reordered`, which depends on the key alone, sums are taken in any order, and products are fused with
+    them. For `source` see `Kept`.
     """
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
-    dispatcher = compiled_once(kernel, *key, source=source, error_model="numpy")
+    fastmath = REORDERED if reordered else False
+    dispatcher = compiled_once(kernel, *key, source=source, error_model="numpy", fastmath=fastmath)
     dispatcher.compile(types.void(INT, INT, *arguments))
     dispatcher.disable_compile()
     return dispatcher

@@ -1,0 +1,247 @@
+"""A large sparse system and the vectors of a Krylov method that solves it, on the CPU or a device."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.lines.block_operator import BlockOperator
+from compactla.lines.extraction import check_pattern
+from compactla.lines.relaxation import BlockRows
+from compactla.view import REAL, backend
+
+MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
+
+
+class Report(NamedTuple):
+    """How a system was solved.
+
+    Attributes
+    ----------
+    iterations : int
+        Steps that were made.
+    converged : bool
+        Whether `residual` is at most ``max(rtol * norm(b), atol)``.
+    residual : float
+        2-norm of b - A x, computed from x.
+    history : (iterations + 1,) ndarray or None
+        2-norms of the residual before the first step and after every step, if they were asked for: those of the
+        method's recurrence, and the true one where x was formed.
+    """
+
+    iterations: int
+    converged: bool
+    residual: float
+    history: np.ndarray | None
+
+
+class SparseMatrix:
+    """A sparse matrix where the work is done, for products in threads or on a device.
+
+    Parameters
+    ----------
+    A : scipy.sparse matrix or array, (n, n)
+        Blocks of BSR are used if they are square; every other format becomes CSR.
+    queue : pyopencl.CommandQueue, optional
+        The device; default: the CPU.
+    dtype : dtype, optional
+        float32, float64, complex64 or complex128; default: that of `A`.
+
+    Attributes
+    ----------
+    shape, dtype, queue
+    data : ndarray or pyopencl.array.Array
+        (blocks, b, b): the values, which may be changed, or replaced by others like them.
+    """
+
+    def __init__(self, A, queue=None, dtype=None):
+        run = backend(queue)
+        if not (A.format == "bsr" and A.blocksize[0] == A.blocksize[1]):
+            A = A.tocsr()
+        check_pattern(A)
+        self.dtype = check_dtype(A.dtype if dtype is None else dtype, "A")
+        self.shape, self.queue = A.shape, queue
+        self.b = A.blocksize[0] if A.format == "bsr" else 1
+        stored = A.indptr[-1]
+        data = np.ascontiguousarray(A.data[:stored], self.dtype).reshape(-1, self.b, self.b)
+        self.data = run.upload(data, queue)
+        indices = np.ascontiguousarray(A.indices[:stored], np.int32)
+        self.indptr, self.indices = (run.upload(a, queue) for a in (A.indptr.astype(np.int64), indices))
+
+    def blocks(self, x):
+        """An array (n,) as (block rows, b, right-hand sides); complex ones for a real matrix are two."""
+        shape = self.shape[0] // self.b, self.b, x.dtype.itemsize // self.dtype.itemsize
+        return x.view(self.dtype).reshape(shape)
+
+    def product(self, x, y, launch=None):
+        """y <- A x, of what `blocks` returns."""
+        rows = BlockRows(self.indptr, self.indices, self.data, None)
+        backend(self.queue, "sweeps").product(rows, x, y, launch)
+
+
+class System:
+    """A linear system that is being solved: vectors are rows of one array, by their numbers.
+
+    The residual is row 0 whenever `goes_on` is asked.
+    """
+
+    def __init__(self, A, b, x0, limits, M, callback, threads):
+        on_device = is_device_array(b)
+        self.queue = b.queue if on_device else None
+        self.launch, self.callback = check_launch(threads, None, self.queue), callback
+        b = b if on_device else as_array(b, "b")
+        if b.shape not in ((b.size,), (b.size, 1)):
+            raise ValueError(f"b has shape {b.shape}, must be (n,) or (n, 1)")
+        self.n, self.shape = b.size, b.shape
+        if x0 is not None:
+            x0 = x0 if is_device_array(x0) else as_array(x0, "x0")
+            if is_device_array(x0) != on_device or x0.shape != b.shape:
+                raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of b")
+        if not (scipy.sparse.issparse(A) or isinstance(A, SparseMatrix) or on_device):
+            A = aslinearoperator(A)
+        if M is not None and not (isinstance(M, BlockOperator) or callable(M) or on_device):
+            M = aslinearoperator(M)
+        for name, operator in (("A", A), ("M", M)):
+            if getattr(operator, "shape", (self.n, self.n)) != (self.n, self.n):
+                raise ValueError(f"{name} has shape {operator.shape}, must be {(self.n, self.n)} for b")
+        if isinstance(M, BlockOperator) and on_device and M.queue is None:
+            raise TypeError("M lives on the CPU, must live on the device of b")
+        types = [a.dtype for a in (A, b, x0, M) if getattr(a, "dtype", None) is not None]
+        self.dtype = check_dtype(np.result_type(np.float32, *types), "the dtype of A, b, x0 and M together")
+        self.eps = float(np.finfo(self.dtype).eps)
+        if scipy.sparse.issparse(A):
+            A = SparseMatrix(A, self.queue, self.dtype if A.dtype.kind == "c" else REAL[self.dtype.char])
+        if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):
+            raise TypeError(f"A: dtype is {A.dtype}, must be {self.dtype}, that of b")
+        self.A, self.M, self.b, self.x0 = A, M, b, x0
+        rtol, atol, maxiter = limits
+        self.most = 10 * self.n if maxiter is None else check_size(maxiter, "maxiter")
+        for name, value in (("rtol", rtol), ("atol", atol)):
+            if not value >= 0:
+                raise ValueError(f"{name} is {value}, must not be negative")
+        self.rtol, self.atol = rtol, atol
+        self.exponent = 0 if on_device else exponent(b)
+
+    def place(self, count):
+        """Make room for so many vectors, and put the system beside them."""
+        shape = count + 4, self.n
+        self.W = backend(self.queue, "krylov").room(shape, self.dtype, self.queue)
+        self.rows = [self.W[i] for i in range(count + 4)]
+        if isinstance(self.A, SparseMatrix):
+            self.blocks = [self.A.blocks(x) for x in self.rows]
+        self.rhs, *self.loose = range(count, count + 4)
+        self.x = self.loose[0]
+        self.put(self.b, self.rhs)
+        size = math.sqrt(self.combine(self.rhs, 1, measured=True)[0])
+        self.goal = max(self.rtol * size, math.ldexp(self.atol, -self.exponent))
+        self.is_stuck = False
+        if self.x0 is None or size == 0:
+            self.combine(self.x, 0)
+            self.combine(0, 0, span(self.rhs), [1])
+            self.norm = size
+        else:
+            self.put(self.x0, self.x)
+            self.norm = self.residual(self.x)
+        self.history = [self.norm]
+
+    def put(self, a, row):
+        """Row <- a vector that was given, divided by a power of two such that norms are in range."""
+        a = a.reshape(self.n)
+        if self.queue is None:
+            scaled(a, -self.exponent, self.rows[row])
+        else:
+            a = a.astype(self.dtype) if a.dtype != self.dtype else a
+            backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
+
+    @property
+    def spare(self):
+        return [row for row in self.loose if row != self.x]
+
+    def combine(self, row, scale, rows=range(0), factors=(), measured=False, against=None):
+        """Row <- scale row + sum of factors times rows: the square of its norm, and `against`^H times it."""
+        run = backend(self.queue, "krylov")
+        return run.combine(self.W, row, scale, rows, factors, against, measured, self.launch)
+
+    def dots(self, rows, others, scale=1.0):
+        """The products of rows, conjugate, with one or two neighbouring others, scaled before: (others, rows)."""
+        return backend(self.queue, "krylov").dots(self.W, rows, others, scale, self.launch)
+
+    def product(self, row, into):
+        """Row `into` <- A times a row."""
+        if isinstance(self.A, SparseMatrix):
+            self.A.product(self.blocks[row], self.blocks[into], self.launch)
+        else:
+            self.keep(self.A @ self.rows[row], into)
+
+    def precondition(self, row, into):
+        """M times a row: the number of the row that has it."""
+        M, v = self.M, self.rows[row]
+        if M is None:
+            return row
+        if isinstance(M, BlockOperator):
+            M.solve(v, out=self.rows[into], **({"threads": self.launch} if self.queue is None else {}))
+        else:
+            self.keep(M(v) if callable(M) and not isinstance(M, LinearOperator) else M @ v, into)
+        return into
+
+    def keep(self, a, row):
+        if self.queue is None:
+            self.rows[row][:] = a
+        else:
+            backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
+
+    def residual(self, row) -> float:
+        """Row 0 <- b - A times a row; its norm."""
+        self.product(row, 0)
+        return math.sqrt(self.combine(0, -1, span(self.rhs), [1], True)[0])
+
+    def goes_on(self) -> bool:
+        unfinished = self.goal < self.norm < math.inf
+        return unfinished and not self.is_stuck and len(self.history) <= self.most
+
+    def step(self, norm) -> bool:
+        """Note the residual after a step; whether there may be another before x is formed."""
+        self.history.append(norm)
+        if self.callback is not None:
+            self.callback(math.ldexp(norm, self.exponent))
+        return self.goal < norm < math.inf and len(self.history) <= self.most
+
+    def advance(self, row):
+        """Take a row for x, if its residual is the smaller one; otherwise there is no way on."""
+        norm = self.residual(row)
+        self.is_stuck = not norm < self.norm
+        if not self.is_stuck:
+            self.x, self.norm = row, norm
+        self.history[-1] = self.norm
+
+    def result(self, history):
+        x = self.rows[self.x]
+        x = scaled(x, self.exponent, np.empty_like(x)) if self.queue is None else x.copy()
+        norms = np.ldexp(self.history, self.exponent)
+        converged = bool(self.norm <= self.goal)
+        report = Report(len(norms) - 1, converged, float(norms[-1]), norms if history else None)
+        return x.reshape(self.shape), report
+
+
+def span(first, second=None) -> range:
+    """One row, or two."""
+    return range(first, first + 1) if second is None else range(first, second + 1, second - first)
+
+
+def exponent(b) -> int:
+    """Of the power of two that the largest number of a vector is near to, or 0 where squares are in range anyway."""
+    largest = float(abs(b).max(initial=0))
+    near = math.frexp(largest)[1] if 0 < largest < math.inf else 0
+    return near if abs(near) > MODERATE else 0
+
+
+def scaled(a, exponent, out):
+    """out <- a times a power of two."""
+    out[:] = a
+    if exponent:
+        parts = out.view(REAL[out.dtype.char])
+        np.ldexp(parts, exponent, out=parts)
+    return out

@@ -1,0 +1,200 @@
+"""GMRES and BiCGSTAB for one large system."""
+
+import numpy as np
+import pyopencl.array
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import bicgstab as scipys_bicgstab
+from scipy.sparse.linalg import gmres as scipys_gmres
+
+import compactla as cla
+from compactla.krylov_large import SparseMatrix, bicgstab, gmres
+from drivers import working_devices
+from systems import convection_diffusion, shipped
+
+on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+BOTH = pytest.mark.parametrize("solve", [gmres, bicgstab])
+
+
+def relative(M, x, b):
+    return np.linalg.norm(b - M @ x) / np.linalg.norm(b)
+
+
+@pytest.fixture(scope="module")
+def sherman5():
+    M, rhs, lines = shipped()
+    return M, rhs, cla.LinePreconditioner(M, lines)
+
+
+@pytest.mark.parametrize("ortho", ["mgs", "cgs", "cgs2"])
+def test_gmres_on_sherman5(sherman5, ortho):
+    M, rhs, P = sherman5
+    norms = []
+    x, report = gmres(M, rhs, M=P, restart=50, ortho=ortho, history=True, callback=norms.append)
+    assert abs(report.iterations - 136) <= 1 and report.converged
+    assert relative(M, x, rhs) <= 1e-8
+    assert report.residual == pytest.approx(np.linalg.norm(rhs - M @ x), rel=1e-5)
+    assert len(report.history) == report.iterations + 1 and len(norms) == report.iterations
+    assert report.history[0] == pytest.approx(np.linalg.norm(rhs)) and report.history[-1] == report.residual
+    np.testing.assert_allclose(norms, report.history[1:], rtol=1e-4)
+    operator = LinearOperator(M.shape, lambda y: M @ P.solve(y), dtype=M.dtype)
+    scipys = []
+    callback = {"callback": scipys.append, "callback_type": "pr_norm"}
+    scipys_gmres(operator, rhs, rtol=1e-8, restart=50, maxiter=20, **callback)
+    np.testing.assert_allclose(report.history[1:101], np.array(scipys[:100]) * report.history[0], rtol=1e-3)
+
+
+def test_bicgstab_on_sherman5(sherman5):
+    M, rhs, P = sherman5
+    x, report = bicgstab(M, rhs, M=P, history=True)
+    assert report.converged and relative(M, x, rhs) <= 1e-8 and report.iterations < 90
+    operator, steps = LinearOperator(M.shape, lambda y: M @ P.solve(y), dtype=M.dtype), []
+    scipys_bicgstab(operator, rhs, rtol=1e-8, callback=lambda y: steps.append(relative(operator, y, rhs)))
+    assert 0.8 < report.iterations / len(steps) < 1.25  # they are at the mercy of rounding
+    np.testing.assert_allclose(report.history[1:7], np.array(steps[:6]) * report.history[0], rtol=1e-4)
+
+
+@BOTH
+def test_relaxation(solve):
+    M, rhs, lines = shipped()
+    x, report = solve(M, rhs, M=cla.LineRelaxation(M, lines, scheme="gauss-seidel", sweeps=2))
+    assert report.converged and relative(M, x, rhs) <= 1e-8 and report.iterations <= 31
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", ["f", "D", *(pytest.param(c, marks=pytest.mark.exhaustive) for c in "dF")])
+def test_types(rng, solve, dtype):
+    M, lines = convection_diffusion(8, 10, 3)
+    M = M.astype(dtype)
+    if dtype in "FD":
+        M.data *= np.exp(0.3j)
+    b = rng.standard_normal(M.shape[0]).astype(dtype)
+    P = cla.LinePreconditioner(M, lines)
+    rtol = 1e-4 if dtype in "fF" else 1e-10
+    first = None
+    for A in (M, M.tocsr(), M.tocoo(), SparseMatrix(M), LinearOperator(M.shape, M.__matmul__, dtype=M.dtype)):
+        x, report = solve(A, b, M=P, rtol=rtol)
+        assert x.dtype == dtype and report.converged and relative(M, x, b) <= 1.01 * rtol
+        first = first or report.iterations
+        assert abs(report.iterations - first) <= 1
+
+
+@BOTH
+def test_mixed_types(rng, solve):
+    """Complex right-hand sides for a real matrix; a preconditioner in single precision."""
+    M, lines = convection_diffusion(6, 8, 2)
+    b = rng.standard_normal(M.shape[0]) + 1j * rng.standard_normal(M.shape[0])
+    P = cla.LinePreconditioner(M.astype(np.float32), lines)
+    for rhs in (b, b.real, b.real.astype(np.float32)):
+        x, report = solve(M, rhs, M=P, rtol=1e-10)
+        assert report.converged and relative(M, x, rhs) <= 1e-10
+        assert x.dtype == np.result_type(np.float64, rhs)
+    x, report = solve(M, b[:, None], M=lambda v: P @ v, x0=x[:, None] + 0j)
+    assert x.shape == (len(b), 1) and relative(M, x[:, 0], b) <= 1e-8
+
+
+@BOTH
+def test_start_and_limits(rng, solve):
+    M, _ = convection_diffusion(6, 8, 2)
+    b = rng.standard_normal(M.shape[0])
+    norm = np.linalg.norm(b)
+    x, report = solve(M, b, maxiter=3, history=True)
+    assert report.iterations == 3 and not report.converged and len(report.history) == 4
+    again, further = solve(M, b, x0=x, atol=1e-3 * norm, rtol=0.0)
+    assert further.converged and relative(M, again, b) <= 1e-3
+    np.testing.assert_array_equal(solve(M, b, x0=again, rtol=1e-3)[0], again)
+    assert solve(M, b, maxiter=0)[1] == (0, False, pytest.approx(norm), None)
+    for size in (1e-300, 1e300):
+        x, report = solve(M, size * b)
+        assert report.converged and relative(M, x / size, b) <= 1.01e-8
+
+
+@BOTH
+def test_zero(solve):
+    M, _ = convection_diffusion(3, 4, 2)
+    for x0 in (None, np.ones(M.shape[0])):
+        x, report = solve(M, np.zeros(M.shape[0]), x0)
+        assert not x.any() and report == (0, True, 0.0, None)
+    x, report = solve(sp.csr_array((0, 0)), np.zeros(0))
+    assert x.shape == (0,) and report.converged
+
+
+@BOTH
+def test_what_has_no_solution(rng, solve):
+    singular = sp.diags_array([1.0, 2.0, 0.0]).tocsr()
+    x, report = solve(singular, np.array([1.0, 1, 1]))
+    assert not report.converged and report.residual <= np.sqrt(3) and np.isfinite(x).all()
+    x, report = solve(singular, np.array([1.0, 1, 0]))
+    assert report.converged
+    np.testing.assert_allclose(x[:2], [1, 0.5])
+    turn = sp.csr_array([[0.0, 1], [-1, 0]])
+    x, report = solve(turn, np.array([1.0, 2]))
+    assert np.isfinite(x).all() and report.converged == (solve is gmres)  # BiCGSTAB breaks down at once
+    nothing = solve(sp.csr_array((4, 4)), np.ones(4))
+    assert not nothing[0].any() and not nothing[1].converged and nothing[1].residual == 2
+
+
+@BOTH
+def test_not_a_number(sherman5, solve):
+    M, rhs, P = sherman5
+    wrong = M.copy()
+    wrong.data[0, 0, 0] = np.nan
+    for A, b, how in ((wrong, rhs, None), (M, rhs, lambda v: v * np.nan), (M, np.full_like(rhs, np.nan), P)):
+        x, report = solve(A, b, M=how, maxiter=20)
+        assert not report.converged and report.iterations <= 1 and not x.any()
+
+
+def test_unattainable_goal_ends(rng):
+    M, lines = convection_diffusion(6, 8, 2)
+    b = rng.standard_normal(M.shape[0])
+    for solve in (gmres, bicgstab):
+        x, report = solve(M, b, M=cla.LinePreconditioner(M, lines), rtol=0.0)
+        assert not report.converged and report.iterations < 900 and relative(M, x, b) < 1e-14
+
+
+@BOTH
+def test_bits_do_not_depend_on_threads(sherman5, solve):
+    M, rhs, P = sherman5
+    one, all_ = (solve(M, rhs, M=P, threads=threads, maxiter=20)[0] for threads in (1, None))
+    np.testing.assert_array_equal(one, all_)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"b": np.ones(5)}, r"A has shape \(24, 24\), must be \(5, 5\) for b"),
+        ({"b": np.ones((24, 2))}, r"b has shape \(24, 2\)"),
+        ({"x0": np.ones(5)}, r"x0 is a ndarray \(5,\)"),
+        ({"M": np.eye(5)}, r"M has shape \(5, 5\)"),
+        ({"rtol": -1.0}, "rtol is -1.0, must not be negative"),
+        ({"maxiter": -1}, "maxiter is -1"),
+        ({"restart": 0}, "restart is 0, must be at least 1"),
+        ({"ortho": "qr"}, "ortho is 'qr', must be one of 'mgs', 'cgs', 'cgs2'"),
+        ({"threads": 0}, "threads is 0"),
+    ],
+)
+def test_refused(given, message):
+    M, _ = convection_diffusion(3, 4, 2)
+    with pytest.raises(ValueError, match=message):
+        gmres(**{"A": M, "b": np.ones(24), **given})
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", ["d", "F"])
+@BOTH
+def test_on_a_device(rng, queue, solve, dtype):
+    M, lines = convection_diffusion(8, 10, 3)
+    M = M.astype(dtype)
+    b = rng.standard_normal(M.shape[0]).astype(dtype)
+    P = cla.LinePreconditioner(M, lines, queue=queue)
+    rtol, rhs = 1e-4 if dtype == "F" else 1e-10, pyopencl.array.to_device(queue, b)
+    expected = solve(M, b, M=P, rtol=rtol)[1]
+    for A in (M, SparseMatrix(M, queue)):
+        x, report = solve(A, rhs, M=P, rtol=rtol, x0=pyopencl.array.zeros_like(rhs), history=True)
+        assert report.converged and abs(report.iterations - expected.iterations) <= 1
+        assert x.dtype == dtype and relative(M, x.get(), b) <= 1.01 * rtol
+    x, report = solve(M, pyopencl.array.zeros_like(rhs), x, M=P)
+    assert report.converged and not x.get().any()
+    with pytest.raises(TypeError, match="M lives on the CPU"):
+        solve(M, rhs, M=cla.LinePreconditioner(M, lines))
