@@ -72,10 +72,10 @@ CLA_INLINE int cla_gbtrf(int n, int kl, int reach, int pivoting, int definite, c
 /* Where the matrix is read from. */
 typedef struct {
     cla_matrix a, b, c;
-} diagonals;
+} cla_band_source;
 
 /* Row k, from column k - KL to k + KU; zeros for what is outside of the matrix. */
-CLA_INLINE void read_row(diagonals D, int k, int n, cla_lane *row)
+CLA_INLINE void cla_band_row(cla_band_source D, int k, int n, cla_lane *row)
 {
     CLA_UNROLL for (int t = 0; t < WIDTH; t++) row[t] = cla_lane_real(0);
     if (k >= n) return;
@@ -111,13 +111,13 @@ CLA_INLINE void read_row(diagonals D, int k, int n, cla_lane *row)
 }
 
 /* gbtrf of what is read: rows k to k + KL are in registers, as far as they reach. */
-CLA_INLINE int factor_in_registers(diagonals D, int n, cla_matrix F, __global int *swaps)
+CLA_INLINE int cla_gbtrf_in_registers(cla_band_source D, int n, cla_matrix F, __global int *swaps)
 {
     cla_lane w[KL + 1][WIDTH];
     int info = 0;
     CLA_UNROLL for (int i = 0; i <= KL; i++) {
         cla_lane row[WIDTH];
-        read_row(D, i, n, row);
+        cla_band_row(D, i, n, row);
         CLA_UNROLL for (int t = 0; t < WIDTH; t++)
             w[i][t] = t + KL - i < WIDTH ? row[(t + KL - i) % WIDTH] : cla_lane_real(0);
     }
@@ -154,7 +154,7 @@ CLA_INLINE int factor_in_registers(diagonals D, int n, cla_matrix F, __global in
             CLA_UNROLL for (int t = 1; t < WIDTH; t++) w[i - 1][t - 1] = cla_lane_fnma(multiple, top[t], w[i][t]);
             w[i - 1][WIDTH - 1] = cla_lane_real(0);
         }
-        read_row(D, k + KL + 1, n, w[KL]);
+        cla_band_row(D, k + KL + 1, n, w[KL]);
     }
     return info;
 }
@@ -167,7 +167,7 @@ __kernel void gbtrf_batch(long lanes, long size, __global const CLA_REAL *a, __g
     const int n = size;
     const cla_matrix F = cla_matrix_of_batch(f, q, n, KL + REACH + 1);
     __global int *const swapped = cla_ints_of_batch(swaps, q, PIVOTING ? n : 0);
-    diagonals D;
+    cla_band_source D;
 #if SOURCE == 1 || SOURCE == 2
     D.a = cla_matrix_of_batch(a, q, 1, SOURCE == 2 ? n : n - 1);
     D.b = cla_matrix_of_batch(b, q, 1, n);
@@ -176,11 +176,11 @@ __kernel void gbtrf_batch(long lanes, long size, __global const CLA_REAL *a, __g
     D.a = D.b = D.c = cla_matrix_of_batch(a, q, SOURCE == 0 ? WIDTH : KU + 1, n);
 #endif
 #if KL + KU <= CLA_NARROW
-    info[q] = factor_in_registers(D, n, F, swapped);
+    info[q] = cla_gbtrf_in_registers(D, n, F, swapped);
 #else
     for (int k = 0; k < n; k++) {
         cla_lane row[WIDTH];
-        read_row(D, k, n, row);
+        cla_band_row(D, k, n, row);
         for (int t = 0; t <= KL + REACH; t++)
             cla_matrix_store(F, k * F.rs + t * F.cs, t < WIDTH ? row[t] : cla_lane_real(0));
     }

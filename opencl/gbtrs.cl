@@ -38,7 +38,7 @@ CLA_INLINE void cla_gbtrs(int n, int r, int kl, int reach, int pivoting, int fol
 #ifdef GBTRS_BATCH
 #define AT(k) (FOLD ? cla_folded(k, n) : (k)), c
 /* The same, with what is carried on in registers. */
-CLA_INLINE void solve_in_registers(int n, int r, cla_matrix F, __global const int *swaps, cla_matrix B)
+CLA_INLINE void cla_gbtrs_in_registers(int n, int r, cla_matrix F, __global const int *swaps, cla_matrix B)
 {
     for (int c = 0; c < r; c++) {
         cla_lane w[KL + 1], u[REACH + 1];
@@ -81,7 +81,7 @@ __kernel void gbtrs_batch(long lanes, long n, long r, __global const CLA_REAL *f
     const cla_matrix F = cla_matrix_of_batch(f, own, n, KL + REACH + 1), B = cla_matrix_of_batch(b, q, n, r);
     __global const int *const swapped = cla_ints_of_batch(swaps, own, PIVOTING ? n : 0);
 #if KL + KU <= CLA_NARROW
-    solve_in_registers(n, r, F, swapped, B);
+    cla_gbtrs_in_registers(n, r, F, swapped, B);
 #else
     cla_gbtrs(n, r, KL, REACH, PIVOTING, FOLD, F, swapped, B);
 #endif

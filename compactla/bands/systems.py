@@ -16,9 +16,9 @@ from compactla.checks import (
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
-from compactla.linalg.places import steady
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
+from compactla.strides import steady
 from compactla.view import backend
 
 MANY = 256  # plans that are kept
