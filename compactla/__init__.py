@@ -9,6 +9,7 @@ from compactla.layout import Pack, pack
 __version__ = version("compactla")
 # What is imported when it is first asked for, and where from: routines are found by their names.
 _LAZY = {
+    "BatchCSR": "sparse.csr",
     "BlockTridiag": "lines.blocktridiag",
     "LinePreconditioner": "lines.precond",
     "LineRelaxation": "lines.relaxation",
