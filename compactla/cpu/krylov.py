@@ -1,17 +1,16 @@
 """How the CPU multiplies with sparse batches, factors them, and solves systems with them: one kernel call for each."""
 
 import functools
-import math
 import threading
 
 import numpy as np
 from numba import types
 
+from compactla.cpu import parallel
 from compactla.cpu.choice import operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.krylov import apply_batch, ilu_batch, solve_batch
+from compactla.cpu.kernels.krylov import KINDS, ilu_batch, precondition_batch, product_batch, solve_batch
 from compactla.cpu.lanes import form
-from compactla.cpu import parallel
 from compactla.cpu.parallel import share
 from compactla.krylov.methods import VECTORS
 from compactla.overlap import address
@@ -32,17 +31,28 @@ def cost(values, count):
     return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
 
 
-def apply(operator, X, Y, trans="N", scalars=None, threads=None):
+def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
-    values, pattern = operator.values, operator.pattern
-    lanes = width(values.dtype, values.vlen)
-    matrix = form(values.dtype, lanes)
-    arguments = (INT, INT, INTS, INTS, INTS, *[INT] * 8)
-    kernel = shared(apply_batch, arguments, operator.kind, matrix, trans, scalars is not None)
+    matrix = form(values.dtype, width(values.dtype, values.vlen))
+    kernel = shared(product_batch, (INT, INT, INTS, INTS, *[INT] * 7), matrix, trans, scalars is not None)
     places = (0 if scalars is None else address(scalars.data), *(address(P.data) for P in (values, X, Y)))
-    numbers = operator.size, X.m, Y.m, X.n
-    args = 0, len(X.data), values.vlen, values.m, pattern.indptr, pattern.indices, operator.diagonal, *numbers, *places
+    args = 0, len(X.data), values.vlen, values.m, pattern.indptr, pattern.indices, X.m, Y.m, X.n, *places
     share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+
+
+def precondition(M, X, Y, threads=None):
+    """Y <- M X"""
+    values = M.values
+    matrix = form(values.dtype, width(values.dtype, values.vlen))
+    kernel = shared(precondition_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 7), matrix)
+    args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+
+
+def told(M):
+    """What kernels are told of a preconditioner beside its values."""
+    pattern = M.pattern
+    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, KINDS[M.kind], M.size
 
 
 def factor(values, pattern, factors, threads=None):
@@ -56,30 +66,27 @@ def factor(values, pattern, factors, threads=None):
     return info
 
 
-def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, threads=None):
+def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
     """Solve the systems of a batch; see `compactla.krylov.methods`."""
     values, dtype, V, n = A.values, A.values.dtype, A.values.vlen, B.m
     lanes = width(dtype, V)
     within, norms = column_form(dtype, lanes, lanes), column_form(REAL[dtype.char], lanes, V)
     forms = column_form(dtype, lanes, V), within, form(dtype, lanes), norms
-    kernel = shared(solve_batch, SOLVE, method, options, *forms, M.kind)
+    kernel = shared(solve_batch, SOLVE, method, options, *forms)
     if method == "gmres":
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
     size = (vectors * n + rows * columns) * parts(dtype) * lanes
     work = room(dtype, parallel.THREADS, -(-size // 16) * 16)
-    numbers = vectors, rows, columns, restart, history.shape[1], start, maxiter, rtol, atol
+    numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
-    of_m = M.values.m, M.pattern.indptr, M.pattern.indices, M.diagonal, M.size
-    args = 0, len(B.data), V, n, values.m, A.pattern.indptr, A.pattern.indices, *of_m, *numbers, *places
+    args = 0, len(B.data), V, n, values.m, A.pattern.indptr, A.pattern.indices, *told(M), *numbers, *places
     share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, [address(row) for row in work])
 
 
-SOLVE = (
-    *(INT, INT, INT, INTS, INTS, INT, INTS, INTS, INTS, INT),
-    *([INT] * 7 + [types.float64] * 2 + [INT] * 7),
-)  # fmt: skip
+PATTERN = INTS, INTS
+SOLVE = INT, INT, INT, *PATTERN, INT, *PATTERN, INTS, *[INT] * 10, *[types.float64] * 2, *[INT] * 7
 
 
 def room(dtype, threads, size):

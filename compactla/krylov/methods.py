@@ -1,8 +1,8 @@
 """The methods, each written once: Numba compiles it for V systems at a time, and NumPy runs it for a user's functions.
 
 A factory gets the words that a method is written in (`compactla.cpu.kernels.krylov` or `compactla.krylov.plain`) and
-returns a function ``iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart)``, which improves X
-and puts into `out`, for each system, its iterations, the norm of its residual, and what that had to come down to.
+returns a function ``iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho)``. It improves
+X and puts into `out`, for each system, its iterations, the norm of its residual, and what that had to come down to.
 
 Numbers of V systems are vectors, of which each lane is a system. X and counts change in the lanes of a mask only:
 systems that are done are left alone. One that seems to have converged is checked by its true residual, when all those
@@ -42,12 +42,12 @@ def ends(words):
 
 def cg(words):
     """Conjugate gradients, for Hermitian positive definite A and M."""
-    begin, finish, apply, precondition = (*ends(words), words.apply, words.precondition)
+    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
     add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
     record, select, vector = words.record, words.select, words.vector
     infinity = math.inf
 
-    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart):
+    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
         R, P, Q, Z = vector(W, 0), vector(W, 1), vector(W, 2), vector(W, 3)
         limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
         while going.any():
@@ -79,12 +79,12 @@ def cg(words):
 
 def bicgstab(words):
     """Stabilized bi-conjugate gradients, for any A; a step that ends half way, since it is there, counts as one."""
-    begin, finish, apply, precondition = (*ends(words), words.apply, words.precondition)
+    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
     add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
     abs1, record, select, vector = words.abs1, words.record, words.select, words.vector
     infinity = math.inf
 
-    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart):
+    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
         R, P, Q, Z = vector(W, 0), vector(W, 1), vector(W, 2), vector(W, 3)
         T, shadow = vector(W, 4), vector(W, 5)
         limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
@@ -126,21 +126,20 @@ def bicgstab(words):
     return iterate
 
 
-def gmres(words, ortho, eps):
+def gmres(words, eps):
     """The generalized minimal residual, for any A, which starts anew from where it is after `restart` steps.
 
-    `ortho` says how a vector is made orthogonal to those before it: "mgs", to one after the other, "cgs", to all at
-    once, "cgs2", twice. What remains of it counts as nothing below `eps` times what it was.
+    `ortho` says how a vector is made orthogonal to those before it: 0, to one after the other, 1, to all at once, 2,
+    twice. What remains of it counts as nothing below `eps` times what it was.
     """
-    begin, finish, apply, precondition = (*ends(words), words.apply, words.precondition)
+    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
     add, scale, dot, norm, number = words.add, words.scale, words.dot, words.norm, words.number
     clear, conj, record, select, sqrt, vector = (
         words.clear, words.conj, words.record, words.select, words.sqrt, words.vector
     )  # fmt: skip
     infinity = math.inf
-    at_once, times = ortho != "mgs", 2 if ortho == "cgs2" else 1
 
-    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart):
+    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
         # In H are a triangle of so many columns, and below it four rows: rotations, right-hand sides, solutions.
         C, S, G, Y = restart, restart + 1, restart + 2, restart + 3
         R, Z = vector(W, 0), vector(W, restart + 1)
@@ -158,13 +157,13 @@ def gmres(words, ortho, eps):
                 least = eps * norm(V)
                 for i in range(j + 1):
                     H[i, j] = zero
-                for _ in range(times):
+                for _ in range(max(ortho, 1)):
                     for i in range(j + 1):
                         H[Y, i] = dot(vector(W, i), V)
                         H[i, j] = H[i, j] + H[Y, i]
-                        if not at_once:
+                        if ortho == 0:
                             add(running, V, -H[Y, i], vector(W, i))
-                    if at_once:
+                    if ortho > 0:
                         for i in range(j + 1):
                             add(running, V, -H[Y, i], vector(W, i))
                 below = norm(V)

@@ -77,7 +77,7 @@ class Preconditioner:
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
-        backend(None, "krylov").apply(self.operator(threads), R, Y, threads=threads)
+        backend(None, "krylov").precondition(self.operator(threads), R, Y, threads)
         return Y if isinstance(r, Pack) else as_given(Y, ndim)
 
 

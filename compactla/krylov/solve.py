@@ -81,7 +81,7 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
     ----------
     .. [1] Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", 1952.
     """
-    return solve("cg", (), A, b, x0, rtol, atol, maxiter, M, history, threads)
+    return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, threads)
 
 
 def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, threads=None):
@@ -93,7 +93,7 @@ def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=F
     ----------
     .. [1] van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", 1992.
     """
-    return solve("bicgstab", (), A, b, x0, rtol, atol, maxiter, M, history, threads)
+    return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, threads)
 
 
 def gmres(
@@ -117,9 +117,10 @@ def gmres(
     """
     if check_size(restart, "restart") < 1:
         raise ValueError(f"restart is {restart}, must be positive")
-    if not isinstance(ortho, str) or ortho.lower() not in ("mgs", "cgs", "cgs2"):
+    ways = {"mgs": 0, "cgs": 1, "cgs2": 2}
+    if not isinstance(ortho, str) or ortho.lower() not in ways:
         raise ValueError(f"ortho is {ortho!r}, must be one of 'mgs', 'cgs', 'cgs2'")
-    return solve("gmres", (ortho.lower(),), A, b, x0, rtol, atol, maxiter, M, history, threads, int(restart))
+    return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, threads, int(restart), ways[ortho.lower()])
 
 
 class Batch:
@@ -132,7 +133,7 @@ class Batch:
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
-def solve(method, options, A, b, x0, rtol, atol, maxiter, M, history, threads, restart=1):
+def solve(method, A, b, x0, rtol, atol, maxiter, M, history, threads, restart=1, ortho=0):
     threads = check_launch(threads, None, None)
     for name, x in (("rtol", rtol), ("atol", atol)):
         if not isinstance(x, Real) or isinstance(x, bool) or not x >= 0:
@@ -156,9 +157,8 @@ def solve(method, options, A, b, x0, rtol, atol, maxiter, M, history, threads, r
         X.data[...] = start.data
     maxiter = 10 * n if maxiter is None else check_size(maxiter, "maxiter")
     restart = max(min(restart, n, maxiter), 1)
-    numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart
-    if method == "gmres":
-        options = *options, float(np.finfo(batch.dtype).eps)
+    numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho
+    options = (float(np.finfo(batch.dtype).eps),) if method == "gmres" else ()
     steps = (maxiter + 1) * bool(history)
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
@@ -204,7 +204,7 @@ def interpreted(method, options, A, M, B, X, steps, numbers):
         for f, name in ((A, "A"), (M if M is not None else lambda x: x, "M"))
     )  # fmt: skip
     b, x = B.unpack()[:, :, 0], X.unpack()[:, :, 0]
-    *_, restart = numbers
+    *_, restart, _ = numbers
     W = np.empty((VECTORS.get(method, restart + 2), *b.shape), b.dtype)
     real = REAL[b.dtype.char]
     out, history = np.empty((3, 1, len(b)), real), np.zeros((len(b), steps), real)

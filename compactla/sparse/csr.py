@@ -1,4 +1,4 @@
-"""Sparse matrices of one pattern, in lanes: their values are packed, and a product goes through all of a pack at once."""
+"""Sparse matrices of one pattern: their values are packed, and a product goes through all of a pack at once."""
 
 import numpy as np
 
@@ -65,7 +65,9 @@ class BatchCSR:
         self.vlen, self.version = self.values.vlen, 0
 
     def __repr__(self):
-        return f"BatchCSR({self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}, {self.dtype}, vlen={self.vlen})"
+        return (
+            f"BatchCSR({self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}, {self.dtype}, vlen={self.vlen})"
+        )
 
     @property
     def indices(self):
@@ -159,7 +161,7 @@ class BatchCSR:
         scalars = None if plain else self._scalars(alpha, beta, y)
         run = backend(None, "krylov")
         X, whole = contiguous(X), contiguous(Y)
-        run.apply(Operator("csr", self.values, self.pattern), X, whole, trans, scalars, threads)
+        run.multiply(self.values, self.pattern, X, whole, trans, scalars, threads)
         if whole is not Y:
             Y.data[...] = whole.data
         return Y if isinstance(x, Pack) else as_given(Y, ndim)

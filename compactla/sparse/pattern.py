@@ -85,7 +85,7 @@ class Pattern:
         return int(right[self.indices[self.indices < self.rows]].sum())
 
     def blocks(self, b):
-        """(blocks, b, b) where the entries of the blocks on the diagonal are, -1 for zero, -2 for one behind the end."""
+        """(blocks, b, b) where the entries of the blocks on the diagonal are, -1 for zero, -2 for one behind n."""
         count = -(-self.n // b)
         places = np.full((count, b, b), -1)
         block, row, column = self.rows // b, self.rows % b, self.indices % b

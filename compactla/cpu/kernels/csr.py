@@ -1,4 +1,4 @@
-"""Sparse matrices of one pattern at the pack level: products (`csrmm`), incomplete factors (`csrilu`), solves (`csrsv`).
+"""Sparse matrices of one pattern at the pack level: `csrmm` multiplies, `csrilu` factors, and `csrsv` solves.
 
 Values are nnz x 1 matrices of vectors, in the order of `indices`, which is ascending in each row.
 """

@@ -101,8 +101,9 @@ def scale(code, X, a):
 @word()
 def copy(code, X, Y):
     """Y <- X"""
-    with code.loop(X.m) as i:
-        Y[i, 0] = X[i, 0]
+    for j in code.each(X.n):
+        with code.loop(X.m) as i:
+            Y[i, j] = X[i, j]
 
 
 @word()
@@ -132,61 +133,62 @@ def record(code, history, count, size, mask):
                 b.store(b.extract_element(size.parts[0], k), history.pointer(row, 0, lane))
 
 
-def operator_words(kind):
-    """How an operator (values, indptr, indices, diagonal, size of blocks) of a kind is applied.
+WORDS = {
+    **{"abs1": abs1, "add": add, "clear": clear, "combine": combine, "conj": conj, "copy": copy, "dot": dot},
+    **{"maximum": maximum, "norm": norm, "number": broadcast, "record": record, "scale": scale, "select": select},
+    "sqrt": sqrt,
+}
+KINDS = {"none": 0, "csr": 1, "ilu": 2, "block": 3}
+
+
+def apply(A, X, Y):
+    """Y <- A X, where A is (values, indptr, indices), of a sparse matrix."""
+    csrmm(A[0], A[1], A[2], X, Y)
+
+
+def precondition(M, X, Y):
+    """Y <- M X, where M is (values, indptr, indices, diagonal, kind, size of blocks).
 
     The values are those of a sparse matrix, of its incomplete factors, or of blocks on the diagonal.
     """
-
-    def csr(A, X, Y):
-        csrmm(A[0], A[1], A[2], X, Y)
-
-    def ilu(M, X, Y):
-        csrsv(M[0], M[1], M[2], M[3], X, Y)
-
-    def block(M, X, Y):
-        blockmv(M[0], M[4], X, Y)
-
-    def none(M, X, Y):
+    if M[4] == 0:
         copy(X, Y)
+    elif M[4] == 1:
+        csrmm(M[0], M[1], M[2], X, Y)
+    elif M[4] == 2:
+        csrsv(M[0], M[1], M[2], M[3], X, Y)
+    else:
+        blockmv(M[0], M[5], X, Y)
 
-    return compiled({"csr": csr, "ilu": ilu, "block": block, "none": none}[kind])
 
-
-def words(column, kind):
-    """The words for vectors of a form, and a preconditioner of a kind."""
+def words(column):
+    """The words for vectors of a form."""
     lanes, step = lanes_of(column), parts_of(column) * lanes_of(column)
-    apply = operator_words("csr")
 
-    @compiled
     def vector(W, k):
         return at(W[0], k * W[1] * step, W[1], 1, step, step, lanes, column)
 
-    @compiled
     def residual(A, B, X, R):
-        apply(A, X, R)
+        csrmm(A[0], A[1], A[2], X, R)
         subtract(B, R)
 
-    return SimpleNamespace(
-        **dict(abs1=abs1, add=add, apply=apply, clear=clear, combine=combine, compiled=compiled, conj=conj, copy=copy),
-        **dict(dot=dot, maximum=maximum, norm=norm, number=broadcast, precondition=operator_words(kind)),
-        **dict(record=record, residual=residual, scale=scale, select=select, sqrt=sqrt, vector=vector),
-    )
+    made = {"apply": apply, "precondition": precondition, "residual": residual, "vector": vector}
+    return SimpleNamespace(**WORDS, **{name: compiled(function) for name, function in made.items()}, compiled=compiled)
 
 
-def solve_batch(method, options, packed, column, table, real, kind):
+def solve_batch(method, options, packed, column, table, real):
     """Kernel that solves the systems of packs lo to hi, as many lanes at a time as the form `column` of work has.
 
-    `packed` is the form of columns of packs, `table` of the numbers in work, `real` of norms in packs. A and M are operators as for
-    `operator_words`; `out` gets what methods put there.
+    `packed` is the form of columns of packs, `table` of numbers in work, `real` of norms in packs. M is as
+    for `precondition`; `out` gets what methods put there.
     """
-    iterate = compiled(METHODS[method](words(column, kind), *options))
+    iterate = compiled(METHODS[method](words(column), *options))
     width, parts = lanes_of(column), parts_of(column)
     step = width * parts
 
     def kernel(
-        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, size, vectors, rows, columns,
-        restart, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
+        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, kind, size, vectors, rows, columns,
+        restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
     ):  # fmt: skip
         pack = parts * V
         W = work, n
@@ -197,25 +199,24 @@ def solve_batch(method, options, packed, column, table, real, kind):
 
         for p in range(lo, hi):
             for v in range(0, V, width):
-                A = of(data, p, v, nnz), indptr, indices, indptr, 1
-                M = of(m_data, p, v, of_m), m_indptr, m_indices, diagonal, size
+                A = of(data, p, v, nnz), indptr, indices
+                M = of(m_data, p, v, of_m), m_indptr, m_indices, diagonal, kind, size
                 B, X = of(b, p, v, n), of(x, p, v, n)
                 past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
                 result = at(out, 3 * p * V + v, 3, 1, V, V, V, real)
-                iterate(A, M, B, X, W, H, past, result, start, maxiter, rtol, atol, restart)
+                iterate(A, M, B, X, W, H, past, result, start, maxiter, rtol, atol, restart, ortho)
 
     return kernel
 
 
-def apply_batch(kind, matrix, trans="N", scaled=False):
-    """Kernel that applies an operator of a kind to columns, as many lanes at a time as the form has.
+def product_batch(matrix, trans, scaled):
+    """Kernel that multiplies columns with sparse matrices, as many lanes at a time as the form has.
 
     ``Y <- alpha op(A) X + beta Y`` if it is `scaled`, where alpha and beta of each system are a pack of 2 x 1.
     """
     width, parts = lanes_of(matrix), parts_of(matrix)
-    operate = operator_words(kind)
 
-    def kernel(lo, hi, V, nnz, indptr, indices, diagonal, size, n, m, nrhs, scalars, values, x, y):
+    def kernel(lo, hi, V, nnz, indptr, indices, n, m, nrhs, scalars, values, x, y):
         pack = parts * V
 
         def of(array, p, v, rows, columns):
@@ -225,12 +226,29 @@ def apply_batch(kind, matrix, trans="N", scaled=False):
             for v in range(0, V, width):
                 A = of(values, p, v, nnz, 1)
                 X, Y = of(x, p, v, n, nrhs), of(y, p, v, m, nrhs)
-                if kind != "csr":
-                    operate((A, indptr, indices, diagonal, size), X, Y)
-                elif scaled:
+                if scaled:
                     csrmm(A, indptr, indices, X, Y, trans, of(scalars, p, v, 2, 1))
                 else:
                     csrmm(A, indptr, indices, X, Y, trans)
+
+    return kernel
+
+
+def precondition_batch(matrix):
+    """Kernel that applies preconditioners to columns."""
+    width, parts = lanes_of(matrix), parts_of(matrix)
+    multiply = compiled(precondition)
+
+    def kernel(lo, hi, V, of_m, indptr, indices, diagonal, kind, size, n, nrhs, values, x, y):
+        pack = parts * V
+
+        def of(array, p, v, rows, columns):
+            return at(array, p * rows * columns * pack + v, rows, columns, columns * pack, pack, V, matrix)
+
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                M = of(values, p, v, of_m, 1), indptr, indices, diagonal, kind, size
+                multiply(M, of(x, p, v, n, nrhs), of(y, p, v, n, nrhs))
 
     return kernel
 
