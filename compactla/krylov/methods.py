@@ -14,15 +14,16 @@ import math
 
 def ends(words):
     """What the methods begin with, and what they end or start anew with."""
-    copy, maximum, norm, number = words.copy, words.maximum, words.norm, words.number
-    record, residual = words.record, words.residual
+    apply, copy, maximum, norm = words.apply, words.copy, words.maximum, words.norm
+    number, record, subtract = words.number, words.record, words.subtract
     infinity = math.inf
 
     def begin(A, B, X, R, history, start, maxiter, rtol, atol):
         """What norms of residuals have to come down to, and R, for which there is no product if X is zero."""
         limit = maximum(rtol * norm(B), atol)
         if start:
-            residual(A, B, X, R)
+            apply(A, X, R)
+            subtract(B, R)
         else:
             copy(B, R)
         size = norm(R)
@@ -32,7 +33,8 @@ def ends(words):
 
     def finish(A, B, X, R, history, going, before, count, limit, maxiter):
         """R and its norm, and the systems that go on: if they have come nearer, and not there."""
-        residual(A, B, X, R)
+        apply(A, X, R)
+        subtract(B, R)
         size = norm(R)
         record(history, count, size, going)
         return size, going & (count > before) & (size > limit) & (size < infinity) & (count < maxiter)

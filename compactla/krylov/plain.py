@@ -9,10 +9,6 @@ from compactla.layout import Pack, pack
 
 def words(apply, precondition):
     """The words for vectors that are arrays (nm, n), and functions of them."""
-
-    def residual(A, B, X, R):
-        R[...] = B - apply(X)
-
     return SimpleNamespace(
         abs1=lambda x: abs(x.real) + abs(x.imag),
         add=add,
@@ -28,10 +24,10 @@ def words(apply, precondition):
         number=lambda x, like: np.full_like(like, x),
         precondition=lambda M, X, Y: np.copyto(Y, precondition(X)),
         record=record,
-        residual=residual,
         scale=scale,
         select=np.where,
         sqrt=np.sqrt,
+        subtract=lambda B, R: np.subtract(B, R, out=R),
         vector=lambda W, k: W[k],
     )
 

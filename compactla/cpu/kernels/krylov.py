@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.cpu.emit import Code, Number
+from compactla.cpu.emit import Code, Number, name_of
 from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
@@ -30,9 +31,18 @@ def word(result=None):
     def make(emit):
         def define(typing_context, *kinds):
             def lower(context, builder, signature, args):
-                code = Code(builder)
-                made = emit(code, *(given(context, code, kind, x) for kind, x in zip(kinds, args, strict=True)))
-                return context.get_dummy_value() if made is None else made.wrap()
+                made = cgutils.alloca_once(builder, context.get_value_type(signature.return_type))
+
+                def body(code, made, *values):
+                    values = (given(context, code, kind, x) for kind, x in zip(kinds, values, strict=True))
+                    found = emit(code, *values)
+                    if found is not None:
+                        code.builder.store(found.wrap(), made)
+
+                name = f"{name_of(emit)}({', '.join(map(str, kinds))})"
+                values = made, *args
+                Code(builder).call(name, [x.type for x in values], body, *values, attributes=("noinline",))
+                return context.get_dummy_value() if result is None else builder.load(made)
 
             return (types.void if result is None else result(*kinds))(*kinds), lower
 
@@ -136,9 +146,9 @@ def record(code, history, count, size, mask):
 WORDS = {
     **{"abs1": abs1, "add": add, "clear": clear, "combine": combine, "conj": conj, "copy": copy, "dot": dot},
     **{"maximum": maximum, "norm": norm, "number": broadcast, "record": record, "scale": scale, "select": select},
-    "sqrt": sqrt,
+    **{"sqrt": sqrt, "subtract": subtract},
 }
-KINDS = {"none": 0, "csr": 1, "ilu": 2, "block": 3}
+KINDS = {"none": 0, "ilu": 1, "block": 2}
 
 
 def apply(A, X, Y):
@@ -149,13 +159,11 @@ def apply(A, X, Y):
 def precondition(M, X, Y):
     """Y <- M X, where M is (values, indptr, indices, diagonal, kind, size of blocks).
 
-    The values are those of a sparse matrix, of its incomplete factors, or of blocks on the diagonal.
+    The values are those of incomplete factors, or of blocks on the diagonal.
     """
     if M[4] == 0:
         copy(X, Y)
     elif M[4] == 1:
-        csrmm(M[0], M[1], M[2], X, Y)
-    elif M[4] == 2:
         csrsv(M[0], M[1], M[2], M[3], X, Y)
     else:
         blockmv(M[0], M[5], X, Y)
@@ -168,11 +176,7 @@ def words(column):
     def vector(W, k):
         return at(W[0], k * W[1] * step, W[1], 1, step, step, lanes, column)
 
-    def residual(A, B, X, R):
-        csrmm(A[0], A[1], A[2], X, R)
-        subtract(B, R)
-
-    made = {"apply": apply, "precondition": precondition, "residual": residual, "vector": vector}
+    made = {"apply": apply, "precondition": precondition, "vector": vector}
     return SimpleNamespace(**WORDS, **{name: compiled(function) for name, function in made.items()}, compiled=compiled)
 
 
