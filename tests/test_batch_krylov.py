@@ -167,6 +167,16 @@ def test_functions_and_dense_matrices(method, system, dtype):
     assert isinstance(packed, cla.Pack)
 
 
+@pytest.mark.parametrize("density", [0.2, 0.85])
+def test_incomplete_factors(density, rng, dtype):
+    parts = pattern(rng, 10, density=density)
+    data, b = values(rng, NM, *parts, dtype), random(rng, (NM, 10), dtype)
+    approximate = np.array([incomplete(a) for a in dense(data, *parts, 10)])
+    expected = np.linalg.solve(approximate, b[:, :, None])[:, :, 0]
+    x = krylov.ILU0(cla.BatchCSR((data, *parts))) @ b
+    assert np.allclose(x, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(expected).max())
+
+
 def test_zero_pivots(rng):
     a = random(rng, (3, 4, 4), np.float64)
     a[1, 0, 0] = 0

@@ -9,7 +9,15 @@ from numba import types
 from compactla.cpu import parallel
 from compactla.cpu.choice import operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.krylov import KINDS, ilu_batch, precondition_batch, product_batch, solve_batch
+from compactla.cpu.kernels.csrilud import tile_of
+from compactla.cpu.kernels.krylov import (
+    KINDS,
+    dense_ilu_batch,
+    ilu_batch,
+    precondition_batch,
+    product_batch,
+    solve_batch,
+)
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
 from compactla.krylov.methods import VECTORS
@@ -18,6 +26,8 @@ from compactla.room import Room
 from compactla.view import REAL, layout
 
 rooms = threading.local()
+# From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
+DENSE = 12
 shared = functools.cache(compiled)
 
 
@@ -57,12 +67,20 @@ def told(M):
 
 def factor(values, pattern, factors, threads=None):
     """The incomplete factors of packs of values, and info of each lane."""
-    info = np.zeros(len(values.data) * values.vlen, np.int64)
-    column = column_form(values.dtype, width(values.dtype, values.vlen), values.vlen)
-    kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
-    places = pattern.n, address(values.data), address(factors.data)
-    args = 0, len(values.data), values.vlen, values.m, pattern.indptr, pattern.indices, pattern.diagonal, *places, info
-    share(kernel, len(values.data) * cost(values, pattern.work), args, threads)
+    dtype, V, npack = values.dtype, values.vlen, len(values.data)
+    info, lanes = np.zeros(npack * V, np.int64), width(dtype, V)
+    column, places = column_form(dtype, lanes, V), (address(values.data), address(factors.data))
+    tile = tile_of(parts(dtype))
+    m = -(-pattern.n // tile) * tile
+    if m**3 > DENSE * pattern.work:
+        kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
+        args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
+        share(kernel, npack * cost(values, pattern.work), args, threads)
+        return info
+    kernel = shared(dense_ilu_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 4, INTS, INT), column, form(dtype, lanes))
+    args = 0, npack, V, values.m, pattern.rows, pattern.indices, pattern.mask(m), pattern.n, m, *places, info
+    work = [address(row) for row in room(dtype, parallel.THREADS, m * m * parts(dtype) * lanes)]
+    share(kernel, npack * cost(values, m**3 // 3), args, threads, None, work)
     return info
 
 

@@ -84,6 +84,12 @@ class Pattern:
         right = self.indptr[1:] - self.diagonal
         return int(right[self.indices[self.indices < self.rows]].sum())
 
+    def mask(self, m):
+        """m x m integers, as one row: one in the pattern and on the diagonal, else zero."""
+        mask = np.eye(m, dtype=np.int64)
+        mask[self.rows, self.indices] = 1
+        return mask.reshape(-1)
+
     def blocks(self, b):
         """(blocks, b, b) where the entries of the blocks on the diagonal are, -1 for zero, -2 for one behind n."""
         count = -(-self.n // b)
