@@ -1,5 +1,8 @@
 """Krylov methods for batches: solutions, counts as of one system at a time in NumPy, and systems left alone."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -175,6 +178,11 @@ def test_incomplete_factors(density, rng, dtype):
     expected = np.linalg.solve(approximate, b[:, :, None])[:, :, 0]
     x = krylov.ILU0(cla.BatchCSR((data, *parts))) @ b
     assert np.allclose(x, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(expected).max())
+
+
+def test_where_they_are():
+    code = "import compactla as cla; cla.krylov.gmres, cla.krylov.ILU0, cla.BatchCSR"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_zero_pivots(rng):
