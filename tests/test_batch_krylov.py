@@ -180,6 +180,14 @@ def test_incomplete_factors(density, rng, dtype):
     assert np.allclose(x, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(expected).max())
 
 
+def test_singular_systems(rng):
+    a, b = random(rng, (3, 6, 6), np.float64) + 8 * np.eye(6), random(rng, (3, 6), np.float64)
+    a[0], a[1] = 0, 1
+    x, report = krylov.gmres(cla.pack(a), b)
+    assert np.array_equal(report.converged, [False, False, True]) and np.isfinite(report.residual).all()
+    assert np.linalg.norm(x[1]) <= 10 * np.linalg.norm(b[1]) and not x[0].any()
+
+
 def test_where_they_are():
     code = "import compactla as cla; cla.krylov.gmres, cla.krylov.ILU0, cla.BatchCSR"
     subprocess.run([sys.executable, "-c", code], check=True)

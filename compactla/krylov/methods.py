@@ -132,13 +132,15 @@ def gmres(words, eps):
     """The generalized minimal residual, for any A, which starts anew from where it is after `restart` steps.
 
     `ortho` says how a vector is made orthogonal to those before it: 0, to one after the other, 1, to all at once, 2,
-    twice. What remains of it counts as nothing below `eps` times what it was.
+    twice. What remains of it counts as nothing below 8 `eps` times the largest product with A, and a system that is
+    singular so far is left where it is.
     """
     (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
     add, scale, dot, norm, number = words.add, words.scale, words.dot, words.norm, words.number
     clear, conj, record, select, sqrt, vector = (
         words.clear, words.conj, words.record, words.select, words.sqrt, words.vector
     )  # fmt: skip
+    maximum = words.maximum
     infinity = math.inf
 
     def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
@@ -148,7 +150,7 @@ def gmres(words, eps):
         limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
         zero = number(0.0, size)
         while going.any():
-            running, before, kept = going, count, zero
+            running, before, kept, largest = going, count, zero, zero
             scale(R, select(going, 1 / size, zero))
             H[G, 0] = size
             j = 0
@@ -156,7 +158,8 @@ def gmres(words, eps):
                 V = vector(W, j + 1)
                 precondition(M, vector(W, j), Z)
                 apply(A, Z, V)
-                least = eps * norm(V)
+                largest = maximum(largest, norm(V))
+                least = 8 * eps * largest
                 for i in range(j + 1):
                     H[i, j] = zero
                 for _ in range(max(ortho, 1)):

@@ -117,7 +117,7 @@ class BlockJacobi(Preconditioner):
         npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
         taken = data[:, np.maximum(places, 0)] if A.values.m else np.zeros((npack, len(places), *data.shape[2:]))
         taken = np.ascontiguousarray(taken, data.dtype)
-        real = taken.reshape(npack, len(places), -1, V)[:, :, 0]
+        real = taken[..., 0, :]  # of complex numbers the real part
         taken[:, places < 0] = 0
         real[:, places == -2] = 1
         blocks = taken.reshape(npack * count, b, b, *taken.shape[3:])
