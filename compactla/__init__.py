@@ -11,6 +11,7 @@ __version__ = version("compactla")
 _LAZY = {
     "Banded": "bands.banded",
     "BandedSPD": "bands.bandedspd",
+    "BatchCSR": "sparse.csr",
     "BlockTridiag": "lines.blocktridiag",
     "LinePreconditioner": "lines.precond",
     "LineRelaxation": "lines.relaxation",
@@ -19,7 +20,8 @@ _LAZY = {
     "find_lines": "lines.finding",
     **{name: f"dense.{name}" for name in routine.names()},
 }
-__all__ = ["Pack", "pack", *_LAZY]
+_MODULES = {"krylov"}  # likewise
+__all__ = ["Pack", "pack", *_LAZY, *_MODULES]
 
 
 def __dir__():
@@ -27,6 +29,8 @@ def __dir__():
 
 
 def __getattr__(name):
+    if name in _MODULES:
+        return importlib.import_module(f"compactla.{name}")
     if name not in _LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(f"compactla.{_LAZY[name]}"), name)

@@ -1,0 +1,304 @@
+"""The words that `compactla.krylov.methods` is written in, for V systems at a time, and what solves systems by them."""
+
+import functools
+import inspect
+from types import SimpleNamespace
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from compactla.cpu.emit import Code, Number, name_of
+from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv
+from compactla.cpu.kernels.csrilud import csrilud
+from compactla.cpu.kernels.dot import total
+from compactla.cpu.kernels.nrm2 import nrm2
+from compactla.cpu.lanes import at, elements, lanes_of, parts_of
+from compactla.cpu.simd import INDEX, Matrix
+from compactla.cpu.vectors import Flags, Lanes, Mask, Vector
+from compactla.cpu.vocabulary import abs1, broadcast, conj, maximum, select, sqrt
+from compactla.krylov.methods import METHODS
+
+compiled = functools.partial(njit, error_model="numpy")
+
+
+def word(result=None):
+    """Make ``emit(code, ...)``, of matrices, vectors, masks and numbers, callable from Numba functions.
+
+    It returns what `result` makes of the types of its arguments, or nothing.
+    """
+
+    def make(emit):
+        def define(typing_context, *kinds):
+            def lower(context, builder, signature, args):
+                made = cgutils.alloca_once(builder, context.get_value_type(signature.return_type))
+
+                def body(code, made, *values):
+                    values = (given(context, code, kind, x) for kind, x in zip(kinds, values, strict=True))
+                    found = emit(code, *values)
+                    if found is not None:
+                        code.builder.store(found.wrap(), made)
+
+                name = f"{name_of(emit)}({', '.join(map(str, kinds))})"
+                values = made, *args
+                Code(builder).call(name, [x.type for x in values], body, *values, attributes=("noinline",))
+                return context.get_dummy_value() if result is None else builder.load(made)
+
+            return (types.void if result is None else result(*kinds))(*kinds), lower
+
+        define.__name__, define.__doc__ = emit.__name__, emit.__doc__
+        context = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_ONLY)
+        _, *others = inspect.signature(emit).parameters.values()
+        define.__signature__ = inspect.Signature([context, *others])
+        return intrinsic(define)
+
+    return make
+
+
+def given(context, code, kind, value):
+    """An argument while code is emitted."""
+    if isinstance(kind, Matrix):
+        return elements(context, code, kind, value)
+    if isinstance(kind, Vector):
+        return Lanes.unwrap(code.builder, kind, value)
+    return Flags(code.builder, value) if isinstance(kind, Mask) else Number(context, kind, value)
+
+
+@word(lambda X, Y: X.vector)
+def dot(code, X, Y):
+    """The inner product of columns, of which X is conjugated."""
+    X = X._replace(conj=not X.conj)
+    return total(code, X.vector, X.m, lambda i, sums: X[i, 0].fma(Y[i, 0], sums))
+
+
+@word(lambda X: X.vector.reals)
+def norm(code, X):
+    """The 2-norm of a column."""
+    r = code.room(X.vector.reals, 1)
+    nrm2.emit(code, X, r)
+    return r[0, 0]
+
+
+@word()
+def add(code, mask, Y, a, X):
+    """Y <- Y + a X in the lanes of a mask."""
+    with code.loop(Y.m) as i:
+        y = Y[i, 0]
+        Y[i, 0] = mask.select(multiplied(a, X[i, 0], y), y)
+
+
+@word()
+def combine(code, P, a, R):
+    """P <- R + a P"""
+    with code.loop(P.m) as i:
+        P[i, 0] = multiplied(a, P[i, 0], R[i, 0])
+
+
+def multiplied(a, x, y):
+    """a x + y, of which a may be real where the others are complex."""
+    if a.vector.is_complex or not x.vector.is_complex:
+        return a.fma(x, y)
+    return y._new(*(a.fma(p, q).parts[0] for p, q in zip((x.real, x.imag), (y.real, y.imag), strict=True)))
+
+
+@word()
+def scale(code, X, a):
+    """X <- a X"""
+    with code.loop(X.m) as i:
+        X[i, 0] = X[i, 0] * a
+
+
+@word()
+def copy(code, X, Y):
+    """Y <- X"""
+    for j in code.each(X.n):
+        with code.loop(X.m) as i:
+            Y[i, j] = X[i, j]
+
+
+@word()
+def clear(code, X):
+    """X <- 0"""
+    with code.loop(X.m) as i:
+        X[i, 0] = code.zero(X.vector)
+
+
+@word()
+def subtract(code, B, R):
+    """R <- B - R"""
+    with code.loop(B.m) as i:
+        R[i, 0] = B[i, 0] - R[i, 0]
+
+
+@word()
+def record(code, history, count, size, mask):
+    """Enter the sizes of the lanes of a mask in the rows of `history`, if it has any, that the lanes have come to."""
+    b = code.builder
+    wanted = b.and_(mask.any(), b.icmp_signed(">", history.m, INDEX(0)))
+    with b.if_then(wanted, likely=False):
+        for lane in range(count.vector.lanes):
+            k = ir.IntType(32)(lane)
+            with b.if_then(b.extract_element(mask.value, k)):
+                row = b.fptosi(b.extract_element(count.parts[0], k), INDEX)
+                b.store(b.extract_element(size.parts[0], k), history.pointer(row, 0, lane))
+
+
+WORDS = {
+    **{"abs1": abs1, "add": add, "clear": clear, "combine": combine, "conj": conj, "copy": copy, "dot": dot},
+    **{"maximum": maximum, "norm": norm, "number": broadcast, "record": record, "scale": scale, "select": select},
+    **{"sqrt": sqrt, "subtract": subtract},
+}
+KINDS = {"none": 0, "ilu": 1, "block": 2}
+
+
+def apply(A, X, Y):
+    """Y <- A X, where A is (values, indptr, indices), of a sparse matrix."""
+    csrmm(A[0], A[1], A[2], X, Y)
+
+
+def precondition(M, X, Y):
+    """Y <- M X, where M is (values, indptr, indices, diagonal, kind, size of blocks).
+
+    The values are those of incomplete factors, or of blocks on the diagonal.
+    """
+    if M[4] == 0:
+        copy(X, Y)
+    elif M[4] == 1:
+        csrsv(M[0], M[1], M[2], M[3], X, Y)
+    else:
+        blockmv(M[0], M[5], X, Y)
+
+
+def words(column):
+    """The words for vectors of a form."""
+    lanes, step = lanes_of(column), parts_of(column) * lanes_of(column)
+
+    def vector(W, k):
+        return at(W[0], k * W[1] * step, W[1], 1, step, step, lanes, column)
+
+    made = {"apply": apply, "precondition": precondition, "vector": vector}
+    return SimpleNamespace(**WORDS, **{name: compiled(function) for name, function in made.items()}, compiled=compiled)
+
+
+def solve_batch(method, options, packed, column, table, real):
+    """Kernel that solves the systems of packs lo to hi, as many lanes at a time as the form `column` of work has.
+
+    `packed` is the form of columns of packs, `table` of numbers in work, `real` of norms in packs. M is as
+    for `precondition`; `out` gets what methods put there.
+    """
+    iterate = compiled(METHODS[method](words(column), *options))
+    width, parts = lanes_of(column), parts_of(column)
+    step = width * parts
+
+    def kernel(
+        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, kind, size, vectors, rows, columns,
+        restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
+    ):  # fmt: skip
+        pack = parts * V
+        W = work, n
+        H = at(work, vectors * n * step, rows, columns, columns * step, step, width, table)
+
+        def of(array, p, v, m):
+            return at(array, p * m * pack + v, m, 1, pack, pack, V, packed)
+
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                A = of(data, p, v, nnz), indptr, indices
+                M = of(m_data, p, v, of_m), m_indptr, m_indices, diagonal, kind, size
+                B, X = of(b, p, v, n), of(x, p, v, n)
+                past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
+                result = at(out, 3 * p * V + v, 3, 1, V, V, V, real)
+                iterate(A, M, B, X, W, H, past, result, start, maxiter, rtol, atol, restart, ortho)
+
+    return kernel
+
+
+def product_batch(matrix, trans, scaled):
+    """Kernel that multiplies columns with sparse matrices, as many lanes at a time as the form has.
+
+    ``Y <- alpha op(A) X + beta Y`` if it is `scaled`, where alpha and beta of each system are a pack of 2 x 1.
+    """
+    width, parts = lanes_of(matrix), parts_of(matrix)
+
+    def kernel(lo, hi, V, nnz, indptr, indices, n, m, nrhs, scalars, values, x, y):
+        pack = parts * V
+
+        def of(array, p, v, rows, columns):
+            return at(array, p * rows * columns * pack + v, rows, columns, columns * pack, pack, V, matrix)
+
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                A = of(values, p, v, nnz, 1)
+                X, Y = of(x, p, v, n, nrhs), of(y, p, v, m, nrhs)
+                if scaled:
+                    csrmm(A, indptr, indices, X, Y, trans, of(scalars, p, v, 2, 1))
+                else:
+                    csrmm(A, indptr, indices, X, Y, trans)
+
+    return kernel
+
+
+def precondition_batch(matrix):
+    """Kernel that applies preconditioners to columns."""
+    width, parts = lanes_of(matrix), parts_of(matrix)
+    multiply = compiled(precondition)
+
+    def kernel(lo, hi, V, of_m, indptr, indices, diagonal, kind, size, n, nrhs, values, x, y):
+        pack = parts * V
+
+        def of(array, p, v, rows, columns):
+            return at(array, p * rows * columns * pack + v, rows, columns, columns * pack, pack, V, matrix)
+
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                M = of(values, p, v, of_m, 1), indptr, indices, diagonal, kind, size
+                multiply(M, of(x, p, v, n, nrhs), of(y, p, v, n, nrhs))
+
+    return kernel
+
+
+def ilu_batch(column):
+    """Kernel for the incomplete factors of packs lo to hi."""
+    width, parts = lanes_of(column), parts_of(column)
+
+    def kernel(lo, hi, V, nnz, indptr, indices, diagonal, n, data, factors, info):
+        pack = parts * V
+
+        def of(array, p, v):
+            return at(array, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
+
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                A, F = of(data, p, v), of(factors, p, v)
+                csrilu(A, indptr, indices, diagonal, n, F, info[p * V + v :])
+
+    return kernel
+
+
+def dense_ilu_batch(column, table):
+    """Kernel for the same of matrices that are almost dense, in `work`, a matrix of the form `table` and m rows.
+
+    `places` are the rows of values.
+    """
+    width, parts = lanes_of(column), parts_of(column)
+    step = width * parts
+
+    def kernel(lo, hi, V, nnz, places, indices, mask, n, m, data, factors, info, work):
+        pack = parts * V
+        D = at(work, 0, m, m, m * step, step, width, table)
+        for i in range(m):
+            for j in range(m):
+                D[i, j] = 0
+        for i in range(n, m):
+            D[i, i] = 1
+
+        def of(array, p, v):
+            return at(array, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
+
+        for p in range(lo, hi):
+            for v in range(0, V, width):
+                A, F = of(data, p, v), of(factors, p, v)
+                csrilud(A, places, indices, mask, D, F, info[p * V + v :])
+
+    return kernel

@@ -1,0 +1,113 @@
+"""How the CPU multiplies with sparse batches, factors them, and solves systems with them: one kernel call for each."""
+
+import functools
+import threading
+
+import numpy as np
+from numba import types
+
+from compactla.cpu import parallel
+from compactla.cpu.choice import operations, parts, width
+from compactla.cpu.kernel import INT, INTS, compiled
+from compactla.cpu.kernels.csrilud import tile_of
+from compactla.cpu.kernels.krylov import (
+    KINDS,
+    dense_ilu_batch,
+    ilu_batch,
+    precondition_batch,
+    product_batch,
+    solve_batch,
+)
+from compactla.cpu.lanes import form
+from compactla.cpu.parallel import share
+from compactla.krylov.methods import VECTORS
+from compactla.overlap import address
+from compactla.room import Room
+from compactla.view import REAL, layout
+
+rooms = threading.local()
+# From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
+DENSE = 12
+shared = functools.cache(compiled)
+
+
+def column_form(dtype, lanes, V):
+    """Form of contiguous columns of packs of V."""
+    return form(dtype, lanes, n=1, strides=(parts(dtype) * V,) * 2)
+
+
+def cost(values, count):
+    """What so many multiply-adds with each system of a pack cost."""
+    return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
+
+
+def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
+    """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
+    matrix = form(values.dtype, width(values.dtype, values.vlen))
+    kernel = shared(product_batch, (INT, INT, INTS, INTS, *[INT] * 7), matrix, trans, scalars is not None)
+    places = (0 if scalars is None else address(scalars.data), *(address(P.data) for P in (values, X, Y)))
+    args = 0, len(X.data), values.vlen, values.m, pattern.indptr, pattern.indices, X.m, Y.m, X.n, *places
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+
+
+def precondition(M, X, Y, threads=None):
+    """Y <- M X"""
+    values = M.values
+    matrix = form(values.dtype, width(values.dtype, values.vlen))
+    kernel = shared(precondition_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 7), matrix)
+    args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+
+
+def told(M):
+    """What kernels are told of a preconditioner beside its values."""
+    pattern = M.pattern
+    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, KINDS[M.kind], M.size
+
+
+def factor(values, pattern, factors, threads=None):
+    """The incomplete factors of packs of values, and info of each lane."""
+    dtype, V, npack = values.dtype, values.vlen, len(values.data)
+    info, lanes = np.zeros(npack * V, np.int64), width(dtype, V)
+    column, places = column_form(dtype, lanes, V), (address(values.data), address(factors.data))
+    tile = tile_of(parts(dtype))
+    m = -(-pattern.n // tile) * tile
+    if m**3 > DENSE * pattern.work:
+        kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
+        args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
+        share(kernel, npack * cost(values, pattern.work), args, threads)
+        return info
+    kernel = shared(dense_ilu_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 4, INTS, INT), column, form(dtype, lanes))
+    args = 0, npack, V, values.m, pattern.rows, pattern.indices, pattern.mask(m), pattern.n, m, *places, info
+    work = [address(row) for row in room(dtype, parallel.THREADS, m * m * parts(dtype) * lanes)]
+    share(kernel, npack * cost(values, m**3 // 3), args, threads, None, work)
+    return info
+
+
+def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
+    """Solve the systems of a batch; see `compactla.krylov.methods`."""
+    values, dtype, V, n = A.values, A.values.dtype, A.values.vlen, B.m
+    lanes = width(dtype, V)
+    within, norms = column_form(dtype, lanes, lanes), column_form(REAL[dtype.char], lanes, V)
+    forms = column_form(dtype, lanes, V), within, form(dtype, lanes), norms
+    kernel = shared(solve_batch, SOLVE, method, options, *forms)
+    if method == "gmres":
+        vectors, rows, columns = restart + 2, restart + 4, restart + 1
+    else:
+        vectors, rows, columns = VECTORS[method], 0, 0
+    size = (vectors * n + rows * columns) * parts(dtype) * lanes
+    work = room(dtype, parallel.THREADS, -(-size // 16) * 16)
+    numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
+    places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
+    args = 0, len(B.data), V, n, values.m, A.pattern.indptr, A.pattern.indices, *told(M), *numbers, *places
+    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, [address(row) for row in work])
+
+
+PATTERN = INTS, INTS
+SOLVE = INT, INT, INT, *PATTERN, INT, *PATTERN, INTS, *[INT] * 10, *[types.float64] * 2, *[INT] * 7
+
+
+def room(dtype, threads, size):
+    """Room for each thread to work in, which the calling thread keeps."""
+    kept = rooms.__dict__.setdefault(dtype.char, Room(REAL[dtype.char], None))
+    return kept.array((threads, size))

@@ -1,0 +1,212 @@
+"""The methods, each written once: Numba compiles it for V systems at a time, and NumPy runs it for a user's functions.
+
+A factory gets the words that a method is written in (`compactla.cpu.kernels.krylov` or `compactla.krylov.plain`) and
+returns a function ``iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho)``. It improves
+X and puts into `out`, for each system, its iterations, the norm of its residual, and what that had to come down to.
+
+Numbers of V systems are vectors, of which each lane is a system. X and counts change in the lanes of a mask only:
+systems that are done are left alone. One that seems to have converged is checked by its true residual, when all those
+beside it are done, or as far, too; if it has not, it goes on from there with a fresh start.
+"""
+
+import math
+
+
+def ends(words):
+    """What the methods begin with, and what they end or start anew with."""
+    apply, copy, maximum, norm = words.apply, words.copy, words.maximum, words.norm
+    number, record, subtract = words.number, words.record, words.subtract
+    infinity = math.inf
+
+    def begin(A, B, X, R, history, start, maxiter, rtol, atol):
+        """What norms of residuals have to come down to, and R, for which there is no product if X is zero."""
+        limit = maximum(rtol * norm(B), atol)
+        if start:
+            apply(A, X, R)
+            subtract(B, R)
+        else:
+            copy(B, R)
+        size = norm(R)
+        count = number(0.0, size)
+        record(history, count, size, limit == limit)
+        return limit, count, size, (size > limit) & (size < infinity) & (count < maxiter)
+
+    def finish(A, B, X, R, history, going, before, count, limit, maxiter):
+        """R and its norm, and the systems that go on: if they have come nearer, and not there."""
+        apply(A, X, R)
+        subtract(B, R)
+        size = norm(R)
+        record(history, count, size, going)
+        return size, going & (count > before) & (size > limit) & (size < infinity) & (count < maxiter)
+
+    return words.compiled(begin), words.compiled(finish)
+
+
+def cg(words):
+    """Conjugate gradients, for Hermitian positive definite A and M."""
+    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
+    add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
+    record, select, vector = words.record, words.select, words.vector
+    infinity = math.inf
+
+    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
+        R, P, Q, Z = vector(W, 0), vector(W, 1), vector(W, 2), vector(W, 3)
+        limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        while going.any():
+            running, before = going, count
+            precondition(M, R, Z)
+            copy(Z, P)
+            rho = dot(R, Z).real
+            while running.any():
+                apply(A, P, Q)
+                alpha = rho / dot(P, Q).real
+                running = running & (abs(alpha) < infinity)
+                count = select(running, count + 1, count)
+                add(running, X, alpha, P)
+                add(running, R, -alpha, Q)
+                size = norm(R)
+                record(history, count, size, running)
+                running = running & (size > limit) & (size < infinity) & (count < maxiter)
+                if not running.any():
+                    break
+                precondition(M, R, Z)
+                after = dot(R, Z).real
+                combine(P, after / rho, Z)
+                rho = after
+            size, going = finish(A, B, X, R, history, going, before, count, limit, maxiter)
+        out[0, 0], out[1, 0], out[2, 0] = count, size, limit
+
+    return iterate
+
+
+def bicgstab(words):
+    """Stabilized bi-conjugate gradients, for any A; a step that ends half way, since it is there, counts as one."""
+    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
+    add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
+    abs1, record, select, vector = words.abs1, words.record, words.select, words.vector
+    infinity = math.inf
+
+    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
+        R, P, Q, Z = vector(W, 0), vector(W, 1), vector(W, 2), vector(W, 3)
+        T, shadow = vector(W, 4), vector(W, 5)
+        limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        while going.any():
+            running, before = going, count
+            copy(R, shadow)
+            copy(R, P)
+            rho = dot(shadow, R)
+            while running.any():
+                precondition(M, P, Z)
+                apply(A, Z, Q)
+                alpha = rho / dot(shadow, Q)
+                running = running & (abs1(alpha) > 0) & (abs1(alpha) < infinity)
+                count = select(running, count + 1, count)
+                add(running, X, alpha, Z)
+                add(running, R, -alpha, Q)
+                size = norm(R)
+                record(history, count, size, running)
+                running = running & (size > limit) & (size < infinity)
+                if not running.any():
+                    break
+                precondition(M, R, Z)
+                apply(A, Z, T)
+                omega = dot(T, R) / dot(T, T).real
+                running = running & (abs1(omega) > 0) & (abs1(omega) < infinity)
+                add(running, X, omega, Z)
+                add(running, R, -omega, T)
+                size = norm(R)
+                record(history, count, size, running)
+                after = dot(shadow, R)
+                beta = (after / rho) * (alpha / omega)
+                running = running & (size > limit) & (size < infinity) & (count < maxiter) & (abs1(beta) < infinity)
+                add(running, P, -omega, Q)
+                combine(P, beta, R)
+                rho = after
+            size, going = finish(A, B, X, R, history, going, before, count, limit, maxiter)
+        out[0, 0], out[1, 0], out[2, 0] = count, size, limit
+
+    return iterate
+
+
+def gmres(words, eps):
+    """The generalized minimal residual, for any A, which starts anew from where it is after `restart` steps.
+
+    `ortho` says how a vector is made orthogonal to those before it: 0, to one after the other, 1, to all at once, 2,
+    twice. What remains of it counts as nothing below 8 `eps` times the largest product with A, and a system that is
+    singular so far is left where it is.
+    """
+    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
+    add, scale, dot, norm, number = words.add, words.scale, words.dot, words.norm, words.number
+    clear, conj, record, select, sqrt, vector = (
+        words.clear, words.conj, words.record, words.select, words.sqrt, words.vector
+    )  # fmt: skip
+    maximum = words.maximum
+    infinity = math.inf
+
+    def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
+        # In H are a triangle of so many columns, and below it four rows: rotations, right-hand sides, solutions.
+        C, S, G, Y = restart, restart + 1, restart + 2, restart + 3
+        R, Z = vector(W, 0), vector(W, restart + 1)
+        limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        zero = number(0.0, size)
+        while going.any():
+            running, before, kept, largest = going, count, zero, zero
+            scale(R, select(going, 1 / size, zero))
+            H[G, 0] = size
+            j = 0
+            while j < restart and running.any():
+                V = vector(W, j + 1)
+                precondition(M, vector(W, j), Z)
+                apply(A, Z, V)
+                largest = maximum(largest, norm(V))
+                least = 8 * eps * largest
+                for i in range(j + 1):
+                    H[i, j] = zero
+                for _ in range(max(ortho, 1)):
+                    for i in range(j + 1):
+                        H[Y, i] = dot(vector(W, i), V)
+                        H[i, j] = H[i, j] + H[Y, i]
+                        if ortho == 0:
+                            add(running, V, -H[Y, i], vector(W, i))
+                    if ortho > 0:
+                        for i in range(j + 1):
+                            add(running, V, -H[Y, i], vector(W, i))
+                below = norm(V)
+                below = select(below > least, below, zero)
+                scale(V, select(below > 0, 1 / below, zero))
+                for i in range(j):
+                    c, s, x, y = H[C, i], H[S, i].real, H[i, j], H[i + 1, j]
+                    H[i, j] = conj(c) * x + s * y
+                    H[i + 1, j] = c * y - s * x
+                modulus = abs(H[j, j])
+                r = sqrt(modulus * modulus + below * below)
+                running = running & (r > least) & (r < infinity)
+                c, s = H[j, j] / r, below / r
+                H[C, j] = c
+                H[S, j] = s
+                H[j, j] = r
+                H[G, j + 1] = -s * H[G, j]
+                H[G, j] = conj(c) * H[G, j]
+                kept, count = select(running, kept + 1, kept), select(running, count + 1, count)
+                size = abs(H[G, j + 1])
+                record(history, count, size, running)
+                running = running & (size > limit) & (count < maxiter)
+                j += 1
+            for i in range(j - 1, -1, -1):
+                y = H[G, i]
+                for k in range(i + 1, j):
+                    y = select(kept > k, y - H[i, k] * H[Y, k], y)
+                H[Y, i] = y / H[i, i]
+            clear(Z)
+            for i in range(j):
+                add(kept > i, Z, H[Y, i], vector(W, i))
+            precondition(M, Z, vector(W, 1))
+            add(kept > 0, X, number(1.0, zero), vector(W, 1))
+            size, going = finish(A, B, X, R, history, going, before, count, limit, maxiter)
+        out[0, 0], out[1, 0], out[2, 0] = count, size, limit
+
+    return iterate
+
+
+METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}
+VECTORS = {"cg": 4, "bicgstab": 6}  # that work has, and for gmres two more than the basis has in the end

@@ -1,0 +1,163 @@
+"""What systems are preconditioned by: approximate inverses, made anew when they are used after `A.update`."""
+
+import threading
+
+import numpy as np
+
+from compactla.checks import check_size
+from compactla.dense.getrf import getrf
+from compactla.dense.getri import getri
+from compactla.layout import Pack
+from compactla.sparse.csr import BatchCSR, Operator, as_given, columns, contiguous
+from compactla.sparse.pattern import Pattern
+from compactla.view import backend
+
+
+def operator_of(A, name="A"):
+    """A batch of square matrices as what kernels apply; a dense one is a sparse one without zeros."""
+    if isinstance(A, BatchCSR):
+        square, values, pattern = A.shape[0] == A.shape[1], A.values, A.pattern
+    elif isinstance(A, Pack):
+        if A.queue is not None:
+            raise TypeError(f"{name} lives on {A.device}, must live on the CPU")
+        square = A.m == A.n
+        if square:
+            data = np.ascontiguousarray(A.data)
+            values = Pack(data.reshape(len(data), A.m * A.n, 1, *data.shape[3:]), A.nm)
+            pattern = Pattern.dense(A.n)
+    else:
+        raise TypeError(f"{name} is a {type(A).__name__}, must be a BatchCSR or a Pack")
+    if not square:
+        raise ValueError(f"{name} is {A!r}, must be of square matrices")
+    return Operator("csr", values, pattern)
+
+
+class Preconditioner:
+    """An approximate inverse M of each matrix of a batch: ``M @ r``.
+
+    It follows `BatchCSR.update`; after changes of a dense pack call `update`.
+
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square, on the CPU.
+
+    Attributes
+    ----------
+    nm, n, dtype, vlen : int, int, numpy.dtype, int
+        Those of the matrices.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `A` is of another kind.
+    """
+
+    def __init__(self, A):
+        pattern = operator_of(A).pattern
+        self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
+        self._made, self._version, self._lock = None, None, threading.Lock()
+
+    def update(self):
+        """Have it made anew when it is next used."""
+        self._made = None
+
+    def operator(self, threads=None):
+        """What kernels apply, of the values that A has now."""
+        with self._lock:
+            version = getattr(self.A, "version", None)
+            if self._made is None or version != self._version:
+                self._made, self._version = self._make(operator_of(self.A), threads), version
+            return self._made
+
+    def __matmul__(self, r):
+        return self.solve(r)
+
+    def solve(self, r, *, threads=None):
+        """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
+        R, ndim = columns(r, "r", self, self.n)
+        R, Y = contiguous(R), R.beside(R.m, R.n)
+        backend(None, "sparse").precondition(self.operator(threads), R, Y, threads)
+        return Y if isinstance(r, Pack) else as_given(Y, ndim)
+
+
+class Identity(Preconditioner):
+    """No preconditioner: M r is r."""
+
+    def _make(self, A, threads):
+        return Operator("none", A.values, A.pattern)
+
+
+class BlockJacobi(Preconditioner):
+    """The inverses of the b x b blocks on the diagonal; the last is smaller where b does not divide n.
+
+    A block that is exactly singular counts as the identity.
+
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square, on the CPU; what is not in the pattern is zero.
+    b : int
+        Rows of a block.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `A` is of another kind, or `b` is not positive.
+    """
+
+    def __init__(self, A, b):
+        super().__init__(A)
+        if check_size(b, "b") < 1:
+            raise ValueError(f"b is {b}, must be positive")
+        self.b = min(int(b), max(self.n, 1))
+
+    def _make(self, A, threads):
+        b, data, places = self.b, A.values.data, A.pattern.blocks(self.b)
+        npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
+        taken = data[:, np.maximum(places, 0)] if A.values.m else np.zeros((npack, len(places), *data.shape[2:]))
+        taken = np.ascontiguousarray(taken, data.dtype)
+        real = taken[..., 0, :]  # of complex numbers the real part
+        taken[:, places < 0] = 0
+        real[:, places == -2] = 1
+        blocks = taken.reshape(npack * count, b, b, *taken.shape[3:])
+        inverses = Pack(blocks)
+        ipiv, info = getrf(inverses, threads=threads)
+        getri(inverses, ipiv, threads=threads)
+        block, lane = np.divmod(np.flatnonzero(info), V)
+        unit = np.eye(b) if blocks.ndim == 4 else np.eye(b)[..., None] * [1, 0]
+        blocks[block, ..., lane] = unit
+        return Operator("block", Pack(blocks.reshape(taken.shape), A.values.nm), A.pattern, size=b)
+
+
+class Jacobi(BlockJacobi):
+    """The reciprocals of the diagonal; 1 where it is zero."""
+
+    def __init__(self, A):
+        super().__init__(A, 1)
+
+
+class ILU0(Preconditioner):
+    """The solve with the incomplete LU factors whose pattern is that of A, which has to have the whole diagonal.
+
+    Factors are made without interchanges of rows. A pivot that is exactly zero counts as one, and is reported.
+
+    References
+    ----------
+    .. [1] Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, algorithm 10.4.
+    """
+
+    def __init__(self, A):
+        super().__init__(A)
+        self._info = operator_of(A).pattern.diagonal  # which is looked for
+
+    @property
+    def info(self):
+        """(nm,) integers: 0, or i + 1 where pivot i is the first that is exactly zero."""
+        self.operator()
+        return self._info[: self.nm]
+
+    def _make(self, A, threads):
+        factors = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
+        self._info = backend(None, "sparse").factor(A.values, A.pattern, factors, threads)
+        return Operator("ilu", factors, A.pattern, A.pattern.diagonal)

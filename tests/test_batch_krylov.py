@@ -1,0 +1,221 @@
+"""Krylov methods for batches: solutions, counts as of one system at a time in NumPy, and systems left alone."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import compactla as cla
+from cases import random
+from compactla import krylov
+from systems_sparse import dense, pattern, values
+
+NM, N = 19, 13
+METHODS = "cg", "bicgstab", "gmres"
+RTOL = {"f": 1e-4, "d": 1e-8}
+
+
+@pytest.fixture
+def system(rng, dtype):
+    """Hermitian positive definite matrices, dense and sparse, and right-hand sides of several scales."""
+    mask = rng.random((N, N)) < 0.3
+    np.fill_diagonal(mask, True)
+    mask |= mask.T
+    parts = np.nonzero(mask)[1], np.append(0, mask.sum(1).cumsum())
+    data = values(rng, NM, *parts, dtype, 5, hermitian=True) * np.arange(1, NM + 1, dtype=dtype)[:, None]
+    return cla.BatchCSR((data, *parts)), dense(data, *parts, N), random(rng, (NM, N), dtype)
+
+
+def norms(a, x, b):
+    return np.linalg.norm(b - np.einsum("qij,qj->qi", a, x), axis=1)
+
+
+def reference(method, a, b, M, rtol, maxiter=200):
+    """Steps of one system, in double."""
+    a, b = a.astype(complex), b.astype(complex)
+    x, r, limit = np.zeros_like(b), b.copy(), rtol * np.linalg.norm(b)
+    if method == "cg":
+        p = z = M(r)
+        for k in range(1, maxiter):
+            q, rho = a @ p, np.vdot(r, z)
+            alpha = rho / np.vdot(p, q)
+            x, r = x + alpha * p, r - alpha * q
+            if np.linalg.norm(r) <= limit:
+                return k
+            z = M(r)
+            p = z + np.vdot(r, z) / rho * p
+    if method == "bicgstab":
+        p, shadow = r.copy(), r.copy()
+        for k in range(1, maxiter):
+            v, rho = a @ M(p), np.vdot(shadow, r)
+            alpha = rho / np.vdot(shadow, v)
+            s = r - alpha * v
+            if np.linalg.norm(s) <= limit:
+                return k
+            t = a @ M(s)
+            omega = np.vdot(t, s) / np.vdot(t, t)
+            r = s - omega * t
+            if np.linalg.norm(r) <= limit:
+                return k
+            p = r + np.vdot(shadow, r) / rho * alpha / omega * (p - omega * v)
+    basis = [r]
+    for k in range(1, maxiter):
+        q, _ = np.linalg.qr(np.array(basis).T)
+        w = np.array([a @ M(v) for v in q.T]).T
+        y = np.linalg.lstsq(w, b, rcond=None)[0]
+        if np.linalg.norm(b - w @ y) <= limit:
+            return k
+        basis.append(a @ M(q[:, -1]))
+
+
+def preconditioners(A, a):
+    """What there is, and its inverses as matrices."""
+    n = a.shape[1]
+    blocks = np.arange(n)[:, None] // 4 == np.arange(n) // 4
+    yield None, np.tile(np.eye(n), (len(a), 1, 1))
+    yield krylov.Jacobi(A), a * np.eye(n, dtype=a.dtype)
+    yield krylov.BlockJacobi(A, 4), a * blocks.astype(a.dtype)
+    yield krylov.ILU0(A), np.array([incomplete(matrix) for matrix in a])
+
+
+def incomplete(a):
+    """The product of incomplete factors without fill."""
+    there, lu = a != 0, a.astype(complex)
+    for i in range(len(a)):
+        for k in range(i):
+            if there[i, k]:
+                lu[i, k] /= lu[k, k]
+                lu[i, k + 1 :] -= lu[i, k] * lu[k, k + 1 :] * there[i, k + 1 :]
+    product = (np.tril(lu, -1) + np.eye(len(a))) @ np.triu(lu)
+    return product if np.iscomplexobj(a) else product.real
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_steps_and_residuals(method, system, dtype):
+    A, a, b = system
+    rtol = RTOL[dtype.char.lower()]
+    for M, approximate in preconditioners(A, a):
+        x, report = getattr(krylov, method)(A, b, rtol=rtol, M=M, history=True)
+        assert x.dtype == dtype and x.shape == b.shape
+        assert report.converged.all() and (norms(a, x, b) <= 1.01 * rtol * np.linalg.norm(b, axis=1)).all()
+        assert np.allclose(report.residual, norms(a, x, b), rtol=0.1)
+        assert report.history.shape == (NM, report.iterations.max() + 1)
+        assert np.allclose(report.history[:, 0], np.linalg.norm(b, axis=1))
+        assert np.array_equal(report.history[range(NM), report.iterations], report.residual)
+        for q in range(0, NM, 6):
+            apply = np.linalg.inv(approximate[q].astype(complex)).__matmul__
+            assert abs(reference(method, a[q], b[q], apply, rtol) - report.iterations[q]) <= 1
+        if M is not None:
+            expected = np.linalg.solve(approximate, b[:, :, None])[:, :, 0]
+            assert np.allclose(M @ b, expected, rtol=0, atol=1e4 * np.finfo(dtype).eps * abs(expected).max())
+
+
+@pytest.mark.parametrize("ortho", ["mgs", "cgs", "cgs2"])
+def test_gmres_that_starts_anew(ortho, rng):
+    parts = pattern(rng, N)
+    data = values(rng, NM, *parts, np.float64)
+    A, b = cla.BatchCSR((data, *parts)), random(rng, (NM, N), np.float64)
+    x, report = krylov.gmres(A, b, restart=3, ortho=ortho)
+    assert report.converged.all() and (norms(dense(data, *parts, N), x, b) <= 1e-8 * np.linalg.norm(b, axis=1)).all()
+    assert (report.iterations > 3).all()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_system_is_solved_as_if_it_were_alone(method, system, dtype):
+    A, _, b = system
+    rtol, run = RTOL[dtype.char.lower()], getattr(krylov, method)
+    x, report = run(A, b, rtol=rtol, M=krylov.Jacobi(A))
+    data = A.values.unpack()[:, :, 0]
+    data[3], data[5], b[7] = np.nan, 0, 0
+    B = cla.BatchCSR((data, A.indices, A.indptr))
+    others = ~np.isin(np.arange(NM), (3, 5, 7))
+    for steps in (None, 2):
+        y, bad = run(B, b, rtol=rtol, M=krylov.Jacobi(B), maxiter=steps)
+        assert not bad.converged[[3, 5]].any() and bad.converged[7] and bad.iterations[7] == 0 and not y[7].any()
+        if steps is None:
+            assert np.array_equal(y[others], x[others])
+            assert np.array_equal(bad.iterations[others], report.iterations[others])
+        else:
+            assert (bad.iterations <= 2).all()
+    z, again = run(A, b, x, rtol=rtol)  # what has converged is left alone
+    assert np.array_equal(z[others], x[others]) and not again.iterations[others].any()
+
+
+def test_what_follows_updates(rng):
+    parts = pattern(rng, N)
+    data, other = (values(rng, NM, *parts, np.float64) for _ in range(2))
+    A, r = cla.BatchCSR((data, *parts)), random(rng, (NM, N), np.float64)
+    made = krylov.Jacobi(A), krylov.BlockJacobi(A, 5), krylov.ILU0(A)
+    before = [M @ r for M in made]
+    A.update(other)
+    B = cla.BatchCSR((other, *parts))
+    anew = krylov.Jacobi(B), krylov.BlockJacobi(B, 5), krylov.ILU0(B)
+    for M, fresh, old in zip(made, anew, before, strict=True):
+        assert np.array_equal(M @ r, fresh @ r) and not np.array_equal(M @ r, old)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_functions_and_dense_matrices(method, system, dtype):
+    A, a, b = system
+    rtol, run = RTOL[dtype.char.lower()], getattr(krylov, method)
+    _, report = run(A, b, rtol=rtol, M=krylov.Jacobi(A))
+    P = cla.pack(a, A.vlen)
+    ways = [(lambda X: A @ X, krylov.Jacobi(A).solve), (lambda X: A @ X, krylov.Jacobi(A)), (P, krylov.Jacobi(P))]
+    for given, M in (*ways, (P, krylov.Jacobi(P).solve)):
+        y, other = run(given, b, rtol=rtol, M=M, history=True)
+        assert other.converged.all() and (abs(other.iterations - report.iterations) <= 1).all()
+        assert (norms(a, y, b) <= 1.01 * rtol * np.linalg.norm(b, axis=1)).all()
+    packed, _ = run(P, cla.pack(b[:, :, None], A.vlen), rtol=rtol, M=krylov.Jacobi(P))
+    assert isinstance(packed, cla.Pack)
+
+
+@pytest.mark.parametrize("density", [0.2, 0.85])
+def test_incomplete_factors(density, rng, dtype):
+    parts = pattern(rng, 10, density=density)
+    data, b = values(rng, NM, *parts, dtype), random(rng, (NM, 10), dtype)
+    approximate = np.array([incomplete(a) for a in dense(data, *parts, 10)])
+    expected = np.linalg.solve(approximate, b[:, :, None])[:, :, 0]
+    x = krylov.ILU0(cla.BatchCSR((data, *parts))) @ b
+    assert np.allclose(x, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(expected).max())
+
+
+def test_singular_systems(rng):
+    a, b = random(rng, (3, 6, 6), np.float64) + 8 * np.eye(6), random(rng, (3, 6), np.float64)
+    a[0], a[1] = 0, 1
+    x, report = krylov.gmres(cla.pack(a), b)
+    assert np.array_equal(report.converged, [False, False, True]) and np.isfinite(report.residual).all()
+    assert np.linalg.norm(x[1]) <= 10 * np.linalg.norm(b[1]) and not x[0].any()
+
+
+def test_where_they_are():
+    code = "import compactla as cla; cla.krylov.gmres, cla.krylov.ILU0, cla.BatchCSR"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_zero_pivots(rng):
+    a = random(rng, (3, 4, 4), np.float64)
+    a[1, 0, 0] = 0
+    A = cla.pack(a)
+    assert np.array_equal(krylov.ILU0(A).info, [0, 1, 0])
+    assert np.isfinite(krylov.ILU0(A) @ np.ones((3, 4))).all()
+    with pytest.raises(ValueError, match="diagonal"):
+        krylov.ILU0(cla.BatchCSR((np.ones((2, 1)), [1], [0, 1, 1])))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rtol": -1}, {"atol": "a"}, {"maxiter": -1}, {"restart": 0}, {"ortho": "qr"}, {"x0": np.ones(3)}]
+)
+def test_refusals(wrong):
+    A = cla.pack(np.tile(np.eye(3), (2, 1, 1)))
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        krylov.gmres(A, np.ones((2, 3)), **wrong)
+
+
+def test_refused_operands():
+    A = cla.pack(np.tile(np.eye(3), (2, 1, 1)))
+    for given, b, M in ((None, np.ones((2, 3)), None), (A, np.ones((2, 3), complex), None), (A, np.ones((2, 3)), 3)):
+        with pytest.raises(TypeError):
+            krylov.cg(given, b, M=M)
+    with pytest.raises(ValueError, match="M is"):
+        krylov.cg(A, np.ones((2, 3)), M=krylov.Jacobi(cla.pack(np.tile(np.eye(4), (2, 1, 1)))))

@@ -1,0 +1,115 @@
+"""Batches of sparse matrices of one pattern: values, products, and what is refused."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import compactla as cla
+from cases import random
+from systems_sparse import dense, pattern, values
+
+NM, M, N = 19, 7, 5
+
+
+@pytest.fixture
+def parts(rng):
+    indices, indptr = pattern(rng, M, N)
+    return indices, indptr
+
+
+def close(y, expected):
+    eps = np.finfo(y.dtype).eps
+    return y.dtype == expected.dtype and abs(y - expected).max() <= 100 * eps * max(abs(expected).max(), 1)
+
+
+def test_products(rng, dtype, parts):
+    data = values(rng, NM, *parts, dtype)
+    A, a = cla.BatchCSR((data, *parts), (M, N)), dense(data, *parts, N)
+    assert (A.nm, A.shape, A.nnz, A.dtype) == (NM, (M, N), len(parts[0]), dtype)
+    assert np.array_equal(A.toarray(), a)
+    for q in range(2):
+        x = random(rng, (N,), dtype)
+        expected = scipy.sparse.csr_array((data[q], *parts), (M, N)) @ x
+        assert close((A @ np.tile(x, (NM, 1)))[q], expected)
+    for nrhs in (1, 3):
+        x, z = random(rng, (NM, N, nrhs), dtype), random(rng, (NM, M, nrhs), dtype)
+        assert close(A @ x, a @ x)
+        assert close(A.T @ z, a.swapaxes(1, 2) @ z)
+        assert close(A.H @ z, a.conj().swapaxes(1, 2) @ z)
+
+
+def test_scalars(rng, parts):
+    data = values(rng, NM, *parts, np.float64)
+    A, a = cla.BatchCSR((data, *parts), (M, N)), dense(data, *parts, N)
+    x, z = random(rng, (NM, N), np.float64), random(rng, (NM, M), np.float64)
+    alpha, beta = random(rng, (NM,), np.float64), random(rng, (NM,), np.float64)
+    assert close(A.multiply(x, z, alpha=alpha, beta=2), alpha[:, None] * np.einsum("qij,qj->qi", a, x) + 2 * z)
+    beta[::2], alpha[1::3] = 0, 0
+    bad_z, bad_x = z.copy(), x.copy()
+    bad_z[::2], bad_x[1::3] = np.nan, np.nan  # which are not read
+    expected = alpha[:, None] * np.einsum("qij,qj->qi", a, x) + beta[:, None] * z
+    assert close(A.multiply(bad_x, bad_z, alpha=alpha, beta=beta), expected)
+    expected = alpha[:, None] * np.einsum("qij,qi->qj", a, z) + beta[:, None] * x
+    bad_z, bad_x = z.copy(), x.copy()
+    bad_z[1::3], bad_x[::2] = np.nan, np.nan
+    assert close(A.multiply(bad_z, bad_x, alpha=alpha, beta=beta, trans="T"), expected)
+
+
+def test_packs_strides_and_order_of_columns(rng, parts):
+    data = values(rng, NM, *parts, np.float64)
+    A, x = cla.BatchCSR((data, *parts), (M, N)), random(rng, (NM, N, 2), np.float64)
+    y = A @ x
+    assert np.array_equal((A @ cla.pack(x, A.vlen)).unpack(), y)
+    assert np.array_equal(A @ np.asfortranarray(x), y)
+    assert np.array_equal(cla.BatchCSR((np.asfortranarray(data), *parts), (M, N)) @ x, y)
+    order = np.concatenate([np.arange(i, j)[::-1] for i, j in zip(parts[1], parts[1][1:], strict=False)])
+    assert np.array_equal(cla.BatchCSR((data[:, order], parts[0][order], parts[1]), (M, N)) @ x, y)
+    A.update(2 * data)
+    assert np.array_equal(A @ x, 2 * y)
+
+
+@pytest.mark.parametrize("nm, n, nnz", [(0, 3, 3), (2, 0, 0), (3, 4, 0)])
+def test_empty(nm, n, nnz):
+    indptr = np.minimum(np.arange(n + 1), nnz)
+    A = cla.BatchCSR((np.ones((nm, nnz)), np.arange(nnz), indptr))
+    x = np.ones((nm, n))
+    assert np.array_equal(A @ x, x * (nnz > 0))
+
+
+def test_other_lanes_keep_their_bits(rng, parts):
+    data, x = values(rng, NM, *parts, np.float64), random(rng, (NM, N), np.float64)
+    y = cla.BatchCSR((data, *parts), (M, N)) @ x
+    data[3] = np.nan
+    others = np.arange(NM) != 3
+    assert np.array_equal((cla.BatchCSR((data, *parts), (M, N)) @ x)[others], y[others])
+
+
+@pytest.mark.parametrize(
+    "change, error, match",
+    [
+        (lambda d, i, p: (d[0], i, p), ValueError, "data has shape"),
+        (lambda d, i, p: (d[:, 1:], i, p), ValueError, "data has shape"),
+        (lambda d, i, p: (d.astype(int), i, p), TypeError, "data"),
+        (lambda d, i, p: (d, i + N, p), ValueError, "indices are"),
+        (lambda d, i, p: (d, i.astype(float), p), TypeError, "indices"),
+        (lambda d, i, p: (d, i, p[:-1]), ValueError, "shape"),
+        (lambda d, i, p: (d, np.zeros_like(i), p), ValueError, "twice"),
+        (lambda d, i, p: (d, i, p[::-1].copy()), ValueError, "ascend"),
+    ],
+)
+def test_refusals(rng, parts, change, error, match):
+    data = values(rng, NM, *parts, np.float64)
+    with pytest.raises(error, match=match):
+        cla.BatchCSR(change(data, *parts), (M, N))
+
+
+def test_refused_operands(rng, parts):
+    A = cla.BatchCSR((values(rng, NM, *parts, np.float64), *parts), (M, N))
+    for x, error in ((np.ones((NM, M)), ValueError), (np.ones((NM, N), complex), TypeError), (None, TypeError)):
+        with pytest.raises(error, match="x"):
+            A @ x
+    for wrong in ({"alpha": np.ones(3)}, {"beta": 1}, {"trans": "X"}):
+        with pytest.raises(ValueError):
+            A.multiply(np.ones((NM, N)), **wrong)
+    with pytest.raises(TypeError, match="data"):
+        A.update(np.ones((NM, A.nnz), np.float32))
