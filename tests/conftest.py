@@ -1,6 +1,5 @@
 """Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
 
-import gc
 
 import hypothesis
 import numpy as np
@@ -27,18 +26,17 @@ def pytest_configure():
             del results[key]
 
 
+SECOND = {"s", "z", "float32", "complex128"}  # types of the other precision than those that are tried always
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What is slow in a module that is slow as a whole is exhaustive."""
+    """What is slow in a module that is slow as a whole is exhaustive, and what is slow of second types."""
     for item in items:
-        if len([*item.iter_markers("slow")]) > 1:
+        slow = [*item.iter_markers("slow")]
+        parameters = item.callspec.id.split("-") if hasattr(item, "callspec") else []
+        if len(slow) > 1 or (slow and SECOND.intersection(parameters)):
             item.add_marker(pytest.mark.exhaustive)
-
-
-def pytest_collection_finish():
-    """Compiling makes so many objects that looking for garbage takes a tenth of its time: it is looked for seldom."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
 
 
 @pytest.fixture(scope="session", params=[None, *DEVICES], ids=["numba", *(f"opencl{i}" for i in range(len(DEVICES)))])
