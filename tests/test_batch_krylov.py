@@ -11,6 +11,8 @@ from cases import random
 from compactla import krylov
 from systems_sparse import dense, pattern, values
 
+pytestmark = pytest.mark.slow
+
 NM, N = 19, 13
 METHODS = "cg", "bicgstab", "gmres"
 RTOL = {"f": 1e-4, "d": 1e-8}

@@ -8,6 +8,8 @@ import compactla as cla
 from cases import random
 from systems_sparse import dense, pattern, values
 
+pytestmark = pytest.mark.slow
+
 NM, M, N = 19, 7, 5
 
 

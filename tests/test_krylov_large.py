@@ -13,6 +13,8 @@ from compactla.krylov_large import SparseMatrix, bicgstab, gmres
 from drivers import working_devices
 from systems import convection_diffusion, shipped
 
+pytestmark = pytest.mark.slow
+
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 BOTH = pytest.mark.parametrize("solve", [gmres, bicgstab])
 
