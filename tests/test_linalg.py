@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
+from cases import slow
 from compactla import linalg
 from compactla.cpu.simd import native_width
 from compactla.linalg import places
@@ -23,8 +24,16 @@ ROWS = {
     for row in ([*value.values()] if isinstance(value, dict) else [value])
     if isinstance(row, Stacked)
 }
-NAMES = sorted(name for name in ROWS if hasattr(linalg, name) and hasattr(np.linalg, name))
-FAILING = [name for name in NAMES if "on_error" in inspect.signature(getattr(linalg, name)).parameters]
+MODELS = "solve", "cholesky", "svd"  # with --all all functions are tried
+
+
+def cases(functions):
+    return [name if name in MODELS else slow(name) for name in functions]
+
+
+FUNCTIONS = sorted(name for name in ROWS if hasattr(linalg, name) and hasattr(np.linalg, name))
+NAMES = cases(FUNCTIONS)
+FAILING = cases(name for name in FUNCTIONS if "on_error" in inspect.signature(getattr(linalg, name)).parameters)
 NM, N, R = 11, 3, 2
 SIZES = {"n": N, "m": N, "r": R, "k": N, "1": 1}
 EVERY = pytest.mark.exhaustive
@@ -229,7 +238,7 @@ def test_types(name, alone, beside):
         assert outcome(ours, name, *given) == outcome(numpys, name, *given), kinds
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if len(inputs(name)) > 1])
+@pytest.mark.parametrize("name", cases(name for name in FUNCTIONS if len(inputs(name)) > 1))
 def test_mixed_types(name):
     for kinds in ("dF", "Fd"):
         arrays = operands(name, dtype="F")

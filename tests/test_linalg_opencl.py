@@ -8,7 +8,10 @@ from compactla import linalg
 from compactla.gpu import fused
 from drivers import working_devices
 
-pytestmark = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl"),
+]
 
 
 def on(queue, a):
