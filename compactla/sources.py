@@ -56,7 +56,7 @@ def imported(file: str) -> set[str]:
     found = set()
     for package, names, module in IMPORT.findall(content(file).decode()):
         of_package = MODULES.get(package or module)
-        found |= {MODULES.get(f"{package}.{name}", of_package) for name in re.findall(r"(?<! as )\b\w+", names)}
+        found |= {MODULES.get(f"{package}.{name}", of_package) for name in re.findall(r"(?<! as )\b(?!as\b)\w+", names)}
         found |= {of_package} if module else set()
     return found - {None}
 
