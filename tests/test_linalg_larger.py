@@ -4,13 +4,14 @@ import resource
 import threading
 import time
 
+import dask.array as da
+import distributed
 import numpy as np
 import pytest
+import xarray
 
 from compactla import linalg
 
-da = pytest.importorskip("dask.array")
-xarray = pytest.importorskip("xarray")
 pytestmark = pytest.mark.slow
 
 NM, N, BLOCK = 1000, 3, 256
@@ -100,7 +101,6 @@ def worst(a, b, x):
 @pytest.mark.exhaustive
 def test_more_than_workers_hold():
     """Three gigabytes, made, solved and reduced in blocks, by two workers that may hold three quarters of one each."""
-    distributed = pytest.importorskip("distributed")
     n, block, size, limit = 8, 2**17, 3 * 2**30, 3 * 2**28
     a = da.random.default_rng(1).random((size // (8 * n * n), n, n), chunks=(block, n, n)) - 0.5
     b = da.ones((len(a), n, 1), chunks=(block, n, 1))
