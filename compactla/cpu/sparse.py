@@ -1,7 +1,6 @@
 """How the CPU multiplies with sparse batches, factors them, and solves systems with them: one kernel call for each."""
 
 import functools
-import threading
 
 import numpy as np
 from numba import types
@@ -21,11 +20,10 @@ from compactla.cpu.kernels.krylov import (
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
 from compactla.krylov.methods import VECTORS
+from compactla.cpu.room import room
 from compactla.overlap import address
-from compactla.room import Room
 from compactla.view import REAL, layout
 
-rooms = threading.local()
 # From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
 DENSE = 12
 shared = functools.cache(compiled)
@@ -105,9 +103,3 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
 
 PATTERN = INTS, INTS
 SOLVE = INT, INT, INT, *PATTERN, INT, *PATTERN, INTS, *[INT] * 10, *[types.float64] * 2, *[INT] * 7
-
-
-def room(dtype, threads, size):
-    """Room for each thread to work in, which the calling thread keeps."""
-    kept = rooms.__dict__.setdefault(dtype.char, Room(REAL[dtype.char], None))
-    return kept.array((threads, size))
