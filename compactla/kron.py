@@ -33,8 +33,8 @@ def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *
     alpha, beta : scalar
         Where `beta` is zero Y is overwritten, whatever it held; where `alpha` is zero factors and X are not read.
     trans : str
-        A letter for each factor, "N", "T" or "C": op(A) is A, its transpose, or its conjugate transpose. With one or two
-        factors there may be three letters.
+        A letter for each factor, "N", "T" or "C": op(A) is A, its transpose, or its conjugate transpose. With one or
+        two factors there may be three letters.
     transx : {"N", "T"}
         "T": the items are transposed, X is (nm, nb, na); with two factors only.
     work : ndarray, optional
@@ -55,8 +55,8 @@ def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *
 
     Notes
     -----
-    The order in which axes are taken is the one of the least work. Code is compiled for sizes up to 16, if all sizes are
-    the same; all others share code.
+    The order in which axes are taken is the one of the least work. Code is compiled for sizes up to 16, if all sizes
+    are the same; all others share code.
 
     References
     ----------
@@ -240,7 +240,7 @@ class Problem:
             elif self.X.ndim == 3:
                 self.X = self.X.swapaxes(1, 2)
         if not self.packed and self.X.ndim != n + 1:
-            raise ValueError(f"X has {self.X.ndim} axes, must have {n + 1}: one for items, and one for each of {n} factors")
+            raise ValueError(f"X has {self.X.ndim} axes, must have {n + 1}: those of {n} factors, after nm")
         self.nm = self.X.nm if self.packed else len(self.X)
         self.operands, self.signs = [], []
         for k, (F, letter) in enumerate(zip(factors, letters, strict=True)):
@@ -343,7 +343,8 @@ class Problem:
         if alpha == 0 or 0 in self.d:
             scale(out, beta)
             return out
-        backend(None, "kron").run(name, self.operands, self.signs, self.X, out, self.d, self.e, (alpha, beta), work, threads)
+        apply = backend(None, "kron").run
+        apply(name, self.operands, self.signs, self.X, out, self.d, self.e, (alpha, beta), work, threads)
         return out
 
     def needed(self, name, Y, threads):

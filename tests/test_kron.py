@@ -6,7 +6,6 @@ import pytest
 import compactla as cla
 from cases import DTYPES
 
-
 SUMS = {1: "pil,pl->pi", 2: "pil,pjm,plm->pij", 3: "pil,pjm,pkn,plmn->pijk", 4: "pil,pjm,pkn,pho,plmno->pijkh"}
 
 
@@ -186,32 +185,32 @@ def test_shift(rng):
 
 
 BAD = {
-    "factors": (dict(factors=np.ones((2, 3, 3))), TypeError),
-    "factors is empty": (dict(factors=()), ValueError),
-    r"factors\[1\] is of float32": (dict(factors=(np.ones((3, 3)), np.ones((4, 4), "f"))), TypeError),
-    r"factors\[0\] has shape": (dict(factors=(np.ones(3), np.ones((4, 4)))), ValueError),
-    r"factors\[0\] has 4 matrices": (dict(factors=(np.ones((4, 3, 3)), np.ones((4, 4)))), ValueError),
-    "X has items": (dict(X=np.ones((5, 4, 3))), ValueError),
-    "X has 4 axes": (dict(X=np.ones((5, 4, 3, 1))), ValueError),
-    "X: dtype": (dict(X=np.ones((5, 3, 4), int)), TypeError),
-    "trans ": (dict(trans="NX"), ValueError),
-    "trans is 'N'": (dict(trans="N"), ValueError),
-    "transx": (dict(transx="C"), ValueError),
-    "alpha": (dict(alpha=1j), TypeError),
-    "beta": (dict(beta=[1, 2]), TypeError),
-    "out is None": (dict(beta=1), ValueError),
-    "out has shape": (dict(out=np.ones((5, 4, 3))), ValueError),
-    "out is of": (dict(out=np.ones((5, 3, 4), "f")), TypeError),
-    "out is a list": (dict(out=[1]), TypeError),
-    "out has strides": (dict(out=np.lib.stride_tricks.as_strided(np.ones(60), (5, 3, 4), (0, 32, 8))), ValueError),
-    "threads": (dict(threads=0), ValueError),
+    "factors": ({"factors": np.ones((2, 3, 3))}, TypeError),
+    "factors is empty": ({"factors": ()}, ValueError),
+    r"factors\[1\] is of float32": ({"factors": (np.ones((3, 3)), np.ones((4, 4), "f"))}, TypeError),
+    r"factors\[0\] has shape": ({"factors": (np.ones(3), np.ones((4, 4)))}, ValueError),
+    r"factors\[0\] has 4 matrices": ({"factors": (np.ones((4, 3, 3)), np.ones((4, 4)))}, ValueError),
+    "X has items": ({"X": np.ones((5, 4, 3))}, ValueError),
+    "X has 4 axes": ({"X": np.ones((5, 4, 3, 1))}, ValueError),
+    "X: dtype": ({"X": np.ones((5, 3, 4), int)}, TypeError),
+    "trans ": ({"trans": "NX"}, ValueError),
+    "trans is 'N'": ({"trans": "N"}, ValueError),
+    "transx": ({"transx": "C"}, ValueError),
+    "alpha": ({"alpha": 1j}, TypeError),
+    "beta": ({"beta": [1, 2]}, TypeError),
+    "out is None": ({"beta": 1}, ValueError),
+    "out has shape": ({"out": np.ones((5, 4, 3))}, ValueError),
+    "out is of": ({"out": np.ones((5, 3, 4), "f")}, TypeError),
+    "out is a list": ({"out": [1]}, TypeError),
+    "out has strides": ({"out": np.lib.stride_tricks.as_strided(np.ones(60), (5, 3, 4), (0, 32, 8))}, ValueError),
+    "threads": ({"threads": 0}, ValueError),
 }
 
 
 @pytest.mark.parametrize("message", BAD)
 def test_what_is_refused(message):
     changed, error = BAD[message]
-    given = dict(factors=(np.ones((3, 3)), np.ones((4, 4))), X=np.ones((5, 3, 4))) | changed
+    given = {"factors": (np.ones((3, 3)), np.ones((4, 4))), "X": np.ones((5, 3, 4))} | changed
     with pytest.raises(error, match=message):
         cla.kron_apply(**given)
 

@@ -22,8 +22,8 @@ from compactla.cpu.kernels import kron as kernels
 from compactla.cpu.kernels.gemm import rounds
 from compactla.cpu.ordinary import Ordinary, lie
 from compactla.cpu.parallel import share
-from compactla.cpu.run import SCALAR
 from compactla.cpu.room import room
+from compactla.cpu.run import SCALAR
 from compactla.cpu.simd import INDEX, Elements, index, native_width, shifted
 from compactla.cpu.vectors import FLOATS, Vector
 from compactla.overlap import address
@@ -132,13 +132,23 @@ class Known:
         return self.name == "solve" and {*self.kinds[2 * self.n :]} == {"shared"}
 
     def rounds(self):
-        """Rounds of the innermost loops for the V items, of known sizes."""
-        total, outer = 0, 1
-        for k, (m, n) in enumerate(zip(self.e[-self.n :], self.d[-self.n :], strict=True)):
-            behind = product_of(operator.mul, self.d[len(self.d) - self.n + k + 1 :])
-            total += outer * rounds(self.given[k]._replace(m=m, n=behind), n)
-            outer *= m
-        return total * {"kron": 1, "sum": 1, "solve": 2}[self.name]
+        """Rounds of the innermost loops for the V items, of known sizes, as `kernels.apply` has them."""
+        mul, d, e, n = operator.mul, self.d, self.e, self.n
+
+        def of(m, n, depth):
+            return rounds(self.given[0]._replace(m=m, n=n), depth)
+
+        rows, total = e[0], 0
+        if n > 1:
+            columns = product_of(mul, d[1:])
+            width = panel(mul, d, self.x, True)[1]
+            total = of(e[0], width, d[0]) * columns // width
+        for k in range(1, n - 1):
+            total += rows * of(e[k], product_of(mul, d[k + 1 :]), d[k])
+            rows *= e[k]
+        height = band(e, True)[0]
+        total += rows * of(e[-1], height, d[-1]) // height
+        return max(total, 1) * (2 if self.name == "solve" else 1)
 
 
 @intrinsic(prefer_literal=True)
@@ -156,7 +166,8 @@ def prepare(typing_context, text, told, alpha, beta, work):
             if kind == "shared":
                 target = known.alone(known.given[k])
                 base = builder.inttoptr(start, known.real.as_pointer())
-                copy(code, target._replace(base=base, rs=rs, cs=cs), target, sign, alpha if known.takes_alpha(k) else None)
+                source, factor = target._replace(base=base, rs=rs, cs=cs), alpha if known.takes_alpha(k) else None
+                copy(code, source, target, sign, factor)
         if known.inverted:
             pairs = map(known.alone, known.given[2 * known.n :])
             kernels.invert(code, [*pairs], known.alone(known.work[0]), code.zero(known.one), alpha)
@@ -267,7 +278,8 @@ class Items:
         alpha = known.scalars[0, 0] if known.takes_alpha(k) else None
         start, step, rs, cs, sign = known.factors[k]
         if kind == "pack":
-            copy(self.code, room._replace(base=self.packed(start, step), rs=rs, cs=cs, im=known.vlen), room, sign, alpha)
+            source = room._replace(base=self.packed(start, step), rs=rs, cs=cs, im=known.vlen)
+            copy(self.code, source, room, sign, alpha)
             self.repeat_last(room)
             return room
         starts, adjacent = self.loose(start, step)

@@ -19,8 +19,8 @@ from compactla.cpu.kernels.krylov import (
 )
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
-from compactla.krylov.methods import VECTORS
 from compactla.cpu.room import room
+from compactla.krylov.methods import VECTORS
 from compactla.overlap import address
 from compactla.view import REAL, layout
 
