@@ -1,9 +1,9 @@
 """Spectral elements in three dimensions: ``python -m compactla.examples.spectral_elements --plot elements.png``.
 
-The unknowns of an element are values at (p + 1)^3 Gauss-Lobatto points. Derivatives along its axes are products with the
-matrix D of Lagrange's polynomials in one dimension, (D x I x I) u, and the mass matrix of an element is M x M x M, which
-is inverted by its factors: M^-1 x M^-1 x M^-1. All of that is `kron_apply`, in one pass over the elements. The program
-takes the derivatives of a function that it knows, solves with mass matrices, and does the same with numpy.einsum.
+The unknowns of an element are values at (p + 1)^3 Gauss-Lobatto points. Derivatives along its axes are products with
+the matrix D of Lagrange's polynomials in one dimension, (D x I x I) u. The mass matrix of an element is M x M x M, and
+its inverse M^-1 x M^-1 x M^-1. All of that is `kron_apply`, in one pass over the elements. The program takes
+derivatives of a function, solves with mass matrices, and does the same with numpy.einsum.
 """
 
 import argparse
