@@ -41,17 +41,17 @@ class Choice:
         Cost of V items, for `share`.
     room : int
         Real numbers that a thread needs to work in.
-    head : tuple of int
-        Numbers that the kernel is told first, after that of the items.
-    places : list of (int, tuple of int)
-        Strides, with the numbers of operands in the order in which the kernel takes them; X and Y are the last ones.
+    told : ndarray of int64
+        What the kernel is told, but for the number of items, which comes first, and addresses.
+    places : list of (int, int)
+        Where addresses are to be entered, and of which operands; X and Y are the last ones.
     """
 
     code: Any
     V: int
     cost: float
     room: int
-    head: tuple
+    told: np.ndarray
     places: list
 
 
@@ -71,20 +71,22 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
     scalars : (number, number)
         alpha and beta.
     """
-    nm, operands = (len(X) if isinstance(X, np.ndarray) else X.nm), (*factors, X, Y)
-    madds = sum(math.prod(e[: k + 1]) * math.prod(d[k:]) for k in range(len(d)))
-    found = choice(name, X.dtype, d, e, *map(placed, operands), adds=scalars[1] != 0, few=nm * madds < FEW)
-    told = [nm, *found.head]
-    for k, strides in found.places:
-        told.append(start(operands[k]))
-        told += strides
-        if k < len(factors):
-            told.append(signs[k])
-    numbers, npack = np.array(told, np.int64), -(-nm // found.V)
+    given = (*factors, X, Y)
+    nm, layouts = (len(X) if isinstance(X, np.ndarray) else X.nm), tuple(map(placed, given))
+    found = choice(name, X.dtype, d, e, layouts, tuple(signs), scalars[1] != 0, nm * multiply_adds(d, e) < FEW)
+    told, npack = found.told.copy(), -(-nm // found.V)
+    told[0] = nm
+    for place, k in found.places:
+        told[place] = start(given[k])
     limit = min(parallel.THREADS, npack, parallel.THREADS if threads is None else threads)
     rows = workspace(work, X.dtype, found.room, limit)
-    args = 0, npack, address(numbers), *scalars
-    share(found.code, npack * found.cost, args, len(rows), None, rows)
+    share(found.code, npack * found.cost, (0, npack, address(told), *scalars), len(rows), None, rows)
+
+
+@functools.lru_cache(1024)
+def multiply_adds(d, e):
+    """Those of an item, if the first axis is contracted first."""
+    return sum(math.prod(e[: k + 1]) * math.prod(d[k:]) for k in range(len(d)))
 
 
 def start(A):
@@ -112,40 +114,46 @@ def workspace(work, dtype, size, threads):
 
 def needed(name, factors, X, Y, d, e, threads=None):
     """Elements of a work array for so many threads, and for one."""
-    operands = map(placed, (*factors, X, Y))
-    size = choice(name, X.dtype, d, e, *operands, adds=False, few=False).room * REAL[X.dtype.char].itemsize
+    layouts = tuple(map(placed, (*factors, X, Y)))
+    signs = (1,) * len(factors)
+    size = choice(name, X.dtype, d, e, layouts, signs, False, False).room * REAL[X.dtype.char].itemsize
     threads = parallel.THREADS if threads is None else threads
     return [-(-(count * size + LINE) // X.dtype.itemsize) for count in (threads, 1)]
 
 
 @functools.lru_cache(1024)
-def choice(name, dtype, d, e, *layouts, adds, few):
+def choice(name, dtype, d, e, layouts, signs, adds, few):
     """How items are computed that lie in memory like that; `few`: with code that is compiled for all sizes."""
     *factors, x, y = layouts
-    item, vlens = dtype.itemsize, {vlen for *_, vlen in layouts if vlen}
-    V = width(dtype, vlens.pop()) if vlens else native_width(dtype)
-    n = len(d)
+    vlens = {vlen for *_, vlen in layouts if vlen}
+    vlen = vlens.pop() if vlens else native_width(dtype)
+    n, V = len(d), width(dtype, vlen)
     orders = [tuple(range(n))] if x[2] else orders_of(n)
     order = min(orders, key=lambda order: estimate(dtype, d, e, x, y, V, order))
     (kind_x, X), (kind_y, Y) = located(dtype, d, x, V, order, True), located(dtype, e, y, V, order, False)
-    sources = [(g + k, *operand(dtype, factors[g + k], V)) for g in range(0, len(factors), n) for k in order]
-    kinds = [kind for _, kind, _ in sources]
+    numbers = [g + k for g in range(0, len(factors), n) for k in order]
+    kinds, strides = zip(*(operand(dtype, factors[k], V) for k in numbers), strict=True)
     d, e = ordered(d, order), ordered(e, order)
-    given = operands(name, d[-n:], e[-n:])
     square = len({*d[-n:], *e[-n:]}) == 1 and d[-1] <= KNOWN
     simple = {kind_x, kind_y, *kinds} <= {"whole", "pack whole", "shared"}
-    size = d[-1] if square and simple and not few else None
-    text = [name, f"{dtype.char}{V}", f"{n}x{size or '?'}", ",".join(kinds), kind_x, kind_y, "beta" * adds]
+    known = square and simple and not few
+    size = str(d[-1]) if known else "?"
+    text = [name, f"{dtype.char}{V}", f"{n}x{size}", ",".join(kinds), kind_x, kind_y, "beta" * adds]
     number = SCALAR[dtype.kind]
     code = shared(batch, (INT, number, number, INT), "|".join(text), V, source="compactla.cpu.kernels.kron")
-    sizes = rooms(operator.mul, name, d, e, given, kind_x, size is not None)
+    told, places = [0, vlen, *d, *e], []
+    for k, steps in zip(numbers, strides, strict=True):
+        places.append((len(told), k))
+        told += [0, *steps, signs[k]]
+    for k, steps in enumerate((X, Y), len(factors)):
+        places.append((len(told), k))
+        told += [0, *steps]
     column = V * parts(dtype)
-    madds = sum(math.prod(e[: k + 1]) * math.prod(d[k:]) for k in range(len(d))) * (2 if name == "solve" else 1)
-    moved = (math.prod(d) + math.prod(e)) * V * item
-    total = sum(m * apart for m, _, apart in sizes) * column
-    places = [(k, strides) for k, _, strides in sources] + [(len(factors), X), (len(factors) + 1, Y)]
-    vlen = next((vlen for *_, vlen in layouts if vlen), V)
-    return Choice(code, V, max(parts(dtype) ** 2 * madds, moved / MOVED), total, (vlen, *d, *e), places)
+    moved = (math.prod(d) + math.prod(e)) * V * dtype.itemsize
+    cost = max(parts(dtype) ** 2 * multiply_adds(d, e) * (2 if name == "solve" else 1), moved / MOVED)
+    sizes = rooms(operator.mul, name, d, e, operands(name, d[-n:], e[-n:]), kind_x, known)
+    room = sum(m * apart for m, _, apart in sizes) * column
+    return Choice(code, V, cost, room, np.array(told, np.int64), places)
 
 
 def orders_of(n):
@@ -167,8 +175,7 @@ def estimate(dtype, d, e, x, y, V, order):
     """Vector operations for V items, if the axes are taken in an order."""
     (kind_x, _), (kind_y, _) = located(dtype, d, x, V, order, True), located(dtype, e, y, V, order, False)
     copies = math.prod(d) * COPY[kind_x.removeprefix("split ")] + math.prod(e) * COPY[kind_y]
-    d, e = ordered(d, order), ordered(e, order)
-    return copies + sum(math.prod(e[: k + 1]) * math.prod(d[k:]) for k in range(len(d)))
+    return copies + multiply_adds(ordered(d, order), ordered(e, order))
 
 
 def located(dtype, sizes, layout, V, order, is_read):
