@@ -53,7 +53,8 @@ def rooms(mul, name, d, e, given, kind, known):
     n = product_of(mul, d[1:])
     if name == "solve":
         yield 1, mul(d[0], n), mul(d[0], n)
-    m, columns = (d[0], n) if name == "sum" else panel(mul, d, kind, known)
+    alone = len(given) == len(operands(name, (1,), (1,)))  # one factor, for which items are read as a whole
+    m, columns = (d[0], n) if name == "sum" or alone else panel(mul, d, kind, known)
     yield m, columns, columns
     yield *band(e, known), e[-1]
     yield from itertools.starmap(large, made(mul, d, e))
