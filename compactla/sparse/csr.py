@@ -104,11 +104,15 @@ class BatchCSR:
         TypeError, ValueError
             If `data` is of another dtype or shape.
         """
+        self.packed(data, self.values, threads)
+        self.version += 1
+
+    def packed(self, data, out, threads=None):
+        """Other values of the same pattern, (nm, nnz), as a pack: `out`, which is written to."""
         data = as_array(data, "data")
         if data.dtype != self.dtype:
             raise TypeError(f"data: dtype is {data.dtype}, must be {self.dtype}")
-        pack_padded(self._ordered(data), None, unit=0, queue=None, out=self.values, threads=threads)
-        self.version += 1
+        return pack_padded(self._ordered(data), None, unit=0, queue=None, out=out, threads=threads)
 
     def toarray(self):
         """The matrices as an ordinary array (nm, m, n)."""
