@@ -115,7 +115,8 @@ def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
     lanes, most = width(dtype, V), tile_of(dtype)
     columns = -(-X.n // -(-X.n // most))
     step, m = parts(dtype) * lanes, tiles.m * tiles.size
-    forms = form(dtype, lanes), column_form(dtype, lanes, V), form(dtype, lanes, n=columns, strides=(columns * step, step))
+    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
+    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
     kernel = shared(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, tiles.size, trans)
     work = [address(row) for row in room(dtype, parallel.THREADS, m * columns * step)]
     where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal

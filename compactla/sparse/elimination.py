@@ -2,6 +2,7 @@
 
 import functools
 import heapq
+from itertools import pairwise
 
 import numpy as np
 
@@ -37,9 +38,10 @@ def ordered(pattern):
        3 (1957).
     """
     n = pattern.n
-    rows = [as_set(n, pattern.indices[start:end]) for start, end in zip(pattern.indptr, pattern.indptr[1:], strict=False)]
-    by_column = np.split(pattern.rows[np.argsort(pattern.indices, kind="stable")], columns_end(pattern))
-    columns = [as_set(n, members) for members in by_column[:n]]
+    rows = [as_set(n, pattern.indices[start:end]) for start, end in pairwise(pattern.indptr)]
+    by_column = pattern.rows[np.argsort(pattern.indices, kind="stable")]
+    ends = np.cumsum(np.bincount(pattern.indices, minlength=n))
+    columns = [as_set(n, some) for some in np.split(by_column, ends)[:n]]
     changed, done, order, lower, upper = [0] * n, [False] * n, [], [], []
 
     def priority(i):
@@ -67,11 +69,6 @@ def ordered(pattern):
             priorities[i] = priority(i)
             heapq.heappush(queue, priorities[i])
     return np.array(order, np.int64), in_order(order, lower, upper)
-
-
-def columns_end(pattern):
-    """Where columns end among the entries in the order of columns."""
-    return np.cumsum(np.bincount(pattern.indices, minlength=pattern.n))
 
 
 def as_set(n, indices):
