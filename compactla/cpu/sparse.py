@@ -9,7 +9,7 @@ from numba import types
 from compactla.cpu import parallel
 from compactla.cpu.choice import operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.csrlu import lu_batch, lusv_batch, tile_of
+from compactla.cpu.kernels.csrlu import lu_batch, lusv_batch
 from compactla.cpu.kernels.krylov import (
     KINDS,
     ilu_batch,
@@ -41,6 +41,11 @@ def cost(values, count):
     return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
 
 
+def tile_of(dtype):
+    """Rows and columns of the largest tile of numbers of a type: it fits the registers."""
+    return 4 // parts(dtype)
+
+
 def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     matrix = form(values.dtype, width(values.dtype, values.vlen))
@@ -70,7 +75,7 @@ def factor(values, pattern, factors, threads=None):
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info, lanes = np.zeros(npack * V, np.int64), width(dtype, V)
     column, places = column_form(dtype, lanes, V), (address(values.data), address(factors.data))
-    tile = tile_of(parts(dtype))
+    tile = tile_of(dtype)
     m = -(-pattern.n // tile) * tile
     if m**3 > DENSE * pattern.work:
         kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
@@ -107,10 +112,11 @@ def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
     dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
     if not X.n:
         return
-    lanes, most = width(dtype, V), tile_of(parts(dtype))
+    lanes, most = width(dtype, V), tile_of(dtype)
     columns = -(-X.n // -(-X.n // most))
     step, m = parts(dtype) * lanes, tiles.m * tiles.size
-    forms = form(dtype, lanes), column_form(dtype, lanes, V), form(dtype, lanes, n=columns, strides=(columns * step, step))
+    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
+    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
     kernel = shared(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, tiles.size, trans)
     work = [address(row) for row in room(dtype, parallel.THREADS, m * columns * step)]
     where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal

@@ -12,13 +12,7 @@ from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.lanes import at, lanes_of, parse_form, parts_of
 from compactla.cpu.simd import INDEX, index
 
-
 SUMS = 8  # of multiply-adds, one of which waits for the one before
-
-
-def tile_of(parts):
-    """Rows and columns of the largest tile, of numbers of so many parts: it fits the registers."""
-    return 4 // parts
 
 
 def tile_at(code, F, t, size):
@@ -251,9 +245,6 @@ def lusv_batch(matrix, column, block, size, trans):
     def kernel(lo, hi, V, n, nrhs, m, count, order, indices, indptr, diagonal, factors, b, x, work):
         pack = parts * V
         Y = at(work, 0, m, columns, columns * step, step, width, block)
-        for i in range(n, m):
-            for c in range(columns):
-                Y[i, c] = 0
         for p in range(lo, hi):
             for v in range(0, V, width):
                 F = at(factors, p * count * pack + v, count, 1, pack, pack, V, column)
@@ -264,6 +255,9 @@ def lusv_batch(matrix, column, block, size, trans):
                     for i in range(n):
                         for c in range(columns):
                             Y[i, c] = B[order[i], min(j + c, nrhs - 1)]
+                    for i in range(n, m):
+                        for c in range(columns):
+                            Y[i, c] = 0
                     csrlusv(F, size, indices, indptr, diagonal, Y, trans)
                     for i in range(n):
                         for c in range(min(columns, nrhs - j)):
