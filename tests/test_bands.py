@@ -375,3 +375,34 @@ def test_bands_on_devices(queue, char):
         A = (A + np.swapaxes(A, 1, 2).conj() + 9 * np.eye(11)).astype(char)
         S = cla.BandedSPD(ab, lower=lower, queue=queue)
         assert not S.factor().any() and residual(A, S.solve(b), b) < 30 * np.finfo(char).eps
+
+
+@EXHAUSTIVE
+@pytest.mark.parametrize("shared", [False, True])
+def test_more_elements_than_integers_count(queue, shared):
+    """Systems beyond 2^31 elements, and factors if matrices are shared by none; on devices with memory for them."""
+    n, nsys = 128, 2**24 + 37
+    if queue is None or queue.device.max_mem_alloc_size < 2**34 or queue.device.global_mem_size < 2**35 + 2**33:
+        pytest.skip("needs a device with 40 GiB of memory")
+    rng = np.random.default_rng(9)
+    lower, diag, upper, rhs = (rng.standard_normal(n - k).astype("f") for k in (1, 0, 1, 0))
+    diag += 5
+    few = cla.Tridiag(lower, diag, upper, queue=queue).solve(rhs[None])
+    b = pyopencl.array.empty(queue, (nsys, n), "f")
+    b[...] = 0
+    places = [slice(0, 2), slice(2**24 - 1, 2**24 + 1), slice(nsys - 2, nsys)]
+    for place in places:
+        b[place].set(np.stack([rhs] * 2))
+    given = [pyopencl.array.to_device(queue, a) for a in (lower, diag, upper)]
+    if not shared:  # by strides of zero
+        given = [
+            pyopencl.array.Array(queue, (nsys, *a.shape), a.dtype, strides=(0, 4), data=a.base_data) for a in given
+        ]
+    T = cla.Tridiag(*given)
+    assert T.solve(b, out=b) is b
+    for place in places:
+        assert np.array_equal(b[place].get(), np.concatenate([few, few]))
+    assert not b[5].get().any() and not T.info.any()
+    if not shared:
+        part = 2**31 // (4 * n) + 1000  # factors of more elements than that
+        assert not cla.Tridiag(*(a[:part] for a in given)).factor().any()
