@@ -8,7 +8,7 @@ Examples
 >>> import compactla as cla
 >>> from compactla.examples import batches
 >>> cla.BatchCSR(batches.hydrogen(1000))
-BatchCSR(1000 x 12 x 12, nnz=129, float64, vlen=8)
+BatchCSR(1000 x 12 x 12, nnz=129, float64, vlen=8, device=cpu)
 """
 
 import numpy as np
