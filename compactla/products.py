@@ -1,12 +1,13 @@
 """gemm on ordinary memory: three stacks of matrices, or three sequences of them. One may stand for all of A, or of B."""
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy import ndarray
 
-from compactla.checks import check_dtype, check_kind, check_launch
+from compactla.checks import check_dtype, check_kind
 from compactla.cpu import products as cpu
 from compactla.cpu.products import SEQUENCE, STACK, Place
 from compactla.overlap import address, clash, repeats, share_memory
@@ -26,20 +27,27 @@ class Plan:
     ----------
     nm : int
         Number of matrices; 0 if there is nothing to do.
-    run, scale : function
+    run, scale : function or None
         What computes the products, and what does where alpha is zero, of `nm`, addresses, scalars and threads; None if
         NumPy has to.
     spans : list of (int, int)
         Bytes from the beginning of A, of B and of C to where their memory begins and to where it ends.
+    near : list of (int, int)
+        The memory of A, and of B, meets that of C if the bytes from C to it are between these.
     odd : int
-        Bits of an address, if one of them is set numbers are not where the processor wants them.
+        Bits of an address: if one of them is set numbers are not where the processor wants them.
     """
 
     nm: int
-    run: object
-    scale: object
-    spans: list
+    run: Callable | None
+    scale: Callable | None
+    spans: list[tuple[int, int]]
     odd: int
+
+    @functools.cached_property
+    def near(self):
+        *read, (start, end) = self.spans
+        return [(start - last, end - first) for first, last in read]
 
 
 plans: dict[tuple, Plan] = {}
@@ -52,12 +60,10 @@ def is_ordinary(C) -> bool:
 
 def gemm(row, A, B, C, alpha, beta, transa, transb, threads):
     """C <- alpha op(A) op(B) + beta C, as `compactla.gemm` says; `row` is its row."""
-    if threads is not None:
-        check_launch(threads, None, None)
-    if not isinstance(C, ndarray):
+    if type(C) is not ndarray and not isinstance(C, ndarray):
         return in_sequences(row, A, B, C, alpha, beta, transa, transb, threads)
-    for name, x in (("A", A), ("B", B), ("C", C)):
-        if type(x) is not ndarray:
+    if not (type(A) is type(B) is type(C) is ndarray):
+        for name, x in (("A", A), ("B", B), ("C", C)):
             check_kind(x, None, name)
     key = transa, transb, A.dtype, A.shape, A.strides, B.dtype, B.shape, B.strides, C.dtype, C.shape, C.strides
     plan = plans.get(key)
@@ -69,16 +75,15 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads):
     if not C.flags.writeable:
         raise ValueError("C is read-only, must be writeable")
     a, b, c = address(A), address(B), address(C)
-    spans = plan.spans
-    start, end = spans[2]
-    start, end = c + start, c + end
-    for name, x, place, (first, last) in (("A", A, a, spans[0]), ("B", B, b, spans[1])):
-        if start < place + last and place + first < end and share_memory(C, x):
-            raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
+    (low, high), (lowest, highest) = plan.near
+    if low < a - c < high or lowest < b - c < highest:
+        for name, x in (("A", A), ("B", B)):
+            if share_memory(C, x):
+                raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     if plan.nm:
         if (a | b | c) & plan.odd:
             through_copies(row, A, B, C, alpha, beta, transa, transb, threads)
-        elif plan.run is None:
+        elif plan.run is None or plan.scale is None:
             through_numpy(applied(A, transa), applied(B, transb), C, alpha, beta)
         else:
             (plan.run if alpha else plan.scale)(plan.nm, a, b, c, alpha, beta, threads)

@@ -1,14 +1,10 @@
 """How the CPU runs products of ordinary matrices: one kernel for each type, and for each order that is small."""
 
 import functools
-import operator
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compactla.cpu.choice import MOVED, STATIC, parts
@@ -20,10 +16,13 @@ from compactla.cpu.parallel import share
 from compactla.cpu.run import SCALAR
 from compactla.cpu.simd import INDEX, Elements, native_width
 from compactla.cpu.vectors import Lanes, Vector
+from compactla.overlap import address
 from compactla.view import REAL
 
 # What addresses and steps of matrices are, for a kernel: of a sequence, addresses in memory.
 STACK, SEQUENCE = "stack", "sequence"
+WORD = 8
+shared = functools.cache(compiled)
 
 
 @dataclass(frozen=True)
@@ -45,36 +44,38 @@ class Place:
         return Place(self.n, self.m, self.step, self.cs, self.rs)
 
 
-@dataclass(frozen=True, eq=False)
 class Products:
     """Products of matrices of some type, sizes and strides.
 
-    Attributes
+    Parameters
     ----------
-    kernel : function
-        Of whether alpha is 1 and beta 0: the compiled kernel.
+    text, kind : str
+        What kernels are compiled for, and the kind of the type.
     swapped : bool
-        Whether it computes the transposed product: then it takes B before A.
+        Whether kernels compute the transposed product: then they take B before A.
     cost : float
         Cost of one product, for `share`.
-    sizes, A, B, C : tuple of int
-        What the kernel is told of them: m, n and k, and the strides.
+    numbers : sequence of int
+        What kernels are told: m, n, k, and bytes from each matrix of A to the next, from row to row, and from column to
+        column; the same of B and of C.
     """
 
-    kernel: Callable
-    swapped: bool
-    cost: float
-    sizes: tuple[int, int, int]
-    A: tuple[int, int, int]
-    B: tuple[int, int, int]
-    C: tuple[int, int, int]
+    def __init__(self, text, kind, swapped, cost, numbers):
+        self.text, self.kind, self.swapped, self.cost = text, kind, swapped, cost
+        self.numbers = np.array(numbers, np.int64)
+        self.told = address(self.numbers)
+        self.kernels = {}
 
     def run(self, nm, a, b, c, alpha, beta, threads=None):
         """Compute `nm` of them, which begin at these addresses."""
+        plain = alpha == 1 and beta == 0
+        kernel = self.kernels.get(plain)
+        if kernel is None:
+            text = f"{self.text}|{'plain' if plain else 'scaled'}"
+            kernel = self.kernels[plain] = shared(batch, (SCALAR[self.kind], SCALAR[self.kind], *[INT] * 4), text)
         if self.swapped:
             a, b = b, a
-        args = 0, nm, alpha, beta, *self.sizes, a, *self.A, b, *self.B, c, *self.C
-        share(self.kernel(alpha == 1 and beta == 0), nm * self.cost, args, threads)
+        share(kernel, nm * self.cost, (0, nm, alpha, beta, self.told, a, b, c), threads)
 
 
 @functools.lru_cache(4096)
@@ -94,8 +95,7 @@ def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Product
     text = "|".join([dtype.char, str(lanes), f"{m},{n},{k}" if known else ",,", flags, source, *forms])
     moved = (m * k + k * n + m * n) * size
     cost = max(m * -(-n * parts(dtype) // lanes) * k * parts(dtype), moved / MOVED)
-    strides = A.strides, B.strides, C.strides
-    return Products(functools.partial(kernel, text, dtype.kind), swapped, cost, (m, n, k), *strides)
+    return Products(text, dtype.kind, swapped, cost, [m, n, k, *A.strides, *B.strides, *C.strides])
 
 
 def rank(C, size):
@@ -118,36 +118,31 @@ def form(X, size, real, known, broadcast):
     return f"{kind}:{strides}"
 
 
-@functools.cache
-def kernel(text, kind, plain):
-    """The kernel that `products` makes the text for; a `plain` one is for alpha = 1 and beta = 0."""
-    arguments = types.Tuple([SCALAR[kind]] * 2 + [INT] * 15)
-    return compiled(batch, (arguments,), f"{text}|{'plain' if plain else 'scaled'}")
-
-
 def batch(text):
-    """Kernel for matrices lo to hi: scalars, sizes, and of each operand its address and strides."""
+    """Kernel for matrices lo to hi: scalars, where the numbers are that it is told, and addresses of A, B and C."""
 
-    def kernel(lo, hi, *args):
-        multiply(text, lo, hi, args)
+    def kernel(lo, hi, alpha, beta, told, a, b, c):
+        multiply(text, lo, hi, alpha, beta, told, a, b, c)
 
     return kernel
 
 
 @intrinsic(prefer_literal=True)
-def multiply(typing_context, text, lo, hi, args):
+def multiply(typing_context, text, lo, hi, alpha, beta, told, a, b, c):
     def lower(context, builder, signature, values):
-        given = cgutils.unpack_tuple(builder, values[3])
-        passed = *values[1:3], *given
+        def body(code, lo, hi, alpha, beta, told, *addresses):
+            b = code.builder
+            words = (b.inttoptr(b.add(told, INDEX(WORD * i)), INDEX.as_pointer()) for i in range(12))
+            given = [b.load(word, typ=INDEX) for word in words]
+            scalars = [Number(context, kind, x) for kind, x in zip(signature.args[3:5], (alpha, beta), strict=True)]
+            places = [(x, *given[i : i + 3]) for i, x in zip((3, 6, 9), addresses, strict=True)]
+            loop(code, text.literal_value, lo, hi, scalars, given[:3], places)
 
-        def body(code, lo, hi, *given):
-            scalars = [Number(context, kind, x) for kind, x in zip(signature.args[3], given[:2], strict=False)]
-            loop(code, text.literal_value, lo, hi, scalars, given[2:5], [given[i : i + 4] for i in (5, 9, 13)])
-
+        passed = values[1:]
         Code(builder).call(f"compactla.products|{text.literal_value}", [x.type for x in passed], body, *passed)
         return context.get_dummy_value()
 
-    return types.void(text, lo, hi, args), lower
+    return types.void(text, lo, hi, alpha, beta, told, a, b, c), lower
 
 
 def loop(code, text, lo, hi, scalars, given, places):
@@ -206,7 +201,7 @@ class Operand:
         """Pointer to matrix q."""
         b = self.code.builder
         if self.source == SEQUENCE:
-            place = b.inttoptr(b.add(self.address, b.mul(q, INDEX(8))), INDEX.as_pointer())
+            place = b.inttoptr(b.add(self.address, b.mul(q, INDEX(WORD))), INDEX.as_pointer())
             start = b.load(place, typ=INDEX)
         else:
             start = b.add(self.address, b.mul(q, self.step))

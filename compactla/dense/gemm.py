@@ -56,8 +56,10 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
         a, b, c = A.view, B.view, C.view
     elif products.is_ordinary(C):
-        check_launch(threads, wait_for, None)
-        transa, transb = ROUTINE.chosen(transa, transb)
+        if threads is not None or wait_for is not None:
+            check_launch(threads, wait_for, None)
+        if transa != "N" or transb != "N":
+            transa, transb = ROUTINE.chosen(transa, transb)
         return products.gemm(ROUTINE, A, B, C, alpha, beta, transa, transb, threads)
     else:
         a, b, c = views(A=A, B=B, C=C)
