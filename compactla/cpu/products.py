@@ -62,12 +62,14 @@ class Products:
 
     def __init__(self, text, kind, swapped, cost, numbers):
         self.text, self.kind, self.swapped, self.cost = text, kind, swapped, cost
-        self.numbers = np.array(numbers, np.int64)
+        self.numbers, self.k = np.array(numbers, np.int64), numbers[2]
         self.told = address(self.numbers)
         self.kernels = {}
 
     def run(self, nm, a, b, c, alpha, beta, threads=None):
         """Compute `nm` of them, which begin at these addresses."""
+        if not self.k:  # an empty sum is zero, whatever multiplies it
+            alpha = type(alpha)(0)
         plain = alpha == 1 and beta == 0
         kernel = self.kernels.get(plain)
         if kernel is None:
@@ -90,7 +92,8 @@ def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Product
     lanes = native_width(dtype)
     if known:
         lanes = min(lanes, 1 << (n * parts(dtype) - 1).bit_length())
-    forms = [form(X, size, real, known, X is A) for X in (A, B, C)]
+    kinds = "each", layout(B, size, source), layout(C, size, SEQUENCE)
+    forms = [form(X, kind, size, real, known) for X, kind in zip((A, B, C), kinds, strict=True)]
     flags = "".join("*" if flag else "." for flag in conj)
     text = "|".join([dtype.char, str(lanes), f"{m},{n},{k}" if known else ",,", flags, source, *forms])
     moved = (m * k + k * n + m * n) * size
@@ -103,16 +106,16 @@ def rank(C, size):
     return (C.n == 1 or C.cs == size, C.n)
 
 
-def form(X, size, real, known, broadcast):
+def layout(X, size, source):
+    """How numbers of a matrix lie; "common" where one that has to be copied stands for all."""
+    if X.n == 1 or X.cs == size:
+        return "rows"
+    kind = "turned" if X.m == 1 or X.rs == size else "apart"
+    return f"{kind} common" if source == STACK and X.step == 0 else kind
+
+
+def form(X, kind, size, real, known):
     """What is compiled in of an operand: how it lies, and its strides if they are of contiguous matrices."""
-    if broadcast:
-        kind = "each"
-    elif X.n == 1 or X.cs == size:
-        kind = "rows"
-    else:
-        kind = "turned" if X.m == 1 or X.rs == size else "apart"
-    if kind not in ("each", "rows") and X.step == 0:
-        kind += " common"
     whole = (X.rs, X.cs) in ((X.n * size, size), (size, X.m * size))
     strides = f"{X.rs // real},{X.cs // real}" if known and whole else ","
     return f"{kind}:{strides}"
