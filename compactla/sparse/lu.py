@@ -136,7 +136,7 @@ class BatchLU(Copied):
         """
         with self._lock:
             out = self.A.values.beside(self.A.nnz, 1) if self._own is None else self._own
-            self._own = self.A.packed(data, out, threads)
+            self._own = self.A.packed(data, out, threads=threads)
             self._version, self._factored = self.A.version, False
 
     def factor(self, *, threads=None):

@@ -85,6 +85,13 @@ class Pattern:
         return found
 
     @cached_property
+    def transposed(self):
+        """indptr and indices of the transposes, and where their entries are among the values."""
+        order = np.lexsort((self.rows, self.indices))
+        counts = np.bincount(self.indices, minlength=self.n)
+        return np.append(0, counts.cumsum()), self.rows[order], order
+
+    @cached_property
     def work(self):
         """Multiply-adds of incomplete factors without fill."""
         right = self.indptr[1:] - self.diagonal
