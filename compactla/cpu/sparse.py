@@ -9,7 +9,7 @@ from numba import types
 from compactla.cpu import parallel
 from compactla.cpu.choice import operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.csrlu import lu_batch, lusv_batch
+from compactla.cpu.kernels.csrlu import largest_tile, lu_batch, lusv_batch
 from compactla.cpu.kernels.krylov import (
     KINDS,
     ilu_batch,
@@ -43,7 +43,7 @@ def cost(values, count):
 
 def tile_of(dtype):
     """Rows and columns of the largest tile of numbers of a type: it fits the registers."""
-    return 4 // parts(dtype)
+    return largest_tile(parts(dtype))
 
 
 def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
@@ -59,15 +59,23 @@ def precondition(M, X, Y, threads=None):
     """Y <- M X"""
     values = M.values
     matrix = form(values.dtype, width(values.dtype, values.vlen))
-    kernel = shared(precondition_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 7), matrix)
+    lanes = width(values.dtype, values.vlen)
+    within = column_form(values.dtype, lanes, lanes)
+    kernel = shared(precondition_batch, (INT, *TOLD, *[INT] * 6), matrix, within)
     args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
-    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+    work = places_of_rooms(values.dtype, extent(M) * parts(values.dtype) * lanes)
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads, None, work)
 
 
 def told(M):
     """What kernels are told of a preconditioner beside its values."""
     pattern = M.pattern
-    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, KINDS[M.kind], M.size
+    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, M.order, KINDS[M.kind], M.size, extent(M)
+
+
+def extent(M):
+    """Rows of the column that a preconditioner needs to work in."""
+    return M.pattern.m * M.size if M.kind == "lu" else 0
 
 
 def factor(values, pattern, factors, threads=None):
@@ -146,7 +154,7 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
-    size = (vectors * n + rows * columns) * parts(dtype) * lanes
+    size = (vectors * n + rows * columns + extent(M)) * parts(dtype) * lanes
     work = places_of_rooms(dtype, -(-size // 16) * 16)
     numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
@@ -154,8 +162,8 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, work)
 
 
-PATTERN = INTS, INTS
-SOLVE = INT, INT, INT, *PATTERN, INT, *PATTERN, INTS, *[INT] * 10, *[types.float64] * 2, *[INT] * 7
+TOLD = INT, *[INTS] * 4, INT, INT, INT
+SOLVE = INT, INT, INT, INTS, INTS, *TOLD, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
 
 
 def places_of_rooms(dtype, size):

@@ -16,6 +16,11 @@ from compactla.cpu.simd import INDEX, index, itemsize
 SUMS = 8  # of multiply-adds, one of which waits for the one before
 
 
+def largest_tile(parts):
+    """Rows and columns of the largest tile of numbers of so many parts: it fits the registers."""
+    return 4 // parts
+
+
 def tile_at(code, F, t, size):
     """Tile t as a matrix."""
     return F.block(code.mul(t, size * size), 0, size, size)._replace(rs=code.mul(size, F.rs), cs=F.rs)
