@@ -56,6 +56,7 @@ class Preconditioner:
     def __init__(self, A):
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
+        self.queue = A.queue
         self._made, self._version, self._lock = None, None, threading.Lock()
 
     def update(self):
@@ -78,7 +79,7 @@ class Preconditioner:
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
         backend(None, "sparse").precondition(self.operator(threads), R, Y, threads)
-        return Y if isinstance(r, Pack) else as_given(Y, ndim)
+        return as_given(Y, r, ndim)
 
 
 class Identity(Preconditioner):

@@ -11,7 +11,6 @@ from numba.extending import intrinsic
 
 from compactla.cpu.emit import Code, Number, name_of
 from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv
-from compactla.cpu.kernels.csrilud import csrilud
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
 from compactla.cpu.lanes import at, elements, lanes_of, parts_of
@@ -272,33 +271,5 @@ def ilu_batch(column):
             for v in range(0, V, width):
                 A, F = of(data, p, v), of(factors, p, v)
                 csrilu(A, indptr, indices, diagonal, n, F, info[p * V + v :])
-
-    return kernel
-
-
-def dense_ilu_batch(column, table):
-    """Kernel for the same of matrices that are almost dense, in `work`, a matrix of the form `table` and m rows.
-
-    `places` are the rows of values.
-    """
-    width, parts = lanes_of(column), parts_of(column)
-    step = width * parts
-
-    def kernel(lo, hi, V, nnz, places, indices, mask, n, m, data, factors, info, work):
-        pack = parts * V
-        D = at(work, 0, m, m, m * step, step, width, table)
-        for i in range(m):
-            for j in range(m):
-                D[i, j] = 0
-        for i in range(n, m):
-            D[i, i] = 1
-
-        def of(array, p, v):
-            return at(array, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
-
-        for p in range(lo, hi):
-            for v in range(0, V, width):
-                A, F = of(data, p, v), of(factors, p, v)
-                csrilud(A, places, indices, mask, D, F, info[p * V + v :])
 
     return kernel
