@@ -188,7 +188,8 @@ class Operand:
         self.address, self.step, *given = place
         real = INDEX(vector.real.bitwidth // 8)
         self.rs, self.cs = (
-            int(known) if known else code.builder.sdiv(x, real) for known, x in zip(strides.split(","), given, strict=True)
+            int(known) if known else code.builder.sdiv(x, real)
+            for known, x in zip(strides.split(","), given, strict=True)
         )
         self.room = None
 
@@ -211,9 +212,7 @@ class Operand:
         return b.inttoptr(start, self.vector.part.element.as_pointer())
 
     def scattered(self, q):
-        return Scattered(
-            self.code, self.base(q), self.m, self.n, self.rs, self.cs, self.parts, self.kind == "turned"
-        )
+        return Scattered(self.code, self.base(q), self.m, self.n, self.rs, self.cs, self.parts, self.kind == "turned")
 
     def matrix(self, q, columns):
         """What the product sees of matrix q."""
