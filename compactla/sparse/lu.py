@@ -100,6 +100,7 @@ class BatchLU(Copied):
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"A is {A!r}, must be of square matrices")
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, A.shape[0], A.dtype, A.vlen
+        self.queue = A.queue
         self.perm, self._filled = ordered(A.pattern)
         self._tiles = in_tiles(A.pattern, self.perm, self._filled, self._run.tile_of(A.dtype))
         self.nnz, self.dense = len(self._filled.indices), len(self._tiles.indices) == self._tiles.m**2
@@ -208,7 +209,7 @@ class BatchLU(Copied):
         factors, _ = self._current(threads)
         X = B.beside(B.m, B.n) if isinstance(b, Pack) else B
         self._run.lu_solve(factors, self._tiles, B, X, trans, threads)
-        return X if isinstance(b, Pack) else as_given(X, ndim)
+        return as_given(X, b, ndim)
 
     def report(self, *, threads=None):
         """How small pivots became and how much entries grew, of the matrices as they are now.
