@@ -83,7 +83,7 @@ def factor(values, pattern, factors, threads=None):
         share(kernel, npack * cost(values, pattern.work), args, threads)
         return info
     tiles = unfilled(pattern, tile)
-    work = [address(row) for row in room(dtype, parallel.THREADS, tiles.count * parts(dtype) * lanes)]
+    work = places_of_rooms(dtype, tiles.count * parts(dtype) * lanes)
     eliminate(values, tiles, factors, info, tiles.mask, work, threads)
     return info
 
@@ -98,13 +98,18 @@ def lu_factor(values, tiles, factors, threads=None):
 def eliminate(values, tiles, factors, info, mask, work, threads):
     """Factors in tiles; with a mask those without fill."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
-    lanes, incomplete = width(dtype, V), mask is not None
-    column, within = column_form(dtype, lanes, V), column_form(dtype, lanes, lanes)
-    kernel = shared(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS, INT), column, within, tiles.size, incomplete)
     where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
     lists = *where, tiles.starts, tiles.products, info if mask is None else mask
     args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
+    kernel = lu_kernel(dtype, V, tiles.size, mask is not None)
     share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads, None, work)
+
+
+@functools.cache
+def lu_kernel(dtype, V, size, incomplete):
+    lanes = width(dtype, V)
+    forms = column_form(dtype, lanes, V), column_form(dtype, lanes, lanes)
+    return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS, INT), *forms, size, incomplete)
 
 
 def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
@@ -112,16 +117,22 @@ def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
     dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
     if not X.n:
         return
-    lanes, most = width(dtype, V), tile_of(dtype)
-    columns = -(-X.n // -(-X.n // most))
-    step, m = parts(dtype) * lanes, tiles.m * tiles.size
-    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
-    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
-    kernel = shared(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, tiles.size, trans)
-    work = [address(row) for row in room(dtype, parallel.THREADS, m * columns * step)]
+    columns = -(-X.n // -(-X.n // tile_of(dtype)))
+    m = tiles.m * tiles.size
+    work = places_of_rooms(dtype, m * columns * parts(dtype) * width(dtype, V))
     where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal
     args = 0, npack, V, X.m, X.n, m, tiles.count, *where, *(address(P.data) for P in (factors, X, Y))
+    kernel = lusv_kernel(dtype, V, columns, tiles.size, trans)
     share(kernel, npack * cost(factors, tiles.count * X.n), args, threads, None, work)
+
+
+@functools.cache
+def lusv_kernel(dtype, V, columns, size, trans):
+    lanes = width(dtype, V)
+    step = parts(dtype) * lanes
+    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
+    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
+    return compiled(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, size, trans)
 
 
 def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
@@ -136,18 +147,19 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
     size = (vectors * n + rows * columns) * parts(dtype) * lanes
-    work = room(dtype, parallel.THREADS, -(-size // 16) * 16)
+    work = places_of_rooms(dtype, -(-size // 16) * 16)
     numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
     args = 0, len(B.data), V, n, values.m, A.pattern.indptr, A.pattern.indices, *told(M), *numbers, *places
-    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, [address(row) for row in work])
+    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, work)
 
 
 PATTERN = INTS, INTS
 SOLVE = INT, INT, INT, *PATTERN, INT, *PATTERN, INTS, *[INT] * 10, *[types.float64] * 2, *[INT] * 7
 
 
-def room(dtype, threads, size):
-    """Room for each thread to work in, which the calling thread keeps."""
+def places_of_rooms(dtype, size):
+    """Where each thread has room for so many real numbers to work in, which the calling thread keeps."""
     kept = rooms.__dict__.setdefault(dtype.char, Room(REAL[dtype.char], None))
-    return kept.array((threads, size))
+    work = kept.array((parallel.THREADS, size))
+    return [address(work) + t * work.strides[0] for t in range(parallel.THREADS)]
