@@ -267,8 +267,8 @@ OTHERS = [  # in all of their variants
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
     ("csrmm.cl", {"TAKE_ROWS": 1}),
-    *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
-    ("csrmm.cl", {"TAKE_ROWS": 1}),
+    *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
+      for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
       for what in ("FACTOR", "SOLVE", "SPREAD") for some in (TILE, {})),

@@ -1,7 +1,6 @@
 """How the CPU multiplies with sparse batches, factors them, and solves systems with them: one kernel call for each."""
 
 import functools
-import threading
 
 import numpy as np
 from numba import types
@@ -19,13 +18,12 @@ from compactla.cpu.kernels.krylov import (
 )
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
+from compactla.cpu.room import room
 from compactla.krylov.methods import VECTORS
 from compactla.overlap import address
-from compactla.room import Room
 from compactla.sparse.elimination import unfilled
 from compactla.view import REAL, layout
 
-rooms = threading.local()
 # From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
 DENSE = 12
 shared = functools.cache(compiled)
@@ -168,6 +166,5 @@ SOLVE = INT, INT, INT, INTS, INTS, *TOLD, *[INT] * 8, *[types.float64] * 2, *[IN
 
 def places_of_rooms(dtype, size):
     """Where each thread has room for so many real numbers to work in, which the calling thread keeps."""
-    kept = rooms.__dict__.setdefault(dtype.char, Room(REAL[dtype.char], None))
-    work = kept.array((parallel.THREADS, size))
+    work = room(dtype, parallel.THREADS, size)
     return [address(work) + t * work.strides[0] for t in range(parallel.THREADS)]
