@@ -9,10 +9,9 @@ from numba import types
 from compactla.cpu import parallel
 from compactla.cpu.choice import operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.csrilud import tile_of
+from compactla.cpu.kernels.csrlu import lu_batch, lusv_batch
 from compactla.cpu.kernels.krylov import (
     KINDS,
-    dense_ilu_batch,
     ilu_batch,
     precondition_batch,
     product_batch,
@@ -23,6 +22,7 @@ from compactla.cpu.parallel import share
 from compactla.krylov.methods import VECTORS
 from compactla.overlap import address
 from compactla.room import Room
+from compactla.sparse.elimination import unfilled
 from compactla.view import REAL, layout
 
 rooms = threading.local()
@@ -39,6 +39,11 @@ def column_form(dtype, lanes, V):
 def cost(values, count):
     """What so many multiply-adds with each system of a pack cost."""
     return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
+
+
+def tile_of(dtype):
+    """Rows and columns of the largest tile of numbers of a type: it fits the registers."""
+    return 4 // parts(dtype)
 
 
 def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
@@ -70,18 +75,53 @@ def factor(values, pattern, factors, threads=None):
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info, lanes = np.zeros(npack * V, np.int64), width(dtype, V)
     column, places = column_form(dtype, lanes, V), (address(values.data), address(factors.data))
-    tile = tile_of(parts(dtype))
+    tile = tile_of(dtype)
     m = -(-pattern.n // tile) * tile
     if m**3 > DENSE * pattern.work:
         kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
         args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
         share(kernel, npack * cost(values, pattern.work), args, threads)
         return info
-    kernel = shared(dense_ilu_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 4, INTS, INT), column, form(dtype, lanes))
-    args = 0, npack, V, values.m, pattern.rows, pattern.indices, pattern.mask(m), pattern.n, m, *places, info
-    work = [address(row) for row in room(dtype, parallel.THREADS, m * m * parts(dtype) * lanes)]
-    share(kernel, npack * cost(values, m**3 // 3), args, threads, None, work)
+    tiles = unfilled(pattern, tile)
+    work = [address(row) for row in room(dtype, parallel.THREADS, tiles.count * parts(dtype) * lanes)]
+    eliminate(values, tiles, factors, info, tiles.mask, work, threads)
     return info
+
+
+def lu_factor(values, tiles, factors, threads=None):
+    """The factors of packs of values, in tiles, and info of each lane."""
+    info = np.zeros(len(values.data) * values.vlen, np.int64)
+    eliminate(values, tiles, factors, info, None, [0] * parallel.THREADS, threads)
+    return info
+
+
+def eliminate(values, tiles, factors, info, mask, work, threads):
+    """Factors in tiles; with a mask those without fill."""
+    dtype, V, npack = values.dtype, values.vlen, len(values.data)
+    lanes, incomplete = width(dtype, V), mask is not None
+    column, within = column_form(dtype, lanes, V), column_form(dtype, lanes, lanes)
+    kernel = shared(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS, INT), column, within, tiles.size, incomplete)
+    where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
+    lists = *where, tiles.starts, tiles.products, info if mask is None else mask
+    args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
+    share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads, None, work)
+
+
+def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
+    """Y <- op(A)^-1 X with the factors of `lu_factor`."""
+    dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
+    if not X.n:
+        return
+    lanes, most = width(dtype, V), tile_of(dtype)
+    columns = -(-X.n // -(-X.n // most))
+    step, m = parts(dtype) * lanes, tiles.m * tiles.size
+    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
+    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
+    kernel = shared(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, tiles.size, trans)
+    work = [address(row) for row in room(dtype, parallel.THREADS, m * columns * step)]
+    where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal
+    args = 0, npack, V, X.m, X.n, m, tiles.count, *where, *(address(P.data) for P in (factors, X, Y))
+    share(kernel, npack * cost(factors, tiles.count * X.n), args, threads, None, work)
 
 
 def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):

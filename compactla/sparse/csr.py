@@ -139,11 +139,15 @@ class BatchCSR:
         TypeError, ValueError
             If `data` is of another dtype or shape, or lives elsewhere.
         """
+        self.packed(data, self.values, threads=threads, wait_for=wait_for)
+        self.version += 1
+
+    def packed(self, data, out, **launch):
+        """Other values of the same pattern, (nm, nnz), as a pack: `out`, which is written to."""
         data = data if is_device_array(data) and self.queue is not None else as_array(data, "data")
         if data.dtype != self.dtype:
             raise TypeError(f"data: dtype is {data.dtype}, must be {self.dtype}")
-        self._packed(data, out=self.values, threads=threads, wait_for=wait_for)
-        self.version += 1
+        return self._packed(data, out=out, **launch)
 
     def to(self, device):
         """A copy of the batch on another device: a pyopencl.CommandQueue, or "cpu".

@@ -57,6 +57,12 @@ class Pattern:
         return check_size(n, "shape[1]")
 
     @classmethod
+    def of(cls, rows, columns, n):
+        """That of n x n matrices with entries in these rows and columns, which may be there several times."""
+        rows, columns = np.divmod(np.unique(rows * max(n, 1) + columns), max(n, 1))
+        return cls(columns, np.append(0, np.bincount(rows, minlength=n).cumsum()))
+
+    @classmethod
     @lru_cache(16)
     def dense(cls, n):
         """That of n x n matrices without zeros."""
@@ -91,12 +97,6 @@ class Pattern:
         """Multiply-adds of incomplete factors without fill."""
         right = self.indptr[1:] - self.diagonal
         return int(right[self.indices[self.indices < self.rows]].sum())
-
-    def mask(self, m):
-        """m x m integers, as one row: one in the pattern and on the diagonal, else zero."""
-        mask = np.eye(m, dtype=np.int64)
-        mask[self.rows, self.indices] = 1
-        return mask.reshape(-1)
 
     def blocks(self, b):
         """(blocks, b, b) where the entries of the blocks on the diagonal are, -1 for zero, -2 for one behind n."""

@@ -1,41 +1,20 @@
 """A large sparse system and the vectors of a Krylov method that solves it, on the CPU or a device."""
 
 import math
-from typing import NamedTuple
+from functools import partial
+from operator import matmul
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.view import REAL, backend
 
 MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
-
-
-class Report(NamedTuple):
-    """How a system was solved.
-
-    Attributes
-    ----------
-    iterations : int
-        Steps that were made.
-    converged : bool
-        Whether `residual` is at most ``max(rtol * norm(b), atol)``.
-    residual : float
-        2-norm of b - A x, computed from x.
-    history : (iterations + 1,) ndarray or None
-        2-norms of the residual before the first step and after every step, if they were asked for: those of the
-        method's recurrence, and the true one where x was formed.
-    """
-
-    iterations: int
-    converged: bool
-    residual: float
-    history: np.ndarray | None
 
 
 class SparseMatrix:
@@ -100,11 +79,9 @@ class System:
             x0 = x0 if is_device_array(x0) else as_array(x0, "x0")
             if is_device_array(x0) != on_device or x0.shape != b.shape:
                 raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of b")
-        if not (scipy.sparse.issparse(A) or isinstance(A, SparseMatrix) or on_device):
-            A = aslinearoperator(A)
-        if M is not None and not (isinstance(M, BlockOperator) or callable(M) or on_device):
-            M = aslinearoperator(M)
         for name, operator in (("A", A), ("M", M)):
+            if hasattr(operator, "nm"):
+                raise TypeError(f"{name} is a {type(operator).__name__}, must be of one system as b is")
             if getattr(operator, "shape", (self.n, self.n)) != (self.n, self.n):
                 raise ValueError(f"{name} has shape {operator.shape}, must be {(self.n, self.n)} for b")
         if isinstance(M, BlockOperator) and on_device and M.queue is None:
@@ -116,12 +93,11 @@ class System:
             A = SparseMatrix(A, self.queue, self.dtype if A.dtype.kind == "c" else REAL[self.dtype.char])
         if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):
             raise TypeError(f"A: dtype is {A.dtype}, must be {self.dtype}, that of b")
-        self.A, self.M, self.b, self.x0 = A, M, b, x0
+        self.A = A if isinstance(A, SparseMatrix) else multiplication(A, "A")
+        self.M = M if M is None or isinstance(M, BlockOperator) else multiplication(M, "M")
+        self.b, self.x0 = b, x0
         rtol, atol, maxiter = limits
         self.most = 10 * self.n if maxiter is None else check_size(maxiter, "maxiter")
-        for name, value in (("rtol", rtol), ("atol", atol)):
-            if not value >= 0:
-                raise ValueError(f"{name} is {value}, must not be negative")
         self.rtol, self.atol = rtol, atol
         self.exponent = 0 if on_device else exponent(b)
 
@@ -174,7 +150,7 @@ class System:
         if isinstance(self.A, SparseMatrix):
             self.A.product(self.blocks[row], self.blocks[into], self.launch)
         else:
-            self.keep(self.A @ self.rows[row], into)
+            self.keep(self.A(self.rows[row]), into, "A")
 
     def precondition(self, row, into):
         """M times a row: the number of the row that has it."""
@@ -184,12 +160,17 @@ class System:
         if isinstance(M, BlockOperator):
             M.solve(v, out=self.rows[into], **({"threads": self.launch} if self.queue is None else {}))
         else:
-            self.keep(M(v) if callable(M) and not isinstance(M, LinearOperator) else M @ v, into)
+            self.keep(M(v), into, "M")
         return into
 
-    def keep(self, a, row):
+    def keep(self, a, row, name):
+        """Row <- what a user's product has returned."""
+        if a.size != self.n:
+            raise ValueError(f"{name} has made {a.shape} of ({self.n},), must make a vector like it")
+        if not np.can_cast(a.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"{name} has made {a.dtype} of {self.dtype}, must make the same: b may be complex")
         if self.queue is None:
-            self.rows[row][:] = a
+            self.rows[row][:] = a.reshape(self.n)
         else:
             backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
 
@@ -224,6 +205,17 @@ class System:
         converged = bool(self.norm <= self.goal)
         report = Report(len(norms) - 1, converged, float(norms[-1]), norms if history else None)
         return x.reshape(self.shape), report
+
+
+def multiplication(A, name):
+    """The function that makes A v of v: A itself, or that of a matrix or an operator."""
+    if hasattr(A, "__matmul__"):
+        return partial(matmul, A)
+    if hasattr(A, "matvec"):
+        return A.matvec
+    if callable(A):
+        return A
+    raise TypeError(f"{name} is a {type(A).__name__}, must be a matrix, an operator or a function")
 
 
 def span(first, second=None) -> range:
