@@ -1,6 +1,6 @@
 """The pattern that the matrices of a batch share: where their values are."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -64,6 +64,7 @@ class Pattern:
         return cls(columns, np.append(0, np.bincount(rows, minlength=n).cumsum()))
 
     @classmethod
+    @lru_cache(16)
     def dense(cls, n):
         """That of n x n matrices without zeros."""
         return cls(np.tile(np.arange(n), n), np.arange(n + 1) * n)
