@@ -30,6 +30,12 @@ def operator_of(A, name="A"):
     return Operator("csr", values, pattern)
 
 
+def check_on_cpu(A):
+    """Refuse matrices on a device."""
+    if A.queue is not None:
+        raise TypeError(f"A lives on {A.queue.device.name}, must live on the CPU")
+
+
 class Preconditioner:
     """An approximate inverse M of each matrix of a batch: ``M @ r``.
 

@@ -250,12 +250,14 @@ class Transposed:
 class Operator:
     """What kernels apply: packed values by their pattern, and what kind of operator these are.
 
-    For incomplete factors `diagonal` says where the diagonal is, for blocks `size` how large they are.
+    For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
+    blocks `size` says how large they are.
     """
 
-    def __init__(self, kind, values, pattern, diagonal=None, size=1):
+    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
+        self.order = pattern.indptr if order is None else order
 
 
 def columns(x, name, A, n):

@@ -59,7 +59,8 @@ class Pattern:
     @classmethod
     def of(cls, rows, columns, n):
         """That of n x n matrices with entries in these rows and columns, which may be there several times."""
-        rows, columns = np.divmod(np.unique(rows * max(n, 1) + columns), max(n, 1))
+        keys = np.sort(rows * max(n, 1) + columns)
+        rows, columns = np.divmod(keys[np.diff(keys, prepend=-1) > 0], max(n, 1))
         return cls(columns, np.append(0, np.bincount(rows, minlength=n).cumsum()))
 
     @classmethod

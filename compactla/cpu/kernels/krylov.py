@@ -10,7 +10,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compactla.cpu.emit import Code, name_of, operand
-from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv
+from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv, entry
+from compactla.cpu.kernels.csrlu import csrlusv, largest_tile
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
 from compactla.cpu.lanes import at, lanes_of, parts_of
@@ -143,7 +144,7 @@ def record(code, history, count, size, mask):
                 b.store(b.extract_element(size.parts[0], k), history.pointer(row, 0, lane))
 
 
-KINDS = {"none": 0, "ilu": 1, "block": 2, "csr": 3}
+KINDS = {"none": 0, "ilu": 1, "block": 2, "csr": 3, "lu": 4}
 
 
 @word()
@@ -154,16 +155,28 @@ def apply(code, A, X, Y):
 
 @word()
 def precondition(code, M, X, Y):
-    """Y <- M X, where M is (values, indptr, indices, diagonal, kind, size of blocks).
+    """Y <- M X, where M is (values, indptr, indices, diagonal, order, kind, size of blocks, column to work in).
 
-    The values are those of incomplete factors, of blocks on the diagonal, or of M.
+    The values are those of incomplete factors, of blocks on the diagonal, of M, or of factors in tiles.
     """
-    b, (values, indptr, indices, diagonal, kind, size) = code.builder, M
+    b, (values, indptr, indices, diagonal, order, kind, size, W) = code.builder, M
+
+    def solve():
+        with code.loop(W.m) as i:
+            W[i, 0] = code.zero(W.vector)
+        for j in code.each(X.n):
+            with code.loop(X.m) as i:
+                W[i, 0] = X[entry(code, order, i), j]
+            csrlusv.emit(code, values, largest_tile(len(values.vector.parts)), indices, indptr, diagonal, W)
+            with code.loop(X.m) as i:
+                Y[entry(code, order, i), j] = W[i, 0]
+
     ways = {
         "none": lambda: copy.emit(code, X, Y),
         "ilu": lambda: csrsv.emit(code, values, indptr, indices, diagonal, X, Y),
         "block": lambda: blockmv.emit(code, values, size, X, Y),
         "csr": lambda: csrmm.emit(code, values, indptr, indices, X, Y),
+        "lu": solve,
     }
     for name, emit in ways.items():
         with b.if_then(b.icmp_signed("==", kind.index(code), INDEX(KINDS[name]))):
@@ -198,12 +211,13 @@ def solve_batch(method, options, packed, column, table, real):
     step = width * parts
 
     def kernel(
-        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, kind, size, vectors, rows, columns,
-        restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
+        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, order, kind, size, extent, vectors,
+        rows, columns, restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
     ):  # fmt: skip
         pack = parts * V
         W = work, n
         H = at(work, vectors * n * step, rows, columns, columns * step, step, width, table)
+        Z = at(work, (vectors * n + rows * columns) * step, extent, 1, step, step, width, column)
 
         def of(array, p, v, m):
             return at(array, p * m * pack + v, m, 1, pack, pack, V, packed)
@@ -211,7 +225,7 @@ def solve_batch(method, options, packed, column, table, real):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 A = of(data, p, v, nnz), indptr, indices
-                M = of(m_data, p, v, of_m), m_indptr, m_indices, diagonal, kind, size
+                M = of(m_data, p, v, of_m), m_indptr, m_indices, diagonal, order, kind, size, Z
                 B, X = of(b, p, v, n), of(x, p, v, n)
                 past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
                 result = at(out, 3 * p * V + v, 3, 1, V, V, V, real)
@@ -245,19 +259,21 @@ def product_batch(matrix, trans, scaled):
     return kernel
 
 
-def precondition_batch(matrix):
-    """Kernel that applies preconditioners to columns."""
+def precondition_batch(matrix, column):
+    """Kernel that applies preconditioners to columns, with work of the form `column`."""
     width, parts = lanes_of(matrix), parts_of(matrix)
+    step = width * parts
 
-    def kernel(lo, hi, V, of_m, indptr, indices, diagonal, kind, size, n, nrhs, values, x, y):
+    def kernel(lo, hi, V, of_m, indptr, indices, diagonal, order, kind, size, extent, n, nrhs, values, x, y, work):
         pack = parts * V
+        Z = at(work, 0, extent, 1, step, step, width, column)
 
         def of(array, p, v, rows, columns):
             return at(array, p * rows * columns * pack + v, rows, columns, columns * pack, pack, V, matrix)
 
         for p in range(lo, hi):
             for v in range(0, V, width):
-                M = of(values, p, v, of_m, 1), indptr, indices, diagonal, kind, size
+                M = of(values, p, v, of_m, 1), indptr, indices, diagonal, order, kind, size, Z
                 precondition(M, of(x, p, v, n, nrhs), of(y, p, v, n, nrhs))
 
     return kernel
