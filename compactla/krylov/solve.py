@@ -203,11 +203,11 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
 def check_preconditioner(M, batch, n):
     """Refuse what is not one of these matrices."""
     if isinstance(M, Preconditioner):
+        if (M.queue and M.queue.context) != (batch.queue and batch.queue.context):
+            raise TypeError("M lives on another device, must live where A does")
         if (M.nm, M.n, M.dtype, M.vlen) != (batch.nm, n, batch.dtype, batch.vlen):
             have = f"{M.nm} matrices {M.n} x {M.n}, {M.dtype}, vlen={M.vlen}"
             raise ValueError(f"M is of {have}, must be of {batch.nm}, {n} x {n}, {batch.dtype}, vlen={batch.vlen}")
-        if (M.queue and M.queue.context) != (batch.queue and batch.queue.context):
-            raise TypeError("M lives on another device, must live where A does")
     elif M is not None and not callable(M):
         raise TypeError(f"M is a {type(M).__name__}, must be a preconditioner or a function")
 
