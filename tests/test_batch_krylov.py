@@ -1,5 +1,6 @@
 """Krylov methods for batches: solutions, counts as of one system at a time in NumPy, and systems left alone."""
 
+import itertools
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.slow
 
 NM, N = 19, 13
 METHODS = "cg", "bicgstab", "gmres"
+LINES = [4, 1, 0, 6], [5, 2]
 RTOL = {"f": 1e-4, "d": 1e-8}
 
 
@@ -79,6 +81,16 @@ def preconditioners(A, a):
     yield krylov.Jacobi(A), a * np.eye(n, dtype=a.dtype)
     yield krylov.BlockJacobi(A, 4), a * blocks.astype(a.dtype)
     yield krylov.ILU0(A), np.array([incomplete(matrix) for matrix in a])
+    yield krylov.Lines(A, LINES, 2), a * coupled(n, LINES, 2)
+
+
+def coupled(n, lines, b):
+    """Where blocks on the diagonal are, and those that couple neighbours on lines."""
+    there = np.eye(-(-n // b))
+    for line in lines:
+        for i, j in itertools.pairwise(line):
+            there[i, j] = there[j, i] = 1
+    return np.kron(there, np.ones((b, b), np.float32))[:n, :n].astype(np.float32)
 
 
 def incomplete(a):
@@ -148,11 +160,11 @@ def test_what_follows_updates(rng):
     parts = pattern(rng, N)
     data, other = (values(rng, NM, *parts, np.float64) for _ in range(2))
     A, r = cla.BatchCSR((data, *parts)), random(rng, (NM, N), np.float64)
-    made = krylov.Jacobi(A), krylov.BlockJacobi(A, 5), krylov.ILU0(A)
+    made = krylov.Jacobi(A), krylov.BlockJacobi(A, 5), krylov.ILU0(A), krylov.ISAI(A), krylov.Lines(A, [[3, 0]], 2)
     before = [M @ r for M in made]
     A.update(other)
     B = cla.BatchCSR((other, *parts))
-    anew = krylov.Jacobi(B), krylov.BlockJacobi(B, 5), krylov.ILU0(B)
+    anew = krylov.Jacobi(B), krylov.BlockJacobi(B, 5), krylov.ILU0(B), krylov.ISAI(B), krylov.Lines(B, [[3, 0]], 2)
     for M, fresh, old in zip(made, anew, before, strict=True):
         assert np.array_equal(M @ r, fresh @ r) and not np.array_equal(M @ r, old)
 
@@ -180,6 +192,39 @@ def test_incomplete_factors(density, rng, dtype):
     expected = np.linalg.solve(approximate, b[:, :, None])[:, :, 0]
     x = krylov.ILU0(cla.BatchCSR((data, *parts))) @ b
     assert np.allclose(x, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(expected).max())
+
+
+def test_approximate_inverses(rng, dtype):
+    n = 9
+    indices, indptr = pattern(rng, n)
+    data, b = values(rng, NM, indices, indptr, dtype), random(rng, (NM, n), dtype)
+    data[3, : indptr[1]], data[4] = 0, np.nan
+    A, a = cla.BatchCSR((data, indices, indptr)), dense(data, indices, indptr, n)
+    M = krylov.ISAI(A)
+    x = M @ b
+    assert np.array_equal(np.flatnonzero(M.info[5:]), []) and M.info[3] == 1
+    for q in (0, 3, NM - 1):
+        m = np.zeros_like(a[q])
+        for i in range(n):
+            row = indices[indptr[i] : indptr[i + 1]]
+            small = a[q][np.ix_(row, row)].T
+            m[i, row] = np.linalg.solve(small, row == i) if small.any(0).all() else (row == i) / (a[q, i, i] or 1)
+        assert np.allclose(x[q], m @ b[q], rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(x[q]).max())
+    _, report = krylov.gmres(A, b, M=M, rtol=1e-4)
+    assert report.converged[5:].all()
+
+
+def test_lines_with_zero_pivots(rng):
+    a = np.tile(np.eye(5), (3, 1, 1))
+    a[1, 3, 3] = a[2, 0, 0] = a[2, 4, 4] = 0
+    M = krylov.Lines(cla.pack(a), [[4, 3, 0]])
+    assert np.array_equal(M.info, [0, 4, 5]) and np.array_equal(M @ np.ones((3, 5)), np.ones((3, 5)))
+
+
+@pytest.mark.parametrize("lines", [[[0, 0]], [[1], [1]], [[3]], [[-1]]])
+def test_refused_lines(lines):
+    with pytest.raises(ValueError, match="lines"):
+        krylov.Lines(cla.pack(np.tile(np.eye(6), (2, 1, 1))), lines, 2)
 
 
 def test_singular_systems(rng):

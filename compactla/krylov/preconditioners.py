@@ -32,6 +32,12 @@ def operator_of(A, name="A"):
     return Operator("csr", values, pattern)
 
 
+def check_on_cpu(A):
+    """Refuse matrices on a device."""
+    if A.queue is not None:
+        raise TypeError(f"A lives on {A.queue.device.name}, must live on the CPU")
+
+
 class Preconditioner:
     """An approximate inverse M of each matrix of a batch: ``M @ r``.
 
@@ -56,6 +62,7 @@ class Preconditioner:
     def __init__(self, A):
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
+        self.queue = A.queue
         self._made, self._version, self._lock = None, None, threading.Lock()
 
     def update(self):
@@ -78,7 +85,7 @@ class Preconditioner:
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
         backend(None, "sparse").precondition(self.operator(threads), R, Y, threads)
-        return Y if isinstance(r, Pack) else as_given(Y, ndim)
+        return as_given(Y, r, ndim)
 
 
 class Identity(Preconditioner):

@@ -146,6 +146,7 @@ class Batch:
         b = b if isinstance(b, Pack) else as_array(b, "b")
         self.nm, self.dtype = (b.nm if isinstance(b, Pack) else len(b)), check_dtype(b.dtype, "b")
         self.vlen = b.vlen if isinstance(b, Pack) else backend(None).default_vlen(self.dtype, None)
+        self.queue = None
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
