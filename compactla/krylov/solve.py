@@ -64,8 +64,8 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
     long as that is better than before. Each system of a batch is solved as if it were alone: what others are, or
     whether they have a solution, changes no bit of it, and it is left alone when it has converged.
 
-    One large system takes little more than the products with `A` and `M`. Its results do not depend on the number of
-    threads, and norms neither overflow nor underflow on the CPU.
+    Results for one large system do not depend on the number of threads, and norms neither overflow nor underflow on the
+    CPU.
 
     References
     ----------
