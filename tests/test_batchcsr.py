@@ -1,12 +1,13 @@
 """Batches of sparse matrices of one pattern: values, products, and what is refused."""
 
 import numpy as np
+import pyopencl.array
 import pytest
 import scipy.sparse
 
 import compactla as cla
 from cases import random
-from systems_sparse import dense, pattern, values
+from systems_sparse import dense, pattern, there, values
 
 pytestmark = pytest.mark.slow
 
@@ -24,9 +25,9 @@ def close(y, expected):
     return y.dtype == expected.dtype and abs(y - expected).max() <= 100 * eps * max(abs(expected).max(), 1)
 
 
-def test_products(rng, dtype, parts):
+def test_products(queue, rng, dtype, parts):
     data = values(rng, NM, *parts, dtype)
-    A, a = cla.BatchCSR((data, *parts), (M, N)), dense(data, *parts, N)
+    A, a = cla.BatchCSR((data, *parts), (M, N), queue=queue), dense(data, *parts, N)
     assert (A.nm, A.shape, A.nnz, A.dtype) == (NM, (M, N), len(parts[0]), dtype)
     assert np.array_equal(A.toarray(), a)
     for q in range(2):
@@ -40,9 +41,9 @@ def test_products(rng, dtype, parts):
         assert close(A.H @ z, a.conj().swapaxes(1, 2) @ z)
 
 
-def test_scalars(rng, parts):
+def test_scalars(queue, rng, parts):
     data = values(rng, NM, *parts, np.float64)
-    A, a = cla.BatchCSR((data, *parts), (M, N)), dense(data, *parts, N)
+    A, a = cla.BatchCSR((data, *parts), (M, N), queue=queue), dense(data, *parts, N)
     x, z = random(rng, (NM, N), np.float64), random(rng, (NM, M), np.float64)
     alpha, beta = random(rng, (NM,), np.float64), random(rng, (NM,), np.float64)
     assert close(A.multiply(x, z, alpha=alpha, beta=2), alpha[:, None] * np.einsum("qij,qj->qi", a, x) + 2 * z)
@@ -57,33 +58,57 @@ def test_scalars(rng, parts):
     assert close(A.multiply(bad_z, bad_x, alpha=alpha, beta=beta, trans="T"), expected)
 
 
-def test_packs_strides_and_order_of_columns(rng, parts):
+def test_packs_strides_and_order_of_columns(queue, rng, parts):
     data = values(rng, NM, *parts, np.float64)
-    A, x = cla.BatchCSR((data, *parts), (M, N)), random(rng, (NM, N, 2), np.float64)
-    y = A @ x
-    assert np.array_equal((A @ cla.pack(x, A.vlen)).unpack(), y)
+    A, x = cla.BatchCSR((data, *parts), (M, N), queue=queue), random(rng, (NM, N, 2), np.float64)
+    y, z = A @ x, random(rng, (NM, M, 2), np.float64)
+    X, Y = (cla.pack(a, A.vlen, queue=queue) for a in (x, z))
+    assert np.array_equal((A @ X).unpack(), y)
+    assert A.multiply(X, Y, beta=1) is Y and close(Y.unpack(), y + z)
     assert np.array_equal(A @ np.asfortranarray(x), y)
-    assert np.array_equal(cla.BatchCSR((np.asfortranarray(data), *parts), (M, N)) @ x, y)
     order = np.concatenate([np.arange(i, j)[::-1] for i, j in zip(parts[1], parts[1][1:], strict=False)])
-    assert np.array_equal(cla.BatchCSR((data[:, order], parts[0][order], parts[1]), (M, N)) @ x, y)
+    turned = parts[0][order], parts[1]
+    for some, these in ((np.asfortranarray(data), parts), (data[:, order], turned), (data[:, order], turned)):
+        assert np.array_equal(cla.BatchCSR((there(queue, some), *these), (M, N)) @ x, y)
     A.update(2 * data)
     assert np.array_equal(A @ x, 2 * y)
+    A.update(there(queue, data))
+    assert np.array_equal(A @ x, y)
+    assert np.array_equal(A.to("cpu").toarray(), A.toarray())
+
+
+def test_arrays_on_devices(elsewhere, rng, parts):
+    data, x = values(rng, NM, *parts, np.float64), random(rng, (NM, N, 2), np.float64)
+    A = cla.BatchCSR((data, *parts), (M, N)).to(elsewhere)
+    columns, y = pyopencl.array.to_device(elsewhere, x), A @ x
+    assert np.array_equal((A @ columns).get(), y) and np.array_equal((A @ columns[:, :, 1]).get(), y[:, :, 1])
+    some = pyopencl.array.to_device(elsewhere, np.asfortranarray(x.astype(np.float32)))
+    assert np.array_equal((A @ some).get(), A @ x.astype(np.float32))
+    assert np.array_equal(A.multiply(columns, A @ columns, alpha=2, beta=-1).get(), y)
+    for wrong in (cla.pack(x, A.vlen), columns[:, :3]):
+        with pytest.raises((TypeError, ValueError), match="x"):
+            A @ wrong
+    with pytest.raises(TypeError, match="x"):
+        A.to("cpu") @ columns
+    with pytest.raises(TypeError, match="y"):
+        A.multiply(columns, y, beta=1)
 
 
 @pytest.mark.parametrize("nm, n, nnz", [(0, 3, 3), (2, 0, 0), (3, 4, 0)])
-def test_empty(nm, n, nnz):
+def test_empty(queue, nm, n, nnz):
     indptr = np.minimum(np.arange(n + 1), nnz)
-    A = cla.BatchCSR((np.ones((nm, nnz)), np.arange(nnz), indptr))
+    A = cla.BatchCSR((np.ones((nm, nnz)), np.arange(nnz), indptr), queue=queue)
     x = np.ones((nm, n))
-    assert np.array_equal(A @ x, x * (nnz > 0))
+    assert np.array_equal(A @ x, x * (nnz > 0)) and np.array_equal(A.T @ x, x * (nnz > 0))
+    assert np.array_equal(there(None, A @ there(queue, x)), x * (nnz > 0))
 
 
-def test_other_lanes_keep_their_bits(rng, parts):
+def test_other_lanes_keep_their_bits(queue, rng, parts):
     data, x = values(rng, NM, *parts, np.float64), random(rng, (NM, N), np.float64)
-    y = cla.BatchCSR((data, *parts), (M, N)) @ x
+    y = cla.BatchCSR((data, *parts), (M, N), queue=queue) @ x
     data[3] = np.nan
     others = np.arange(NM) != 3
-    assert np.array_equal((cla.BatchCSR((data, *parts), (M, N)) @ x)[others], y[others])
+    assert np.array_equal((cla.BatchCSR((data, *parts), (M, N), queue=queue) @ x)[others], y[others])
 
 
 @pytest.mark.parametrize(
