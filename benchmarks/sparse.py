@@ -16,7 +16,7 @@ MATRICES = 500
 BATCHES = {
     "hydrogen": lambda: batches.hydrogen(MATRICES),
     "larger": lambda: batches.larger(MATRICES),
-    "five-point": lambda: batches.five_point(MATRICES, 16, 16, convection=1.0),
+    "five-point": lambda: batches.five_point(MATRICES, 12, 12, convection=1.0),
 }
 GOAL = 1e-8
 
