@@ -251,7 +251,7 @@ class Operator:
     """What kernels apply: packed values by their pattern, and what kind of operator these are.
 
     For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
-    blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors, in tiles, and their `info`.
+    blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
     """
 
     def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None, info=None):
