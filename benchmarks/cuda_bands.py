@@ -30,7 +30,7 @@ LETTERS = {"f": "S", "d": "D"}
 
 
 class Cusparse:
-    """cuSPARSE's interleaved batches of three and five diagonals: gtsv, by "thomas", "lu" or "qr", and gpsv, by "qr"."""
+    """cuSPARSE's interleaved batches: gtsv of three diagonals, by "thomas", "lu" or "qr", gpsv of five, by "qr"."""
 
     def __init__(self):
         self.handle = ctypes.c_void_p(cupy.cuda.device.get_cusparse_handle())  # which loads the library

@@ -1,4 +1,4 @@
-"""gemm on ordinary memory: three stacks of matrices, or three sequences of them. One may stand for all of A, or of B."""
+"""gemm on ordinary memory: stacks of matrices, or sequences of them. One matrix may stand for all of A, or of B."""
 
 import functools
 from collections.abc import Callable
@@ -187,11 +187,15 @@ def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads):
     alpha, beta = scalar("alpha", alpha, target), scalar("beta", beta, target)
     groups: dict[tuple, list] = {}
     for q, (a, b, c) in enumerate(zip(*lists, strict=True)):
-        groups.setdefault((a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides, c.dtype, c.shape, c.strides), []).append(q)
+        groups.setdefault(
+            (a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides, c.dtype, c.shape, c.strides), []
+        ).append(q)
         if not c.flags.writeable:
             raise ValueError(f"C[{q}] is read-only, must be writeable")
-    found = {key: planned_group(row, *(X[some[0]] for X in lists), some[0], dtype, transa, transb)
-             for key, some in groups.items()}
+    found = {
+        key: planned_group(row, *(X[some[0]] for X in lists), some[0], dtype, transa, transb)
+        for key, some in groups.items()
+    }
     places = [np.fromiter(map(address, X), np.int64, len(C)) for X in lists]
     spans = np.empty((3, 2, len(C)), np.int64)
     for key, some in groups.items():

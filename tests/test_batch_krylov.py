@@ -10,7 +10,9 @@ import pytest
 import compactla as cla
 from cases import random
 from compactla import krylov
-from systems_sparse import dense, pattern, values
+from compactla.gpu import sparse
+from drivers import working_devices
+from systems_sparse import dense, pattern, there, values
 
 pytestmark = pytest.mark.slow
 
@@ -182,6 +184,95 @@ def test_functions_and_dense_matrices(method, system, dtype):
         assert (norms(a, y, b) <= 1.01 * rtol * np.linalg.norm(b, axis=1)).all()
     packed, _ = run(P, cla.pack(b[:, :, None], A.vlen), rtol=rtol, M=krylov.Jacobi(P))
     assert isinstance(packed, cla.Pack)
+
+
+on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+TYPES = ["d", *(pytest.param(char, marks=pytest.mark.exhaustive) for char in "fFD")]
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+@pytest.mark.parametrize("method", METHODS)
+def test_devices_do_as_the_cpu(queue, method, system, dtype):
+    A, a, b = system
+    D, rtol, run = A.to(queue), RTOL[dtype.char.lower()], getattr(krylov, method)
+    for (M, _), (there_M, _) in zip(preconditioners(A, a), preconditioners(D, a), strict=True):
+        x, report = run(A, b, rtol=rtol, M=M, history=True)
+        y, other = run(D, there(queue, b), rtol=rtol, M=there_M, history=True)
+        y = there(None, y)
+        assert other.converged.all() and (norms(a, y, b) <= 1.01 * rtol * np.linalg.norm(b, axis=1)).all()
+        assert (abs(other.iterations - report.iterations) <= 1).all() and np.allclose(x, y, rtol=0, atol=10 * rtol)
+        assert np.array_equal(other.history[range(NM), other.iterations], other.residual)
+        assert np.allclose(other.history[:, 0], np.linalg.norm(b, axis=1))
+        if M is not None:
+            assert np.allclose(M @ b, there_M @ b, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(M @ b).max())
+            assert np.array_equal(there(None, there_M @ there(queue, b[:, :, None]))[:, :, 0], there_M @ b)
+
+
+@on_devices
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", "F", indirect=True)
+@pytest.mark.parametrize("method", METHODS)
+def test_teams_of_work_items(queue, method, system, dtype, monkeypatch):
+    monkeypatch.setattr(sparse, "team_of", lambda n, queue: 4)
+    test_devices_do_as_the_cpu(queue, method, system, dtype)
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", "d", indirect=True)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_system_is_solved_as_if_it_were_alone_on_devices(queue, method, system):
+    A, _, b = system
+    run, M = getattr(krylov, method), krylov.Jacobi
+    D, data = A.to(queue), A.values.unpack()[:, :, 0]
+    x, report = run(D, b, M=M(D))
+    data[3], data[5], b[7] = np.nan, 0, 0
+    others = ~np.isin(np.arange(NM), (3, 5, 7))
+    D.update(data)
+    y, bad = run(D, cla.pack(b[:, :, None], D.vlen, queue=queue), M=M(D))
+    assert np.array_equal(y.unpack()[others, :, 0], x[others])
+    assert np.array_equal(bad.iterations[others], report.iterations[others])
+    assert not bad.converged[[3, 5]].any() and bad.converged[7] and bad.iterations[7] == 0
+    z, again = run(D, b, y, M=M(D))  # what has converged is left alone
+    assert np.array_equal(z[others], x[others]) and not again.iterations[others].any()
+    part = cla.BatchCSR((data[8:], A.indices, A.indptr), queue=queue)
+    assert np.array_equal(run(part, b[8:], M=M(part))[0], x[8:])
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", "d", indirect=True)
+def test_functions_and_dense_matrices_on_devices(queue, system, elsewhere):
+    A, a, b = system
+    D, P = A.to(queue), cla.pack(a, queue=queue)
+    expected, report = krylov.bicgstab(A, b, M=krylov.Jacobi(A))
+    wide = cla.pack(np.concatenate([a, a], 2), queue=queue)
+    ways = [(D.__matmul__, krylov.Jacobi(D).solve), (D, krylov.Jacobi(D).solve), (D.__matmul__, krylov.Jacobi(D))]
+    ways += [(P, krylov.Jacobi(P)), (wide[:, N:], krylov.Jacobi(wide[:, :N])), (P, krylov.Jacobi(P).solve)]
+    for given, M in ways:
+        x, other = krylov.bicgstab(given, there(queue, b), M=M)
+        assert other.converged.all() and (abs(other.iterations - report.iterations) <= 1).all()
+        assert np.allclose(there(None, x), expected, rtol=0, atol=1e-6)
+    for wrong in ({"A": A, "b": there(queue, b)}, {"A": D, "b": b, "M": krylov.Jacobi(A)}):
+        with pytest.raises(TypeError, match=r"b|M"):
+            krylov.cg(**wrong)
+    with pytest.raises((TypeError, ValueError), match="b"):
+        krylov.cg(D, there(elsewhere, b))
+
+
+@on_devices
+def test_factors_on_devices(queue, rng):
+    a = random(rng, (3, 4, 4), np.float64)
+    a[1, 0, 0] = 0
+    A = cla.pack(a, queue=queue)
+    assert np.array_equal(krylov.ILU0(A).info, [0, 1, 0])
+    for M in (krylov.ILU0(A), krylov.Jacobi(A), krylov.BlockJacobi(A, 3)):
+        assert np.isfinite(M @ np.ones((3, 4))).all()
+    a[:] = 1
+    singular = cla.pack(a, queue=queue)
+    assert np.array_equal(krylov.BlockJacobi(singular, 2) @ np.ones((3, 4)), np.ones((3, 4)))
+    none = cla.BatchCSR((np.ones((0, 3)), range(3), range(4)), queue=queue)
+    x, report = krylov.cg(none, np.ones((0, 3)), M=krylov.ILU0(none), history=True)
+    assert x.shape == (0, 3) and report.iterations.shape == (0,)
 
 
 @pytest.mark.parametrize("density", [0.2, 0.85])

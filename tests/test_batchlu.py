@@ -185,6 +185,7 @@ def test_refused(rng):
         (TypeError, "b: dtype is complex128, must be float64", lambda: F.solve(b * 1j)),
         (ValueError, "trans is 'X'", lambda: F.solve(b, trans="X")),
         (TypeError, "threads is", lambda: F.factor(threads="2")),
+        (ValueError, "wait_for is", lambda: F.factor(wait_for=[])),
         (ValueError, "b is Pack", lambda: F.solve(cla.pack(b[:2, :, None]))),
         (ValueError, "data has shape", lambda: F.update(data[:2])),
         (TypeError, "data: dtype is float32", lambda: F.update(data.astype(np.float32))),

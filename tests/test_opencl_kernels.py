@@ -267,6 +267,10 @@ OTHERS = [  # in all of their variants
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
     ("csrmm.cl", {"TAKE_ROWS": 1}),
+    ("blockmv.cl", {"UNIT_BLOCKS": 1}),
+    ("csrilu.cl", {"CSRILU_BATCH": 1, "CLA_TEAM": 2, "CLA_TEAM_LANES": 4}),
+    *(("batch_krylov.cl", {f"{name}_BATCH": 1, "PRECONDITIONER": kind})
+      for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(3)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),

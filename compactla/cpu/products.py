@@ -11,9 +11,9 @@ from compactla.cpu.choice import MOVED, STATIC, parts
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernel import INT, compiled
 from compactla.cpu.kernels.rows import Product, Scattered, over
-from compactla.cpu.lanes import KINDS
+from compactla.cpu.lanes import KINDS, fence
 from compactla.cpu.parallel import share
-from compactla.cpu.run import SCALAR
+from compactla.cpu.run import FAR, SCALAR
 from compactla.cpu.simd import INDEX, Elements, native_width
 from compactla.cpu.vectors import Lanes, Vector
 from compactla.overlap import address
@@ -58,10 +58,16 @@ class Products:
     numbers : sequence of int
         What kernels are told: m, n, k, and bytes from each matrix of A to the next, from row to row, and from column to
         column; the same of B and of C.
+    moved : int
+        Bytes of the matrices of a product.
+    aligned : int
+        Bytes of a vector that addresses of C have to be multiples of, for rows to be written past the caches; 0 if they
+        can't be.
     """
 
-    def __init__(self, text, kind, swapped, cost, numbers):
+    def __init__(self, text, kind, swapped, cost, numbers, moved, aligned):
         self.text, self.kind, self.swapped, self.cost = text, kind, swapped, cost
+        self.moved, self.aligned = moved, aligned
         self.numbers, self.k = np.array(numbers, np.int64), numbers[2]
         self.told = address(self.numbers)
         self.kernels = {}
@@ -70,11 +76,13 @@ class Products:
         """Compute `nm` of them, which begin at these addresses."""
         if not self.k:  # an empty sum is zero, whatever multiplies it
             alpha = type(alpha)(0)
-        plain = alpha == 1 and beta == 0
-        kernel = self.kernels.get(plain)
+        scale = "scaled"
+        if alpha == 1 and beta == 0:
+            scale = "far" if nm * self.moved > FAR and self.aligned and c % self.aligned == 0 else "plain"
+        kernel = self.kernels.get(scale)
         if kernel is None:
-            text = f"{self.text}|{'plain' if plain else 'scaled'}"
-            kernel = self.kernels[plain] = shared(batch, (SCALAR[self.kind], SCALAR[self.kind], *[INT] * 4), text)
+            arguments = SCALAR[self.kind], SCALAR[self.kind], *[INT] * 4
+            kernel = self.kernels[scale] = shared(batch, arguments, f"{self.text}|{scale}", scale == "far")
         if self.swapped:
             a, b = b, a
         share(kernel, nm * self.cost, (0, nm, alpha, beta, self.told, a, b, c), threads)
@@ -98,7 +106,10 @@ def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Product
     text = "|".join([dtype.char, str(lanes), f"{m},{n},{k}" if known else ",,", flags, source, *forms])
     moved = (m * k + k * n + m * n) * size
     cost = max(m * -(-n * parts(dtype) // lanes) * k * parts(dtype), moved / MOVED)
-    return Products(text, dtype.kind, swapped, cost, [m, n, k, *A.strides, *B.strides, *C.strides])
+    vector = lanes * real
+    whole = kinds[2] == "rows" and not any(x % vector for x in (n * size, C.step, C.rs)) and source == STACK
+    numbers = [m, n, k, *A.strides, *B.strides, *C.strides]
+    return Products(text, dtype.kind, swapped, cost, numbers, moved, vector if whole and vector >= 16 else 0)
 
 
 def rank(C, size):
@@ -121,11 +132,13 @@ def form(X, kind, size, real, known):
     return f"{kind}:{strides}"
 
 
-def batch(text):
+def batch(text, streams):
     """Kernel for matrices lo to hi: scalars, where the numbers are that it is told, and addresses of A, B and C."""
 
     def kernel(lo, hi, alpha, beta, told, a, b, c):
         multiply(text, lo, hi, alpha, beta, told, a, b, c)
+        if streams:
+            fence()
 
     return kernel
 
@@ -156,7 +169,7 @@ def loop(code, text, lo, hi, scalars, given, places):
     vector = Vector(KINDS[char.lower()], int(lanes))
     m, n, k = (int(known) if known else x for known, x in zip(sizes.split(","), given, strict=True))
     columns = over(code, code.mul(n, count), vector.lanes)
-    alpha, beta = (None, None) if scale == "plain" else (broadcast(code, x, char, vector) for x in scalars)
+    alpha, beta = (broadcast(code, x, char, vector) for x in scalars) if scale == "scaled" else (None, None)
     shapes = (m, k), (k, n), (m, n)
     operands = [Operand(code, vector, count, source, *x) for x in zip(shapes, forms, places, strict=True)]
     for X in operands:
@@ -171,6 +184,7 @@ def loop(code, text, lo, hi, scalars, given, places):
             zero = code.is_zero(abs(beta[0]) + abs(beta[-1]))
             with b.if_then(b.not_(zero)):
                 operands[2].read(q)
+        C.stream = scale == "far"
         Product(code, A, B, C, code.mul(n, count), count, tuple(x == "*" for x in conj), alpha, beta).emit()
         if operands[2].room:
             operands[2].scattered(q).write(C)
@@ -188,7 +202,8 @@ class Operand:
         self.address, self.step, *given = place
         real = INDEX(vector.real.bitwidth // 8)
         self.rs, self.cs = (
-            int(known) if known else code.builder.sdiv(x, real) for known, x in zip(strides.split(","), given, strict=True)
+            int(known) if known else code.builder.sdiv(x, real)
+            for known, x in zip(strides.split(","), given, strict=True)
         )
         self.room = None
 
@@ -211,9 +226,7 @@ class Operand:
         return b.inttoptr(start, self.vector.part.element.as_pointer())
 
     def scattered(self, q):
-        return Scattered(
-            self.code, self.base(q), self.m, self.n, self.rs, self.cs, self.parts, self.kind == "turned"
-        )
+        return Scattered(self.code, self.base(q), self.m, self.n, self.rs, self.cs, self.parts, self.kind == "turned")
 
     def matrix(self, q, columns):
         """What the product sees of matrix q."""

@@ -1,7 +1,6 @@
 """How the CPU multiplies with sparse batches, factors them, and solves systems with them: one kernel call for each."""
 
 import functools
-import threading
 
 import numpy as np
 from numba import types
@@ -19,13 +18,12 @@ from compactla.cpu.kernels.krylov import (
 )
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
+from compactla.cpu.room import room
 from compactla.krylov.methods import VECTORS
 from compactla.overlap import address
-from compactla.room import Room
 from compactla.sparse.elimination import unfilled
 from compactla.view import REAL, layout
 
-rooms = threading.local()
 # From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
 DENSE = 12
 shared = functools.cache(compiled)
@@ -63,7 +61,7 @@ def precondition(M, X, Y, threads=None):
     within = column_form(values.dtype, lanes, lanes)
     kernel = shared(precondition_batch, (INT, *TOLD, *[INT] * 6), matrix, within)
     args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
-    work = [address(row) for row in room(values.dtype, parallel.THREADS, extent(M) * parts(values.dtype) * lanes)]
+    work = places_of_rooms(values.dtype, extent(M) * parts(values.dtype) * lanes)
     share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads, None, work)
 
 
@@ -102,13 +100,18 @@ def lu_factor(values, tiles, factors, threads=None, incomplete=False):
     """The factors of packs of values, in tiles, and info of each lane; those without fill if they are incomplete."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
-    column = column_form(dtype, width(dtype, V), V)
-    kernel = shared(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS), column, tiles.size, incomplete)
     where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
     lists = *where, tiles.starts, tiles.products, tiles.mask
     args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
+    kernel = lu_kernel(dtype, V, tiles.size, incomplete)
     share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads)
     return info
+
+
+@functools.cache
+def lu_kernel(dtype, V, size, incomplete):
+    column = column_form(dtype, width(dtype, V), V)
+    return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
 
 
 def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
@@ -116,16 +119,22 @@ def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
     dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
     if not X.n:
         return
-    lanes, most = width(dtype, V), tile_of(dtype)
-    columns = -(-X.n // -(-X.n // most))
-    step, m = parts(dtype) * lanes, tiles.m * tiles.size
-    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
-    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
-    kernel = shared(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, tiles.size, trans)
-    work = [address(row) for row in room(dtype, parallel.THREADS, m * columns * step)]
+    columns = -(-X.n // -(-X.n // tile_of(dtype)))
+    m = tiles.m * tiles.size
+    work = places_of_rooms(dtype, m * columns * parts(dtype) * width(dtype, V))
     where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal
     args = 0, npack, V, X.m, X.n, m, tiles.count, *where, *(address(P.data) for P in (factors, X, Y))
+    kernel = lusv_kernel(dtype, V, columns, tiles.size, trans)
     share(kernel, npack * cost(factors, tiles.count * X.n), args, threads, None, work)
+
+
+@functools.cache
+def lusv_kernel(dtype, V, columns, size, trans):
+    lanes = width(dtype, V)
+    step = parts(dtype) * lanes
+    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
+    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
+    return compiled(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, size, trans)
 
 
 def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
@@ -146,31 +155,19 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     else:
         lists, count = [M.order] * 8, 0
     size = (vectors * n + rows * columns + extent(M) + count) * parts(dtype) * lanes
-    work = room(dtype, parallel.THREADS, -(-size // 16) * 16)
+    work = places_of_rooms(dtype, -(-size // 16) * 16)
     numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
-    args = (
-        0,
-        len(B.data),
-        V,
-        n,
-        values.m,
-        A.pattern.indptr,
-        A.pattern.indices,
-        *told(M),
-        count,
-        *lists,
-        *numbers,
-        *places,
-    )
-    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, [address(row) for row in work])
+    pattern = A.pattern.indptr, A.pattern.indices
+    args = 0, len(B.data), V, n, values.m, *pattern, *told(M), count, *lists, *numbers, *places
+    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, work)
 
 
 TOLD = INT, *[INTS] * 4, INT, INT, INT
 SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, *[INTS] * 8, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
 
 
-def room(dtype, threads, size):
-    """Room for each thread to work in, which the calling thread keeps."""
-    kept = rooms.__dict__.setdefault(dtype.char, Room(REAL[dtype.char], None))
-    return kept.array((threads, size))
+def places_of_rooms(dtype, size):
+    """Where each thread has room for so many real numbers to work in, which the calling thread keeps."""
+    work = room(dtype, parallel.THREADS, size)
+    return [address(work) + t * work.strides[0] for t in range(parallel.THREADS)]

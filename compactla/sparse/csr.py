@@ -215,7 +215,7 @@ class BatchCSR:
         plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
         scalars = None if plain else self._scalars(alpha, beta, y)
         run = backend(self.queue, "sparse")
-        X, whole = contiguous(X), contiguous(Y)
+        X, whole = (X, Y) if self.queue else (contiguous(X), contiguous(Y))  # devices take any strides
         run.multiply(self.values, self.pattern, X, whole, trans, scalars, launch)
         if whole is not Y:
             Y.data[...] = whole.data
@@ -298,9 +298,17 @@ def as_given(X, x, ndim):
 
 
 def contiguous(X):
-    """The pack, or on the CPU a copy whose memory has no gaps."""
-    if X.queue is not None or X.data.flags.c_contiguous:
+    """The pack, or a copy whose memory has no gaps."""
+    if X.data.flags.c_contiguous:
         return X
-    Y = X.beside(X.m, X.n)
-    Y.data[...] = X.data
+    return copied(X, X.beside(X.m, X.n))
+
+
+def copied(X, Y):
+    """Y, a pack whose memory has no gaps, <- X."""
+    if X.queue is None:
+        Y.data[...] = X.data
+    else:
+        run = backend(X.queue)
+        run.pack(X.unpack(out=run.empty(X.shape, X.dtype, X.queue)), Y.view, X.nm, max(X.m, 1), 0)
     return Y

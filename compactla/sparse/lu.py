@@ -97,6 +97,8 @@ class BatchLU(Copied):
     def __init__(self, A):
         if not isinstance(A, BatchCSR):
             raise TypeError(f"A is a {type(A).__name__}, must be a BatchCSR")
+        if A.queue is not None:
+            raise TypeError(f"A lives on {A.device}, must live on the CPU")
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"A is {A!r}, must be of square matrices")
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, A.shape[0], A.dtype, A.vlen
@@ -114,10 +116,14 @@ class BatchLU(Copied):
         return f"BatchLU({self.nm} x {self.n} x {self.n}, nnz={self.nnz}, {self.dtype}, vlen={self.vlen})"
 
     @property
-    def _run(self):
-        return backend(self.A.values.queue, "sparse")
+    def queue(self):
+        return self.A.queue
 
-    def update(self, data, *, threads=None):
+    @property
+    def _run(self):
+        return backend(self.queue, "sparse")
+
+    def update(self, data, *, threads=None, wait_for=None):
         """Take new values of the pattern of A, (nm, nnz), which are factored when they are next needed.
 
         `A` itself keeps its values. After `A.update` those of A count again.
@@ -126,8 +132,8 @@ class BatchLU(Copied):
         ----------
         data : (nm, nnz) array_like
             The values, in the order in which those of A were given, and of its dtype.
-        threads : int, optional
-            At most how many threads work, as for `compactla.gemm`.
+        threads, wait_for : optional
+            As for `compactla.gemm`.
 
         Raises
         ------
@@ -139,13 +145,13 @@ class BatchLU(Copied):
             self._own = self.A.packed(data, out, threads=threads)
             self._version, self._factored = self.A.version, False
 
-    def factor(self, *, threads=None):
+    def factor(self, *, threads=None, wait_for=None):
         """Factor all matrices, as they are now, and keep the factors.
 
         Parameters
         ----------
-        threads : int, optional
-            At most how many threads work, as for `compactla.gemm`.
+        threads, wait_for : optional
+            As for `compactla.gemm`.
 
         Returns
         -------
@@ -153,9 +159,9 @@ class BatchLU(Copied):
             For each matrix 0, or k + 1 where pivot k is the first that is exactly zero: LAPACK's info of the matrix
             whose rows and columns are in the order of `perm`.
         """
-        threads = check_launch(threads, None, self.A.values.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         with self._lock:
-            self._factor(self._values(), threads)
+            self._factor(self._values(), launch)
             return self.info
 
     def _values(self):
@@ -164,22 +170,22 @@ class BatchLU(Copied):
             self._version, self._own, self._factored = self.A.version, None, False
         return self.A.values if self._own is None else self._own
 
-    def _factor(self, values, threads):
+    def _factor(self, values, launch):
         if self._factors is None:
             self._factors = values.beside(self._tiles.count, 1)
         self._factored = False
-        self.info = self._run.lu_factor(values, self._tiles, self._factors, threads)[: self.nm]
+        self.info = self._run.lu_factor(values, self._tiles, self._factors, launch)[: self.nm]
         self._factored = True
 
-    def _current(self, threads):
+    def _current(self, launch):
         """The factors of the values that count now, and these."""
         with self._lock:
             values = self._values()
             if not self._factored:
-                self._factor(values, threads)
+                self._factor(values, launch)
             return self._factors, values
 
-    def solve(self, b, *, trans="N", threads=None):
+    def solve(self, b, *, trans="N", threads=None, wait_for=None):
         """Solve op(A) x = b, after factoring the matrices if they have changed, or have not been factored.
 
         Parameters
@@ -188,8 +194,8 @@ class BatchLU(Copied):
             Right-hand sides, of a dtype that the matrices' holds; a pack has those of n x nrhs matrices.
         trans : {"N", "T", "C"}
             Whether op(A) is A, its transpose or its conjugate transpose.
-        threads : int, optional
-            At most how many threads work, as for `compactla.gemm`.
+        threads, wait_for : optional
+            As for `compactla.gemm`.
 
         Returns
         -------
@@ -202,44 +208,40 @@ class BatchLU(Copied):
             If an argument is not of this kind.
         """
         trans = option("trans", trans, "NTC")
-        threads = check_launch(threads, None, self.A.values.queue)
+        launch = check_launch(threads, wait_for, self.queue)
         B, ndim = columns(b, "b", self, self.n)
         B = contiguous(B)
-        factors, _ = self._current(threads)
+        factors, _ = self._current(launch)
         X = B.beside(B.m, B.n) if isinstance(b, Pack) else B
-        self._run.lu_solve(factors, self._tiles, B, X, trans, threads)
-        return X if isinstance(b, Pack) else as_given(X, ndim)
+        self._run.lu_solve(factors, self._tiles, B, X, trans, launch)
+        return as_given(X, b, ndim)
 
-    def report(self, *, threads=None):
+    def report(self):
         """How small pivots became and how much entries grew, of the matrices as they are now.
 
-        It reads all factors, for about the time of a factorization. `smallest` near eps, or `growth` near its
-        reciprocal, says that a solution may have few right digits, or none.
-
-        Parameters
-        ----------
-        threads : int, optional
-            At most how many threads work on a factorization, if there has to be one.
+        `smallest` near eps, or `growth` near its reciprocal, says that a solution may have few right digits, or none.
+        This costs nothing until it is called, and then several times what a solve does.
 
         Returns
         -------
         Report
             Arrays (nm,) `info`, `smallest` and `growth`; NaN where a matrix has NaN, or is zero.
         """
-        factors, values = self._current(check_launch(threads, None, self.A.values.queue))
-        tiles, upper = self._tiles, self._filled.rows < self._filled.indices
-        pivots = np.arange(self.n)
-        above = moduli(factors, tiles.at(self._filled.rows[upper], self._filled.indices[upper]))
+        factors, values = self._current(check_launch(None, None, self.queue))
+        rows, columns, pivots = self._filled.rows, self._filled.indices, np.arange(self.n)
+        upper = self._tiles.at(rows[rows < columns], columns[rows < columns])
+        diagonal = self._tiles.at(pivots, pivots)  # of the reciprocals
+        largest, above = extreme(np.max, values, slice(None)), extreme(np.max, factors, upper)
         with np.errstate(all="ignore"):
-            diagonal = 1 / moduli(factors, tiles.at(pivots, pivots))
-            largest = moduli(values, slice(None)).max(1, initial=0)
-            growth = np.maximum(above.max(1, initial=0), diagonal.max(1, initial=0)) / largest
-            smallest = np.where(self.info > 0, 0, diagonal.min(1, initial=np.inf)) / largest
-        return Report(self.info, smallest, growth)
+            small, large = 1 / extreme(np.max, factors, diagonal), 1 / extreme(np.min, factors, diagonal)
+            return Report(self.info, np.where(self.info > 0, 0, small) / largest, np.maximum(above, large) / largest)
 
 
-def moduli(P, places):
-    """The moduli of these numbers of a pack of columns, (nm, numbers)."""
-    numbers = P.data[:, places, 0]
-    moduli = np.hypot(numbers[..., 0, :], numbers[..., 1, :]) if P.dtype.kind == "c" else abs(numbers)
-    return moduli.swapaxes(1, 2).reshape(len(numbers) * P.vlen, moduli.shape[1])[: P.nm]
+def extreme(reduce, P, places):
+    """The largest or smallest modulus of these numbers of each column of a pack, (nm,); 0 if there are none."""
+    moduli = np.zeros((len(P.data), P.vlen))
+    for p, numbers in enumerate(P.data):  # one pack fits a cache
+        some = numbers[places, 0]
+        if len(some):
+            moduli[p] = reduce(np.hypot(some[:, 0], some[:, 1]) if P.dtype.kind == "c" else abs(some), axis=0)
+    return moduli.reshape(-1)[: P.nm]

@@ -9,12 +9,13 @@ import functools
 from numba import njit
 
 from compactla.checks import option
+from compactla.cpu.ahead import BYTES, LINE, prefetch
 from compactla.cpu.emit import routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.csr import entry
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.lanes import at, lanes_of, parse_form, parts_of
-from compactla.cpu.simd import INDEX, index
+from compactla.cpu.simd import INDEX, index, itemsize
 
 SUMS = 8  # of multiply-adds, one of which waits for the one before
 
@@ -27,6 +28,15 @@ def largest_tile(parts):
 def tile_at(code, F, t, size):
     """Tile t as a matrix."""
     return F.block(code.mul(t, size * size), 0, size, size)._replace(rs=code.mul(size, F.rs), cs=F.rs)
+
+
+def fetch(code, A, first, count):
+    """Ask for so many rows of a column of vectors."""
+    step = A.vector.lanes * itemsize(A.element)
+    for i in range(0, count, max(1, LINE // step)):
+        for im in (0, A.im)[: len(A.vector.parts)]:
+            place = A.pointer(code.add(first, i), 0, im)
+            prefetch(code.builder, code.builder.bitcast(place, BYTES))
 
 
 def less_products(code, A, size, count, factors):
@@ -67,7 +77,7 @@ def less_products(code, A, size, count, factors):
 
 
 @routine
-def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=None):
+def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=None, ahead=()):
     """F <- L\\U without pivoting for V sparse matrices of one pattern, in a Numba function.
 
     Parameters
@@ -85,9 +95,13 @@ def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=N
     mask : array of int64, optional
         Zero for numbers of the tiles that are set to zero as soon as they are finished, which is before they are used:
         factors without fill are made so.
+    ahead : tuple of matrices
+        Columns that are fetched into the cache meanwhile, as many numbers of each as the tiles have.
     """
     b, some = code.builder, range(size)
     with code.loop(b.udiv(index(F.m), INDEX(size * size))) as t:
+        for A in ahead:
+            fetch(code, A, code.mul(t, size * size), size * size)
         i, j = entry(code, rows, t), entry(code, indices, t)
         A = tile_at(code, F, t, size)
         first = entry(code, starts, t)
@@ -241,7 +255,10 @@ def lu_batch(column, size, incomplete):
                 if incomplete:
                     csrlu(F, size, rows, indices, diagonal, starts, products, found, mask)
                 else:
-                    csrlu(F, size, rows, indices, diagonal, starts, products, found)
+                    following = min(p + 1, hi - 1)
+                    A = at(data, following * nnz * pack + v, nnz, 1, pack, pack, V, column)
+                    G = at(factors, following * count * pack + v, count, 1, pack, pack, V, column)
+                    csrlu(F, size, rows, indices, diagonal, starts, products, found, ahead=(A, G))
 
     return kernel
 
