@@ -12,12 +12,14 @@ _LAZY = {
     "Banded": "bands.banded",
     "BandedSPD": "bands.bandedspd",
     "BatchCSR": "sparse.csr",
+    "BatchLU": "sparse.lu",
     "BlockTridiag": "lines.blocktridiag",
     "LinePreconditioner": "lines.precond",
     "LineRelaxation": "lines.relaxation",
     "PivotError": "lines.pivots",
     "Tridiag": "bands.tridiag",
     "find_lines": "lines.finding",
+    **dict.fromkeys(["kron_apply", "kron_sum_apply", "kron_sum_solve", "kron_work"], "kron"),
     **{name: f"dense.{name}" for name in routine.names()},
 }
 _MODULES = {"krylov"}  # likewise

@@ -1,7 +1,6 @@
 """How the CPU multiplies with sparse batches, factors them, and solves systems with them: one kernel call for each."""
 
 import functools
-import threading
 
 import numpy as np
 from numba import types
@@ -9,7 +8,7 @@ from numba import types
 from compactla.cpu import parallel
 from compactla.cpu.choice import operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.csrlu import lu_batch, lusv_batch, tile_of
+from compactla.cpu.kernels.csrlu import largest_tile, lu_batch, lusv_batch
 from compactla.cpu.kernels.krylov import (
     KINDS,
     ilu_batch,
@@ -19,13 +18,12 @@ from compactla.cpu.kernels.krylov import (
 )
 from compactla.cpu.lanes import form
 from compactla.cpu.parallel import share
+from compactla.cpu.room import room
 from compactla.krylov.methods import VECTORS
 from compactla.overlap import address
-from compactla.room import Room
 from compactla.sparse.elimination import unfilled
 from compactla.view import REAL, layout
 
-rooms = threading.local()
 # From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
 DENSE = 12
 shared = functools.cache(compiled)
@@ -41,6 +39,11 @@ def cost(values, count):
     return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
 
 
+def tile_of(dtype):
+    """Rows and columns of the largest tile of numbers of a type: it fits the registers."""
+    return largest_tile(parts(dtype))
+
+
 def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     matrix = form(values.dtype, width(values.dtype, values.vlen))
@@ -54,15 +57,23 @@ def precondition(M, X, Y, threads=None):
     """Y <- M X"""
     values = M.values
     matrix = form(values.dtype, width(values.dtype, values.vlen))
-    kernel = shared(precondition_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 7), matrix)
+    lanes = width(values.dtype, values.vlen)
+    within = column_form(values.dtype, lanes, lanes)
+    kernel = shared(precondition_batch, (INT, *TOLD, *[INT] * 6), matrix, within)
     args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
-    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+    work = places_of_rooms(values.dtype, extent(M) * parts(values.dtype) * lanes)
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads, None, work)
 
 
 def told(M):
     """What kernels are told of a preconditioner beside its values."""
     pattern = M.pattern
-    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, KINDS[M.kind], M.size
+    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, M.order, KINDS[M.kind], M.size, extent(M)
+
+
+def extent(M):
+    """Rows of the column that a preconditioner needs to work in."""
+    return M.pattern.m * M.size if M.kind == "lu" else 0
 
 
 def factor(values, pattern, factors, threads=None):
@@ -70,7 +81,7 @@ def factor(values, pattern, factors, threads=None):
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info, lanes = np.zeros(npack * V, np.int64), width(dtype, V)
     column, places = column_form(dtype, lanes, V), (address(values.data), address(factors.data))
-    tile = tile_of(parts(dtype))
+    tile = tile_of(dtype)
     m = -(-pattern.n // tile) * tile
     if m**3 > DENSE * pattern.work:
         kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
@@ -78,7 +89,7 @@ def factor(values, pattern, factors, threads=None):
         share(kernel, npack * cost(values, pattern.work), args, threads)
         return info
     tiles = unfilled(pattern, tile)
-    work = [address(row) for row in room(dtype, parallel.THREADS, tiles.count * parts(dtype) * lanes)]
+    work = places_of_rooms(dtype, tiles.count * parts(dtype) * lanes)
     eliminate(values, tiles, factors, info, tiles.mask, work, threads)
     return info
 
@@ -93,13 +104,18 @@ def lu_factor(values, tiles, factors, threads=None):
 def eliminate(values, tiles, factors, info, mask, work, threads):
     """Factors in tiles; with a mask those without fill."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
-    lanes, incomplete = width(dtype, V), mask is not None
-    column, within = column_form(dtype, lanes, V), column_form(dtype, lanes, lanes)
-    kernel = shared(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS, INT), column, within, tiles.size, incomplete)
     where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
     lists = *where, tiles.starts, tiles.products, info if mask is None else mask
     args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
+    kernel = lu_kernel(dtype, V, tiles.size, mask is not None)
     share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads, None, work)
+
+
+@functools.cache
+def lu_kernel(dtype, V, size, incomplete):
+    lanes = width(dtype, V)
+    forms = column_form(dtype, lanes, V), column_form(dtype, lanes, lanes)
+    return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS, INT), *forms, size, incomplete)
 
 
 def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
@@ -107,15 +123,22 @@ def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
     dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
     if not X.n:
         return
-    lanes, most = width(dtype, V), tile_of(parts(dtype))
-    columns = -(-X.n // -(-X.n // most))
-    step, m = parts(dtype) * lanes, tiles.m * tiles.size
-    forms = form(dtype, lanes), column_form(dtype, lanes, V), form(dtype, lanes, n=columns, strides=(columns * step, step))
-    kernel = shared(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, tiles.size, trans)
-    work = [address(row) for row in room(dtype, parallel.THREADS, m * columns * step)]
+    columns = -(-X.n // -(-X.n // tile_of(dtype)))
+    m = tiles.m * tiles.size
+    work = places_of_rooms(dtype, m * columns * parts(dtype) * width(dtype, V))
     where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal
     args = 0, npack, V, X.m, X.n, m, tiles.count, *where, *(address(P.data) for P in (factors, X, Y))
+    kernel = lusv_kernel(dtype, V, columns, tiles.size, trans)
     share(kernel, npack * cost(factors, tiles.count * X.n), args, threads, None, work)
+
+
+@functools.cache
+def lusv_kernel(dtype, V, columns, size, trans):
+    lanes = width(dtype, V)
+    step = parts(dtype) * lanes
+    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
+    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
+    return compiled(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, size, trans)
 
 
 def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
@@ -129,19 +152,19 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
-    size = (vectors * n + rows * columns) * parts(dtype) * lanes
-    work = room(dtype, parallel.THREADS, -(-size // 16) * 16)
+    size = (vectors * n + rows * columns + extent(M)) * parts(dtype) * lanes
+    work = places_of_rooms(dtype, -(-size // 16) * 16)
     numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
     args = 0, len(B.data), V, n, values.m, A.pattern.indptr, A.pattern.indices, *told(M), *numbers, *places
-    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, [address(row) for row in work])
+    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, work)
 
 
-PATTERN = INTS, INTS
-SOLVE = INT, INT, INT, *PATTERN, INT, *PATTERN, INTS, *[INT] * 10, *[types.float64] * 2, *[INT] * 7
+TOLD = INT, *[INTS] * 4, INT, INT, INT
+SOLVE = INT, INT, INT, INTS, INTS, *TOLD, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
 
 
-def room(dtype, threads, size):
-    """Room for each thread to work in, which the calling thread keeps."""
-    kept = rooms.__dict__.setdefault(dtype.char, Room(REAL[dtype.char], None))
-    return kept.array((threads, size))
+def places_of_rooms(dtype, size):
+    """Where each thread has room for so many real numbers to work in, which the calling thread keeps."""
+    work = room(dtype, parallel.THREADS, size)
+    return [address(work) + t * work.strides[0] for t in range(parallel.THREADS)]

@@ -17,9 +17,8 @@ def cg(system, restart, ortho):
     system.place(4)
     while system.goes_on():
         x, _ = system.spare
-        system.combine(x, 0, span(system.x), [1])
         moved = system.precondition(r, z)
-        system.combine(p, 0, span(moved), [1])
+        system.combine((x, 0, span(system.x), [1]), (p, 0, span(moved), [1]), measured=False)
         rho = system.dots(span(r), span(moved))[0, 0].real
         while True:
             system.product(p, q)
@@ -27,12 +26,13 @@ def cg(system, restart, ortho):
             alpha = rho / sigma if sigma else 0.0
             if alpha == 0 or not np.isfinite(alpha):
                 break
-            system.combine(x, 1, span(p), [alpha])
-            if not system.step(math.sqrt(system.combine(r, 1, span(q), [-alpha], True)[0])):
+            square, _ = system.combine((r, 1, span(q), [-alpha]))
+            if not system.step(math.sqrt(square)):
+                system.combine((x, 1, span(p), [alpha]), measured=False)
                 break
             moved = system.precondition(r, z)
             rho, before = system.dots(span(r), span(moved))[0, 0].real, rho
-            system.combine(p, rho / before, span(moved), [1])
+            system.combine((x, 1, span(p), [alpha]), (p, rho / before, span(moved), [1]), measured=False)
         system.advance(x)
 
 
@@ -42,7 +42,7 @@ def bicgstab(system, restart, ortho):
     while system.goes_on():
         x, _ = system.spare
         for row, start in ((shadow, r), (p, r), (x, system.x)):
-            system.combine(row, 0, span(start), [1])
+            system.combine((row, 0, span(start), [1]), measured=False)
         rho = system.norm**2
         while True:
             moved = system.precondition(p, y)
@@ -51,21 +51,21 @@ def bicgstab(system, restart, ortho):
             if sigma == 0 or not np.isfinite(sigma):
                 break
             alpha = rho / sigma
-            system.combine(x, 1, span(moved), [alpha])
-            half = math.sqrt(system.combine(r, 1, span(v), [-alpha], True)[0])
+            half = math.sqrt(system.combine((r, 1, span(v), [-alpha]))[0])
             if half <= system.goal:
+                system.combine((x, 1, span(moved), [alpha]), measured=False)
                 system.step(half)
                 break
-            moved = system.precondition(r, z)
-            system.product(moved, t)
+            after = system.precondition(r, z)
+            system.product(after, t)
             both, square = system.dots(span(r, t), span(t))[0]
             omega = np.conj(both) / square if square else 0.0
-            system.combine(x, 1, span(moved), [omega])
-            square, rho_next = system.combine(r, 1, span(t), [-omega], True, shadow)
+            moves = x, 1, span(moved, after), [alpha, omega]
+            square, rho_next = system.combine(moves, (r, 1, span(t), [-omega]), against=shadow)
             if not system.step(math.sqrt(square)) or omega == 0 or rho_next == 0:
                 break
             beta = rho_next / rho * (alpha / omega)
-            system.combine(p, beta, span(r, v), [1, -beta * omega])
+            system.combine((p, beta, span(r, v), [1, -beta * omega]), measured=False)
             rho = rho_next
         system.advance(x)
 
@@ -85,15 +85,15 @@ def gmres(system, restart, ortho):
             before, scale = range(j + 1), 1 / below  # of vector j and its product
             for _ in range(max(ortho, 1)):
                 found = system.dots(before, range(j, j + 2), scale)
-                below = math.sqrt(system.combine(j + 1, 1, before, vectors.subtracted(found, ortho == 0), True)[0])
-                scale = 1.0
+                square, _ = system.combine((j + 1, 1, before, vectors.subtracted(found, ortho == 0)))
+                below, scale = math.sqrt(square), 1.0
             estimate = vectors.rotate(below, system.eps)
             if not system.step(estimate) or vectors.exhausted:
                 break
         y = vectors.solution()
-        system.combine(u, 0, range(len(y)), y)
+        system.combine((u, 0, range(len(y)), y), measured=False)
         x = system.precondition(u, z)
-        system.combine(x, 1, span(system.x), [1])
+        system.combine((x, 1, span(system.x), [1]), measured=False)
         system.advance(x)
 
 

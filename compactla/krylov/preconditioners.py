@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 
-from compactla.checks import check_size
+from compactla.checks import check_launch, check_size
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.layout import Pack
@@ -18,18 +18,22 @@ def operator_of(A, name="A"):
     if isinstance(A, BatchCSR):
         square, values, pattern = A.shape[0] == A.shape[1], A.values, A.pattern
     elif isinstance(A, Pack):
-        if A.queue is not None:
-            raise TypeError(f"{name} lives on {A.device}, must live on the CPU")
         square = A.m == A.n
         if square:
-            data = np.ascontiguousarray(A.data)
-            values = Pack(data.reshape(len(data), A.m * A.n, 1, *data.shape[3:]), A.nm)
+            data = contiguous(A).data
+            values = Pack(data.reshape(data.shape[0], A.m * A.n, 1, *data.shape[3:]), A.nm)
             pattern = Pattern.dense(A.n)
     else:
         raise TypeError(f"{name} is a {type(A).__name__}, must be a BatchCSR or a Pack")
     if not square:
         raise ValueError(f"{name} is {A!r}, must be of square matrices")
     return Operator("csr", values, pattern)
+
+
+def check_on_cpu(A):
+    """Refuse matrices on a device."""
+    if A.queue is not None:
+        raise TypeError(f"A lives on {A.queue.device.name}, must live on the CPU")
 
 
 class Preconditioner:
@@ -40,11 +44,11 @@ class Preconditioner:
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square, on the CPU.
+        The matrices, which are square, on the CPU or a device.
 
     Attributes
     ----------
-    nm, n, dtype, vlen : int, int, numpy.dtype, int
+    nm, n, dtype, vlen, queue : int, int, numpy.dtype, int, pyopencl.CommandQueue or None
         Those of the matrices.
 
     Raises
@@ -74,11 +78,12 @@ class Preconditioner:
     def __matmul__(self, r):
         return self.solve(r)
 
-    def solve(self, r, *, threads=None):
+    def solve(self, r, *, threads=None, wait_for=None):
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
+        launch = check_launch(threads, wait_for, self.queue)
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
-        backend(None, "sparse").precondition(self.operator(threads), R, Y, threads)
+        backend(self.queue, "sparse").precondition(self.operator(launch), R, Y, launch)
         return as_given(Y, r, ndim)
 
 
@@ -97,7 +102,7 @@ class BlockJacobi(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square, on the CPU; what is not in the pattern is zero.
+        The matrices, which are square; what is not in the pattern is zero.
     b : int
         Rows of a block.
 
@@ -115,6 +120,9 @@ class BlockJacobi(Preconditioner):
 
     def _make(self, A, threads):
         b, data, places = self.b, A.values.data, A.pattern.blocks(self.b)
+        if self.queue is not None:
+            blocks = backend(self.queue, "sparse").inverses(A.values, places, b, threads)
+            return Operator("block", blocks, A.pattern, size=b)
         npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
         taken = data[:, np.maximum(places, 0)] if A.values.m else np.zeros((npack, len(places), *data.shape[2:]))
         taken = np.ascontiguousarray(taken, data.dtype)
@@ -155,10 +163,10 @@ class ILU0(Preconditioner):
     @property
     def info(self):
         """(nm,) integers: 0, or i + 1 where pivot i is the first that is exactly zero."""
-        self.operator()
-        return self._info[: self.nm]
+        self.operator(check_launch(None, None, self.queue))
+        return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
     def _make(self, A, threads):
         factors = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
-        self._info = backend(None, "sparse").factor(A.values, A.pattern, factors, threads)
+        self._info = backend(self.queue, "sparse").factor(A.values, A.pattern, factors, threads)
         return Operator("ilu", factors, A.pattern, A.pattern.diagonal)

@@ -6,13 +6,13 @@ from numbers import Real
 
 import numpy as np
 
-from compactla.checks import as_array, check_dtype, check_launch, check_size
+from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
 from compactla.krylov import plain
 from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
-from compactla.layout import Pack, pack
-from compactla.sparse.csr import BatchCSR, columns, contiguous
+from compactla.layout import Pack, pack_padded
+from compactla.sparse.csr import BatchCSR, as_given, columns, contiguous, copied
 from compactla.view import REAL, backend
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
@@ -24,11 +24,12 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
     Parameters
     ----------
     A : scipy.sparse matrix, SparseMatrix, LinearOperator, (n, n) array, BatchCSR, Pack or function
-        The matrix, which is Hermitian and positive definite. A BatchCSR or a pack, on the CPU, is a batch. A function
-        makes of a vector (n,) the product; or of a pack of n x 1 vectors those of a batch, if `b` is not of shape (n,).
-    b : (n,) or (n, 1) array_like or pyopencl.array.Array; for a batch (nm, n) array_like or Pack
+        The matrix, which is Hermitian and positive definite. A BatchCSR or a pack is a batch. A function makes of a
+        vector (n,) the product; or of a pack of n x 1 vectors those of a batch, if `b` is not of shape (n,).
+    b : (n,) or (n, 1) array_like or pyopencl.array.Array; for a batch (nm, n) such array, or Pack
         The right-hand side. One on a device is solved for there, by an `A` and `M` that live there: a sparse matrix is
-        copied, operators and functions are given Arrays. A pack has n x 1 matrices.
+        copied, operators and functions are given Arrays. A pack has n x 1 matrices. For a batch on a device, arrays of
+        NumPy are copied there, and solutions back; with functions, NumPy does what is left to do.
     x0 : like `b`, optional
         What to begin with; default: zero. It is not changed.
     rtol, atol : float
@@ -63,8 +64,8 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
     long as that is better than before. Each system of a batch is solved as if it were alone: what others are, or
     whether they have a solution, changes no bit of it, and it is left alone when it has converged.
 
-    One large system takes little more than the products with `A` and `M`. Its results do not depend on the number of
-    threads, and norms neither overflow nor underflow on the CPU.
+    Results for one large system do not depend on the number of threads, and norms neither overflow nor underflow on the
+    CPU.
 
     References
     ----------
@@ -143,10 +144,10 @@ class Batch:
     """What is known of a batch whose matrices are a function: as much as right-hand sides tell."""
 
     def __init__(self, b):
-        b = b if isinstance(b, Pack) else as_array(b, "b")
-        self.nm, self.dtype = (b.nm if isinstance(b, Pack) else len(b)), check_dtype(b.dtype, "b")
-        self.vlen = b.vlen if isinstance(b, Pack) else backend(None).default_vlen(self.dtype, None)
-        self.queue = None
+        b = b if isinstance(b, Pack) or is_device_array(b) else as_array(b, "b")
+        self.nm, self.dtype = (b.nm if isinstance(b, Pack) else b.shape[0]), check_dtype(b.dtype, "b")
+        self.queue = getattr(b, "queue", None)
+        self.vlen = b.vlen if isinstance(b, Pack) else backend(self.queue).default_vlen(self.dtype, self.queue)
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
@@ -162,24 +163,24 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         return large.solve(method, A, b, x0, (rtol, atol, maxiter), M, history, callback, threads, restart, ortho)
     if callback is not None:
         raise ValueError("callback is given for a batch, must be None")
-    threads = check_launch(threads, None, None)
     given = isinstance(A, BatchCSR | Pack)
     if not given and not callable(A):
         raise TypeError(f"A is a {type(A).__name__}, must be a matrix, an operator, a BatchCSR, a Pack or a function")
     operator = operator_of(A) if given else None
     batch = A if given else Batch(b)
+    launch = check_launch(threads, None, batch.queue)
     n = operator.pattern.n if given else batch.n
     check_preconditioner(M, batch, n)
     B, ndim = columns(b, "b", batch, n)
     if B.n != 1:
         raise ValueError(f"b has {B.n} columns for each matrix, must have one")
     X = B.beside(n, 1)
-    X.data[...] = 0
+    X.data.fill(0)
     if x0 is not None:
         start, _ = columns(x0, "x0", batch, n)
         if start.n != 1:
             raise ValueError(f"x0 has {start.n} columns for each matrix, must have one")
-        X.data[...] = start.data
+        copied(start, X)
     maxiter = 10 * n if maxiter is None else check_size(maxiter, "maxiter")
     restart = max(min(restart, n, maxiter), 1)
     numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho
@@ -187,7 +188,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     steps = (maxiter + 1) * bool(history)
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
-        found, past = compiled(method, options, operator, M.operator(threads), B, X, steps, numbers, threads)
+        found, past = compiled(method, options, operator, M.operator(launch), B, X, steps, numbers, launch)
     else:
         found, past = interpreted(method, options, A, M, B, X, steps, numbers)
     count, size, limit = found
@@ -196,16 +197,14 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     if past is not None:
         past = past[:, : iterations.max(initial=0) + 1]
         past = np.where(np.arange(past.shape[1]) <= iterations[:, None], past, size[:, None])
-    if isinstance(b, Pack):
-        x = X
-    else:
-        x = X.unpack().reshape(batch.nm, n, *[1] * (ndim - 2))
-    return x, Report(iterations, converged, size, past)
+    return as_given(X, b, ndim), Report(iterations, converged, size, past)
 
 
 def check_preconditioner(M, batch, n):
     """Refuse what is not one of these matrices."""
     if isinstance(M, Preconditioner):
+        if (M.queue and M.queue.context) != (batch.queue and batch.queue.context):
+            raise TypeError("M lives on another device, must live where A does")
         if (M.nm, M.n, M.dtype, M.vlen) != (batch.nm, n, batch.dtype, batch.vlen):
             have = f"{M.nm} matrices {M.n} x {M.n}, {M.dtype}, vlen={M.vlen}"
             raise ValueError(f"M is of {have}, must be of {batch.nm}, {n} x {n}, {batch.dtype}, vlen={batch.vlen}")
@@ -213,19 +212,20 @@ def check_preconditioner(M, batch, n):
         raise TypeError(f"M is a {type(M).__name__}, must be a preconditioner or a function")
 
 
-def compiled(method, options, A, M, B, X, steps, numbers, threads):
+def compiled(method, options, A, M, B, X, steps, numbers, launch):
     """Solve by a kernel: iterations, norms and limits, and the history."""
-    npack, V, real = len(B.data), B.vlen, REAL[B.dtype.char]
-    out, history = np.empty((npack, 3, V), real), np.zeros((npack, steps, V), real)
-    backend(None, "sparse").solve(method, options, A, M, contiguous(B), X, out, history, *numbers, threads)
-    found = out.swapaxes(0, 1).reshape(3, -1)[:, : B.nm]
-    return found, history.swapaxes(1, 2).reshape(-1, steps)[: B.nm] if steps else None
+    npack, V, queue, real = B.view.npack, B.vlen, B.queue, REAL[B.dtype.char]
+    arrays = backend(queue)
+    out, history = (arrays.empty((npack, rows, V), real, queue) for rows in (3, steps))
+    backend(queue, "sparse").solve(method, options, A, M, contiguous(B), X, out, history, *numbers, launch)
+    found = arrays.download(out).swapaxes(0, 1).reshape(3, -1)[:, : B.nm]
+    return found, arrays.download(history).swapaxes(1, 2).reshape(-1, steps)[: B.nm] if steps else None
 
 
 def interpreted(method, options, A, M, B, X, steps, numbers):
     """Solve by NumPy, calling the user's functions."""
     apply, precondition = (
-        plain.applied(f) if isinstance(f, BatchCSR | Pack | Preconditioner) else plain.called(f, name, B.vlen)
+        plain.applied(f) if isinstance(f, BatchCSR | Pack | Preconditioner) else plain.called(f, name, B)
         for f, name in ((A, "A"), (M if M is not None else lambda x: x, "M"))
     )  # fmt: skip
     b, x = B.unpack()[:, :, 0], X.unpack()[:, :, 0]
@@ -236,5 +236,5 @@ def interpreted(method, options, A, M, B, X, steps, numbers):
     with np.errstate(all="ignore"):
         iterate = METHODS[method](plain.words(apply, precondition), *options)
         iterate(None, None, b, x, W, {}, history, out, *numbers)
-    X.data[...] = pack(x[:, :, None], B.vlen).data
+    pack_padded(x[:, :, None], None, None, unit=0, out=X)
     return out[:, 0], history if steps else None

@@ -103,20 +103,18 @@ class System:
 
     def place(self, count):
         """Make room for so many vectors, and put the system beside them."""
-        shape = count + 4, self.n
-        self.W = backend(self.queue, "krylov").room(shape, self.dtype, self.queue)
-        self.rows = [self.W[i] for i in range(count + 4)]
+        self.rows = backend(self.queue, "krylov").Rows(count + 4, self.n, self.dtype, self.queue, self.launch)
+        self.dots, self.combine = self.rows.dots, self.rows.combine
         if isinstance(self.A, SparseMatrix):
-            self.blocks = [self.A.blocks(x) for x in self.rows]
+            self.blocks = [self.A.blocks(x) for x in self.rows.vectors]
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
         self.put(self.b, self.rhs)
-        size = math.sqrt(self.combine(self.rhs, 1, measured=True)[0])
+        size = math.sqrt(self.combine((self.rhs, 1, range(0), ()))[0])
         self.goal = max(self.rtol * size, math.ldexp(self.atol, -self.exponent))
         self.is_stuck = False
         if self.x0 is None or size == 0:
-            self.combine(self.x, 0)
-            self.combine(0, 0, span(self.rhs), [1])
+            self.combine((self.x, 0, range(0), ()), (0, 0, span(self.rhs), [1]), measured=False)
             self.norm = size
         else:
             self.put(self.x0, self.x)
@@ -135,15 +133,6 @@ class System:
     @property
     def spare(self):
         return [row for row in self.loose if row != self.x]
-
-    def combine(self, row, scale, rows=range(0), factors=(), measured=False, against=None):
-        """Row <- scale row + sum of factors times rows: the square of its norm, and `against`^H times it."""
-        run = backend(self.queue, "krylov")
-        return run.combine(self.W, row, scale, rows, factors, against, measured, self.launch)
-
-    def dots(self, rows, others, scale=1.0):
-        """The products of rows, conjugate, with one or two neighbouring others, scaled before: (others, rows)."""
-        return backend(self.queue, "krylov").dots(self.W, rows, others, scale, self.launch)
 
     def product(self, row, into):
         """Row `into` <- A times a row."""
@@ -177,7 +166,7 @@ class System:
     def residual(self, row) -> float:
         """Row 0 <- b - A times a row; its norm."""
         self.product(row, 0)
-        return math.sqrt(self.combine(0, -1, span(self.rhs), [1], True)[0])
+        return math.sqrt(self.combine((0, -1, span(self.rhs), [1]))[0])
 
     def goes_on(self) -> bool:
         unfinished = self.goal < self.norm < math.inf
@@ -220,7 +209,7 @@ def multiplication(A, name):
 
 def span(first, second=None) -> range:
     """One row, or two."""
-    return range(first, first + 1) if second is None else range(first, second + 1, second - first)
+    return range(first, first + 1) if second is None else range(first, 2 * second - first, second - first)
 
 
 def exponent(b) -> int:

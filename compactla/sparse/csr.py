@@ -139,11 +139,15 @@ class BatchCSR:
         TypeError, ValueError
             If `data` is of another dtype or shape, or lives elsewhere.
         """
+        self.packed(data, self.values, threads=threads, wait_for=wait_for)
+        self.version += 1
+
+    def packed(self, data, out, **launch):
+        """Other values of the same pattern, (nm, nnz), as a pack: `out`, which is written to."""
         data = data if is_device_array(data) and self.queue is not None else as_array(data, "data")
         if data.dtype != self.dtype:
             raise TypeError(f"data: dtype is {data.dtype}, must be {self.dtype}")
-        self._packed(data, out=self.values, threads=threads, wait_for=wait_for)
-        self.version += 1
+        return self._packed(data, out=out, **launch)
 
     def to(self, device):
         """A copy of the batch on another device: a pyopencl.CommandQueue, or "cpu".
@@ -211,7 +215,7 @@ class BatchCSR:
         plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
         scalars = None if plain else self._scalars(alpha, beta, y)
         run = backend(self.queue, "sparse")
-        X, whole = contiguous(X), contiguous(Y)
+        X, whole = (X, Y) if self.queue else (contiguous(X), contiguous(Y))  # devices take any strides
         run.multiply(self.values, self.pattern, X, whole, trans, scalars, launch)
         if whole is not Y:
             Y.data[...] = whole.data
@@ -246,12 +250,14 @@ class Transposed:
 class Operator:
     """What kernels apply: packed values by their pattern, and what kind of operator these are.
 
-    For incomplete factors `diagonal` says where the diagonal is, for blocks `size` how large they are.
+    For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
+    blocks `size` says how large they are.
     """
 
-    def __init__(self, kind, values, pattern, diagonal=None, size=1):
+    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
+        self.order = pattern.indptr if order is None else order
 
 
 def columns(x, name, A, n):
@@ -292,9 +298,17 @@ def as_given(X, x, ndim):
 
 
 def contiguous(X):
-    """The pack, or on the CPU a copy whose memory has no gaps."""
-    if X.queue is not None or X.data.flags.c_contiguous:
+    """The pack, or a copy whose memory has no gaps."""
+    if X.data.flags.c_contiguous:
         return X
-    Y = X.beside(X.m, X.n)
-    Y.data[...] = X.data
+    return copied(X, X.beside(X.m, X.n))
+
+
+def copied(X, Y):
+    """Y, a pack whose memory has no gaps, <- X."""
+    if X.queue is None:
+        Y.data[...] = X.data
+    else:
+        run = backend(X.queue)
+        run.pack(X.unpack(out=run.empty(X.shape, X.dtype, X.queue)), Y.view, X.nm, max(X.m, 1), 0)
     return Y

@@ -2,12 +2,15 @@
 
 import functools
 import heapq
+from itertools import pairwise
 
 import numpy as np
 
 from compactla.sparse.pattern import Pattern
 
 PATTERNS = 16  # whose tiles are kept
+# What a multiply-add costs in tiles of this size, and what a tile costs beside these.
+COSTS = {1: (6.0, 30), 2: (2.8, 45), 4: (1.6, 130)}
 
 
 def ordered(pattern):
@@ -35,9 +38,10 @@ def ordered(pattern):
        3 (1957).
     """
     n = pattern.n
-    rows = [as_set(n, pattern.indices[start:end]) for start, end in zip(pattern.indptr, pattern.indptr[1:], strict=False)]
-    by_column = np.split(pattern.rows[np.argsort(pattern.indices, kind="stable")], columns_end(pattern))
-    columns = [as_set(n, members) for members in by_column[:n]]
+    rows = [as_set(n, pattern.indices[start:end]) for start, end in pairwise(pattern.indptr)]
+    by_column = pattern.rows[np.argsort(pattern.indices, kind="stable")]
+    ends = np.cumsum(np.bincount(pattern.indices, minlength=n))
+    columns = [as_set(n, some) for some in np.split(by_column, ends)[:n]]
     changed, done, order, lower, upper = [0] * n, [False] * n, [], [], []
 
     def priority(i):
@@ -67,11 +71,6 @@ def ordered(pattern):
     return np.array(order, np.int64), in_order(order, lower, upper)
 
 
-def columns_end(pattern):
-    """Where columns end among the entries in the order of columns."""
-    return np.cumsum(np.bincount(pattern.indices, minlength=pattern.n))
-
-
 def as_set(n, indices):
     """A set of numbers below n: an integer with a bit for each."""
     there = np.zeros(n, bool)
@@ -97,6 +96,30 @@ def in_order(order, lower, upper):
     return Pattern.of(np.concatenate(rows), np.concatenate(columns), n)
 
 
+def tiled(filled, size):
+    """The pattern of the tiles that have entries, or are on the diagonal."""
+    m = -(-filled.n // size)
+    return Pattern.of(*(np.append(x // size, np.arange(m)) for x in (filled.rows, filled.indices)), m)
+
+
+def cost(tiles, size):
+    """What elimination costs with this pattern of tiles."""
+    lower, upper = (np.bincount(x, minlength=tiles.n) - 1 for x in halves(tiles))
+    multiply_add, tile = COSTS[size]
+    return multiply_add * size**3 * int(lower @ upper) + tile * len(tiles.indices)
+
+
+def halves(tiles):
+    """The columns of entries of the lower triangle, and the rows of those of the upper one."""
+    return tiles.indices[tiles.rows >= tiles.indices], tiles.rows[tiles.rows <= tiles.indices]
+
+
+def in_tiles(pattern, order, filled, largest):
+    """Tiles of the size that is expected to be fastest, up to the largest one."""
+    size = min((size for size in COSTS if size <= largest), key=lambda size: cost(tiled(filled, size), size))
+    return Tiles(pattern, order, filled, size)
+
+
 @functools.lru_cache(PATTERNS)
 def unfilled(pattern, size):
     """Tiles of factors without fill in the order of rows."""
@@ -119,6 +142,8 @@ class Tiles:
 
     Attributes
     ----------
+    m : int
+        How many tiles there are in a row, with those that are left out.
     count : int
         Numbers in all tiles; each tile has its rows one after the other.
     rows, indices, indptr, diagonal : ndarray of int64
@@ -136,9 +161,8 @@ class Tiles:
 
     def __init__(self, pattern, order, filled, size):
         self.size, self.n, self.order = size, filled.n, order
-        m = -(-filled.n // size)
-        self.m = m
-        tiles = Pattern.of(*(np.append(x // size, np.arange(m)) for x in (filled.rows, filled.indices)), m)
+        tiles = tiled(filled, size)
+        self.m = m = tiles.n
         self.rows, self.indices, self.indptr, self.diagonal = tiles.rows, tiles.indices, tiles.indptr, tiles.diagonal
         self.keys, self.count = self.rows * m + self.indices, len(tiles.indices) * size**2
         self.products, self.starts = self._products()

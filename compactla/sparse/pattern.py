@@ -1,6 +1,6 @@
 """The pattern that the matrices of a batch share: where their values are."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -59,10 +59,12 @@ class Pattern:
     @classmethod
     def of(cls, rows, columns, n):
         """That of n x n matrices with entries in these rows and columns, which may be there several times."""
-        rows, columns = np.divmod(np.unique(rows * max(n, 1) + columns), max(n, 1))
+        keys = np.sort(rows * max(n, 1) + columns)
+        rows, columns = np.divmod(keys[np.diff(keys, prepend=-1) > 0], max(n, 1))
         return cls(columns, np.append(0, np.bincount(rows, minlength=n).cumsum()))
 
     @classmethod
+    @lru_cache(16)
     def dense(cls, n):
         """That of n x n matrices without zeros."""
         return cls(np.tile(np.arange(n), n), np.arange(n + 1) * n)

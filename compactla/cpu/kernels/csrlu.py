@@ -5,25 +5,34 @@ one column of vectors, tile by tile and in these row by row.
 """
 
 from compactla.checks import option
+from compactla.cpu.ahead import BYTES, LINE, prefetch
 from compactla.cpu.emit import routine
 from compactla.cpu.info import report
 from compactla.cpu.kernels.csr import entry
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.lanes import at, lanes_of, parse_form, parts_of
-from compactla.cpu.simd import INDEX, index
-
+from compactla.cpu.simd import INDEX, index, itemsize
 
 SUMS = 8  # of multiply-adds, one of which waits for the one before
 
 
-def tile_of(parts):
-    """Rows and columns of the largest tile, of numbers of so many parts: it fits the registers."""
+def largest_tile(parts):
+    """Rows and columns of the largest tile of numbers of so many parts: it fits the registers."""
     return 4 // parts
 
 
 def tile_at(code, F, t, size):
     """Tile t as a matrix."""
     return F.block(code.mul(t, size * size), 0, size, size)._replace(rs=code.mul(size, F.rs), cs=F.rs)
+
+
+def fetch(code, A, first, count):
+    """Ask for so many rows of a column of vectors."""
+    step = A.vector.lanes * itemsize(A.element)
+    for i in range(0, count, max(1, LINE // step)):
+        for im in (0, A.im)[: len(A.vector.parts)]:
+            place = A.pointer(code.add(first, i), 0, im)
+            prefetch(code.builder, code.builder.bitcast(place, BYTES))
 
 
 def less_products(code, A, size, count, factors):
@@ -64,7 +73,7 @@ def less_products(code, A, size, count, factors):
 
 
 @routine
-def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=None):
+def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=None, ahead=()):
     """F <- L\\U without pivoting for V sparse matrices of one pattern, in a Numba function.
 
     Parameters
@@ -82,9 +91,13 @@ def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=N
     mask : array of int64, optional
         Zero for numbers of the tiles that are set to zero as soon as they are finished, which is before they are used:
         factors without fill are made so.
+    ahead : tuple of matrices
+        Columns that are fetched into the cache meanwhile, as many numbers of each as the tiles have.
     """
     b, some = code.builder, range(size)
     with code.loop(b.udiv(index(F.m), INDEX(size * size))) as t:
+        for A in ahead:
+            fetch(code, A, code.mul(t, size * size), size * size)
         i, j = entry(code, rows, t), entry(code, indices, t)
         A = tile_at(code, F, t, size)
         first = entry(code, starts, t)
@@ -237,7 +250,10 @@ def lu_batch(column, within, size, incomplete):
                     for t in range(nnz):
                         F[t, 0] = D[places[t], 0]
                 else:
-                    csrlu(D, size, rows, indices, diagonal, starts, products, found)
+                    following = min(p + 1, hi - 1)
+                    A = at(data, following * nnz * pack + v, nnz, 1, pack, pack, V, column)
+                    F = at(factors, following * count * pack + v, count, 1, pack, pack, V, column)
+                    csrlu(D, size, rows, indices, diagonal, starts, products, found, ahead=(A, F))
 
     return kernel
 
@@ -251,9 +267,6 @@ def lusv_batch(matrix, column, block, size, trans):
     def kernel(lo, hi, V, n, nrhs, m, count, order, indices, indptr, diagonal, factors, b, x, work):
         pack = parts * V
         Y = at(work, 0, m, columns, columns * step, step, width, block)
-        for i in range(n, m):
-            for c in range(columns):
-                Y[i, c] = 0
         for p in range(lo, hi):
             for v in range(0, V, width):
                 F = at(factors, p * count * pack + v, count, 1, pack, pack, V, column)
@@ -264,6 +277,9 @@ def lusv_batch(matrix, column, block, size, trans):
                     for i in range(n):
                         for c in range(columns):
                             Y[i, c] = B[order[i], min(j + c, nrhs - 1)]
+                    for i in range(n, m):
+                        for c in range(columns):
+                            Y[i, c] = 0
                     csrlusv(F, size, indices, indptr, diagonal, Y, trans)
                     for i in range(n):
                         for c in range(min(columns, nrhs - j)):

@@ -1,0 +1,453 @@
+"""Kronecker products and sums of small matrices, applied to many items: arrays of two, three or more axes."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from compactla.checks import as_array, check_dtype, check_kind, check_launch, is_device_array, option
+from compactla.layout import Pack
+from compactla.overlap import repeats, share_memory
+from compactla.scalars import scalar
+from compactla.view import REAL, backend
+
+
+def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None):
+    """Kronecker products applied to items: Y <- alpha (op(A) x op(B) x op(C)) X + beta Y.
+
+    With three factors, and all sums over l, m, n::
+
+        Y[p, i, j, k] <- alpha sum op(A)[i, l] op(B)[j, m] op(C)[k, n] X[p, l, m, n] + beta Y[p, i, j, k]
+
+    Items are read once and written once.
+
+    Parameters
+    ----------
+    factors : sequence of (m, n) or (nm, m, n) array_like, or Pack
+        One factor for each axis of an item; a factor is one matrix for all items, or one for each.
+    X : (nm, na, nb, nc) array_like, or Pack
+        The items, with an axis for each factor, of float32, float64, complex64 or complex128 and any strides; or a pack
+        of na x (nb nc) matrices, or, with one factor, of columns.
+    out : ndarray or Pack, optional
+        Y, to be written to: of the kind of `X`, of any strides, without shared memory. Default: a new one.
+    alpha, beta : scalar
+        Where `beta` is zero Y is overwritten, whatever it held; where `alpha` is zero factors and X are not read.
+    trans : str
+        A letter for each factor, "N", "T" or "C": op(A) is A, its transpose, or its conjugate transpose. With one or two
+        factors there may be three letters.
+    transx : {"N", "T"}
+        "T": the items are transposed, X is (nm, nb, na); with two factors only.
+    work : ndarray, optional
+        Work space from `kron_work`; then nothing is allocated but what is returned. Default: work space that the thread
+        keeps from call to call.
+    threads : int, optional
+        At most how many threads work, as for `compactla.gemm`.
+
+    Returns
+    -------
+    ndarray or Pack
+        Y.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If arguments do not fit together, `out` is read-only, or shares memory with another argument or with itself.
+
+    Notes
+    -----
+    The order in which axes are taken is the one of the least work. Code is compiled for sizes up to 16, if all sizes are
+    the same; all others share code.
+
+    References
+    ----------
+    .. [1] C. Jhurani, "Batched Kronecker product for 2-D matrices and 3-D arrays on NVIDIA GPUs", 2013.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A, B, X = np.ones((2, 3)), np.ones((5, 4)), np.ones((100, 3, 4))
+    >>> Y = cla.kron_apply((A, B), X)
+    >>> Y.shape, bool((Y == A @ X @ B.T).all())
+    ((100, 2, 5), True)
+    """
+    problem = Problem(factors, X, trans, transx)
+    return problem.run("kron", out, alpha, beta, work, threads)
+
+
+def kron_sum_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None):
+    """Kronecker sums applied to items: Y <- alpha (op(A) x I x I + I x op(B) x I + I x I x op(C)) X + beta Y.
+
+    It is the Laplacian of tensor-product elements with the second derivatives A, B and C along their axes.
+
+    Parameters
+    ----------
+    factors : sequence of (m, m) or (nm, m, m) array_like, or Pack
+        Square factors, as of `kron_apply`.
+    X, out, alpha, beta, trans, transx, work, threads
+        As of `kron_apply`.
+
+    Returns
+    -------
+    ndarray or Pack
+        Y.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `kron_apply`, and if a factor is not square.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A, B, X = np.ones((3, 3)), np.ones((4, 4)), np.ones((100, 3, 4))
+    >>> bool((cla.kron_sum_apply((A, B), X) == A @ X + X @ B.T).all())
+    True
+    """
+    problem = Problem(factors, X, trans, transx)
+    problem.check_square("factors")
+    return problem.run("sum", out, alpha, beta, work, threads)
+
+
+def kron_sum_solve(
+    vectors, values, X, out=None, alpha=1, beta=0, transx="N", *, shift=0, inverses=None, work=None, threads=None
+):
+    """Systems with Kronecker sums solved by fast diagonalisation, of the factors' eigenvectors and eigenvalues.
+
+    With A = S diag(a) S^-1, B = T diag(b) T^-1 and C = U diag(c) U^-1 this is the inverse of `kron_sum_apply`::
+
+        Y <- alpha (A x I x I + I x B x I + I x I x C + shift I)^-1 X + beta Y
+           = alpha (S x T x U) D (S^-1 x T^-1 x U^-1) X + beta Y,    D = 1 / (a[i] + b[j] + c[k] + shift)
+
+    Parameters
+    ----------
+    vectors : sequence of (m, m) or (nm, m, m) array_like, or Pack
+        Eigenvectors S, T, U, in columns, as of `numpy.linalg.eigh`.
+    values : sequence of (m,) or (nm, m) array_like
+        Eigenvalues a, b, c, in numbers of X or real ones of their precision.
+    X, out, alpha, beta, transx, threads
+        As of `kron_apply`.
+    shift : scalar
+        What is added to all sums of eigenvalues.
+    inverses : sequence, optional
+        S^-1, T^-1, U^-1, as `vectors`. Default: the conjugate transposes. Where the eigenvectors are those of pencils
+        (K, M), as of ``scipy.linalg.eigh(K, M)``, with S^H M S = I, that default makes this the inverse of
+        K x M x M + M x K x M + M x M x K + shift M x M x M.
+    work : ndarray, optional
+        Work space from ``kron_work(..., solve=True)``, as of `kron_apply`.
+
+    Returns
+    -------
+    ndarray or Pack
+        Y; not finite where a sum of eigenvalues is zero.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `kron_apply`, and if eigenvalues do not fit to eigenvectors.
+
+    References
+    ----------
+    .. [1] R. E. Lynch, J. R. Rice and D. H. Thomas, "Direct solution of partial difference equations by tensor product
+       methods", Numer. Math. 6, 1964.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = np.array([[2.0, 1], [1, 2]])
+    >>> a, S = np.linalg.eigh(A)
+    >>> X = np.ones((100, 2, 2))
+    >>> Y = cla.kron_sum_solve((S, S), (a, a), X)
+    >>> np.allclose(cla.kron_sum_apply((A, A), Y), X)
+    True
+    """
+    problem = Problem(vectors, X, "N" * len(as_sequence(vectors, "vectors")), transx, name="vectors")
+    problem.check_square("vectors")
+    problem.diagonalise(values, shift, inverses)
+    return problem.run("solve", out, alpha, beta, work, threads)
+
+
+def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, threads=None) -> np.ndarray:
+    """Work space for `kron_apply` with such arguments, or for `kron_sum_apply` or `kron_sum_solve`.
+
+    Parameters
+    ----------
+    factors, X, trans, transx
+        As of the call that it is for; `vectors` of `kron_sum_solve` are factors.
+    sum, solve : bool
+        Whether it is for `kron_sum_apply`, or `kron_sum_solve`.
+    threads : int, optional
+        How many threads are to work at most, as for `kron_apply`.
+
+    Returns
+    -------
+    ndarray
+        An array of one axis, of the type of X. It can be used in one call at a time, and for fewer items too.
+    """
+    check_launch(threads, None, None)
+    problem = Problem(factors, X, trans, transx)
+    name = "solve" if solve else "sum" if sum else "kron"
+    if solve:
+        problem.diagonalise([np.ones(n, problem.dtype) for n in problem.d], 0, None)
+    return np.empty(problem.needed(name, problem.made(), threads)[0], problem.dtype)
+
+
+def as_sequence(a, name):
+    if not isinstance(a, list | tuple):
+        raise TypeError(f"{name} is a {type(a).__name__}, must be a tuple of matrices")
+    return a
+
+
+@dataclass(frozen=True)
+class Target:
+    """What scalars have to fit."""
+
+    dtype: np.dtype
+
+    @property
+    def is_complex(self):
+        return self.dtype.kind == "c"
+
+
+class Problem:
+    """Factors and items that fit together.
+
+    Attributes
+    ----------
+    X : ndarray or Pack
+        Items, not transposed any more.
+    d, e : tuple of int
+        Axes of items of X and of Y.
+    operands, signs : list
+        As of `compactla.cpu.kron.run`.
+    """
+
+    def __init__(self, factors, X, trans, transx, name="factors"):
+        factors = as_sequence(factors, name)
+        if not factors:
+            raise ValueError(f"{name} is empty, must have one matrix for each axis of the items")
+        self.names = [f"{name}[{k}]" for k in range(len(factors))]
+        self.packed = isinstance(X, Pack)
+        self.X = X if self.packed else items(X, "X")
+        self.dtype, n = check_dtype(self.X.dtype, "X"), len(factors)
+        self.queue = self.X.queue if self.packed else None
+        check_here(self.X, "X")
+        letters = letters_of(trans, n)
+        if option("transx", transx, "NT") == "T":
+            if n != 2:
+                raise ValueError(f"transx is 'T' with {n} factors, must be 'N' unless there are two")
+            if self.packed:
+                self.X = self.X.T
+            elif self.X.ndim == 3:
+                self.X = self.X.swapaxes(1, 2)
+        if not self.packed and self.X.ndim != n + 1:
+            raise ValueError(f"X has {self.X.ndim} axes, must have {n + 1}: one for items, and one for each of {n} factors")
+        self.nm = self.X.nm if self.packed else len(self.X)
+        self.operands, self.signs = [], []
+        for k, (F, letter) in enumerate(zip(factors, letters, strict=True)):
+            self.add(F, self.names[k], letter)
+        self.e, self.d = (tuple(F.shape[axis] for F in self.operands) for axis in (-2, -1))
+        self.check_axes()
+
+    def add(self, F, name, letter="N"):
+        """Add an operand, after op."""
+        F = self.checked(F, name)
+        if letter != "N":
+            F = F.T if isinstance(F, Pack) else F.swapaxes(-2, -1)
+        self.operands.append(F)
+        self.signs.append(-1 if letter == "C" else 1)
+
+    def checked(self, F, name):
+        """An operand as a matrix, an array of nm matrices, or a pack."""
+        if not isinstance(F, Pack):
+            F = items(F, name)
+            if F.ndim not in (2, 3):
+                raise ValueError(f"{name} has shape {F.shape}, must be (m, n), or ({self.nm}, m, n): one for each item")
+        check_here(F, name)
+        if F.dtype != self.dtype:
+            raise TypeError(f"{name} is of {F.dtype}, must be of {self.dtype} as X")
+        nm = F.nm if isinstance(F, Pack) else self.nm if F.ndim == 2 else len(F)
+        if nm != self.nm:
+            raise ValueError(f"{name} has {nm} matrices, must have {self.nm}, one for each item, or be one matrix")
+        if isinstance(F, Pack):
+            others = [P for P in (self.X, *self.operands) if isinstance(P, Pack)]
+            if others and others[0].vlen != F.vlen:
+                raise ValueError(f"{name} has vector length {F.vlen}, must have {others[0].vlen} as the other packs")
+        elif F.ndim == 2 and any(stride % REAL[F.dtype.char].itemsize for stride in F.strides):
+            F = F.copy()
+        return F
+
+    def check_axes(self):
+        """Refuse items that do not have the columns of the factors as axes."""
+        has = self.X.shape[1:]
+        needed = (self.d[0], math.prod(self.d[1:])) if self.packed else self.d
+        if has != needed:
+            shapes = ", ".join(f"{m} x {n}" for m, n in zip(self.e, self.d, strict=True))
+            raise ValueError(f"X has items of {has}, must have {needed}: factors are {shapes}")
+
+    def check_square(self, name):
+        for k, (m, n) in enumerate(zip(self.e, self.d, strict=True)):
+            if m != n:
+                raise ValueError(f"{name}[{k}] is {m} x {n}, must be square")
+
+    def diagonalise(self, values, shift, inverses):
+        """Put inverses in front of the eigenvectors, and eigenvalues behind them."""
+        vectors, n = self.operands, len(self.d)
+        given = {"values": as_sequence(values, "values")}
+        if inverses is not None:
+            given["inverses"] = as_sequence(inverses, "inverses")
+        for name, matrices in given.items():
+            if len(matrices) != n:
+                raise ValueError(f"{name} has {len(matrices)} entries, must have {n}, as there are vectors")
+        self.operands, self.signs = [], []
+        for k in range(n):
+            if inverses is None:
+                self.operands.append(vectors[k].T if isinstance(vectors[k], Pack) else vectors[k].swapaxes(-2, -1))
+                self.signs.append(-1)
+            else:
+                self.add(inverses[k], f"inverses[{k}]")
+                if self.operands[-1].shape[-2:] != vectors[k].shape[-2:]:
+                    raise ValueError(f"inverses[{k}] has shape {self.operands[-1].shape}, must fit to vectors[{k}]")
+        self.operands += vectors
+        self.signs += [1] * n
+        for k, (x, size) in enumerate(zip(values, self.d, strict=True)):
+            x = as_array(x, f"values[{k}]")
+            if x.dtype not in (self.dtype, REAL[self.dtype.char]):
+                raise TypeError(f"values[{k}]: dtype is {x.dtype}, must be {self.dtype} as X, or real")
+            if x.shape not in ((size,), (self.nm, size)):
+                raise ValueError(f"values[{k}] has shape {x.shape}, must be ({size},) or ({self.nm}, {size})")
+            self.operands.append(x.astype(self.dtype, copy=k == 0)[..., None])
+            self.signs.append(1)
+        self.operands[2 * n] += scalar("shift", shift, Target(self.dtype))
+
+    def made(self):
+        """A result that nothing was written to yet."""
+        if self.packed:
+            return self.X.beside(self.e[0], math.prod(self.e[1:]))
+        return backend(None).empty((self.nm, *self.e), self.dtype, None)
+
+    def run(self, name, out, alpha, beta, work, threads):
+        """Check what is left to be checked, and compute."""
+        target = Target(self.dtype)
+        alpha, beta = scalar("alpha", alpha, target), scalar("beta", beta, target)
+        threads = check_launch(threads, None, None)
+        if out is None:
+            if beta != 0:
+                raise ValueError(f"out is None, must be given for beta, which is {beta}, must be 0 without it")
+            out = self.made()
+        else:
+            self.check_out(out)
+        if work is not None:
+            self.check_work(work, name, out, threads)
+        if not self.nm or 0 in self.e:
+            return out
+        if alpha == 0 or 0 in self.d:
+            scale(out, beta)
+            return out
+        backend(None, "kron").run(name, self.operands, self.signs, self.X, out, self.d, self.e, (alpha, beta), work, threads)
+        return out
+
+    def needed(self, name, Y, threads):
+        """Elements of work space that so many threads need, and one."""
+        if not math.prod((self.nm, *self.d, *self.e)):
+            return [0, 0]
+        return backend(None, "kron").needed(name, self.operands, self.X, Y, self.d, self.e, threads)
+
+    def check_out(self, out):
+        """Refuse what cannot be written to."""
+        if self.packed:
+            if not isinstance(out, Pack):
+                raise TypeError(f"out is a {type(out).__name__}, must be a Pack as X")
+            needed, data = (self.nm, self.e[0], math.prod(self.e[1:])), out.data
+            if out.vlen != self.X.vlen:
+                raise ValueError(f"out has vector length {out.vlen}, must have {self.X.vlen} as X")
+        else:
+            if isinstance(out, Pack):
+                raise TypeError("out is a Pack, must be a NumPy array as X")
+            needed, data = (self.nm, *self.e), out
+            check_kind(out, None, "out")
+        check_here(out, "out")
+        if out.dtype != self.dtype:
+            raise TypeError(f"out is of {out.dtype}, must be of {self.dtype} as X")
+        if out.shape != needed:
+            raise ValueError(f"out has shape {out.shape}, must have {needed}")
+        if not data.flags.writeable:
+            raise ValueError("out is read-only, must be writeable")
+        if out.view.repeats if self.packed else overlaps(out):
+            raise ValueError(f"out has strides {data.strides}, must have memory of its own for every element")
+        for k, A in enumerate((self.X, *self.operands)):
+            if share_memory(data, A.data if isinstance(A, Pack) else A):
+                name = self.names[(k - 1) % len(self.names)] if k else "X"
+                raise ValueError(f"out shares memory with {name}, must not: it is written while {name} is read")
+
+    def check_work(self, work, name, out, threads):
+        """Refuse work space that is too small, or that is used otherwise."""
+        if type(work) is not np.ndarray or work.ndim != 1 or not work.flags.c_contiguous or not work.flags.writeable:
+            raise TypeError("work must be a contiguous array of one axis, which can be written: see kron_work")
+        if work.dtype != self.dtype:
+            raise TypeError(f"work is of {work.dtype}, must be of {self.dtype} as X")
+        least = self.needed(name, out, threads)[1]
+        if len(work) < least:
+            raise ValueError(f"work has {len(work)} elements, must have {least} at least: see kron_work")
+        for A, name in ((out, "out"), (self.X, "X"), *((A, "a factor") for A in self.operands)):
+            if share_memory(work, A.data if isinstance(A, Pack) else A):
+                raise ValueError(f"work shares memory with {name}, must not")
+
+
+def items(a, name):
+    """An argument as an array, or as it is if it lives on a device."""
+    return a if is_device_array(a) else as_array(a, name)
+
+
+def check_here(A, name):
+    """Refuse what lives on a device."""
+    if is_device_array(A) or (isinstance(A, Pack) and A.queue is not None):
+        raise TypeError(f"{name} lives on a device, must live on the CPU")
+
+
+def letters_of(trans, n):
+    """A letter for each of n factors."""
+    enough = isinstance(trans, str) and (len(trans) == n or (len(trans) == 3 and n < 3) or trans == "NNN")
+    if not enough:
+        raise ValueError(f"trans is {trans!r}, must have a letter for each of the {n} factors")
+    letters = [option("trans", letter, "NTC") for letter in trans]
+    return letters[:n] if len(letters) >= n else ["N"] * n
+
+
+def scale(out, beta):
+    """out <- beta out"""
+    a = out.data if isinstance(out, Pack) else out
+    if beta == 0:
+        a[...] = 0
+    elif isinstance(out, Pack) and out.is_complex:
+        re, im = a[..., 0, :].copy(), a[..., 1, :]
+        a[..., 0, :] = beta.real * re - beta.imag * im
+        a[..., 1, :] = beta.real * im + beta.imag * re
+    else:
+        a *= beta
+
+
+def overlaps(a):
+    """Whether elements of an array overlap."""
+    if a.flags.c_contiguous:
+        return False
+    axes = [(size, stride) for size, stride in zip(a.shape, a.strides, strict=True) if size > 1]
+    joined = []
+    for size, stride in sorted(axes, key=lambda axis: abs(axis[1])):
+        if joined and abs(stride) == joined[-1][0] * joined[-1][1]:
+            joined[-1] = joined[-1][0] * size, joined[-1][1]
+        else:
+            joined.append((size, abs(stride)))
+    if a.size == 0 or len(joined) <= 3:
+        return a.size > 0 and repeats([size for size, _ in joined], [stride for _, stride in joined], a.itemsize)
+    extent = a.itemsize
+    for size, stride in joined:
+        if stride < extent:
+            break
+        extent += stride * (size - 1)
+    else:
+        return False
+    offsets = np.zeros(1, np.int64)
+    for size, stride in joined:
+        offsets = (offsets[:, None] + stride * np.arange(size)).ravel()
+    offsets.sort()
+    return bool((np.diff(offsets) < a.itemsize).any())
