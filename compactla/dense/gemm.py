@@ -47,7 +47,7 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     -----
     BLAS ``?gemm``, Intel MKL ``mkl_?gemm_compact``; on arrays the interface of Jhurani and Mullowney [1]_. Arrays are
     not packed: rows of C, or columns, are computed as vectors. Matrices with an extent above 64 are left to NumPy, and
-    the threads of its BLAS. Sequences cost about 3 us for each product, since every array is looked at.
+    the threads of its BLAS. Sequences cost some 3 to 5 us for each product, since every array is looked at.
 
     .. [1] C. Jhurani and P. Mullowney, "A GEMM interface and implementation on NVIDIA GPUs for multiple small
        matrices", J. Parallel Distrib. Comput. 75, 2015.
