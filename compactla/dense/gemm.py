@@ -65,7 +65,7 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     """
     if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
         a, b, c = A.view, B.view, C.view
-    elif products.is_ordinary(C):
+    elif products.is_ordinary(C) and type(A) is not Pack and type(B) is not Pack:
         if threads is not None or wait_for is not None:
             check_launch(threads, wait_for, None)
         if transa != "N" or transb != "N":
