@@ -190,7 +190,7 @@ def read_only(x):
         (TypeError, "C: dtype is int64", {"C": np.ones((4, 3, 3), int)}),
         (TypeError, "C: dtype is >f8", {"C": np.ones((4, 3, 3), ">f8")}),
         (TypeError, "B is a list, must be a NumPy array", {"B": [[[1.0]]]}),
-        (TypeError, "C is a ndarray, must be a Pack", {"A": cla.Pack.zeros(4, 3, 3)}),
+        (TypeError, "B is a ndarray, must be a Pack", {"A": cla.Pack.zeros(4, 3, 3)}),
         (TypeError, "B is a MaskedArray", {"B": np.ma.ones((4, 3, 3))}),
         (ValueError, "A has 5 matrices, must have 4 as C", {"A": np.ones((5, 3, 3))}),
         (ValueError, r"A has shape \(3,\), must have three axes", {"A": np.ones(3)}),
