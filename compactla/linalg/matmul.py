@@ -109,7 +109,7 @@ def gains(x1, x2):
 NUMPYS = getattr(numpys, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
-LARGEST = 16  # extent of matrices of one type, where there are four times as many numbers
+LARGEST = 32  # extent of matrices of one type, where there are four times as many numbers
 FEW = 75  # numbers in a product and its factors: those of 5 x 5
 MATMUL = Stacked(
     "matmul",
