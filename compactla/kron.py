@@ -1,6 +1,5 @@
 """Kronecker products and sums of small matrices, applied to many items: arrays of two, three or more axes."""
 
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -11,8 +10,6 @@ from compactla.layout import Pack
 from compactla.overlap import repeats, share_memory
 from compactla.scalars import scalar
 from compactla.view import REAL, backend
-
-LETTERS = "ABC"
 
 
 def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None):
@@ -377,8 +374,9 @@ class Problem:
             raise ValueError("out is read-only, must be writeable")
         if out.view.repeats if self.packed else overlaps(out):
             raise ValueError(f"out has strides {data.strides}, must have memory of its own for every element")
-        for A, name in zip((self.X, *self.operands), ("X", *(f"operand {k}" for k in itertools.count())), strict=False):
+        for k, A in enumerate((self.X, *self.operands)):
             if share_memory(data, A.data if isinstance(A, Pack) else A):
+                name = self.names[(k - 1) % len(self.names)] if k else "X"
                 raise ValueError(f"out shares memory with {name}, must not: it is written while {name} is read")
 
     def check_work(self, work, name, out, threads):

@@ -345,6 +345,15 @@ def test_where_they_are():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_factors_made_in_passing(rng):
+    a, b = random(rng, (NM, 7, 7), np.float64) + 6 * np.eye(7), random(rng, (NM, 7), np.float64)
+    a[:, 2, 4] = 0
+    A = cla.pack(a)
+    M = krylov.ILU0(A)
+    (x, first), (y, again) = (krylov.gmres(A, b, M=M) for _ in range(2))
+    assert np.array_equal(x, y) and np.array_equal(first.residual, again.residual) and first.converged.all()
+
+
 def test_zero_pivots(rng):
     a = random(rng, (3, 4, 4), np.float64)
     a[1, 0, 0] = 0

@@ -248,6 +248,17 @@ class Items:
         im = known.V if kind == "pack whole" else known.vlen
         return Packed(Elements(code, known.vector, base, sizes[0], n, rs, cs, im), sizes[1:])
 
+    def repeat_last(self, room):
+        """Copy the lane of the last item to all lanes behind it, as items in ordinary memory are read."""
+        known, code, b = self.known, self.code, self.code.builder
+        last = b.sub(b.sub(known.nm, INDEX(1)), self.first)
+        with b.if_then(b.not_(self.full), likely=False), code.loop(room.m) as i, code.loop(room.n) as j:
+            for part in range(known.parts):
+                for lane in range(known.V):
+                    place = code.add(code.min(lane, last), part * known.V)
+                    number = b.load(room.pointer(i, j, place), typ=known.real)
+                    b.store(number, room.pointer(i, j, part * known.V + lane))
+
     def factor(self, k):
         """Operand number k, in its room."""
         known, kind, room = self.known, self.known.kinds[k], self.known.given[k]
@@ -257,6 +268,7 @@ class Items:
         start, step, rs, cs, sign = known.factors[k]
         if kind == "pack":
             copy(self.code, room._replace(base=self.packed(start, step), rs=rs, cs=cs, im=known.vlen), room, sign, alpha)
+            self.repeat_last(room)
             return room
         starts, adjacent = self.loose(start, step)
         Ordinary(self.code, known.vector, known.real, kind, room.m, room.n, starts, rs, cs, adjacent).read(room)
@@ -446,7 +458,7 @@ def regular(sizes, strides, item):
 
 def transposable(kind, V):
     """How matrices lie, if V numbers of each can be transposed in registers: V has to be a power of two."""
-    return kind if V & (V - 1) == 0 or kind == "lanes" else "apart"
+    return kind if (V > 1 and V & (V - 1) == 0) or kind == "lanes" else "apart"
 
 
 def operand(dtype, layout, V):

@@ -7,11 +7,12 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from compactla.cpu.ahead import BYTE, LINE, prefetch
 from compactla.cpu.choice import MOVED, STATIC, parts
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernel import INT, compiled
 from compactla.cpu.kernels.rows import Product, Scattered, over
-from compactla.cpu.lanes import KINDS, fence
+from compactla.cpu.lanes import KINDS
 from compactla.cpu.parallel import share
 from compactla.cpu.run import FAR, SCALAR
 from compactla.cpu.simd import INDEX, Elements, native_width
@@ -22,6 +23,7 @@ from compactla.view import REAL
 # What addresses and steps of matrices are, for a kernel: of a sequence, addresses in memory.
 STACK, SEQUENCE = "stack", "sequence"
 WORD = 8
+AHEAD = 4096  # bytes between what is worked on and what is fetched
 shared = functools.cache(compiled)
 
 
@@ -60,14 +62,13 @@ class Products:
         column; the same of B and of C.
     moved : int
         Bytes of the matrices of a product.
-    aligned : int
-        Bytes of a vector that addresses of C have to be multiples of, for rows to be written past the caches; 0 if they
-        can't be.
+    ahead : bool
+        Whether sizes are compiled in, and all matrices follow each other, so that they can be fetched ahead.
     """
 
-    def __init__(self, text, kind, swapped, cost, numbers, moved, aligned):
+    def __init__(self, text, kind, swapped, cost, numbers, moved, ahead):
         self.text, self.kind, self.swapped, self.cost = text, kind, swapped, cost
-        self.moved, self.aligned = moved, aligned
+        self.moved, self.ahead = moved, ahead
         self.numbers, self.k = np.array(numbers, np.int64), numbers[2]
         self.told = address(self.numbers)
         self.kernels = {}
@@ -78,11 +79,11 @@ class Products:
             alpha = type(alpha)(0)
         scale = "scaled"
         if alpha == 1 and beta == 0:
-            scale = "far" if nm * self.moved > FAR and self.aligned and c % self.aligned == 0 else "plain"
+            scale = "far" if nm * self.moved > FAR and self.ahead else "plain"
         kernel = self.kernels.get(scale)
         if kernel is None:
             arguments = SCALAR[self.kind], SCALAR[self.kind], *[INT] * 4
-            kernel = self.kernels[scale] = shared(batch, arguments, f"{self.text}|{scale}", scale == "far")
+            kernel = self.kernels[scale] = shared(batch, arguments, f"{self.text}|{scale}")
         if self.swapped:
             a, b = b, a
         share(kernel, nm * self.cost, (0, nm, alpha, beta, self.told, a, b, c), threads)
@@ -106,10 +107,9 @@ def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Product
     text = "|".join([dtype.char, str(lanes), f"{m},{n},{k}" if known else ",,", flags, source, *forms])
     moved = (m * k + k * n + m * n) * size
     cost = max(m * -(-n * parts(dtype) // lanes) * k * parts(dtype), moved / MOVED)
-    vector = lanes * real
-    whole = kinds[2] == "rows" and not any(x % vector for x in (n * size, C.step, C.rs)) and source == STACK
     numbers = [m, n, k, *A.strides, *B.strides, *C.strides]
-    return Products(text, dtype.kind, swapped, cost, numbers, moved, vector if whole and vector >= 16 else 0)
+    ahead = known and source == STACK and all(X.step == X.m * X.n * size for X in (A, B, C))
+    return Products(text, dtype.kind, swapped, cost, numbers, moved, ahead)
 
 
 def rank(C, size):
@@ -132,13 +132,11 @@ def form(X, kind, size, real, known):
     return f"{kind}:{strides}"
 
 
-def batch(text, streams):
+def batch(text):
     """Kernel for matrices lo to hi: scalars, where the numbers are that it is told, and addresses of A, B and C."""
 
     def kernel(lo, hi, alpha, beta, told, a, b, c):
         multiply(text, lo, hi, alpha, beta, told, a, b, c)
-        if streams:
-            fence()
 
     return kernel
 
@@ -171,7 +169,7 @@ def loop(code, text, lo, hi, scalars, given, places):
     columns = over(code, code.mul(n, count), vector.lanes)
     alpha, beta = (broadcast(code, x, char, vector) for x in scalars) if scale == "scaled" else (None, None)
     shapes = (m, k), (k, n), (m, n)
-    operands = [Operand(code, vector, count, source, *x) for x in zip(shapes, forms, places, strict=True)]
+    operands = [Operand(code, vector, count, source, *x) for x in zip(shapes, forms, places, (0, 0, 1), strict=True)]
     for X in operands:
         X.prepare()
     with code.loop(b.sub(hi, lo)) as t:
@@ -184,7 +182,9 @@ def loop(code, text, lo, hi, scalars, given, places):
             zero = code.is_zero(abs(beta[0]) + abs(beta[-1]))
             with b.if_then(b.not_(zero)):
                 operands[2].read(q)
-        C.stream = scale == "far"
+        if scale == "far":
+            for X in operands:
+                X.fetch(q)
         Product(code, A, B, C, code.mul(n, count), count, tuple(x == "*" for x in conj), alpha, beta).emit()
         if operands[2].room:
             operands[2].scattered(q).write(C)
@@ -193,7 +193,8 @@ def loop(code, text, lo, hi, scalars, given, places):
 class Operand:
     """An operand of all products while code is emitted."""
 
-    def __init__(self, code, vector, count, source, shape, form, place):
+    def __init__(self, code, vector, count, source, shape, form, place, written):
+        self.written = written
         kind, strides = form.split(":")
         self.kind, *common = kind.split()
         self.common = bool(common)
@@ -235,6 +236,13 @@ class Operand:
         if self.kind == "each":
             return Elements(self.code, self.vector, self.base(q), self.m, self.n, self.rs, self.cs, 0, common=True)
         return Elements(self.code, self.vector, self.base(q), self.m, columns, self.rs, self.vector.lanes, 0)
+
+    def fetch(self, q):
+        """Ask for a matrix that is to come soon behind matrix q."""
+        b, size = self.code.builder, self.m * self.n * self.parts * self.vector.real.bitwidth // 8
+        start = b.bitcast(self.base(q), BYTE.as_pointer())
+        for line in range(0, size, LINE):
+            prefetch(b, b.gep(start, [INDEX(-(-AHEAD // size) * size + line)], source_etype=BYTE), self.written)
 
     def read(self, q):
         """Copy matrix q to the room for it, unless it is the same for all."""

@@ -4,7 +4,6 @@ import numpy as np
 
 from compactla.checks import check_size
 from compactla.krylov.preconditioners import Preconditioner, check_on_cpu, operator_of
-from compactla.layout import Pack
 from compactla.lines.extraction import check_cover, flatten
 from compactla.sparse.csr import Operator
 from compactla.sparse.elimination import Tiles
@@ -67,9 +66,10 @@ class Lines(Preconditioner):
         return self._info[: self.nm]
 
     def _make(self, A, threads):
-        data, tiles = np.take(A.values.data, self._taken, axis=1), self._tiles
+        values, tiles = A.values.beside(len(self._taken), 1), self._tiles
+        np.take(A.values.data, self._taken, axis=1, out=values.data)
         factors = A.values.beside(tiles.count, 1) if self._made is None else self._made.values
-        info = backend(None, "sparse").lu_factor(Pack(data, A.values.nm), tiles, factors, threads)
+        info = backend(None, "sparse").lu_factor(values, tiles, factors, threads)
         self._info = np.where(info > 0, self._order[info - 1] + 1, 0)
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 

@@ -75,6 +75,10 @@ class Preconditioner:
                 self._made, self._version = self._make(operator_of(self.A), threads), version
             return self._made
 
+    def within(self, threads=None):
+        """What a kernel applies that solves systems."""
+        return self.operator(threads)
+
     def __matmul__(self, r):
         return self.solve(r)
 
@@ -159,6 +163,7 @@ class ILU0(Preconditioner):
     def __init__(self, A):
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
+        self._passed = False
 
     @property
     def info(self):
@@ -166,7 +171,32 @@ class ILU0(Preconditioner):
         self.operator(check_launch(None, None, self.queue))
         return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
+    def update(self):
+        super().update()
+        self._passed = False
+
+    def _tiles(self, pattern):
+        """Tiles for the factors, where these are faster."""
+        return None if self.queue else backend(None, "sparse").tiles_without_fill(pattern, self.dtype)
+
     def _make(self, A, threads):
-        factors = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
-        self._info = backend(self.queue, "sparse").factor(A.values, A.pattern, factors, threads)
-        return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
+        run, tiles = backend(self.queue, "sparse"), self._tiles(A.pattern)
+        size = A.values.m if tiles is None else tiles.count
+        factors = A.values.beside(size, 1) if self._made is None else self._made.values
+        if tiles is None:
+            self._info = run.factor(A.values, A.pattern, factors, threads)
+            return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
+        self._info = run.lu_factor(A.values, tiles, factors, threads, incomplete=True)
+        return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
+
+    def within(self, threads=None):
+        """The first solve with new values makes factors in passing, which stay in the cache; the next has them kept."""
+        version = getattr(self.A, "version", None)
+        if self._passed == version or (self._made is not None and self._version == version):
+            return self.operator(threads)
+        A = operator_of(self.A)
+        tiles = self._tiles(A.pattern)
+        if tiles is None:
+            return self.operator(threads)
+        self._passed, info = version, np.zeros(len(A.values.data) * self.vlen, np.int64)
+        return Operator("fresh", A.values, tiles, tiles.diagonal, tiles.size, tiles.order, info)

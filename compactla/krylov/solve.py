@@ -64,8 +64,8 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
     long as that is better than before. Each system of a batch is solved as if it were alone: what others are, or
     whether they have a solution, changes no bit of it, and it is left alone when it has converged.
 
-    One large system takes little more than the products with `A` and `M`. Its results do not depend on the number of
-    threads, and norms neither overflow nor underflow on the CPU.
+    Results for one large system do not depend on the number of threads, and norms neither overflow nor underflow on the
+    CPU.
 
     References
     ----------
@@ -141,13 +141,14 @@ def is_large(A, b):
 
 
 class Batch:
-    """What is known of a batch whose matrices are a function: as much as right-hand sides tell."""
+    """What is known of a batch whose matrices are a function: as much as right-hand sides and M tell."""
 
-    def __init__(self, b):
+    def __init__(self, b, M):
         b = b if isinstance(b, Pack) or is_device_array(b) else as_array(b, "b")
         self.nm, self.dtype = (b.nm if isinstance(b, Pack) else b.shape[0]), check_dtype(b.dtype, "b")
         self.queue = getattr(b, "queue", None)
-        self.vlen = b.vlen if isinstance(b, Pack) else backend(self.queue).default_vlen(self.dtype, self.queue)
+        like = next((x for x in (b, M) if isinstance(x, Pack | Preconditioner)), None)
+        self.vlen = backend(self.queue).default_vlen(self.dtype, self.queue) if like is None else like.vlen
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
@@ -167,7 +168,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     if not given and not callable(A):
         raise TypeError(f"A is a {type(A).__name__}, must be a matrix, an operator, a BatchCSR, a Pack or a function")
     operator = operator_of(A) if given else None
-    batch = A if given else Batch(b)
+    batch = A if given else Batch(b, M)
     launch = check_launch(threads, None, batch.queue)
     n = operator.pattern.n if given else batch.n
     check_preconditioner(M, batch, n)
@@ -188,7 +189,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     steps = (maxiter + 1) * bool(history)
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
-        found, past = compiled(method, options, operator, M.operator(launch), B, X, steps, numbers, launch)
+        found, past = compiled(method, options, operator, M.within(launch), B, X, steps, numbers, launch)
     else:
         found, past = interpreted(method, options, A, M, B, X, steps, numbers)
     count, size, limit = found

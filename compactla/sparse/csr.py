@@ -251,13 +251,13 @@ class Operator:
     """What kernels apply: packed values by their pattern, and what kind of operator these are.
 
     For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
-    blocks `size` says how large they are.
+    blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
     """
 
-    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None):
+    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None, info=None):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
-        self.order = pattern.indptr if order is None else order
+        self.order, self.info = pattern.indptr if order is None else order, info
 
 
 def columns(x, name, A, n):

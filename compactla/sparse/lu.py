@@ -50,6 +50,8 @@ class BatchLU(Copied):
         The matrices.
     nm, n, dtype, vlen : int, int, numpy.dtype, int
         Those of the matrices.
+    queue : None
+        Where the matrices live: on the CPU.
     perm : (n,) ndarray of int64
         The order of pivots: pivot k is on the diagonal of row ``perm[k]`` of A.
     nnz : int

@@ -16,7 +16,7 @@ from compactla.cpu.vectors import Flags, Lanes
 
 SMALL = ir.IntType(32)
 TALLEST, WIDEST = 14, 4  # rows of a register tile, and vectors of these
-UNKNOWN = 4, 2  # the same where sizes are not known
+UNKNOWN = 6, 2  # the same where sizes are not known: there is code for all tiles up to this
 
 
 @dataclass
@@ -116,10 +116,9 @@ class Product:
 
 def tile_size(C, parts):
     """Rows of a register tile of C, and vectors of these."""
-    if not (isinstance(C.m, int) and isinstance(C.n, int)):
-        return UNKNOWN
-    columns = min(C.n, WIDEST)
-    return max(1, min((machine()[1] - 2 - columns) // (columns * parts), TALLEST)), columns
+    known = isinstance(C.m, int) and isinstance(C.n, int)
+    tallest, widest = (TALLEST, min(C.n, WIDEST)) if known else UNKNOWN
+    return max(1, min((machine()[1] - 2 - widest) // (widest * parts), tallest)), widest
 
 
 def there(code, vector, count):
