@@ -218,10 +218,18 @@ def test_devices_do_as_the_cpu(queue, method, system, dtype):
 @on_devices
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", "F", indirect=True)
-@pytest.mark.parametrize("method", METHODS)
-def test_teams_of_work_items(queue, method, system, dtype, monkeypatch):
+def test_teams_of_work_items(queue, system, monkeypatch):
+    """As on a GPU; PoCL is slow to compile them, the more so with preconditioners."""
     monkeypatch.setattr(sparse, "team_of", lambda n, queue: 4)
-    test_devices_do_as_the_cpu(queue, method, system, dtype)
+    A, _, b = system
+    D = A.to(queue)
+    for method in METHODS:
+        x, report = getattr(krylov, method)(A, b, rtol=1e-4)
+        y, other = getattr(krylov, method)(D, b, rtol=1e-4)
+        assert (abs(other.iterations - report.iterations) <= 1).all() and np.allclose(x, y, rtol=0, atol=1e-3)
+    for make in (krylov.Jacobi, krylov.ILU0):
+        z = make(A) @ b
+        assert np.allclose(make(D) @ b, z, rtol=0, atol=1e-4 * abs(z).max())
 
 
 @on_devices
