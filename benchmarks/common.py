@@ -4,10 +4,12 @@ What is timed, and on what, is in `compactla.bench.cases`.
 """
 
 import abc
+import itertools
 import json
 import os
 import subprocess
 import sys
+import time
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +34,7 @@ BATCH, GPU_BYTES = 16384, 2**29  # matrices; of all operands, on a GPU
 SLIDES = [3, 5, 10, 15]  # sizes of the SC17 slides
 SIZES = [3, 5, 8, 9, 10, 15, 16, 24, 32]
 DTYPES = ["float64", "float32"]
+ROUNDS, SECONDS = 4, 0.005  # of each library that is measured in turns with others
 
 
 def opencl_kinds():
@@ -137,6 +140,41 @@ class Once(Benchmark):
         if not file.exists():
             file.write_text(json.dumps(measure(*parameters), default=float))
         return json.loads(file.read_text())
+
+
+class InTurns(Once, abc.ABC):
+    """Libraries that do the same work, one call after the other, in one thread."""
+
+    def setup(self, library, *parameters):
+        self.measured = self.once(parameters, self.measure)
+        if library not in self.measured:
+            raise SkipNotImplemented(f"no {library} here")
+
+    @abc.abstractmethod
+    def prepare(self, *parameters):
+        """Calls to be timed, by library, for results that were compared; and how many matrices each has."""
+
+    def measure(self, *parameters):
+        """Nanoseconds for a matrix, by library: the least of what is measured in turns."""
+        found, nm = self.prepare(*parameters)
+        seconds = {library: [] for library in found}
+        for _, (library, call) in itertools.product(range(ROUNDS), found.items()):
+            seconds[library].append(processor_seconds(call))
+        return {library: 1e9 * min(times) / nm for library, times in seconds.items()}
+
+    def track_time_per_matrix(self, library, *_):
+        return rounded(self.measured[library])
+
+    track_time_per_matrix.unit = "ns"
+
+
+def processor_seconds(call):
+    """Seconds of the processor that a call takes: other work on a machine adds less to them than to a clock's."""
+    start, calls = time.process_time(), 0
+    while not calls or time.process_time() - start < SECONDS:
+        call()
+        calls += 1
+    return (time.process_time() - start) / calls
 
 
 class Measured(Once):

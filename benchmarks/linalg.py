@@ -5,8 +5,6 @@ There are all of NumPy's that have a row.
 
 import functools
 import inspect
-import itertools
-import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -20,7 +18,6 @@ LIBRARIES = ["compactla", "numpy", "torch", "jax"]
 STACKS = [100, 10_000, 200_000]
 SIZES = [3, 6, 8, 12, 16, 24, 32]
 LARGEST = 2**27  # bytes of a stack: there are fewer matrices where they are large
-ROUNDS, SECONDS = 4, 0.005  # of each library in turns
 
 
 def functions():
@@ -96,37 +93,14 @@ def as_tuple(found):
     return found if isinstance(found, tuple) else (found,)
 
 
-def seconds_of(call):
-    """Seconds of the processor that a call takes: other work on a machine adds less to them than to a clock's."""
-    start, calls = time.process_time(), 0
-    while not calls or time.process_time() - start < SECONDS:
-        call()
-        calls += 1
-    return (time.process_time() - start) / calls
-
-
-class Stacks(common.Once):
+class Stacks(common.InTurns):
     """A stack of matrices in float64, one call after the other."""
 
     params = (LIBRARIES, list(FUNCTIONS), STACKS, SIZES)
     param_names = ("library", "function", "stack", "n")
 
-    def setup(self, library, *parameters):
-        self.measured = self.once(parameters, self.measure)
-        if library not in self.measured:
-            raise common.SkipNotImplemented(f"no {library} here")
-
-    def measure(self, name, stack, n):
-        """Nanoseconds for a matrix, by library: the least of what is measured in turns."""
+    def prepare(self, name, stack, n):
         arrays = operands(name, stack, n)
         found = calls(name, arrays)
         assert same(found["compactla"](), found["numpy"]())
-        seconds = {library: [] for library in found}
-        for _, (library, call) in itertools.product(range(ROUNDS), found.items()):
-            seconds[library].append(seconds_of(call))
-        return {library: 1e9 * min(times) / len(arrays[0]) for library, times in seconds.items()}
-
-    def track_time_per_matrix(self, library, *_):
-        return common.rounded(self.measured[library])
-
-    track_time_per_matrix.unit = "ns"
+        return found, len(arrays[0])

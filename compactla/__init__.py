@@ -12,6 +12,7 @@ _LAZY = {
     "Banded": "bands.banded",
     "BandedSPD": "bands.bandedspd",
     "BatchCSR": "sparse.csr",
+    "BatchLU": "sparse.lu",
     "BlockTridiag": "lines.blocktridiag",
     "LinePreconditioner": "lines.precond",
     "LineRelaxation": "lines.relaxation",

@@ -21,7 +21,7 @@ from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
 from compactla.devices import devices, queue_on
 from compactla.files import check_vector, read_lines, read_system, read_vector
-from compactla.krylov_large import gmres
+from compactla.krylov import gmres
 from compactla.lines.finding import find_lines
 from compactla.lines.precond import LinePreconditioner
 from compactla.lines.storage import STORAGE

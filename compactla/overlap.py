@@ -84,3 +84,61 @@ def span(a) -> tuple:
         start = address(a)
         return start, start + a.nbytes, None
     return a.offset, a.offset + a.nbytes, a.base_data
+
+
+def clash(written, read, places, others, size):
+    """The first two arrays found that share memory, of those written with each other and with those that are read.
+
+    Parameters
+    ----------
+    written, read : list of ndarray
+        Arrays of two axes, of elements of `size` bytes; those written have none twice.
+    places, others : (2, n) ndarray of int64
+        Where the memory of each begins and ends.
+
+    Returns
+    -------
+    (int, int, str) or None
+        Places in the lists, and "written" or "read".
+    """
+    if apart(places, others):
+        return None
+    addresses, owners = elements_of(written)
+    order = np.argsort(addresses, kind="stable")
+    addresses, owners = addresses[order], owners[order]
+    close = np.flatnonzero(np.diff(addresses) < size)
+    if len(close):
+        first, second = sorted(owners[close[0] : close[0] + 2].tolist())
+        return second, first, "written"
+    if len(read) and len(addresses):
+        found, readers = elements_of(read)
+        next_ = np.searchsorted(addresses, found - size + 1)
+        hits = np.flatnonzero(np.append(addresses, np.iinfo(np.int64).max)[next_] < found + size)
+        if len(hits):
+            return int(owners[next_[hits[0]]]), int(readers[hits[0]]), "read"
+    return None
+
+
+def apart(places, others):
+    """Whether none of the memory from (2, n) beginnings to ends is between others, nor between those of each other."""
+    starts, ends = places[:, np.argsort(places[0], kind="stable")]
+    some = starts < ends
+    starts, ends = starts[some], ends[some]
+    if (starts[1:] < ends[:-1]).any():
+        return False
+    next_ = np.searchsorted(ends, others[0], side="right")
+    return not (np.append(starts, np.iinfo(np.int64).max)[next_] < others[1]).any()
+
+
+def elements_of(arrays):
+    """Addresses of the elements of arrays of two axes, and of which array each is."""
+    alike: dict[tuple, list[int]] = {}
+    for q, a in enumerate(arrays):
+        alike.setdefault((a.shape, a.strides), []).append(q)
+    found, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for ((m, n), (rs, cs)), some in alike.items():
+        offsets = (np.arange(m)[:, None] * rs + np.arange(n) * cs).ravel()
+        starts = np.array([address(arrays[q]) for q in some], np.int64)
+        found.append((starts[:, None] + offsets).ravel())
+        owners.append(np.repeat(some, m * n))
+    return np.concatenate(found), np.concatenate(owners)

@@ -15,7 +15,7 @@ OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity i
 
 
 def scalar(name, value, target):
-    """The scalar as a Python number, complex for a complex pack `target`."""
+    """The scalar as a Python number, complex for a complex pack or array `target`."""
     if not isinstance(value, NUMBERS):
         try:
             given = as_array(value, name)
@@ -23,12 +23,12 @@ def scalar(name, value, target):
             given = None
         if given is None or given.ndim or given.dtype.kind not in "biufc":
             raise TypeError(f"{name} is {value!r}, must be a number")
-        if given.dtype.kind == "c" and not target.is_complex:
-            raise TypeError(f"{name} is complex, must be real for packs of {target.dtype}")
+        if given.dtype.kind == "c" and target.dtype.kind != "c":
+            raise TypeError(f"{name} is complex, must be real for matrices of {target.dtype}")
     elif -OVERFLOW < value < OVERFLOW:
-        return complex(value) if target.is_complex else float(value)
+        return complex(value) if target.dtype.kind == "c" else float(value)
     try:
-        number = complex(value) if target.is_complex else float(value)
+        number = complex(value) if target.dtype.kind == "c" else float(value)
     except OverflowError:
         number = cmath.inf
     if max(abs(number.real), abs(number.imag)) < OVERFLOW:

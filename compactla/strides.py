@@ -1,6 +1,7 @@
 """Strides of stacks of matrices."""
 
 import itertools
+import math
 
 
 def in_stack(a, lead):
@@ -19,3 +20,16 @@ def steady(lead, strides):
     if any(outer != inner * size for (_, outer), (size, inner) in itertools.pairwise(axes)):
         return None
     return axes[-1][1] if axes else 0
+
+
+def in_two_axes(lead, strides):
+    """Sizes (outer, inner) of a stack of shape `lead` as one of two axes, and the strides of several arrays then.
+
+    None if their strides are not those of two axes.
+    """
+    for split in range(max(len(lead), 1)):
+        outer, inner = lead[:split], lead[split:]
+        found = [(steady(outer, own[:split]), steady(inner, own[split:])) for own in strides]
+        if not any(None in two for two in found):
+            return (math.prod(outer), math.prod(inner)), found
+    return None

@@ -9,8 +9,9 @@ import pytest
 from numba import njit
 
 import compactla as cla
-from compactla import cpu
+from compactla import cpu, gpu
 from compactla.cpu import matrix
+from compactla.gpu import bands as gpu_bands
 
 EXHAUSTIVE = pytest.mark.exhaustive
 SLOW = pytest.mark.slow
@@ -281,6 +282,63 @@ def test_pack_level():
         assert not info.any() and residual(A, found[:, 0].T, b[:, 0].T) < 1e-14
 
 
+PACK_LEVEL = """
+#include "gttrs.cl"
+#include "gttrf.cl"
+#include "pttrs.cl"
+#include "pttrf.cl"
+#include "tbsv.cl"
+
+#define PLACE(a, m, n) cla_matrix_of_batch(a, q, m, n)
+
+__kernel void solve(__global CLA_REAL *lower, __global CLA_REAL *diag, __global CLA_REAL *upper, __global CLA_REAL *ab,
+                    __global CLA_REAL *f, __global int *swaps, __global CLA_REAL *x, __global CLA_REAL *y,
+                    __global CLA_REAL *z, __global int *info)
+{
+    const long q = get_global_id(0);
+    const cla_matrix l = PLACE(lower, N - 1, 1), d = PLACE(diag, N, 1), u = PLACE(upper, N - 1, 1), F = PLACE(f, N, 4);
+    __global int *const s = cla_ints_of_batch(swaps, q, N);
+    info[q] = cla_gttrf(N, 1, l, d, u, F, s);
+    cla_gttrs(N, 1, 1, F, s, PLACE(x, N, 1));
+    info[q] += cla_pttrf(N, d, l, F);
+    cla_pttrs(N, 1, F, PLACE(y, N, 1));
+    cla_tbsv(N, 2, 0, 0, CLA_NONUNIT, PLACE(ab, 3, N), PLACE(z, N, 1));
+    cla_tbsv(N, 2, 0, 1, CLA_NONUNIT, cla_conjugated(PLACE(ab, 3, N)), PLACE(z, N, 1));
+    cla_tbsv(N, 2, 1, 0, CLA_UNIT, PLACE(ab, 3, N), PLACE(z, N, 1));
+    cla_tbsv(N, 2, 1, 1, CLA_NONUNIT, PLACE(ab, 3, N), PLACE(z, N, 1));
+}
+"""
+
+
+@pytest.mark.parametrize("char", COMPLEX_FIRST)
+def test_pack_level_in_opencl(queue, char):
+    if queue is None:
+        return
+    rng, n, nm, vlen = np.random.default_rng(7), 9, 5, 8
+    lower, diag, upper, x = (draw(rng, (nm, k, 1), char) for k in (n - 1, n, n - 1, n))
+    diag.real[:] += 5
+    ab = draw(rng, (nm, 3, n), char)
+    ab[:, 0] += 4
+    ab[:, 2] += 4
+    F, packs = cla.Pack.empty(nm, n, 4, dtype=char, vlen=vlen, queue=queue), [lower, diag, upper, ab, x, x, x]
+    packs = [cla.pack(a, vlen, queue=queue) for a in packs]
+    swaps, info = (pyopencl.array.zeros(queue, (k, vlen), np.int32) for k in (n, 1))
+    program = gpu.build(queue.context, PACK_LEVEL, char, vlen, N=n)
+    data = [a.data.data for a in (*packs[:4], F)] + [swaps.data] + [a.data.data for a in packs[4:]]
+    program.solve(queue, (vlen,), None, *data, info.data)
+    assert not info.get()[0, :nm].any()
+    L, U = dense_band(ab, 2, 0), dense_band(ab, 0, 2)  # as `ab` of lower and of upper triangles
+    unit = U * (1 - np.eye(n)) + np.eye(n)
+    H = dense_tridiag(lower[..., 0], diag[..., 0].real.astype(char), lower[..., 0].conj())
+    tridiagonal = dense_tridiag(lower[..., 0], diag[..., 0], upper[..., 0])
+    for A, found in zip((tridiagonal, H), packs[4:6], strict=True):
+        assert residual(A, found.unpack(), x) < 30 * np.finfo(char).eps
+    z = x
+    for A in L, np.swapaxes(L, 1, 2).conj(), unit, np.swapaxes(U, 1, 2):
+        z = np.linalg.solve(A.astype("D"), z)
+    assert np.abs(packs[6].unpack() - z).max() < 1e4 * np.finfo(char).eps * np.abs(z).max()
+
+
 def test_devices(queue):
     if queue is None:
         return
@@ -318,3 +376,57 @@ def test_bands_on_devices(queue, char):
         A = (A + np.swapaxes(A, 1, 2).conj() + 9 * np.eye(11)).astype(char)
         S = cla.BandedSPD(ab, lower=lower, queue=queue)
         assert not S.factor().any() and residual(A, S.solve(b), b) < 30 * np.finfo(char).eps
+
+
+@SLOW
+@pytest.mark.parametrize("periodic", [False, pytest.param(True, marks=EXHAUSTIVE)])
+def test_tiles_on_devices(queue, periodic, monkeypatch):
+    """What GPUs do: several rows in a tile, fewer packs at a time than there are, and arrays of other strides."""
+    if queue is None:
+        return
+    monkeypatch.setattr(gpu_bands, "TURNS", 4)
+    monkeypatch.setattr(gpu_bands.Launch, "packs_at_a_time", lambda self, width: min(2, self.npack))
+    lower, diag, upper, b = systems(115, 11, periodic=periodic)
+    x = cla.Tridiag(lower, diag, upper, periodic=periodic).solve(b)
+    given = [pyopencl.array.to_device(queue, a) for a in (lower, diag, upper)]
+    T = cla.Tridiag(*given, periodic=periodic)
+    right, wide = (pyopencl.array.to_device(queue, np.repeat(a, 2, axis=1)) for a in (b, 0 * b))
+    out = wide[:, 1::2]
+    for _ in range(2):
+        assert T.solve(right[:, ::2], out=out) is out
+        found = wide.get()
+        assert np.abs(found[:, 1::2] - x).max() < 1e-11 * np.abs(x).max() and not found[:, ::2].any()
+        assert not T.factor().any()
+        y = T.solve(pyopencl.array.to_device(queue, b.T.copy()), axis=0)
+        assert np.array_equal(y.get().T, found[:, 1::2])
+
+
+@EXHAUSTIVE
+@pytest.mark.parametrize("shared", [False, True])
+def test_more_elements_than_integers_count(queue, shared):
+    """Systems beyond 2^31 elements, and factors if matrices are shared by none; on devices with memory for them."""
+    n, nsys = 128, 2**24 + 37
+    if queue is None or queue.device.max_mem_alloc_size < 2**34 or queue.device.global_mem_size < 2**35 + 2**33:
+        pytest.skip("needs a device with 40 GiB of memory")
+    rng = np.random.default_rng(9)
+    lower, diag, upper, rhs = (rng.standard_normal(n - k).astype("f") for k in (1, 0, 1, 0))
+    diag += 5
+    few = cla.Tridiag(lower, diag, upper, queue=queue).solve(rhs[None])
+    b = pyopencl.array.empty(queue, (nsys, n), "f")
+    b[...] = 0
+    places = [slice(0, 2), slice(2**24 - 1, 2**24 + 1), slice(nsys - 2, nsys)]
+    for place in places:
+        b[place].set(np.stack([rhs] * 2))
+    given = [pyopencl.array.to_device(queue, a) for a in (lower, diag, upper)]
+    if not shared:  # by strides of zero
+        given = [
+            pyopencl.array.Array(queue, (nsys, *a.shape), a.dtype, strides=(0, 4), data=a.base_data) for a in given
+        ]
+    T = cla.Tridiag(*given)
+    assert T.solve(b, out=b) is b
+    for place in places:
+        assert np.array_equal(b[place].get(), np.concatenate([few, few]))
+    assert not b[5].get().any() and not T.info.any()
+    if not shared:
+        part = 2**31 // (4 * n) + 1000  # factors of more elements than that
+        assert not cla.Tridiag(*(a[:part] for a in given)).factor().any()

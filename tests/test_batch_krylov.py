@@ -1,5 +1,6 @@
 """Krylov methods for batches: solutions, counts as of one system at a time in NumPy, and systems left alone."""
 
+import itertools
 import subprocess
 import sys
 
@@ -9,12 +10,15 @@ import pytest
 import compactla as cla
 from cases import random
 from compactla import krylov
-from systems_sparse import dense, pattern, values
+from compactla.gpu import sparse
+from drivers import working_devices
+from systems_sparse import dense, pattern, there, values
 
 pytestmark = pytest.mark.slow
 
 NM, N = 19, 13
 METHODS = "cg", "bicgstab", "gmres"
+LINES = [4, 1, 0, 6], [5, 2]
 RTOL = {"f": 1e-4, "d": 1e-8}
 
 
@@ -79,6 +83,17 @@ def preconditioners(A, a):
     yield krylov.Jacobi(A), a * np.eye(n, dtype=a.dtype)
     yield krylov.BlockJacobi(A, 4), a * blocks.astype(a.dtype)
     yield krylov.ILU0(A), np.array([incomplete(matrix) for matrix in a])
+    if A.queue is None:
+        yield krylov.Lines(A, LINES, 2), a * coupled(n, LINES, 2)
+
+
+def coupled(n, lines, b):
+    """Where blocks on the diagonal are, and those that couple neighbours on lines."""
+    there = np.eye(-(-n // b))
+    for line in lines:
+        for i, j in itertools.pairwise(line):
+            there[i, j] = there[j, i] = 1
+    return np.kron(there, np.ones((b, b), np.float32))[:n, :n].astype(np.float32)
 
 
 def incomplete(a):
@@ -148,11 +163,11 @@ def test_what_follows_updates(rng):
     parts = pattern(rng, N)
     data, other = (values(rng, NM, *parts, np.float64) for _ in range(2))
     A, r = cla.BatchCSR((data, *parts)), random(rng, (NM, N), np.float64)
-    made = krylov.Jacobi(A), krylov.BlockJacobi(A, 5), krylov.ILU0(A)
+    made = krylov.Jacobi(A), krylov.BlockJacobi(A, 5), krylov.ILU0(A), krylov.ISAI(A), krylov.Lines(A, [[3, 0]], 2)
     before = [M @ r for M in made]
     A.update(other)
     B = cla.BatchCSR((other, *parts))
-    anew = krylov.Jacobi(B), krylov.BlockJacobi(B, 5), krylov.ILU0(B)
+    anew = krylov.Jacobi(B), krylov.BlockJacobi(B, 5), krylov.ILU0(B), krylov.ISAI(B), krylov.Lines(B, [[3, 0]], 2)
     for M, fresh, old in zip(made, anew, before, strict=True):
         assert np.array_equal(M @ r, fresh @ r) and not np.array_equal(M @ r, old)
 
@@ -172,6 +187,108 @@ def test_functions_and_dense_matrices(method, system, dtype):
     assert isinstance(packed, cla.Pack)
 
 
+on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+TYPES = ["d", *(pytest.param(char, marks=pytest.mark.exhaustive) for char in "fFD")]
+
+
+def on(queue, A):
+    """The matrices on a device, in packs that suit it."""
+    return cla.BatchCSR((A.values.unpack()[:, :, 0], A.indices, A.indptr), queue=queue)
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+@pytest.mark.parametrize("method", METHODS)
+def test_devices_do_as_the_cpu(queue, method, system, dtype):
+    A, a, b = system
+    D, rtol, run = on(queue, A), RTOL[dtype.char.lower()], getattr(krylov, method)
+    for (M, _), (there_M, _) in zip(preconditioners(A, a), preconditioners(D, a), strict=False):
+        x, report = run(A, b, rtol=rtol, M=M, history=True)
+        y, other = run(D, there(queue, b), rtol=rtol, M=there_M, history=True)
+        y = there(None, y)
+        assert other.converged.all() and (norms(a, y, b) <= 1.01 * rtol * np.linalg.norm(b, axis=1)).all()
+        assert (abs(other.iterations - report.iterations) <= 1).all() and np.allclose(x, y, rtol=0, atol=10 * rtol)
+        assert np.array_equal(other.history[range(NM), other.iterations], other.residual)
+        assert np.allclose(other.history[:, 0], np.linalg.norm(b, axis=1))
+        if M is not None:
+            assert np.allclose(M @ b, there_M @ b, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(M @ b).max())
+            assert np.array_equal(there(None, there_M @ there(queue, b[:, :, None]))[:, :, 0], there_M @ b)
+
+
+@on_devices
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("dtype", "F", indirect=True)
+def test_teams_of_work_items(queue, system, monkeypatch):
+    """As on a GPU; PoCL is slow to compile them, the more so with preconditioners."""
+    monkeypatch.setattr(sparse, "team_of", lambda n, queue: 4)
+    A, _, b = system
+    D = A.to(queue)
+    for method in METHODS:
+        x, report = getattr(krylov, method)(A, b, rtol=1e-4)
+        y, other = getattr(krylov, method)(D, b, rtol=1e-4)
+        assert (abs(other.iterations - report.iterations) <= 1).all() and np.allclose(x, y, rtol=0, atol=1e-3)
+    for make in (krylov.Jacobi, krylov.ILU0):
+        z = make(A) @ b
+        assert np.allclose(make(D) @ b, z, rtol=0, atol=1e-4 * abs(z).max())
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", "d", indirect=True)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_system_is_solved_as_if_it_were_alone_on_devices(queue, method, system):
+    A, _, b = system
+    run, M = getattr(krylov, method), krylov.Jacobi
+    D, data = on(queue, A), A.values.unpack()[:, :, 0]
+    x, report = run(D, b, M=M(D))
+    data[3], data[5], b[7] = np.nan, 0, 0
+    others = ~np.isin(np.arange(NM), (3, 5, 7))
+    D.update(data)
+    y, bad = run(D, cla.pack(b[:, :, None], D.vlen, queue=queue), M=M(D))
+    assert np.array_equal(y.unpack()[others, :, 0], x[others])
+    assert np.array_equal(bad.iterations[others], report.iterations[others])
+    assert not bad.converged[[3, 5]].any() and bad.converged[7] and bad.iterations[7] == 0
+    z, again = run(D, b, y, M=M(D))  # what has converged is left alone
+    assert np.array_equal(z[others], x[others]) and not again.iterations[others].any()
+    part = cla.BatchCSR((data[8:], A.indices, A.indptr), queue=queue)
+    assert np.array_equal(run(part, b[8:], M=M(part))[0], x[8:])
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", "d", indirect=True)
+def test_functions_and_dense_matrices_on_devices(queue, system, elsewhere):
+    A, a, b = system
+    D, P = on(queue, A), cla.pack(a, queue=queue)
+    expected, report = krylov.bicgstab(A, b, M=krylov.Jacobi(A))
+    wide = cla.pack(np.concatenate([a, a], 2), queue=queue)
+    ways = [(D.__matmul__, krylov.Jacobi(D).solve), (D, krylov.Jacobi(D).solve), (D.__matmul__, krylov.Jacobi(D))]
+    ways += [(P, krylov.Jacobi(P)), (wide[:, N:], krylov.Jacobi(wide[:, :N])), (P, krylov.Jacobi(P).solve)]
+    for given, M in ways:
+        x, other = krylov.bicgstab(given, there(queue, b), M=M)
+        assert other.converged.all() and (abs(other.iterations - report.iterations) <= 1).all()
+        assert np.allclose(there(None, x), expected, rtol=0, atol=1e-6)
+    for wrong in ({"A": A, "b": there(queue, b)}, {"A": D, "b": b, "M": krylov.Jacobi(A)}):
+        with pytest.raises(TypeError, match=r"b|M"):
+            krylov.cg(**wrong)
+    with pytest.raises((TypeError, ValueError), match="b"):
+        krylov.cg(D, there(elsewhere, b))
+
+
+@on_devices
+def test_factors_on_devices(queue, rng):
+    a = random(rng, (3, 4, 4), np.float64)
+    a[1, 0, 0] = 0
+    A = cla.pack(a, queue=queue)
+    assert np.array_equal(krylov.ILU0(A).info, [0, 1, 0])
+    for M in (krylov.ILU0(A), krylov.Jacobi(A), krylov.BlockJacobi(A, 3)):
+        assert np.isfinite(M @ np.ones((3, 4))).all()
+    a[:] = 1
+    singular = cla.pack(a, queue=queue)
+    assert np.array_equal(krylov.BlockJacobi(singular, 2) @ np.ones((3, 4)), np.ones((3, 4)))
+    none = cla.BatchCSR((np.ones((0, 3)), range(3), range(4)), queue=queue)
+    x, report = krylov.cg(none, np.ones((0, 3)), M=krylov.ILU0(none), history=True)
+    assert x.shape == (0, 3) and report.iterations.shape == (0,)
+
+
 @pytest.mark.parametrize("density", [0.2, 0.85])
 def test_incomplete_factors(density, rng, dtype):
     parts = pattern(rng, 10, density=density)
@@ -180,6 +297,39 @@ def test_incomplete_factors(density, rng, dtype):
     expected = np.linalg.solve(approximate, b[:, :, None])[:, :, 0]
     x = krylov.ILU0(cla.BatchCSR((data, *parts))) @ b
     assert np.allclose(x, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(expected).max())
+
+
+def test_approximate_inverses(rng, dtype):
+    n = 9
+    indices, indptr = pattern(rng, n)
+    data, b = values(rng, NM, indices, indptr, dtype), random(rng, (NM, n), dtype)
+    data[3, : indptr[1]], data[4] = 0, np.nan
+    A, a = cla.BatchCSR((data, indices, indptr)), dense(data, indices, indptr, n)
+    M = krylov.ISAI(A)
+    x = M @ b
+    assert np.array_equal(np.flatnonzero(M.info[5:]), []) and M.info[3] == 1
+    for q in (0, 3, NM - 1):
+        m = np.zeros_like(a[q])
+        for i in range(n):
+            row = indices[indptr[i] : indptr[i + 1]]
+            small = a[q][np.ix_(row, row)].T
+            m[i, row] = np.linalg.solve(small, row == i) if small.any(0).all() else (row == i) / (a[q, i, i] or 1)
+        assert np.allclose(x[q], m @ b[q], rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(x[q]).max())
+    _, report = krylov.gmres(A, b, M=M, rtol=1e-4)
+    assert report.converged[5:].all()
+
+
+def test_lines_with_zero_pivots(rng):
+    a = np.tile(np.eye(5), (3, 1, 1))
+    a[1, 3, 3] = a[2, 0, 0] = a[2, 4, 4] = 0
+    M = krylov.Lines(cla.pack(a), [[4, 3, 0]])
+    assert np.array_equal(M.info, [0, 4, 5]) and np.array_equal(M @ np.ones((3, 5)), np.ones((3, 5)))
+
+
+@pytest.mark.parametrize("lines", [[[0, 0]], [[1], [1]], [[3]], [[-1]]])
+def test_refused_lines(lines):
+    with pytest.raises(ValueError, match="lines"):
+        krylov.Lines(cla.pack(np.tile(np.eye(6), (2, 1, 1))), lines, 2)
 
 
 def test_singular_systems(rng):
@@ -193,6 +343,15 @@ def test_singular_systems(rng):
 def test_where_they_are():
     code = "import compactla as cla; cla.krylov.gmres, cla.krylov.ILU0, cla.BatchCSR"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_factors_made_in_passing(rng):
+    a, b = random(rng, (NM, 7, 7), np.float64) + 6 * np.eye(7), random(rng, (NM, 7), np.float64)
+    a[:, 2, 4] = 0
+    A = cla.pack(a)
+    M = krylov.ILU0(A)
+    (x, first), (y, again) = (krylov.gmres(A, b, M=M) for _ in range(2))
+    assert np.array_equal(x, y) and np.array_equal(first.residual, again.residual) and first.converged.all()
 
 
 def test_zero_pivots(rng):

@@ -1,12 +1,14 @@
 """Batches of sparse matrices of one pattern: values, products, and what is refused."""
 
 import numpy as np
+import pyopencl.array
 import pytest
 import scipy.sparse
 
 import compactla as cla
 from cases import random
-from systems_sparse import dense, pattern, values
+from compactla import gpu
+from systems_sparse import dense, pattern, there, values
 
 pytestmark = pytest.mark.slow
 
@@ -24,9 +26,9 @@ def close(y, expected):
     return y.dtype == expected.dtype and abs(y - expected).max() <= 100 * eps * max(abs(expected).max(), 1)
 
 
-def test_products(rng, dtype, parts):
+def test_products(queue, rng, dtype, parts):
     data = values(rng, NM, *parts, dtype)
-    A, a = cla.BatchCSR((data, *parts), (M, N)), dense(data, *parts, N)
+    A, a = cla.BatchCSR((data, *parts), (M, N), queue=queue), dense(data, *parts, N)
     assert (A.nm, A.shape, A.nnz, A.dtype) == (NM, (M, N), len(parts[0]), dtype)
     assert np.array_equal(A.toarray(), a)
     for q in range(2):
@@ -40,9 +42,9 @@ def test_products(rng, dtype, parts):
         assert close(A.H @ z, a.conj().swapaxes(1, 2) @ z)
 
 
-def test_scalars(rng, parts):
+def test_scalars(queue, rng, parts):
     data = values(rng, NM, *parts, np.float64)
-    A, a = cla.BatchCSR((data, *parts), (M, N)), dense(data, *parts, N)
+    A, a = cla.BatchCSR((data, *parts), (M, N), queue=queue), dense(data, *parts, N)
     x, z = random(rng, (NM, N), np.float64), random(rng, (NM, M), np.float64)
     alpha, beta = random(rng, (NM,), np.float64), random(rng, (NM,), np.float64)
     assert close(A.multiply(x, z, alpha=alpha, beta=2), alpha[:, None] * np.einsum("qij,qj->qi", a, x) + 2 * z)
@@ -57,33 +59,57 @@ def test_scalars(rng, parts):
     assert close(A.multiply(bad_z, bad_x, alpha=alpha, beta=beta, trans="T"), expected)
 
 
-def test_packs_strides_and_order_of_columns(rng, parts):
+def test_packs_strides_and_order_of_columns(queue, rng, parts):
     data = values(rng, NM, *parts, np.float64)
-    A, x = cla.BatchCSR((data, *parts), (M, N)), random(rng, (NM, N, 2), np.float64)
-    y = A @ x
-    assert np.array_equal((A @ cla.pack(x, A.vlen)).unpack(), y)
+    A, x = cla.BatchCSR((data, *parts), (M, N), queue=queue), random(rng, (NM, N, 2), np.float64)
+    y, z = A @ x, random(rng, (NM, M, 2), np.float64)
+    X, Y = (cla.pack(a, A.vlen, queue=queue) for a in (x, z))
+    assert np.array_equal((A @ X).unpack(), y)
+    assert A.multiply(X, Y, beta=1) is Y and close(Y.unpack(), y + z)
     assert np.array_equal(A @ np.asfortranarray(x), y)
-    assert np.array_equal(cla.BatchCSR((np.asfortranarray(data), *parts), (M, N)) @ x, y)
     order = np.concatenate([np.arange(i, j)[::-1] for i, j in zip(parts[1], parts[1][1:], strict=False)])
-    assert np.array_equal(cla.BatchCSR((data[:, order], parts[0][order], parts[1]), (M, N)) @ x, y)
+    turned = parts[0][order], parts[1]
+    for some, these in ((np.asfortranarray(data), parts), (data[:, order], turned), (data[:, order], turned)):
+        assert np.array_equal(cla.BatchCSR((there(queue, some), *these), (M, N)) @ x, y)
     A.update(2 * data)
     assert np.array_equal(A @ x, 2 * y)
+    A.update(there(queue, data))
+    assert np.array_equal(A @ x, y)
+    assert np.array_equal(A.to("cpu").toarray(), A.toarray())
+
+
+def test_arrays_on_devices(elsewhere, rng, parts):
+    data, x = values(rng, NM, *parts, np.float64), random(rng, (NM, N, 2), np.float64)
+    A = cla.BatchCSR((data, *parts), (M, N)).to(elsewhere)
+    columns, y = pyopencl.array.to_device(elsewhere, x), A @ x
+    assert np.array_equal((A @ columns).get(), y) and np.array_equal((A @ columns[:, :, 1]).get(), y[:, :, 1])
+    some = pyopencl.array.to_device(elsewhere, np.asfortranarray(x.astype(np.float32)))
+    assert np.array_equal((A @ some).get(), A @ x.astype(np.float32))
+    assert np.array_equal(A.multiply(columns, A @ columns, alpha=2, beta=-1).get(), y)
+    for wrong in (cla.pack(x, A.vlen), columns[:, :3]):
+        with pytest.raises((TypeError, ValueError), match="x"):
+            A @ wrong
+    with pytest.raises(TypeError, match="x"):
+        A.to("cpu") @ columns
+    with pytest.raises(TypeError, match="y"):
+        A.multiply(columns, y, beta=1)
 
 
 @pytest.mark.parametrize("nm, n, nnz", [(0, 3, 3), (2, 0, 0), (3, 4, 0)])
-def test_empty(nm, n, nnz):
+def test_empty(queue, nm, n, nnz):
     indptr = np.minimum(np.arange(n + 1), nnz)
-    A = cla.BatchCSR((np.ones((nm, nnz)), np.arange(nnz), indptr))
+    A = cla.BatchCSR((np.ones((nm, nnz)), np.arange(nnz), indptr), queue=queue)
     x = np.ones((nm, n))
-    assert np.array_equal(A @ x, x * (nnz > 0))
+    assert np.array_equal(A @ x, x * (nnz > 0)) and np.array_equal(A.T @ x, x * (nnz > 0))
+    assert np.array_equal(there(None, A @ there(queue, x)), x * (nnz > 0))
 
 
-def test_other_lanes_keep_their_bits(rng, parts):
+def test_other_lanes_keep_their_bits(queue, rng, parts):
     data, x = values(rng, NM, *parts, np.float64), random(rng, (NM, N), np.float64)
-    y = cla.BatchCSR((data, *parts), (M, N)) @ x
+    y = cla.BatchCSR((data, *parts), (M, N), queue=queue) @ x
     data[3] = np.nan
     others = np.arange(NM) != 3
-    assert np.array_equal((cla.BatchCSR((data, *parts), (M, N)) @ x)[others], y[others])
+    assert np.array_equal((cla.BatchCSR((data, *parts), (M, N), queue=queue) @ x)[others], y[others])
 
 
 @pytest.mark.parametrize(
@@ -115,3 +141,34 @@ def test_refused_operands(rng, parts):
             A.multiply(np.ones((NM, N)), **wrong)
     with pytest.raises(TypeError, match="data"):
         A.update(np.ones((NM, A.nnz), np.float32))
+
+
+USERS = """
+#include "csrilu.cl"
+#include "csrsv.cl"
+/* y <- the incomplete factors' solution of A z = x, and x <- A y */
+__kernel void both(__global const long *indptr, __global const int *indices, __global const int *diagonal,
+                   __global const CLA_REAL *a, __global CLA_REAL *f, __global CLA_REAL *x, __global CLA_REAL *y)
+{
+    const long q = get_global_id(0), nnz = indptr[N];
+    const cla_matrix A = cla_matrix_of_batch(a, q, nnz, 1), F = cla_matrix_of_batch(f, q, nnz, 1);
+    const cla_matrix X = cla_matrix_of_batch(x, q, N, 1), Y = cla_matrix_of_batch(y, q, N, 1);
+    cla_csrilu(N, A, indptr, indices, diagonal, Y, F);
+    cla_csrsv(N, 1, F, indptr, indices, diagonal, X, Y, 0, 0);
+    cla_csrmm(N, 1, A, indptr, indices, 0, cla_lane_real(1), cla_lane_real(0), Y, X, 0, 1);
+}
+"""
+
+
+def test_user_kernel(elsewhere, rng):
+    indices, indptr = pattern(rng, M)
+    A = cla.BatchCSR((values(rng, NM, indices, indptr, np.complex64), indices, indptr), vlen=4)
+    x = random(rng, (NM, M), np.complex64)
+    D, X = A.to(elsewhere), cla.pack(x[:, :, None], 4, queue=elsewhere)
+    F, Y = D.values.beside(A.nnz, 1), X.beside(M, 1)
+    integers = indptr.astype(np.int64), indices.astype(np.int32), A.pattern.diagonal.astype(np.int32)
+    arrays = [*(there(elsewhere, a) for a in integers), D.values.data, F.data, X.data, Y.data]
+    program = gpu.build(elsewhere.context, USERS, np.complex64, 4, N=M)
+    program.both(elsewhere, (X.data.shape[0] * 4,), None, *(a.data for a in arrays))
+    expected = cla.krylov.ILU0(A) @ x
+    assert close(Y.unpack()[:, :, 0], expected) and close(X.unpack()[:, :, 0], A @ expected)

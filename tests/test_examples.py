@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from compactla.examples import hot_wall, kabsch, kalman, spectral_elements
+from compactla.examples import hot_wall, ignition, kabsch, kalman, spectral_elements
 
 pytestmark = pytest.mark.slow
 
@@ -113,6 +113,23 @@ def test_rotations_without_noise(rng):
     R, distance, mirrored = kabsch.align(np.linalg, points, seen)
     np.testing.assert_allclose(R, turns, atol=1e-12)
     assert kabsch.angles(R, turns).max() < 1e-6 > distance.max() and not mirrored.any()
+
+
+def test_ignition(capsys, tmp_path):
+    """All solvers agree, and steps are of third order."""
+    ignition.main(["--side", "6", "--steps", "12", "--plot", str(tmp_path / "ignition.png")])
+    out = capsys.readouterr().out
+    assert max(float(apart) for apart in re.findall(r"(\S+) apart", out)) < 1e-6
+    incomplete, diagonal = numbers(out, r"ILU0: (\S+) iterations in[^:]*: (\S+) iterations")
+    assert 1 <= incomplete < diagonal
+    assert (tmp_path / "ignition.png").read_bytes().startswith(b"\x89PNG")
+    found = []
+    for steps in (20, 40, 80):
+        y = ignition.hot_spot(2, 1050, 2000)
+        for _ in range(steps):
+            y, _ = ignition.step(y, 1e-5 / steps, ignition.numpys, ignition.matrices(y, 1e-5 / steps))
+        found.append(y)
+    assert 5 < abs(found[0] - found[2]).max() / abs(found[1] - found[2]).max() < 13
 
 
 def test_spectral_elements(capsys, tmp_path):

@@ -1,4 +1,4 @@
-"""GMRES and BiCGSTAB for one large system."""
+"""CG, BiCGSTAB and GMRES for one large system."""
 
 import numpy as np
 import pyopencl.array
@@ -6,10 +6,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import bicgstab as scipys_bicgstab
+from scipy.sparse.linalg import cg as scipys_cg
 from scipy.sparse.linalg import gmres as scipys_gmres
 
 import compactla as cla
-from compactla.krylov_large import SparseMatrix, bicgstab, gmres
+from compactla.krylov import Jacobi, SparseMatrix, bicgstab, cg, gmres
 from drivers import working_devices
 from systems import convection_diffusion, shipped
 
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 BOTH = pytest.mark.parametrize("solve", [gmres, bicgstab])
+ALL = pytest.mark.parametrize("solve", [cg, gmres, bicgstab])
 
 
 def relative(M, x, b):
@@ -76,11 +78,41 @@ def test_types(rng, solve, dtype):
     P = cla.LinePreconditioner(M, lines)
     rtol = 1e-4 if dtype in "fF" else 1e-10
     first = None
-    for A in (M, M.tocsr(), M.tocoo(), SparseMatrix(M), LinearOperator(M.shape, M.__matmul__, dtype=M.dtype)):
+    operator = LinearOperator(M.shape, M.__matmul__, dtype=M.dtype)
+    for A in (M, M.tocsr(), M.tocoo(), SparseMatrix(M), M.toarray(), operator, M.__matmul__):
         x, report = solve(A, b, M=P, rtol=rtol)
         assert x.dtype == dtype and report.converged and relative(M, x, b) <= 1.01 * rtol
         first = first or report.iterations
         assert abs(report.iterations - first) <= 1
+
+
+@pytest.mark.parametrize("dtype", ["f", "D", *(pytest.param(c, marks=pytest.mark.exhaustive) for c in "dF")])
+def test_cg(rng, dtype):
+    """As many steps as SciPy's takes, for a Hermitian matrix."""
+    M, lines = convection_diffusion(12, 10, 2, wind=0)
+    M = M.astype(dtype)
+    turn = sp.diags_array(np.exp(1j * np.arange(M.shape[0]))) if dtype in "FD" else sp.eye_array(M.shape[0])
+    M = (turn @ M @ turn.conj()).tobsr(blocksize=(2, 2)).astype(dtype)
+    b = rng.standard_normal(M.shape[0]).astype(dtype)
+    rtol = 1e-4 if dtype in "fF" else 1e-10
+    for P in (None, cla.LinePreconditioner(M, lines)):
+        x, report = cg(M, b, M=P, rtol=rtol, history=True)
+        assert x.dtype == dtype and report.converged and relative(M, x, b) <= 1.01 * rtol
+        assert report.history[-1] == report.residual
+        steps = []
+        scipys_cg(M, b, M=P, rtol=rtol, callback=lambda y, steps=steps: steps.append(y.copy()))
+        norms = [np.linalg.norm(b - M @ y) for y in steps]
+        assert abs(len(norms) - report.iterations) <= 1
+        np.testing.assert_allclose(report.history[1:10], norms[:9], rtol=1e-2 if dtype in "fF" else 1e-6)
+
+
+@ALL
+def test_whole_numbers(solve):
+    """Of matrix and right-hand side; lists."""
+    T = sp.diags_array([-1, 4, -1], offsets=[-1, 0, 1], shape=(9, 9), dtype=int)
+    for A in (T.tocsr(), T.toarray(), lambda v: T @ v):
+        x, report = solve(A, list(range(9)))
+        assert x.dtype == float and report.converged and relative(T, x, range(9)) <= 1e-8
 
 
 @BOTH
@@ -97,9 +129,9 @@ def test_mixed_types(rng, solve):
     assert x.shape == (len(b), 1) and relative(M, x[:, 0], b) <= 1e-8
 
 
-@BOTH
+@ALL
 def test_start_and_limits(rng, solve):
-    M, _ = convection_diffusion(6, 8, 2)
+    M, _ = convection_diffusion(6, 8, 2, wind=0)
     b = rng.standard_normal(M.shape[0])
     norm = np.linalg.norm(b)
     x, report = solve(M, b, maxiter=3, history=True)
@@ -113,7 +145,7 @@ def test_start_and_limits(rng, solve):
         assert report.converged and relative(M, x / size, b) <= 1.01e-8
 
 
-@BOTH
+@ALL
 def test_zero(solve):
     M, _ = convection_diffusion(3, 4, 2)
     for x0 in (None, np.ones(M.shape[0])):
@@ -138,7 +170,7 @@ def test_what_has_no_solution(rng, solve):
     assert not nothing[0].any() and not nothing[1].converged and nothing[1].residual == 2
 
 
-@BOTH
+@ALL
 def test_not_a_number(sherman5, solve):
     M, rhs, P = sherman5
     wrong = M.copy()
@@ -170,9 +202,9 @@ def test_bits_do_not_depend_on_threads(sherman5, solve):
         ({"b": np.ones((24, 2))}, r"b has shape \(24, 2\)"),
         ({"x0": np.ones(5)}, r"x0 is a ndarray \(5,\)"),
         ({"M": np.eye(5)}, r"M has shape \(5, 5\)"),
-        ({"rtol": -1.0}, "rtol is -1.0, must not be negative"),
+        ({"rtol": -1.0}, "rtol is -1.0, must be a number that is not negative"),
         ({"maxiter": -1}, "maxiter is -1"),
-        ({"restart": 0}, "restart is 0, must be at least 1"),
+        ({"restart": 0}, "restart is 0, must be positive"),
         ({"ortho": "qr"}, "ortho is 'qr', must be one of 'mgs', 'cgs', 'cgs2'"),
         ({"threads": 0}, "threads is 0"),
     ],
@@ -181,6 +213,29 @@ def test_refused(given, message):
     M, _ = convection_diffusion(3, 4, 2)
     with pytest.raises(ValueError, match=message):
         gmres(**{"A": M, "b": np.ones(24), **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"A": "M"}, "A is a str, must be a matrix, an operator, a BatchCSR, a Pack or a function"),
+        ({"M": 3}, "M is a int, must be a matrix, an operator or a function"),
+        ({"M": Jacobi(cla.pack(np.eye(24)[None]))}, "M is a Jacobi, must be of one system"),
+        ({"M": lambda v: v * 1j}, "M has made complex128 of float64, must make the same"),
+        ({"callback": 3}, "callback is a int, must be a function"),
+    ],
+)
+def test_refused_types(given, message):
+    M, _ = convection_diffusion(3, 4, 2)
+    with pytest.raises(TypeError, match=message):
+        gmres(**{"A": M, "b": np.ones(24), **given})
+
+
+def test_refused_products():
+    with pytest.raises(ValueError, match=r"A has made \(\) of \(3,\), must make a vector like it"):
+        gmres(np.sum, np.ones(3))
+    with pytest.raises(ValueError, match="callback is given for a batch"):
+        gmres(cla.pack(np.eye(3)[None]), np.ones((1, 3)), callback=print)
 
 
 @on_devices

@@ -219,7 +219,8 @@ def test_integer_lanes(queue, rng):
 
 
 # Which nobody includes.
-PROGRAMS = {"blocktridiag", "fused", "krylov", "pack", "stacks", "sweeps", "thomas", "watched_lu"}
+PROGRAMS = {"bands", "batch_krylov", "blocktridiag", "fused", "krylov", "pack", "stacks", "sweeps"}
+PROGRAMS |= {"thomas", "watched_lu"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
     CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
@@ -249,6 +250,13 @@ GEMM = {"M": 5, "N": 5, "K": 5, "ACONJ": 1, "BCONJ": 0, "ACOMMON": 0, "BCOMMON":
 TEAM = {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, **GEMM}
 TILE = {"BLOCK": 3, "CLA_TILE": 3}
 SOLVE = {"SOLVE_TEAM": 1, "BLOCK": 3, "LANES": 4, "RHS": 2}
+BAND = {"KL": 1, "KU": 2, "COMMON": 0, "ALONG_A": 0, "ALONG_B": 0, "ALONG_X": 1, "WIDE": 0}
+BANDS = [  # forms with pivoting, their names in bands.cl, and rows of a tile
+    {"SOURCE": 1, "KU": 1, "REACH": 2, "PIVOTING": 1, "TURNS": 4},
+    {"SOURCE": 2, "KL": 2, "REACH": 2, "PIVOTING": 0, "TURNS": 1},
+    {"SOURCE": 3, "KL": 2, "REACH": 2, "PIVOTING": 0, "TURNS": 2},
+    {"SOURCE": 0, "REACH": 3, "PIVOTING": 1, "TURNS": 2, "WIDE": 1},
+]
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 OTHERS = [  # in all of their variants
     *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
@@ -258,6 +266,14 @@ OTHERS = [  # in all of their variants
       for move in ("PACK", "UNPACK") for flat in range(2)),
     ("krylov.cl", {"GROUP": 8}),
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
+    *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
+    ("csrmm.cl", {"TAKE_ROWS": 1}),
+    ("blockmv.cl", {"UNIT_BLOCKS": 1}),
+    ("csrilu.cl", {"CSRILU_BATCH": 1, "CLA_TEAM": 2, "CLA_TEAM_LANES": 4}),
+    *(("batch_krylov.cl", {f"{name}_BATCH": 1, "PRECONDITIONER": kind})
+      for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(3)),
+    *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
+      for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
       for what in ("FACTOR", "SOLVE", "SPREAD") for some in (TILE, {})),

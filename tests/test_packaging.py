@@ -44,6 +44,7 @@ def test_the_wheel_holds_every_file(installed):
     package = installed / "compactla"
     assert sorted(path.name for path in (package / "opencl").iterdir()) == KERNELS
     tracked = {path.relative_to(ROOT) for path in (ROOT / "compactla").rglob("*.py")}
+    tracked |= {path.relative_to(ROOT) for path in (ROOT / "compactla").rglob("*.md")}
     tracked |= {Path("compactla/py.typed"), Path("compactla/data/sherman5_b3.npz")}
     assert {path for path in tracked if not (installed / path).is_file()} == set()
 

@@ -1,6 +1,7 @@
 """What classes of band matrices share: arrays of systems, and how they are factored and solved."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from compactla.copies import Copied
 from compactla.cpu import bands as cpu
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
-from compactla.strides import steady
+from compactla.room import Room
+from compactla.strides import in_two_axes
 from compactla.view import backend
 
 MANY = 256  # plans that are kept
@@ -37,11 +39,9 @@ class Systems(Copied):
         That of the matrices.
     queue : pyopencl.CommandQueue or None
         Where they live; None on the CPU.
-    info : (nsys,) ndarray of int64, or None
-        What the last factorization met, which may have been that of a solve: see `factor`; None before it.
     """
 
-    _not_copied = ("_plans",)
+    _not_copied = ("_plans", "_room")
 
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
         """Take matrices: diagonals (..., n), or all of them (..., m, n), of arrays that were given by their names."""
@@ -51,10 +51,14 @@ class Systems(Copied):
         self._lead, self.n = main.shape[: -2 if together else -1], main.shape[-1]
         self.nsys = math.prod(self._lead) if self._lead else None
         self.dtype, self.queue = main.dtype, getattr(main, "queue", None)
-        self.info = self._factors = None
+        self._found: Any = None
+        self._factors: Any = None
         self._prepare()
         if self.queue is not None:
-            self._matrix = matrix if together else [backend(self.queue, "bands").rows(a) for a in matrix]
+            run = backend(self.queue, "bands")
+            self._matrix = matrix if together else [run.rows(a) for a in matrix]
+            if not run.fit(self._matrix, self._lead):
+                self._matrix = [run.contiguous(a, self.dtype) for a in self._matrix]
             return
         if together and not form.wide:
             matrix = np.moveaxis(main, -2, 0)
@@ -64,6 +68,21 @@ class Systems(Copied):
 
     def _prepare(self):
         self._plans: dict[tuple, cpu.Plan | None] = {}
+        self._room = Room(self.dtype, self.queue)
+
+    @property
+    def info(self) -> np.ndarray | None:
+        """What the last factorization met, (nsys,) integers as of `factor`, which may have been that of a solve.
+
+        It is None before one. A device is waited for when it is asked for.
+        """
+        if self._found is not None and not isinstance(self._found, np.ndarray):
+            self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
+        return self._found
+
+    @info.setter
+    def info(self, value):
+        self._found = value
 
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
@@ -97,7 +116,8 @@ class Systems(Copied):
         """New factors, or old ones that are overwritten, and info."""
         if self.queue is not None:
             run = backend(self.queue, "bands")
-            return run.factor(self._form, self.n, self._matrix, self._lead, self.queue, launch)
+            factors, found = run.factor(self._form, self.n, self._matrix, self._lead, self.queue, launch)
+            return factors, np.zeros(0, np.int64) if found is None else run.info_of(found, math.prod(self._lead))
         nsys = math.prod(self._lead)
         info = padded(nsys, self.dtype)
         if nsys:
@@ -176,23 +196,42 @@ class Systems(Copied):
             plan.run([address(rhs), address(x), 0], launch)
 
     def _solve_on_device(self, rhs, axis, out, wait_for):
-        run, there = backend(self.queue, "bands"), is_device_array(rhs)
-        if not rhs.size:
-            return backend(self.queue).empty(rhs.shape, self.dtype, self.queue) if there else np.empty_like(rhs)
-        factors = self._factors
-        if factors is None:
-            factors, self.info = self._factored(wait_for)
-        if not there:
-            rhs = backend(self.queue).upload(np.asarray(rhs, self.dtype, order="C"), self.queue)
-        common = self.nsys is None
-        x = run.solve(self._form, self.n, factors, rhs, axis, out if there else None, common, wait_for)
+        arrays, there = backend(self.queue), is_device_array(rhs)
+        x = out if there else None
+        if x is None:
+            x = arrays.empty(rhs.shape, self.dtype, self.queue, getattr(rhs, "allocator", None))
+        if rhs.size:
+            if not there:
+                rhs = arrays.upload(np.asarray(rhs, self.dtype, order="C"), self.queue)
+            self._solve_there(rhs, x, axis, wait_for)
         if there:
             return x
-        x = backend(self.queue).download(x)
         if out is None:
-            return x
-        out[...] = x
+            return arrays.download(x)
+        out[...] = arrays.download(x)
         return out
+
+    def _solve_there(self, rhs, x, axis, wait_for):
+        """x <- the solutions, of arrays on the device of any strides."""
+        run = backend(self.queue, "bands")
+        B, X = (a if axis is None else run.columns(run.moved(a, axis)) for a in (rhs, x))
+        lead = max(self._lead, B.shape[:-2], key=len)
+        if rhs.dtype != self.dtype or not run.fit([B], lead):
+            copied = run.contiguous(rhs, self.dtype)
+            return self._solve_there(copied, x, axis, wait_for)
+        if not run.fit([X], lead) or not run.fit([B, X], lead):
+            copied, whole = run.contiguous(rhs, self.dtype), run.contiguous(x, self.dtype)
+            self._solve_there(copied, whole, axis, wait_for)
+            return run.copy(whole, x)
+        factors, common = self._factors, self.nsys is None
+        once = factors is None and not common and B.shape[-1] <= run.FEW and not self._form.wide
+        if once and run.fit([*self._matrix, B, X], lead):
+            self._found = run.both(self._form, self.n, self._matrix, B, X, lead, self._room, wait_for)
+            return None
+        if factors is None:
+            factors, self.info = self._factored(wait_for)
+        run.solve(self._form, self.n, factors, B, X, lead, common, self._room, wait_for)
+        return None
 
     def _plan(self, B, X, factors):
         """How to solve for arrays (..., n, nrhs), with factors if there are some; None if they must be copied."""
@@ -321,9 +360,5 @@ def vectors(a, axis):
 def in_two(arrays, lead):
     """Views (outer, inner, m, n) of arrays (..., m, n) of as many systems as a shape has; None if there are none."""
     arrays = [a if a.shape[:-2] == lead else a.reshape(lead + a.shape[-2:]) for a in arrays]
-    for split in range(max(len(lead), 1)):
-        outer, inner = lead[:split], lead[split:]
-        strides = [a.strides[:-2] for a in arrays]
-        if all(None not in (steady(outer, s[:split]), steady(inner, s[split:])) for s in strides):
-            return [a.reshape(math.prod(outer), math.prod(inner), *a.shape[-2:]) for a in arrays]
-    return None
+    found = in_two_axes(lead, [a.strides[:-2] for a in arrays])
+    return None if found is None else [a.reshape(*found[0], *a.shape[-2:]) for a in arrays]

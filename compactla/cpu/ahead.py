@@ -45,12 +45,12 @@ class Ahead:
                 prefetch(self.code.builder, self.code.builder.gep(start, [offset], source_etype=BYTE))
 
 
-def prefetch(builder, pointer, write=False):
-    """Ask for the cache line at a pointer to bytes, to be read or written."""
+def prefetch(builder, pointer, write=False, first=True):
+    """Ask for the cache line at a pointer to bytes, to be read or written; or for all caches but the `first` level."""
     number = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [BYTES, number, number, number])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(function, [pointer, number(int(write)), number(3), number(1)])  # into all caches, data
+    builder.call(function, [pointer, number(int(write)), number(3 if first else 2), number(1)])  # data
 
 
 def nbytes(A):

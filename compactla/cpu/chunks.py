@@ -8,6 +8,7 @@ from compactla.cpu.simd import INDEX, Elements, index
 
 NEAR = 1 << 19  # bytes of V systems up to which those of the next V are fetched ahead
 ON = 512  # bytes that are fetched ahead in larger ones
+GROUP = 16  # times V neighbouring systems: memory moves more at once than the numbers of V of them
 
 
 class Chunks:
@@ -45,7 +46,7 @@ class Chunks:
         with self._if_first(k):
             offset = index(self.code.mul(k, x.rs))
             starts = [b.add(start, offset) for start in x.starts]
-            fetch(replace(x, m=self.count, starts=starts), INDEX(0), write=True)
+            fetch(replace(x, m=self.count, starts=starts), INDEX(0), k, write=True)
 
     def end(self, k):
         """Write the chunk that begins with row k, if one does."""
@@ -96,24 +97,36 @@ def copy_rows(action, vectors: Ordinary, W: Elements, k, count, distance):
     offset = index(code.mul(k, vectors.rs))
     some = replace(vectors, m=count, starts=[code.builder.add(start, offset) for start in vectors.starts])
     if action == "read" and count > 1:
-        fetch(some, distance)
+        fetch(some, distance, k)
     if some.kind == "wholeT":  # which some rows are not
         some = replace(some, kind="rowsT")
     move(action, some, W.block(k, 0, count, vectors.n))
 
 
-def fetch(vectors: Ordinary, distance, write=False):
-    """Fetch what is so many bytes behind some rows of known number, as far as they are contiguous."""
+def fetch(vectors: Ordinary, distance, k, write=False):
+    """Fetch what is so many bytes behind some rows of known number, from row k on, as far as they are contiguous.
+
+    Where systems are neighbours some rows of all systems of the next group are fetched, by each V of this one others.
+    """
     b, x = vectors.builder, vectors
+    size = x.m * x.n * x.parts * x.item
     if x.kind == "whole":
-        starts, size = x.starts, x.m * x.n * x.parts * x.item
+        fetch_lines(b, x.starts, distance, size, write)
     elif x.kind == "lanes":
-        starts, size = [b.add(x.starts[0], index(x.code.mul(i, x.rs))) for i in range(x.m)], 1
-    else:
-        return
+        size = INDEX(x.vector.lanes * x.parts * x.item)
+        turn = b.urem(b.udiv(x.starts[0], size), INDEX(GROUP))
+        other = b.urem(b.udiv(index(k), INDEX(x.m)), INDEX(GROUP))
+        with b.if_then(b.icmp_unsigned("==", turn, other)):
+            rows = [b.add(x.starts[0], index(x.code.mul(i, x.rs))) for i in range(x.m)]
+            following = b.mul(b.sub(INDEX(GROUP), turn), size)
+            fetch_lines(b, rows, following, GROUP * size.constant, write, first=False)
+
+
+def fetch_lines(b, starts, distance, size, write, first=True):
+    """Fetch so many bytes that are so far behind some addresses."""
     for start in starts:
         for line in range(0, size, LINE):
-            prefetch(b, b.inttoptr(b.add(start, b.add(distance, INDEX(line))), BYTES), write)
+            prefetch(b, b.inttoptr(b.add(start, b.add(distance, INDEX(line))), BYTES), write, first)
 
 
 def move(action, vectors: Ordinary, W: Elements):

@@ -1,44 +1,72 @@
 """What Krylov methods for one large system do with vectors, the rows of an array, on the CPU.
 
 Rows are cut into pieces of one size, which threads share, and sums over pieces are added up in one order: results do
-not depend on the number of threads. Each kernel reads the rows once, while the pieces it writes stay in the cache.
+not depend on the number of threads. Kernels read four rows at a time, which is as fast as memory is, while the pieces
+that they write stay in the cache.
 """
 
 import functools
 
 import numpy as np
 from numba import carray
+from numba.extending import register_jitable
 from numba.np.numpy_support import from_dtype
 
+from compactla.cpu.arrays import empty
 from compactla.cpu.handover import pointer
 from compactla.cpu.kernel import INT, compiled
 from compactla.cpu.parallel import share
 from compactla.overlap import address
 
 PIECE = 1024  # numbers, real and imaginary parts counted apart
+FOUR = 4  # rows at a time
+LINE = 16  # numbers that rows begin at multiples of
 SUMS = np.dtype(np.float64)
+MOST = 2  # sums of rows that one call makes
+
+
+def rows_of(number):
+    """How kernels read rows: pieces of four, of which the last is repeated where there are no more."""
+    size = number.bitwidth // 8
+
+    @register_jitable
+    def piece_of(place, row, step, start, piece):
+        return carray(pointer(place + size * (row * step + start)), piece, number)
+
+    @register_jitable
+    def four(place, first, stride, k, count, step, start, piece):
+        return (
+            piece_of(place, first + stride * k, step, start, piece),
+            piece_of(place, first + stride * min(k + 1, count - 1), step, start, piece),
+            piece_of(place, first + stride * min(k + 2, count - 1), step, start, piece),
+            piece_of(place, first + stride * min(k + 3, count - 1), step, start, piece),
+        )
+
+    return piece_of, four
 
 
 def dots_batch(number, parts):
     """A kernel for pieces lo to hi of rows whose real numbers are of the type `number`, `parts` = 2 to a complex one.
 
-    It takes the address of the rows and their length; the first row, the step to the next one and how many there are;
-    the first of the rows to multiply them with, and whether there are one or two of these, one after the other; what
-    these are scaled by before; and the address of the sums: (pieces, which of these, rows, real and imaginary part).
+    It takes the address of the rows, how far apart they are and their length; the first row, the stride to the next one
+    and how many there are; the first of the rows to multiply them with, and whether there are one or two of these, one
+    after the other; what these are scaled by before; and the address of the sums: (pieces, which of these, rows, real
+    and imaginary part), where the number of rows is rounded up to fours.
     """
-    size, real = number.bitwidth // 8, from_dtype(SUMS)
+    real = from_dtype(SUMS)
     dtype = np.dtype(number.name)
     cast = dtype.type
     zero = cast(0)
+    piece_of, four = rows_of(number)
 
-    def kernel(lo, hi, place, length, first, step, count, other, others, scale, sums):
-        targets = others * parts
+    def kernel(lo, hi, place, step, length, first, stride, count, other, others, scale, sums):
+        targets, width = others * parts, -(-count // FOUR) * FOUR * parts
         near = np.empty((4, PIECE), dtype)  # what all rows are multiplied with
         for c in range(lo, hi):
             start = c * PIECE
             piece = min(PIECE, length - start)
             for o in range(others):
-                w = carray(pointer(place + size * ((other + o) * length + start)), piece, number)
+                w = piece_of(place, other + o, step, start, piece)
                 if scale != 1:
                     for i in range(piece):
                         w[i] *= cast(scale)
@@ -47,64 +75,90 @@ def dots_batch(number, parts):
                     for i in range(piece // 2):
                         near[o * parts + 1, 2 * i] = w[2 * i + 1]
                         near[o * parts + 1, 2 * i + 1] = -w[2 * i]
-            total = carray(pointer(sums + 8 * targets * c * count), targets * count, real)
-            for k in range(count):
-                v = carray(pointer(place + size * ((first + k * step) * length + start)), piece, number)
+            total = carray(pointer(sums + 8 * others * width * c), others * width, real)
+            for k in range(0, count, FOUR):
+                v0, v1, v2, v3 = four(place, first, stride, k, count, step, start, piece)
                 for t in range(0, targets, 2):
-                    at, a, b = parts * (t // parts * count + k), zero, zero
+                    at = t // parts * width + k * parts
+                    a0, a1, a2, a3, b0, b1, b2, b3 = zero, zero, zero, zero, zero, zero, zero, zero
                     if targets == 1:
                         for i in range(piece):
-                            a += v[i] * near[0, i]
+                            x = near[0, i]
+                            a0 += v0[i] * x
+                            a1 += v1[i] * x
+                            a2 += v2[i] * x
+                            a3 += v3[i] * x
                     else:
                         for i in range(piece):
-                            a += v[i] * near[t, i]
-                            b += v[i] * near[t + 1, i]
-                        total[at + (1 if parts == 2 else count)] = b
-                    total[at] = a
+                            x, y = near[t, i], near[t + 1, i]
+                            a0 += v0[i] * x
+                            a1 += v1[i] * x
+                            a2 += v2[i] * x
+                            a3 += v3[i] * x
+                            b0 += v0[i] * y
+                            b1 += v1[i] * y
+                            b2 += v2[i] * y
+                            b3 += v3[i] * y
+                        b = at + (1 if parts == 2 else width)
+                        total[b], total[b + parts], total[b + 2 * parts], total[b + 3 * parts] = b0, b1, b2, b3
+                    total[at], total[at + parts], total[at + 2 * parts], total[at + 3 * parts] = a0, a1, a2, a3
 
     return kernel
 
 
 def combine_batch(number, parts):
-    """A kernel for pieces lo to hi: row <- scale row + sum of factors times rows.
+    """A kernel for pieces lo to hi: row <- scale row + sum of factors times rows, for one row after the other.
 
-    It takes what that of `dots_batch` does, the row, and the addresses of scale and factors, in double precision; the
-    sums are those of the squares of what comes out, and of it times the conjugate of the row `against`, unless that is
-    -1. With a scale of zero, what the row held is not read.
+    It takes what that of `dots_batch` does of the rows; how many are made, and the address of four integers for each of
+    them, which are the row, and the first, the stride and how many of those it is made of; the address of scale and
+    factors of each, in double precision; and the row `against`. The sums are those of the squares of what comes out
+    last, and of it times the conjugate of the row `against`, unless that is -1. With a scale of zero, what a row held
+    is not read.
     """
-    size, real = number.bitwidth // 8, from_dtype(SUMS)
+    real = from_dtype(SUMS)
     dtype = np.dtype(number.name)
     cast = dtype.type
+    piece_of, four = rows_of(number)
 
-    def kernel(lo, hi, place, length, first, step, count, row, factors, against, sums):
-        h = carray(pointer(factors), parts * (count + 1), real)
+    def kernel(lo, hi, place, step, length, made, operands, factors, against, sums):
         near = np.empty((2, PIECE), dtype)  # the sums with the real and imaginary parts of factors
+        given = carray(pointer(operands), (made, 4), INT)
         for c in range(lo, hi):
             start = c * PIECE
             piece = min(PIECE, length - start)
-            w = carray(pointer(place + size * (row * length + start)), piece, number)
-            for part in range(parts):
-                f = cast(h[part])
-                for i in range(piece):
-                    near[part, i] = f * w[i] if f != 0 else f
-            for k in range(count):
-                v = carray(pointer(place + size * ((first + k * step) * length + start)), piece, number)
-                f, g = cast(h[parts * (k + 1)]), cast(h[parts * (k + 2) - 1])
-                for i in range(piece):
-                    near[0, i] += f * v[i]
-                    if parts == 2:
-                        near[1, i] += g * v[i]
-            if parts == 1:
-                w[:] = near[0, :piece]
-            else:
-                for i in range(piece // 2):
-                    w[2 * i] = near[0, 2 * i] - near[1, 2 * i + 1]
-                    w[2 * i + 1] = near[0, 2 * i + 1] + near[1, 2 * i]
+            h = carray(pointer(factors), 1, real)
+            w = piece_of(place, given[0, 0], step, start, piece)
+            before = 0
+            for o in range(made):
+                row, first, stride, count = given[o, 0], given[o, 1], given[o, 2], given[o, 3]
+                h = carray(pointer(factors + 8 * parts * before), parts * (count + 1), real)
+                before += count + 1
+                w = piece_of(place, row, step, start, piece)
+                for part in range(parts):
+                    f = cast(h[part])
+                    for i in range(piece):
+                        near[part, i] = f * w[i] if f != 0 else f
+                for k in range(0, count, FOUR):
+                    v0, v1, v2, v3 = four(place, first, stride, k, count, step, start, piece)
+                    for part in range(parts):
+                        at = parts * (k + 1) + part
+                        f0 = cast(h[at])
+                        f1 = cast(h[at + parts]) if k + 1 < count else cast(0)
+                        f2 = cast(h[at + 2 * parts]) if k + 2 < count else cast(0)
+                        f3 = cast(h[at + 3 * parts]) if k + 3 < count else cast(0)
+                        for i in range(piece):
+                            near[part, i] += f0 * v0[i] + f1 * v1[i] + f2 * v2[i] + f3 * v3[i]
+                if parts == 1:
+                    w[:] = near[0, :piece]
+                else:
+                    for i in range(piece // 2):
+                        w[2 * i] = near[0, 2 * i] - near[1, 2 * i + 1]
+                        w[2 * i + 1] = near[0, 2 * i + 1] + near[1, 2 * i]
             squares, s, si = 0.0, 0.0, 0.0
             for i in range(piece):
                 squares += float(w[i]) * float(w[i])
             if against >= 0:
-                u = carray(pointer(place + size * (against * length + start)), piece, number)
+                u = piece_of(place, against, step, start, piece)
                 for i in range(piece):
                     s += float(u[i]) * float(w[i])
                 if parts == 2:
@@ -118,50 +172,62 @@ def combine_batch(number, parts):
     return kernel
 
 
-def room(shape, dtype, queue):
-    """Rows that nothing was put into yet."""
-    return np.empty(shape, dtype)
+class Rows:
+    """So many vectors of n numbers, unset; ``rows[k]`` is one of them.
 
-
-def dots(W, rows, others, scale=1.0, threads=None):
-    """The products of `rows` of W, conjugate, with one or two neighbouring `others`, scaled before: (others, rows).
-
-    Rows are ranges. Sums are in double precision, but for those over a piece.
+    Ranges name rows. Sums are in double precision, but for those over a piece.
     """
-    head = others.start, len(others), scale
-    return launch("dots", W, rows, head, (len(others), len(rows)), 2 * len(others), threads)
 
+    def __init__(self, count, n, dtype, queue, threads=None):
+        parts = 2 if dtype.kind == "c" else 1
+        step, self.length, self.threads = -(-n // LINE) * LINE, n * parts, threads
+        self.memory = empty((count, step), dtype, None)
+        self.vectors = [row[:n] for row in self.memory]
+        self.pieces = -(-self.length // PIECE)
+        wide = np.result_type(dtype, SUMS)
+        self.sums = np.empty(self.pieces * 2 * (count + FOUR), wide)
+        self.operands, self.factors = np.empty((MOST, 4), np.int64), np.empty(MOST * (count + 1), wide)
+        self.place = address(self.memory), step * parts, self.length
+        self.before, self.after = (address(self.operands), address(self.factors)), address(self.sums)
+        self.kernels = kernel("dots", dtype.char), kernel("combine", dtype.char)
 
-def combine(W, row, scale, rows=range(0), factors=(), against=None, measured=True, threads=None):
-    """Row `row` of W <- scale times it + factors times the rows.
+    def __getitem__(self, k):
+        return self.vectors[k]
 
-    Returns the square of its norm, and row `against`^H times it; what is not `measured` may be None.
-    """
-    h = np.empty(len(rows) + 1, widened(W.dtype))
-    h[0], h[1:] = scale, factors
-    head = row, address(h), -1 if against is None else against
-    squares, product = launch("combine", W, rows, head, (2,), 2, threads)
-    return squares.real, product
+    def dots(self, rows, others, scale=1.0):
+        """The products of rows, conjugate, with one or two neighbouring others, scaled before: (others, rows)."""
+        count, two = len(rows), len(others)
+        given = rows.start, rows.step, count, others.start, two, scale
+        shape = two, -(-count // FOUR) * FOUR
+        found = self._sums(0, given, shape[0] * shape[1], self.length * (count + 2))
+        return found.reshape(shape)[:, :count]
 
+    def combine(self, *made, against=None, measured=True):
+        """Make rows, one after the other, at most two: (row, scale, rows, factors), row <- scale row + factors rows.
 
-def launch(name, W, rows, head, shape, work, threads):
-    """The sums of a kernel over all pieces."""
-    parts = 2 if W.dtype.kind == "c" else 1
-    length = W.shape[1] * parts
-    sums = np.empty((-(-length // PIECE), *shape), widened(W.dtype))
-    args = address(W), length, rows.start, rows.step, len(rows), *head, address(sums)
-    cost = length * work * (len(rows) + 1)
-    share(kernel(name, W.dtype.char), cost, (0, len(sums), *args), threads)
-    return np.add.reduce(sums)
+        Returns the square of the norm of the last one, and row `against`^H times it; None, if they are not `measured`.
+        """
+        end = 0
+        for operands, (row, scale, rows, factors) in zip(self.operands, made, strict=False):
+            operands[:] = row, rows.start, rows.step, len(rows)
+            self.factors[end] = scale
+            start, end = end + 1, end + 1 + len(rows)
+            self.factors[start:end] = factors
+        given = len(made), *self.before, -1 if against is None else against
+        found = self._sums(1, given, 2, self.length * (end + len(made)), measured)
+        return (found[0].real, found[1]) if measured else None
 
-
-def widened(dtype):
-    return np.complex128 if dtype.kind == "c" else np.float64
+    def _sums(self, which, given, count, cost, measured=True):
+        """The sums of a kernel over all pieces."""
+        share(self.kernels[which], cost, (0, self.pieces, *self.place, *given, self.after), self.threads)
+        return np.add.reduce(self.sums[: self.pieces * count].reshape(-1, count)) if measured else None
 
 
 @functools.cache
 def kernel(name, char):
-    make, last = {"dots": (dots_batch, from_dtype(SUMS)), "combine": (combine_batch, INT)}[name]
-    arguments = [*[INT] * 7, last, INT]
+    make, arguments = {
+        "dots": (dots_batch, [*[INT] * 8, from_dtype(SUMS), INT]),
+        "combine": (combine_batch, [INT] * 8),
+    }[name]
     parts = 2 if char in "FD" else 1
     return compiled(make, arguments, from_dtype(np.dtype(char.lower())), parts, reordered=True)

@@ -8,10 +8,9 @@ from numba import types
 from compactla.cpu import parallel
 from compactla.cpu.choice import operations, parts, width
 from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.csrilud import tile_of
+from compactla.cpu.kernels.csrlu import largest_tile, lu_batch, lusv_batch
 from compactla.cpu.kernels.krylov import (
     KINDS,
-    dense_ilu_batch,
     ilu_batch,
     precondition_batch,
     product_batch,
@@ -22,6 +21,7 @@ from compactla.cpu.parallel import share
 from compactla.cpu.room import room
 from compactla.krylov.methods import VECTORS
 from compactla.overlap import address
+from compactla.sparse.elimination import unfilled
 from compactla.view import REAL, layout
 
 # From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
@@ -39,6 +39,11 @@ def cost(values, count):
     return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
 
 
+def tile_of(dtype):
+    """Rows and columns of the largest tile of numbers of a type: it fits the registers."""
+    return largest_tile(parts(dtype))
+
+
 def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     matrix = form(values.dtype, width(values.dtype, values.vlen))
@@ -52,34 +57,84 @@ def precondition(M, X, Y, threads=None):
     """Y <- M X"""
     values = M.values
     matrix = form(values.dtype, width(values.dtype, values.vlen))
-    kernel = shared(precondition_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 7), matrix)
+    lanes = width(values.dtype, values.vlen)
+    within = column_form(values.dtype, lanes, lanes)
+    kernel = shared(precondition_batch, (INT, *TOLD, *[INT] * 6), matrix, within)
     args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
-    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+    work = places_of_rooms(values.dtype, extent(M) * parts(values.dtype) * lanes)
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads, None, work)
 
 
 def told(M):
     """What kernels are told of a preconditioner beside its values."""
     pattern = M.pattern
-    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, KINDS[M.kind], M.size
+    return M.values.m, pattern.indptr, pattern.indices, M.diagonal, M.order, KINDS[M.kind], M.size, extent(M)
+
+
+def extent(M):
+    """Rows of the column that a preconditioner needs to work in."""
+    return M.pattern.m * M.size if KINDS[M.kind] == KINDS["lu"] else 0
 
 
 def factor(values, pattern, factors, threads=None):
     """The incomplete factors of packs of values, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
-    info, lanes = np.zeros(npack * V, np.int64), width(dtype, V)
-    column, places = column_form(dtype, lanes, V), (address(values.data), address(factors.data))
-    tile = tile_of(parts(dtype))
-    m = -(-pattern.n // tile) * tile
-    if m**3 > DENSE * pattern.work:
-        kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
-        args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
-        share(kernel, npack * cost(values, pattern.work), args, threads)
-        return info
-    kernel = shared(dense_ilu_batch, (INT, INT, INTS, INTS, INTS, *[INT] * 4, INTS, INT), column, form(dtype, lanes))
-    args = 0, npack, V, values.m, pattern.rows, pattern.indices, pattern.mask(m), pattern.n, m, *places, info
-    work = [address(row) for row in room(dtype, parallel.THREADS, m * m * parts(dtype) * lanes)]
-    share(kernel, npack * cost(values, m**3 // 3), args, threads, None, work)
+    info = np.zeros(npack * V, np.int64)
+    kernel = shared(
+        ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column_form(dtype, width(dtype, V), V)
+    )
+    places = address(values.data), address(factors.data)
+    args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
+    share(kernel, npack * cost(values, pattern.work), args, threads)
     return info
+
+
+def tiles_without_fill(pattern, dtype):
+    """Tiles for incomplete factors, if the pattern is dense enough for these to be faster."""
+    tile = tile_of(dtype)
+    m = -(-pattern.n // tile) * tile
+    return unfilled(pattern, tile) if m**3 <= DENSE * pattern.work else None
+
+
+def lu_factor(values, tiles, factors, threads=None, incomplete=False):
+    """The factors of packs of values, in tiles, and info of each lane; those without fill if they are incomplete."""
+    dtype, V, npack = values.dtype, values.vlen, len(values.data)
+    info = np.zeros(npack * V, np.int64)
+    where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
+    lists = *where, tiles.starts, tiles.products, tiles.mask
+    args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
+    kernel = lu_kernel(dtype, V, tiles.size, incomplete)
+    share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads)
+    return info
+
+
+@functools.cache
+def lu_kernel(dtype, V, size, incomplete):
+    column = column_form(dtype, width(dtype, V), V)
+    return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
+
+
+def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
+    """Y <- op(A)^-1 X with the factors of `lu_factor`."""
+    dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
+    if not X.n:
+        return
+    columns = -(-X.n // -(-X.n // tile_of(dtype)))
+    m = tiles.m * tiles.size
+    work = places_of_rooms(dtype, m * columns * parts(dtype) * width(dtype, V))
+    where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal
+    args = 0, npack, V, X.m, X.n, m, tiles.count, *where, *(address(P.data) for P in (factors, X, Y))
+    kernel = lusv_kernel(dtype, V, columns, tiles.size, trans)
+    share(kernel, npack * cost(factors, tiles.count * X.n), args, threads, None, work)
+
+
+@functools.cache
+def lusv_kernel(dtype, V, columns, size, trans):
+    lanes = width(dtype, V)
+    step = parts(dtype) * lanes
+    block = form(dtype, lanes, n=columns, strides=(columns * step, step))
+    forms = form(dtype, lanes), column_form(dtype, lanes, V), block
+    return compiled(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, size, trans)
 
 
 def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
@@ -88,18 +143,31 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     lanes = width(dtype, V)
     within, norms = column_form(dtype, lanes, lanes), column_form(REAL[dtype.char], lanes, V)
     forms = column_form(dtype, lanes, V), within, form(dtype, lanes), norms
-    kernel = shared(solve_batch, SOLVE, method, options, *forms)
+    fresh = M.kind == "fresh"
+    kernel = shared(solve_batch, SOLVE, method, options, *forms, M.size if fresh else 0)
     if method == "gmres":
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
-    size = (vectors * n + rows * columns) * parts(dtype) * lanes
-    work = room(dtype, parallel.THREADS, -(-size // 16) * 16)
+    if fresh:
+        tiles, count = M.pattern, M.pattern.count
+        lists = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.starts, tiles.products, tiles.mask, M.info
+    else:
+        lists, count = [M.order] * 8, 0
+    size = (vectors * n + rows * columns + extent(M) + count) * parts(dtype) * lanes
+    work = places_of_rooms(dtype, -(-size // 16) * 16)
     numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
-    args = 0, len(B.data), V, n, values.m, A.pattern.indptr, A.pattern.indices, *told(M), *numbers, *places
-    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, [address(row) for row in work])
+    pattern = A.pattern.indptr, A.pattern.indices
+    args = 0, len(B.data), V, n, values.m, *pattern, *told(M), count, *lists, *numbers, *places
+    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, work)
 
 
-PATTERN = INTS, INTS
-SOLVE = INT, INT, INT, *PATTERN, INT, *PATTERN, INTS, *[INT] * 10, *[types.float64] * 2, *[INT] * 7
+TOLD = INT, *[INTS] * 4, INT, INT, INT
+SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, *[INTS] * 8, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
+
+
+def places_of_rooms(dtype, size):
+    """Where each thread has room for so many real numbers to work in, which the calling thread keeps."""
+    work = room(dtype, parallel.THREADS, size)
+    return [address(work) + t * work.strides[0] for t in range(parallel.THREADS)]

@@ -15,7 +15,7 @@ import pyopencl.array as cla
 from scipy.sparse import bsr_array
 
 from compactla import LinePreconditioner
-from compactla.krylov_large import SparseMatrix, bicgstab
+from compactla.krylov import SparseMatrix, bicgstab
 
 
 def pseudo_time(queue, M, lines, rhs, shifts=(1.0, 0.1, 0.0)):

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import compactla as cla
-from compactla.krylov_large import gmres
+from compactla.krylov import gmres
 
 LENGTH, HEIGHT, LOWEST = 4.0, 1.0, 1e-4  # of the channel, and of the cells at the wall
 DIFFUSIVITY = np.array([1.0e-3, 1.6e-3, 2.0e-3])  # of F, O and T

@@ -1,5 +1,6 @@
-"""How a device factors systems with band matrices and solves with them; one work-item for each system."""
+"""How a device factors systems with band matrices and solves with them: `bands.cl`, one work-item for each system."""
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -7,19 +8,47 @@ import numpy as np
 import pyopencl.array as cla
 
 from compactla.bands.form import Form
-from compactla.gpu.arrays import default_vlen, download, empty
-from compactla.gpu.launch import launch_lanes
-from compactla.gpu.ordinary import pack, spread, unpack
-from compactla.layout import Pack
-from compactla.view import REAL, packed_dtype
+from compactla.gpu.arrays import default_vlen, download, empty, ordinary, reused
+from compactla.gpu.arrays import unpack as move
+from compactla.gpu.launch import flatten, launch
+from compactla.gpu.ordinary import spread
+from compactla.gpu.program import kernel
+from compactla.gpu.shapes import is_cpu
+from compactla.strides import in_two_axes
+from compactla.view import REAL
+
+FEW = 4  # right-hand sides at a time
+AHEAD = 512  # bytes of a system that are on their way at a time, at most
+TURNS = 1  # rows of a tile on a CPU, where nothing is gained by more, which take long to compile
+CACHE = 24 << 20  # bytes of work space that a cache holds beside what passes through it
+RESIDENT = 4, 16  # packs that a compute unit works on at a time: where the cache holds no more, and otherwise
 
 
 class Factors(NamedTuple):
-    """Factors of so many matrices in packs, as gbtrf.cl makes them, and how rows were swapped."""
+    """Factors of matrices in packs, as bands.cl makes them, and how rows were swapped."""
 
     F: cla.Array
     swaps: cla.Array
-    nsys: int
+
+
+class Systems(NamedTuple):
+    """Where an array (..., m, n) of systems is: seen as (outer, inner, m, n), with strides in real numbers."""
+
+    array: cla.Array
+    far: int
+    step: int
+    rs: int
+    cs: int
+
+    @property
+    def along(self) -> int:
+        """1 if neighbours in memory are systems, 0 if they are unknowns."""
+        return int(abs(self.step) < abs(self.rs))
+
+    @property
+    def arguments(self):
+        item = REAL[self.array.dtype.char].itemsize
+        return self.array.base_data, self.array.offset // item, *self[1:]
 
 
 def moved(a, axis):
@@ -46,56 +75,141 @@ def columns(a):
 
 
 def source(form: Form):
-    """What gbtrf.cl calls the form of the matrices."""
+    """What bands.cl calls the form of the matrices."""
     return {"banded": 0, "tridiag": 1, "ring": 2, "spd": 3 if form.lower else 4}[form.name]
 
 
+def found(arrays, lead):
+    """The inner one of two axes, as which those of systems are seen, and where the `Systems` of arrays are."""
+    strides = [lead_strides(a, lead) for a in arrays]
+    (_, inner), steps = in_two_axes(lead, strides)
+    places = []
+    for a, two in zip(arrays, steps, strict=True):
+        item = REAL[a.dtype.char].itemsize
+        places.append(Systems(a, *(stride // item for stride in (*two, *a.strides[-2:]))))
+    return inner, places
+
+
+def fit(arrays, lead) -> bool:
+    """Whether kernels take the strides of arrays (..., m, n) of systems."""
+    return in_two_axes(lead, [lead_strides(a, lead) for a in arrays]) is not None
+
+
+def lead_strides(a, lead):
+    """Strides of the axes of systems of an array (..., m, n), which are `lead` or a single one."""
+    if a.ndim - 2 == len(lead):
+        return a.strides[:-2]
+    counts = list(itertools.accumulate(reversed(lead[1:]), int.__mul__, initial=1))[::-1]
+    return tuple(a.strides[0] * count for count in counts)
+
+
+def contiguous(a, dtype):
+    """A copy of an array as one of a type in the order of C."""
+    return spread(a, a.shape, a.strides, dtype)
+
+
+def copy(a, target):
+    """Copy a contiguous array to one of any strides."""
+    if a.ndim > 3:
+        for k in range(a.shape[0]):
+            copy(a[k], target[k])
+        return
+    lead = (1,) * (3 - a.ndim)
+    a, target = (seen_as(x, lead + x.shape, (0,) * len(lead) + x.strides) for x in (a, target))
+    move(ordinary(a), a.shape[0], target)
+
+
+class Launch:
+    """A launch of a kernel of `bands.cl`: how many packs there are, and room for some at a time."""
+
+    def __init__(self, form: Form, n, nsys, dtype, queue, columns=0):
+        self.form, self.n, self.nsys, self.dtype, self.queue, self.columns = form, n, nsys, dtype, queue, columns
+        self.V = default_vlen(dtype, queue)
+        self.npack = -(-nsys // self.V)
+
+    @property
+    def tail(self):
+        """The last axes of packs."""
+        return (2, self.V) if self.dtype.kind == "c" else (self.V,)
+
+    def packs_at_a_time(self, width):
+        """For how many packs there is work space, of so many numbers a row."""
+        units = self.queue.device.max_compute_units
+        if is_cpu(self.queue.device):
+            return min(self.npack, 2 * units)
+        size = self.n * max(width, 1) * self.dtype.itemsize * self.V
+        least, most = RESIDENT
+        fit = CACHE // (size * units)
+        return min(self.npack, units * (min(fit, most) if fit >= least else most))
+
+    def run(self, name, places, groups, values, wait_for, **macros):
+        """Launch it for the arrays in these places."""
+        form, item = self.form, self.dtype.itemsize
+        numbers = 0 if name == "solve_bands" else 3 if form.name in ("tridiag", "ring") else form.kl + form.ku + 1
+        few = TURNS if is_cpu(self.queue.device) else AHEAD // (max(numbers + self.columns, 1) * item)
+        turns = min(16, 1 << max(few, 1).bit_length() - 1)
+        macros |= {"KL": form.kl, "KU": form.ku, "REACH": form.reach, "PIVOTING": int(form.pivoting)}
+        macros |= {"SOURCE": source(form), "WIDE": int(form.wide), "COLUMNS": self.columns, "TURNS": turns}
+        arrays, values = flatten(values)
+        arrays = [*(place.array for place in places), *arrays]
+        args = [self.nsys, self.n, *values]
+        code = kernel(self.queue, "bands.cl", name, self.dtype, self.V, args, **{name.upper(): 1}, **macros)
+        launch(self.queue, wait_for, code, (groups[0] * self.V, groups[1]), (self.V, 1), arrays, args)
+
+
+def matrix_places(matrix, lead, others=()):
+    """The inner axis and the places of the diagonals, three times the same if they are together, and of others."""
+    main = matrix[len(matrix) // 2]
+    diagonals = [a if a.size else main for a in (matrix * 3)[:3]]  # what is empty is not read
+    inner, places = found([*diagonals, *others], lead)
+    if len(matrix) == 1:  # diagonals are rows
+        places[:3] = [place._replace(rs=place.cs, cs=place.rs) for place in places[:3]]
+    else:
+        places[:3] = [place._replace(rs=place.cs) for place in places[:3]]
+    return inner, places
+
+
 def factor(form: Form, n, matrix, lead, queue, wait_for=()):
-    """`Factors` and info of matrices (..., m, n) on the device."""
-    dtype, nsys = matrix[0].dtype, math.prod(lead)
-    if not nsys:
-        return None, np.zeros(0, np.int64)
-    V, width = default_vlen(dtype, queue), form.kl + form.reach + 1
-    npack, tail = -(-nsys // V), (2,) if dtype.kind == "c" else ()
-    packs = [(pack(a, lead, dtype) if a.size else empty_pack(nsys, dtype, queue)).data for a in matrix]
-    F = empty((npack, n, width, *tail, V), REAL[dtype.char], queue)
-    swaps = empty((npack, n if form.pivoting else 1, V), np.int32, queue)
-    info = empty((npack * V,), np.int32, queue)
-    args = npack * V, n, *(packs * 3)[:3], F, swaps, info
-    macros = macros_of(form) | {"SOURCE": source(form)}
-    launch_lanes(queue, wait_for, "gbtrf.cl", "gbtrf_batch", dtype, V, (npack * V, 1), *args, GBTRF_BATCH=1, **macros)
-    return Factors(F, swaps, nsys), download(info)[:nsys].astype(np.int64)
+    """`Factors` and info of matrices (..., m, n) on the device; info is of every lane, and lives there."""
+    dtype = matrix[0].dtype
+    run = Launch(form, n, math.prod(lead), dtype, queue)
+    if not run.nsys:
+        return None, None
+    inner, places = matrix_places(matrix, lead)
+    F = empty((run.npack, n, form.kl + form.reach + 1, *run.tail), REAL[dtype.char], queue)
+    swaps = empty((run.npack, n if form.pivoting else 1, run.V), np.int32, queue)
+    info = empty((run.npack * run.V,), np.int32, queue)
+    values = inner, *itertools.chain(*(place.arguments for place in places)), F, swaps, info
+    run.run("factor_bands", places, (run.npack, 1), values, wait_for, ALONG_A=places[1].along, ALONG_B=0)
+    return Factors(F, swaps), info
 
 
-def empty_pack(nm, dtype, queue):
-    """A pack of one number each, for what is not read."""
-    return Pack.empty(nm, 1, 1, dtype=dtype, queue=queue)
+def solve(form: Form, n, factors: Factors, B, X, lead, common, room, wait_for=()):
+    """X <- inv(A) B, arrays (..., n, nrhs) of any strides."""
+    r, queue = B.shape[-1], B.queue
+    run = Launch(form, n, math.prod(lead), X.dtype, queue, -(-r // -(-r // FEW)))
+    inner, places = found([B, X], lead)
+    chunks = 1 if form.wide else -(-r // run.columns)
+    groups = run.npack if form.wide else run.packs_at_a_time(run.columns)
+    work = factors.F if form.wide else room.array((chunks * groups * run.V * n * run.columns,))
+    values = inner, r, *itertools.chain(*(place.arguments for place in places)), *factors, work
+    along = {"ALONG_B": places[0].along, "ALONG_X": places[1].along, "COMMON": int(common)}
+    run.run("solve_bands", places, (groups, chunks), values, wait_for, **along)
 
 
-def macros_of(form: Form):
-    return {"KL": form.kl, "KU": form.ku, "REACH": form.reach, "PIVOTING": int(form.pivoting)}
+def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
+    """Likewise with matrices that are factored on the way; info."""
+    run = Launch(form, n, math.prod(lead), X.dtype, B.queue, B.shape[-1])
+    inner, places = matrix_places(matrix, lead, [B, X])
+    groups = run.packs_at_a_time(form.reach + run.columns)
+    work = room.array((groups * run.V * n * (form.reach + run.columns),))
+    info = empty((run.npack * run.V,), np.int32, B.queue, reused(B))
+    values = inner, *itertools.chain(*(place.arguments for place in places)), info, work
+    along = dict(zip(("ALONG_A", "ALONG_B", "ALONG_X"), (places[k].along for k in (1, 3, 4)), strict=True))
+    run.run("both_bands", places, (groups, 1), values, wait_for, **along)
+    return info
 
 
-def solve(form: Form, n, factors: Factors, rhs, axis, out, common, wait_for=()):
-    """`out`, or a new array: the solutions for an array of any strides, with systems along an axis or the last but one.
-    """
-    dtype = packed_dtype(factors.F)
-    B = rhs if axis is None else columns(moved(rhs, axis))
-    lead = B.shape[:-2]
-    P = pack(B, lead, dtype)
-    queue, lanes, r = rhs.queue, P.data.shape[0] * P.vlen, B.shape[-1]
-    args = lanes, n, r, factors.F, factors.swaps, P.data
-    macros = macros_of(form) | {"COMMON": int(common), "FOLD": int(form.name == "ring")}
-    launch_lanes(queue, wait_for, "gbtrs.cl", "gbtrs_batch", dtype, P.vlen, (lanes, 1), *args, GBTRS_BATCH=1, **macros)
-    x = unpack(P, rhs.allocator)  # (nsys, n, r)
-    if axis is not None:
-        rest = [k for k in range(rhs.ndim) if k != axis]
-        strides, step = [0] * rhs.ndim, n * dtype.itemsize
-        strides[axis] = dtype.itemsize
-        for k in reversed(rest):
-            strides[k], step = step, step * rhs.shape[k]
-        x = x.reshape(rhs.shape) if axis == rhs.ndim - 1 else spread(x, rhs.shape, strides, dtype)
-    if out is None:
-        return x
-    out[...] = x
-    return out
+def info_of(info, nsys):
+    """What lanes report, of the first systems, as NumPy's integers."""
+    return download(info)[:nsys].astype(np.int64)

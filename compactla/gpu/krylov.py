@@ -12,34 +12,43 @@ EACH = 8  # numbers of a work-item, at least
 GROUPS = 1024  # that keep a device busy
 
 
-def room(shape, dtype, queue):
-    """The sums are put where those before them were."""
-    return empty(shape, dtype, queue, MemoryPool(ImmediateAllocator(queue)))
+class Rows:
+    """So many vectors of n numbers, unset; ``rows[k]`` is one of them.
 
+    The sums are put where those before them were.
+    """
 
-def dots(W, rows, others, scale=1.0, wait_for=()):
-    n, count = W.shape[1], len(rows)
-    if scale != 1:
-        args = n * len(others), others.start * n, float(scale)
-        start(W, wait_for, "scale_rows", pieces(args[0]), args, ())
-    shape = pieces(n, count), len(others), count
-    sums = empty(shape, W.dtype, W.queue, reused(W))
-    args = n, rows.start, rows.step, count, others.start, len(others)
-    start(W, wait_for, "dots", shape[0], args, (sums,), count)
-    return total(sums)
+    def __init__(self, count, n, dtype, queue, wait_for=()):
+        self.W = empty((count, n), dtype, queue, MemoryPool(ImmediateAllocator(queue)))
+        self.vectors = [self.W[k] for k in range(count)]
+        self.n, self.wait_for = n, wait_for
 
+    def __getitem__(self, k):
+        return self.vectors[k]
 
-def combine(W, row, scale, rows=range(0), factors=(), against=None, measured=True, wait_for=()):
-    n = W.shape[1]
-    h = np.array((scale, *factors), W.dtype)
-    h = empty(h.shape, h.dtype, W.queue, reused(W), h)
-    sums = empty((pieces(n), 2), W.dtype, W.queue, reused(W))
-    args = n, rows.start, rows.step, len(rows), row, -1 if against is None else against
-    start(W, wait_for, "combine", len(sums), args, (sums,), before=(h,))
-    if not measured:
-        return None
-    squares, product = total(sums)
-    return squares.real, product
+    def dots(self, rows, others, scale=1.0):
+        W, n, count = self.W, self.n, len(rows)
+        if scale != 1:
+            args = n * len(others), others.start * n, float(scale)
+            start(W, self.wait_for, "scale_rows", pieces(args[0]), args, ())
+        shape = pieces(n, count), len(others), count
+        sums = empty(shape, W.dtype, W.queue, reused(W))
+        args = n, rows.start, rows.step, count, others.start, len(others)
+        start(W, self.wait_for, "dots", shape[0], args, (sums,), count)
+        return total(sums)
+
+    def combine(self, *made, against=None, measured=True):
+        W, n = self.W, self.n
+        sums = empty((pieces(n), 2), W.dtype, W.queue, reused(W))
+        for row, scale, rows, factors in made:
+            h = np.array((scale, *factors), W.dtype)
+            h = empty(h.shape, h.dtype, W.queue, reused(W), h)
+            args = n, rows.start, rows.step, len(rows), row, -1 if against is None else against
+            start(W, self.wait_for, "combine", len(sums), args, (sums,), before=(h,))
+        if not measured:
+            return None
+        squares, product = total(sums)
+        return squares.real, product
 
 
 def pieces(n, count=1):

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from compactla.checks import is_device_array
 from compactla.layout import Pack, pack
 
 
@@ -49,12 +50,12 @@ def record(history, count, size, mask):
         history[mask, count[mask].astype(int)] = size[mask]
 
 
-def called(function, name, vlen):
-    """A user's function of packs as one of arrays."""
+def called(function, name, like):
+    """A user's function of packs as one of arrays; packs are where `like` is, and as long."""
 
     def call(x):
-        y = function(pack(x[:, :, None], vlen))
-        y = y.unpack() if isinstance(y, Pack) else np.asarray(y)
+        y = function(pack(x[:, :, None], like.vlen, queue=like.queue))
+        y = y.unpack() if isinstance(y, Pack) else y.get() if is_device_array(y) else np.asarray(y)
         if y.shape not in (x.shape, (*x.shape, 1)):
             raise ValueError(f"{name} returned an array of shape {y.shape}, must return a Pack like its argument")
         if not np.can_cast(y.dtype, x.dtype, "same_kind"):

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 
-from compactla.checks import check_size
+from compactla.checks import check_launch, check_size
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.layout import Pack
@@ -18,18 +18,22 @@ def operator_of(A, name="A"):
     if isinstance(A, BatchCSR):
         square, values, pattern = A.shape[0] == A.shape[1], A.values, A.pattern
     elif isinstance(A, Pack):
-        if A.queue is not None:
-            raise TypeError(f"{name} lives on {A.device}, must live on the CPU")
         square = A.m == A.n
         if square:
-            data = np.ascontiguousarray(A.data)
-            values = Pack(data.reshape(len(data), A.m * A.n, 1, *data.shape[3:]), A.nm)
+            data = contiguous(A).data
+            values = Pack(data.reshape(data.shape[0], A.m * A.n, 1, *data.shape[3:]), A.nm)
             pattern = Pattern.dense(A.n)
     else:
         raise TypeError(f"{name} is a {type(A).__name__}, must be a BatchCSR or a Pack")
     if not square:
         raise ValueError(f"{name} is {A!r}, must be of square matrices")
     return Operator("csr", values, pattern)
+
+
+def check_on_cpu(A):
+    """Refuse matrices on a device."""
+    if A.queue is not None:
+        raise TypeError(f"A lives on {A.queue.device.name}, must live on the CPU")
 
 
 class Preconditioner:
@@ -40,11 +44,11 @@ class Preconditioner:
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square, on the CPU.
+        The matrices, which are square, on the CPU or a device.
 
     Attributes
     ----------
-    nm, n, dtype, vlen : int, int, numpy.dtype, int
+    nm, n, dtype, vlen, queue : int, int, numpy.dtype, int, pyopencl.CommandQueue or None
         Those of the matrices.
 
     Raises
@@ -56,6 +60,7 @@ class Preconditioner:
     def __init__(self, A):
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
+        self.queue = A.queue
         self._made, self._version, self._lock = None, None, threading.Lock()
 
     def update(self):
@@ -70,15 +75,20 @@ class Preconditioner:
                 self._made, self._version = self._make(operator_of(self.A), threads), version
             return self._made
 
+    def within(self, threads=None):
+        """What a kernel applies that solves systems."""
+        return self.operator(threads)
+
     def __matmul__(self, r):
         return self.solve(r)
 
-    def solve(self, r, *, threads=None):
+    def solve(self, r, *, threads=None, wait_for=None):
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
+        launch = check_launch(threads, wait_for, self.queue)
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
-        backend(None, "sparse").precondition(self.operator(threads), R, Y, threads)
-        return Y if isinstance(r, Pack) else as_given(Y, ndim)
+        backend(self.queue, "sparse").precondition(self.operator(launch), R, Y, launch)
+        return as_given(Y, r, ndim)
 
 
 class Identity(Preconditioner):
@@ -96,7 +106,7 @@ class BlockJacobi(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square, on the CPU; what is not in the pattern is zero.
+        The matrices, which are square; what is not in the pattern is zero.
     b : int
         Rows of a block.
 
@@ -114,6 +124,9 @@ class BlockJacobi(Preconditioner):
 
     def _make(self, A, threads):
         b, data, places = self.b, A.values.data, A.pattern.blocks(self.b)
+        if self.queue is not None:
+            blocks = backend(self.queue, "sparse").inverses(A.values, places, b, threads)
+            return Operator("block", blocks, A.pattern, size=b)
         npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
         taken = data[:, np.maximum(places, 0)] if A.values.m else np.zeros((npack, len(places), *data.shape[2:]))
         taken = np.ascontiguousarray(taken, data.dtype)
@@ -150,14 +163,40 @@ class ILU0(Preconditioner):
     def __init__(self, A):
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
+        self._passed = False
 
     @property
     def info(self):
         """(nm,) integers: 0, or i + 1 where pivot i is the first that is exactly zero."""
-        self.operator()
-        return self._info[: self.nm]
+        self.operator(check_launch(None, None, self.queue))
+        return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
+
+    def update(self):
+        super().update()
+        self._passed = False
+
+    def _tiles(self, pattern):
+        """Tiles for the factors, where these are faster."""
+        return None if self.queue else backend(None, "sparse").tiles_without_fill(pattern, self.dtype)
 
     def _make(self, A, threads):
-        factors = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
-        self._info = backend(None, "sparse").factor(A.values, A.pattern, factors, threads)
-        return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
+        run, tiles = backend(self.queue, "sparse"), self._tiles(A.pattern)
+        size = A.values.m if tiles is None else tiles.count
+        factors = A.values.beside(size, 1) if self._made is None else self._made.values
+        if tiles is None:
+            self._info = run.factor(A.values, A.pattern, factors, threads)
+            return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
+        self._info = run.lu_factor(A.values, tiles, factors, threads, incomplete=True)
+        return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
+
+    def within(self, threads=None):
+        """The first solve with new values makes factors in passing, which stay in the cache; the next has them kept."""
+        version = getattr(self.A, "version", None)
+        if self._passed == version or (self._made is not None and self._version == version):
+            return self.operator(threads)
+        A = operator_of(self.A)
+        tiles = self._tiles(A.pattern)
+        if tiles is None:
+            return self.operator(threads)
+        self._passed, info = version, np.zeros(len(A.values.data) * self.vlen, np.int64)
+        return Operator("fresh", A.values, tiles, tiles.diagonal, tiles.size, tiles.order, info)

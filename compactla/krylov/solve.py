@@ -1,71 +1,57 @@
-"""The solvers: arguments are checked, and all iterations of V systems are one call of a kernel."""
+"""The solvers: for one large system, see `compactla.krylov.large`, or for a batch, of which all iterations of V systems
+are one call of a kernel.
+"""
 
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 
-from compactla.checks import as_array, check_dtype, check_launch, check_size
+from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
 from compactla.krylov import plain
 from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
-from compactla.layout import Pack, pack
-from compactla.sparse.csr import BatchCSR, columns, contiguous
+from compactla.krylov.report import Report
+from compactla.layout import Pack, pack_padded
+from compactla.sparse.csr import BatchCSR, as_given, columns, contiguous, copied
 from compactla.view import REAL, backend
 
-
-@dataclass(frozen=True)
-class Report:
-    """How the solves of a batch went.
-
-    Attributes
-    ----------
-    iterations : (nm,) ndarray of int64
-        Steps of each system: Arnoldi steps of `gmres`; a half step of `bicgstab` counts as one.
-    converged : (nm,) ndarray of bool
-        Whether the norm of the residual is at most ``max(rtol ||b||, atol)``.
-    residual : (nm,) ndarray
-        ||b - A x||, the 2-norm, computed from x.
-    history : (nm, steps + 1) ndarray or None
-        The norm after each step as the method knows it, from that of the first residual to `residual`, which is
-        repeated; only where it was asked for. `steps` is the largest of `iterations`.
-    """
-
-    iterations: np.ndarray
-    converged: np.ndarray
-    residual: np.ndarray
-    history: np.ndarray | None = None
+ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 
-def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, threads=None):
-    """Solve A x = b for each system of a batch by conjugate gradients.
+def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, callback=None, threads=None):
+    """Solve A x = b, one large system or each system of a batch, by conjugate gradients.
 
     Parameters
     ----------
-    A : BatchCSR, Pack or function
-        The matrices, which are symmetric or Hermitian, and positive definite, on the CPU; or a function of a pack of
-        n x 1 vectors that returns a pack of the products.
-    b : (nm, n) array_like or Pack
-        Right-hand sides; a pack has n x 1 matrices.
-    x0 : (nm, n) array_like or Pack, optional
-        Where to start; default: zero. It is not changed.
+    A : scipy.sparse matrix, SparseMatrix, LinearOperator, (n, n) array, BatchCSR, Pack or function
+        The matrix, which is Hermitian and positive definite. A BatchCSR or a pack is a batch. A function makes of a
+        vector (n,) the product; or of a pack of n x 1 vectors those of a batch, if `b` is not of shape (n,).
+    b : (n,) or (n, 1) array_like or pyopencl.array.Array; for a batch (nm, n) such array, or Pack
+        The right-hand side. One on a device is solved for there, by an `A` and `M` that live there: a sparse matrix is
+        copied, operators and functions are given Arrays. A pack has n x 1 matrices. For a batch on a device, arrays of
+        NumPy are copied there, and solutions back; with functions, NumPy does what is left to do.
+    x0 : like `b`, optional
+        What to begin with; default: zero. It is not changed.
     rtol, atol : float
-        A system has converged when ``||b - A x|| <= max(rtol ||b||, atol)``. It is left alone then.
+        The goal: ``||b - A x|| <= max(rtol ||b||, atol)``.
     maxiter : int, optional
-        At most how many steps a system takes; default: 10 n.
-    M : Preconditioner or function, optional
-        Approximate inverses of the matrices, as from `Jacobi`, `BlockJacobi` and `ILU0`; or a function like A.
+        At most how many steps; default: 10 n.
+    M : optional
+        The preconditioner, approximately the inverse of `A`: a `LinePreconditioner`, a `LineRelaxation`, or what else
+        `A` may be; for a batch one of this module, as `Jacobi`, or a function.
     history : bool
-        Whether residuals of all steps are reported.
+        Whether the report has the norms of residuals after all steps.
+    callback : function, optional
+        Called after every step with the norm of the residual, as the method knows it; not for a batch.
     threads : int, optional
-        At most how many threads work, as for `compactla.gemm`.
+        At most how many threads work on the CPU, as for `compactla.gemm`.
 
     Returns
     -------
-    x : ndarray or Pack
-        The solutions, of the kind of `b`.
+    x : ndarray, pyopencl.array.Array or Pack
+        The solution, of the kind and shape of `b`.
     report : Report
-        Iterations, residuals, and what has converged.
+        Iterations, what has converged, true residuals, and their history.
 
     Raises
     ------
@@ -74,87 +60,128 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
 
     Notes
     -----
-    Each system is solved as if it were alone: what others are, or whether they have a solution, changes no bit of it.
-    A system whose iteration breaks down ends where it was. With functions, NumPy computes what is left to do.
+    Where the method breaks down, or has reached the goal but for the true residual, it begins anew from what it has, as
+    long as that is better than before. Each system of a batch is solved as if it were alone: what others are, or
+    whether they have a solution, changes no bit of it, and it is left alone when it has converged.
+
+    Results for one large system do not depend on the number of threads, and norms neither overflow nor underflow on the
+    CPU.
 
     References
     ----------
-    .. [1] Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", 1952.
+    .. [1] Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49 (1952).
     """
-    return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, threads)
+    return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads)
 
 
-def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, threads=None):
-    """Solve A x = b for each system of a batch by stabilized bi-conjugate gradients, preconditioned from the right.
+def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, callback=None, threads=None):
+    """Solve A x = b, one large system or each system of a batch, by BiCGSTAB, preconditioned from the right.
 
-    Parameters, results and errors are those of `cg`; A may be any regular matrices.
+    Parameters, results and errors are those of `cg`; A may be any regular matrix. A step has two products with `A` and
+    `M`; the last one may be half a step.
 
     References
     ----------
-    .. [1] van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", 1992.
+    .. [1] van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat. Comput. 13
+       (1992).
     """
-    return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, threads)
+    return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads)
 
 
 def gmres(
-    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, restart=30, ortho="mgs", threads=None
-):
-    """Solve A x = b for each system of a batch by the generalized minimal residual, preconditioned from the right.
+    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, restart=30, ortho="mgs", *,
+    callback=None, threads=None,
+):  # fmt: skip
+    """Solve A x = b, one large system or each system of a batch, by GMRES, preconditioned from the right.
 
-    Parameters, results and errors are those of `cg`; A may be any regular matrices.
+    Parameters, results and errors are those of `cg`; A may be any regular matrix.
 
     Parameters
     ----------
     restart : int
-        Steps after which it starts anew from where it is.
+        Steps after which the method begins anew from what it has.
     ortho : {"mgs", "cgs", "cgs2"}
-        How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice.
+        How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice. For a
+        large system each of them reads the basis twice in a step, or, for the last, four times: what the modified
+        process subtracts is the solution of a triangular system of products [2]_.
 
     References
     ----------
     .. [1] Saad and Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems",
-       1986.
+       SIAM J. Sci. Stat. Comput. 7 (1986).
+    .. [2] Swirydowicz et al., "Low synchronization Gram-Schmidt and generalized minimal residual algorithms", Numerical
+       Linear Algebra with Applications 28 (2021).
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp
+    >>> import compactla as cla
+    >>> T = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(6, 6))
+    >>> M = sp.kron(T, np.eye(2)).tobsr(blocksize=(2, 2))
+    >>> P = cla.LinePreconditioner(M, lines=[[0, 1, 2], [3, 4, 5]])
+    >>> x, report = cla.krylov.gmres(M, np.ones(12), M=P)
+    >>> report.converged, report.iterations
+    (True, 2)
     """
     if check_size(restart, "restart") < 1:
         raise ValueError(f"restart is {restart}, must be positive")
-    ways = {"mgs": 0, "cgs": 1, "cgs2": 2}
-    if not isinstance(ortho, str) or ortho.lower() not in ways:
+    if not isinstance(ortho, str) or ortho.lower() not in ORTHO:
         raise ValueError(f"ortho is {ortho!r}, must be one of 'mgs', 'cgs', 'cgs2'")
-    return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, threads, int(restart), ways[ortho.lower()])
+    how = int(restart), ORTHO[ortho.lower()]
+    return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, *how)
+
+
+def is_large(A, b):
+    """Whether a matrix is one for a large system: functions are for vectors like b."""
+    if isinstance(A, BatchCSR | Pack):
+        return False
+    return any(hasattr(A, name) for name in ("shape", "__matmul__")) or (
+        callable(A) and not isinstance(b, Pack) and np.ndim(b) == 1
+    )
 
 
 class Batch:
-    """What is known of a batch whose matrices are a function: as much as right-hand sides tell."""
+    """What is known of a batch whose matrices are a function: as much as right-hand sides and M tell."""
 
-    def __init__(self, b):
-        b = b if isinstance(b, Pack) else as_array(b, "b")
-        self.nm, self.dtype = (b.nm if isinstance(b, Pack) else len(b)), check_dtype(b.dtype, "b")
-        self.vlen = b.vlen if isinstance(b, Pack) else backend(None).default_vlen(self.dtype, None)
+    def __init__(self, b, M):
+        b = b if isinstance(b, Pack) or is_device_array(b) else as_array(b, "b")
+        self.nm, self.dtype = (b.nm if isinstance(b, Pack) else b.shape[0]), check_dtype(b.dtype, "b")
+        self.queue = getattr(b, "queue", None)
+        like = next((x for x in (b, M) if isinstance(x, Pack | Preconditioner)), None)
+        self.vlen = backend(self.queue).default_vlen(self.dtype, self.queue) if like is None else like.vlen
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
-def solve(method, A, b, x0, rtol, atol, maxiter, M, history, threads, restart=1, ortho=0):
-    threads = check_launch(threads, None, None)
+def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, restart=1, ortho=0):
     for name, x in (("rtol", rtol), ("atol", atol)):
         if not isinstance(x, Real) or isinstance(x, bool) or not x >= 0:
             raise ValueError(f"{name} is {x!r}, must be a number that is not negative")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback is a {type(callback).__name__}, must be a function")
+    if is_large(A, b):
+        from compactla.krylov import large
+
+        return large.solve(method, A, b, x0, (rtol, atol, maxiter), M, history, callback, threads, restart, ortho)
+    if callback is not None:
+        raise ValueError("callback is given for a batch, must be None")
     given = isinstance(A, BatchCSR | Pack)
     if not given and not callable(A):
-        raise TypeError(f"A is a {type(A).__name__}, must be a BatchCSR, a Pack or a function")
+        raise TypeError(f"A is a {type(A).__name__}, must be a matrix, an operator, a BatchCSR, a Pack or a function")
     operator = operator_of(A) if given else None
-    batch = A if given else Batch(b)
+    batch = A if given else Batch(b, M)
+    launch = check_launch(threads, None, batch.queue)
     n = operator.pattern.n if given else batch.n
     check_preconditioner(M, batch, n)
     B, ndim = columns(b, "b", batch, n)
     if B.n != 1:
         raise ValueError(f"b has {B.n} columns for each matrix, must have one")
     X = B.beside(n, 1)
-    X.data[...] = 0
+    X.data.fill(0)
     if x0 is not None:
         start, _ = columns(x0, "x0", batch, n)
         if start.n != 1:
             raise ValueError(f"x0 has {start.n} columns for each matrix, must have one")
-        X.data[...] = start.data
+        copied(start, X)
     maxiter = 10 * n if maxiter is None else check_size(maxiter, "maxiter")
     restart = max(min(restart, n, maxiter), 1)
     numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho
@@ -162,7 +189,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, threads, restart=1,
     steps = (maxiter + 1) * bool(history)
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
-        found, past = compiled(method, options, operator, M.operator(threads), B, X, steps, numbers, threads)
+        found, past = compiled(method, options, operator, M.within(launch), B, X, steps, numbers, launch)
     else:
         found, past = interpreted(method, options, A, M, B, X, steps, numbers)
     count, size, limit = found
@@ -171,16 +198,14 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, threads, restart=1,
     if past is not None:
         past = past[:, : iterations.max(initial=0) + 1]
         past = np.where(np.arange(past.shape[1]) <= iterations[:, None], past, size[:, None])
-    if isinstance(b, Pack):
-        x = X
-    else:
-        x = X.unpack().reshape(batch.nm, n, *[1] * (ndim - 2))
-    return x, Report(iterations, converged, size, past)
+    return as_given(X, b, ndim), Report(iterations, converged, size, past)
 
 
 def check_preconditioner(M, batch, n):
     """Refuse what is not one of these matrices."""
     if isinstance(M, Preconditioner):
+        if (M.queue and M.queue.context) != (batch.queue and batch.queue.context):
+            raise TypeError("M lives on another device, must live where A does")
         if (M.nm, M.n, M.dtype, M.vlen) != (batch.nm, n, batch.dtype, batch.vlen):
             have = f"{M.nm} matrices {M.n} x {M.n}, {M.dtype}, vlen={M.vlen}"
             raise ValueError(f"M is of {have}, must be of {batch.nm}, {n} x {n}, {batch.dtype}, vlen={batch.vlen}")
@@ -188,19 +213,20 @@ def check_preconditioner(M, batch, n):
         raise TypeError(f"M is a {type(M).__name__}, must be a preconditioner or a function")
 
 
-def compiled(method, options, A, M, B, X, steps, numbers, threads):
+def compiled(method, options, A, M, B, X, steps, numbers, launch):
     """Solve by a kernel: iterations, norms and limits, and the history."""
-    npack, V, real = len(B.data), B.vlen, REAL[B.dtype.char]
-    out, history = np.empty((npack, 3, V), real), np.zeros((npack, steps, V), real)
-    backend(None, "sparse").solve(method, options, A, M, contiguous(B), X, out, history, *numbers, threads)
-    found = out.swapaxes(0, 1).reshape(3, -1)[:, : B.nm]
-    return found, history.swapaxes(1, 2).reshape(-1, steps)[: B.nm] if steps else None
+    npack, V, queue, real = B.view.npack, B.vlen, B.queue, REAL[B.dtype.char]
+    arrays = backend(queue)
+    out, history = (arrays.empty((npack, rows, V), real, queue) for rows in (3, steps))
+    backend(queue, "sparse").solve(method, options, A, M, contiguous(B), X, out, history, *numbers, launch)
+    found = arrays.download(out).swapaxes(0, 1).reshape(3, -1)[:, : B.nm]
+    return found, arrays.download(history).swapaxes(1, 2).reshape(-1, steps)[: B.nm] if steps else None
 
 
 def interpreted(method, options, A, M, B, X, steps, numbers):
     """Solve by NumPy, calling the user's functions."""
     apply, precondition = (
-        plain.applied(f) if isinstance(f, BatchCSR | Pack | Preconditioner) else plain.called(f, name, B.vlen)
+        plain.applied(f) if isinstance(f, BatchCSR | Pack | Preconditioner) else plain.called(f, name, B)
         for f, name in ((A, "A"), (M if M is not None else lambda x: x, "M"))
     )  # fmt: skip
     b, x = B.unpack()[:, :, 0], X.unpack()[:, :, 0]
@@ -211,5 +237,5 @@ def interpreted(method, options, A, M, B, X, steps, numbers):
     with np.errstate(all="ignore"):
         iterate = METHODS[method](plain.words(apply, precondition), *options)
         iterate(None, None, b, x, W, {}, history, out, *numbers)
-    X.data[...] = pack(x[:, :, None], B.vlen).data
+    pack_padded(x[:, :, None], None, None, unit=0, out=X)
     return out[:, 0], history if steps else None

@@ -1,26 +1,38 @@
 """Sparse matrices of one pattern: their values are packed, and a product goes through all of a pack at once."""
 
+import copy
+
 import numpy as np
 
-from compactla.checks import as_array, check_dtype, check_launch, option
+from compactla.checks import (
+    as_array,
+    check_device_array,
+    check_dtype,
+    check_launch,
+    is_device_array,
+    option,
+)
 from compactla.layout import Pack, pack_padded
 from compactla.sparse.pattern import Pattern
 from compactla.view import backend
 
 
 class BatchCSR:
-    """A batch of sparse matrices of one pattern, on the CPU.
+    """A batch of sparse matrices of one pattern, on the CPU or an OpenCL device.
 
     Parameters
     ----------
     arg : (data, indices, indptr)
-        The values of the matrices, (nm, nnz) of float32, float64, complex64 or complex128, with any strides, and their
-        pattern, as of `scipy.sparse.csr_array`: the values of row i are ``data[:, indptr[i]:indptr[i + 1]]``, in the
-        columns ``indices[indptr[i]:indptr[i + 1]]``, each of which is there once.
+        The values of the matrices, (nm, nnz) of float32, float64, complex64 or complex128, with any strides, a NumPy or
+        pyopencl array, and their pattern, as of `scipy.sparse.csr_array`: the values of row i are
+        ``data[:, indptr[i]:indptr[i + 1]]``, in the columns ``indices[indptr[i]:indptr[i + 1]]``, each of which is
+        there once.
     shape : (int, int), optional
         Of a matrix; default: as many columns as there are rows.
     vlen : int, optional
         How many matrices are interleaved; default: what suits the processor.
+    queue : pyopencl.CommandQueue, optional
+        Where the values live; default: where `data` lives.
 
     Attributes
     ----------
@@ -28,7 +40,9 @@ class BatchCSR:
         Matrices, rows and columns of each, values of each, their type, and vector length.
     indices, indptr : ndarray of int64
         The pattern, with columns in ascending order.
-    data : ndarray
+    queue : pyopencl.CommandQueue or None
+        Where the values live; None on the CPU.
+    data : ndarray or pyopencl.array.Array
         The packed values, (npack, nnz, V), or (npack, nnz, 2, V) of complex numbers, in the order of the pattern.
     T, H : object
         What multiplies with the transposes and the conjugate transposes: ``A.T @ x``. They are views.
@@ -51,23 +65,32 @@ class BatchCSR:
 
     __array_ufunc__ = None  # so that ``x @ A`` is refused, and not computed for each element of x
 
-    def __init__(self, arg, shape=None, *, vlen=None):
+    def __init__(self, arg, shape=None, *, vlen=None, queue=None):
         if not isinstance(arg, tuple) or len(arg) != 3:
             raise TypeError(f"arg is a {type(arg).__name__}, must be a tuple (data, indices, indptr)")
-        data = as_array(arg[0], "data")
+        data = arg[0] if is_device_array(arg[0]) else as_array(arg[0], "data")
         self.dtype = check_dtype(data.dtype, "data")
         self.pattern = Pattern(*arg[1:], shape)
         self.shape, self.nnz = (self.pattern.m, self.pattern.n), len(self.pattern.indices)
         if data.ndim != 2:
             raise ValueError(f"data has shape {data.shape}, must be (nm, nnz)")
-        self.nm = len(data)
-        self.values = pack_padded(self._ordered(data), vlen, unit=0, queue=None)
+        if is_device_array(data):
+            check_device_array(data, data.queue if queue is None else queue, "data")
+        self.nm = data.shape[0]
+        self.values = self._packed(data, vlen, queue)
         self.vlen, self.version = self.values.vlen, 0
 
     def __repr__(self):
-        return (
-            f"BatchCSR({self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}, {self.dtype}, vlen={self.vlen})"
-        )
+        sizes = f"{self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}"
+        return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
+
+    @property
+    def queue(self):
+        return self.values.queue
+
+    @property
+    def device(self):
+        return self.values.device
 
     @property
     def indices(self):
@@ -89,26 +112,54 @@ class BatchCSR:
     def H(self):
         return Transposed(self, "C")
 
-    def _ordered(self, data):
-        """Values as matrices of one column, in the order of the pattern."""
+    def _packed(self, data, vlen=None, queue=None, out=None, **launch):
+        """Values as packs of matrices of one column, in the order of the pattern."""
         if data.shape != (self.nm, self.nnz):
             raise ValueError(f"data has shape {data.shape}, must be {(self.nm, self.nnz)}")
         order = self.pattern.order
-        return (data if order is None else data[:, order])[:, :, None]
+        if order is None:
+            return pack_padded(one_column(data), vlen, unit=0, queue=queue, out=out, **launch)
+        if not is_device_array(data):
+            return pack_padded(one_column(data[:, order]), vlen, unit=0, queue=queue, out=out, **launch)
+        if out is not None:
+            vlen, queue = out.vlen, out.queue
+        given = pack_padded(one_column(data), vlen, unit=0, queue=queue, **launch)
+        out = given.beside(self.nnz, 1) if out is None else out
+        backend(given.queue, "sparse").take(given, order, out)
+        return out
 
-    def update(self, data, *, threads=None):
+    def update(self, data, *, threads=None, wait_for=None):
         """Give the matrices new values, (nm, nnz) of the same type; preconditioners follow when they are next used.
+
+        `data` is a NumPy array or, where the matrices are on a device, a pyopencl Array. `threads` and `wait_for` are
+        as for `compactla.gemm`.
 
         Raises
         ------
         TypeError, ValueError
-            If `data` is of another dtype or shape.
+            If `data` is of another dtype or shape, or lives elsewhere.
         """
-        data = as_array(data, "data")
+        self.packed(data, self.values, threads=threads, wait_for=wait_for)
+        self.version += 1
+
+    def packed(self, data, out, **launch):
+        """Other values of the same pattern, (nm, nnz), as a pack: `out`, which is written to."""
+        data = data if is_device_array(data) and self.queue is not None else as_array(data, "data")
         if data.dtype != self.dtype:
             raise TypeError(f"data: dtype is {data.dtype}, must be {self.dtype}")
-        pack_padded(self._ordered(data), None, unit=0, queue=None, out=self.values, threads=threads)
-        self.version += 1
+        return self._packed(data, out=out, **launch)
+
+    def to(self, device):
+        """A copy of the batch on another device: a pyopencl.CommandQueue, or "cpu".
+
+        Raises
+        ------
+        TypeError
+            If `device` is none of these.
+        """
+        A = copy.copy(self)
+        A.values, A.version = self.values.to(device), 0
+        return A
 
     def toarray(self):
         """The matrices as an ordinary array (nm, m, n)."""
@@ -119,14 +170,15 @@ class BatchCSR:
     def __matmul__(self, x):
         return self.multiply(x)
 
-    def multiply(self, x, y=None, *, alpha=1, beta=0, trans="N", threads=None):
+    def multiply(self, x, y=None, *, alpha=1, beta=0, trans="N", threads=None, wait_for=None):
         """alpha op(A) x + beta y, of all matrices.
 
         Parameters
         ----------
-        x : (nm, k) or (nm, k, nrhs) array_like, or Pack
-            One or more columns for each matrix; a pack has those of k x nrhs matrices.
-        y : array_like or Pack, optional
+        x : (nm, k) or (nm, k, nrhs) array_like or pyopencl.array.Array, or Pack
+            One or more columns for each matrix; a pack has those of k x nrhs matrices. Arrays of NumPy are copied to
+            the device of the matrices, and the products back.
+        y : array_like, pyopencl.array.Array or Pack, optional
             What is added to, of the shape of the result and the kind of `x`; a pack is written to.
         alpha, beta : number or (nm,) array_like
             One for all systems, or one for each. `y` is not read where beta is zero, nor A and x where alpha is.
@@ -134,10 +186,12 @@ class BatchCSR:
             Whether op(A) is A, its transpose or its conjugate transpose.
         threads : int, optional
             At most how many threads work, as for `compactla.gemm`.
+        wait_for : list of pyopencl.Event, optional
+            What a device waits for first, as for `compactla.gemm`.
 
         Returns
         -------
-        ndarray or Pack
+        ndarray, pyopencl.array.Array or Pack
             The products, of the kind of `x`; `y`, if that is a pack.
 
         Raises
@@ -146,10 +200,11 @@ class BatchCSR:
             If an argument is not of this kind.
         """
         trans = option("trans", trans, "NTC")
-        threads = check_launch(threads, None, None)
+        launch = check_launch(threads, wait_for, self.queue)
         m, n = self.shape if trans == "N" else self.shape[::-1]
         X, ndim = columns(x, "x", self, n)
-        if isinstance(y, Pack) != isinstance(x, Pack) and y is not None:
+        kinds = [(isinstance(a, Pack), is_device_array(a)) for a in (x, y)]
+        if y is not None and kinds[0] != kinds[1]:
             raise TypeError(f"y is a {type(y).__name__}, must be of the kind of x")
         if y is None:
             Y = self.values.beside(m, X.n)
@@ -159,17 +214,17 @@ class BatchCSR:
                 raise ValueError("y must have as many columns as x")
         plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
         scalars = None if plain else self._scalars(alpha, beta, y)
-        run = backend(None, "sparse")
-        X, whole = contiguous(X), contiguous(Y)
-        run.multiply(self.values, self.pattern, X, whole, trans, scalars, threads)
+        run = backend(self.queue, "sparse")
+        X, whole = (X, Y) if self.queue else (contiguous(X), contiguous(Y))  # devices take any strides
+        run.multiply(self.values, self.pattern, X, whole, trans, scalars, launch)
         if whole is not Y:
             Y.data[...] = whole.data
-        return Y if isinstance(x, Pack) else as_given(Y, ndim)
+        return as_given(Y, x, ndim)
 
     def _scalars(self, alpha, beta, y):
         both = np.zeros((self.nm, 2, 1), self.dtype)
         for k, (name, number) in enumerate((("alpha", alpha), ("beta", beta))):
-            number = as_array(number, name)
+            number = backend(self.queue).download(number) if is_device_array(number) else as_array(number, name)
             if number.shape not in ((), (self.nm,)):
                 raise ValueError(f"{name} has shape {number.shape}, must be a number, or ({self.nm},)")
             if number.dtype.kind not in "biuf" + self.dtype.kind:
@@ -177,7 +232,7 @@ class BatchCSR:
             both[:, k, 0] = number
         if y is None and both[:, 1].any():
             raise ValueError("y is None, must be given for a beta that is not zero")
-        return pack_padded(both, self.vlen, None, unit=0)
+        return pack_padded(both, self.vlen, self.queue, unit=0)
 
 
 class Transposed:
@@ -195,41 +250,65 @@ class Transposed:
 class Operator:
     """What kernels apply: packed values by their pattern, and what kind of operator these are.
 
-    For incomplete factors `diagonal` says where the diagonal is, for blocks `size` how large they are.
+    For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
+    blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
     """
 
-    def __init__(self, kind, values, pattern, diagonal=None, size=1):
+    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None, info=None):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
+        self.order, self.info = pattern.indptr if order is None else order, info
 
 
 def columns(x, name, A, n):
-    """Columns of n rows for each matrix of A as a pack, and how many axes they had."""
+    """Columns of n rows for each matrix of A as a pack where A lives, and how many axes they had."""
     if isinstance(x, Pack):
-        if x.queue is not None:
-            raise TypeError(f"{name} lives on {x.device}, must live on the CPU as A")
+        if (x.queue and x.queue.context) != (A.queue and A.queue.context):
+            raise TypeError(f"{name} lives on {x.device}, must live where A does")
         if (x.nm, x.m, x.vlen, x.dtype) != (A.nm, n, A.vlen, A.dtype):
             raise ValueError(f"{name} is {x!r}, must have {A.nm} matrices of {n} rows, {A.dtype}, vlen={A.vlen}")
         return x, 3
-    x = as_array(x, name)
+    on_device = is_device_array(x) and A.queue is not None
+    x = x if on_device else as_array(x, name)
     if x.dtype.kind not in "biufc" or not np.can_cast(x.dtype, A.dtype, "safe"):
         raise TypeError(f"{name}: dtype is {x.dtype}, must be {A.dtype} or one that it holds")
     if x.ndim not in (2, 3) or x.shape[:2] != (A.nm, n):
         raise ValueError(f"{name} has shape {x.shape}, must be ({A.nm}, {n}) or ({A.nm}, {n}, nrhs)")
-    whole = x.astype(A.dtype, copy=False)
-    return pack_padded(whole[:, :, None] if x.ndim == 2 else whole, A.vlen, None, unit=0), x.ndim
+    if on_device:
+        check_device_array(x, A.queue, name)
+    if x.dtype != A.dtype:
+        cast = backend(A.queue, "ordinary").spread if on_device else None
+        x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
+    return pack_padded(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
 
 
-def as_given(X, ndim):
-    """Columns as an ordinary array of so many axes."""
-    x = X.unpack()
-    return x[:, :, 0] if ndim == 2 else x
+def one_column(x):
+    """Vectors (nm, n) as matrices of one column, without a copy."""
+    return backend(x.queue, "bands").columns(x) if is_device_array(x) else x[:, :, None]
+
+
+def as_given(X, x, ndim):
+    """Columns as what x is: a pack, or an array of so many axes."""
+    if isinstance(x, Pack):
+        return X
+    if is_device_array(x):
+        out = backend(X.queue).empty(X.shape, X.dtype, X.queue, x.allocator)
+        return X.unpack(out=out).reshape(X.shape[:ndim])
+    return X.unpack().reshape(X.shape[:ndim])
 
 
 def contiguous(X):
     """The pack, or a copy whose memory has no gaps."""
     if X.data.flags.c_contiguous:
         return X
-    Y = X.beside(X.m, X.n)
-    Y.data[...] = X.data
+    return copied(X, X.beside(X.m, X.n))
+
+
+def copied(X, Y):
+    """Y, a pack whose memory has no gaps, <- X."""
+    if X.queue is None:
+        Y.data[...] = X.data
+    else:
+        run = backend(X.queue)
+        run.pack(X.unpack(out=run.empty(X.shape, X.dtype, X.queue)), Y.view, X.nm, max(X.m, 1), 0)
     return Y

@@ -1,6 +1,6 @@
 """The pattern that the matrices of a batch share: where their values are."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -57,6 +57,14 @@ class Pattern:
         return check_size(n, "shape[1]")
 
     @classmethod
+    def of(cls, rows, columns, n):
+        """That of n x n matrices with entries in these rows and columns, which may be there several times."""
+        keys = np.sort(rows * max(n, 1) + columns)
+        rows, columns = np.divmod(keys[np.diff(keys, prepend=-1) > 0], max(n, 1))
+        return cls(columns, np.append(0, np.bincount(rows, minlength=n).cumsum()))
+
+    @classmethod
+    @lru_cache(16)
     def dense(cls, n):
         """That of n x n matrices without zeros."""
         return cls(np.tile(np.arange(n), n), np.arange(n + 1) * n)
@@ -79,16 +87,17 @@ class Pattern:
         return found
 
     @cached_property
+    def transposed(self):
+        """indptr and indices of the transposes, and where their entries are among the values."""
+        order = np.lexsort((self.rows, self.indices))
+        counts = np.bincount(self.indices, minlength=self.n)
+        return np.append(0, counts.cumsum()), self.rows[order], order
+
+    @cached_property
     def work(self):
         """Multiply-adds of incomplete factors without fill."""
         right = self.indptr[1:] - self.diagonal
         return int(right[self.indices[self.indices < self.rows]].sum())
-
-    def mask(self, m):
-        """m x m integers, as one row: one in the pattern and on the diagonal, else zero."""
-        mask = np.eye(m, dtype=np.int64)
-        mask[self.rows, self.indices] = 1
-        return mask.reshape(-1)
 
     def blocks(self, b):
         """(blocks, b, b) where the entries of the blocks on the diagonal are, -1 for zero, -2 for one behind n."""

@@ -9,18 +9,18 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.cpu.emit import Code, Number, name_of
-from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv
-from compactla.cpu.kernels.csrilud import csrilud
+from compactla.cpu.emit import Code, name_of, operand
+from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv, entry
+from compactla.cpu.kernels.csrlu import csrlu, csrlusv, enter, largest_tile
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
-from compactla.cpu.lanes import at, elements, lanes_of, parts_of
-from compactla.cpu.simd import INDEX, Matrix
+from compactla.cpu.lanes import at, lanes_of, parts_of
+from compactla.cpu.simd import INDEX
 from compactla.cpu.vectors import Flags, Lanes, Mask, Vector
 from compactla.cpu.vocabulary import abs1, broadcast, conj, maximum, select, sqrt
 from compactla.krylov.methods import METHODS
 
-compiled = functools.partial(njit, error_model="numpy")
+compiled = functools.partial(njit, error_model="numpy", inline="always")  # compiled once, with what calls it
 
 
 def word(result=None):
@@ -51,18 +51,18 @@ def word(result=None):
         context = inspect.Parameter("typing_context", inspect.Parameter.POSITIONAL_ONLY)
         _, *others = inspect.signature(emit).parameters.values()
         define.__signature__ = inspect.Signature([context, *others])
-        return intrinsic(define)
+        made = intrinsic(define)
+        made.emit = emit  # for other words
+        return made
 
     return make
 
 
 def given(context, code, kind, value):
     """An argument while code is emitted."""
-    if isinstance(kind, Matrix):
-        return elements(context, code, kind, value)
     if isinstance(kind, Vector):
         return Lanes.unwrap(code.builder, kind, value)
-    return Flags(code.builder, value) if isinstance(kind, Mask) else Number(context, kind, value)
+    return Flags(code.builder, value) if isinstance(kind, Mask) else operand(context, code, kind, iter([value]))
 
 
 @word(lambda X, Y: X.vector)
@@ -144,30 +144,50 @@ def record(code, history, count, size, mask):
                 b.store(b.extract_element(size.parts[0], k), history.pointer(row, 0, lane))
 
 
-WORDS = {
-    **{"abs1": abs1, "add": add, "clear": clear, "combine": combine, "conj": conj, "copy": copy, "dot": dot},
-    **{"maximum": maximum, "norm": norm, "number": broadcast, "record": record, "scale": scale, "select": select},
-    **{"sqrt": sqrt, "subtract": subtract},
-}
-KINDS = {"none": 0, "ilu": 1, "block": 2}
+KINDS = {"none": 0, "ilu": 1, "block": 2, "csr": 3, "lu": 4, "fresh": 4}
 
 
-def apply(A, X, Y):
+@word()
+def apply(code, A, X, Y):
     """Y <- A X, where A is (values, indptr, indices), of a sparse matrix."""
-    csrmm(A[0], A[1], A[2], X, Y)
+    csrmm.emit(code, *A, X, Y)
 
 
-def precondition(M, X, Y):
-    """Y <- M X, where M is (values, indptr, indices, diagonal, kind, size of blocks).
+@word()
+def precondition(code, M, X, Y):
+    """Y <- M X, where M is (values, indptr, indices, diagonal, order, kind, size of blocks, column to work in).
 
-    The values are those of incomplete factors, or of blocks on the diagonal.
+    The values are those of incomplete factors, of blocks on the diagonal, of M, or of factors in tiles.
     """
-    if M[4] == 0:
-        copy(X, Y)
-    elif M[4] == 1:
-        csrsv(M[0], M[1], M[2], M[3], X, Y)
-    else:
-        blockmv(M[0], M[5], X, Y)
+    b, (values, indptr, indices, diagonal, order, kind, size, W) = code.builder, M
+
+    def solve():
+        with code.loop(W.m) as i:
+            W[i, 0] = code.zero(W.vector)
+        for j in code.each(X.n):
+            with code.loop(X.m) as i:
+                W[i, 0] = X[entry(code, order, i), j]
+            csrlusv.emit(code, values, largest_tile(len(values.vector.parts)), indices, indptr, diagonal, W)
+            with code.loop(X.m) as i:
+                Y[entry(code, order, i), j] = W[i, 0]
+
+    ways = {
+        "none": lambda: copy.emit(code, X, Y),
+        "ilu": lambda: csrsv.emit(code, values, indptr, indices, diagonal, X, Y),
+        "block": lambda: blockmv.emit(code, values, size, X, Y),
+        "csr": lambda: csrmm.emit(code, values, indptr, indices, X, Y),
+        "lu": solve,
+    }
+    for name, emit in ways.items():
+        with b.if_then(b.icmp_signed("==", kind.index(code), INDEX(KINDS[name]))):
+            emit()
+
+
+WORDS = {
+    **{"abs1": abs1, "add": add, "apply": apply, "clear": clear, "combine": combine, "conj": conj, "copy": copy},
+    **{"dot": dot, "maximum": maximum, "norm": norm, "number": broadcast, "precondition": precondition},
+    **{"record": record, "scale": scale, "select": select, "sqrt": sqrt, "subtract": subtract},
+}
 
 
 def words(column):
@@ -177,12 +197,13 @@ def words(column):
     def vector(W, k):
         return at(W[0], k * W[1] * step, W[1], 1, step, step, lanes, column)
 
-    made = {"apply": apply, "precondition": precondition, "vector": vector}
-    return SimpleNamespace(**WORDS, **{name: compiled(function) for name, function in made.items()}, compiled=compiled)
+    return SimpleNamespace(**WORDS, vector=compiled(vector), compiled=compiled)
 
 
-def solve_batch(method, options, packed, column, table, real):
+def solve_batch(method, options, packed, column, table, real, tile):
     """Kernel that solves the systems of packs lo to hi, as many lanes at a time as the form `column` of work has.
+
+    Where `tile` is not zero, the incomplete factors of values of M are made in work, in tiles of this size.
 
     `packed` is the form of columns of packs, `table` of numbers in work, `real` of norms in packs. M is as
     for `precondition`; `out` gets what methods put there.
@@ -190,14 +211,18 @@ def solve_batch(method, options, packed, column, table, real):
     iterate = compiled(METHODS[method](words(column), *options))
     width, parts = lanes_of(column), parts_of(column)
     step = width * parts
+    made = compiled(factored(tile))
 
     def kernel(
-        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, kind, size, vectors, rows, columns,
-        restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
+        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, order, kind, size, extent, count,
+        places, zeros, ones, tile_rows, starts, products, mask, info, vectors, rows, columns, restart, ortho, steps,
+        start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
     ):  # fmt: skip
         pack = parts * V
         W = work, n
         H = at(work, vectors * n * step, rows, columns, columns * step, step, width, table)
+        Z = at(work, (vectors * n + rows * columns) * step, extent, 1, step, step, width, column)
+        F = at(work, (vectors * n + rows * columns + extent) * step, count, 1, step, step, width, column)
 
         def of(array, p, v, m):
             return at(array, p * m * pack + v, m, 1, pack, pack, V, packed)
@@ -205,13 +230,38 @@ def solve_batch(method, options, packed, column, table, real):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 A = of(data, p, v, nnz), indptr, indices
-                M = of(m_data, p, v, of_m), m_indptr, m_indices, diagonal, kind, size
+                lists = places, zeros, ones, tile_rows, m_indices, diagonal, starts, products, mask
+                M = (
+                    made(of(m_data, p, v, of_m), F, lists, info[p * V + v :]),
+                    m_indptr,
+                    m_indices,
+                    diagonal,
+                    order,
+                    kind,
+                    size,
+                    Z,
+                )
                 B, X = of(b, p, v, n), of(x, p, v, n)
                 past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
                 result = at(out, 3 * p * V + v, 3, 1, V, V, V, real)
                 iterate(A, M, B, X, W, H, past, result, start, maxiter, rtol, atol, restart, ortho)
 
     return kernel
+
+
+def factored(size):
+    """What makes incomplete factors F of values, in tiles of this size; or takes them as they are, if it is zero."""
+
+    def given(values, F, lists, info):
+        return values
+
+    def made(values, F, lists, info):
+        places, zeros, ones, rows, indices, diagonal, starts, products, mask = lists
+        enter(values, F, places, zeros, ones)
+        csrlu(F, size, rows, indices, diagonal, starts, products, info, mask)
+        return F
+
+    return made if size else given
 
 
 def product_batch(matrix, trans, scaled):
@@ -239,21 +289,22 @@ def product_batch(matrix, trans, scaled):
     return kernel
 
 
-def precondition_batch(matrix):
-    """Kernel that applies preconditioners to columns."""
+def precondition_batch(matrix, column):
+    """Kernel that applies preconditioners to columns, with work of the form `column`."""
     width, parts = lanes_of(matrix), parts_of(matrix)
-    multiply = compiled(precondition)
+    step = width * parts
 
-    def kernel(lo, hi, V, of_m, indptr, indices, diagonal, kind, size, n, nrhs, values, x, y):
+    def kernel(lo, hi, V, of_m, indptr, indices, diagonal, order, kind, size, extent, n, nrhs, values, x, y, work):
         pack = parts * V
+        Z = at(work, 0, extent, 1, step, step, width, column)
 
         def of(array, p, v, rows, columns):
             return at(array, p * rows * columns * pack + v, rows, columns, columns * pack, pack, V, matrix)
 
         for p in range(lo, hi):
             for v in range(0, V, width):
-                M = of(values, p, v, of_m, 1), indptr, indices, diagonal, kind, size
-                multiply(M, of(x, p, v, n, nrhs), of(y, p, v, n, nrhs))
+                M = of(values, p, v, of_m, 1), indptr, indices, diagonal, order, kind, size, Z
+                precondition(M, of(x, p, v, n, nrhs), of(y, p, v, n, nrhs))
 
     return kernel
 
@@ -272,33 +323,5 @@ def ilu_batch(column):
             for v in range(0, V, width):
                 A, F = of(data, p, v), of(factors, p, v)
                 csrilu(A, indptr, indices, diagonal, n, F, info[p * V + v :])
-
-    return kernel
-
-
-def dense_ilu_batch(column, table):
-    """Kernel for the same of matrices that are almost dense, in `work`, a matrix of the form `table` and m rows.
-
-    `places` are the rows of values.
-    """
-    width, parts = lanes_of(column), parts_of(column)
-    step = width * parts
-
-    def kernel(lo, hi, V, nnz, places, indices, mask, n, m, data, factors, info, work):
-        pack = parts * V
-        D = at(work, 0, m, m, m * step, step, width, table)
-        for i in range(m):
-            for j in range(m):
-                D[i, j] = 0
-        for i in range(n, m):
-            D[i, i] = 1
-
-        def of(array, p, v):
-            return at(array, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
-
-        for p in range(lo, hi):
-            for v in range(0, V, width):
-                A, F = of(data, p, v), of(factors, p, v)
-                csrilud(A, places, indices, mask, D, F, info[p * V + v :])
 
     return kernel

@@ -1,41 +1,20 @@
 """A large sparse system and the vectors of a Krylov method that solves it, on the CPU or a device."""
 
 import math
-from typing import NamedTuple
+from functools import partial
+from operator import matmul
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.view import REAL, backend
 
 MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
-
-
-class Report(NamedTuple):
-    """How a system was solved.
-
-    Attributes
-    ----------
-    iterations : int
-        Steps that were made.
-    converged : bool
-        Whether `residual` is at most ``max(rtol * norm(b), atol)``.
-    residual : float
-        2-norm of b - A x, computed from x.
-    history : (iterations + 1,) ndarray or None
-        2-norms of the residual before the first step and after every step, if they were asked for: those of the
-        method's recurrence, and the true one where x was formed.
-    """
-
-    iterations: int
-    converged: bool
-    residual: float
-    history: np.ndarray | None
 
 
 class SparseMatrix:
@@ -100,11 +79,9 @@ class System:
             x0 = x0 if is_device_array(x0) else as_array(x0, "x0")
             if is_device_array(x0) != on_device or x0.shape != b.shape:
                 raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of b")
-        if not (scipy.sparse.issparse(A) or isinstance(A, SparseMatrix) or on_device):
-            A = aslinearoperator(A)
-        if M is not None and not (isinstance(M, BlockOperator) or callable(M) or on_device):
-            M = aslinearoperator(M)
         for name, operator in (("A", A), ("M", M)):
+            if hasattr(operator, "nm"):
+                raise TypeError(f"{name} is a {type(operator).__name__}, must be of one system as b is")
             if getattr(operator, "shape", (self.n, self.n)) != (self.n, self.n):
                 raise ValueError(f"{name} has shape {operator.shape}, must be {(self.n, self.n)} for b")
         if isinstance(M, BlockOperator) and on_device and M.queue is None:
@@ -116,31 +93,28 @@ class System:
             A = SparseMatrix(A, self.queue, self.dtype if A.dtype.kind == "c" else REAL[self.dtype.char])
         if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):
             raise TypeError(f"A: dtype is {A.dtype}, must be {self.dtype}, that of b")
-        self.A, self.M, self.b, self.x0 = A, M, b, x0
+        self.A = A if isinstance(A, SparseMatrix) else multiplication(A, "A")
+        self.M = M if M is None or isinstance(M, BlockOperator) else multiplication(M, "M")
+        self.b, self.x0 = b, x0
         rtol, atol, maxiter = limits
         self.most = 10 * self.n if maxiter is None else check_size(maxiter, "maxiter")
-        for name, value in (("rtol", rtol), ("atol", atol)):
-            if not value >= 0:
-                raise ValueError(f"{name} is {value}, must not be negative")
         self.rtol, self.atol = rtol, atol
         self.exponent = 0 if on_device else exponent(b)
 
     def place(self, count):
         """Make room for so many vectors, and put the system beside them."""
-        shape = count + 4, self.n
-        self.W = backend(self.queue, "krylov").room(shape, self.dtype, self.queue)
-        self.rows = [self.W[i] for i in range(count + 4)]
+        self.rows = backend(self.queue, "krylov").Rows(count + 4, self.n, self.dtype, self.queue, self.launch)
+        self.dots, self.combine = self.rows.dots, self.rows.combine
         if isinstance(self.A, SparseMatrix):
-            self.blocks = [self.A.blocks(x) for x in self.rows]
+            self.blocks = [self.A.blocks(x) for x in self.rows.vectors]
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
         self.put(self.b, self.rhs)
-        size = math.sqrt(self.combine(self.rhs, 1, measured=True)[0])
+        size = math.sqrt(self.combine((self.rhs, 1, range(0), ()))[0])
         self.goal = max(self.rtol * size, math.ldexp(self.atol, -self.exponent))
         self.is_stuck = False
         if self.x0 is None or size == 0:
-            self.combine(self.x, 0)
-            self.combine(0, 0, span(self.rhs), [1])
+            self.combine((self.x, 0, range(0), ()), (0, 0, span(self.rhs), [1]), measured=False)
             self.norm = size
         else:
             self.put(self.x0, self.x)
@@ -160,21 +134,12 @@ class System:
     def spare(self):
         return [row for row in self.loose if row != self.x]
 
-    def combine(self, row, scale, rows=range(0), factors=(), measured=False, against=None):
-        """Row <- scale row + sum of factors times rows: the square of its norm, and `against`^H times it."""
-        run = backend(self.queue, "krylov")
-        return run.combine(self.W, row, scale, rows, factors, against, measured, self.launch)
-
-    def dots(self, rows, others, scale=1.0):
-        """The products of rows, conjugate, with one or two neighbouring others, scaled before: (others, rows)."""
-        return backend(self.queue, "krylov").dots(self.W, rows, others, scale, self.launch)
-
     def product(self, row, into):
         """Row `into` <- A times a row."""
         if isinstance(self.A, SparseMatrix):
             self.A.product(self.blocks[row], self.blocks[into], self.launch)
         else:
-            self.keep(self.A @ self.rows[row], into)
+            self.keep(self.A(self.rows[row]), into, "A")
 
     def precondition(self, row, into):
         """M times a row: the number of the row that has it."""
@@ -184,19 +149,24 @@ class System:
         if isinstance(M, BlockOperator):
             M.solve(v, out=self.rows[into], **({"threads": self.launch} if self.queue is None else {}))
         else:
-            self.keep(M(v) if callable(M) and not isinstance(M, LinearOperator) else M @ v, into)
+            self.keep(M(v), into, "M")
         return into
 
-    def keep(self, a, row):
+    def keep(self, a, row, name):
+        """Row <- what a user's product has returned."""
+        if a.size != self.n:
+            raise ValueError(f"{name} has made {a.shape} of ({self.n},), must make a vector like it")
+        if not np.can_cast(a.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"{name} has made {a.dtype} of {self.dtype}, must make the same: b may be complex")
         if self.queue is None:
-            self.rows[row][:] = a
+            self.rows[row][:] = a.reshape(self.n)
         else:
             backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
 
     def residual(self, row) -> float:
         """Row 0 <- b - A times a row; its norm."""
         self.product(row, 0)
-        return math.sqrt(self.combine(0, -1, span(self.rhs), [1], True)[0])
+        return math.sqrt(self.combine((0, -1, span(self.rhs), [1]))[0])
 
     def goes_on(self) -> bool:
         unfinished = self.goal < self.norm < math.inf
@@ -226,9 +196,20 @@ class System:
         return x.reshape(self.shape), report
 
 
+def multiplication(A, name):
+    """The function that makes A v of v: A itself, or that of a matrix or an operator."""
+    if hasattr(A, "__matmul__"):
+        return partial(matmul, A)
+    if hasattr(A, "matvec"):
+        return A.matvec
+    if callable(A):
+        return A
+    raise TypeError(f"{name} is a {type(A).__name__}, must be a matrix, an operator or a function")
+
+
 def span(first, second=None) -> range:
     """One row, or two."""
-    return range(first, first + 1) if second is None else range(first, second + 1, second - first)
+    return range(first, first + 1) if second is None else range(first, 2 * second - first, second - first)
 
 
 def exponent(b) -> int:

@@ -1,0 +1,164 @@
+"""Hydrogen ignites around a hot spot: ``python -m compactla.examples.ignition --plot ignition.png``.
+
+A code for flames takes turns: gases flow and diffuse, then they react, each cell for itself. Reactions are stiff, so
+their step is implicit. RODAS3, a method of Rosenbrock's kind [1]_, has four stages with one matrix,
+
+    (I - g dt J) k_i = g (dt f(y + sum_j a_ij k_j) + sum_j c_ij k_j),    y <- y + sum_i m_i k_i
+
+so each cell's matrix is factored once a step and solved with four times. All cells have matrices of one pattern. They
+are solved by NumPy, and by compactla: as stacks of dense matrices, by sparse LU, and by BiCGSTAB.
+
+References
+----------
+.. [1] Sandu et al., "Benchmarking stiff ODE solvers for atmospheric chemistry problems II: Rosenbrock solvers", Atmos.
+   Environ. 31 (1997).
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+import compactla as cla
+from compactla import linalg
+from compactla.examples.chemistry import HYDROGEN, KILO, stoichiometric
+
+G, A = 0.5, ([0, 0, 0, 0], [0, 0, 0, 0], [2, 0, 0, 0], [2, 0, 1, 0])
+C, M = ([0, 0, 0, 0], [4, 0, 0, 0], [1, -1, 0, 0], [1, -1, -8 / 3, 0]), (2, 0, 1, 1)
+ROWS, COLUMNS = np.nonzero(HYDROGEN.pattern())
+
+
+def numpys(a, data):
+    """NumPy's solve, which keeps no factors."""
+    return lambda b: np.linalg.solve(a, b[..., None])[..., 0]
+
+
+def stacks(a, data):
+    """Factors with row interchanges, of compactla.linalg."""
+    factors = linalg.lu_factor(a)
+    return lambda b: linalg.lu_solve(factors, b[..., None])[..., 0]
+
+
+class Sparse:
+    """Sparse factors without interchanges; the pattern is analyzed once."""
+
+    def __init__(self, A):
+        self.F = cla.BatchLU(A)
+
+    def __call__(self, a, data):
+        self.F.update(data)
+        if self.F.factor().any():
+            raise SystemExit("a pivot is zero: try a smaller --dt")
+        return self.F.solve
+
+
+class Iterations:
+    """BiCGSTAB with a preconditioner."""
+
+    def __init__(self, A, preconditioner):
+        self.A, self.M, self.counts = A, preconditioner(A), []
+
+    def __call__(self, a, data):
+        self.A.update(data)
+        return self.solve
+
+    def solve(self, b):
+        x, report = cla.krylov.bicgstab(self.A, b, rtol=1e-8, M=self.M)
+        self.counts.append(report.iterations)
+        return x
+
+
+def in_parts(function, y, cells=500):
+    """The function of as many cells at a time as caches hold."""
+    return np.concatenate([function(part) for part in np.split(y, range(cells, len(y), cells))])
+
+
+def matrices(y, dt):
+    """I - g dt J of all cells, (cells, n, n), and its values in the pattern, (cells, nnz)."""
+    a = np.eye(HYDROGEN.n) - G * dt * in_parts(HYDROGEN.jacobian, y)
+    return a, a[:, ROWS, COLUMNS]
+
+
+def step(y, dt, factor, system):
+    """The gases in all cells after a step, and the seconds that its linear systems took."""
+    k, f = [], in_parts(HYDROGEN, y)
+    start = time.perf_counter()
+    solve = factor(*system)
+    spent = time.perf_counter() - start
+    for a, c in zip(A, C, strict=True):
+        if any(a):
+            f = in_parts(HYDROGEN, y + weighted(a, k))
+        b = G * (dt * f + weighted(c, k))
+        start = time.perf_counter()
+        k.append(solve(b))
+        spent += time.perf_counter() - start
+    return y + weighted(M, k), spent
+
+
+def weighted(weights, k):
+    return sum(w * x for w, x in zip(weights, k, strict=False) if w)
+
+
+def hot_spot(side, coldest, hottest):
+    """Fresh gas on side x side cells, hot in the middle."""
+    x = np.linspace(-2, 2, side)
+    T = coldest + (hottest - coldest) * np.exp(-(x[:, None] ** 2) - x**2)
+    return stoichiometric(T.reshape(-1))
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m compactla.examples.ignition", description=__doc__.splitlines()[0])
+    parser.add_argument("--side", type=int, default=100, help="cells along each side (default: 100)")
+    parser.add_argument("--steps", type=int, default=30, help="in time (default: 30)")
+    parser.add_argument("--dt", type=float, default=1e-6, help="seconds of a step (default: 1e-6)")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw the temperature, and how long solvers take")
+    args = parser.parse_args(argv)
+    y = hot_spot(args.side, 1050, 1450)
+    pattern = np.searchsorted(ROWS, np.arange(HYDROGEN.n + 1))
+    batch = cla.BatchCSR((matrices(y, args.dt)[1], COLUMNS, pattern))
+    iterations = {
+        f"bicgstab, {make.__name__}": Iterations(batch, make) for make in (cla.krylov.ILU0, cla.krylov.Jacobi)
+    }
+    solvers = {"numpy.linalg.solve": numpys, "compactla.linalg": stacks, "BatchLU": Sparse(batch), **iterations}
+    print(f"{batch.nm} cells of {HYDROGEN.n} unknowns, {batch.nnz} of {HYDROGEN.n**2} values are not always zero")
+    seconds, apart = {name: [] for name in solvers}, dict.fromkeys(solvers, 0.0)
+    for n in range(args.steps):
+        system, found = matrices(y, args.dt), {}
+        for name in solvers if n % 10 == 0 else ["BatchLU"]:  # all of them now and then
+            found[name], spent = step(y, args.dt, solvers[name], system)
+            seconds[name].append(spent)
+        for name in found if len(found) > 1 else ():
+            apart[name] = max(apart[name], abs(found[name] - found["numpy.linalg.solve"]).max())
+        y = found["BatchLU"]
+    least = {name: 1e3 * min(times) for name, times in seconds.items()}
+    for name, spent in least.items():
+        faster = least["numpy.linalg.solve"] / spent
+        print(f"{name:18} {spent:6.3g} ms a step, {faster:4.1f} times as fast as NumPy, {apart[name]:.0e} apart")
+    for name, method in iterations.items():
+        print(f"{name}: {np.mean(method.counts):.2f} iterations in the mean, {np.max(method.counts)} at most")
+    T, microseconds = KILO * y[:, -1], 1e6 * args.steps * args.dt
+    print(f"after {microseconds:.3g} us: hottest {T.max():.0f} K, {(T > 2000).mean():.0%} of the cells have ignited")
+    if args.plot:
+        plot(args.plot, args, y, least)
+
+
+def plot(path, args, y, least):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(2, 3))
+    field = KILO * y[:, -1].reshape(args.side, args.side)
+    colors = left.imshow(field, cmap="inferno", extent=(-2, 2, -2, 2))
+    figure.colorbar(colors, label="K")
+    left.set(title=f"temperature after {1e6 * args.steps * args.dt:.3g} us")
+    bars = right.barh([*least], least.values())
+    right.bar_label(bars, fmt="%.3g", padding=3)
+    right.invert_yaxis()
+    right.margins(x=0.1)
+    right.set(title=f"linear systems of {len(y)} cells in a step", xlabel="ms: one matrix, four right-hand sides")
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Lines through systems of a batch, along which they are solved exactly."""
+
+import numpy as np
+
+from compactla.checks import check_size
+from compactla.krylov.preconditioners import Preconditioner, check_on_cpu, operator_of
+from compactla.lines.extraction import check_cover, flatten
+from compactla.sparse.csr import Operator
+from compactla.sparse.elimination import Tiles
+from compactla.sparse.pattern import Pattern
+from compactla.view import backend
+
+
+class Lines(Preconditioner):
+    """The solve with the blocks on the diagonal, and with those that couple neighbours on a line.
+
+    It is made by elimination along the lines, without interchanges of rows. A pivot that is exactly zero counts as one.
+
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square, on the CPU; what is not in the pattern is zero.
+    lines : sequence of sequences of int
+        The block rows along each line, the same for all matrices. A block row is on one line at most; those on none
+        are as of `BlockJacobi`.
+    b : int
+        Rows of a block; the last is smaller where b does not divide n.
+
+    Attributes
+    ----------
+    info : (nm,) ndarray of int64
+        0, or i + 1 where that of row i is the first pivot along the lines that is exactly zero.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `A` is of another kind, `b` is not positive, or `lines` hold a block row twice, or one that is none.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.tile(np.diag([4.0, 4, 4]) + np.diag([1.0, 1], 1), (2, 1, 1)))
+    >>> M = cla.krylov.Lines(A, [[0, 1, 2]])
+    >>> cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].iterations
+    array([1, 1])
+    """
+
+    def __init__(self, A, lines, b=1):
+        super().__init__(A)
+        check_on_cpu(A)
+        if check_size(b, "b") < 1:
+            raise ValueError(f"b is {b}, must be positive")
+        rows, length = flatten(lines)
+        blocks = -(-self.n // b)
+        alone = np.setdiff1d(np.arange(blocks), rows)
+        rows, length = np.append(rows, alone), np.append(length, np.ones_like(alone))
+        line = np.repeat(np.arange(len(length)), length)
+        check_cover(rows, line, blocks)
+        self._taken, kept, self._order, filled = along(operator_of(A).pattern, rows, line, int(b))
+        self._tiles = Tiles(kept, self._order, filled, backend(None, "sparse").tile_of(self.dtype))
+        self._info = None
+
+    @property
+    def info(self):
+        self.operator()
+        return self._info[: self.nm]
+
+    def _make(self, A, threads):
+        values, tiles = A.values.beside(len(self._taken), 1), self._tiles
+        np.take(A.values.data, self._taken, axis=1, out=values.data)
+        factors = A.values.beside(tiles.count, 1) if self._made is None else self._made.values
+        info = backend(None, "sparse").lu_factor(values, tiles, factors, threads)
+        self._info = np.where(info > 0, self._order[info - 1] + 1, 0)
+        return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
+
+
+def along(pattern, blocks, line, b):
+    """The part of a pattern along lines of b x b blocks, which are given one line after the other.
+
+    Returns
+    -------
+    taken : ndarray of int64
+        Which of the values are in it.
+    kept : Pattern
+        Of these values.
+    order : ndarray of int64
+        Its rows along the lines.
+    filled : Pattern
+        In this order, with all of each block.
+    """
+    n, count = pattern.n, len(blocks)
+    places, bound = np.empty_like(blocks), line[1:] == line[:-1]
+    places[blocks] = np.arange(count)
+    rows, columns = places[pattern.rows // b], places[pattern.indices // b]
+    neighbours = (abs(rows - columns) == 1) & np.append(bound, False)[np.minimum(rows, columns)]
+    taken = np.flatnonzero((rows == columns) | neighbours)
+    kept = Pattern.of(pattern.rows[taken], pattern.indices[taken], n)
+    whole = blocks[:, None] * b + np.arange(b)
+    order, at = whole[whole < n], np.empty_like(whole)
+    at[whole < n] = np.arange(n)
+    here, before = np.arange(count), np.flatnonzero(bound)
+    rows, columns = np.concatenate([here, before, before + 1]), np.concatenate([here, before + 1, before])
+    inside = (whole[rows] < n)[:, :, None] & (whole[columns] < n)[:, None, :]
+    rows, columns = np.broadcast_arrays(at[rows][:, :, None], at[columns][:, None, :])
+    return taken, kept, order, Pattern.of(rows[inside], columns[inside], n)

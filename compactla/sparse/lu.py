@@ -1,0 +1,249 @@
+"""Direct LU factors of sparse matrices of one pattern: one order of pivots, and one list of operations, for all."""
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from compactla.checks import check_launch, option
+from compactla.copies import Copied
+from compactla.layout import Pack
+from compactla.sparse.csr import BatchCSR, as_given, columns, contiguous
+from compactla.sparse.elimination import in_tiles, ordered
+from compactla.view import backend
+
+
+class Report(NamedTuple):
+    """How well elimination went for each system, where no rows are swapped: arrays (nm,); see `BatchLU.report`.
+
+    Attributes
+    ----------
+    info : ndarray of int64
+        0, or k + 1 where pivot k is the first that is exactly zero.
+    smallest : ndarray
+        The smallest \\|pivot\\|, over the largest entry of the matrix.
+    growth : ndarray
+        The largest entry of U over the largest entry of the matrix.
+    """
+
+    info: np.ndarray
+    smallest: np.ndarray
+    growth: np.ndarray
+
+
+class BatchLU(Copied):
+    """The LU factors of a batch of sparse matrices of one pattern, to solve systems with.
+
+    The order of pivots, the fill and the list of operations are found once, from the pattern, for all matrices. Rows
+    are not swapped by size. So the matrices should be diagonally dominant, positive definite, or near to that, as
+    I - dt J of an implicit step is; for others see `report`.
+
+    Parameters
+    ----------
+    A : BatchCSR
+        The matrices, which are square. Zeros on the diagonal may be left out of the pattern: their rows come later,
+        when they have filled in.
+
+    Attributes
+    ----------
+    A : BatchCSR
+        The matrices.
+    nm, n, dtype, vlen : int, int, numpy.dtype, int
+        Those of the matrices.
+    queue : None
+        Where the matrices live: on the CPU.
+    perm : (n,) ndarray of int64
+        The order of pivots: pivot k is on the diagonal of row ``perm[k]`` of A.
+    nnz : int
+        Entries of L and U together.
+    dense : bool
+        Whether the factors are kept as full matrices, for the pattern leaves so few zeros.
+    info : (nm,) ndarray of int64, or None
+        What the last factorization met, which may have been that of a solve: see `factor`. None before it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `A` is of another kind, or not square.
+
+    Notes
+    -----
+    The order is that of Markowitz [1]_ for pivots on the diagonal, which bounds the fill also where the pattern is not
+    symmetric. Factors are kept and eliminated in tiles of 1 x 1, 2 x 2 or 4 x 4 entries, whichever the pattern makes
+    fastest. For almost dense patterns all tiles are there, and this is the LU of dense matrices.
+
+    Results do not depend on the number of threads or the position of a system, and systems do not change each other.
+
+    References
+    ----------
+    .. [1] Duff, Erisman and Reid, Direct Methods for Sparse Matrices, 2nd edition, chapters 7 and 10.
+
+    See Also
+    --------
+    compactla.BatchCSR, compactla.krylov, compactla.Banded
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.BatchCSR((np.array([[2.0, 1, 4], [4, 2, 8]]), [0, 1, 1], [0, 2, 3]))
+    >>> F = cla.BatchLU(A)
+    >>> F.factor()
+    array([0, 0])
+    >>> F.solve(np.array([[3.0, 4], [6, 8]]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    _not_copied = ("_lock",)
+
+    def __init__(self, A):
+        if not isinstance(A, BatchCSR):
+            raise TypeError(f"A is a {type(A).__name__}, must be a BatchCSR")
+        if A.queue is not None:
+            raise TypeError(f"A lives on {A.device}, must live on the CPU")
+        if A.shape[0] != A.shape[1]:
+            raise ValueError(f"A is {A!r}, must be of square matrices")
+        self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, A.shape[0], A.dtype, A.vlen
+        self.perm, self._filled = ordered(A.pattern)
+        self._tiles = in_tiles(A.pattern, self.perm, self._filled, self._run.tile_of(A.dtype))
+        self.nnz, self.dense = len(self._filled.indices), len(self._tiles.indices) == self._tiles.m**2
+        self.info = self._factors = self._own = None
+        self._version, self._factored = A.version, False
+        self._prepare()
+
+    def _prepare(self):
+        self._lock = threading.Lock()
+
+    def __repr__(self):
+        return f"BatchLU({self.nm} x {self.n} x {self.n}, nnz={self.nnz}, {self.dtype}, vlen={self.vlen})"
+
+    @property
+    def queue(self):
+        return self.A.queue
+
+    @property
+    def _run(self):
+        return backend(self.queue, "sparse")
+
+    def update(self, data, *, threads=None, wait_for=None):
+        """Take new values of the pattern of A, (nm, nnz), which are factored when they are next needed.
+
+        `A` itself keeps its values. After `A.update` those of A count again.
+
+        Parameters
+        ----------
+        data : (nm, nnz) array_like
+            The values, in the order in which those of A were given, and of its dtype.
+        threads, wait_for : optional
+            As for `compactla.gemm`.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `data` is of another dtype or shape.
+        """
+        with self._lock:
+            out = self.A.values.beside(self.A.nnz, 1) if self._own is None else self._own
+            self._own = self.A.packed(data, out, threads=threads)
+            self._version, self._factored = self.A.version, False
+
+    def factor(self, *, threads=None, wait_for=None):
+        """Factor all matrices, as they are now, and keep the factors.
+
+        Parameters
+        ----------
+        threads, wait_for : optional
+            As for `compactla.gemm`.
+
+        Returns
+        -------
+        (nm,) ndarray of int64
+            For each matrix 0, or k + 1 where pivot k is the first that is exactly zero: LAPACK's info of the matrix
+            whose rows and columns are in the order of `perm`.
+        """
+        launch = check_launch(threads, wait_for, self.queue)
+        with self._lock:
+            self._factor(self._values(), launch)
+            return self.info
+
+    def _values(self):
+        """The values that count now, as a pack."""
+        if self._version != self.A.version:
+            self._version, self._own, self._factored = self.A.version, None, False
+        return self.A.values if self._own is None else self._own
+
+    def _factor(self, values, launch):
+        if self._factors is None:
+            self._factors = values.beside(self._tiles.count, 1)
+        self._factored = False
+        self.info = self._run.lu_factor(values, self._tiles, self._factors, launch)[: self.nm]
+        self._factored = True
+
+    def _current(self, launch):
+        """The factors of the values that count now, and these."""
+        with self._lock:
+            values = self._values()
+            if not self._factored:
+                self._factor(values, launch)
+            return self._factors, values
+
+    def solve(self, b, *, trans="N", threads=None, wait_for=None):
+        """Solve op(A) x = b, after factoring the matrices if they have changed, or have not been factored.
+
+        Parameters
+        ----------
+        b : (nm, n) or (nm, n, nrhs) array_like, or Pack
+            Right-hand sides, of a dtype that the matrices' holds; a pack has those of n x nrhs matrices.
+        trans : {"N", "T", "C"}
+            Whether op(A) is A, its transpose or its conjugate transpose.
+        threads, wait_for : optional
+            As for `compactla.gemm`.
+
+        Returns
+        -------
+        ndarray or Pack
+            The solutions, of the kind and shape of `b`. Those of systems that `info` names are meaningless.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not of this kind.
+        """
+        trans = option("trans", trans, "NTC")
+        launch = check_launch(threads, wait_for, self.queue)
+        B, ndim = columns(b, "b", self, self.n)
+        B = contiguous(B)
+        factors, _ = self._current(launch)
+        X = B.beside(B.m, B.n) if isinstance(b, Pack) else B
+        self._run.lu_solve(factors, self._tiles, B, X, trans, launch)
+        return as_given(X, b, ndim)
+
+    def report(self):
+        """How small pivots became and how much entries grew, of the matrices as they are now.
+
+        `smallest` near eps, or `growth` near its reciprocal, says that a solution may have few right digits, or none.
+        This costs nothing until it is called, and then several times what a solve does.
+
+        Returns
+        -------
+        Report
+            Arrays (nm,) `info`, `smallest` and `growth`; NaN where a matrix has NaN, or is zero.
+        """
+        factors, values = self._current(check_launch(None, None, self.queue))
+        rows, columns, pivots = self._filled.rows, self._filled.indices, np.arange(self.n)
+        upper = self._tiles.at(rows[rows < columns], columns[rows < columns])
+        diagonal = self._tiles.at(pivots, pivots)  # of the reciprocals
+        largest, above = extreme(np.max, values, slice(None)), extreme(np.max, factors, upper)
+        with np.errstate(all="ignore"):
+            small, large = 1 / extreme(np.max, factors, diagonal), 1 / extreme(np.min, factors, diagonal)
+            return Report(self.info, np.where(self.info > 0, 0, small) / largest, np.maximum(above, large) / largest)
+
+
+def extreme(reduce, P, places):
+    """The largest or smallest modulus of these numbers of each column of a pack, (nm,); 0 if there are none."""
+    moduli = np.zeros((len(P.data), P.vlen))
+    for p, numbers in enumerate(P.data):  # one pack fits a cache
+        some = numbers[places, 0]
+        if len(some):
+            moduli[p] = reduce(np.hypot(some[:, 0], some[:, 1]) if P.dtype.kind == "c" else abs(some), axis=0)
+    return moduli.reshape(-1)[: P.nm]

@@ -1,0 +1,212 @@
+"""Direct solves of sparse batches of one pattern: residuals, pivots that are zero, systems left alone, updates."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+import compactla as cla
+from cases import random, slow
+from compactla.sparse.elimination import Tiles, in_tiles, ordered
+from compactla.sparse.pattern import Pattern
+from systems_sparse import dense, pattern, values
+
+pytestmark = pytest.mark.slow
+
+NM = 19
+
+
+def parts_of(mask):
+    return np.nonzero(mask)[1], np.append(0, mask.sum(1).cumsum())
+
+
+def arrow(n):
+    """Dense first row and column, whose elimination in the order of rows would fill everything."""
+    mask = np.eye(n, dtype=bool)
+    mask[0] = mask[:, 0] = True
+    return mask
+
+
+def shapes(rng):
+    n = 21
+    i, j = np.indices((n, n))
+    return {
+        "one": np.ones((1, 1), bool),
+        "diagonal": i == j,
+        "tridiagonal": abs(i - j) <= 1,
+        "arrow": arrow(n),
+        "random": (rng.random((n, n)) < 0.15) | (i == j),
+        "full": i == i,
+        "almost": (rng.random((n, n)) < 0.8) | (i == j),
+        "upper": i <= j,
+        "missing": ((i < 4) & (j > 15)) | (((j < 4) & (i > 15)) | ((i == j) & (i > 3))),
+    }
+
+
+def scaled(a, x, b):
+    """Residuals in units of the rounding of what they are made of, the largest of all systems."""
+    wide = np.result_type(a, np.float64)
+    a, x, b = a.astype(wide), x.astype(wide), b.astype(wide)
+    r = abs(a @ x - b).max(1) / (abs(a) @ abs(x) + abs(b)).max(1)
+    return r.max(initial=0)
+
+
+def transposed(a, trans):
+    return {"N": a, "T": a.swapaxes(1, 2), "C": a.conj().swapaxes(1, 2)}[trans]
+
+
+@pytest.mark.parametrize("trans", ["N", *map(slow, "TC")])
+def test_residuals(rng, dtype, trans):
+    for name, mask in shapes(rng).items():
+        n, parts = len(mask), parts_of(mask)
+        data = values(rng, NM, *parts, dtype, 3 * np.sqrt(n))
+        a, b = dense(data, *parts, n), random(rng, (NM, n, 1), dtype)
+        F = cla.BatchLU(cla.BatchCSR((data, *parts)))
+        info = F.factor()
+        assert info.shape == (NM,) and info.dtype == np.int64 and not info.any(), name
+        x = F.solve(b[..., 0], trans=trans)
+        assert x.shape == (NM, n) and x.dtype == dtype
+        limit = 4 * n * np.finfo(dtype).eps
+        assert scaled(transposed(a, trans), x[..., None], b) <= limit, name
+        assert np.array_equal(np.sort(F.perm), np.arange(n)) and mask.sum() <= F.nnz <= n * n
+
+
+@pytest.mark.parametrize("nrhs", [0, 2, slow(3), slow(7)])
+def test_right_hand_sides(rng, nrhs):
+    parts = pattern(rng, 13)
+    data = values(rng, NM, *parts, np.float64)
+    A, a, b = cla.BatchCSR((data, *parts)), dense(data, *parts, 13), random(rng, (NM, 13, nrhs), np.float64)
+    F = cla.BatchLU(A)
+    x = F.solve(b)  # factors on the way
+    assert x.shape == b.shape and scaled(a, x, b) <= 1e-14
+    assert not F.info.any()
+    given = cla.pack(b, A.vlen)
+    assert np.array_equal(F.solve(given).unpack(), x)
+    assert np.array_equal(given.unpack(), b)
+    assert np.array_equal(F.solve(np.asfortranarray(b)), x)
+    assert np.array_equal(F.solve(b[:, ::-1][:, ::-1], threads=1), x)
+
+
+@pytest.mark.parametrize("nm, n", [(0, 5), (1, 5), (3, 0)])
+def test_few(rng, nm, n):
+    parts = pattern(rng, n)
+    data, b = values(rng, nm, *parts, np.float64), random(rng, (nm, n), np.float64)
+    F = cla.BatchLU(cla.BatchCSR((data, *parts)))
+    assert F.factor().shape == (nm,)
+    assert scaled(dense(data, *parts, n), F.solve(b)[..., None], b[..., None]) <= 1e-14 if n else True
+    assert all(len(x) == nm for x in F.report())
+
+
+def test_neighbours(rng):
+    """A singular system and one with NaN change nothing of the others, which do not depend on where they are."""
+    parts = pattern(rng, 13)
+    data, b = values(rng, NM, *parts, np.float64), random(rng, (NM, 13), np.float64)
+    x = cla.BatchLU(cla.BatchCSR((data, *parts))).solve(b)
+    bad, good = data.copy(), np.delete(np.arange(NM), [4, 5])
+    rows = np.repeat(np.arange(13), np.diff(parts[1]))
+    bad[4, rows == 6] = 0
+    bad[5, 7] = np.nan
+    F = cla.BatchLU(cla.BatchCSR((bad, *parts)))
+    info = F.factor()
+    assert info[4] == 1 + np.flatnonzero(F.perm == 6)[0] and not info[good].any()
+    assert np.array_equal(F.solve(b)[good], x[good])
+    order = rng.permutation(NM)
+    moved = cla.BatchLU(cla.BatchCSR((data[order], *parts)))
+    assert np.array_equal(moved.solve(b[order]), x[order])
+    report = F.report()
+    assert report.smallest[4] == 0 and np.isnan([report.smallest[5], report.growth[5]]).all()
+    assert (report.smallest[good] > 0.1).all() and (report.growth[good] < 2).all()
+
+
+def test_report():
+    """Pivots and growth of a matrix that is known: [[eps, 1], [1, 1]] and a good one."""
+    data = np.array([[1e-9, 1, 1, 1], [2, 1, 1, 2]])
+    F = cla.BatchLU(cla.BatchCSR((data, [0, 1, 0, 1], [0, 2, 4])))
+    info, smallest, growth = F.report()
+    assert np.array_equal(info, F.info) and np.array_equal(F.perm, [0, 1])
+    assert np.allclose(smallest, [1e-9, 0.75]) and np.allclose(growth, [1e9, 1])
+
+
+def test_missing_diagonal_waits_or_is_reported():
+    mask = np.array([[0, 1, 1], [1, 1, 0], [1, 0, 1]], bool)
+    F = cla.BatchLU(cla.BatchCSR((np.ones((2, 6)), *parts_of(mask))))
+    assert not F.factor().any() and F.perm[0] != 0
+    swap = cla.BatchLU(cla.BatchCSR((np.ones((2, 2)), [1, 0], [0, 1, 2])))
+    assert np.array_equal(swap.factor(), [1, 1])
+    empty = cla.BatchLU(cla.BatchCSR((np.ones((2, 0)), [], [0, 0, 0])))
+    assert np.array_equal(empty.factor(), [1, 1])
+
+
+def test_updates(rng):
+    parts = pattern(rng, 13)
+    first, second, third = (values(rng, NM, *parts, np.float64) for _ in range(3))
+    A, b = cla.BatchCSR((first, *parts)), random(rng, (NM, 13), np.float64)
+    F = cla.BatchLU(A)
+    assert F.info is None
+    x = F.solve(b)
+    F.update(second)
+    assert scaled(dense(second, *parts, 13), F.solve(b)[..., None], b[..., None]) <= 1e-14
+    assert np.array_equal(A.toarray(), dense(first, *parts, 13))
+    A.update(third)
+    other = copy.copy(F), pickle.loads(pickle.dumps(F))
+    expected = cla.BatchLU(A).solve(b)
+    for G in (F, *other):
+        assert np.array_equal(G.solve(b), expected)
+    A.update(first)
+    assert not F.factor().any()
+    assert np.array_equal(F.solve(b), x) and np.array_equal(other[1].solve(b), expected)
+
+
+def test_order_of_values(rng):
+    """Columns in any order within a row."""
+    indices, indptr = pattern(rng, 13)
+    data, b = values(rng, NM, indices, indptr, np.float64), random(rng, (NM, 13), np.float64)
+    order = np.concatenate([np.arange(i, j)[::-1] for i, j in itertools.pairwise(indptr)])
+    F = cla.BatchLU(cla.BatchCSR((data[:, order], indices[order], indptr)))
+    expected = cla.BatchLU(cla.BatchCSR((data, indices, indptr))).solve(b)
+    assert np.array_equal(F.solve(b), expected)
+    F.update(np.asfortranarray(data[:, order]))
+    assert np.array_equal(F.solve(b), expected)
+
+
+def test_refused(rng):
+    parts = pattern(rng, 5)
+    data = values(rng, 3, *parts, np.float64)
+    A = cla.BatchCSR((data, *parts))
+    F = cla.BatchLU(A)
+    b, nnz = np.ones((3, 5)), data.shape[1]
+    wide = cla.BatchCSR((np.ones((3, 2)), [1, 2], [0, 1, 2]), (2, 3))
+    for error, words, call in [
+        (TypeError, "A is a ndarray, must be a BatchCSR", lambda: cla.BatchLU(data)),
+        (ValueError, "A is BatchCSR.*must be of square", lambda: cla.BatchLU(wide)),
+        (ValueError, r"b has shape \(3, 4\), must be", lambda: F.solve(b[:, :4])),
+        (TypeError, "b: dtype is complex128, must be float64", lambda: F.solve(b * 1j)),
+        (ValueError, "trans is 'X'", lambda: F.solve(b, trans="X")),
+        (TypeError, "threads is", lambda: F.factor(threads="2")),
+        (ValueError, "wait_for is", lambda: F.factor(wait_for=[])),
+        (ValueError, "b is Pack", lambda: F.solve(cla.pack(b[:2, :, None]))),
+        (ValueError, "data has shape", lambda: F.update(data[:2])),
+        (TypeError, "data: dtype is float32", lambda: F.update(data.astype(np.float32))),
+        (ValueError, "data has shape", lambda: F.update(np.ones((3, nnz + 1)))),
+    ]:
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_order_keeps_fill_small():
+    order, filled = ordered(Pattern(*parts_of(arrow(50))))
+    assert len(filled.indices) == 3 * 50 - 2 and 0 in order[-2:]
+    band = np.abs(np.subtract.outer(range(50), range(50))) <= 1
+    assert len(ordered(Pattern(*parts_of(band)))[1].indices) == band.sum()
+
+
+def test_size_of_tiles(rng):
+    """Full matrices are eliminated in large tiles, and scattered entries one by one."""
+    for mask, sizes in ((np.ones((30, 30), bool), [4]), (arrow(50), [1, 2])):
+        given = Pattern(*parts_of(mask))
+        assert in_tiles(given, *ordered(given), 4).size in sizes
+        assert in_tiles(given, *ordered(given), 2).size <= 2
+    tiles = Tiles(given, *ordered(given), 4)
+    assert tiles.mask.sum() == len(given.indices) + 2 and len(tiles.zeros) + tiles.mask.sum() == tiles.count
