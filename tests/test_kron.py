@@ -238,3 +238,20 @@ def test_many_products(rng, dtype):
             Y = np.full((len(X), *e), np.nan, dtype)
             cla.kron_apply(factors, X, Y, trans=trans)
             assert_close(Y, exact(factors, X, trans), d)
+
+
+def test_pack_level(rng):
+    from numba import njit
+
+    from compactla.cpu import kron_apply, matrix
+
+    (A, B), X = made(rng, (3, 3), (3, 3), 8, np.float64, "NN", (0, 1))
+    packs = [cla.pack(a, 8) for a in (A, B, X, X)]
+
+    @njit
+    def kernel(a, b, x, y):
+        A, B = matrix(a[0], 8, 3, 3), matrix(b[0], 8, 3, 3)
+        kron_apply((A, B.T), matrix(x[0], 8, 3, 3), matrix(y[0], 8, 3, 3), 2.0, 0.5)
+
+    kernel(*[P.data for P in packs])
+    assert_close(packs[3].unpack(), 2 * exact([A, B], X, "NT") + 0.5 * X, (3, 3))

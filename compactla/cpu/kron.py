@@ -140,7 +140,7 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
     size = str(d[-1]) if known else "?"
     text = [name, f"{dtype.char}{V}", f"{n}x{size}", ",".join(kinds), kind_x, kind_y, "beta" * adds]
     number = SCALAR[dtype.kind]
-    code = shared(batch, (INT, number, number, INT), "|".join(text), V, source="compactla.cpu.kernels.kron")
+    code = shared(batch, (INT, number, number, INT), "|".join(text), V, source="compactla.cpu.kernels.kron_apply")
     told, places = [0, vlen, *d, *e], []
     for k, steps in zip(numbers, strides, strict=True):
         places.append((len(told), k))

@@ -11,7 +11,7 @@ from numba.np.numpy_support import from_dtype
 from compactla.cpu.choice import parts
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.items import Loose, Packed, band, made, panel, product_of
-from compactla.cpu.kernels import kron as kernels
+from compactla.cpu.kernels import kron_apply as kernels
 from compactla.cpu.kernels.gemm import rounds
 from compactla.cpu.ordinary import Ordinary
 from compactla.cpu.simd import INDEX, Elements, index, shifted

@@ -11,7 +11,7 @@ from compactla.cpu.simd import tile_size
 
 
 @routine
-def kron(code, factors, X, Y, alpha=1, beta=0):
+def kron_apply(code, factors, X, Y, alpha=1, beta=0):
     """Y <- alpha (A x B x ...) X + beta Y for the V items of a pack, in a Numba function.
 
     Parameters
