@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from compactla.gpu import shapes
 from compactla.gpu.launch import launch
 from compactla.gpu.program import kernel
@@ -179,13 +181,17 @@ class Case(NamedTuple):
 
     def local_bytes(self, choice) -> int:
         """Local memory of a work-group."""
+        return self.local(choice) * self.dtype.itemsize
+
+    def local(self, choice) -> int:
+        """Elements there."""
         count, rows, wide = choice["ITEMS"], choice["ROWS"], choice["WIDE"]
         extents = [max(sizes) for sizes in zip(self.N, self.M, strict=True)]
         extents[-1] = extents[-1] if self.interleaved else (extents[-1] // wide | 1) * wide
         tiles = (2 if self.name == "sum" else 1) * count * math.prod(extents)
         sizes = [n * -(-m // rows) * rows for n, m in zip(self.N, self.M, strict=True)]
         kept = zip(itertools.cycle(sizes), self.own[: 6 if self.name == "solve" else 3], strict=False)
-        return (tiles + sum((count if own else 1) * size for size, own in kept)) * self.dtype.itemsize
+        return tiles + sum((count if own else 1) * size for size, own in kept)
 
     def candidates(self) -> Iterator[Choice]:
         """Choices worth a try."""
@@ -234,10 +240,11 @@ def search(factors) -> Search:
         "kron_team": Kernel(
             {"GROUP": GROUP, "ITEMS": range(1, ITEMS + 1), "PENCILS": range(1, 9), "ROWS": range(1, 9),
              "WIDE": range(1, 5), "DIRECT": range(2), "WHOLE": range(2)},
+            local=lambda choice, size: square(factors, size, np.dtype(np.float64)).local(choice),
             whole=functools.partial(is_whole, factors),
         )
     }  # fmt: skip
-    sizes = tuple((m,) for m in (4, 6, 8, 10, 12, 16, 24, 32)[: 6 if factors == 3 else None])
+    sizes = tuple((m,) for m in (2, 4, 6, 8, 10, 12, 16, 24, 32)[: 7 if factors == 3 else None])
     return Search(f"kron{factors}", "kron.cl", kernels, functools.partial(candidates, factors), sizes, LARGEST)
 
 
