@@ -54,28 +54,18 @@ class Team(NamedTuple):
 
 def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | None:
     """The kernel for some items and operands, as of `compactla.gpu.kron.run`; None if they are not for local memory."""
-    queue, n = x.array.queue, len(d)
-    if n > len(SLOTS) or is_cpu(queue.device):
-        return None
-    order = sorted(range(n), key=lambda k: -abs((x if d[k] > 1 else y).strides[k]))
-    axes: list[int | None] = [None] * 3
-    for slot, k in zip(SLOTS[n], order, strict=True):
-        axes[slot] = k
-    N, M = (tuple(1 if k is None else sizes[k] for k in axes) for sizes in (d, e))
-    numbers = [base + (k or 0) for base in range(0, len(operands), n) for k in axes]
-    own = tuple(bool(operands[k].step or operands[k].V > 1) for k in numbers)
-    plain = name == "solve" or interleaved or dtype.kind == "c"
-    case = Case(name, n, N, M, own, 1 if plain else widest(x, y, axes, N, M, dtype), interleaved, dtype)
+    queue = x.array.queue
+    case, axes, numbers = seen(name, operands, x, y, d, e, interleaved, dtype)
     found = case.choice(queue.device)
     if not found:
         return None
-    macros = {"FACTORS": n, "XV": x.V, "YV": y.V, "INTERLEAVED": int(interleaved), "BETA": int(adds)}
+    macros = {"FACTORS": case.factors, "XV": x.V, "YV": y.V, "INTERLEAVED": int(interleaved), "BETA": int(adds)}
     macros["SUM"] = int(name == "sum")
-    for items, place, size, sizes in (("X", x, "N", N), ("Y", y, "M", M)):
+    for items, place, size, sizes in (("X", x, "N", case.N), ("Y", y, "M", case.M)):
         macros |= known_strides(items, place, axes, sizes, dtype)
         macros |= {f"{size}{axis}": extent for axis, extent in zip("ABC", sizes, strict=True)}
-    for letter, k, is_own in zip("ABCPQRKLM", numbers, own, strict=False):
-        macros |= {f"{letter}V": operands[k].V, f"{letter}OWN": int(is_own), f"{letter}CONJ": int(signs[k] < 0)}
+    for letter, k, own in zip("ABCPQRKLM", numbers, case.own, strict=False):
+        macros |= {f"{letter}V": operands[k].V, f"{letter}OWN": int(own), f"{letter}CONJ": int(signs[k] < 0)}
     types = [0, *[0.0] * 4, *[None, 0, 0, 0, 0, 0] * 2, *[None, 0, 0, 0, 0] * len(numbers)]
     tunables = {tunable: value for tunable, value in found.items() if tunable != "kernel"}
     try:
@@ -83,7 +73,22 @@ def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | 
         code = kernel(queue, "kron.cl", which, dtype, 1, types, **{which.upper(): 1}, **macros, **tunables)
     except RuntimeError:  # does not build here
         return None
-    return Team(code, tuple(axes), tuple(numbers), found)
+    return Team(code, axes, numbers, found)
+
+
+def seen(name, operands, x, y, d, e, interleaved, dtype):
+    """What a kernel is chosen by, which axes are A, B and C, and which operands are theirs, of up to three axes."""
+    n = len(d)
+    order = sorted(range(n), key=lambda k: -abs((x if d[k] > 1 else y).strides[k]))
+    axes: list[int | None] = [None] * 3
+    for slot, k in zip(SLOTS.get(n, ()), order, strict=False):
+        axes[slot] = k
+    N, M = (tuple(1 if k is None else sizes[k] for k in axes) for sizes in (d, e))
+    numbers = tuple(base + (k or 0) for base in range(0, len(operands), n) for k in axes)
+    own = tuple(bool(operands[k].step or operands[k].V > 1) for k in numbers)
+    plain = name == "solve" or interleaved or dtype.kind == "c" or n not in SLOTS
+    wide = 1 if plain else widest(x, y, axes, N, M, dtype)
+    return Case(name, n, N, M, own, wide, interleaved, dtype), tuple(axes), numbers
 
 
 def known_strides(letter, place, axes, sizes, dtype) -> dict:
@@ -136,13 +141,13 @@ class Case(NamedTuple):
     dtype: Any
 
     def choice(self, device) -> Choice:
-        """Kernel and tunables, none if an item does not fit into local memory."""
+        """Kernel and tunables, none on CPUs, for more axes, and if an item does not fit into local memory."""
         limit, largest = min(device.local_mem_size, LOCAL_BYTES), max(*self.N, *self.M)
-        if largest > LARGEST:
+        if self.factors not in SLOTS or is_cpu(device) or largest > LARGEST:
             return {}
         sizes = {extents[slot] for extents in (self.N, self.M) for slot in SLOTS[self.factors]}
-        if self.name == "kron" and not self.interleaved and len(sizes) == 1:
-            tuned = shapes.results(device).get(shapes.key(f"kron{self.factors}", (largest,), self.dtype))
+        if self.name == "kron" and self.factors > 1 and not self.interleaved and len(sizes) == 1:
+            tuned = shapes.choose(device, SEARCHES[f"kron{self.factors}"], (largest,), self.dtype, 1)
             if tuned and self.wide % tuned["WIDE"] == 0 and self.local_bytes(tuned) <= limit:
                 return tuned
         return next((found for found in self.usual() if self.local_bytes(found) <= limit), {})
