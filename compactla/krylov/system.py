@@ -236,8 +236,8 @@ def span(first, second=None) -> range:
 
 def exponent(b) -> int:
     """Of the power of two that the largest number of a vector is near to, or 0 where squares are in range anyway."""
-    parts = b.view(REAL[b.dtype.char]) if b.dtype.kind == "c" else b
-    largest = float(max(parts.max(initial=0), -parts.min(initial=0)))
+    parts = (b.real, b.imag) if b.dtype.kind == "c" else (b,)
+    largest = max(max(float(a.max(initial=0)), -float(a.min(initial=0))) for a in parts)
     near = math.frexp(largest)[1] if 0 < largest < math.inf else 0
     return near if abs(near) > MODERATE else 0
 
