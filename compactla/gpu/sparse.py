@@ -196,8 +196,9 @@ def approximate(values, pattern, groups, inverses, wait_for=()):
         room = npack * V * k * (k + 2) * values.dtype.itemsize
         some = max(queue.device.global_mem_size // SHARE // room, 1)
         for r in range(0, len(rows), some):
-            lists = on_device(pattern, queue, ("rows", k, r, some), lambda: systems(rows[r : r + some], places[r : r + some], pattern))
-            count = len(rows[r : r + some])
+            part, name = slice(r, r + some), ("systems", k, r, some)
+            lists = on_device(pattern, queue, name, lambda: systems(rows[part], places[part], pattern))  # noqa: B023
+            count = len(rows[part])
             matrices, sides = values.beside(count * k * k, 1), values.beside(count * k, 1)
             take(values, lists[1], matrices, wait_for)
             take(values, lists[2], sides, wait_for)
