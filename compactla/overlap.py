@@ -132,9 +132,13 @@ def apart(places, others):
 
 def elements_of(arrays):
     """Addresses of the elements of arrays of two axes, and of which array each is."""
-    none = np.zeros(0, np.int64)
-    found = [
-        (address(a) + np.arange(a.shape[0])[:, None] * a.strides[0] + np.arange(a.shape[1]) * a.strides[1]).ravel()
-        for a in arrays
-    ]
-    return np.concatenate([none, *found]), np.repeat(np.arange(len(arrays)), [len(x) for x in found])
+    alike: dict[tuple, list[int]] = {}
+    for q, a in enumerate(arrays):
+        alike.setdefault((a.shape, a.strides), []).append(q)
+    found, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for ((m, n), (rs, cs)), some in alike.items():
+        offsets = (np.arange(m)[:, None] * rs + np.arange(n) * cs).ravel()
+        starts = np.array([address(arrays[q]) for q in some], np.int64)
+        found.append((starts[:, None] + offsets).ravel())
+        owners.append(np.repeat(some, m * n))
+    return np.concatenate(found), np.concatenate(owners)

@@ -11,6 +11,7 @@ from numba import njit
 import compactla as cla
 from compactla import cpu, gpu
 from compactla.cpu import matrix
+from compactla.gpu import bands as gpu_bands
 
 EXHAUSTIVE = pytest.mark.exhaustive
 SLOW = pytest.mark.slow
@@ -375,6 +376,29 @@ def test_bands_on_devices(queue, char):
         A = (A + np.swapaxes(A, 1, 2).conj() + 9 * np.eye(11)).astype(char)
         S = cla.BandedSPD(ab, lower=lower, queue=queue)
         assert not S.factor().any() and residual(A, S.solve(b), b) < 30 * np.finfo(char).eps
+
+
+@SLOW
+@pytest.mark.parametrize("periodic", [False, pytest.param(True, marks=EXHAUSTIVE)])
+def test_tiles_on_devices(queue, periodic, monkeypatch):
+    """What GPUs do: several rows in a tile, fewer packs at a time than there are, and arrays of other strides."""
+    if queue is None:
+        return
+    monkeypatch.setattr(gpu_bands, "TURNS", 4)
+    monkeypatch.setattr(gpu_bands.Launch, "packs_at_a_time", lambda self, width: min(2, self.npack))
+    lower, diag, upper, b = systems(115, 11, periodic=periodic)
+    x = cla.Tridiag(lower, diag, upper, periodic=periodic).solve(b)
+    given = [pyopencl.array.to_device(queue, a) for a in (lower, diag, upper)]
+    T = cla.Tridiag(*given, periodic=periodic)
+    right, wide = (pyopencl.array.to_device(queue, np.repeat(a, 2, axis=1)) for a in (b, 0 * b))
+    out = wide[:, 1::2]
+    for _ in range(2):
+        assert T.solve(right[:, ::2], out=out) is out
+        found = wide.get()
+        assert np.abs(found[:, 1::2] - x).max() < 1e-11 * np.abs(x).max() and not found[:, ::2].any()
+        assert not T.factor().any()
+        y = T.solve(pyopencl.array.to_device(queue, b.T.copy()), axis=0)
+        assert np.array_equal(y.get().T, found[:, 1::2])
 
 
 @EXHAUSTIVE

@@ -190,7 +190,7 @@ def read_only(x):
         (TypeError, "C: dtype is int64", {"C": np.ones((4, 3, 3), int)}),
         (TypeError, "C: dtype is >f8", {"C": np.ones((4, 3, 3), ">f8")}),
         (TypeError, "B is a list, must be a NumPy array", {"B": [[[1.0]]]}),
-        (TypeError, "A is a Pack, must be a NumPy array", {"A": cla.Pack.zeros(4, 3, 3)}),
+        (TypeError, "B is a ndarray, must be a Pack", {"A": cla.Pack.zeros(4, 3, 3)}),
         (TypeError, "B is a MaskedArray", {"B": np.ma.ones((4, 3, 3))}),
         (ValueError, "A has 5 matrices, must have 4 as C", {"A": np.ones((5, 3, 3))}),
         (ValueError, r"A has shape \(3,\), must have three axes", {"A": np.ones(3)}),
@@ -271,3 +271,14 @@ def test_sequences_that_overlap(rng):
             cla.gemm(bad, a, a)
     with pytest.raises(ValueError, match="A has 2 matrices, must have 4 as C"):
         cla.gemm(a[:2], a, blocks)
+
+
+@pytest.mark.parametrize("size", [(3, 3, 3), (9, 9, 1)])
+def test_what_is_fetched_ahead_changes_no_bit(size, rng, monkeypatch):
+    m, k, n = size
+    for dtype in (np.float64, np.complex64):
+        a, b = random(rng, (50, m, k), dtype), random(rng, (50, k, n), dtype)
+        near = cla.gemm(a, b, np.zeros((50, m, n), dtype))
+        with monkeypatch.context() as patch:
+            patch.setattr("compactla.cpu.products.FAR", 0)
+            assert same_bits(cla.gemm(a, b, np.zeros((50, m, n), dtype)), near)

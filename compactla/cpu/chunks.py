@@ -8,7 +8,7 @@ from compactla.cpu.simd import INDEX, Elements, index
 
 NEAR = 1 << 19  # bytes of V systems up to which those of the next V are fetched ahead
 ON = 512  # bytes that are fetched ahead in larger ones
-GROUP = 8  # times V neighbouring systems: memory moves more at once than the numbers of V of them
+GROUP = 16  # times V neighbouring systems: memory moves more at once than the numbers of V of them
 
 
 class Chunks:

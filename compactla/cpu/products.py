@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from compactla.cpu.ahead import BYTE, LINE, prefetch
+from compactla.cpu.ahead import nbytes
 from compactla.cpu.choice import MOVED, STATIC, parts
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernel import INT, compiled
@@ -15,7 +15,7 @@ from compactla.cpu.kernels.rows import Product, Scattered, over
 from compactla.cpu.lanes import KINDS
 from compactla.cpu.parallel import share
 from compactla.cpu.run import FAR, SCALAR
-from compactla.cpu.simd import INDEX, Elements, native_width
+from compactla.cpu.simd import INDEX, Elements, itemsize, native_width
 from compactla.cpu.vectors import Lanes, Vector
 from compactla.overlap import address
 from compactla.view import REAL
@@ -169,7 +169,7 @@ def loop(code, text, lo, hi, scalars, given, places):
     columns = over(code, code.mul(n, count), vector.lanes)
     alpha, beta = (broadcast(code, x, char, vector) for x in scalars) if scale == "scaled" else (None, None)
     shapes = (m, k), (k, n), (m, n)
-    operands = [Operand(code, vector, count, source, *x) for x in zip(shapes, forms, places, (0, 0, 1), strict=True)]
+    operands = [Operand(code, vector, count, source, *x) for x in zip(shapes, forms, places, strict=True)]
     for X in operands:
         X.prepare()
     with code.loop(b.sub(hi, lo)) as t:
@@ -182,10 +182,12 @@ def loop(code, text, lo, hi, scalars, given, places):
             zero = code.is_zero(abs(beta[0]) + abs(beta[-1]))
             with b.if_then(b.not_(zero)):
                 operands[2].read(q)
+        product = Product(code, A, B, C, code.mul(n, count), count, tuple(x == "*" for x in conj), alpha, beta)
         if scale == "far":
-            for X in operands:
-                X.fetch(q)
-        Product(code, A, B, C, code.mul(n, count), count, tuple(x == "*" for x in conj), alpha, beta).emit()
+            coming = [X.coming(q) for X in operands]
+            most = max(map(nbytes, coming))
+            code.fetch_ahead([X for X in coming if nbytes(X) == most], product.rounds)
+        product.emit()
         if operands[2].room:
             operands[2].scattered(q).write(C)
 
@@ -193,8 +195,7 @@ def loop(code, text, lo, hi, scalars, given, places):
 class Operand:
     """An operand of all products while code is emitted."""
 
-    def __init__(self, code, vector, count, source, shape, form, place, written):
-        self.written = written
+    def __init__(self, code, vector, count, source, shape, form, place):
         kind, strides = form.split(":")
         self.kind, *common = kind.split()
         self.common = bool(common)
@@ -237,12 +238,12 @@ class Operand:
             return Elements(self.code, self.vector, self.base(q), self.m, self.n, self.rs, self.cs, 0, common=True)
         return Elements(self.code, self.vector, self.base(q), self.m, columns, self.rs, self.vector.lanes, 0)
 
-    def fetch(self, q):
-        """Ask for a matrix that is to come soon behind matrix q."""
-        b, size = self.code.builder, self.m * self.n * self.parts * self.vector.real.bitwidth // 8
-        start = b.bitcast(self.base(q), BYTE.as_pointer())
-        for line in range(0, size, LINE):
-            prefetch(b, b.gep(start, [INDEX(-(-AHEAD // size) * size + line)], source_etype=BYTE), self.written)
+    def coming(self, q):
+        """A matrix that comes soon behind matrix q, of which sizes are known, number by number."""
+        width, one = self.n * self.parts, Vector(self.vector.dtype, 1)
+        size = self.m * width * itemsize(one.part.element)
+        X = Elements(self.code, one, self.base(q), self.m, width, width, 1, 1)
+        return X._replace(base=X._shifted(INDEX(-(-AHEAD // size) * self.m * width)))
 
     def read(self, q):
         """Copy matrix q to the room for it, unless it is the same for all."""

@@ -73,49 +73,45 @@ def told(M):
 
 def extent(M):
     """Rows of the column that a preconditioner needs to work in."""
-    return M.pattern.m * M.size if M.kind == "lu" else 0
+    return M.pattern.m * M.size if KINDS[M.kind] == KINDS["lu"] else 0
 
 
 def factor(values, pattern, factors, threads=None):
     """The incomplete factors of packs of values, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
-    info, lanes = np.zeros(npack * V, np.int64), width(dtype, V)
-    column, places = column_form(dtype, lanes, V), (address(values.data), address(factors.data))
+    info = np.zeros(npack * V, np.int64)
+    kernel = shared(
+        ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column_form(dtype, width(dtype, V), V)
+    )
+    places = address(values.data), address(factors.data)
+    args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
+    share(kernel, npack * cost(values, pattern.work), args, threads)
+    return info
+
+
+def tiles_without_fill(pattern, dtype):
+    """Tiles for incomplete factors, if the pattern is dense enough for these to be faster."""
     tile = tile_of(dtype)
     m = -(-pattern.n // tile) * tile
-    if m**3 > DENSE * pattern.work:
-        kernel = shared(ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column)
-        args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
-        share(kernel, npack * cost(values, pattern.work), args, threads)
-        return info
-    tiles = unfilled(pattern, tile)
-    work = places_of_rooms(dtype, tiles.count * parts(dtype) * lanes)
-    eliminate(values, tiles, factors, info, tiles.mask, work, threads)
-    return info
+    return unfilled(pattern, tile) if m**3 <= DENSE * pattern.work else None
 
 
-def lu_factor(values, tiles, factors, threads=None):
-    """The factors of packs of values, in tiles, and info of each lane."""
-    info = np.zeros(len(values.data) * values.vlen, np.int64)
-    eliminate(values, tiles, factors, info, None, [0] * parallel.THREADS, threads)
-    return info
-
-
-def eliminate(values, tiles, factors, info, mask, work, threads):
-    """Factors in tiles; with a mask those without fill."""
+def lu_factor(values, tiles, factors, threads=None, incomplete=False):
+    """The factors of packs of values, in tiles, and info of each lane; those without fill if they are incomplete."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
+    info = np.zeros(npack * V, np.int64)
     where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
-    lists = *where, tiles.starts, tiles.products, info if mask is None else mask
+    lists = *where, tiles.starts, tiles.products, tiles.mask
     args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
-    kernel = lu_kernel(dtype, V, tiles.size, mask is not None)
-    share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads, None, work)
+    kernel = lu_kernel(dtype, V, tiles.size, incomplete)
+    share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads)
+    return info
 
 
 @functools.cache
 def lu_kernel(dtype, V, size, incomplete):
-    lanes = width(dtype, V)
-    forms = column_form(dtype, lanes, V), column_form(dtype, lanes, lanes)
-    return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS, INT), *forms, size, incomplete)
+    column = column_form(dtype, width(dtype, V), V)
+    return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
 
 
 def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
@@ -147,21 +143,28 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     lanes = width(dtype, V)
     within, norms = column_form(dtype, lanes, lanes), column_form(REAL[dtype.char], lanes, V)
     forms = column_form(dtype, lanes, V), within, form(dtype, lanes), norms
-    kernel = shared(solve_batch, SOLVE, method, options, *forms)
+    fresh = M.kind == "fresh"
+    kernel = shared(solve_batch, SOLVE, method, options, *forms, M.size if fresh else 0)
     if method == "gmres":
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:
         vectors, rows, columns = VECTORS[method], 0, 0
-    size = (vectors * n + rows * columns + extent(M)) * parts(dtype) * lanes
+    if fresh:
+        tiles, count = M.pattern, M.pattern.count
+        lists = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.starts, tiles.products, tiles.mask, M.info
+    else:
+        lists, count = [M.order] * 8, 0
+    size = (vectors * n + rows * columns + extent(M) + count) * parts(dtype) * lanes
     work = places_of_rooms(dtype, -(-size // 16) * 16)
     numbers = vectors, rows, columns, restart, ortho, history.shape[1], start, maxiter, rtol, atol
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
-    args = 0, len(B.data), V, n, values.m, A.pattern.indptr, A.pattern.indices, *told(M), *numbers, *places
+    pattern = A.pattern.indptr, A.pattern.indices
+    args = 0, len(B.data), V, n, values.m, *pattern, *told(M), count, *lists, *numbers, *places
     share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, work)
 
 
 TOLD = INT, *[INTS] * 4, INT, INT, INT
-SOLVE = INT, INT, INT, INTS, INTS, *TOLD, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
+SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, *[INTS] * 8, *[INT] * 8, *[types.float64] * 2, *[INT] * 7
 
 
 def places_of_rooms(dtype, size):

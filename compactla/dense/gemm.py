@@ -11,15 +11,16 @@ from compactla.routine import Matrix, Routine, views
 from compactla.scalars import scalar
 
 
-def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None) -> Pack:
+def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None):
     """Matrix products C <- alpha op(A) op(B) + beta C, in place.
 
     Parameters
     ----------
-    A, B, C : Pack
-        nm matrices each, op(A) of m x k, op(B) of k x n, C of m x n, with the same dtype, vector length and device.
-        Instead of A or B, or of both, there may be a plain array of two axes, one matrix for the whole batch: an
-        ndarray for packs on the CPU, or a pyopencl.array.Array, of C's dtype and of any strides.
+    A, B, C : Pack, ndarray, or sequence of ndarray
+        nm matrices each, op(A) of m x k, op(B) of k x n, C of m x n, with the same dtype, and vector length and device.
+        They are packs; or arrays (nm, m, n), of any strides; or lists or tuples of arrays (m, n), of which each product
+        may have sizes of its own. Instead of A or B, or of both, there may be an array of two axes, one matrix for the
+        whole batch: an ndarray, or for packs on a device a pyopencl.array.Array.
     alpha, beta : scalar
         Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
     transa, transb : {"N", "T", "C"}
@@ -32,18 +33,24 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
 
     Returns
     -------
-    Pack
+    Pack, ndarray, or sequence of ndarray
         C. On a device this does not wait until the work is done: ``C.data.events`` ends with its event.
 
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown,
-        `threads` is not a positive integer, or given for packs on a device, or `wait_for` for packs on the CPU.
+        If the operands do not fit together, C is read-only, has several elements in one place, or shares memory with A
+        or B, an option is unknown, `threads` is not a positive integer, or given for packs on a device, or `wait_for`
+        for what is on the CPU. Nothing was written then, to none of the arrays of a sequence.
 
     Notes
     -----
-    BLAS ``?gemm``, Intel MKL ``mkl_?gemm_compact``.
+    BLAS ``?gemm``, Intel MKL ``mkl_?gemm_compact``; on arrays the interface of Jhurani and Mullowney [1]_. Arrays are
+    not packed: rows of C, or columns, are computed as vectors. Matrices with an extent above 64 are left to NumPy, and
+    the threads of its BLAS. Sequences cost some 3 to 5 us for each product, since every array is looked at.
+
+    .. [1] C. Jhurani and P. Mullowney, "A GEMM interface and implementation on NVIDIA GPUs for multiple small
+       matrices", J. Parallel Distrib. Comput. 75, 2015.
 
     Examples
     --------
@@ -52,10 +59,13 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     >>> C = cla.gemm(cla.pack(a), cla.pack(b), cla.Pack.zeros(100, 3, 2))
     >>> bool((C.unpack() == a @ b).all())
     True
+    >>> c = cla.gemm(a, b, np.ones((100, 3, 2)), alpha=-1, beta=4)  # nothing is packed
+    >>> float(c.max())
+    0.0
     """
     if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
         a, b, c = A.view, B.view, C.view
-    elif products.is_ordinary(C):
+    elif products.is_ordinary(C) and type(A) is not Pack and type(B) is not Pack:
         if threads is not None or wait_for is not None:
             check_launch(threads, wait_for, None)
         if transa != "N" or transb != "N":

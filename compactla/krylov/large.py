@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from compactla.cpu.kernel import compiled_once
-from compactla.krylov.system import System, span
+from compactla.krylov.system import span
 
 
 def cg(system, restart, ortho):
@@ -195,8 +195,7 @@ def _substitute(columns, rhs):
 METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}
 
 
-def solve(method, A, b, x0, limits, M, history, callback, threads, restart, ortho):
-    """x and the report; `limits` are rtol, atol and maxiter."""
-    system = System(A, b, x0, limits, M, callback, threads)
+def solve(method, system, history, restart, ortho):
+    """x and the report."""
     METHODS[method](system, restart, ortho)
     return system.result(history)

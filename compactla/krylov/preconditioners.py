@@ -8,7 +8,7 @@ from compactla.checks import check_launch, check_size
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.layout import Pack
-from compactla.sparse.csr import BatchCSR, Operator, as_given, columns, contiguous
+from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
 from compactla.sparse.pattern import Pattern
 from compactla.view import backend
 
@@ -28,12 +28,6 @@ def operator_of(A, name="A"):
     if not square:
         raise ValueError(f"{name} is {A!r}, must be of square matrices")
     return Operator("csr", values, pattern)
-
-
-def check_on_cpu(A):
-    """Refuse matrices on a device."""
-    if A.queue is not None:
-        raise TypeError(f"A lives on {A.queue.device.name}, must live on the CPU")
 
 
 class Preconditioner:
@@ -75,12 +69,17 @@ class Preconditioner:
                 self._made, self._version = self._make(operator_of(self.A), threads), version
             return self._made
 
+    def within(self, threads=None):
+        """What a kernel applies that solves systems."""
+        return self.operator(threads)
+
     def __matmul__(self, r):
         return self.solve(r)
 
     def solve(self, r, *, threads=None, wait_for=None):
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
         launch = check_launch(threads, wait_for, self.queue)
+        after(launch, self.queue)
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
         backend(self.queue, "sparse").precondition(self.operator(launch), R, Y, launch)
@@ -119,10 +118,11 @@ class BlockJacobi(Preconditioner):
         self.b = min(int(b), max(self.n, 1))
 
     def _make(self, A, threads):
-        b, data, places = self.b, A.values.data, A.pattern.blocks(self.b)
+        b, data = self.b, A.values.data
         if self.queue is not None:
-            blocks = backend(self.queue, "sparse").inverses(A.values, places, b, threads)
+            blocks = backend(self.queue, "sparse").inverses(A.values, A.pattern, b, threads)
             return Operator("block", blocks, A.pattern, size=b)
+        places = A.pattern.blocks(b)
         npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
         taken = data[:, np.maximum(places, 0)] if A.values.m else np.zeros((npack, len(places), *data.shape[2:]))
         taken = np.ascontiguousarray(taken, data.dtype)
@@ -159,6 +159,7 @@ class ILU0(Preconditioner):
     def __init__(self, A):
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
+        self._passed = False
 
     @property
     def info(self):
@@ -166,7 +167,32 @@ class ILU0(Preconditioner):
         self.operator(check_launch(None, None, self.queue))
         return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
+    def update(self):
+        super().update()
+        self._passed = False
+
+    def _tiles(self, pattern):
+        """Tiles for the factors, where these are faster."""
+        return None if self.queue else backend(None, "sparse").tiles_without_fill(pattern, self.dtype)
+
     def _make(self, A, threads):
-        factors = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
-        self._info = backend(self.queue, "sparse").factor(A.values, A.pattern, factors, threads)
-        return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
+        run, tiles = backend(self.queue, "sparse"), self._tiles(A.pattern)
+        size = A.values.m if tiles is None else tiles.count
+        factors = A.values.beside(size, 1) if self._made is None else self._made.values
+        if tiles is None:
+            self._info = run.factor(A.values, A.pattern, factors, threads)
+            return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
+        self._info = run.lu_factor(A.values, tiles, factors, threads, incomplete=True)
+        return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
+
+    def within(self, threads=None):
+        """The first solve with new values makes factors in passing, which stay in the cache; the next has them kept."""
+        version = getattr(self.A, "version", None)
+        if self._passed == version or (self._made is not None and self._version == version):
+            return self.operator(threads)
+        A = operator_of(self.A)
+        tiles = self._tiles(A.pattern)
+        if tiles is None:
+            return self.operator(threads)
+        self._passed, info = version, np.zeros(len(A.values.data) * self.vlen, np.int64)
+        return Operator("fresh", A.values, tiles, tiles.diagonal, tiles.size, tiles.order, info)

@@ -12,13 +12,16 @@ from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
 from compactla.layout import Pack, pack_padded
-from compactla.sparse.csr import BatchCSR, as_given, columns, contiguous, copied
+from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous, copied
 from compactla.view import REAL, backend
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 
-def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, callback=None, threads=None):
+def cg(
+    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
+    callback=None, threads=None, wait_for=None,
+):  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by conjugate gradients.
 
     Parameters
@@ -45,6 +48,8 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
         Called after every step with the norm of the residual, as the method knows it; not for a batch.
     threads : int, optional
         At most how many threads work on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
@@ -71,10 +76,13 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
     ----------
     .. [1] Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49 (1952).
     """
-    return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads)
+    return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
-def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, callback=None, threads=None):
+def bicgstab(
+    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
+    callback=None, threads=None, wait_for=None,
+):  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by BiCGSTAB, preconditioned from the right.
 
     Parameters, results and errors are those of `cg`; A may be any regular matrix. A step has two products with `A` and
@@ -85,12 +93,12 @@ def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=F
     .. [1] van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat. Comput. 13
        (1992).
     """
-    return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads)
+    return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
 def gmres(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, restart=30, ortho="mgs", *,
-    callback=None, threads=None,
+    callback=None, threads=None, wait_for=None,
 ):  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by GMRES, preconditioned from the right.
 
@@ -128,7 +136,7 @@ def gmres(
     if not isinstance(ortho, str) or ortho.lower() not in ORTHO:
         raise ValueError(f"ortho is {ortho!r}, must be one of 'mgs', 'cgs', 'cgs2'")
     how = int(restart), ORTHO[ortho.lower()]
-    return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, *how)
+    return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for, *how)
 
 
 def is_large(A, b):
@@ -141,36 +149,39 @@ def is_large(A, b):
 
 
 class Batch:
-    """What is known of a batch whose matrices are a function: as much as right-hand sides tell."""
+    """What is known of a batch whose matrices are a function: as much as right-hand sides and M tell."""
 
-    def __init__(self, b):
+    def __init__(self, b, M):
         b = b if isinstance(b, Pack) or is_device_array(b) else as_array(b, "b")
         self.nm, self.dtype = (b.nm if isinstance(b, Pack) else b.shape[0]), check_dtype(b.dtype, "b")
         self.queue = getattr(b, "queue", None)
-        self.vlen = b.vlen if isinstance(b, Pack) else backend(self.queue).default_vlen(self.dtype, self.queue)
+        like = next((x for x in (b, M) if isinstance(x, Pack | Preconditioner)), None)
+        self.vlen = backend(self.queue).default_vlen(self.dtype, self.queue) if like is None else like.vlen
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
-def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, restart=1, ortho=0):
+def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for, restart=1, ortho=0):
     for name, x in (("rtol", rtol), ("atol", atol)):
         if not isinstance(x, Real) or isinstance(x, bool) or not x >= 0:
             raise ValueError(f"{name} is {x!r}, must be a number that is not negative")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is a {type(callback).__name__}, must be a function")
     if is_large(A, b):
-        from compactla.krylov import large
+        from compactla.krylov import large, system
 
-        return large.solve(method, A, b, x0, (rtol, atol, maxiter), M, history, callback, threads, restart, ortho)
+        one = system.System(A, b, x0, (rtol, atol, maxiter), M, callback, threads, wait_for)
+        return large.solve(method, one, history, restart, ortho)
     if callback is not None:
         raise ValueError("callback is given for a batch, must be None")
     given = isinstance(A, BatchCSR | Pack)
     if not given and not callable(A):
         raise TypeError(f"A is a {type(A).__name__}, must be a matrix, an operator, a BatchCSR, a Pack or a function")
     operator = operator_of(A) if given else None
-    batch = A if given else Batch(b)
-    launch = check_launch(threads, None, batch.queue)
+    batch = A if given else Batch(b, M)
+    launch = check_launch(threads, wait_for, batch.queue)
     n = operator.pattern.n if given else batch.n
     check_preconditioner(M, batch, n)
+    after(launch, batch.queue)
     B, ndim = columns(b, "b", batch, n)
     if B.n != 1:
         raise ValueError(f"b has {B.n} columns for each matrix, must have one")
@@ -188,7 +199,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     steps = (maxiter + 1) * bool(history)
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
-        found, past = compiled(method, options, operator, M.operator(launch), B, X, steps, numbers, launch)
+        found, past = compiled(method, options, operator, M.within(launch), B, X, steps, numbers, launch)
     else:
         found, past = interpreted(method, options, A, M, B, X, steps, numbers)
     count, size, limit = found

@@ -13,6 +13,7 @@ from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
+from compactla.sparse.csr import after
 from compactla.view import REAL, backend
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
@@ -64,13 +65,14 @@ class SparseMatrix:
 class System:
     """A linear system that is being solved: vectors are rows of one array, by their numbers.
 
-    The residual is row 0 whenever `goes_on` is asked.
+    The residual is row 0 whenever `goes_on` is asked. `limits` are rtol, atol and maxiter.
     """
 
-    def __init__(self, A, b, x0, limits, M, callback, threads):
+    def __init__(self, A, b, x0, limits, M, callback, threads, wait_for=None):
         on_device = is_device_array(b)
         self.queue = b.queue if on_device else None
-        self.launch, self.callback = check_launch(threads, None, self.queue), callback
+        self.launch, self.callback = check_launch(threads, wait_for, self.queue), callback
+        after(self.launch, self.queue)
         b = b if on_device else as_array(b, "b")
         if b.shape not in ((b.size,), (b.size, 1)):
             raise ValueError(f"b has shape {b.shape}, must be (n,) or (n, 1)")

@@ -1,11 +1,16 @@
 """matmul: products."""
 
+import math
+
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from compactla.checks import check_dtype, check_launch, is_device_array
+from compactla.dense.gemm import gemm
 from compactla.linalg import numpys
-from compactla.linalg.places import as_arrays
+from compactla.linalg.places import as_arrays, common_lead
 from compactla.linalg.stacks import Result, Stacked
+from compactla.strides import in_stack
 
 
 def matmul(x1, x2, /, *, threads=None):
@@ -58,10 +63,34 @@ def matmul(x1, x2, /, *, threads=None):
             return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
     a = x1[None] if x1.ndim == 1 else x1
     b = x2[:, None] if x2.ndim == 1 else x2
-    (product,) = MATMUL((a, b), compute="same", threads=threads)
+    product = multiplied(a, b, threads)
+    if product is None:
+        (product,) = MATMUL((a, b), compute="same", threads=threads)
     if x1.ndim == 1:
         return product[..., 0, :] if x2.ndim > 1 else product[0, 0]
     return product[..., 0] if x2.ndim == 1 else product
+
+
+def multiplied(a, b, threads):
+    """Products of matrices of one type that are evenly far apart, as `compactla.gemm` computes them; None of others."""
+    if type(a) is not np.ndarray or type(b) is not np.ndarray or a.dtype != b.dtype or not a.dtype.isnative:
+        return None
+    if a.shape[-1] != b.shape[-2]:
+        return None
+    if max(a.ndim, b.ndim) == 3 and (min(a.ndim, b.ndim) == 2 or len(a) == len(b)):
+        lead, stacks = (len(a if a.ndim == 3 else b),), [a, b]
+    else:
+        lead, stacks = common_lead((a, b)), []
+        if lead is None:
+            return None
+        for x in (a, b):
+            (*_, rs, cs), step = in_stack(x, lead)
+            if step is None:
+                return None
+            stacks.append(as_strided(x, (math.prod(lead), *x.shape[-2:]), (step, rs, cs)))
+    product = np.empty((math.prod(lead), a.shape[-2], b.shape[-1]), a.dtype)
+    gemm(*stacks, product, threads=threads)
+    return product if len(lead) == 1 else product.reshape(*lead, *product.shape[1:])
 
 
 def gains(x1, x2):
@@ -72,12 +101,15 @@ def gains(x1, x2):
         return False
     k = x1.shape[-1]
     m, n = (x1.shape[-2] if x1.ndim > 1 else 1), (x2.shape[-1] if x2.ndim > 1 else 1)
-    return m * k + k * n + m * n <= FEW and FLOATS.issuperset((x1.dtype.char, x2.dtype.char))
+    few = m * k + k * n + m * n <= FEW
+    larger = x1.dtype == x2.dtype and max(m, k, n) <= LARGEST and max(x1.size, x2.size) >= 4 * MANY
+    return (few or larger) and FLOATS.issuperset((x1.dtype.char, x2.dtype.char))
 
 
 NUMPYS = getattr(numpys, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
+LARGEST = 32  # extent of matrices of one type, where there are four times as many numbers
 FEW = 75  # numbers in a product and its factors: those of 5 x 5
 MATMUL = Stacked(
     "matmul",

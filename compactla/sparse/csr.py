@@ -125,7 +125,7 @@ class BatchCSR:
             vlen, queue = out.vlen, out.queue
         given = pack_padded(one_column(data), vlen, unit=0, queue=queue, **launch)
         out = given.beside(self.nnz, 1) if out is None else out
-        backend(given.queue, "sparse").take(given, order, out)
+        backend(given.queue, "sparse").reorder(given, self.pattern, out)
         return out
 
     def update(self, data, *, threads=None, wait_for=None):
@@ -201,6 +201,7 @@ class BatchCSR:
         """
         trans = option("trans", trans, "NTC")
         launch = check_launch(threads, wait_for, self.queue)
+        after(launch, self.queue)
         m, n = self.shape if trans == "N" else self.shape[::-1]
         X, ndim = columns(x, "x", self, n)
         kinds = [(isinstance(a, Pack), is_device_array(a)) for a in (x, y)]
@@ -251,13 +252,19 @@ class Operator:
     """What kernels apply: packed values by their pattern, and what kind of operator these are.
 
     For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
-    blocks `size` says how large they are.
+    blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
     """
 
-    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None):
+    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None, info=None):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
-        self.order = pattern.indptr if order is None else order
+        self.order, self.info = pattern.indptr if order is None else order, info
+
+
+def after(launch, queue):
+    """Have all that a device is still to do wait for these events."""
+    if queue is not None and launch:
+        backend(queue, "sparse").barrier(queue, launch)
 
 
 def columns(x, name, A, n):

@@ -4,6 +4,10 @@ Tiles that are kept are those of `compactla.sparse.elimination.Tiles`, T of size
 one column of vectors, tile by tile and in these row by row.
 """
 
+import functools
+
+from numba import njit
+
 from compactla.checks import option
 from compactla.cpu.ahead import BYTES, LINE, prefetch
 from compactla.cpu.emit import routine
@@ -223,37 +227,38 @@ def solved(y, D, x, back, unit):
                 x[r, c] = multiple.fma(x[q, c], x[r, c])
 
 
-def lu_batch(column, within, size, incomplete):
-    """Kernel for the factors of packs lo to hi, of tiles of this size; or for those without fill, made in `work`."""
+@functools.partial(njit, error_model="numpy", inline="always")
+def enter(A, F, places, zeros, ones):
+    """F <- the tiles of A"""
+    for t in zeros:
+        F[t, 0] = 0
+    for t in ones:
+        F[t, 0] = 1
+    for t in range(A.m):
+        F[places[t], 0] = A[t, 0]
+
+
+def lu_batch(column, size, incomplete):
+    """Kernel for the factors of packs lo to hi, of tiles of this size; or for those without fill."""
     width, parts = lanes_of(column), parts_of(column)
-    step = width * parts
 
     def kernel(
-        lo, hi, V, nnz, count, places, zeros, ones, rows, indices, diagonal, starts, products, mask, data, factors,
-        info, work
+        lo, hi, V, nnz, count, places, zeros, ones, rows, indices, diagonal, starts, products, mask, data, factors, info
     ):  # fmt: skip
         pack = parts * V
         for p in range(lo, hi):
             for v in range(0, V, width):
                 A = at(data, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
-                F = at(factors, p * (nnz if incomplete else count) * pack + v, count, 1, pack, pack, V, column)
-                D = at(work, 0, count, 1, step, step, width, within) if incomplete else F
-                for t in zeros:
-                    D[t, 0] = 0
-                for t in ones:
-                    D[t, 0] = 1
-                for t in range(nnz):
-                    D[places[t], 0] = A[t, 0]
+                F = at(factors, p * count * pack + v, count, 1, pack, pack, V, column)
+                enter(A, F, places, zeros, ones)
                 found = info[p * V + v :]
                 if incomplete:
-                    csrlu(D, size, rows, indices, diagonal, starts, products, found, mask)
-                    for t in range(nnz):
-                        F[t, 0] = D[places[t], 0]
+                    csrlu(F, size, rows, indices, diagonal, starts, products, found, mask)
                 else:
                     following = min(p + 1, hi - 1)
                     A = at(data, following * nnz * pack + v, nnz, 1, pack, pack, V, column)
-                    F = at(factors, following * count * pack + v, count, 1, pack, pack, V, column)
-                    csrlu(D, size, rows, indices, diagonal, starts, products, found, ahead=(A, F))
+                    G = at(factors, following * count * pack + v, count, 1, pack, pack, V, column)
+                    csrlu(F, size, rows, indices, diagonal, starts, products, found, ahead=(A, G))
 
     return kernel
 

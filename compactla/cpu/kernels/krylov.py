@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from compactla.cpu.emit import Code, name_of, operand
 from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv, entry
-from compactla.cpu.kernels.csrlu import csrlusv, largest_tile
+from compactla.cpu.kernels.csrlu import csrlu, csrlusv, enter, largest_tile
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
 from compactla.cpu.lanes import at, lanes_of, parts_of
@@ -144,7 +144,7 @@ def record(code, history, count, size, mask):
                 b.store(b.extract_element(size.parts[0], k), history.pointer(row, 0, lane))
 
 
-KINDS = {"none": 0, "ilu": 1, "block": 2, "csr": 3, "lu": 4}
+KINDS = {"none": 0, "ilu": 1, "block": 2, "csr": 3, "lu": 4, "fresh": 4}
 
 
 @word()
@@ -200,8 +200,10 @@ def words(column):
     return SimpleNamespace(**WORDS, vector=compiled(vector), compiled=compiled)
 
 
-def solve_batch(method, options, packed, column, table, real):
+def solve_batch(method, options, packed, column, table, real, tile):
     """Kernel that solves the systems of packs lo to hi, as many lanes at a time as the form `column` of work has.
+
+    Where `tile` is not zero, the incomplete factors of values of M are made in work, in tiles of this size.
 
     `packed` is the form of columns of packs, `table` of numbers in work, `real` of norms in packs. M is as
     for `precondition`; `out` gets what methods put there.
@@ -209,15 +211,18 @@ def solve_batch(method, options, packed, column, table, real):
     iterate = compiled(METHODS[method](words(column), *options))
     width, parts = lanes_of(column), parts_of(column)
     step = width * parts
+    made = compiled(factored(tile))
 
     def kernel(
-        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, order, kind, size, extent, vectors,
-        rows, columns, restart, ortho, steps, start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
+        lo, hi, V, n, nnz, indptr, indices, of_m, m_indptr, m_indices, diagonal, order, kind, size, extent, count,
+        places, zeros, ones, tile_rows, starts, products, mask, info, vectors, rows, columns, restart, ortho, steps,
+        start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
     ):  # fmt: skip
         pack = parts * V
         W = work, n
         H = at(work, vectors * n * step, rows, columns, columns * step, step, width, table)
         Z = at(work, (vectors * n + rows * columns) * step, extent, 1, step, step, width, column)
+        F = at(work, (vectors * n + rows * columns + extent) * step, count, 1, step, step, width, column)
 
         def of(array, p, v, m):
             return at(array, p * m * pack + v, m, 1, pack, pack, V, packed)
@@ -225,13 +230,38 @@ def solve_batch(method, options, packed, column, table, real):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 A = of(data, p, v, nnz), indptr, indices
-                M = of(m_data, p, v, of_m), m_indptr, m_indices, diagonal, order, kind, size, Z
+                lists = places, zeros, ones, tile_rows, m_indices, diagonal, starts, products, mask
+                M = (
+                    made(of(m_data, p, v, of_m), F, lists, info[p * V + v :]),
+                    m_indptr,
+                    m_indices,
+                    diagonal,
+                    order,
+                    kind,
+                    size,
+                    Z,
+                )
                 B, X = of(b, p, v, n), of(x, p, v, n)
                 past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
                 result = at(out, 3 * p * V + v, 3, 1, V, V, V, real)
                 iterate(A, M, B, X, W, H, past, result, start, maxiter, rtol, atol, restart, ortho)
 
     return kernel
+
+
+def factored(size):
+    """What makes incomplete factors F of values, in tiles of this size; or takes them as they are, if it is zero."""
+
+    def given(values, F, lists, info):
+        return values
+
+    def made(values, F, lists, info):
+        places, zeros, ones, rows, indices, diagonal, starts, products, mask = lists
+        enter(values, F, places, zeros, ones)
+        csrlu(F, size, rows, indices, diagonal, starts, products, info, mask)
+        return F
+
+    return made if size else given
 
 
 def product_batch(matrix, trans, scaled):

@@ -11,6 +11,7 @@ from llvmlite import ir
 
 from compactla.cpu.emit import Code
 from compactla.cpu.kernels.pack import Tile
+from compactla.cpu.loops import starts
 from compactla.cpu.simd import INDEX, Elements, index, machine, shifted
 from compactla.cpu.vectors import Flags, Lanes
 
@@ -50,6 +51,12 @@ class Product:
     conj: tuple[bool, bool] = (False, False)
     alpha: tuple[Lanes, ...] | None = None
     beta: tuple[Lanes, ...] | None = None
+
+    @property
+    def rounds(self):
+        """Rounds in innermost loops, of matrices of known size."""
+        rows, columns = tile_size(self.C, self.parts)
+        return len(starts(self.C.m, rows)) * len(starts(self.C.n, columns)) * self.A.n
 
     def emit(self):
         code, A, B, C = self.code, self.A, self.B, self.C
