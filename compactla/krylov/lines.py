@@ -70,7 +70,7 @@ class Lines(Preconditioner):
         np.take(A.values.data, self._taken, axis=1, out=values.data)
         factors = A.values.beside(tiles.count, 1) if self._made is None else self._made.values
         info = backend(None, "sparse").lu_factor(values, tiles, factors, threads)
-        self._info = np.where(info > 0, self._order[info - 1] + 1, 0)
+        self._info = np.append(0, self._order + 1)[info]
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 
 
