@@ -269,7 +269,7 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
         return
     vectors = VECTORS.get(method, restart + 2)
     table = (restart + 5) * (restart + 1) if method == "gmres" else 0
-    numbers, steps = (vectors + 1) * B.m + table, history.shape[1]
+    numbers, steps = (vectors + 1) * max(B.m, 1) + table, history.shape[1]
     sizes = M.size, start, maxiter, restart, ortho, vectors, steps, numbers
     macros = {f"{method}_batch".upper(): 1, "PRECONDITIONER": KINDS[M.kind]}
     values = *map(int, sizes), rtol, atol, *(options or (0.0,)), *rows_of(A.pattern, B.queue), *told(M, B.queue)
