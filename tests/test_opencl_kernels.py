@@ -220,7 +220,7 @@ def test_integer_lanes(queue, rng):
 
 # Which nobody includes.
 PROGRAMS = {"bands", "batch_krylov", "blocktridiag", "fused", "isai", "krylov", "pack", "stacks", "sweeps"}
-PROGRAMS |= {"thomas", "watched_lu"}
+PROGRAMS |= {"gemm_stacks", "thomas", "watched_lu"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
     CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
