@@ -218,9 +218,9 @@ def test_integer_lanes(queue, rng):
         assert np.array_equal(Q.get(), np.concatenate([p[:, ::-1], p], 1))
 
 
-# Which nobody includes.
-PROGRAMS = {"bands", "batch_krylov", "blocktridiag", "fused", "krylov", "pack", "stacks", "sweeps",
-            "thomas", "watched_lu"}
+# Which nobody includes but they each other.
+PROGRAMS = {"band_rows", "bands", "batch_krylov", "blocktridiag", "fused", "krylov", "pack", "parted_bands", "stacks",
+            "sweeps", "thomas", "watched_lu"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
     CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
@@ -274,6 +274,8 @@ OTHERS = [  # in all of their variants
       for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(3)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
+    *(("parted_bands.cl", {f"{what}_PARTED": 1, **BAND, "KU": 1, "SOURCE": 3, "LANES": 4, "MEMBERS": 3, "DEEP": 4})
+      for what in ("FACTOR", "SOLVE", "BOTH")),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
       for what in ("FACTOR", "SOLVE", "SPREAD") for some in (TILE, {})),
