@@ -219,8 +219,8 @@ def test_integer_lanes(queue, rng):
 
 
 # Which nobody includes but they each other.
-PROGRAMS = {"band_rows", "bands", "batch_krylov", "blocktridiag", "fused", "krylov", "pack", "parted_bands", "stacks",
-            "sweeps", "thomas", "watched_lu"}
+PROGRAMS = {"band_rows", "bands", "batch_krylov", "blocktridiag", "fused", "isai", "krylov", "pack", "parted_bands"}
+PROGRAMS |= {"stacks", "sweeps", "thomas", "watched_lu"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
     CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
@@ -268,10 +268,12 @@ OTHERS = [  # in all of their variants
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
     ("csrmm.cl", {"TAKE_ROWS": 1}),
+    ("isai.cl", {}),
     ("blockmv.cl", {"UNIT_BLOCKS": 1}),
     ("csrilu.cl", {"CSRILU_BATCH": 1, "CLA_TEAM": 2, "CLA_TEAM_LANES": 4}),
     *(("batch_krylov.cl", {f"{name}_BATCH": 1, "PRECONDITIONER": kind})
-      for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(3)),
+      for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(4)),
+    *(("batch_krylov.cl", {"PRECONDITION_BATCH": 1, "PRECONDITIONER": 1, "TRANS": trans}) for trans in (1, 2)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
     *(("parted_bands.cl", {f"{what}_PARTED": 1, **BAND, "KU": 1, "SOURCE": 3, "LANES": 4, "MEMBERS": 3, "DEEP": 4})
