@@ -257,7 +257,7 @@ BANDS = [  # forms with pivoting, their names in bands.cl, and rows of a tile
     {"SOURCE": 3, "KL": 2, "REACH": 2, "PIVOTING": 0, "TURNS": 2},
     {"SOURCE": 0, "REACH": 3, "PIVOTING": 1, "TURNS": 2, "WIDE": 1},
 ]
-STACKS = {name: 1 for name in "AOWN BOWN ACONJ BETA GEMM_STACKS".split()} | {"M": 4, "N": 4, "K": 5, "BCONJ": 0}
+STACKS = dict.fromkeys("AOWN BOWN ACONJ BETA GEMM_STACKS".split(), 1) | {"M": 4, "N": 4, "K": 5, "BCONJ": 0}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 OTHERS = [  # in all of their variants
     *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
