@@ -129,9 +129,8 @@ def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     dtype = check_stacks(A, B, C)
     a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, dtype)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    *read, written = shadows([A, B, C])
-    for name, x in zip("AB", read, strict=True):
-        if share_memory(written, x):
+    for name, X in (("A", A), ("B", B)):
+        if share_memory(C, X) and share_memory(*shadows([C, X])):
             raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     device = backend(queue, "products")
     operands = [device.Operand(X, X.offset, at) for X, at in zip((A, B, C), (a, b, place(C)), strict=True)]

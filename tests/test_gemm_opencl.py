@@ -94,9 +94,9 @@ def test_kernels_of_gpus(queue, gpus, size, char, hows, options, rng):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("n", [1, 2, 6, 7, 8, 16, 31, 32, 33])
+@pytest.mark.parametrize("n", [1, 4, 6, 7, 8, 32])
 def test_all_kernels_of_gpus(queue, gpus, n, rng):
-    for char, how, (transa, transb) in itertools.product("fdFD", ["", "columns", "rows", "gaps"], PAIRS):
+    for char, how, (transa, transb) in itertools.product("fdFD", ["", "columns", "rows", "gaps"], ["NN", "TN", "CC"]):
         sizes = (n, n + 1, max(n - 1, 1)) if how == "gaps" else (n, n, n)
         a, b = (laid(random(rng, (5, *s), np.dtype(char)), how) for s in shapes(*sizes, transa, transb))
         c = laid(random(rng, (5, sizes[0], sizes[2]), np.dtype(char)), "" if transa == "C" else how)
