@@ -256,10 +256,14 @@ BANDS = [  # forms with pivoting, their names in bands.cl, and rows of a tile
     {"SOURCE": 3, "KL": 2, "REACH": 2, "PIVOTING": 0, "TURNS": 2},
     {"SOURCE": 0, "REACH": 3, "PIVOTING": 1, "TURNS": 2, "WIDE": 1},
 ]
+STACKS = dict.fromkeys("AOWN BOWN ACONJ BETA GEMM_STACKS".split(), 1) | {"M": 4, "N": 4, "K": 5, "BCONJ": 0}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 OTHERS = [  # in all of their variants
     *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
       for ahead, m, k in ((0, 5, 5), (1, 6, 8), (2, 6, 5))),
+    *(("gemm_stacks.cl", {"LANES": 4, "TI": 3, "TJ": 2, "WIDE": 1, "WIDEA": 1, "FLAT": flat, "ACOLUMNS": flat // 2,
+                          "BCOLUMNS": 1 - flat // 2, "PLACES": 1 - flat // 2} | STACKS) for flat in (0, 2)),
+    ("gemm_stacks.cl", {"GEMM_BLOCKS": 1, "PLACES": 1}),
     ("pack.cl", {}),
     *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),
