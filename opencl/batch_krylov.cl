@@ -366,7 +366,9 @@ __kernel GROUP_OF_TEAMS void solve_batch(
         S.history = steps ? past + cla_lane_place(q, steps * CLA_VLEN) : 0;
         copy(S, given, X);
         cla_progress at = {1, start, 0, -1, 0, 0};
-        at.limit = cla_lane_maximum(rtol * norm(S, S.B), atol);
+        const CLA_REAL whole = norm(S, S.B);
+        at.limit = cla_lane_maximum(rtol * whole, atol);
+        if (whole == 0 && at.limit == 0) scale(S, X, 0);
         solve(S, most, X, &at);
         copy(S, X, given);
         if (cla_team_member() == 0) {
