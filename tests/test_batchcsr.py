@@ -7,6 +7,7 @@ import scipy.sparse
 
 import compactla as cla
 from cases import random
+from compactla import gpu
 from systems_sparse import dense, pattern, there, values
 
 pytestmark = pytest.mark.slow
@@ -64,6 +65,9 @@ def test_packs_strides_and_order_of_columns(queue, rng, parts):
     y, z = A @ x, random(rng, (NM, M, 2), np.float64)
     X, Y = (cla.pack(a, A.vlen, queue=queue) for a in (x, z))
     assert np.array_equal((A @ X).unpack(), y)
+    both = cla.Pack.zeros(NM, max(M, N), 3, vlen=A.vlen, queue=queue)
+    with pytest.raises(ValueError, match="y shares memory with x"):
+        A.multiply(both[:N, :2], both[:M, 1:])
     assert A.multiply(X, Y, beta=1) is Y and close(Y.unpack(), y + z)
     assert np.array_equal(A @ np.asfortranarray(x), y)
     order = np.concatenate([np.arange(i, j)[::-1] for i, j in zip(parts[1], parts[1][1:], strict=False)])
@@ -140,3 +144,34 @@ def test_refused_operands(rng, parts):
             A.multiply(np.ones((NM, N)), **wrong)
     with pytest.raises(TypeError, match="data"):
         A.update(np.ones((NM, A.nnz), np.float32))
+
+
+USERS = """
+#include "csrilu.cl"
+#include "csrsv.cl"
+/* y <- the incomplete factors' solution of A z = x, and x <- A y */
+__kernel void both(__global const long *indptr, __global const int *indices, __global const int *diagonal,
+                   __global const CLA_REAL *a, __global CLA_REAL *f, __global CLA_REAL *x, __global CLA_REAL *y)
+{
+    const long q = get_global_id(0), nnz = indptr[N];
+    const cla_matrix A = cla_matrix_of_batch(a, q, nnz, 1), F = cla_matrix_of_batch(f, q, nnz, 1);
+    const cla_matrix X = cla_matrix_of_batch(x, q, N, 1), Y = cla_matrix_of_batch(y, q, N, 1);
+    cla_csrilu(N, A, indptr, indices, diagonal, Y, F);
+    cla_csrsv(N, 1, F, indptr, indices, diagonal, X, Y, 0, 0);
+    cla_csrmm(N, 1, A, indptr, indices, 0, cla_lane_real(1), cla_lane_real(0), Y, X, 0, 1);
+}
+"""
+
+
+def test_user_kernel(elsewhere, rng):
+    indices, indptr = pattern(rng, M)
+    A = cla.BatchCSR((values(rng, NM, indices, indptr, np.complex64), indices, indptr), vlen=4)
+    x = random(rng, (NM, M), np.complex64)
+    D, X = A.to(elsewhere), cla.pack(x[:, :, None], 4, queue=elsewhere)
+    F, Y = D.values.beside(A.nnz, 1), X.beside(M, 1)
+    integers = indptr.astype(np.int64), indices.astype(np.int32), A.pattern.diagonal.astype(np.int32)
+    arrays = [*(there(elsewhere, a) for a in integers), D.values.data, F.data, X.data, Y.data]
+    program = gpu.build(elsewhere.context, USERS, np.complex64, 4, N=M)
+    program.both(elsewhere, (X.data.shape[0] * 4,), None, *(a.data for a in arrays))
+    expected = cla.krylov.ILU0(A) @ x
+    assert close(Y.unpack()[:, :, 0], expected) and close(X.unpack()[:, :, 0], A @ expected)

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from compactla.examples import hot_wall, ignition, kabsch, kalman
+from compactla.examples import hot_wall, ignition, kabsch, kalman, spectral_elements
 
 pytestmark = pytest.mark.slow
 
@@ -130,3 +130,18 @@ def test_ignition(capsys, tmp_path):
             y, _ = ignition.step(y, 1e-5 / steps, ignition.numpys, ignition.matrices(y, 1e-5 / steps))
         found.append(y)
     assert 5 < abs(found[0] - found[2]).max() / abs(found[1] - found[2]).max() < 13
+
+
+def test_spectral_elements(capsys, tmp_path):
+    spectral_elements.main(["--elements", "2", "--degree", "7", "--plot", str(tmp_path / "elements.png")])
+    out = capsys.readouterr().out
+    along = numbers(out, r"off by (\S+) \(x\), (\S+) \(y\), (\S+) \(z\)")
+    (solved,) = numbers(out, r"mass solve is off by (\S+)")
+    assert max(along) < 1e-5 and solved < 1e-13
+    assert (tmp_path / "elements.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_matrices_of_spectral_elements():
+    x, D, M = spectral_elements.matrices(6)
+    np.testing.assert_allclose(D @ x**6, 6 * x**5, atol=1e-12)
+    np.testing.assert_allclose((x**4) @ M @ x**2, 2 / 7, rtol=1e-12)

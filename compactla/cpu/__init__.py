@@ -12,7 +12,7 @@ from compactla.cpu.vocabulary import abs1, broadcast, conj, copysign, fma, fnma,
 
 __all__ = ["abs1", "broadcast", "conj", "copysign", "fma", "fnma", "matrix", "maximum", "minimum", "rsqrt", "select"]
 BANDS = "gbtrf", "gbtrs", "gttrf", "gttrs", "pbtrf", "pbtrs", "pttrf", "pttrs", "tbsv"  # at this level alone
-NAMES = {*routine.names(), *BANDS, "kron"}
+NAMES = {*routine.names(), *BANDS, "kron_apply"}
 __all__ += ["sqrt", *sorted(NAMES)]
 
 

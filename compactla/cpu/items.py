@@ -29,7 +29,7 @@ def made(mul, d, e):
 
 
 def panel(mul, d, kind, known):
-    """Size of what is read at once of items of d that lie like that, where sizes are known when code is emitted or not."""
+    """Size of what is read at once of items of d that lie like that; whether sizes are known when code is emitted."""
     if kind.startswith("split"):
         return d[0], d[-1]
     n = product_of(mul, d[1:])
@@ -149,8 +149,7 @@ class Loose:
         return Part(Ordinary(self.code, self.vector, self.real, kind, m, n, starts, rs, cs, self.adjacent))
 
     def _moved(self, offset):
-        b = self.code.builder
-        return self.starts if isinstance(offset, int) and offset == 0 else [b.add(start, index(offset)) for start in self.starts]
+        return [self.code.builder.add(start, index(offset)) for start in self.starts]
 
 
 @dataclass(eq=False)

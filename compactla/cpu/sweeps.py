@@ -3,43 +3,65 @@
 import functools
 
 import numpy as np
+from numba import carray
 from numba.np.numpy_support import from_dtype
 
-from compactla.cpu.kernel import INT, INTS, compiled
+from compactla.cpu.handover import pointer
+from compactla.cpu.kernel import INT, compiled
+from compactla.cpu.kernels.blockrows import blockrowsmv, lanes_of
+from compactla.cpu.lanes import at, form
 from compactla.cpu.parallel import share
+from compactla.overlap import address
+from compactla.view import REAL
 
 
-def residual_batch(b, sign):
-    """A kernel for block rows lo to hi of a matrix of b x b blocks in BSR form: rhs - A x, or A x for the sign 1.
+def product_batch(dtype, b):
+    """A kernel for A times one vector x, of block rows lo to hi of a matrix of b x b blocks in BSR form.
 
-    It takes flat arrays: indptr, indices and data of the matrix, x of all block rows, rhs and y of those that A has,
-    and the number of right-hand sides. There is no rhs for the sign 1.
+    It takes addresses: of indptr, indices and data of the matrix, of x of all block rows, and of y of those that A has.
     """
+    parts = 2 if dtype.kind == "c" else 1
+    size, lanes = b * parts, lanes_of(dtype, b)
+    count = -(-size // lanes)
+    rows = form(REAL[dtype.char], lanes, n=count, strides=(size, lanes))
 
-    def kernel(lo, hi, indptr, indices, data, x, rhs, y, nrhs):
+    def kernel(lo, hi, indptr, indices, data, x, y):
+        A = at(data, 0, 0, count, size, lanes, 0, rows)
+        X = at(x, 0, 0, count, size, lanes, 0, rows)
+        Y = at(y, 0, 0, count, size, lanes, 0, rows)
+        blockrowsmv(lo, hi, indptr, indices, A, X, Y, parts)
+
+    return kernel
+
+
+def residual_batch(dtype, b, sign):
+    """The same for rhs - A x, or A x for the sign 1, and any number of right-hand sides: the last axis of vectors.
+
+    Results for one are the same bits as for several. The arguments that follow are the address of rhs, of which there
+    is none for the sign 1, and the number of right-hand sides.
+    """
+    number, item = from_dtype(dtype), dtype.itemsize
+
+    def kernel(lo, hi, indptr, indices, data, x, y, rhs, nrhs):
         size = b * nrhs
         for i in range(lo, hi):
-            total = y[i * size : (i + 1) * size]
+            first, last = carray(pointer(indptr + 8 * i), 2, np.int64)
+            columns = carray(pointer(indices), last, np.int32)
+            source = carray(pointer(rhs + item * size * i), size, number)
+            total = carray(pointer(y + item * size * i), size, number)
             for e in range(size):
-                total[e] = rhs[i * size + e] if sign < 0 else 0
-            if b == 1 and nrhs == 1:
-                one = total[0]
-                for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):  # no index counts from the end
-                    term = data[k] * x[np.uint64(indices[k])]
-                    one = one - term if sign < 0 else one + term
-                total[0] = one
-            elif nrhs == 1:
-                for k in range(indptr[i], indptr[i + 1]):
-                    block, there = data[k * b * b : (k + 1) * b * b], x[indices[k] * b : indices[k] * b + b]
+                total[e] = source[e] if sign < 0 else 0
+            for k in range(first, last):
+                block = carray(pointer(data + item * b * b * k), b * b, number)
+                there = carray(pointer(x + item * size * columns[k]), size, number)
+                if nrhs == 1:
                     for p in range(b):
                         one = total[p]
                         for q in range(b):
                             term = block[p * b + q] * there[q]
                             one = one - term if sign < 0 else one + term
                         total[p] = one
-            else:
-                for k in range(indptr[i], indptr[i + 1]):
-                    block, there = data[k * b * b : (k + 1) * b * b], x[indices[k] * size : (indices[k] + 1) * size]
+                else:
                     for p in range(b):
                         for q in range(b):
                             a = -block[p * b + q] if sign < 0 else block[p * b + q]
@@ -51,28 +73,27 @@ def residual_batch(b, sign):
 
 def residual(A, x, rhs, y, threads=None):
     """y <- rhs - A x for block rows A; vectors are (block rows, b, right-hand sides)."""
-    launch(A, x, rhs, y, -1, threads)
+    launch(-1, A, x, y, threads, address(rhs), y.shape[2])
 
 
 def product(A, x, y, threads=None):
     """y <- A x."""
-    launch(A, x, y, y, 1, threads)
+    launch(1, A, x, y, threads, *([] if y.shape[2] == 1 else [0, y.shape[2]]))
 
 
-def launch(A, x, rhs, y, sign, threads):
-    rows, b, nrhs = y.shape
-    arrays = (A.indptr, A.indices, A.data.reshape(-1), x.reshape(-1), rhs.reshape(-1), y.reshape(-1))
-    if not rows * b * nrhs:
-        return
-    kernel = residual_kernel(b, sign, *(a.dtype.char for a in (A.indices, y)))
-    share(kernel, A.data.size * nrhs, (0, rows, *arrays, nrhs), threads)
+def launch(sign, A, x, y, threads, *others):
+    if y.size:
+        rows, b, nrhs = y.shape
+        places = address(A.indptr), address(A.indices), address(A.data), address(x), address(y)
+        share(kernel(y.dtype.char, b, sign, len(others)), A.data.size * nrhs, (0, rows, *places, *others), threads)
 
 
 @functools.cache
-def residual_kernel(b, sign, index, char):
-    numbers = from_dtype(np.dtype(char))[::1]
-    arguments = INTS, from_dtype(np.dtype(index))[::1], *[numbers] * 4, INT
-    return compiled(residual_batch, arguments, b, sign, reordered=sign > 0 and b > 1)
+def kernel(char, b, sign, others):
+    dtype, arguments = np.dtype(char), [INT] * (5 + others)
+    if others:
+        return compiled(residual_batch, arguments, dtype, b, sign, reordered=sign > 0)
+    return compiled(product_batch, arguments, dtype, b)
 
 
 def damp(z, x, damping, threads=None):

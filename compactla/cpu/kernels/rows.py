@@ -98,27 +98,28 @@ class Product:
         if self.parts == 1:
             return sums[0]
         (a, b), (x, y) = self.conj, sums
-        x = x * self._signs(1, -1) if b else x
-        return self._swapped(y).fma(self._signs(1 if a != b else -1, -1 if a else 1), x)
+        x = x * signs(x, 1, -1) if b else x
+        return swapped(y).fma(signs(x, 1 if a != b else -1, -1 if a else 1), x)
 
     def _scaled(self, x, factor, addend=None):
         """factor x + addend"""
         if factor is None:
             return x
         if self.parts == 2:
-            y = self._swapped(x) * self._signs(-1, 1)
+            y = swapped(x) * signs(x, -1, 1)
             addend = factor[1] * y if addend is None else factor[1].fma(y, addend)
         return factor[0] * x if addend is None else factor[0].fma(x, addend)
 
-    def _swapped(self, x):
-        """The other part of each number."""
-        order = ir.Constant(ir.VectorType(SMALL, x.vector.lanes), [lane ^ 1 for lane in range(x.vector.lanes)])
-        return Lanes(x.builder, x.vector, x.builder.shuffle_vector(x.parts[0], x.parts[0], order))
 
-    def _signs(self, re, im):
-        """A vector of a number for real parts and one for imaginary parts."""
-        vector = self.C.vector
-        return Lanes(self.code.builder, vector, ir.Constant(vector.part, [float(re), float(im)] * (vector.lanes // 2)))
+def swapped(x):
+    """The other part of each number, of vectors of pairs."""
+    order = ir.Constant(ir.VectorType(SMALL, x.vector.lanes), [lane ^ 1 for lane in range(x.vector.lanes)])
+    return Lanes(x.builder, x.vector, x.builder.shuffle_vector(x.parts[0], x.parts[0], order))
+
+
+def signs(x, re, im):
+    """A vector like x of a number for real parts and one for imaginary parts."""
+    return x._new(ir.Constant(x.vector.part, [float(re), float(im)] * (x.vector.lanes // 2)))
 
 
 def tile_size(C, parts):

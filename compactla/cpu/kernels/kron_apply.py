@@ -11,7 +11,7 @@ from compactla.cpu.simd import tile_size
 
 
 @routine
-def kron(code, factors, X, Y, alpha=1, beta=0):
+def kron_apply(code, factors, X, Y, alpha=1, beta=0):
     """Y <- alpha (A x B x ...) X + beta Y for the V items of a pack, in a Numba function.
 
     Parameters
@@ -157,7 +157,7 @@ def accumulate(code, factors, X, T, Y, written, beta):
 
 
 def solve_sum(code, inverses, vectors, D, X, Y, work, beta=None):
-    """Y <- (A x B x ...) D (A^-1 x B^-1 x ...) X, as `apply`, with a diagonal D; the last of `work` is for the items."""
+    """Y <- (A x B x ...) D (A^-1 x B^-1 x ...) X, as `apply`, with a diagonal D; items are in the last of `work`."""
     *work, W = work
     sizes = tuple(A.m for A in vectors[1:]) if len(vectors) > 1 else (W.n,)
     apply(code, inverses, X, Packed(W, sizes), work)

@@ -1,0 +1,90 @@
+"""Kronecker products of items of two and three axes, in one thread, beside NumPy and PyTorch."""
+
+import functools
+import itertools
+from importlib.util import find_spec
+
+import numpy as np
+
+import compactla as cla
+
+from . import common
+from .linalg import seconds_of
+
+LIBRARIES = ["compactla", "copy", "matmul", "tensordot", "einsum", "torch"]
+SIZES = [4, 6, 8, 10, 12, 16, 24]
+ITEMS, LARGEST = 10_000, 2**26  # items; bytes of them
+ROUNDS = 5  # of each library in turns
+SUMS = {2: "il,jm,plm->pij", 3: "il,jm,kn,plmn->pijk"}
+
+
+def operands(axes, m, dtype):
+    """Random factors and items."""
+    rng = np.random.default_rng(m)
+    nm = min(ITEMS, LARGEST // (8 * m**axes))
+    return [*rng.standard_normal((axes, m, m)).astype(dtype)], rng.standard_normal((nm, *[m] * axes)).astype(dtype)
+
+
+def matmul(factors, X):
+    """The last axis first, one factor after the other."""
+    *others, last = factors
+    Y = X @ last.T
+    if len(others) == 2:
+        Y = others[1] @ Y
+    return (factors[0] @ Y.reshape(len(X), X.shape[1], -1)).reshape(X.shape)
+
+
+def tensordot(factors, X):
+    for factor in reversed(factors):
+        X = np.tensordot(X, factor, (len(factors), 1))
+        X = np.moveaxis(X, -1, 1)
+    return X
+
+
+def in_torch(factors, X):
+    import torch
+
+    torch.set_num_threads(1)
+    given = [torch.from_numpy(a) for a in (*factors, X)]
+    return functools.partial(torch.einsum, SUMS[len(factors)], *given)
+
+
+def calls(axes, m, dtype):
+    """Calls to be timed, by library; a copy of the items is a bound."""
+    factors, X = operands(axes, m, dtype)
+    Y = np.empty_like(X)
+    found = {
+        "compactla": functools.partial(cla.kron_apply, factors, X, Y, threads=1),
+        "copy": functools.partial(np.copyto, Y, X),
+        "matmul": functools.partial(matmul, factors, X),
+        "tensordot": functools.partial(tensordot, factors, X),
+        "einsum": functools.partial(np.einsum, SUMS[axes], *factors, X, optimize=True),
+    }
+    if find_spec("torch"):
+        found["torch"] = in_torch(factors, X)
+    return found, 2 * len(X) * axes * m ** (axes + 1)
+
+
+class KroneckerProducts(common.Once):
+    """Items one after the other; GFlop/s are by 4 m^3 flops for items of two axes, and 6 m^4 for three."""
+
+    params = (LIBRARIES, [2, 3], SIZES, common.DTYPES)
+    param_names = ("library", "axes", "m", "dtype")
+
+    def setup(self, library, *parameters):
+        self.measured = self.once(parameters, self.measure)
+        if library not in self.measured:
+            raise common.SkipNotImplemented(f"no {library} here")
+
+    def measure(self, axes, m, dtype):
+        """GFlop/s by library: the best of what is measured in turns."""
+        found, flops = calls(axes, m, dtype)
+        seconds = {library: [] for library in found}
+        for _, (library, call) in itertools.product(range(ROUNDS), found.items()):
+            seconds[library].append(seconds_of(call))
+        return {library: flops / min(times) / 1e9 for library, times in seconds.items()}
+
+    def track_speed(self, library, *_):
+        return common.rounded(self.measured[library])
+
+    track_speed.unit = "GFlop/s"

@@ -1,0 +1,1 @@
+"""Kronecker products and sums of small matrices."""
