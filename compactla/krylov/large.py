@@ -6,10 +6,9 @@ Each takes a `compactla.krylov.system.System`, and how it is to be done; the sys
 import math
 
 import numpy as np
-import scipy.linalg
 
 from compactla.cpu.kernel import compiled_once
-from compactla.krylov.system import System, span
+from compactla.krylov.system import span
 
 
 def cg(system, restart, ortho):
@@ -110,7 +109,7 @@ class Hessenberg:
 
     def __init__(self, m, norm, dtype):
         wide = np.complex128 if dtype.kind == "c" else np.float64
-        self.products = np.zeros((m, m), wide)  # below the diagonal, of the vectors with those before
+        self.products = np.empty((m, m), wide)  # below the diagonal, of the vectors with those before
         self.columns = np.zeros((m, m), wide)  # the transpose of R
         self.rotations, self.rhs = np.zeros((m, 2), wide), np.zeros(m + 1, wide)
         self.rhs[0] = norm
@@ -118,10 +117,7 @@ class Hessenberg:
 
     def subtracted(self, found, modified):
         """What times the vectors is to be added to a new one, by its products with them; adds to the column."""
-        if modified:
-            _modify(self.products, self.j, found)
-        self.columns[self.j, : self.j + 1] += found[1]
-        return -found[1]
+        return _subtract(self.products, self.columns[self.j], self.j, found, modified)
 
     def rotate(self, below, eps) -> float:
         """Finish the column, with what is below the diagonal; returns the norm of the residual.
@@ -134,18 +130,26 @@ class Hessenberg:
         return residual
 
     def solution(self):
-        R = self.columns[: self.j, : self.j].T
-        return scipy.linalg.solve_triangular(R, self.rhs[: self.j], check_finite=False) if self.j else self.rhs[:0]
+        return _substitute(self.columns, self.rhs[: self.j])
 
 
 @compiled_once
-def _modify(products, j, found):
-    """The products of modified Gram-Schmidt, of those of classical: the vectors' own products are found with them."""
-    for k in range(j):
-        products[j, k] = np.conj(found[0, k])
-    for k in range(1, j + 1):
-        for i in range(k):
-            found[1, k] -= products[k, i] * found[1, i]
+def _subtract(products, column, j, found, modified):
+    """Add products with vector j + 1 to a column, and return them, negative: as they were found, or modified.
+
+    Those of modified Gram-Schmidt take the products of vector j with those before, `found[0]`, too.
+    """
+    h = found[1].copy()
+    if modified:
+        for k in range(j):
+            products[j, k] = np.conj(found[0, k])
+        for k in range(1, j + 1):
+            for i in range(k):
+                h[k] -= products[k, i] * h[i]
+    for k in range(j + 1):
+        column[k] += h[k]
+        h[k] = -h[k]
+    return h
 
 
 @compiled_once
@@ -177,11 +181,21 @@ def _rotate(columns, rotations, rhs, j, below, eps):
     return (1 if is_last else 2), abs(rhs[j + 1])
 
 
+@compiled_once
+def _substitute(columns, rhs):
+    """The solution with the upper triangle of which these are the columns; no diagonal is zero."""
+    y = rhs.copy()
+    for k in range(len(y) - 1, -1, -1):
+        y[k] = y[k] / columns[k, k]
+        for i in range(k):
+            y[i] -= columns[k, i] * y[k]
+    return y
+
+
 METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}
 
 
-def solve(method, A, b, x0, limits, M, history, callback, threads, restart, ortho):
-    """x and the report; `limits` are rtol, atol and maxiter."""
-    system = System(A, b, x0, limits, M, callback, threads)
+def solve(method, system, history, restart, ortho):
+    """x and the report."""
     METHODS[method](system, restart, ortho)
     return system.result(history)

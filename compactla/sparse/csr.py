@@ -13,6 +13,7 @@ from compactla.checks import (
     option,
 )
 from compactla.layout import Pack, pack_padded
+from compactla.overlap import share_memory
 from compactla.sparse.pattern import Pattern
 from compactla.view import backend
 
@@ -125,7 +126,7 @@ class BatchCSR:
             vlen, queue = out.vlen, out.queue
         given = pack_padded(one_column(data), vlen, unit=0, queue=queue, **launch)
         out = given.beside(self.nnz, 1) if out is None else out
-        backend(given.queue, "sparse").take(given, order, out)
+        backend(given.queue, "sparse").reorder(given, self.pattern, out)
         return out
 
     def update(self, data, *, threads=None, wait_for=None):
@@ -201,6 +202,7 @@ class BatchCSR:
         """
         trans = option("trans", trans, "NTC")
         launch = check_launch(threads, wait_for, self.queue)
+        after(launch, self.queue)
         m, n = self.shape if trans == "N" else self.shape[::-1]
         X, ndim = columns(x, "x", self, n)
         kinds = [(isinstance(a, Pack), is_device_array(a)) for a in (x, y)]
@@ -212,6 +214,8 @@ class BatchCSR:
             Y, given = columns(y, "y", self, m)
             if (Y.n, given) != (X.n, ndim):
                 raise ValueError("y must have as many columns as x")
+            if isinstance(y, Pack):
+                check_written(y, {"x": x, "A": self.values})
         plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
         scalars = None if plain else self._scalars(alpha, beta, y)
         run = backend(self.queue, "sparse")
@@ -260,6 +264,12 @@ class Operator:
         self.order, self.info = pattern.indptr if order is None else order, info
 
 
+def after(launch, queue):
+    """Have all that a device is still to do wait for these events."""
+    if queue is not None and launch:
+        backend(queue, "sparse").barrier(queue, launch)
+
+
 def columns(x, name, A, n):
     """Columns of n rows for each matrix of A as a pack where A lives, and how many axes they had."""
     if isinstance(x, Pack):
@@ -280,6 +290,17 @@ def columns(x, name, A, n):
         cast = backend(A.queue, "ordinary").spread if on_device else None
         x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
     return pack_padded(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
+
+
+def check_written(y, read):
+    """Refuse a pack that cannot be written to, or while these are read."""
+    if y.queue is None and not y.data.flags.writeable:
+        raise ValueError("y is read-only, must be writeable")
+    if y.view.repeats:
+        raise ValueError(f"y has strides {y.data.strides}, must have memory of its own for every element")
+    for name, P in read.items():
+        if share_memory(y.data, P.data):
+            raise ValueError(f"y shares memory with {name}, must not: it is written while {name} is read")
 
 
 def one_column(x):
