@@ -341,7 +341,8 @@ __kernel CLA_GROUP_OF(GROUP) void kron_team(COMMON)
         EACH(MA, MB, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, sums[PLACE(l, a, b, c)])
 #endif
 #endif
-#if ROUNDS > 1 && (FACTORS == 1 || AOWN + BOWN + COWN > 0)
+        if (ROUNDS == 1) break;
+#if FACTORS == 1 || AOWN + BOWN + COWN > 0
         BETWEEN
 #endif
     }
