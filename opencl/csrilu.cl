@@ -1,5 +1,6 @@
-/* csrilu, csrlu: LU factors of sparse matrices of one pattern, without interchanges, for the lane of a team (pack level;
- * team.h) and for a batch (define CSRILU_BATCH). They are incomplete where there is fill that the pattern leaves out.
+/* csrilu, csrlu: LU factors of sparse matrices of one pattern, without interchanges, for the lane of a team (pack
+ * level; team.h) and for a batch (define CSRILU_BATCH). They are incomplete where the pattern leaves out
+ * fill.
  *
  * Factors, L and U with the reciprocals of its pivots, are nnz x 1, as values of csrmm.cl, with columns in ascending
  * order; `diagonal` has the places of the diagonal. `places` says where each of them is among the values of A, which
