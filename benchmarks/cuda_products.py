@@ -1,7 +1,7 @@
 """gemm on ordinary arrays on an NVIDIA GPU, against the device's copy, torch.bmm and cupy.matmul.
 
-``python -m benchmarks.cuda_products [seconds] [sizes]`` prints, for stacks of square matrices in rows, which part of the
-speed of a copy of what has to be read and written once libraries reach, by the device's clock.
+``python -m benchmarks.cuda_products [seconds] [sizes]`` prints, for stacks of square matrices in rows, which part of
+the speed of a copy of what has to be read and written once libraries reach, by the device's clock.
 """
 
 import functools

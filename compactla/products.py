@@ -124,8 +124,7 @@ def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     queue = queue_of(C, "C")
     wait_for = check_launch(threads, wait_for, queue)
     for name, X in (("A", A), ("B", B), ("C", C)):
-        check_kind(X, queue, name)
-        check_device_array(X, queue, name)
+        check_place(X, queue, name)
     dtype = check_stacks(A, B, C)
     a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, dtype)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
@@ -144,6 +143,13 @@ def queue_of(C, name):
         return None
     check_device_array(C, C.queue, name)
     return C.queue
+
+
+def check_place(X, queue, name):
+    """Refuse what is no array on the device of the queue, or on the CPU if that is None."""
+    check_kind(X, queue, name)
+    if queue is not None:
+        check_device_array(X, queue, name)
 
 
 def place(X):
@@ -301,7 +307,7 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
 def sequence(X, name, nm, queue):
     """A sequence of arrays of two axes, or one of these for all, as a list."""
     if name != "C" and is_matrix(X):
-        check_kind(X, queue, name)
+        check_place(X, queue, name)
         return [X] * nm
     if not isinstance(X, list | tuple):
         raise TypeError(f"{name} is a {type(X).__name__}, must be a list or tuple of arrays as C, or one of two axes")
@@ -309,7 +315,7 @@ def sequence(X, name, nm, queue):
         raise ValueError(f"{name} has {len(X)} matrices, must have {nm} as C")
     for q, x in enumerate(X):
         if type(x) is not ndarray or queue is not None:
-            check_kind(x, queue, f"{name}[{q}]")
+            check_place(x, queue, f"{name}[{q}]")
         if x.ndim != 2:
             raise ValueError(f"{name}[{q}] has shape {x.shape}, must have two axes")
     return X

@@ -229,7 +229,7 @@ class Products:
 
 
 def products(function, arrays, fit):
-    """Products of stacks of one type that are evenly far apart; None for others, and for other functions than matmul."""
+    """Products of stacks of one type that are evenly far apart; None for others, and for functions but matmul."""
     if function.name != "matmul":
         return None
     ((_, dtype),) = fit.made
