@@ -16,7 +16,8 @@ CLA_INLINE cla_lane cla_csr_given(cla_matrix values, __global const int *places,
     return place < 0 ? cla_lane_real(0) : cla_matrix_load(values, place * values.rs);
 }
 
-/* `places` may be 0; `row` is room, n x 1. Returns 0 or 1 + the index of the first pivot that is exactly zero, and counts as one. */
+/* `places` may be 0; `row` is room, n x 1. Returns 0 or 1 + the index of the first pivot that is exactly zero, which
+ * counts as one. */
 CLA_INLINE int cla_csrilu(int n, cla_matrix values, __global const long *indptr, __global const int *indices,
                           __global const int *diagonal, __global const int *places, cla_matrix row, cla_matrix factors)
 {
@@ -56,9 +57,9 @@ CLA_INLINE int cla_csrilu(int n, cla_matrix values, __global const long *indptr,
 /* Work-groups take the lanes, a multiple of CLA_TEAM_LANES, in turns; `work` has a row for each lane of each group. */
 __kernel __attribute__((reqd_work_group_size(CLA_TEAM_LANES, CLA_TEAM, 1)))
 void csrilu_batch(long lanes, long n, __global const long *indptr, __global const int *indices,
-                  __global const int *diagonal, __global const int *places, __global const CLA_REAL *values, long v0, long vps, long vrs, long vcs,
-                  __global CLA_REAL *factors, long f0, long fps, long frs, long fcs, __global int *info,
-                  __global CLA_REAL *work)
+                  __global const int *diagonal, __global const int *places, __global const CLA_REAL *values, long v0,
+                  long vps, long vrs, long vcs, __global CLA_REAL *factors, long f0, long fps, long frs, long fcs,
+                  __global int *info, __global CLA_REAL *work)
 {
     const int step = CLA_TEAM_LANES * CLA_PARTS;
     cla_matrix row = cla_matrix_at(work + get_group_id(0) * n * step + get_local_id(0), step, step);
