@@ -73,7 +73,7 @@ def slices(memory, arrays):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 def test_all_pairs_of_op_and_strides(queue, dtype, rng):
-    hows = itertools.cycle(["", "columns", "lanes", "rows", "gaps"])
+    hows = itertools.cycle(["", "columns", "reversed", "lanes", "rows", "gaps", "reversed"])
     for transa, transb in PAIRS:
         a, b = (laid(random(rng, (5, *s), dtype), next(hows)) for s in shapes(3, 5, 4, transa, transb))
         c = laid(random(rng, (5, 3, 4), dtype), next(hows))
@@ -83,11 +83,11 @@ def test_all_pairs_of_op_and_strides(queue, dtype, rng):
 
 SOME = [  # sizes, types, layouts and options that make different kernels
     ((3, 3, 3), "d", ("", "", ""), ("N", "N", 1, 0)),
-    ((3, 5, 4), "f", ("", "columns", "columns"), ("T", "N", 2, 1)),
+    ((3, 5, 4), "f", ("reversed", "columns", "columns"), ("T", "N", 2, 1)),
     ((4, 8, 4), "f", ("", "rows", ""), ("N", "T", 1, 0)),
     ((8, 2, 8), "d", ("columns", "", ""), ("N", "N", -1, 2)),
     ((2, 3, 5), "F", ("", "", ""), ("C", "T", 1j, 1 - 1j)),
-    ((4, 3, 2), "D", ("gaps", "rows", "lanes"), ("T", "C", 1, 2)),
+    ((4, 3, 2), "D", ("gaps", "reversed", "lanes"), ("T", "C", 1, 2)),
 ]
 
 
@@ -100,7 +100,7 @@ def test_kernels_of_gpus(queue, gpus, size, char, hows, options, rng):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("n", [1, 4, 6, 7, 8, 32])
+@pytest.mark.parametrize("n", [1, 4, 7, 8, 32])
 def test_all_kernels_of_gpus(queue, gpus, n, rng):
     for char, how, (transa, transb) in itertools.product("fdFD", ["", "columns", "rows", "gaps"], ["NN", "TN", "CC"]):
         sizes = (n, n + 1, max(n - 1, 1)) if how == "gaps" else (n, n, n)
