@@ -269,24 +269,28 @@ def test_shared_memory_is_refused(rng):
         cla.kron_apply(factors, X, out)
 
 
-ONE_PASS = [  # sizes, transposes, own factors, types, sums and packs
-    ((2, 4), (4, 4), "NN", (), "f", False, False),
-    pytest.param((3, 2, 3), (3, 2, 3), "NNN", (1,), "D", True, True, marks=pytest.mark.slow),
-    pytest.param((5,), (3,), "C", (0,), "F", False, False, marks=pytest.mark.exhaustive),
-    pytest.param((4, 2, 3), (2, 3, 5), "NTC", (0,), "F", False, False, marks=pytest.mark.exhaustive),
-    pytest.param((4, 2, 4), (2, 3, 8), "NTN", (), "f", False, False, marks=pytest.mark.exhaustive),
-    pytest.param((3, 7), (6, 5), "CT", (1,), "d", False, True, marks=pytest.mark.exhaustive),
-    pytest.param((8, 8), (8, 8), "NN", (), "d", False, False, marks=pytest.mark.exhaustive),
-    pytest.param((3, 4), (3, 4), "NT", (1,), "d", True, False, marks=pytest.mark.exhaustive),
+ONE_PASS = [  # sizes, transposes, own factors, types, what is computed, and whether of packs
+    ((2, 4), (4, 4), "NN", (), "f", "kron", False),
+    pytest.param((3, 2, 3), (3, 2, 3), "NNN", (1,), "D", "sum", True, marks=pytest.mark.slow),
+    pytest.param((5,), (3,), "C", (0,), "F", "kron", False, marks=pytest.mark.exhaustive),
+    pytest.param((4, 2, 3), (2, 3, 5), "NTC", (0,), "F", "kron", False, marks=pytest.mark.exhaustive),
+    pytest.param((4, 2, 4), (2, 3, 8), "NTN", (), "f", "kron", False, marks=pytest.mark.exhaustive),
+    pytest.param((3, 7), (6, 5), "CT", (1,), "d", "kron", True, marks=pytest.mark.exhaustive),
+    pytest.param((8, 8), (8, 8), "NN", (), "d", "kron", False, marks=pytest.mark.exhaustive),
+    pytest.param((3, 4), (3, 4), "NT", (1,), "d", "sum", False, marks=pytest.mark.exhaustive),
+    pytest.param((3, 2, 3), (3, 2, 3), "NNN", (1,), "d", "solve", False, marks=pytest.mark.exhaustive),
+    pytest.param((3, 4), (3, 4), "NN", (), "F", "solve", True, marks=pytest.mark.exhaustive),
+    pytest.param((5,), (5,), "N", (0,), "d", "solve", False, marks=pytest.mark.exhaustive),
 ]
 
 
 @pytest.mark.parametrize("queue", DEVICES, indirect=True)
-@pytest.mark.parametrize("d, e, trans, own, dtype, total, packed", ONE_PASS)
-def test_one_pass_of_gpus(rng, monkeypatch, queue, d, e, trans, own, dtype, total, packed):
+@pytest.mark.parametrize("d, e, trans, own, dtype, name, packed", ONE_PASS)
+def test_one_pass_of_gpus(rng, monkeypatch, queue, d, e, trans, own, dtype, name, packed):
     """Kernels that take items to local memory, which CPUs have no use for, and the others are of one result."""
-    nm, function = 9, cla.kron_sum_apply if total else cla.kron_apply
+    nm = 9
     factors, X = made(rng, d, e, nm, dtype, trans, own)
+    values = [1 + rng.random((nm,) * (k in own) + (m,)).astype(dtype) for k, m in enumerate(d)]
     before = random(rng, (nm, *e), dtype)
     results = []
     for is_cpu in (lambda device: True, lambda device: False):
@@ -296,7 +300,12 @@ def test_one_pass_of_gpus(rng, monkeypatch, queue, d, e, trans, own, dtype, tota
         given, items, Y = there([factors, X, before.copy()], fresh)
         if packed:
             items, Y = (cla.pack(a.reshape(nm, len(a[0]), -1), 4, queue=fresh) for a in (X, before))
-        results += [here(function(given, items, Y, alpha=2, beta=beta, trans=trans)) for beta in (-1, 0)]
+        for scalars in ({"alpha": 2, "beta": -1}, {"beta": 0}):
+            if name == "solve":
+                Y = cla.kron_sum_solve(given, there(values, fresh), items, Y, **scalars)
+            else:
+                Y = (cla.kron_apply if name == "kron" else cla.kron_sum_apply)(given, items, Y, trans=trans, **scalars)
+            results.append(here(Y))
     for first, second in zip(results[:2], results[2:], strict=True):
         assert_close(second, first, d)
 

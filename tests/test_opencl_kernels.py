@@ -258,9 +258,9 @@ BANDS = [  # forms with pivoting, their names in bands.cl, and rows of a tile
     {"SOURCE": 0, "REACH": 3, "PIVOTING": 1, "TURNS": 2, "WIDE": 1},
 ]
 STACKS = dict.fromkeys("AOWN BOWN ACONJ BETA GEMM_STACKS".split(), 1) | {"M": 4, "N": 4, "K": 5, "BCONJ": 0}
-KRON = {"KRON_TEAM": 1, "GROUP": 4, "LANES": 2, "PENCILS": 2, "ROWS": 2, "WIDE": 1, "XV": 1, "YV": 1, "ALPHA": 1,
-        "BETA": 1, **{f"{what}{axis}": 2 for what in "MN" for axis in "ABC"},
-        **{f"{axis}{what}": int(axis == "A") for axis in "ABC" for what in ("V", "OWN", "CONJ")}}
+KRON = {"GROUP": 4, "ITEMS": 2, "PENCILS": 2, "ROWS": 2, "WIDE": 1, "WHOLE": 1, "XV": 1, "YV": 1, "BETA": 1,
+        **{f"{what}{axis}": 2 for what in "MN" for axis in "ABC"}, **{f"{axis}V": 1 for axis in "ABCPQRKLM"},
+        **{f"{axis}{what}": int(axis in "AP") for axis in "ABCPQR" for what in ("OWN", "CONJ")}}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 OTHERS = [  # in all of their variants
     *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
@@ -274,8 +274,10 @@ OTHERS = [  # in all of their variants
     ("krylov.cl", {"GROUP": 8}),
     ("kron.cl", {"KRON_AXIS": 1, "AXES": 2}),
     ("kron.cl", {"KRON_DIVIDE": 1}),
-    *(("kron.cl", KRON | {"FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total})
+    *(("kron.cl", KRON | {"KRON_TEAM": 1, "FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total})
       for n, total, direct in ((1, 0, 0), (2, 0, 1), (2, 1, 0), (3, 0, 0), (3, 1, 0))),
+    *(("kron.cl", KRON | {"KRON_SOLVE": 1, "FACTORS": n, "SUM": 0, "DIRECT": 0, "INTERLEAVED": n % 2})
+      for n in (1, 2, 3)),
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
     ("csrmm.cl", {"TAKE_ROWS": 1}),
