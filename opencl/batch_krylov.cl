@@ -35,7 +35,7 @@ CLA_INLINE void precondition(cla_system S, int nrhs, cla_matrix X, cla_matrix Y)
 {
     cla_team_sync();
 #if PRECONDITIONER == 1
-    cla_csrsv(S.n, nrhs, S.M, X, Y, S.room);
+    cla_csrlusv(S.n, nrhs, S.M, X, Y, S.room);
 #elif PRECONDITIONER == 2
     cla_blockmv(S.n, nrhs, S.b, S.M.values, X, Y, cla_team_member(), CLA_TEAM);
 #elif PRECONDITIONER == 3

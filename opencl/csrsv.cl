@@ -1,4 +1,4 @@
-/* csrsv: Y <- op(L U)^-1 X with the factors of csrilu, for the lane of a team (team.h). */
+/* csrsv, csrlusv: Y <- op(L U)^-1 X with the factors of csrilu and csrlu, for the lane of a team (team.h). */
 #ifndef CLA_CSRSV_CL
 #define CLA_CSRSV_CL
 
@@ -39,7 +39,7 @@ CLA_INLINE void cla_csrsv_row(int there, int upper, int i, int j, int part, cla_
 }
 
 /* X and Y are n x nrhs, and Y may be X. A team needs a lane for each work-item of the group as `room`. */
-CLA_INLINE void cla_csrsv(int n, int nrhs, cla_csr_factors F, cla_matrix X, cla_matrix Y, __local cla_lane *room)
+CLA_INLINE void cla_csrlusv(int n, int nrhs, cla_csr_factors F, cla_matrix X, cla_matrix Y, __local cla_lane *room)
 {
     for (int j = 0; j < nrhs; j++) {
 #if CLA_TEAM > 1
@@ -66,5 +66,14 @@ CLA_INLINE void cla_csrsv(int n, int nrhs, cla_csr_factors F, cla_matrix X, cla_
         for (int i = n - 1; i >= 0; i--) cla_csrsv_row(1, 1, i, j, 1, F, Y, Y, room);
 #endif
     }
+}
+
+/* Likewise, with factors whose rows are those of X and Y. */
+CLA_INLINE void cla_csrsv(int n, int nrhs, cla_matrix factors, __global const long *indptr,
+                          __global const int *indices, __global const int *diagonal, cla_matrix X, cla_matrix Y,
+                          __global const int *levels, __local cla_lane *room)
+{
+    const cla_csr_factors F = {factors, indptr, indices, diagonal, levels, 0, 0, 0};
+    cla_csrlusv(n, nrhs, F, X, Y, room);
 }
 #endif

@@ -1,8 +1,8 @@
 /* gemm of ordinary arrays: C <- alpha op(A) op(B) + beta C for stacks of matrices of any strides, which count CLA_REAL.
  *
  * Strides are those of op(A) and op(B), which ACONJ and BCONJ, 1, conjugate. Matrix q begins at A[a0 + q * astep], or
- * for PLACES, 1, at A[places[q]], B[places[nm + q]] and C[places[2 * nm + q]]. C is not read where beta is 0. Kernels add
- * up the products of an element in the same order, with fused operations only: all compute the same bits.
+ * for PLACES, 1, at A[places[q]], B[places[nm + q]] and C[places[2 * nm + q]]. C is not read where beta is 0. Kernels
+ * add up the products of an element in the same order, with fused operations only: all compute the same bits.
  */
 #include "unroll.h"
 

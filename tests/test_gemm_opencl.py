@@ -65,9 +65,15 @@ def close(found, a, b, before, alpha, beta, transa="N", transb="N"):
     assert (abs(found - expected(a, b, before, alpha, beta, transa, transb)) <= 4 * (k + 4) * eps * scale).all()
 
 
+def slices(memory, arrays):
+    """Parts of a device array, with the shapes of NumPy arrays that were concatenated for it."""
+    ends = np.cumsum([x.size for x in arrays]).tolist()
+    return [memory[end - x.size : end].reshape(x.shape) for x, end in zip(arrays, ends, strict=True)]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 def test_all_pairs_of_op_and_strides(queue, dtype, rng):
-    hows = itertools.cycle(["", "columns", "lanes", "rows", "gaps"])
+    hows = itertools.cycle(["", "columns", "reversed", "lanes", "rows", "gaps", "reversed"])
     for transa, transb in PAIRS:
         a, b = (laid(random(rng, (5, *s), dtype), next(hows)) for s in shapes(3, 5, 4, transa, transb))
         c = laid(random(rng, (5, 3, 4), dtype), next(hows))
@@ -77,11 +83,11 @@ def test_all_pairs_of_op_and_strides(queue, dtype, rng):
 
 SOME = [  # sizes, types, layouts and options that make different kernels
     ((3, 3, 3), "d", ("", "", ""), ("N", "N", 1, 0)),
-    ((3, 5, 4), "f", ("", "columns", "columns"), ("T", "N", 2, 1)),
+    ((3, 5, 4), "f", ("reversed", "columns", "columns"), ("T", "N", 2, 1)),
     ((4, 8, 4), "f", ("", "rows", ""), ("N", "T", 1, 0)),
     ((8, 2, 8), "d", ("columns", "", ""), ("N", "N", -1, 2)),
     ((2, 3, 5), "F", ("", "", ""), ("C", "T", 1j, 1 - 1j)),
-    ((4, 3, 2), "D", ("gaps", "rows", "lanes"), ("T", "C", 1, 2)),
+    ((4, 3, 2), "D", ("gaps", "reversed", "lanes"), ("T", "C", 1, 2)),
 ]
 
 
@@ -94,7 +100,7 @@ def test_kernels_of_gpus(queue, gpus, size, char, hows, options, rng):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("n", [1, 4, 6, 7, 8, 32])
+@pytest.mark.parametrize("n", [1, 4, 7, 8, 32])
 def test_all_kernels_of_gpus(queue, gpus, n, rng):
     for char, how, (transa, transb) in itertools.product("fdFD", ["", "columns", "rows", "gaps"], ["NN", "TN", "CC"]):
         sizes = (n, n + 1, max(n - 1, 1)) if how == "gaps" else (n, n, n)
@@ -143,11 +149,7 @@ def test_sequences(queue, kernels, rng):
     sizes = [(3, 4, 2), (3, 4, 2), (1, 1, 1), (3, 4, 2), (40, 2, 3), (2, 0, 2)]
     a, b = ([random(rng, s[i : i + 2], np.float64) for s in sizes] for i in range(2))
     c = [random(rng, (m, n), np.float64) for m, _, n in sizes]
-    parts = [on(queue, np.concatenate([x.ravel() for x in X])) for X in (a, b, c)]
-    A, B, C = (
-        [part[end - x.size : end].reshape(x.shape) for x, end in zip(X, np.cumsum([x.size for x in X]).tolist(), strict=True)]
-        for part, X in zip(parts, (a, b, c), strict=True)
-    )  # fmt: skip
+    A, B, C = (slices(on(queue, np.concatenate([x.ravel() for x in X])), X) for X in (a, b, c))
     assert cla.gemm(A, tuple(B), C, 2, -1) is C
     for given in zip(C, a, b, c, strict=True):
         close(download(given[0]), *given[1:], 2, -1)
