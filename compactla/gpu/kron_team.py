@@ -168,6 +168,8 @@ class Case(NamedTuple):
         whole = self.factors == 3 and (self.name == "solve" or self.M[-1] * item % 32 > 0)
         count = self.power(max(1, round(group * pencils * wide / self.lines(direct))))
         while count:
+            while group > 32 and count * self.lines(direct) <= group // 2:
+                group //= 2
             yield self.made(group, count, pencils, rows, wide, direct, whole)
             count = count // 2 if self.interleaved else count - 1
 
@@ -178,7 +180,9 @@ class Case(NamedTuple):
     def lines(self, direct):
         """How many lines along an axis there are, at most."""
         (na, nb, nc), (ma, _, mc) = self.N, self.M
-        return max(na * nb, nb * mc) if direct else max(nb * nc, ma * nb, ma * mc)
+        if direct:
+            return max(na * nb, nb * mc)
+        return max([ma * nb, nb * nc, ma * mc][: self.factors])
 
     def made(self, group, count, pencils, rows, wide, direct, whole, rounds=1, ahead=0) -> Choice:
         which = "kron_solve" if self.name == "solve" else "kron_team"
