@@ -86,8 +86,8 @@ CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, __lo
     return neighbour(back, l, value, room);
 }
 
-/* Whether what a member began with is, but for an error, not that with which the one before it ended: 2 if so in its
- * system, else 1 if so in another of the work-group, else 0. `flags` has room for one each, and one. */
+/* Whether in its system what a member began with is, but for an error, not that with which the one before it ended.
+ * `flags` has one for each system, and one that says whether it is so in any. */
 CLA_INLINE int distrusted(int back, int l, cla_lane begin, cla_lane end, CLA_REAL error, __local cla_lane *room,
                           __local int *flags)
 {
@@ -101,14 +101,14 @@ CLA_INLINE int distrusted(int back, int l, cla_lane begin, cla_lane end, CLA_REA
     if (member && !(cla_lane_abs1(begin - room[other]) <= cla_lane_re(room[GROUP + other])))
         flags[l % LANES] = flags[LANES] = 1;
     MEET
-    return flags[l % LANES] ? 2 : flags[LANES];
+    return flags[l % LANES];
 }
 
 /* Where members of some systems have to go one after the other: each begins with the `end` of that before it. */
 #define IN_TURN(back, state, begin, end, REPEAT) \
-    for (int turn = 1; turn < ((state) ? MEMBERS : 0); turn++) { \
+    for (int turn = 1, turns = MEMBERS > 1 && flags[LANES] ? MEMBERS : 0; turn < turns; turn++) { \
         const cla_lane other = neighbour(back, l, end, room); \
-        if ((state) == 2 && turn == ((back) ? MEMBERS - 1 - l / LANES : l / LANES)) { \
+        if ((state) && turn == ((back) ? MEMBERS - 1 - l / LANES : l / LANES)) { \
             begin = other; \
             REPEAT; \
         } \
