@@ -290,7 +290,7 @@ OTHERS = [  # in all of their variants
     *(("batch_krylov.cl", {"PRECONDITION_BATCH": 1, "PRECONDITIONER": 1, "TRANS": trans}) for trans in (1, 2)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
-    *(("parted_bands.cl", {f"{what}_PARTED": 1, **BAND, "KU": 1, "SOURCE": 3, "LANES": 4, "MEMBERS": 3, "DEEP": 4})
+    *(("parted_bands.cl", {f"{what}_PARTED": 1, **BAND, "KU": 1, "SOURCE": 3, "LANES": 4, "MEMBERS": 3, "DEEP": 2})
       for what in ("FACTOR", "SOLVE", "BOTH")),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
