@@ -9,7 +9,7 @@ import numpy as np
 import compactla as cla
 
 from . import common
-from .linalg import seconds_of
+from compactla.bench.timing import best
 
 LIBRARIES = ["compactla", "copy", "matmul", "tensordot", "einsum", "torch"]
 SIZES = [4, 6, 8, 10, 12, 16, 24]
@@ -81,7 +81,7 @@ class KroneckerProducts(common.Once):
         found, flops = calls(axes, m, dtype)
         seconds = {library: [] for library in found}
         for _, (library, call) in itertools.product(range(ROUNDS), found.items()):
-            seconds[library].append(seconds_of(call))
+            seconds[library].append(best(call, least=1))
         return {library: flops / min(times) / 1e9 for library, times in seconds.items()}
 
     def track_speed(self, library, *_):

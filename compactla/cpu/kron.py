@@ -138,6 +138,23 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
     simple = {kind_x, kind_y, *kinds} <= {"whole", "pack whole", "shared"}
     known = square and simple and not few
     size = str(d[-1]) if known else "?"
+    import os
+    if os.environ.get("WITHIN") and known and name == "kron" and n > 1 and {kind_x, kind_y, *kinds} == {"whole", "shared"} and order == tuple(range(n)):
+        from compactla.cpu import kron_rows
+        m = d[-1]
+        lanes = min(native_width(dtype), 1 << (m * parts(dtype) - 1).bit_length())
+        number = SCALAR[dtype.kind]
+        text = f"kronrows|{dtype.char}|{lanes}|{n}x{m}|{'beta' * adds}|{os.environ.get('FAR','far')}"
+        code = shared(kron_rows.batch, (INT, number, number, INT), text)
+        told, places = [0, vlen, *d, *e], []
+        for k, steps in zip(numbers, strides, strict=True):
+            places.append((len(told), k))
+            told += [0, *steps, signs[k]]
+        for k, steps in enumerate((X, Y), len(factors)):
+            places.append((len(told), k))
+            told += [0, *steps]
+        cost = max(parts(dtype) * multiply_adds(d, e) / lanes * parts(dtype), math.prod(d)*2*dtype.itemsize / MOVED)
+        return Choice(code, 1, cost, kron_rows.room(n, m, parts(dtype), lanes), np.array(told, np.int64), places)
     text = [name, f"{dtype.char}{V}", f"{n}x{size}", ",".join(kinds), kind_x, kind_y, "beta" * adds]
     number = SCALAR[dtype.kind]
     code = shared(batch, (INT, number, number, INT), "|".join(text), V, source="compactla.cpu.kernels.kron_apply")
