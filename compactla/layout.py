@@ -85,7 +85,7 @@ class Pack:
             raise ValueError(f"data has vector length {vlen}, must be at least 1")
         strides, item = data.strides, real.itemsize
         contiguous = (vlen == 1 or strides[-1] == item) and (data.ndim == 4 or strides[3] == vlen * item)
-        if not contiguous or any(s % item for s in strides):
+        if (not contiguous or any(s % item for s in strides)) and data.size:
             raise ValueError(f"data has strides {strides}, must be contiguous within a vector of {vlen} lanes")
         nm = npack * vlen if nm is None else check_size(nm, "nm")
         if -(-nm // vlen) != npack:

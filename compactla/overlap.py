@@ -64,6 +64,25 @@ def _extent(a) -> tuple[int, int]:
     return a.offset + sum(min(end, 0) for end in ends), a.offset + sum(max(end, 0) for end in ends) + a.dtype.itemsize
 
 
+def shadows(arrays) -> list[np.ndarray]:
+    """NumPy arrays, never to be read, which are in the same places as device arrays to each other."""
+    buffers: dict = {}
+    found = []
+    for a in arrays:
+        start = 0 if a.size == 0 else buffers.setdefault(a.base_data.int_ptr, (len(buffers) + 1) << 44) + a.offset
+        found.append(np.asarray(_Shadow(a, start)) if start else np.empty(a.shape, a.dtype))
+    return found
+
+
+class _Shadow:
+    """What NumPy takes for an array at an address."""
+
+    def __init__(self, a, start):
+        self.__array_interface__ = {
+            "version": 3, "data": (start, False), "typestr": a.dtype.str, "shape": a.shape, "strides": a.strides
+        }  # fmt: skip
+
+
 def address(a) -> int:
     """Where an array is in memory."""
     return ctypes.c_size_t.from_address(id(a) + DATA).value

@@ -1,18 +1,24 @@
-"""gemm on ordinary memory: stacks of matrices, or sequences of them. One matrix may stand for all of A, or of B."""
+"""gemm on ordinary memory: stacks of matrices, or sequences of them. One matrix may stand for all of A, or of B.
+
+Arrays are those of NumPy, or pyopencl's. What is checked of places in memory is checked of NumPy arrays, which are in the
+places of pyopencl's.
+"""
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy import ndarray
 
-from compactla.checks import check_dtype, check_kind
+from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array
 from compactla.cpu import products as cpu
-from compactla.cpu.products import SEQUENCE, STACK, Place
-from compactla.overlap import address, clash, repeats, share_memory
+from compactla.cpu.products import SEQUENCE, STACK
+from compactla.overlap import address, clash, repeats, shadows, share_memory
+from compactla.routine import is_matrix
 from compactla.scalars import scalar
-from compactla.view import REAL
+from compactla.strides import Place
+from compactla.view import REAL, backend
 
 LARGEST = 64  # extent of matrices that are multiplied here; larger ones are NumPy's
 TOGETHER = 1 << 20  # bytes of products that NumPy computes before they are added
@@ -55,13 +61,16 @@ plans: dict[tuple, Plan] = {}
 
 def is_ordinary(C) -> bool:
     """Whether C is no pack, but ordinary matrices."""
-    return isinstance(C, list | tuple) or (isinstance(C, ndarray) and C.ndim == 3)
+    return isinstance(C, list | tuple) or ((isinstance(C, ndarray) or is_device_array(C)) and C.ndim == 3)
 
 
-def gemm(row, A, B, C, alpha, beta, transa, transb, threads):
+def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None):
     """C <- alpha op(A) op(B) + beta C, as `compactla.gemm` says; `row` is its row."""
     if type(C) is not ndarray and not isinstance(C, ndarray):
-        return in_sequences(row, A, B, C, alpha, beta, transa, transb, threads)
+        call = on_device if is_device_array(C) else in_sequences
+        return call(row, A, B, C, alpha, beta, transa, transb, threads, wait_for)
+    if threads is not None or wait_for is not None:
+        check_launch(threads, wait_for, None)
     if not (type(A) is type(B) is type(C) is ndarray):
         for name, x in (("A", A), ("B", B), ("C", C)):
             check_kind(x, None, name)
@@ -92,6 +101,12 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads):
 
 def planned(row, A, B, C, transa, transb):
     """The plan for arrays of three axes, or of two for one matrix; errors are raised that do not depend on more."""
+    dtype = check_stacks(A, B, C)
+    return plan_for(row, len(C), dtype, *map(place, (A, B, C)), transa, transb, STACK)
+
+
+def check_stacks(A, B, C):
+    """Refuse arrays that are no stacks like C; the type of C."""
     dtype = check_dtype(C.dtype, "C")
     for name, X in (("A", A), ("B", B)):
         check_same(X, name, dtype, "C")
@@ -99,9 +114,37 @@ def planned(row, A, B, C, transa, transb):
             raise ValueError(f"{name} has shape {X.shape}, must have three axes, or two for one matrix")
         if X.ndim == 3 and len(X) != len(C):
             raise ValueError(f"{name} has {len(X)} matrices, must have {len(C)} as C")
-    if repeats(C.shape, C.strides, C.itemsize):
+    if repeats(C.shape, C.strides, C.dtype.itemsize):
         raise ValueError(f"C has strides {C.strides}, must have memory of its own for every element")
-    return plan_for(row, len(C), dtype, *map(place, (A, B, C)), transa, transb, STACK)
+    return dtype
+
+
+def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
+    """The same for pyopencl Arrays."""
+    queue = queue_of(C, "C")
+    wait_for = check_launch(threads, wait_for, queue)
+    for name, X in (("A", A), ("B", B), ("C", C)):
+        check_kind(X, queue, name)
+        check_device_array(X, queue, name)
+    dtype = check_stacks(A, B, C)
+    a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, dtype)
+    alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    *read, written = shadows([A, B, C])
+    for name, x in zip("AB", read, strict=True):
+        if share_memory(written, x):
+            raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
+    device = backend(queue, "products")
+    operands = [device.Operand(X, X.offset, at) for X, at in zip((A, B, C), (a, b, place(C)), strict=True)]
+    device.multiply(row, len(C), operands, conj, alpha, beta, wait_for)
+    return C
+
+
+def queue_of(C, name):
+    """The queue of a pyopencl Array, which it must have; None of others."""
+    if not is_device_array(C):
+        return None
+    check_device_array(C, C.queue, name)
+    return C.queue
 
 
 def place(X):
@@ -112,10 +155,7 @@ def place(X):
 
 def plan_for(row, nm, dtype, A, B, C, transa, transb, source):
     """The plan for so many matrices."""
-    a, b = A if transa == "N" else A.T, B if transb == "N" else B.T
-    row.sizes((a, b, C))
-    complex_ = dtype.kind == "c"
-    conj = (complex_ and transa == "C", complex_ and transb == "C")
+    a, b, conj = factors(row, A, B, C, transa, transb, dtype)
     spans = [span(X, nm, dtype.itemsize, source) for X in (A, B, C)]
     real = REAL[dtype.char].itemsize
     if not nm * C.m * C.n:
@@ -128,6 +168,14 @@ def plan_for(row, nm, dtype, A, B, C, transa, transb, source):
     if max(C.m, C.n, a.n) > LARGEST:
         return Plan(nm, None, None, spans, real - 1)
     return Plan(nm, cpu.products(dtype, a, b, C, conj, source).run, scale, spans, real - 1)
+
+
+def factors(row, A, B, C, transa, transb, dtype):
+    """Where op(A) and op(B) are, which must fit to C, and whether they are conjugated."""
+    a, b = A if transa == "N" else A.T, B if transb == "N" else B.T
+    row.sizes((a, b, C))
+    complex_ = dtype.kind == "c"
+    return a, b, (complex_ and transa == "C", complex_ and transb == "C")
 
 
 def span(X, nm, size, source):
@@ -177,14 +225,23 @@ def regular(X):
     return X if X.itemsize in X.strides[-2:] else np.ascontiguousarray(X)
 
 
-def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads):
-    """The same for sequences of matrices: one launch for all that have the same sizes and strides."""
-    lists = [sequence(X, name, len(C)) for X, name in ((A, "A"), (B, "B"), (C, "C"))]
+def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
+    """The same for sequences of matrices: one launch for all that have the same sizes and strides.
+
+    On a device they have to be in the same memory as well.
+    """
+    queue = queue_of(C[0], "C[0]") if C else None
+    limit = check_launch(threads, wait_for, queue)
+    lists = [sequence(X, name, len(C), queue) for X, name in ((A, "A"), (B, "B"), (C, "C"))]
     if not C:
         return C
     target = C[0]
     dtype = check_dtype(target.dtype, "C[0]")
     alpha, beta = scalar("alpha", alpha, target), scalar("beta", beta, target)
+    given = lists
+    if queue is not None:
+        flat = shadows([x for X in lists for x in X])
+        lists = [flat[i * len(C) : (i + 1) * len(C)] for i in range(3)]
     groups: dict[tuple, list] = {}
     for q, (a, b, c) in enumerate(zip(*lists, strict=True)):
         groups.setdefault(
@@ -206,6 +263,9 @@ def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads):
         plan = found[key]
         if not plan.nm:
             continue
+        if queue is not None:
+            group_on_device(row, given, some, transa, transb, alpha, beta, limit)
+            continue
         chosen = [X[some] for X in places]
         if plan.run is None or np.bitwise_or.reduce(chosen, axis=None) & plan.odd:
             for q in some:
@@ -215,18 +275,43 @@ def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads):
     return C
 
 
-def sequence(X, name, nm):
+def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
+    """Multiply some matrices of sequences of pyopencl Arrays, which have the same sizes and strides."""
+    together: dict[tuple, list] = {}
+    for q in some:
+        together.setdefault(tuple(X[q].base_data.int_ptr for X in lists), []).append(q)
+    for each in together.values():
+        A, B, C = (X[each[0]] for X in lists)
+        device = backend(C.queue, "products")
+        a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, C.dtype)
+        starts = np.array([[X[q].offset for q in each] for X in lists], np.int64)
+        steps = np.unique(np.diff(starts), axis=1)
+        even = [int(step) for step in steps[:, 0]] if steps.shape[1] == 1 else [0] * 3
+        operands = [
+            device.Operand(X, X.offset, replace(at, step=step))
+            for X, at, step in zip((A, B, C), (a, b, place(C)), even, strict=True)
+        ]
+        # events of all arrays, and then that of the launch
+        arrays = [X[q] for X in lists for q in each]
+        before = [*wait_for, *(event for x in arrays for event in x.events)]
+        scattered = starts if steps.shape[1] > 1 else None
+        device.multiply(row, len(each), operands, conj, alpha, beta, before, scattered)
+        for x in arrays:
+            x.events[:] = C.events
+
+
+def sequence(X, name, nm, queue):
     """A sequence of arrays of two axes, or one of these for all, as a list."""
-    if name != "C" and isinstance(X, ndarray) and X.ndim == 2:
-        check_kind(X, None, name)
+    if name != "C" and is_matrix(X):
+        check_kind(X, queue, name)
         return [X] * nm
     if not isinstance(X, list | tuple):
         raise TypeError(f"{name} is a {type(X).__name__}, must be a list or tuple of arrays as C, or one of two axes")
     if len(X) != nm:
         raise ValueError(f"{name} has {len(X)} matrices, must have {nm} as C")
     for q, x in enumerate(X):
-        if type(x) is not ndarray:
-            check_kind(x, None, f"{name}[{q}]")
+        if type(x) is not ndarray or queue is not None:
+            check_kind(x, queue, f"{name}[{q}]")
         if x.ndim != 2:
             raise ValueError(f"{name}[{q}] has shape {x.shape}, must have two axes")
     return X

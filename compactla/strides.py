@@ -2,6 +2,30 @@
 
 import itertools
 import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where matrices are in memory: sizes, and bytes from each to the next, from row to row and column to column."""
+
+    m: int
+    n: int
+    step: int
+    rs: int
+    cs: int
+
+    @property
+    def strides(self):
+        return self.step, self.rs, self.cs
+
+    @property
+    def T(self):
+        return Place(self.n, self.m, self.step, self.cs, self.rs)
+
+    def rank(self, size):
+        """How well rows serve, of elements of `size` bytes: contiguous ones, then long ones."""
+        return (self.n == 1 or self.cs == size, self.n)
 
 
 def in_stack(a, lead):

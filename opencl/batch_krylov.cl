@@ -3,23 +3,28 @@
  * `compactla.krylov.methods`, word by word. What is a vector of systems there is a number of the lane here, the same for
  * all members of its team. Each member changes rows member, member + CLA_TEAM, ... of vectors only.
  *
- * PRECONDITIONER: 0 none, 1 incomplete factors, 2 blocks on the diagonal. Define PRECONDITION_BATCH to apply it, or
- * CG_BATCH, BICGSTAB_BATCH or GMRES_BATCH.
+ * PRECONDITIONER: 0 none, 1 factors, 2 blocks on the diagonal, 3 a sparse matrix. Define PRECONDITION_BATCH to apply
+ * it, or the transpose with TRANS 1, and the conjugate one with TRANS 2, of factors; or CG_BATCH, BICGSTAB_BATCH or
+ * GMRES_BATCH.
  */
 #include "blockmv.cl"
 #include "csrmm.cl"
 #include "csrsv.cl"
 #include "householder.h"
 
+#ifndef TRANS
+#define TRANS 0
+#endif
 #define GROUP_OF_TEAMS __attribute__((reqd_work_group_size(CLA_TEAM_LANES, CLA_TEAM, 1)))
 #define EACH_ROW(i) for (int i = cla_team_member(); i < S.n; i += CLA_TEAM)
 
 /* A system, and the room of its team. */
 typedef struct {
     int n, b;
-    cla_matrix A, M, B, W, H;
-    __global const long *indptr;
-    __global const int *indices, *diagonal, *levels;
+    cla_matrix A, B, W, H;
+    __global const long *indptr; /* of A */
+    __global const int *indices;
+    cla_csr_factors M; /* or what else is a preconditioner, by its values */
     __global CLA_REAL *history; /* of this lane, or nothing */
     __local cla_lane *room;
     __local int *flags;
@@ -30,9 +35,12 @@ CLA_INLINE void precondition(cla_system S, int nrhs, cla_matrix X, cla_matrix Y)
 {
     cla_team_sync();
 #if PRECONDITIONER == 1
-    cla_csrsv(S.n, nrhs, S.M, S.indptr, S.indices, S.diagonal, X, Y, S.levels, S.room);
+    cla_csrsv(S.n, nrhs, S.M, X, Y, S.room);
 #elif PRECONDITIONER == 2
-    cla_blockmv(S.n, nrhs, S.b, S.M, X, Y, cla_team_member(), CLA_TEAM);
+    cla_blockmv(S.n, nrhs, S.b, S.M.values, X, Y, cla_team_member(), CLA_TEAM);
+#elif PRECONDITIONER == 3
+    cla_csrmm(S.n, nrhs, S.M.values, S.M.indptr, S.M.indices, 0, cla_lane_real(1), cla_lane_real(0), X, Y,
+              cla_team_member(), CLA_TEAM);
 #else
     EACH_ROW(i)
     for (int j = 0; j < nrhs; j++) cla_set(Y, i, j, cla_get(X, i, j));
@@ -42,8 +50,9 @@ CLA_INLINE void precondition(cla_system S, int nrhs, cla_matrix X, cla_matrix Y)
 
 #ifdef PRECONDITION_BATCH
 __kernel GROUP_OF_TEAMS void precondition_batch(
-    long lanes, long n, long nrhs, long b, __global const long *indptr, __global const int *indices,
-    __global const int *diagonal, __global const int *levels,
+    long lanes, long n, long nrhs, long b,
+    __global const long *mptr, __global const int *mindices, __global const int *diagonal,
+    __global const int *levels, __global const int *order, __global const int *places,
     __global const CLA_REAL *m, long m0, long mps, long mrs, long mcs,
     __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
     __global CLA_REAL *y, long y0, long yps, long yrs, long ycs)
@@ -52,13 +61,11 @@ __kernel GROUP_OF_TEAMS void precondition_batch(
     cla_system S;
     S.n = n;
     S.b = b;
-    S.indptr = indptr;
-    S.indices = indices;
-    S.diagonal = diagonal;
-    S.levels = levels;
+    const cla_csr_factors M = {{0}, mptr, mindices, diagonal, levels, order, places, TRANS != 0};
+    S.M = M;
     S.room = room;
     for (long q = get_global_id(0); q < lanes; q += get_global_size(0)) {
-        S.M = cla_matrix_of_packs(m, q, m0, mps, mrs, mcs, 0);
+        S.M.values = cla_matrix_of_packs(m, q, m0, mps, mrs, mcs, TRANS == 2);
         const cla_matrix X = cla_matrix_of_packs(x, q, x0, xps, xrs, xcs, 0);
         precondition(S, nrhs, X, cla_matrix_of_packs(y, q, y0, yps, yrs, ycs, 0));
     }
@@ -326,7 +333,8 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
 __kernel GROUP_OF_TEAMS void solve_batch(
     long lanes, long n, long b, long start, long maxiter, long restart, long ortho, long vectors, long steps, long size,
     CLA_REAL rtol, CLA_REAL atol, CLA_REAL eps, __global const long *indptr, __global const int *indices,
-    __global const int *diagonal, __global const int *levels,
+    __global const long *mptr, __global const int *mindices, __global const int *diagonal,
+    __global const int *levels, __global const int *order, __global const int *places,
     __global const CLA_REAL *a, long a0, long aps, long ars, long acs,
     __global const CLA_REAL *m, long m0, long mps, long mrs, long mcs,
     __global const CLA_REAL *rhs, long b0, long bps, long brs, long bcs,
@@ -341,8 +349,8 @@ __kernel GROUP_OF_TEAMS void solve_batch(
     S.b = b;
     S.indptr = indptr;
     S.indices = indices;
-    S.diagonal = diagonal;
-    S.levels = levels;
+    const cla_csr_factors M = {{0}, mptr, mindices, diagonal, levels, order, places, 0};
+    S.M = M;
     S.room = room;
     S.flags = flags;
     S.W = cla_matrix_at(work + get_group_id(0) * size * step + get_local_id(0), step, step);
@@ -353,7 +361,7 @@ __kernel GROUP_OF_TEAMS void solve_batch(
         const cla_matrix given = cla_matrix_of_batch(x, q, n, 1), X = vector(S, vectors);
         __global CLA_REAL *const found = results + cla_lane_place(q, 3 * CLA_VLEN);
         S.A = cla_matrix_of_packs(a, q, a0, aps, ars, acs, 0);
-        S.M = cla_matrix_of_packs(m, q, m0, mps, mrs, mcs, 0);
+        S.M.values = cla_matrix_of_packs(m, q, m0, mps, mrs, mcs, 0);
         S.B = cla_matrix_of_packs(rhs, q, b0, bps, brs, bcs, 0);
         S.history = steps ? past + cla_lane_place(q, steps * CLA_VLEN) : 0;
         copy(S, given, X);

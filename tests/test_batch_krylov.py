@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyopencl
 import pytest
 
 import compactla as cla
@@ -20,6 +21,7 @@ NM, N = 19, 13
 METHODS = "cg", "bicgstab", "gmres"
 LINES = [4, 1, 0, 6], [5, 2]
 RTOL = {"f": 1e-4, "d": 1e-8}
+TYPES = ["d", *(pytest.param(char, marks=pytest.mark.exhaustive) for char in "fFD")]
 
 
 @pytest.fixture
@@ -83,8 +85,7 @@ def preconditioners(A, a):
     yield krylov.Jacobi(A), a * np.eye(n, dtype=a.dtype)
     yield krylov.BlockJacobi(A, 4), a * blocks.astype(a.dtype)
     yield krylov.ILU0(A), np.array([incomplete(matrix) for matrix in a])
-    if A.queue is None:
-        yield krylov.Lines(A, LINES, 2), a * coupled(n, LINES, 2)
+    yield krylov.Lines(A, LINES, 2), a * coupled(n, LINES, 2)
 
 
 def coupled(n, lines, b):
@@ -188,7 +189,6 @@ def test_functions_and_dense_matrices(method, system, dtype):
 
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
-TYPES = ["d", *(pytest.param(char, marks=pytest.mark.exhaustive) for char in "fFD")]
 
 
 def on(queue, A):
@@ -202,7 +202,7 @@ def on(queue, A):
 def test_devices_do_as_the_cpu(queue, method, system, dtype):
     A, a, b = system
     D, rtol, run = on(queue, A), RTOL[dtype.char.lower()], getattr(krylov, method)
-    for (M, _), (there_M, _) in zip(preconditioners(A, a), preconditioners(D, a), strict=False):
+    for (M, _), (there_M, _) in zip(preconditioners(A, a), preconditioners(D, a), strict=True):
         x, report = run(A, b, rtol=rtol, M=M, history=True)
         y, other = run(D, there(queue, b), rtol=rtol, M=there_M, history=True)
         y = there(None, y)
@@ -239,7 +239,9 @@ def test_a_system_is_solved_as_if_it_were_alone_on_devices(queue, method, system
     A, _, b = system
     run, M = getattr(krylov, method), krylov.Jacobi
     D, data = on(queue, A), A.values.unpack()[:, :, 0]
-    x, report = run(D, b, M=M(D))
+    done = [pyopencl.enqueue_marker(queue)]
+    x, report = run(D, b, M=M(D), wait_for=done)
+    assert np.array_equal(M(D).solve(b, wait_for=done), M(D) @ b)
     data[3], data[5], b[7] = np.nan, 0, 0
     others = ~np.isin(np.arange(NM), (3, 5, 7))
     D.update(data)
@@ -299,12 +301,13 @@ def test_incomplete_factors(density, rng, dtype):
     assert np.allclose(x, expected, rtol=0, atol=1e3 * np.finfo(dtype).eps * abs(expected).max())
 
 
-def test_approximate_inverses(rng, dtype):
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+def test_approximate_inverses(queue, rng, dtype):
     n = 9
     indices, indptr = pattern(rng, n)
     data, b = values(rng, NM, indices, indptr, dtype), random(rng, (NM, n), dtype)
     data[3, : indptr[1]], data[4] = 0, np.nan
-    A, a = cla.BatchCSR((data, indices, indptr)), dense(data, indices, indptr, n)
+    A, a = cla.BatchCSR((data, indices, indptr), queue=queue), dense(data, indices, indptr, n)
     M = krylov.ISAI(A)
     x = M @ b
     assert np.array_equal(np.flatnonzero(M.info[5:]), []) and M.info[3] == 1
@@ -319,10 +322,10 @@ def test_approximate_inverses(rng, dtype):
     assert report.converged[5:].all()
 
 
-def test_lines_with_zero_pivots(rng):
+def test_lines_with_zero_pivots(queue):
     a = np.tile(np.eye(5), (3, 1, 1))
     a[1, 3, 3] = a[2, 0, 0] = a[2, 4, 4] = 0
-    M = krylov.Lines(cla.pack(a), [[4, 3, 0]])
+    M = krylov.Lines(cla.pack(a, queue=queue), [[4, 3, 0]])
     assert np.array_equal(M.info, [0, 4, 5]) and np.array_equal(M @ np.ones((3, 5)), np.ones((3, 5)))
 
 

@@ -5,13 +5,16 @@ import itertools
 import pickle
 
 import numpy as np
+import pyopencl
 import pytest
 
 import compactla as cla
 from cases import random, slow
+from compactla.gpu import sparse
 from compactla.sparse.elimination import Tiles, in_tiles, ordered
 from compactla.sparse.pattern import Pattern
-from systems_sparse import dense, pattern, values
+from drivers import working_devices
+from systems_sparse import dense, pattern, there, values
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +48,9 @@ def shapes(rng):
     }
 
 
+on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+
+
 def scaled(a, x, b):
     """Residuals in units of the rounding of what they are made of, the largest of all systems."""
     wide = np.result_type(a, np.float64)
@@ -58,12 +64,12 @@ def transposed(a, trans):
 
 
 @pytest.mark.parametrize("trans", ["N", *map(slow, "TC")])
-def test_residuals(rng, dtype, trans):
+def test_residuals(queue, rng, dtype, trans):
     for name, mask in shapes(rng).items():
         n, parts = len(mask), parts_of(mask)
         data = values(rng, NM, *parts, dtype, 3 * np.sqrt(n))
         a, b = dense(data, *parts, n), random(rng, (NM, n, 1), dtype)
-        F = cla.BatchLU(cla.BatchCSR((data, *parts)))
+        F = cla.BatchLU(cla.BatchCSR((data, *parts), queue=queue))
         info = F.factor()
         assert info.shape == (NM,) and info.dtype == np.int64 and not info.any(), name
         x = F.solve(b[..., 0], trans=trans)
@@ -73,57 +79,66 @@ def test_residuals(rng, dtype, trans):
         assert np.array_equal(np.sort(F.perm), np.arange(n)) and mask.sum() <= F.nnz <= n * n
 
 
+@on_devices
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("trans", "NTC")
+def test_teams_of_work_items(queue, rng, dtype, trans, monkeypatch):
+    monkeypatch.setattr(sparse, "team_of", lambda n, queue: 4)
+    test_residuals(queue, rng, dtype, trans)
+
+
 @pytest.mark.parametrize("nrhs", [0, 2, slow(3), slow(7)])
-def test_right_hand_sides(rng, nrhs):
+def test_right_hand_sides(queue, rng, nrhs):
     parts = pattern(rng, 13)
     data = values(rng, NM, *parts, np.float64)
-    A, a, b = cla.BatchCSR((data, *parts)), dense(data, *parts, 13), random(rng, (NM, 13, nrhs), np.float64)
-    F = cla.BatchLU(A)
+    A, a = cla.BatchCSR((data, *parts), queue=queue), dense(data, *parts, 13)
+    F, b = cla.BatchLU(A), random(rng, (NM, 13, nrhs), np.float64)
     x = F.solve(b)  # factors on the way
     assert x.shape == b.shape and scaled(a, x, b) <= 1e-14
     assert not F.info.any()
-    given = cla.pack(b, A.vlen)
+    assert np.array_equal(there(None, F.solve(there(queue, b))), x)
+    given = cla.pack(b, A.vlen, queue=queue)
     assert np.array_equal(F.solve(given).unpack(), x)
     assert np.array_equal(given.unpack(), b)
     assert np.array_equal(F.solve(np.asfortranarray(b)), x)
-    assert np.array_equal(F.solve(b[:, ::-1][:, ::-1], threads=1), x)
+    assert np.array_equal(F.solve(b[:, ::-1][:, ::-1], threads=None if queue else 1), x)
 
 
 @pytest.mark.parametrize("nm, n", [(0, 5), (1, 5), (3, 0)])
-def test_few(rng, nm, n):
+def test_few(queue, rng, nm, n):
     parts = pattern(rng, n)
     data, b = values(rng, nm, *parts, np.float64), random(rng, (nm, n), np.float64)
-    F = cla.BatchLU(cla.BatchCSR((data, *parts)))
+    F = cla.BatchLU(cla.BatchCSR((data, *parts), queue=queue))
     assert F.factor().shape == (nm,)
     assert scaled(dense(data, *parts, n), F.solve(b)[..., None], b[..., None]) <= 1e-14 if n else True
     assert all(len(x) == nm for x in F.report())
 
 
-def test_neighbours(rng):
+def test_neighbours(queue, rng):
     """A singular system and one with NaN change nothing of the others, which do not depend on where they are."""
     parts = pattern(rng, 13)
     data, b = values(rng, NM, *parts, np.float64), random(rng, (NM, 13), np.float64)
-    x = cla.BatchLU(cla.BatchCSR((data, *parts))).solve(b)
+    x = cla.BatchLU(cla.BatchCSR((data, *parts), queue=queue)).solve(b)
     bad, good = data.copy(), np.delete(np.arange(NM), [4, 5])
     rows = np.repeat(np.arange(13), np.diff(parts[1]))
     bad[4, rows == 6] = 0
     bad[5, 7] = np.nan
-    F = cla.BatchLU(cla.BatchCSR((bad, *parts)))
+    F = cla.BatchLU(cla.BatchCSR((bad, *parts), queue=queue))
     info = F.factor()
     assert info[4] == 1 + np.flatnonzero(F.perm == 6)[0] and not info[good].any()
     assert np.array_equal(F.solve(b)[good], x[good])
     order = rng.permutation(NM)
-    moved = cla.BatchLU(cla.BatchCSR((data[order], *parts)))
+    moved = cla.BatchLU(cla.BatchCSR((data[order], *parts), queue=queue))
     assert np.array_equal(moved.solve(b[order]), x[order])
     report = F.report()
     assert report.smallest[4] == 0 and np.isnan([report.smallest[5], report.growth[5]]).all()
     assert (report.smallest[good] > 0.1).all() and (report.growth[good] < 2).all()
 
 
-def test_report():
+def test_report(queue):
     """Pivots and growth of a matrix that is known: [[eps, 1], [1, 1]] and a good one."""
     data = np.array([[1e-9, 1, 1, 1], [2, 1, 1, 2]])
-    F = cla.BatchLU(cla.BatchCSR((data, [0, 1, 0, 1], [0, 2, 4])))
+    F = cla.BatchLU(cla.BatchCSR((data, [0, 1, 0, 1], [0, 2, 4]), queue=queue))
     info, smallest, growth = F.report()
     assert np.array_equal(info, F.info) and np.array_equal(F.perm, [0, 1])
     assert np.allclose(smallest, [1e-9, 0.75]) and np.allclose(growth, [1e9, 1])
@@ -137,6 +152,27 @@ def test_missing_diagonal_waits_or_is_reported():
     assert np.array_equal(swap.factor(), [1, 1])
     empty = cla.BatchLU(cla.BatchCSR((np.ones((2, 0)), [], [0, 0, 0])))
     assert np.array_equal(empty.factor(), [1, 1])
+
+
+@on_devices
+def test_updates_on_devices(queue, rng, elsewhere):
+    """Values on the device, in any order within a row, and after events; what is elsewhere is refused."""
+    indices, indptr = pattern(rng, 13)
+    data, other = (values(rng, NM, indices, indptr, np.float64) for _ in range(2))
+    order = np.concatenate([np.arange(i, j)[::-1] for i, j in itertools.pairwise(indptr)])
+    A, b = cla.BatchCSR((data[:, order], indices[order], indptr), queue=queue), random(rng, (NM, 13), np.float64)
+    F, done = cla.BatchLU(A), [pyopencl.enqueue_marker(queue)]
+    assert F.info is None
+    F.update(there(queue, other[:, order]), wait_for=done)
+    assert not F.factor(wait_for=done).any()
+    x = there(None, F.solve(there(queue, b), wait_for=done))
+    assert scaled(dense(other, indices, indptr, 13), x[..., None], b[..., None]) <= 1e-14
+    A.update(there(queue, data[:, order]), wait_for=done)
+    assert scaled(dense(data, indices, indptr, 13), F.solve(b)[..., None], b[..., None]) <= 1e-14
+    with pytest.raises((TypeError, ValueError), match="b"):
+        F.solve(there(elsewhere, b))
+    with pytest.raises(ValueError, match="threads"):
+        F.solve(b, threads=1)
 
 
 def test_updates(rng):

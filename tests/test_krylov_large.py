@@ -10,6 +10,7 @@ from scipy.sparse.linalg import cg as scipys_cg
 from scipy.sparse.linalg import gmres as scipys_gmres
 
 import compactla as cla
+from cases import random
 from compactla.krylov import Jacobi, SparseMatrix, bicgstab, cg, gmres
 from drivers import working_devices
 from systems import convection_diffusion, shipped
@@ -65,6 +66,41 @@ def test_relaxation(solve):
     M, rhs, lines = shipped()
     x, report = solve(M, rhs, M=cla.LineRelaxation(M, lines, scheme="gauss-seidel", sweeps=2))
     assert report.converged and relative(M, x, rhs) <= 1e-8 and report.iterations <= 31
+
+
+@pytest.mark.parametrize(
+    ("b", "dtype"),
+    [
+        (1, "D"),
+        (3, "d"),
+        (5, "F"),
+        (9, "f"),
+        *(pytest.param(b, "dD"[b < 30], marks=pytest.mark.exhaustive) for b in (2, 8, 21, 40)),
+    ],
+)
+def test_product(rng, b, dtype):
+    """Of blocks that fill no register, or several, or more than a tile; block rows without blocks, and NaN beside x."""
+    pattern = sp.csr_array(np.diag([1, 1, 0, 1, 1]) + np.diag([1, 0, 0, 0], 1) + np.diag([1], 4))
+    M = sp.bsr_array((random(rng, (pattern.nnz, b, b), dtype), pattern.indices, pattern.indptr), shape=(5 * b, 5 * b))
+    x, y = random(rng, 5 * b, dtype), np.full(6 * b, 7, dtype)
+    expected = M @ x
+    x[2 * b : 3 * b] = np.nan  # which no block is multiplied with
+    SparseMatrix(M).multiply(2)(x.reshape(5, b, 1), y[: 5 * b].reshape(5, b, 1))
+    np.testing.assert_allclose(y[: 5 * b], expected, rtol=0, atol=20 * b * np.finfo(dtype).eps)
+    assert (y[5 * b :] == 7).all()
+
+
+def test_one_within_another(rng):
+    """A preconditioner that solves by GMRES itself; the vectors that are kept are not those in use."""
+    M, lines = convection_diffusion(6, 8, 2)
+    P, b = cla.LinePreconditioner(M, lines), rng.standard_normal(M.shape[0])
+    x, report = gmres(M, b, M=lambda v: gmres(M, v, M=P, rtol=1e-4)[0])
+    first = x.copy()
+    assert report.converged and report.iterations <= 4
+    for solve in (cg, bicgstab, gmres):
+        solve(M, -b, M=P, maxiter=5)
+    np.testing.assert_array_equal(x, first)
+    np.testing.assert_array_equal(gmres(M, b, M=P)[0], gmres(M, b, M=P, restart=29)[0])
 
 
 @BOTH

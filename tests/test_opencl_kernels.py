@@ -219,7 +219,7 @@ def test_integer_lanes(queue, rng):
 
 
 # Which nobody includes.
-PROGRAMS = {"bands", "batch_krylov", "blocktridiag", "fused", "krylov", "pack", "stacks", "sweeps"}
+PROGRAMS = {"bands", "batch_krylov", "blocktridiag", "fused", "isai", "krylov", "pack", "stacks", "sweeps"}
 PROGRAMS |= {"thomas", "watched_lu"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
@@ -268,10 +268,12 @@ OTHERS = [  # in all of their variants
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
     ("csrmm.cl", {"TAKE_ROWS": 1}),
+    ("isai.cl", {}),
     ("blockmv.cl", {"UNIT_BLOCKS": 1}),
     ("csrilu.cl", {"CSRILU_BATCH": 1, "CLA_TEAM": 2, "CLA_TEAM_LANES": 4}),
     *(("batch_krylov.cl", {f"{name}_BATCH": 1, "PRECONDITIONER": kind})
-      for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(3)),
+      for name in ("PRECONDITION", "CG", "BICGSTAB", "GMRES") for kind in range(4)),
+    *(("batch_krylov.cl", {"PRECONDITION_BATCH": 1, "PRECONDITIONER": 1, "TRANS": trans}) for trans in (1, 2)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),

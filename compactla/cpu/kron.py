@@ -19,6 +19,7 @@ from compactla.cpu.parallel import share
 from compactla.cpu.room import room
 from compactla.cpu.run import SCALAR
 from compactla.cpu.simd import native_width
+from compactla.layout import Pack
 from compactla.overlap import address
 from compactla.view import REAL
 
@@ -81,6 +82,24 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
     limit = min(parallel.THREADS, npack, parallel.THREADS if threads is None else threads)
     rows = workspace(work, X.dtype, found.room, limit)
     share(found.code, npack * found.cost, (0, npack, address(told), *scalars), len(rows), None, rows)
+
+
+def scale(Y, e, beta, threads=None):
+    """Y <- beta Y, without a look at Y if beta is zero."""
+    a = Y.data if isinstance(Y, Pack) else Y
+    if beta == 0:
+        a[...] = 0
+    elif isinstance(Y, Pack) and Y.is_complex:
+        re, im = a[..., 0, :].copy(), a[..., 1, :]
+        a[..., 0, :] = beta.real * re - beta.imag * im
+        a[..., 1, :] = beta.real * im + beta.imag * re
+    else:
+        a *= beta
+
+
+def values(x, dtype, shift, queue=None):
+    """Eigenvalues, an array (m,) or (nm, m), as matrices of one column."""
+    return (x.astype(dtype) + dtype.type(shift))[..., None]
 
 
 @functools.lru_cache(1024)

@@ -22,7 +22,7 @@ PIECE = 1024  # numbers, real and imaginary parts counted apart
 FOUR = 4  # rows at a time
 LINE = 16  # numbers that rows begin at multiples of
 SUMS = np.dtype(np.float64)
-MOST = 2  # sums of rows that one call makes
+NONE = 0, 0, 0, 0  # no row to make
 
 
 def rows_of(number):
@@ -109,9 +109,9 @@ def dots_batch(number, parts):
 def combine_batch(number, parts):
     """A kernel for pieces lo to hi: row <- scale row + sum of factors times rows, for one row after the other.
 
-    It takes what that of `dots_batch` does of the rows; how many are made, and the address of four integers for each of
-    them, which are the row, and the first, the stride and how many of those it is made of; the address of scale and
-    factors of each, in double precision; and the row `against`. The sums are those of the squares of what comes out
+    It takes what that of `dots_batch` does of the rows; how many are made, and for each of two the row, and the first,
+    the stride and how many of those it is made of; the address of scale and factors of each, in double precision; and
+    the row `against`. The sums are those of the squares of what comes out
     last, and of it times the conjugate of the row `against`, unless that is -1. With a scale of zero, what a row held
     is not read.
     """
@@ -120,17 +120,17 @@ def combine_batch(number, parts):
     cast = dtype.type
     piece_of, four = rows_of(number)
 
-    def kernel(lo, hi, place, step, length, made, operands, factors, against, sums):
+    def kernel(lo, hi, place, step, length, made, row0, a, b, c0, row1, d, e, c1, factors, against, sums):
         near = np.empty((2, PIECE), dtype)  # the sums with the real and imaginary parts of factors
-        given = carray(pointer(operands), (made, 4), INT)
+        given = (row0, a, b, c0), (row1, d, e, c1)
         for c in range(lo, hi):
             start = c * PIECE
             piece = min(PIECE, length - start)
             h = carray(pointer(factors), 1, real)
-            w = piece_of(place, given[0, 0], step, start, piece)
+            w = piece_of(place, row0, step, start, piece)
             before = 0
             for o in range(made):
-                row, first, stride, count = given[o, 0], given[o, 1], given[o, 2], given[o, 3]
+                row, first, stride, count = given[o]
                 h = carray(pointer(factors + 8 * parts * before), parts * (count + 1), real)
                 before += count + 1
                 w = piece_of(place, row, step, start, piece)
@@ -175,20 +175,22 @@ def combine_batch(number, parts):
 class Rows:
     """So many vectors of n numbers, unset; ``rows[k]`` is one of them.
 
-    Ranges name rows. Sums are in double precision, but for those over a piece.
+    Ranges name rows. Sums are in double precision, but for those over a piece. In `blocks` whoever reads vectors in
+    another shape keeps them.
     """
 
     def __init__(self, count, n, dtype, queue, threads=None):
         parts = 2 if dtype.kind == "c" else 1
         step, self.length, self.threads = -(-n // LINE) * LINE, n * parts, threads
+        self.n, self.dtype, self.blocks = n, dtype, {}
         self.memory = empty((count, step), dtype, None)
         self.vectors = [row[:n] for row in self.memory]
         self.pieces = -(-self.length // PIECE)
         wide = np.result_type(dtype, SUMS)
         self.sums = np.empty(self.pieces * 2 * (count + FOUR), wide)
-        self.operands, self.factors = np.empty((MOST, 4), np.int64), np.empty(MOST * (count + 1), wide)
+        self.factors, self.found = np.empty(2 * (count + 1), wide), {}
         self.place = address(self.memory), step * parts, self.length
-        self.before, self.after = (address(self.operands), address(self.factors)), address(self.sums)
+        self.before, self.after = address(self.factors), address(self.sums)
         self.kernels = kernel("dots", dtype.char), kernel("combine", dtype.char)
 
     def __getitem__(self, k):
@@ -207,27 +209,37 @@ class Rows:
 
         Returns the square of the norm of the last one, and row `against`^H times it; None, if they are not `measured`.
         """
-        end = 0
-        for operands, (row, scale, rows, factors) in zip(self.operands, made, strict=False):
-            operands[:] = row, rows.start, rows.step, len(rows)
+        end, given = 0, []
+        for row, scale, rows, factors in made:
+            count = len(rows)
+            given += row, rows.start, rows.step, count
             self.factors[end] = scale
-            start, end = end + 1, end + 1 + len(rows)
-            self.factors[start:end] = factors
-        given = len(made), *self.before, -1 if against is None else against
+            if count == 1:
+                self.factors[end + 1] = factors[0]
+            elif count:
+                self.factors[end + 1 : end + 1 + count] = factors
+            end += 1 + count
+        if len(made) == 1:
+            given += NONE
+        given = len(made), *given, self.before, -1 if against is None else against
         found = self._sums(1, given, 2, self.length * (end + len(made)), measured)
         return (found[0].real, found[1]) if measured else None
 
     def _sums(self, which, given, count, cost, measured=True):
         """The sums of a kernel over all pieces."""
         share(self.kernels[which], cost, (0, self.pieces, *self.place, *given, self.after), self.threads)
-        return np.add.reduce(self.sums[: self.pieces * count].reshape(-1, count)) if measured else None
+        if not measured:
+            return None
+        if count not in self.found:
+            self.found[count] = self.sums[: self.pieces * count].reshape(-1, count)
+        return np.add.reduce(self.found[count])
 
 
 @functools.cache
 def kernel(name, char):
     make, arguments = {
         "dots": (dots_batch, [*[INT] * 8, from_dtype(SUMS), INT]),
-        "combine": (combine_batch, [INT] * 8),
+        "combine": (combine_batch, [INT] * 15),
     }[name]
     parts = 2 if char in "FD" else 1
     return compiled(make, arguments, from_dtype(np.dtype(char.lower())), parts, reordered=True)

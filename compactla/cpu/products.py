@@ -1,7 +1,6 @@
 """How the CPU runs products of ordinary matrices: one kernel for each type, and for each order that is small."""
 
 import functools
-from dataclasses import dataclass
 
 import numpy as np
 from numba import types
@@ -18,6 +17,7 @@ from compactla.cpu.run import FAR, SCALAR
 from compactla.cpu.simd import INDEX, Elements, itemsize, native_width
 from compactla.cpu.vectors import Lanes, Vector
 from compactla.overlap import address
+from compactla.strides import Place
 from compactla.view import REAL
 
 # What addresses and steps of matrices are, for a kernel: of a sequence, addresses in memory.
@@ -25,25 +25,6 @@ STACK, SEQUENCE = "stack", "sequence"
 WORD = 8
 AHEAD = 4096  # bytes between what is worked on and what is fetched
 shared = functools.cache(compiled)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where matrices are in memory: sizes, and bytes from each to the next, from row to row and column to column."""
-
-    m: int
-    n: int
-    step: int
-    rs: int
-    cs: int
-
-    @property
-    def strides(self):
-        return self.step, self.rs, self.cs
-
-    @property
-    def T(self):
-        return Place(self.n, self.m, self.step, self.cs, self.rs)
 
 
 class Products:
@@ -93,7 +74,7 @@ class Products:
 def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Products:
     """What computes C <- alpha op(A) op(B) + beta C; op is in the places, and in whether A and B are conjugated."""
     size, real = dtype.itemsize, REAL[dtype.char].itemsize
-    swapped = rank(C.T, size) > rank(C, size)
+    swapped = C.T.rank(size) > C.rank(size)
     if swapped:
         A, B, C, conj = B.T, A.T, C.T, conj[::-1]
     m, n, k = C.m, C.n, A.n
@@ -110,11 +91,6 @@ def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Product
     numbers = [m, n, k, *A.strides, *B.strides, *C.strides]
     ahead = known and source == STACK and all(X.step == X.m * X.n * size for X in (A, B, C))
     return Products(text, dtype.kind, swapped, cost, numbers, moved, ahead)
-
-
-def rank(C, size):
-    """How well the rows of C serve: contiguous ones, then long ones."""
-    return (C.n == 1 or C.cs == size, C.n)
 
 
 def layout(X, size, source):

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 
 from compactla import products
-from compactla.checks import check_launch
 from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, views
@@ -66,11 +65,9 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
         a, b, c = A.view, B.view, C.view
     elif products.is_ordinary(C) and type(A) is not Pack and type(B) is not Pack:
-        if threads is not None or wait_for is not None:
-            check_launch(threads, wait_for, None)
         if transa != "N" or transb != "N":
             transa, transb = ROUTINE.chosen(transa, transb)
-        return products.gemm(ROUTINE, A, B, C, alpha, beta, transa, transb, threads)
+        return products.gemm(ROUTINE, A, B, C, alpha, beta, transa, transb, threads, wait_for)
     else:
         a, b, c = views(A=A, B=B, C=C)
     conj = None

@@ -1,4 +1,8 @@
-"""How a device factors systems with band matrices and solves with them: `bands.cl`, one work-item for each system."""
+"""How a device factors systems with band matrices and solves with them.
+
+A team of work-items shares each of those of `parted_bands.cl`, tridiagonal ones without row interchanges that fit into
+the registers of a team; all others have one work-item for each system, of `bands.cl`.
+"""
 
 import itertools
 import math
@@ -20,8 +24,11 @@ from compactla.view import REAL
 FEW = 4  # right-hand sides at a time
 AHEAD = 512  # bytes of a system that are on their way at a time, at most
 TURNS = 1  # rows of a tile on a CPU, where nothing is gained by more, which take long to compile
-CACHE = 24 << 20  # bytes of work space that a cache holds beside what passes through it
-RESIDENT = 4, 16  # packs that a compute unit works on at a time: where the cache holds no more, and otherwise
+RESIDENT = 16  # packs that a compute unit works on at a time
+DEEP = 64  # bytes of a vector that a member of a team has
+NEIGHBOURS = 64  # bytes that are read of neighbouring systems at least
+GROUP = 128  # work-items of a work-group with teams, about
+MOST = 512  # and at most: they share registers
 
 
 class Factors(NamedTuple):
@@ -132,15 +139,10 @@ class Launch:
         """The last axes of packs."""
         return (2, self.V) if self.dtype.kind == "c" else (self.V,)
 
-    def packs_at_a_time(self, width):
-        """For how many packs there is work space, of so many numbers a row."""
+    def packs_at_a_time(self):
+        """For how many packs there is work space."""
         units = self.queue.device.max_compute_units
-        if is_cpu(self.queue.device):
-            return min(self.npack, 2 * units)
-        size = self.n * max(width, 1) * self.dtype.itemsize * self.V
-        least, most = RESIDENT
-        fit = CACHE // (size * units)
-        return min(self.npack, units * (min(fit, most) if fit >= least else most))
+        return min(self.npack, (2 if is_cpu(self.queue.device) else RESIDENT) * units)
 
     def run(self, name, places, groups, values, wait_for, **macros):
         """Launch it for the arrays in these places."""
@@ -155,6 +157,30 @@ class Launch:
         args = [self.nsys, self.n, *values]
         code = kernel(self.queue, "bands.cl", name, self.dtype, self.V, args, **{name.upper(): 1}, **macros)
         launch(self.queue, wait_for, code, (groups[0] * self.V, groups[1]), (self.V, 1), arrays, args)
+
+    @property
+    def members(self):
+        """Work-items that share a system, 0 if one has it alone: so many that they hold it, which n decides."""
+        form, device = self.form, self.queue.device
+        if form.pivoting or not form.kl == form.ku == 1 or is_cpu(device):
+            return 0
+        least = -(-self.n * self.dtype.itemsize // DEEP)
+        members = 1 << (least - 1).bit_length()
+        members = members * 3 // 4 if members > 2 and members * 3 // 4 >= least else members
+        return members if members <= min(MOST, device.max_work_group_size) else 0
+
+    def run_parted(self, name, places, values, wait_for, near, **macros):
+        """Launch a kernel with teams likewise; `near` says whether neighbouring systems are read."""
+        members, item = self.members, REAL[self.dtype.char].itemsize
+        wanted = max(GROUP // members, NEIGHBOURS // item if near else 1)
+        lanes = 1 << min(wanted, max(MOST // members, 1), self.V).bit_length() - 1
+        macros |= {"KL": 1, "KU": 1, "SOURCE": source(self.form), "LANES": lanes, "MEMBERS": members}
+        macros |= {"DEEP": DEEP // self.dtype.itemsize, name.upper(): 1}
+        arrays, values = flatten(values)
+        args = [self.nsys, self.n, *values]
+        code = kernel(self.queue, "parted_bands.cl", name, self.dtype, self.V, args, **macros)
+        group, arrays = lanes * members, [*(place.array for place in places), *arrays]
+        launch(self.queue, wait_for, code, (-(-self.nsys // lanes) * group, 1), (group, 1), arrays, args)
 
 
 def matrix_places(matrix, lead, others=()):
@@ -179,8 +205,12 @@ def factor(form: Form, n, matrix, lead, queue, wait_for=()):
     F = empty((run.npack, n, form.kl + form.reach + 1, *run.tail), REAL[dtype.char], queue)
     swaps = empty((run.npack, n if form.pivoting else 1, run.V), np.int32, queue)
     info = empty((run.npack * run.V,), np.int32, queue)
-    values = inner, *itertools.chain(*(place.arguments for place in places)), F, swaps, info
-    run.run("factor_bands", places, (run.npack, 1), values, wait_for, ALONG_A=places[1].along, ALONG_B=0)
+    told, along = [*itertools.chain(*(place.arguments for place in places))], places[1].along
+    if run.members:
+        run.run_parted("factor_parted", places, (inner, *told, F, info), wait_for, True, ALONG_A=along, COMMON=0)
+    else:
+        values = inner, *told, F, swaps, info
+        run.run("factor_bands", places, (run.npack, 1), values, wait_for, ALONG_A=along, ALONG_B=0)
     return Factors(F, swaps), info
 
 
@@ -189,24 +219,30 @@ def solve(form: Form, n, factors: Factors, B, X, lead, common, room, wait_for=()
     r, queue = B.shape[-1], B.queue
     run = Launch(form, n, math.prod(lead), X.dtype, queue, -(-r // -(-r // FEW)))
     inner, places = found([B, X], lead)
-    chunks = 1 if form.wide else -(-r // run.columns)
-    groups = run.npack if form.wide else run.packs_at_a_time(run.columns)
-    work = factors.F if form.wide else room.array((chunks * groups * run.V * n * run.columns,))
-    values = inner, r, *itertools.chain(*(place.arguments for place in places)), *factors, work
+    told = inner, r, *itertools.chain(*(place.arguments for place in places))
     along = {"ALONG_B": places[0].along, "ALONG_X": places[1].along, "COMMON": int(common)}
-    run.run("solve_bands", places, (groups, chunks), values, wait_for, **along)
+    if run.members:
+        return run.run_parted("solve_parted", places, (*told, factors.F), wait_for, True, **along)
+    chunks = 1 if form.wide else -(-r // run.columns)
+    groups = run.npack if form.wide else run.packs_at_a_time()
+    work = factors.F if form.wide else room.array((chunks * groups * run.V * n * run.columns,))
+    return run.run("solve_bands", places, (groups, chunks), (*told, *factors, work), wait_for, **along)
 
 
 def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
     """Likewise with matrices that are factored on the way; info."""
     run = Launch(form, n, math.prod(lead), X.dtype, B.queue, B.shape[-1])
     inner, places = matrix_places(matrix, lead, [B, X])
-    groups = run.packs_at_a_time(form.reach + run.columns)
-    work = room.array((groups * run.V * n * (form.reach + run.columns),))
     info = empty((run.npack * run.V,), np.int32, B.queue, reused(B))
-    values = inner, *itertools.chain(*(place.arguments for place in places)), info, work
+    told = [*itertools.chain(*(place.arguments for place in places))]
     along = dict(zip(("ALONG_A", "ALONG_B", "ALONG_X"), (places[k].along for k in (1, 3, 4)), strict=True))
-    run.run("both_bands", places, (groups, 1), values, wait_for, **along)
+    if run.members:
+        near, values = any(along.values()), (inner, run.columns, *told, info)
+        run.run_parted("both_parted", places, values, wait_for, near, **along, COMMON=0)
+        return info
+    groups = run.packs_at_a_time()
+    work = room.array((groups * run.V * n * (form.reach + run.columns),))
+    run.run("both_bands", places, (groups, 1), (inner, *told, info, work), wait_for, **along)
     return info
 
 

@@ -15,13 +15,13 @@ GROUPS = 1024  # that keep a device busy
 class Rows:
     """So many vectors of n numbers, unset; ``rows[k]`` is one of them.
 
-    The sums are put where those before them were.
+    The sums are put where those before them were. In `blocks` whoever reads vectors in another shape keeps them.
     """
 
     def __init__(self, count, n, dtype, queue, wait_for=()):
         self.W = empty((count, n), dtype, queue, MemoryPool(ImmediateAllocator(queue)))
         self.vectors = [self.W[k] for k in range(count)]
-        self.n, self.wait_for = n, wait_for
+        self.n, self.wait_for, self.blocks = n, wait_for, {}
 
     def __getitem__(self, k):
         return self.vectors[k]

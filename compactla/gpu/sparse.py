@@ -12,17 +12,20 @@ import pyopencl as cl
 
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
+from compactla.dense.getrs import getrs
 from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.launch import FILL, GROUP, MOST, flatten, launch, launch_lanes
 from compactla.gpu.program import built, kernel
 from compactla.krylov.methods import VECTORS
 from compactla.layout import Pack
+from compactla.sparse.csr import Operator
 from compactla.view import REAL
 
-KINDS = {"none": 0, "ilu": 1, "block": 2}
+KINDS = {"none": 0, "ilu": 1, "lu": 1, "block": 2, "csr": 3}
 MEMBERS = 32  # work-items that share a system, at most
 SECTOR = 32  # bytes that memory moves at once
 LEAST = 64  # work-items of a work-group of teams
+NONE = np.iinfo(np.int32).max  # where no row is singular
 SHARE = 8  # part of a device's memory that the work space of solvers may take
 
 
@@ -43,38 +46,56 @@ def work(queue, size):
 
 
 def on_device(pattern, queue, name, make):
-    """What `make` returns, places where rows begin and arrays of small integers, as buffers of a device."""
+    """The arrays of integers that `make` returns, as buffers of a device, which are kept for the pattern."""
     patterns = built(queue).__dict__.setdefault("patterns", weakref.WeakKeyDictionary())
     kept = patterns.setdefault(pattern, {})
     if name not in kept:
-        arrays = (np.asarray(a, np.int64 if k == 0 else np.int32) for k, a in enumerate(make()))
-        kept[name] = [upload(a, queue).data for a in arrays]  # which has been done when it returns
+        kept[name] = [upload(a, queue).data for a in make()]  # which has been done when it returns
     return kept[name]
+
+
+def small(*arrays):
+    """Arrays of integers that are below 2^31."""
+    return [np.asarray(a, np.int32) for a in arrays]
 
 
 def rows_of(pattern, queue):
     """indptr and indices."""
-    return on_device(pattern, queue, "rows", lambda: (pattern.indptr, pattern.indices))
+    return on_device(pattern, queue, "rows", lambda: (pattern.indptr, *small(pattern.indices)))
 
 
-def told(M, queue):
-    """What kernels are told of a preconditioner beside its values: its pattern, diagonal and levels."""
-    if M.kind != "ilu":
-        return [*rows_of(M.pattern, queue), None, None]
-    pattern = M.pattern
-    return on_device(
-        pattern, queue, "factors", lambda: (pattern.indptr, pattern.indices, pattern.diagonal, levels(pattern))
-    )
+def told(M, queue, trans="N"):
+    """What kernels are told of a preconditioner beside its values: of factors, all that csrsv.cl knows."""
+    if KINDS[M.kind] != KINDS["lu"]:
+        return [*rows_of(M.pattern, queue), *[None] * 4]
+    order, transposed = (M.order if M.kind == "lu" else None), trans != "N"
+    lists = on_device(M.pattern, queue, ("factors", transposed), lambda: of_factors(M.pattern, order, transposed))
+    lists = lists[:4] + ([None] if order is None else []) + lists[4:]
+    return lists + [None] * (6 - len(lists))
 
 
-def levels(pattern):
-    """Rows that do not need each other, for L and for U, as csrsv.cl has them."""
-    lists, n = [], pattern.n
+def of_factors(pattern, order, transposed):
+    """indptr, indices, diagonal and levels of factors; their order, if there is one, and places of the transposes."""
+    indptr, indices, diagonal, places = pattern.indptr, pattern.indices, pattern.diagonal, ()
+    if transposed:
+        places = np.lexsort((pattern.rows, indices))
+        indptr = np.append(0, np.bincount(indices, minlength=pattern.n).cumsum())
+        diagonal = np.flatnonzero(pattern.rows[places] == indices[places])
+        indices, places = pattern.rows[places], (places,)
+    lists = diagonal, levels(indptr, indices, diagonal)
+    if order is None:
+        return indptr, *small(indices, *lists, *places)
+    return indptr, *small(order[indices], *lists, order, *places)
+
+
+def levels(indptr, indices, diagonal):
+    """Rows that do not need each other, for the lower and for the upper triangle, as csrsv.cl has them."""
+    lists, n = [], len(diagonal)
     for rows, upper in ((range(n), False), (range(n)[::-1], True)):
         level = np.full(n, -1)
         for i in rows:
-            first, middle, last = pattern.indptr[i], pattern.diagonal[i], pattern.indptr[i + 1]
-            needed = pattern.indices[middle + 1 : last] if upper else pattern.indices[first:middle]
+            first, middle, last = indptr[i], diagonal[i], indptr[i + 1]
+            needed = indices[middle + 1 : last] if upper else indices[first:middle]
             level[i] = level[needed].max(initial=-1) + 1
         starts = np.append(0, np.bincount(level).cumsum())
         lists += [[len(starts) - 1], starts, np.argsort(level, kind="stable")]
@@ -86,16 +107,27 @@ def multiply(values, pattern, X, Y, trans="N", scalars=None, wait_for=()):
     if trans == "N":
         places = [*rows_of(pattern, X.queue), None]
     else:
-        places = on_device(pattern, X.queue, "transposed", lambda: pattern.transposed)
+        places = on_device(
+            pattern, X.queue, "transposed", lambda: (pattern.transposed[0], *small(*pattern.transposed[1:]))
+        )
     packs = (P.view for P in (values if scalars is None else scalars, values, X, Y))
     macros = {"CSRMM_BATCH": 1, "TRANS": "NTC".index(trans), "SCALED": int(scalars is not None)}
     each_row("csrmm_batch", Y, (X.n, *places), packs, wait_for, **macros)
 
 
 def take(values, places, Y, wait_for=()):
-    """Rows of Y, of one column, <- rows of `values` in these places: -1 stands for 0, -2 for 1."""
-    places = upload(places.astype(np.int32), Y.queue)
+    """Rows of Y, of one column, <- rows of `values` in places on the device: -1 stands for 0, -2 for 1."""
     each_row("take_rows", Y, (places,), (values.view, Y.view), wait_for, TAKE_ROWS=1)
+
+
+def reorder(values, pattern, Y):
+    """Y <- values in the order of the pattern, of such as they were given."""
+    take(values, *on_device(pattern, Y.queue, "order", lambda: small(pattern.order)), Y)
+
+
+def barrier(queue, events):
+    """Have all that comes into a queue from now on wait for these events."""
+    cl.enqueue_barrier(queue, wait_for=list(events))
 
 
 def each_row(name, Y, values, packs, wait_for, **macros):
@@ -108,11 +140,13 @@ def each_row(name, Y, values, packs, wait_for, **macros):
     launch(Y.queue, wait_for, run, (-(-lanes // GROUP) * GROUP, min(Y.m, MOST)), (GROUP, 1), arrays, args)
 
 
-def inverses(values, places, b, wait_for=()):
-    """The inverses of blocks, whose elements are in these places, as `take` has them; 1 for what is singular."""
-    blocks = values.beside(places.size, 1)
-    take(values, places.reshape(-1), blocks, wait_for)
-    count = blocks.view.npack * len(places)
+def inverses(values, pattern, b, wait_for=()):
+    """The inverses of the b x b blocks on the diagonal; 1 for what is singular."""
+    each = -(-pattern.n // b)
+    blocks = values.beside(each * b * b, 1)
+    places = on_device(pattern, values.queue, ("blocks", b), lambda: small(pattern.blocks(b).reshape(-1)))
+    take(values, *places, blocks, wait_for)
+    count = blocks.view.npack * each
     if count:
         P = Pack(blocks.data.reshape(count, b, b, *blocks.data.shape[3:]))
         infos = [empty((P.nm,), np.int32, P.queue, reused(P.data)) for _ in range(2)]
@@ -147,21 +181,81 @@ def teams(file, name, P, n, values, packs, numbers, wait_for, **macros):
     launch(queue, wait_for, run, (groups * together, team), (together, team), arrays, args)
 
 
-def precondition(M, X, Y, wait_for=()):
-    """Y <- M X"""
+def approximate(values, pattern, groups, inverses, wait_for=()):
+    """Incomplete sparse approximate inverses, and of each lane the first singular row, counted from one, or `NONE`.
+
+    Groups of rows are given with the places of the values of their small systems, as `take` has them.
+    """
+    queue, (npack, V) = values.queue, (values.view.npack, values.vlen)
+    first = empty((npack * V,), np.int32, queue)
+    if not npack:
+        return first
+    first.fill(NONE)
+    for rows, places in groups:
+        k = places.shape[1]
+        room = npack * V * k * (k + 2) * values.dtype.itemsize
+        some = max(queue.device.global_mem_size // SHARE // room, 1)
+        for r in range(0, len(rows), some):
+            part, name = slice(r, r + some), ("systems", k, r, some)
+            lists = on_device(pattern, queue, name, lambda: systems(rows[part], places[part], pattern))  # noqa: B023
+            count = len(rows[part])
+            matrices, sides = values.beside(count * k * k, 1), values.beside(count * k, 1)
+            take(values, lists[1], matrices, wait_for)
+            take(values, lists[2], sides, wait_for)
+            matrices, columns = (
+                Pack(P.data.reshape(npack * count, k, n, *P.data.shape[3:])) for P, n in ((matrices, k), (sides, 1))
+            )
+            info = empty((npack * count * V,), np.int32, queue, reused(values.data))
+            ipiv, _ = getrf(matrices, info=info)
+            getrs(matrices, ipiv, columns)
+            args = npack * V, count, k, lists[0], *rows_of(pattern, queue), lists[3], info, first
+            packs = sides.view, values.view, inverses.view
+            launch_lanes(queue, (), "isai.cl", "enter_rows", values.dtype, V, (npack * V, count), *args, *packs)
+    return first
+
+
+def systems(rows, places, pattern):
+    """Rows, where the values of their small systems are, and right-hand sides; and the diagonal."""
+    sides = np.full(places.shape[:2], -1)
+    sides[np.arange(len(rows)), pattern.diagonal[rows] - pattern.indptr[rows]] = -2
+    return small(rows, places.reshape(-1), sides.reshape(-1), pattern.diagonal)
+
+
+def precondition(M, X, Y, wait_for=(), trans="N"):
+    """Y <- M X; of factors also the transpose."""
     if not Y.view.npack * Y.m * Y.n:
         return
-    macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[M.kind]}
-    values, packs = (X.n, M.size, *told(M, X.queue)), (M.values.view, X.view, Y.view)
+    macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[M.kind], "TRANS": "NTC".index(trans)}
+    values, packs = (X.n, M.size, *told(M, X.queue, trans)), (M.values.view, X.view, Y.view)
     teams("batch_krylov.cl", "precondition_batch", Y, X.m, values, packs, 0, wait_for, **macros)
 
 
-def factor(values, pattern, factors, wait_for=()):
-    """The incomplete factors of packs of values, and info of each lane."""
+def tile_of(dtype):
+    """Rows and columns of the largest tile: devices have no tiles but numbers."""
+    return 1
+
+
+def lu_factor(values, tiles, factors, wait_for=()):
+    """The factors of packs of values, and info of each lane."""
+    return factor(values, tiles, factors, wait_for, tiles.sources)
+
+
+def lu_solve(factors, tiles, X, Y, trans="N", wait_for=()):
+    """Y <- op(A)^-1 X with the factors of `lu_factor`."""
+    precondition(Operator("lu", factors, tiles, order=tiles.order), X, Y, wait_for, trans)
+
+
+def factor(values, pattern, factors, wait_for=(), sources=None):
+    """The incomplete factors of packs of values, and info of each lane.
+
+    `sources` says which of the values are those of the pattern, by -1 where there is none.
+    """
     queue, lanes = values.queue, values.view.npack * values.vlen
     info = empty((lanes,), np.int32, queue)
     if lanes and pattern.n:
-        rows = on_device(pattern, queue, "diagonal", lambda: (pattern.indptr, pattern.indices, pattern.diagonal))
+        lists = pattern.indices, pattern.diagonal, *(() if sources is None else (sources,))
+        rows = on_device(pattern, queue, "diagonal", lambda: (pattern.indptr, *small(*lists)))
+        rows = [*rows, None][:4]
         packs = values.view, factors.view, info
         teams("csrilu.cl", "csrilu_batch", values, pattern.n, rows, packs, pattern.n, wait_for, CSRILU_BATCH=1)
     elif lanes:
@@ -175,9 +269,9 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
         return
     vectors = VECTORS.get(method, restart + 2)
     table = (restart + 5) * (restart + 1) if method == "gmres" else 0
-    numbers, steps = (vectors + 1) * B.m + table, history.shape[1]
+    numbers, steps = (vectors + 1) * max(B.m, 1) + table, history.shape[1]
     sizes = M.size, start, maxiter, restart, ortho, vectors, steps, numbers
     macros = {f"{method}_batch".upper(): 1, "PRECONDITIONER": KINDS[M.kind]}
-    values = *map(int, sizes), rtol, atol, *(options or (0.0,)), *told(M, B.queue)
+    values = *map(int, sizes), rtol, atol, *(options or (0.0,)), *rows_of(A.pattern, B.queue), *told(M, B.queue)
     packs = A.values.view, M.values.view, B.view, X.data, out, history
     teams("batch_krylov.cl", "solve_batch", B, B.m, values, packs, numbers, wait_for, **macros)

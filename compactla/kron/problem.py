@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compactla.checks import as_array, check_dtype, check_kind, check_launch, is_device_array, option
+from compactla.checks import (
+    as_array,
+    check_device_array,
+    check_dtype,
+    check_kind,
+    check_launch,
+    is_device_array,
+    option,
+)
 from compactla.layout import Pack
 from compactla.overlap import repeats, share_memory
 from compactla.scalars import scalar
@@ -50,8 +58,9 @@ class Problem:
         self.packed = isinstance(X, Pack)
         self.X = X if self.packed else items(X, "X")
         self.dtype, n = check_dtype(self.X.dtype, "X"), len(factors)
-        self.queue = self.X.queue if self.packed else None
-        check_here(self.X, "X")
+        self.queue = self.X.queue if self.packed or is_device_array(self.X) else None
+        if self.queue is not None and not self.packed:
+            check_device_array(self.X, self.queue, "X")
         letters = letters_of(trans, n)
         if option("transx", transx, "NT") == "T":
             if n != 2:
@@ -59,10 +68,10 @@ class Problem:
             if self.packed:
                 self.X = self.X.T
             elif self.X.ndim == 3:
-                self.X = self.X.swapaxes(1, 2)
+                self.X = transposed(self.X)
         if not self.packed and self.X.ndim != n + 1:
             raise ValueError(f"X has {self.X.ndim} axes, must have {n + 1}: those of {n} factors, after nm")
-        self.nm = self.X.nm if self.packed else len(self.X)
+        self.nm = self.X.nm if self.packed else self.X.shape[0]
         self.operands, self.signs = [], []
         for k, (F, letter) in enumerate(zip(factors, letters, strict=True)):
             self.add(F, self.names[k], letter)
@@ -73,7 +82,7 @@ class Problem:
         """Add an operand, after op."""
         F = self.checked(F, name)
         if letter != "N":
-            F = F.T if isinstance(F, Pack) else F.swapaxes(-2, -1)
+            F = transposed(F)
         self.operands.append(F)
         self.signs.append(-1 if letter == "C" else 1)
 
@@ -83,17 +92,17 @@ class Problem:
             F = items(F, name)
             if F.ndim not in (2, 3):
                 raise ValueError(f"{name} has shape {F.shape}, must be (m, n), or ({self.nm}, m, n): one for each item")
-        check_here(F, name)
+        self.check_here(F, name)
         if F.dtype != self.dtype:
             raise TypeError(f"{name} is of {F.dtype}, must be of {self.dtype} as X")
-        nm = F.nm if isinstance(F, Pack) else self.nm if F.ndim == 2 else len(F)
+        nm = F.nm if isinstance(F, Pack) else self.nm if F.ndim == 2 else F.shape[0]
         if nm != self.nm:
             raise ValueError(f"{name} has {nm} matrices, must have {self.nm}, one for each item, or be one matrix")
         if isinstance(F, Pack):
             others = [P for P in (self.X, *self.operands) if isinstance(P, Pack)]
             if others and others[0].vlen != F.vlen:
                 raise ValueError(f"{name} has vector length {F.vlen}, must have {others[0].vlen} as the other packs")
-        elif F.ndim == 2 and any(stride % REAL[F.dtype.char].itemsize for stride in F.strides):
+        elif self.queue is None and F.ndim == 2 and any(stride % REAL[F.dtype.char].itemsize for stride in F.strides):
             F = F.copy()
         return F
 
@@ -122,7 +131,7 @@ class Problem:
         self.operands, self.signs = [], []
         for k in range(n):
             if inverses is None:
-                self.operands.append(vectors[k].T if isinstance(vectors[k], Pack) else vectors[k].swapaxes(-2, -1))
+                self.operands.append(transposed(vectors[k]))
                 self.signs.append(-1)
             else:
                 self.add(inverses[k], f"inverses[{k}]")
@@ -131,26 +140,30 @@ class Problem:
         self.operands += vectors
         self.signs += [1] * n
         for k, (x, size) in enumerate(zip(values, self.d, strict=True)):
-            x = as_array(x, f"values[{k}]")
+            x = items(x, f"values[{k}]")
+            if is_device_array(x):
+                self.check_here(x, f"values[{k}]")
             if x.dtype not in (self.dtype, REAL[self.dtype.char]):
                 raise TypeError(f"values[{k}]: dtype is {x.dtype}, must be {self.dtype} as X, or real")
             if x.shape not in ((size,), (self.nm, size)):
                 raise ValueError(f"values[{k}] has shape {x.shape}, must be ({size},) or ({self.nm}, {size})")
-            self.operands.append(x.astype(self.dtype, copy=k == 0)[..., None])
+            added = scalar("shift", shift, Target(self.dtype)) if k == 0 else 0
+            self.operands.append(backend(self.queue, "kron").values(x, self.dtype, added, self.queue))
             self.signs.append(1)
-        self.operands[2 * n] += scalar("shift", shift, Target(self.dtype))
 
     def made(self):
         """A result that nothing was written to yet."""
         if self.packed:
             return self.X.beside(self.e[0], math.prod(self.e[1:]))
-        return backend(None).empty((self.nm, *self.e), self.dtype, None)
+        run = backend(self.queue)
+        room = () if self.queue is None else (run.reused(self.X),)
+        return run.empty((self.nm, *self.e), self.dtype, self.queue, *room)
 
-    def run(self, name, out, alpha, beta, work, threads):
+    def run(self, name, out, alpha, beta, work, threads, wait_for):
         """Check what is left to be checked, and compute."""
         target = Target(self.dtype)
         alpha, beta = scalar("alpha", alpha, target), scalar("beta", beta, target)
-        threads = check_launch(threads, None, None)
+        launch = check_launch(threads, wait_for, self.queue)
         if out is None:
             if beta != 0:
                 raise ValueError(f"out is None, must be given for beta, which is {beta}, must be 0 without it")
@@ -158,21 +171,21 @@ class Problem:
         else:
             self.check_out(out)
         if work is not None:
-            self.check_work(work, name, out, threads)
+            self.check_work(work, name, out, launch)
         if not self.nm or 0 in self.e:
             return out
         if alpha == 0 or 0 in self.d:
-            scale(out, beta)
+            backend(self.queue, "kron").scale(out, self.e, beta, launch)
             return out
-        apply = backend(None, "kron").run
-        apply(name, self.operands, self.signs, self.X, out, self.d, self.e, (alpha, beta), work, threads)
+        apply = backend(self.queue, "kron").run
+        apply(name, self.operands, self.signs, self.X, out, self.d, self.e, (alpha, beta), work, launch)
         return out
 
-    def needed(self, name, Y, threads):
-        """Elements of work space that so many threads need, and one."""
+    def needed(self, name, Y, launch):
+        """Elements of work space that so many threads need, and one; on a device twice all that is needed."""
         if not math.prod((self.nm, *self.d, *self.e)):
             return [0, 0]
-        return backend(None, "kron").needed(name, self.operands, self.X, Y, self.d, self.e, threads)
+        return backend(self.queue, "kron").needed(name, self.operands, self.X, Y, self.d, self.e, launch)
 
     def check_out(self, out):
         """Refuse what cannot be written to."""
@@ -184,15 +197,15 @@ class Problem:
                 raise ValueError(f"out has vector length {out.vlen}, must have {self.X.vlen} as X")
         else:
             if isinstance(out, Pack):
-                raise TypeError("out is a Pack, must be a NumPy array as X")
+                raise TypeError("out is a Pack, must be an array as X")
             needed, data = (self.nm, *self.e), out
-            check_kind(out, None, "out")
-        check_here(out, "out")
+            check_kind(out, self.queue, "out")
+        self.check_here(out, "out")
         if out.dtype != self.dtype:
             raise TypeError(f"out is of {out.dtype}, must be of {self.dtype} as X")
         if out.shape != needed:
             raise ValueError(f"out has shape {out.shape}, must have {needed}")
-        if not data.flags.writeable:
+        if self.queue is None and not data.flags.writeable:
             raise ValueError("out is read-only, must be writeable")
         if out.view.repeats if self.packed else overlaps(out):
             raise ValueError(f"out has strides {data.strides}, must have memory of its own for every element")
@@ -201,18 +214,37 @@ class Problem:
                 name = self.names[(k - 1) % len(self.names)] if k else "X"
                 raise ValueError(f"out shares memory with {name}, must not: it is written while {name} is read")
 
-    def check_work(self, work, name, out, threads):
+    def check_work(self, work, name, out, launch):
         """Refuse work space that is too small, or that is used otherwise."""
-        if type(work) is not np.ndarray or work.ndim != 1 or not work.flags.c_contiguous or not work.flags.writeable:
+        check_kind(work, self.queue, "work")
+        if work.ndim != 1 or not work.flags.c_contiguous or (self.queue is None and not work.flags.writeable):
             raise TypeError("work must be a contiguous array of one axis, which can be written: see kron_work")
+        self.check_here(work, "work")
         if work.dtype != self.dtype:
             raise TypeError(f"work is of {work.dtype}, must be of {self.dtype} as X")
-        least = self.needed(name, out, threads)[1]
-        if len(work) < least:
-            raise ValueError(f"work has {len(work)} elements, must have {least} at least: see kron_work")
+        least = self.needed(name, out, launch)[1]
+        if work.size < least:
+            raise ValueError(f"work has {work.size} elements, must have {least} at least: see kron_work")
         for A, name in ((out, "out"), (self.X, "X"), *((A, "a factor") for A in self.operands)):
             if share_memory(work, A.data if isinstance(A, Pack) else A):
                 raise ValueError(f"work shares memory with {name}, must not")
+
+    def check_here(self, A, name):
+        """Refuse what does not live where X does."""
+        if isinstance(A, Pack):
+            there = A.queue
+        else:
+            there = A.queue if is_device_array(A) else None
+        if (there is None) != (self.queue is None):
+            places = [("the CPU" if queue is None else "a device") for queue in (there, self.queue)]
+            raise TypeError(f"{name} lives on {places[0]}, must live on {places[1]} as X")
+        if self.queue is None:
+            return
+        if isinstance(A, Pack):
+            if there.context != self.queue.context:
+                raise ValueError(f"{name} lives in another OpenCL context, must live in that of X")
+        else:
+            check_device_array(A, self.queue, name)
 
 
 def items(a, name):
@@ -220,10 +252,11 @@ def items(a, name):
     return a if is_device_array(a) else as_array(a, name)
 
 
-def check_here(A, name):
-    """Refuse what lives on a device."""
-    if is_device_array(A) or (isinstance(A, Pack) and A.queue is not None):
-        raise TypeError(f"{name} lives on a device, must live on the CPU")
+def transposed(A):
+    """A view of transposed matrices."""
+    if isinstance(A, Pack):
+        return A.T
+    return A.transpose((*range(A.ndim - 2), A.ndim - 1, A.ndim - 2))
 
 
 def letters_of(trans, n):
@@ -233,19 +266,6 @@ def letters_of(trans, n):
         raise ValueError(f"trans is {trans!r}, must have a letter for each of the {n} factors")
     letters = [option("trans", letter, "NTC") for letter in trans]
     return letters[:n] if len(letters) >= n else ["N"] * n
-
-
-def scale(out, beta):
-    """out <- beta out"""
-    a = out.data if isinstance(out, Pack) else out
-    if beta == 0:
-        a[...] = 0
-    elif isinstance(out, Pack) and out.is_complex:
-        re, im = a[..., 0, :].copy(), a[..., 1, :]
-        a[..., 0, :] = beta.real * re - beta.imag * im
-        a[..., 1, :] = beta.real * im + beta.imag * re
-    else:
-        a *= beta
 
 
 def overlaps(a):

@@ -4,9 +4,12 @@ import numpy as np
 
 from compactla.checks import check_launch
 from compactla.kron.problem import Problem, as_sequence
+from compactla.view import backend
 
 
-def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None):
+def kron_apply(
+    factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
+):
     """Kronecker products applied to items: Y <- alpha (op(A) x op(B) x op(C)) X + beta Y.
 
     With three factors, and all sums over l, m, n::
@@ -17,12 +20,13 @@ def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *
 
     Parameters
     ----------
-    factors : sequence of (m, n) or (nm, m, n) array_like, or Pack
-        One factor for each axis of an item; a factor is one matrix for all items, or one for each.
-    X : (nm, na, nb, nc) array_like, or Pack
+    factors : sequence of (m, n) or (nm, m, n) array_like or pyopencl.array.Array, or Pack
+        One factor for each axis of an item; a factor is one matrix for all items, or one for each. All of them live
+        where X does.
+    X : (nm, na, nb, nc) array_like or pyopencl.array.Array, or Pack
         The items, with an axis for each factor, of float32, float64, complex64 or complex128 and any strides; or a pack
         of na x (nb nc) matrices, or, with one factor, of columns.
-    out : ndarray or Pack, optional
+    out : ndarray, pyopencl.array.Array or Pack, optional
         Y, to be written to: of the kind of `X`, of any strides, without shared memory. Default: a new one.
     alpha, beta : scalar
         Where `beta` is zero Y is overwritten, whatever it held; where `alpha` is zero factors and X are not read.
@@ -31,15 +35,17 @@ def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *
         two factors there may be three letters.
     transx : {"N", "T"}
         "T": the items are transposed, X is (nm, nb, na); with two factors only.
-    work : ndarray, optional
+    work : ndarray or pyopencl.array.Array, optional
         Work space from `kron_work`; then nothing is allocated but what is returned. Default: work space that the thread
-        keeps from call to call.
+        keeps from call to call; on a device a new one, if it is needed.
     threads : int, optional
-        At most how many threads work, as for `compactla.gemm`.
+        At most how many threads work on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
-    ndarray or Pack
+    ndarray, pyopencl.array.Array or Pack
         Y.
 
     Raises
@@ -49,8 +55,9 @@ def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *
 
     Notes
     -----
-    The order in which axes are taken is the one of the least work. Code is compiled for sizes up to 16, if all sizes
-    are the same; all others share code.
+    On the CPU the order in which axes are taken is the one of the least work. Code is compiled for sizes up to 16, if
+    all sizes are the same; all others share code. GPUs keep items in local memory; larger ones go through memory for
+    each axis.
 
     References
     ----------
@@ -65,10 +72,12 @@ def kron_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *
     ((100, 2, 5), True)
     """
     problem = Problem(factors, X, trans, transx)
-    return problem.run("kron", out, alpha, beta, work, threads)
+    return problem.run("kron", out, alpha, beta, work, threads, wait_for)
 
 
-def kron_sum_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None):
+def kron_sum_apply(
+    factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
+):
     """Kronecker sums applied to items: Y <- alpha (op(A) x I x I + I x op(B) x I + I x I x op(C)) X + beta Y.
 
     It is the Laplacian of tensor-product elements with the second derivatives A, B and C along their axes.
@@ -77,12 +86,12 @@ def kron_sum_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N
     ----------
     factors : sequence of (m, m) or (nm, m, m) array_like, or Pack
         Square factors, as of `kron_apply`.
-    X, out, alpha, beta, trans, transx, work, threads
+    X, out, alpha, beta, trans, transx, work, threads, wait_for
         As of `kron_apply`.
 
     Returns
     -------
-    ndarray or Pack
+    ndarray, pyopencl.array.Array or Pack
         Y.
 
     Raises
@@ -99,11 +108,23 @@ def kron_sum_apply(factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N
     """
     problem = Problem(factors, X, trans, transx)
     problem.check_square("factors")
-    return problem.run("sum", out, alpha, beta, work, threads)
+    return problem.run("sum", out, alpha, beta, work, threads, wait_for)
 
 
 def kron_sum_solve(
-    vectors, values, X, out=None, alpha=1, beta=0, transx="N", *, shift=0, inverses=None, work=None, threads=None
+    vectors,
+    values,
+    X,
+    out=None,
+    alpha=1,
+    beta=0,
+    transx="N",
+    *,
+    shift=0,
+    inverses=None,
+    work=None,
+    threads=None,
+    wait_for=None,
 ):
     """Systems with Kronecker sums solved by fast diagonalisation, of the factors' eigenvectors and eigenvalues.
 
@@ -116,9 +137,9 @@ def kron_sum_solve(
     ----------
     vectors : sequence of (m, m) or (nm, m, m) array_like, or Pack
         Eigenvectors S, T, U, in columns, as of `numpy.linalg.eigh`.
-    values : sequence of (m,) or (nm, m) array_like
+    values : sequence of (m,) or (nm, m) array_like or pyopencl.array.Array
         Eigenvalues a, b, c, in numbers of X or real ones of their precision.
-    X, out, alpha, beta, transx, threads
+    X, out, alpha, beta, transx, threads, wait_for
         As of `kron_apply`.
     shift : scalar
         What is added to all sums of eigenvalues.
@@ -126,12 +147,12 @@ def kron_sum_solve(
         S^-1, T^-1, U^-1, as `vectors`. Default: the conjugate transposes. Where the eigenvectors are those of pencils
         (K, M), as of ``scipy.linalg.eigh(K, M)``, with S^H M S = I, that default makes this the inverse of
         K x M x M + M x K x M + M x M x K + shift M x M x M.
-    work : ndarray, optional
+    work : ndarray or pyopencl.array.Array, optional
         Work space from ``kron_work(..., solve=True)``, as of `kron_apply`.
 
     Returns
     -------
-    ndarray or Pack
+    ndarray, pyopencl.array.Array or Pack
         Y; not finite where a sum of eigenvalues is zero.
 
     Raises
@@ -157,10 +178,10 @@ def kron_sum_solve(
     problem = Problem(vectors, X, "N" * len(as_sequence(vectors, "vectors")), transx, name="vectors")
     problem.check_square("vectors")
     problem.diagonalise(values, shift, inverses)
-    return problem.run("solve", out, alpha, beta, work, threads)
+    return problem.run("solve", out, alpha, beta, work, threads, wait_for)
 
 
-def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, threads=None) -> np.ndarray:
+def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, threads=None):
     """Work space for `kron_apply` with such arguments, or for `kron_sum_apply` or `kron_sum_solve`.
 
     Parameters
@@ -174,12 +195,13 @@ def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, th
 
     Returns
     -------
-    ndarray
-        An array of one axis, of the type of X. It can be used in one call at a time, and for fewer items too.
+    ndarray or pyopencl.array.Array
+        An array of one axis where X lives, of the type of X. It can be used in one call at a time, and for fewer items too.
     """
-    check_launch(threads, None, None)
     problem = Problem(factors, X, trans, transx)
+    launch = check_launch(threads, None, problem.queue)
     name = "solve" if solve else "sum" if sum else "kron"
     if solve:
         problem.diagonalise([np.ones(n, problem.dtype) for n in problem.d], 0, None)
-    return np.empty(problem.needed(name, problem.made(), threads)[0], problem.dtype)
+    size = problem.needed(name, problem.made(), launch)[0]
+    return backend(problem.queue).empty((size,), problem.dtype, problem.queue)

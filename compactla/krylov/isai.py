@@ -4,11 +4,13 @@ from functools import cached_property
 
 import numpy as np
 
+from compactla.checks import check_launch
 from compactla.dense.getrf import getrf
 from compactla.dense.getrs import getrs
-from compactla.krylov.preconditioners import Preconditioner, check_on_cpu, operator_of
+from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.layout import Pack
 from compactla.sparse.csr import Operator
+from compactla.view import backend
 
 # Sizes that small systems are filled up to, so that few kernels are compiled; larger ones share code.
 SIZES = 3, 5, 9, 14, 20, 27, 32
@@ -24,7 +26,7 @@ class ISAI(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square, on the CPU.
+        The matrices, which are square.
 
     Attributes
     ----------
@@ -44,13 +46,13 @@ class ISAI(Preconditioner):
 
     def __init__(self, A):
         super().__init__(A)
-        check_on_cpu(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
 
     @property
     def info(self):
-        self.operator()
-        return self._info[: self.nm]
+        self.operator(check_launch(None, None, self.queue))
+        found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
+        return np.where(found > self.n, 0, found)
 
     @cached_property
     def _groups(self):
@@ -64,6 +66,9 @@ class ISAI(Preconditioner):
 
     def _make(self, A, threads):
         values = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
+        if self.queue is not None:
+            self._info = backend(self.queue, "sparse").approximate(A.values, A.pattern, self._groups, values, threads)
+            return Operator("csr", values, A.pattern)
         given, data, (npack, V) = A.values.data, values.data, (len(values.data), values.vlen)
         found = np.zeros((npack, V), np.int64)
         for rows, places in self._groups:

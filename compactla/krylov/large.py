@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from compactla.cpu.kernel import compiled_once
-from compactla.krylov.system import System, span
+from compactla.krylov.system import span
 
 
 def cg(system, restart, ortho):
@@ -110,7 +110,7 @@ class Hessenberg:
 
     def __init__(self, m, norm, dtype):
         wide = np.complex128 if dtype.kind == "c" else np.float64
-        self.products = np.zeros((m, m), wide)  # below the diagonal, of the vectors with those before
+        self.products = np.empty((m, m), wide)  # below the diagonal, of the vectors with those before
         self.columns = np.zeros((m, m), wide)  # the transpose of R
         self.rotations, self.rhs = np.zeros((m, 2), wide), np.zeros(m + 1, wide)
         self.rhs[0] = norm
@@ -118,10 +118,7 @@ class Hessenberg:
 
     def subtracted(self, found, modified):
         """What times the vectors is to be added to a new one, by its products with them; adds to the column."""
-        if modified:
-            _modify(self.products, self.j, found)
-        self.columns[self.j, : self.j + 1] += found[1]
-        return -found[1]
+        return _subtract(self.products, self.columns[self.j], self.j, found, modified)
 
     def rotate(self, below, eps) -> float:
         """Finish the column, with what is below the diagonal; returns the norm of the residual.
@@ -139,13 +136,22 @@ class Hessenberg:
 
 
 @compiled_once
-def _modify(products, j, found):
-    """The products of modified Gram-Schmidt, of those of classical: the vectors' own products are found with them."""
-    for k in range(j):
-        products[j, k] = np.conj(found[0, k])
-    for k in range(1, j + 1):
-        for i in range(k):
-            found[1, k] -= products[k, i] * found[1, i]
+def _subtract(products, column, j, found, modified):
+    """Add products with vector j + 1 to a column, and return them, negative: as they were found, or modified.
+
+    Those of modified Gram-Schmidt take the products of vector j with those before, `found[0]`, too.
+    """
+    h = found[1].copy()
+    if modified:
+        for k in range(j):
+            products[j, k] = np.conj(found[0, k])
+        for k in range(1, j + 1):
+            for i in range(k):
+                h[k] -= products[k, i] * h[i]
+    for k in range(j + 1):
+        column[k] += h[k]
+        h[k] = -h[k]
+    return h
 
 
 @compiled_once
@@ -180,8 +186,7 @@ def _rotate(columns, rotations, rhs, j, below, eps):
 METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}
 
 
-def solve(method, A, b, x0, limits, M, history, callback, threads, restart, ortho):
-    """x and the report; `limits` are rtol, atol and maxiter."""
-    system = System(A, b, x0, limits, M, callback, threads)
+def solve(method, system, history, restart, ortho):
+    """x and the report."""
     METHODS[method](system, restart, ortho)
     return system.result(history)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compactla.checks import check_size
-from compactla.krylov.preconditioners import Preconditioner, check_on_cpu, operator_of
+from compactla.checks import check_launch, check_size
+from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.lines.extraction import check_cover, flatten
 from compactla.sparse.csr import Operator
 from compactla.sparse.elimination import Tiles
@@ -19,7 +19,7 @@ class Lines(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square, on the CPU; what is not in the pattern is zero.
+        The matrices, which are square; what is not in the pattern is zero.
     lines : sequence of sequences of int
         The block rows along each line, the same for all matrices. A block row is on one line at most; those on none
         are as of `BlockJacobi`.
@@ -47,7 +47,6 @@ class Lines(Preconditioner):
 
     def __init__(self, A, lines, b=1):
         super().__init__(A)
-        check_on_cpu(A)
         if check_size(b, "b") < 1:
             raise ValueError(f"b is {b}, must be positive")
         rows, length = flatten(lines)
@@ -56,21 +55,23 @@ class Lines(Preconditioner):
         rows, length = np.append(rows, alone), np.append(length, np.ones_like(alone))
         line = np.repeat(np.arange(len(length)), length)
         check_cover(rows, line, blocks)
-        self._taken, kept, self._order, filled = along(operator_of(A).pattern, rows, line, int(b))
-        self._tiles = Tiles(kept, self._order, filled, backend(None, "sparse").tile_of(self.dtype))
+        taken, kept, order, filled = along(operator_of(A).pattern, rows, line, int(b))
+        self._tiles = Tiles(kept, order, filled, backend(self.queue, "sparse").tile_of(self.dtype), taken)
         self._info = None
 
     @property
     def info(self):
-        self.operator()
-        return self._info[: self.nm]
+        self.operator(check_launch(None, None, self.queue))
+        found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
+        return np.append(0, self._tiles.order + 1)[found]
 
     def _make(self, A, threads):
-        values, tiles = A.values.beside(len(self._taken), 1), self._tiles
-        np.take(A.values.data, self._taken, axis=1, out=values.data)
+        values, tiles = A.values, self._tiles
+        if self.queue is None:
+            values = values.beside(len(tiles.taken), 1)
+            np.take(A.values.data, tiles.taken, axis=1, out=values.data)
         factors = A.values.beside(tiles.count, 1) if self._made is None else self._made.values
-        info = backend(None, "sparse").lu_factor(values, tiles, factors, threads)
-        self._info = np.where(info > 0, self._order[info - 1] + 1, 0)
+        self._info = backend(self.queue, "sparse").lu_factor(values, tiles, factors, threads)
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 
 

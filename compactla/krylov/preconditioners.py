@@ -8,7 +8,7 @@ from compactla.checks import check_launch, check_size
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.layout import Pack
-from compactla.sparse.csr import BatchCSR, Operator, as_given, columns, contiguous
+from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
 from compactla.sparse.pattern import Pattern
 from compactla.view import backend
 
@@ -28,12 +28,6 @@ def operator_of(A, name="A"):
     if not square:
         raise ValueError(f"{name} is {A!r}, must be of square matrices")
     return Operator("csr", values, pattern)
-
-
-def check_on_cpu(A):
-    """Refuse matrices on a device."""
-    if A.queue is not None:
-        raise TypeError(f"A lives on {A.queue.device.name}, must live on the CPU")
 
 
 class Preconditioner:
@@ -85,6 +79,7 @@ class Preconditioner:
     def solve(self, r, *, threads=None, wait_for=None):
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
         launch = check_launch(threads, wait_for, self.queue)
+        after(launch, self.queue)
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
         backend(self.queue, "sparse").precondition(self.operator(launch), R, Y, launch)
@@ -123,10 +118,11 @@ class BlockJacobi(Preconditioner):
         self.b = min(int(b), max(self.n, 1))
 
     def _make(self, A, threads):
-        b, data, places = self.b, A.values.data, A.pattern.blocks(self.b)
+        b, data = self.b, A.values.data
         if self.queue is not None:
-            blocks = backend(self.queue, "sparse").inverses(A.values, places, b, threads)
+            blocks = backend(self.queue, "sparse").inverses(A.values, A.pattern, b, threads)
             return Operator("block", blocks, A.pattern, size=b)
+        places = A.pattern.blocks(b)
         npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
         taken = data[:, np.maximum(places, 0)] if A.values.m else np.zeros((npack, len(places), *data.shape[2:]))
         taken = np.ascontiguousarray(taken, data.dtype)

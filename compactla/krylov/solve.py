@@ -12,13 +12,16 @@ from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
 from compactla.layout import Pack, pack_padded
-from compactla.sparse.csr import BatchCSR, as_given, columns, contiguous, copied
+from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous, copied
 from compactla.view import REAL, backend
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 
-def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, callback=None, threads=None):
+def cg(
+    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
+    callback=None, threads=None, wait_for=None,
+):  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by conjugate gradients.
 
     Parameters
@@ -45,6 +48,8 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
         Called after every step with the norm of the residual, as the method knows it; not for a batch.
     threads : int, optional
         At most how many threads work on the CPU, as for `compactla.gemm`.
+    wait_for : list of pyopencl.Event, optional
+        What a device waits for first, as for `compactla.gemm`.
 
     Returns
     -------
@@ -71,10 +76,13 @@ def cg(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, 
     ----------
     .. [1] Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49 (1952).
     """
-    return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads)
+    return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
-def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *, callback=None, threads=None):
+def bicgstab(
+    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
+    callback=None, threads=None, wait_for=None,
+):  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by BiCGSTAB, preconditioned from the right.
 
     Parameters, results and errors are those of `cg`; A may be any regular matrix. A step has two products with `A` and
@@ -85,12 +93,12 @@ def bicgstab(A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=F
     .. [1] van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat. Comput. 13
        (1992).
     """
-    return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads)
+    return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
 def gmres(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, restart=30, ortho="mgs", *,
-    callback=None, threads=None,
+    callback=None, threads=None, wait_for=None,
 ):  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by GMRES, preconditioned from the right.
 
@@ -128,7 +136,7 @@ def gmres(
     if not isinstance(ortho, str) or ortho.lower() not in ORTHO:
         raise ValueError(f"ortho is {ortho!r}, must be one of 'mgs', 'cgs', 'cgs2'")
     how = int(restart), ORTHO[ortho.lower()]
-    return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, *how)
+    return solve("gmres", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for, *how)
 
 
 def is_large(A, b):
@@ -152,16 +160,17 @@ class Batch:
         self.n = b.m if isinstance(b, Pack) else b.shape[1] if b.ndim > 1 else 0
 
 
-def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, restart=1, ortho=0):
+def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for, restart=1, ortho=0):
     for name, x in (("rtol", rtol), ("atol", atol)):
         if not isinstance(x, Real) or isinstance(x, bool) or not x >= 0:
             raise ValueError(f"{name} is {x!r}, must be a number that is not negative")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is a {type(callback).__name__}, must be a function")
     if is_large(A, b):
-        from compactla.krylov import large
+        from compactla.krylov import large, system
 
-        return large.solve(method, A, b, x0, (rtol, atol, maxiter), M, history, callback, threads, restart, ortho)
+        one = system.System(A, b, x0, (rtol, atol, maxiter), M, callback, threads, wait_for)
+        return large.solve(method, one, history, restart, ortho)
     if callback is not None:
         raise ValueError("callback is given for a batch, must be None")
     given = isinstance(A, BatchCSR | Pack)
@@ -169,9 +178,10 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         raise TypeError(f"A is a {type(A).__name__}, must be a matrix, an operator, a BatchCSR, a Pack or a function")
     operator = operator_of(A) if given else None
     batch = A if given else Batch(b, M)
-    launch = check_launch(threads, None, batch.queue)
+    launch = check_launch(threads, wait_for, batch.queue)
     n = operator.pattern.n if given else batch.n
     check_preconditioner(M, batch, n)
+    after(launch, batch.queue)
     B, ndim = columns(b, "b", batch, n)
     if B.n != 1:
         raise ValueError(f"b has {B.n} columns for each matrix, must have one")

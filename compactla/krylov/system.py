@@ -1,6 +1,7 @@
 """A large sparse system and the vectors of a Krylov method that solves it, on the CPU or a device."""
 
 import math
+import threading
 from functools import partial
 from operator import matmul
 
@@ -12,9 +13,13 @@ from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
+from compactla.sparse.csr import after
 from compactla.view import REAL, backend
 
+KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
 MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
+
+kept = threading.local()
 
 
 class SparseMatrix:
@@ -50,27 +55,24 @@ class SparseMatrix:
         indices = np.ascontiguousarray(A.indices[:stored], np.int32)
         self.indptr, self.indices = (run.upload(a, queue) for a in (A.indptr.astype(np.int64), indices))
 
-    def blocks(self, x):
-        """An array (n,) as (block rows, b, right-hand sides); complex ones for a real matrix are two."""
-        shape = self.shape[0] // self.b, self.b, x.dtype.itemsize // self.dtype.itemsize
-        return x.view(self.dtype).reshape(shape)
-
-    def product(self, x, y, launch=None):
-        """y <- A x, of what `blocks` returns."""
+    def multiply(self, launch=None):
+        """A function of x and y, y <- A x, for the values there are now; see `blocks`."""
         rows = BlockRows(self.indptr, self.indices, self.data, None)
-        backend(self.queue, "sweeps").product(rows, x, y, launch)
+        product = backend(self.queue, "sweeps").product
+        return lambda x, y: product(rows, x, y, launch)
 
 
 class System:
     """A linear system that is being solved: vectors are rows of one array, by their numbers.
 
-    The residual is row 0 whenever `goes_on` is asked.
+    The residual is row 0 whenever `goes_on` is asked. `limits` are rtol, atol and maxiter.
     """
 
-    def __init__(self, A, b, x0, limits, M, callback, threads):
+    def __init__(self, A, b, x0, limits, M, callback, threads, wait_for=None):
         on_device = is_device_array(b)
         self.queue = b.queue if on_device else None
-        self.launch, self.callback = check_launch(threads, None, self.queue), callback
+        self.launch, self.callback = check_launch(threads, wait_for, self.queue), callback
+        after(self.launch, self.queue)
         b = b if on_device else as_array(b, "b")
         if b.shape not in ((b.size,), (b.size, 1)):
             raise ValueError(f"b has shape {b.shape}, must be (n,) or (n, 1)")
@@ -94,7 +96,9 @@ class System:
         if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):
             raise TypeError(f"A: dtype is {A.dtype}, must be {self.dtype}, that of b")
         self.A = A if isinstance(A, SparseMatrix) else multiplication(A, "A")
-        self.M = M if M is None or isinstance(M, BlockOperator) else multiplication(M, "M")
+        its_own = isinstance(M, BlockOperator) and (M.queue is None) == (self.queue is None)
+        self.solves_blocks = its_own and M.dtype in (self.dtype, REAL[self.dtype.char])
+        self.M = M if M is None or self.solves_blocks else multiplication(M, "M")
         self.b, self.x0 = b, x0
         rtol, atol, maxiter = limits
         self.most = 10 * self.n if maxiter is None else check_size(maxiter, "maxiter")
@@ -103,10 +107,13 @@ class System:
 
     def place(self, count):
         """Make room for so many vectors, and put the system beside them."""
-        self.rows = backend(self.queue, "krylov").Rows(count + 4, self.n, self.dtype, self.queue, self.launch)
+        self.rows = self.room(count + 4)
         self.dots, self.combine = self.rows.dots, self.rows.combine
         if isinstance(self.A, SparseMatrix):
-            self.blocks = [self.A.blocks(x) for x in self.rows.vectors]
+            self.blocks, self.multiply = self.in_blocks(self.A.b, self.A.dtype), self.A.multiply(self.launch)
+        if self.solves_blocks:
+            self.lines = self.in_blocks(self.M.block_size, self.M.dtype)
+            self.solve = self.M.solver(self.launch if self.queue is None else None)
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
         self.put(self.b, self.rhs)
@@ -120,6 +127,22 @@ class System:
             self.put(self.x0, self.x)
             self.norm = self.residual(self.x)
         self.history = [self.norm]
+
+    def room(self, count):
+        """So many vectors: on the CPU those of the system before, if they are like these."""
+        rows = None if self.queue is not None else vars(kept).pop("rows", None)
+        if rows is None or rows.n != self.n or rows.dtype != self.dtype or len(rows.vectors) < count:
+            return backend(self.queue, "krylov").Rows(count, self.n, self.dtype, self.queue, self.launch)
+        rows.threads = self.launch
+        return rows
+
+    def in_blocks(self, b, dtype):
+        """The vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two."""
+        blocks = self.rows.blocks
+        if (b, dtype) not in blocks:
+            shape = self.n // b, b, self.dtype.itemsize // dtype.itemsize
+            blocks[b, dtype] = [x.view(dtype).reshape(shape) for x in self.rows.vectors]
+        return blocks[b, dtype]
 
     def put(self, a, row):
         """Row <- a vector that was given, divided by a power of two such that norms are in range."""
@@ -137,19 +160,18 @@ class System:
     def product(self, row, into):
         """Row `into` <- A times a row."""
         if isinstance(self.A, SparseMatrix):
-            self.A.product(self.blocks[row], self.blocks[into], self.launch)
+            self.multiply(self.blocks[row], self.blocks[into])
         else:
             self.keep(self.A(self.rows[row]), into, "A")
 
     def precondition(self, row, into):
         """M times a row: the number of the row that has it."""
-        M, v = self.M, self.rows[row]
-        if M is None:
+        if self.M is None:
             return row
-        if isinstance(M, BlockOperator):
-            M.solve(v, out=self.rows[into], **({"threads": self.launch} if self.queue is None else {}))
+        if self.solves_blocks:
+            self.solve(self.lines[row], self.lines[into])
         else:
-            self.keep(M(v), into, "M")
+            self.keep(self.M(self.rows[row]), into, "M")
         return into
 
     def keep(self, a, row, name):
@@ -190,6 +212,8 @@ class System:
     def result(self, history):
         x = self.rows[self.x]
         x = scaled(x, self.exponent, np.empty_like(x)) if self.queue is None else x.copy()
+        if self.queue is None and self.rows.memory.nbytes <= KEPT:
+            kept.rows = self.rows
         norms = np.ldexp(self.history, self.exponent)
         converged = bool(self.norm <= self.goal)
         report = Report(len(norms) - 1, converged, float(norms[-1]), norms if history else None)
@@ -214,7 +238,8 @@ def span(first, second=None) -> range:
 
 def exponent(b) -> int:
     """Of the power of two that the largest number of a vector is near to, or 0 where squares are in range anyway."""
-    largest = float(abs(b).max(initial=0))
+    parts = (b.real, b.imag) if b.dtype.kind == "c" else (b,)
+    largest = max(max(float(a.max(initial=0)), -float(a.min(initial=0))) for a in parts)
     near = math.frexp(largest)[1] if 0 < largest < math.inf else 0
     return near if abs(near) > MODERATE else 0
 

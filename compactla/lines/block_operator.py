@@ -203,6 +203,12 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             out[...] = x
         return out
 
+    def solver(self, threads=None):
+        """A function of `rhs` and `x`: `solve` without checks, for vectors as `_rows` makes them, which share nothing."""
+        self._check_usable()
+        launch = self._launch(threads, None)
+        return lambda rhs, x: self._apply(rhs, x, False, launch)
+
     @abc.abstractmethod
     def _apply(self, rhs, x, started, launch):
         """x <- the operator times rhs, or what comes of x; vectors are (block rows, block_size, nrhs)."""

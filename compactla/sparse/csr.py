@@ -125,7 +125,7 @@ class BatchCSR:
             vlen, queue = out.vlen, out.queue
         given = pack_padded(one_column(data), vlen, unit=0, queue=queue, **launch)
         out = given.beside(self.nnz, 1) if out is None else out
-        backend(given.queue, "sparse").take(given, order, out)
+        backend(given.queue, "sparse").reorder(given, self.pattern, out)
         return out
 
     def update(self, data, *, threads=None, wait_for=None):
@@ -201,6 +201,7 @@ class BatchCSR:
         """
         trans = option("trans", trans, "NTC")
         launch = check_launch(threads, wait_for, self.queue)
+        after(launch, self.queue)
         m, n = self.shape if trans == "N" else self.shape[::-1]
         X, ndim = columns(x, "x", self, n)
         kinds = [(isinstance(a, Pack), is_device_array(a)) for a in (x, y)]
@@ -258,6 +259,12 @@ class Operator:
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
         self.order, self.info = pattern.indptr if order is None else order, info
+
+
+def after(launch, queue):
+    """Have all that a device is still to do wait for these events."""
+    if queue is not None and launch:
+        backend(queue, "sparse").barrier(queue, launch)
 
 
 def columns(x, name, A, n):

@@ -2,6 +2,7 @@
 
 import functools
 import heapq
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -139,6 +140,8 @@ class Tiles:
         Entries that tiles have to have, in the order of pivots.
     size : int
         Rows and columns of a tile.
+    taken : ndarray of int64, optional
+        Which of the values that `sources` is about are those of the pattern; default: all.
 
     Attributes
     ----------
@@ -148,24 +151,25 @@ class Tiles:
         Numbers in all tiles; each tile has its rows one after the other.
     rows, indices, indptr, diagonal : ndarray of int64
         The pattern of tiles: of each its row and column, where rows begin, and where the diagonal is.
-    products, starts : ndarray of int64
+    products, starts : ndarray of int64, when they are asked for
         Pairs of tiles whose products are subtracted, in the order of pivots; those of tile t are from ``starts[t]`` to
         ``starts[t + 1] - 1``.
     places : ndarray of int64
         Where in the tiles the values are.
+    sources : ndarray of int64
+        Which of the values each number in the tiles is, -1 where there is none.
     zeros, ones : ndarray of int64
         Where in the tiles zeros and ones are before elimination: ones are on the diagonal behind the last pivot.
     mask : ndarray of int64
         Of each number in the tiles, whether a value is there, or a one.
     """
 
-    def __init__(self, pattern, order, filled, size):
+    def __init__(self, pattern, order, filled, size, taken=None):
         self.size, self.n, self.order = size, filled.n, order
         tiles = tiled(filled, size)
         self.m = m = tiles.n
         self.rows, self.indices, self.indptr, self.diagonal = tiles.rows, tiles.indices, tiles.indptr, tiles.diagonal
         self.keys, self.count = self.rows * m + self.indices, len(tiles.indices) * size**2
-        self.products, self.starts = self._products()
         place = np.empty_like(order)
         place[order] = np.arange(self.n)
         self.places = self.at(place[pattern.rows], place[pattern.indices])
@@ -174,6 +178,7 @@ class Tiles:
         self.mask = np.zeros(self.count, np.int64)
         self.mask[self.places] = self.mask[self.ones] = 1
         self.zeros = np.flatnonzero(self.mask == 0)
+        self.taken = taken
 
     def at(self, rows, columns):
         """Where entries are that some tile has."""
@@ -181,12 +186,27 @@ class Tiles:
         tile = np.searchsorted(self.keys, rows // size * self.m + columns // size)
         return tile * size**2 + rows % size * size + columns % size
 
+    @cached_property
+    def sources(self):
+        sources = np.full(self.count, -1)
+        sources[self.places] = np.arange(len(self.places)) if self.taken is None else self.taken
+        return sources
+
+    @property
+    def products(self):
+        return self._lists[0]
+
+    @property
+    def starts(self):
+        return self._lists[1]
+
     @property
     def work(self):
         """Multiply-adds of an elimination, but for those within tiles."""
         return len(self.products) // 2 * self.size**3
 
-    def _products(self):
+    @cached_property
+    def _lists(self):
         """Pairs of tiles, one after the other, and where those of each tile begin."""
         m, found = self.m, []
         lower = np.flatnonzero(self.rows > self.indices)

@@ -8,7 +8,7 @@ import numpy as np
 from compactla.checks import check_launch, option
 from compactla.copies import Copied
 from compactla.layout import Pack
-from compactla.sparse.csr import BatchCSR, as_given, columns, contiguous
+from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
 from compactla.sparse.elimination import in_tiles, ordered
 from compactla.view import backend
 
@@ -50,8 +50,8 @@ class BatchLU(Copied):
         The matrices.
     nm, n, dtype, vlen : int, int, numpy.dtype, int
         Those of the matrices.
-    queue : None
-        Where the matrices live: on the CPU.
+    queue : pyopencl.CommandQueue or None
+        Where the matrices live; None on the CPU.
     perm : (n,) ndarray of int64
         The order of pivots: pivot k is on the diagonal of row ``perm[k]`` of A.
     nnz : int
@@ -59,7 +59,8 @@ class BatchLU(Copied):
     dense : bool
         Whether the factors are kept as full matrices, for the pattern leaves so few zeros.
     info : (nm,) ndarray of int64, or None
-        What the last factorization met, which may have been that of a solve: see `factor`. None before it.
+        What the last factorization met, which may have been that of a solve: see `factor`. None before it. A device is
+        waited for when it is asked for.
 
     Raises
     ------
@@ -69,8 +70,8 @@ class BatchLU(Copied):
     Notes
     -----
     The order is that of Markowitz [1]_ for pivots on the diagonal, which bounds the fill also where the pattern is not
-    symmetric. Factors are kept and eliminated in tiles of 1 x 1, 2 x 2 or 4 x 4 entries, whichever the pattern makes
-    fastest. For almost dense patterns all tiles are there, and this is the LU of dense matrices.
+    symmetric. On the CPU, factors are kept and eliminated in tiles of 1 x 1, 2 x 2 or 4 x 4 entries, whichever the
+    pattern makes fastest. For almost dense patterns all tiles are there, and this is the LU of dense matrices.
 
     Results do not depend on the number of threads or the position of a system, and systems do not change each other.
 
@@ -99,15 +100,13 @@ class BatchLU(Copied):
     def __init__(self, A):
         if not isinstance(A, BatchCSR):
             raise TypeError(f"A is a {type(A).__name__}, must be a BatchCSR")
-        if A.queue is not None:
-            raise TypeError(f"A lives on {A.device}, must live on the CPU")
         if A.shape[0] != A.shape[1]:
             raise ValueError(f"A is {A!r}, must be of square matrices")
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, A.shape[0], A.dtype, A.vlen
         self.perm, self._filled = ordered(A.pattern)
         self._tiles = in_tiles(A.pattern, self.perm, self._filled, self._run.tile_of(A.dtype))
         self.nnz, self.dense = len(self._filled.indices), len(self._tiles.indices) == self._tiles.m**2
-        self.info = self._factors = self._own = None
+        self._found = self._factors = self._own = None
         self._version, self._factored = A.version, False
         self._prepare()
 
@@ -122,6 +121,12 @@ class BatchLU(Copied):
         return self.A.queue
 
     @property
+    def info(self):
+        if self._found is None:
+            return None
+        return backend(self.queue).download(self._found)[: self.nm].astype(np.int64)
+
+    @property
     def _run(self):
         return backend(self.queue, "sparse")
 
@@ -132,7 +137,7 @@ class BatchLU(Copied):
 
         Parameters
         ----------
-        data : (nm, nnz) array_like
+        data : (nm, nnz) array_like or pyopencl.array.Array
             The values, in the order in which those of A were given, and of its dtype.
         threads, wait_for : optional
             As for `compactla.gemm`.
@@ -144,7 +149,7 @@ class BatchLU(Copied):
         """
         with self._lock:
             out = self.A.values.beside(self.A.nnz, 1) if self._own is None else self._own
-            self._own = self.A.packed(data, out, threads=threads)
+            self._own = self.A.packed(data, out, threads=threads, wait_for=wait_for)
             self._version, self._factored = self.A.version, False
 
     def factor(self, *, threads=None, wait_for=None):
@@ -176,7 +181,7 @@ class BatchLU(Copied):
         if self._factors is None:
             self._factors = values.beside(self._tiles.count, 1)
         self._factored = False
-        self.info = self._run.lu_factor(values, self._tiles, self._factors, launch)[: self.nm]
+        self._found = self._run.lu_factor(values, self._tiles, self._factors, launch)
         self._factored = True
 
     def _current(self, launch):
@@ -192,7 +197,7 @@ class BatchLU(Copied):
 
         Parameters
         ----------
-        b : (nm, n) or (nm, n, nrhs) array_like, or Pack
+        b : (nm, n) or (nm, n, nrhs) array_like or pyopencl.array.Array, or Pack
             Right-hand sides, of a dtype that the matrices' holds; a pack has those of n x nrhs matrices.
         trans : {"N", "T", "C"}
             Whether op(A) is A, its transpose or its conjugate transpose.
@@ -201,7 +206,7 @@ class BatchLU(Copied):
 
         Returns
         -------
-        ndarray or Pack
+        ndarray, pyopencl.array.Array or Pack
             The solutions, of the kind and shape of `b`. Those of systems that `info` names are meaningless.
 
         Raises
@@ -211,6 +216,7 @@ class BatchLU(Copied):
         """
         trans = option("trans", trans, "NTC")
         launch = check_launch(threads, wait_for, self.queue)
+        after(launch, self.queue)
         B, ndim = columns(b, "b", self, self.n)
         B = contiguous(B)
         factors, _ = self._current(launch)
@@ -230,13 +236,16 @@ class BatchLU(Copied):
             Arrays (nm,) `info`, `smallest` and `growth`; NaN where a matrix has NaN, or is zero.
         """
         factors, values = self._current(check_launch(None, None, self.queue))
+        if self.queue is not None:
+            factors, values = factors.to("cpu"), values.to("cpu")
         rows, columns, pivots = self._filled.rows, self._filled.indices, np.arange(self.n)
         upper = self._tiles.at(rows[rows < columns], columns[rows < columns])
         diagonal = self._tiles.at(pivots, pivots)  # of the reciprocals
         largest, above = extreme(np.max, values, slice(None)), extreme(np.max, factors, upper)
         with np.errstate(all="ignore"):
             small, large = 1 / extreme(np.max, factors, diagonal), 1 / extreme(np.min, factors, diagonal)
-            return Report(self.info, np.where(self.info > 0, 0, small) / largest, np.maximum(above, large) / largest)
+            info = self.info
+            return Report(info, np.where(info > 0, 0, small) / largest, np.maximum(above, large) / largest)
 
 
 def extreme(reduce, P, places):

@@ -1,0 +1,251 @@
+/* gemm of ordinary arrays: C <- alpha op(A) op(B) + beta C for stacks of matrices of any strides, which count CLA_REAL.
+ *
+ * Strides are those of op(A) and op(B), which ACONJ and BCONJ, 1, conjugate. Matrix q begins at A[a0 + q * astep], or for
+ * PLACES, 1, at A[places[q]], B[places[nm + q]] and C[places[2 * nm + q]]. C is not read where beta is 0. All kernels add
+ * up the products of an element in the same order, with fused operations only: they compute the same bits.
+ */
+#include "unroll.h"
+
+#if PLACES
+#define PLACES_ARGUMENT , __global const long *restrict places
+#define BEGIN(turn, start, q, step) places[(turn) * nm + (q)]
+#else
+#define PLACES_ARGUMENT
+#define BEGIN(turn, start, q, step) (start + (q) * (step))
+#endif
+#if CLA_COMPLEX
+#define CONJUGATED(flag, x) ((flag) ? cla_lane_conj(x) : (x))
+#else
+#define CONJUGATED(flag, x) (x)
+#endif
+
+/* x + beta c, where a real beta touches no part with the other's infinity */
+CLA_INLINE cla_lane added(cla_lane x, cla_lane beta, cla_lane c)
+{
+#if CLA_COMPLEX
+    if (beta.y == 0) return (cla_lane)(fma(beta.x, c.x, x.x), fma(beta.x, c.y, x.y));
+#endif
+    return cla_lane_fma(beta, c, x);
+}
+
+#ifdef GEMM_STACKS
+/* Matrices whose sizes are known when this is compiled: a work-group takes LANES of A and of B into local memory, a
+ * work-item computes a tile of one of C. Alpha is not 0.
+ *
+ * Define M, N, K; AOWN and BOWN, 0 if all share one matrix; BETA, 0 if beta is; ACOLUMNS and BCOLUMNS, 1 if neighbours in
+ * memory are in a column.
+ *
+ * LANES    matrices of a work-group
+ * TI, TJ   rows and columns of a tile, TJ in units of WIDE
+ * WIDE     real numbers of a row of C that are moved at a time, and of B but for BCOLUMNS: they are neighbours, and begin
+ *          at a multiple
+ * WIDEA    numbers of A that are moved at a time, likewise
+ * FLAT     0, or how many real numbers are moved at a time of matrices that lie one after the other without gaps, all
+ *          but those that are shared: they begin at a multiple of that. WIDE is 1
+ */
+#define VECTOR(n) CLA_PASTE(CLA_REAL, n)
+#if WIDE == 1
+typedef cla_lane wide;
+#define WIDE_FMA(a, b, c) cla_lane_fma(a, b, c)
+#define WIDE_SCALE(f, x) cla_lane_scale(f, x)
+#define WIDE_ADDED(x, f, c) added(x, f, c)
+#define WIDE_LOAD(p, i) cla_lane_load_apart(p, i, 1)
+#define WIDE_STORE(p, i, x) cla_lane_store_apart(p, i, 1, x)
+#define WIDE_ZERO cla_lane_real(0)
+#else
+typedef VECTOR(WIDE) wide;
+#define WIDE_FMA(a, b, c) fma((wide)(a), b, c)
+#define WIDE_SCALE(f, x) ((wide)(f) * (x))
+#define WIDE_ADDED(x, f, c) fma((wide)(f), c, x)
+#define WIDE_LOAD(p, i) (*(__global const wide *)((p) + (i)))
+#define WIDE_STORE(p, i, x) *(__global wide *)((p) + (i)) = x
+#define WIDE_ZERO ((wide)(0))
+#endif
+#define UNITS (N / WIDE)
+#define TEAMI ((M + TI - 1) / TI)
+#define TEAMJ ((UNITS + TJ - 1) / TJ)
+#define GROUP (LANES * TEAMI * TEAMJ)
+#define APITCH (FLAT ? K : K | 1) /* odd, so that neighbours are in different banks */
+#define BPITCH (FLAT ? N : UNITS + BCOLUMNS * (1 - UNITS % 2))
+#define ALANES (AOWN ? LANES : 1)
+#define BLANES (BOWN ? LANES : 1)
+#if FLAT
+typedef VECTOR(FLAT) flat;
+#define NUMBERS(size) ((size) * CLA_PARTS)
+/* Between numbers in local memory and those of LANES matrices, of which there are `count` numbers. */
+#define EACH_FLAT(size, count, WHOLE, PART) \
+    CLA_UNROLL for (int e = t * FLAT; e < LANES * NUMBERS(size); e += GROUP * FLAT) { \
+        if (e + FLAT <= count) WHOLE \
+        else for (int u = e; u < count; u++) PART \
+    }
+#define FLAT_IN(F, first, of, own, size) { \
+        __global const CLA_REAL *from = F + first + (own ? q0 * NUMBERS(size) : 0); \
+        const int count = own ? (int)min((long)LANES, nm - q0) * NUMBERS(size) : NUMBERS(size); \
+        __local CLA_REAL *to = (__local CLA_REAL *)of; \
+        EACH_FLAT(size, count, *(__local flat *)(to + e) = *(__global const flat *)(from + e);, to[u] = from[u];) \
+    }
+#endif
+/* In FLAT matrices, columns are as neighbours in memory are. */
+#define A_OF(first, row, k) \
+    a_of[FLAT && ACOLUMNS ? (first) * M * K + (k) * M + (row) : ((first) * M + (row)) * APITCH + (k)]
+#define B_OF(first, k, j) \
+    b_of[FLAT && BCOLUMNS ? (first) * K * N + (j) * K + (k) : ((first) * K + (k)) * BPITCH + (j)]
+
+__kernel CLA_GROUP_OF(GROUP) void gemm_stacks(long nm, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
+                                              __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac,
+                                              __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc,
+                                              __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc
+                                              PLACES_ARGUMENT)
+{
+    __local cla_lane a_of[ALANES * M * APITCH] __attribute__((aligned(16)));
+    __local wide b_of[BLANES * K * BPITCH] __attribute__((aligned(16)));
+#if FLAT
+    __local cla_lane c_of[LANES * M * N] __attribute__((aligned(16)));
+#endif
+    const int t = get_local_id(0), tj = t % TEAMJ, ti = t / TEAMJ % TEAMI, l = t / (TEAMJ * TEAMI);
+    const long q0 = get_group_id(0) * (long)LANES;
+#if FLAT
+    FLAT_IN(A, a0, a_of, AOWN, M * K)
+    FLAT_IN(B, b0, b_of, BOWN, K * N)
+#else
+    CLA_UNROLL for (int e = t; e < ALANES * M * K / WIDEA; e += GROUP) {
+#if ACOLUMNS
+        const int i = e % (M / WIDEA) * WIDEA, k = e / (M / WIDEA) % K;
+#else
+        const int k = e % (K / WIDEA) * WIDEA, i = e / (K / WIDEA) % M;
+#endif
+        const int v = e / (M * K / WIDEA);
+        const long place = BEGIN(0, a0, AOWN ? min(q0 + v, nm - 1) : 0, astep) + i * ar + k * ac;
+#if WIDEA == 1
+        a_of[(v * M + i) * APITCH + k] = cla_lane_load_apart(A, place, 1);
+#else
+        CLA_REAL a[WIDEA];
+        CLA_PASTE(vstore, WIDEA)(*(__global const VECTOR(WIDEA) *)(A + place), 0, a);
+        CLA_UNROLL for (int u = 0; u < WIDEA; u++)
+            a_of[(v * M + i + ACOLUMNS * u) * APITCH + k + (1 - ACOLUMNS) * u] = a[u];
+#endif
+    }
+#if BCOLUMNS
+    CLA_UNROLL for (int e = t; e < BLANES * K * N; e += GROUP) {
+        const int k = e % K, j = e / K % N, v = e / (K * N);
+        const long place = BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * bc;
+        ((__local cla_lane *)b_of)[(v * K + k) * BPITCH * WIDE + j] = cla_lane_load_apart(B, place, 1);
+    }
+#else
+    CLA_UNROLL for (int e = t; e < BLANES * K * UNITS; e += GROUP) {
+        const int j = e % UNITS, k = e / UNITS % K, v = e / (K * UNITS);
+        const long place = BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * WIDE * bc;
+        b_of[(v * K + k) * BPITCH + j] = WIDE_LOAD(B, place);
+    }
+#endif
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    wide c[TI][TJ];
+    CLA_UNROLL for (int i = 0; i < TI; i++)
+        CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = WIDE_ZERO;
+    CLA_UNROLL for (int k = 0; k < K; k++) {
+        cla_lane a[TI];
+        wide b[TJ];
+        CLA_UNROLL for (int i = 0; i < TI; i++)
+            a[i] = CONJUGATED(ACONJ, A_OF(AOWN ? l : 0, min(ti * TI + i, M - 1), k));
+        CLA_UNROLL for (int j = 0; j < TJ; j++)
+            b[j] = CONJUGATED(BCONJ, B_OF(BOWN ? l : 0, k, min(j * TEAMJ + tj, UNITS - 1)));
+        CLA_UNROLL for (int i = 0; i < TI; i++)
+            CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = WIDE_FMA(a[i], b[j], c[i][j]);
+    }
+#if FLAT
+    CLA_UNROLL for (int i = 0; i < TI; i++)
+        CLA_UNROLL for (int j = 0; j < TJ; j++)
+            if ((M % TI == 0 || ti * TI + i < M) && (N % TJ == 0 || j * TEAMJ + tj < N))
+                c_of[l * M * N + (ti * TI + i) * N + j * TEAMJ + tj] = cla_lane_scale(cla_lane_of(alpha, alpha_im), c[i][j]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    C += c0 + q0 * NUMBERS(M * N);
+    const int count = (int)min((long)LANES, nm - q0) * NUMBERS(M * N);
+#if BETA
+    for (int e = t; e < count / CLA_PARTS; e += GROUP) {
+        const cla_lane c = cla_lane_load_apart(C, e * CLA_PARTS, 1);
+        cla_lane_store_apart(C, e * CLA_PARTS, 1, added(c_of[e], cla_lane_of(beta, beta_im), c));
+    }
+#else
+    __local const CLA_REAL *from = (__local const CLA_REAL *)c_of;
+    EACH_FLAT(M * N, count, *(__global flat *)(C + e) = *(__local const flat *)(from + e);, C[u] = from[u];)
+#endif
+#else
+    if (q0 + l < nm) {
+        C += BEGIN(2, c0, q0 + l, cstep);
+        CLA_UNROLL for (int i = 0; i < TI; i++)
+            CLA_UNROLL for (int j = 0; j < TJ; j++)
+                if ((M % TI == 0 || ti * TI + i < M) && (UNITS % TJ == 0 || j * TEAMJ + tj < UNITS)) {
+                    const long place = (ti * TI + i) * cr + (j * TEAMJ + tj) * WIDE * cc;
+                    const wide x = WIDE_SCALE(cla_lane_of(alpha, alpha_im), c[i][j]);
+                    WIDE_STORE(C, place, BETA ? WIDE_ADDED(x, cla_lane_of(beta, beta_im), WIDE_LOAD(C, place)) : x);
+                }
+    }
+#endif
+}
+#endif
+
+#ifdef GEMM_BLOCKS
+/* Matrices of any sizes: a work-group computes a BLOCK x BLOCK part of matrices that are far apart, with DEPTH columns of
+ * A and rows of B at a time in local memory; a work-item TILE x TILE numbers of it, from TEAM rows and columns to the
+ * next. Where k is 0 alpha is left out, and nothing is read of A and B. */
+#define TEAM 8
+#define TILE 4
+#define BLOCK (TEAM * TILE)
+#define DEPTH 8
+#define PITCH (BLOCK + 1)
+
+/* Into local memory: DEPTH columns of BLOCK rows of m x k numbers, or rows of columns; what is beyond is 0. Neighbours
+ * are neighbours in memory. */
+static void taken(__local cla_lane *to, __global const CLA_REAL *from, long m, long k, long rs, long cs, long conj)
+{
+    const int columns = (rs < 0 ? -rs : rs) < (cs < 0 ? -cs : cs);
+    for (int e = get_local_id(0); e < BLOCK * DEPTH; e += TEAM * TEAM) {
+        const int i = columns ? e % BLOCK : e / DEPTH, d = columns ? e / BLOCK : e % DEPTH;
+        cla_lane x = cla_lane_real(0);
+        if (i < m && d < k) x = cla_lane_load_apart(from, i * rs + d * cs, 1);
+        to[d * PITCH + i] = CONJUGATED(conj, x);
+    }
+}
+
+__kernel CLA_GROUP_OF(TEAM * TEAM) void gemm_blocks(
+    long nm, long m, long n, long k, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
+    __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac, long aconj,
+    __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc, long bconj,
+    __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc PLACES_ARGUMENT)
+{
+    __local cla_lane a_of[DEPTH * PITCH], b_of[DEPTH * PITCH];
+    const int t = get_local_id(0), tj = t % TEAM, ti = t / TEAM;
+    const long across = (n + BLOCK - 1) / BLOCK;
+    const long i0 = get_group_id(0) / across * BLOCK, j0 = get_group_id(0) % across * BLOCK;
+    const cla_lane scale = cla_lane_of(beta, beta_im);
+    for (long q = get_group_id(1); q < nm; q += get_num_groups(1)) {
+        cla_lane c[TILE][TILE];
+        CLA_UNROLL for (int i = 0; i < TILE; i++)
+            CLA_UNROLL for (int j = 0; j < TILE; j++) c[i][j] = cla_lane_real(0);
+        for (long k0 = 0; k0 < k; k0 += DEPTH) {
+            taken(a_of, A + BEGIN(0, a0, q, astep) + i0 * ar + k0 * ac, m - i0, k - k0, ar, ac, aconj);
+            taken(b_of, B + BEGIN(1, b0, q, bstep) + j0 * bc + k0 * br, n - j0, k - k0, bc, br, bconj);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int d = 0; d < min((long)DEPTH, k - k0); d++)
+                CLA_UNROLL for (int i = 0; i < TILE; i++)
+                    CLA_UNROLL for (int j = 0; j < TILE; j++)
+                        c[i][j] = cla_lane_fma(a_of[d * PITCH + ti + i * TEAM], b_of[d * PITCH + tj + j * TEAM], c[i][j]);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        __global CLA_REAL *to = C + BEGIN(2, c0, q, cstep);
+        CLA_UNROLL for (int i = 0; i < TILE; i++)
+            CLA_UNROLL for (int j = 0; j < TILE; j++) {
+                const long row = i0 + ti + i * TEAM, column = j0 + tj + j * TEAM, place = row * cr + column * cc;
+                if (row < m && column < n) {
+                    cla_lane x = k ? cla_lane_scale(cla_lane_of(alpha, alpha_im), c[i][j]) : c[i][j];
+                    if (!cla_lane_is_zero(scale)) {
+                        const cla_lane old = cla_lane_load_apart(to, place, 1);
+                        x = k ? added(x, scale, old) : cla_lane_scale(scale, old);
+                    }
+                    cla_lane_store_apart(to, place, 1, x);
+                }
+            }
+    }
+}
+#endif

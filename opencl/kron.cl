@@ -1,0 +1,297 @@
+/* Kronecker products: Y <- alpha (A x B x C) X + beta Y for one lane (pack level), and for batches.
+ *
+ * Y(i, j, k) <- alpha sum A(i, l) B(j, m) C(k, n) X(l, m, n) + beta Y(i, j, k)
+ */
+#ifndef CLA_KRON_CL
+#define CLA_KRON_CL
+
+#include "gemm.cl"
+
+/* Two factors, ma x na and mb x nb: X is na x nb, Y ma x mb, W ma x nb, which is written to. As for cla_gemm, beta = 0 does
+ * not read Y, and alpha = 0 reads nothing else; Y and W overlap nothing. */
+CLA_INLINE void cla_kron2(int ma, int na, int mb, int nb, cla_lane alpha, cla_matrix A, cla_matrix B, cla_matrix X,
+                          cla_lane beta, cla_matrix Y, cla_matrix W)
+{
+    const cla_lane zero = cla_lane_real(0);
+    cla_gemm(ma, nb, na, cla_lane_is_zero(alpha) ? zero : cla_lane_real(1), A, X, zero, W);
+    cla_gemm(ma, mb, nb, alpha, W, cla_transposed(B), beta, Y);
+}
+
+/* Row i of a matrix as a matrix with rows of n */
+CLA_INLINE cla_matrix cla_row_as_matrix(cla_matrix X, int i, int n)
+{
+    X = cla_from(X, i, 0);
+    X.rs = n * X.cs;
+    return X;
+}
+
+/* Three factors: X is na x (nb nc), Y ma x (mb mc), W ma x (nb nc), Z mb x nc; W and Z are written to. */
+CLA_INLINE void cla_kron3(int ma, int na, int mb, int nb, int mc, int nc, cla_lane alpha, cla_matrix A, cla_matrix B,
+                          cla_matrix C, cla_matrix X, cla_lane beta, cla_matrix Y, cla_matrix W, cla_matrix Z)
+{
+    const cla_lane zero = cla_lane_real(0);
+    cla_gemm(ma, nb * nc, na, cla_lane_is_zero(alpha) ? zero : cla_lane_real(1), A, X, zero, W);
+    for (int i = 0; i < ma; i++)
+        cla_kron2(mb, nb, mc, nc, alpha, B, C, cla_row_as_matrix(W, i, nc), beta, cla_row_as_matrix(Y, i, mc), Z);
+}
+
+/* A batch of any sizes, along one axis: Y(.., i, ..) <- alpha sum A(i, l) X(.., l, ..) + beta Y(.., i, ..), one work-item
+ * for what lies along that axis. Define KRON_AXIS and AXES, how many axes there are beside it. Strides count CLA_REAL. */
+#ifdef KRON_AXIS
+#define ROWS 4 /* of A at a time */
+#define OTHER_AXIS(k) , long size##k, long x_stride##k, long y_stride##k
+#define GO_ALONG(k) \
+    X += r % size##k * x_stride##k; \
+    Y += r % size##k * y_stride##k; \
+    r /= size##k;
+
+/* Of xv matrices each that are side by side, 1 in ordinary arrays, the next are xstep further. along, 1: neighbours in
+ * memory are items. A is m x n; with n = 0, Y <- beta Y. */
+__kernel void kron_axis(long pencils, long nm, long along, long m, long n, CLA_REAL alpha, CLA_REAL alpha_im,
+                        CLA_REAL beta, CLA_REAL beta_im, __global const CLA_REAL *A, long a0, long av, long astep,
+                        long ai, long al, long aconj, __global const CLA_REAL *X, long x0, long xv, long xstep, long xl,
+                        __global CLA_REAL *Y, long y0, long yv, long ystep, long yi CLA_UNROLL1(AXES, OTHER_AXIS))
+{
+    const long e = get_global_id(0), others = pencils / nm;
+    if (e >= pencils) return;
+    const long q = along ? e % nm : e / others;
+    long r = along ? e / nm : e % others;
+    A += a0 + q / av * astep + q % av;
+    X += x0 + q / xv * xstep + q % xv;
+    Y += y0 + q / yv * ystep + q % yv;
+    CLA_UNROLL1(AXES, GO_ALONG)
+    const cla_lane factor = cla_lane_of(beta, beta_im);
+    for (long i0 = 0; i0 < m; i0 += ROWS) {
+        cla_lane y[ROWS];
+        CLA_UNROLL for (int i = 0; i < ROWS; i++) y[i] = cla_lane_real(0);
+        for (long l = 0; l < n; l++) {
+            const cla_lane x = cla_lane_load_apart(X, l * xl, xv);
+            CLA_UNROLL for (int i = 0; i < ROWS; i++) {
+                const cla_lane a = cla_lane_load_apart(A, min(i0 + i, m - 1) * ai + l * al, av);
+                y[i] = cla_lane_fma(aconj ? cla_lane_conj(a) : a, x, y[i]);
+            }
+        }
+        CLA_UNROLL for (int i = 0; i < ROWS; i++)
+            if (i0 + i < m) {
+                const long place = (i0 + i) * yi;
+                y[i] = cla_lane_scale(cla_lane_of(alpha, alpha_im), y[i]);
+                if (!cla_lane_is_zero(factor)) y[i] += cla_lane_scale(factor, cla_lane_load_apart(Y, place, yv));
+                cla_lane_store_apart(Y, place, yv, y[i]);
+            }
+    }
+}
+#undef ROWS
+#endif
+
+/* X <- X / D for nm items of so many numbers; items and numbers are as far apart as these strides say. */
+#ifdef KRON_DIVIDE
+__kernel void kron_divide(long nm, long count, long along, __global CLA_REAL *X, long x0, long xv, long xstep, long xr,
+                          __global const CLA_REAL *D, long d0, long dv, long dstep, long dr)
+{
+    const long e = get_global_id(0);
+    if (e >= nm * count) return;
+    const long q = along ? e % nm : e / count, r = along ? e / nm : e % count;
+    X += x0 + q / xv * xstep + q % xv + r * xr;
+    D += d0 + q / dv * dstep + q % dv + r * dr;
+    const cla_lane reciprocal = cla_lane_recip(cla_lane_load_apart(D, 0, dv));
+    cla_lane_store_apart(X, 0, xv, cla_lane_mul(reciprocal, cla_lane_load_apart(X, 0, xv)));
+}
+#endif
+
+/* A batch whose sizes are known when this is compiled, in one pass over memory. A work-group takes LANES items into local
+ * memory, where factors are applied along one axis after the other: a work-item takes what lies along an axis into its
+ * registers, and puts the products in its place. The first of several factors takes X as it comes, and the last of three
+ * gives Y as it goes, where neighbours are neighbours in memory.
+ *
+ * Define KRON_TEAM and FACTORS, 1 to 3, which are those of axis C, of A and C, or of all; NA, NB, NC, MA, MB, MC, the
+ * sizes, 1 of an axis that there is not; XV, YV, AV, BV, CV: how many matrices are interleaved, 1 in ordinary arrays;
+ * INTERLEAVED, 1 if neighbours in memory are items, else they are along axis C; AOWN, BOWN, COWN, 1 if each item has its
+ * own factor; ACONJ, BCONJ, CCONJ, 1 to conjugate; ALPHA and BETA, 0 if they are 0. SUM, 1: the sum of square factors
+ * along their axes, not their product. Strides count CLA_REAL.
+ *
+ * GROUP    work-items of a work-group
+ * LANES    items of a work-group
+ * PENCILS  what a work-item has in its registers at a time of what lies along an axis
+ * ROWS     rows of a factor at a time, a multiple of WIDE
+ * DIRECT   1: two factors are applied along C first, to rows of X as they come: for short rows
+ * WIDE     real numbers along axis C that are moved at a time: it divides NC and MC and where they begin in memory, and
+ *          these numbers are neighbours
+ */
+#ifdef KRON_TEAM
+#if WIDE == 1
+typedef cla_lane wide;
+#define WIDE_FMA(f, x, y) cla_lane_fma(f, x, y)
+#define WIDE_LOAD(p, place, V) cla_lane_load_apart(p, place, V)
+#define WIDE_STORE(p, place, V, x) cla_lane_store_apart(p, place, V, x)
+#define WIDE_SCALE(f, x) cla_lane_scale(f, x)
+#define WIDE_REAL(a) cla_lane_real(a)
+#define SPLIT(x, j, a) (a)[j] = x
+#define JOINED(a, j) (a)[j]
+#else
+typedef CLA_PASTE(CLA_REAL, WIDE) wide;
+#define WIDE_FMA(f, x, y) fma((wide)(f), x, y)
+#define WIDE_LOAD(p, place, V) (*(__global const wide *)((p) + (place)))
+#define WIDE_STORE(p, place, V, x) *(__global wide *)((p) + (place)) = x
+#define WIDE_SCALE(f, x) ((wide)(f) * (x))
+#define WIDE_REAL(a) ((wide)(a))
+#define SPLIT(x, j, a) CLA_PASTE(vstore, WIDE)(x, j, a)
+#define JOINED(a, j) CLA_PASTE(vload, WIDE)(j, a)
+#endif
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#define ROUNDED(m) (((m) + ROWS - 1) / ROWS * ROWS)
+#define LA LARGER(NA, MA)
+#define LB LARGER(NB, MB)
+#define LC (INTERLEAVED ? LARGER(NC, MC) : LARGER(NC, MC) / WIDE | 1) /* odd: neighbours are in different banks */
+#define PLACE(l, a, b, c) \
+    (INTERLEAVED ? (((a) * LB + (b)) * LC + (c)) * LANES + (l) : (((l) * LA + (a)) * LB + (b)) * LC + (c))
+#define ITEM(V, q, step) ((q) / (V) * (step) + (q) % (V))
+
+/* Number e of all pairs (u of U, v of V) of all items: neighbours are items if INTERLEAVED, else v. */
+#define LANE(e, U, V) (INTERLEAVED ? (e) % LANES : (e) / ((U) * (V)))
+#define OUTER(e, U, V) (INTERLEAVED ? (e) / LANES / (V) : (e) / (V) % (U))
+#define INNER(e, U, V) (INTERLEAVED ? (e) / LANES % (V) : (e) % (V))
+
+#define X_AT(l, a, b, c) \
+    WIDE_LOAD(X, x0 + ITEM(XV, min(q0 + (l), nm - 1), xstep) + (a) * xa + (b) * xb + (c) * WIDE * xc, XV)
+#define TO_Y(l, a, b, c, value) \
+    if (q0 + (l) < nm) { \
+        const long place = y0 + ITEM(YV, q0 + (l), ystep) + (a) * ya + (b) * yb + (c) * WIDE * yc; \
+        const wide product = value; \
+        WIDE_STORE(Y, place, YV, BETA ? product + WIDE_SCALE(cla_lane_of(beta, beta_im), WIDE_LOAD(Y, place, YV)) \
+                                      : product); \
+    }
+
+/* f <- the factor, m x n, times alpha for one of them: ROWS rows after the other, each column by column, up to zeros */
+#define KEEP(F, f, m, n, scaled) \
+    for (int e = t; e < (F##OWN ? LANES : 1) * ROUNDED(m) * (n); e += GROUP) { \
+        const long q = F##OWN ? min(q0 + e / (ROUNDED(m) * (n)), nm - 1) : 0; \
+        const int i = e % ROWS + e / (ROWS * (n)) % (ROUNDED(m) / ROWS) * ROWS, j = e / ROWS % (n); \
+        cla_lane a = cla_lane_real(0); \
+        if (i < (m)) a = cla_lane_load_apart(F, F##0 + ITEM(F##V, q, F##step) + i * F##r + j * F##c, F##V); \
+        if (F##CONJ) a = cla_lane_conj(a); \
+        f[e] = scaled ? cla_lane_scale(cla_lane_of(alpha, alpha_im), a) : a; \
+    }
+
+/* Apply a factor f, m x n, along an axis of `type`, of which GET reads n numbers and PUT writes ROWS from i0 on. */
+#define APPLY(type, zero, times, own, f, m, n, U, V, GET, PUT) \
+    for (int e0 = t; e0 < LANES * (U) * (V); e0 += GROUP * PENCILS) { \
+        type x[PENCILS][n]; \
+        CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
+            const int e = min(e0 + p * GROUP, LANES * (U) * (V) - 1); \
+            GET(x[p], LANE(e, U, V), OUTER(e, U, V), INNER(e, U, V)) \
+        } \
+        for (int i0 = 0; i0 < (m); i0 += ROWS) { \
+            type y[PENCILS][ROWS]; \
+            CLA_UNROLL for (int p = 0; p < PENCILS; p++) \
+                CLA_UNROLL for (int i = 0; i < ROWS; i++) y[p][i] = zero; \
+            CLA_UNROLL for (int j = 0; j < (n); j++) { \
+                CLA_UNROLL for (int i = 0; i < ROWS; i++) \
+                    CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
+                        const int l = own ? LANE(min(e0 + p * GROUP, LANES * (U) * (V) - 1), U, V) : 0; \
+                        y[p][i] = times(f[(l * ROUNDED(m) + i0) * (n) + j * ROWS + i], x[p][j], y[p][i]); \
+                    } \
+            } \
+            CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
+                const int e = e0 + p * GROUP; \
+                if (LANES * (U) * (V) % (GROUP * PENCILS) == 0 || e < LANES * (U) * (V)) { \
+                    PUT(y[p], LANE(e, U, V), OUTER(e, U, V), INNER(e, U, V)) \
+                } \
+            } \
+        } \
+    }
+#define ALONG(own, f, m, n, U, V, GET, PUT) APPLY(wide, WIDE_REAL(0), WIDE_FMA, own, f, m, n, U, V, GET, PUT)
+#define EACH_ROW(m) CLA_UNROLL for (int i = 0; i < ROWS; i++) if ((m) % ROWS == 0 || i0 + i < (m))
+
+#if SUM
+#define FIRST(x, place) tile[place] = x;
+#define INTO(y, place) sums[place] = y
+#define ONTO(y, place) sums[place] += y
+#define PLUS(y, place) (y) + sums[place]
+#else
+#define sums tile
+#define FIRST(x, place)
+#define INTO(y, place) tile[place] = y
+#define ONTO INTO
+#define PLUS(y, place) y
+#endif
+#define GET_A(x, l, b, c) \
+    CLA_UNROLL for (int j = 0; j < NA; j++) { \
+        (x)[j] = X_AT(l, j, b, c); \
+        FIRST((x)[j], PLACE(l, j, b, c)) \
+    }
+#define PUT_A(y, l, b, c) EACH_ROW(MA) INTO((y)[i], PLACE(l, i0 + i, b, c));
+#define GET_B(x, l, a, c) CLA_UNROLL for (int j = 0; j < NB; j++) (x)[j] = tile[PLACE(l, a, j, c)];
+#define PUT_B(y, l, a, c) EACH_ROW(MB) TO_Y(l, a, i0 + i, c, PLUS((y)[i], PLACE(l, a, i0 + i, c)))
+#define GET_C(x, l, a, b) CLA_UNROLL for (int j = 0; j < NC / WIDE; j++) SPLIT(tile[PLACE(l, a, b, j)], j, x);
+#define PUT_C(y, l, a, b) \
+    CLA_UNROLL for (int i = 0; i < ROWS / WIDE; i++) \
+        if (MC % ROWS == 0 || i0 + i * WIDE < MC) { \
+            const int place = PLACE(l, a, b, i0 / WIDE + i); \
+            if (FACTORS > 1) ONTO(JOINED(y, i), place); \
+            else INTO(JOINED(y, i), place); \
+        }
+#define ROW_C(x, l, a, b) CLA_UNROLL for (int j = 0; j < NC / WIDE; j++) SPLIT(X_AT(l, a, b, j), j, x);
+#define DOWN_A(x, l, b, c) CLA_UNROLL for (int j = 0; j < NA; j++) (x)[j] = tile[PLACE(l, j, b, c)];
+#define OUT_A(y, l, b, c) EACH_ROW(MA) TO_Y(l, i0 + i, b, c, (y)[i])
+#define BETWEEN barrier(CLK_LOCAL_MEM_FENCE);
+#define EACH(na, nb, nc, l, a, b, c) \
+    for (int e = t; e < LANES * (na) * (nb) * (nc); e += GROUP) \
+        for (int l = LANE(e, (na) * (nb), nc), r = OUTER(e, (na) * (nb), nc), a = r / (nb), b = r % (nb), \
+                 c = INNER(e, (na) * (nb), nc), once = 1; once; once = 0)
+
+#define FACTOR(F) , __global const CLA_REAL *restrict F, long F##0, long F##step, long F##r, long F##c
+__kernel CLA_GROUP_OF(GROUP) void kron_team(long nm, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
+                                            __global const CLA_REAL *restrict X, long x0, long xstep, long xa, long xb,
+                                            long xc, __global CLA_REAL *restrict Y, long y0, long ystep, long ya, long yb,
+                                            long yc FACTOR(A) FACTOR(B) FACTOR(C))
+{
+    __local wide tile[LANES * LA * LB * LC];
+#if SUM
+    __local wide sums[LANES * LA * LB * LC];
+#endif
+    __local cla_lane c_of[(COWN ? LANES : 1) * NC * ROUNDED(MC)] __attribute__((aligned(16)));
+#if FACTORS > 1
+    __local cla_lane a_of[(AOWN ? LANES : 1) * NA * ROUNDED(MA)] __attribute__((aligned(16)));
+#endif
+#if FACTORS > 2
+    __local cla_lane b_of[(BOWN ? LANES : 1) * NB * ROUNDED(MB)] __attribute__((aligned(16)));
+#endif
+    const int t = get_local_id(0);
+    const long q0 = get_group_id(0) * (long)LANES;
+#if ALPHA
+    KEEP(C, c_of, MC, NC, 1)
+#if FACTORS > 1
+    KEEP(A, a_of, MA, NA, SUM)
+#endif
+#if FACTORS > 2
+    KEEP(B, b_of, MB, NB, SUM)
+#endif
+#if DIRECT
+    BETWEEN
+    APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, COWN, c_of, MC, NC, NA, NB, ROW_C, PUT_C)
+    BETWEEN
+    ALONG(AOWN, a_of, MA, NA, NB, MC / WIDE, DOWN_A, OUT_A)
+#else
+#if FACTORS == 1
+    EACH(1, 1, NC / WIDE, l, a, b, c) tile[PLACE(l, a, b, c)] = X_AT(l, a, b, c);
+#endif
+    BETWEEN
+#if FACTORS > 1
+    ALONG(AOWN, a_of, MA, NA, NB, NC / WIDE, GET_A, PUT_A)
+    BETWEEN
+#endif
+    APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, COWN, c_of, MC, NC, MA, NB, GET_C, PUT_C)
+    BETWEEN
+#if FACTORS > 2
+    ALONG(BOWN, b_of, MB, NB, MA, MC / WIDE, GET_B, PUT_B)
+#else
+    EACH(MA, 1, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, sums[PLACE(l, a, b, c)])
+#endif
+#endif
+#else
+    EACH(MA, MB, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, WIDE_REAL(0))
+#endif
+}
+#endif
+
+#endif

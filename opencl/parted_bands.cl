@@ -1,0 +1,315 @@
+/* Tridiagonal systems in ordinary arrays without row interchanges, a team of work-items for each. Define one of
+ *
+ * FACTOR_PARTED  the factors, in packs
+ * SOLVE_PARTED   x <- inv(A) rhs with them
+ * BOTH_PARTED    x <- inv(A) rhs; nothing is kept
+ *
+ * and SOURCE, which band_rows.h explains, but for 2, KL = KU = 1, and
+ *
+ * COMMON         1: all systems have the matrix of the first, in SOLVE_PARTED
+ * MEMBERS, DEEP  work-items of a team, and rows that each of them has in registers: n is at most their product
+ * LANES          systems of a work-group, a divisor of the vector length
+ * ALONG_A, ALONG_B, ALONG_X  what neighbouring work-items follow in the arrays: 0 the unknowns, 1 the systems
+ *
+ * All is read once and written once. Elimination is a recurrence, of which what a member does is known before it is
+ * known what it begins with: the pivot becomes (a p + b) / (c p + d), right-hand sides and solutions a x + b. What these
+ * are of all members before one is found by doubling. Then each repeats its rows as one work-item would have computed
+ * them. Row k of the factors has the reciprocal of the pivot, the element of U divided by it, and the multiple of the
+ * row that was subtracted, as in bands.cl.
+ */
+#include "band_rows.h"
+
+#define GROUP (LANES * MEMBERS)
+#define SPAN (MEMBERS * DEEP)
+#define BANKS (128 / (int)sizeof(cla_lane)) /* numbers that local memory gives at a time */
+#define PITCH ((SPAN + MEMBERS + BANKS - 1) / BANKS * BANKS + (BANKS > LANES ? BANKS / LANES : 1))
+#define FIRST ((long)get_group_id(0) * LANES) /* system of a work-group */
+#define ROOM (LANES * PITCH > 4 * GROUP ? LANES * PITCH : 4 * GROUP)
+#define EACH_ROW CLA_UNROLL for (int e = 0; e < DEEP; e++)
+#define MEET barrier(CLK_LOCAL_MEM_FENCE);
+#define TILE(v, k) tile[(v) * PITCH + (k) + (k) / DEEP]
+
+/* place[i] <- where the systems of a work-group begin in array a. */
+#define FIND(i, a) \
+    if (l < LANES) place[i][l] = system_place(a, min(FIRST + l, nsys - 1), inner);
+
+/* Of element e of those that work-item l moves: which system and row it is of. */
+CLA_INLINE int moved_lane(int along, int l, int e) { return along ? l % LANES : (e * GROUP + l) / SPAN; }
+CLA_INLINE int moved_row(int along, int l, int e) { return along ? l / LANES * DEEP + e : (e * GROUP + l) % SPAN; }
+
+/* What was moved becomes that of rows of each work-item, and back. */
+CLA_INLINE void share(int along, int l, cla_lane *own, __local cla_lane *tile)
+{
+    if (along) return;
+    MEET
+    EACH_ROW TILE(moved_lane(0, l, e), moved_row(0, l, e)) = own[e];
+    MEET
+    EACH_ROW own[e] = TILE(l % LANES, l / LANES * DEEP + e);
+}
+CLA_INLINE void share_back(int along, int l, cla_lane *own, __local cla_lane *tile)
+{
+    if (along) return;
+    MEET
+    EACH_ROW TILE(l % LANES, l / LANES * DEEP + e) = own[e];
+    MEET
+    EACH_ROW own[e] = TILE(moved_lane(0, l, e), moved_row(0, l, e));
+}
+
+/* The x of the member before, or behind; 0 if there is none. */
+CLA_INLINE cla_lane neighbour(int back, int l, cla_lane x, __local cla_lane *room)
+{
+    const int member = l / LANES, other = back ? l + LANES : l - LANES;
+    MEET
+    room[l] = x;
+    MEET
+    return (back ? member < MEMBERS - 1 : member > 0) ? room[other] : cla_lane_real(0);
+}
+
+/* What each member begins with, of which x <- factor x + value is made by each, and the first begins with 0. */
+CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, __local cla_lane *room)
+{
+    const int member = back ? MEMBERS - 1 - l / LANES : l / LANES;
+    for (int step = 1; step < MEMBERS; step *= 2) {
+        const int other = back ? l + step * LANES : l - step * LANES;
+        MEET
+        room[l] = factor;
+        room[GROUP + l] = value;
+        MEET
+        if (member >= step) {
+            value = cla_lane_fma(factor, room[GROUP + other], value);
+            factor = cla_lane_mul(factor, room[other]);
+        }
+    }
+    return neighbour(back, l, value, room);
+}
+
+#if defined(FACTOR_PARTED) || defined(BOTH_PARTED)
+
+/* The numbers of a 2 x 2 matrix divided by a power of 2, so that they do not overflow. */
+CLA_INLINE void normalize(cla_lane *p)
+{
+    const CLA_REAL most = fmax(fmax(cla_lane_abs1(p[0]), cla_lane_abs1(p[1])), fmax(cla_lane_abs1(p[2]), cla_lane_abs1(p[3])));
+    const CLA_REAL scale = ldexp((CLA_REAL)1, -max(ilogb(most), -120));
+    CLA_UNROLL for (int i = 0; i < 4; i++) p[i] = p[i] * scale;
+}
+
+/* The reciprocal of the pivot before the rows of each member. The last two leading minors of the matrix are p times
+ * those before these rows. */
+CLA_INLINE cla_lane pivot_before(int l, cla_lane before, const cla_lane *low, const cla_lane *diag, const cla_lane *up,
+                                 __local cla_lane *room)
+{
+    cla_lane p[4] = {cla_lane_real(1), cla_lane_real(0), cla_lane_real(0), cla_lane_real(1)};
+    EACH_ROW
+    {
+        const cla_lane product = cla_lane_mul(low[e], e ? up[e - 1] : before);
+        CLA_UNROLL for (int j = 0; j < 2; j++) {
+            const cla_lane last = p[j];
+            p[j] = cla_lane_fnma(product, p[2 + j], cla_lane_mul(diag[e], last));
+            p[2 + j] = last;
+        }
+        if (e % 2) normalize(p);
+    }
+    for (int step = 1; step < MEMBERS; step *= 2) {
+        const int other = l - step * LANES;
+        MEET
+        CLA_UNROLL for (int i = 0; i < 4; i++) room[i * GROUP + l] = p[i];
+        MEET
+        if (l / LANES >= step) {
+            CLA_UNROLL for (int i = 0; i < 4; i += 2) {
+                const cla_lane x = p[i], y = p[i + 1];
+                CLA_UNROLL for (int j = 0; j < 2; j++)
+                    p[i + j] = cla_lane_fma(x, room[j * GROUP + other],
+                                            cla_lane_mul(y, room[(2 + j) * GROUP + other]));
+            }
+            normalize(p);
+        }
+    }
+    return neighbour(0, l, cla_lane_is_zero(p[0]) ? p[2] : cla_lane_mul(p[2], cla_lane_recip(p[0])), room);
+}
+
+/* From rows of the matrix those of the factors: low <- multiples, diag <- reciprocals of pivots, up <- those of U.
+ * Returns 1 + the first row of this member of which the pivot counts as zero, or a large number. */
+CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, __local cla_lane *room)
+{
+    const cla_lane before = neighbour(0, l, up[DEEP - 1], room);
+    cla_lane inverse = pivot_before(l, before, low, diag, up, room), last = before;
+    int info = INT_MAX;
+    EACH_ROW
+    {
+        low[e] = cla_lane_mul(low[e], inverse);
+        const cla_lane pivot = cla_lane_fnma(low[e], last, diag[e]);
+        const int zero = cla_lane_is_zero(pivot);
+        if (SOURCE >= 3 ? !(cla_lane_re(pivot) > 0) : zero) info = min(info, l / LANES * DEEP + e + 1);
+        inverse = zero ? cla_lane_real(1) : cla_lane_recip(pivot);
+        diag[e] = inverse;
+        last = up[e];
+        up[e] = cla_lane_mul(last, inverse);
+    }
+    return info;
+}
+
+/* low, diag, up <- the rows of each member; those that there are not are of the identity. */
+CLA_INLINE void read_rows(int n, int l, ordinary A, ordinary B, ordinary C, __local const long (*place)[LANES],
+                          cla_lane *low, cla_lane *diag, cla_lane *up)
+{
+    EACH_ROW
+    {
+        const int v = moved_lane(ALONG_A, l, e), k = moved_row(ALONG_A, l, e);
+        cla_lane number[WIDTH], row[WIDTH];
+        CLA_UNROLL for (int s = 0; s < WIDTH; s++) {
+            const int which = APART ? s : 0, i = band_place(s, k, n);
+            const ordinary D = which == 0 ? A : which == 1 ? B : C;
+            number[s] = cla_lane_real(0);
+            if (i >= 0) number[s] = cla_lane_load_apart(D.p, place[which][v] + i * D.rs + band_diagonal(s) * D.cs, 1);
+        }
+        band_row(number, k, n, row);
+        low[e] = row[0];
+        diag[e] = k < n ? row[1] : cla_lane_real(1);
+        up[e] = row[2];
+    }
+}
+
+/* info of each system from that of all members. */
+CLA_INLINE void report(int l, int own, __local int *first, __global int *info)
+{
+    if (l < LANES) first[l] = INT_MAX;
+    MEET
+    if (own < INT_MAX) atomic_min(first + l % LANES, own);
+    MEET
+    if (l < LANES) info[FIRST + l] = first[l] < INT_MAX ? first[l] : 0;
+}
+#endif
+
+#if defined(SOLVE_PARTED) || defined(BOTH_PARTED)
+
+#define READ_RIGHT(j) \
+    EACH_ROW \
+    { \
+        const int v = moved_lane(ALONG_B, l, e), k = moved_row(ALONG_B, l, e); \
+        y[e] = k < n ? cla_lane_load_apart(R.p, place[3][v] + k * R.rs + (j) * R.cs, 1) : cla_lane_real(0); \
+    }
+
+/* x <- the solution, by the factors; the multiple of row 0 is 0. */
+CLA_INLINE void substitute(int l, const cla_lane *low, const cla_lane *diag, const cla_lane *up, cla_lane *x,
+                           __local cla_lane *room)
+{
+    cla_lane factor = cla_lane_real(1), value = cla_lane_real(0);
+    EACH_ROW
+    {
+        value = cla_lane_fnma(low[e], value, x[e]);
+        factor = cla_lane_mul(-low[e], factor);
+    }
+    value = begun(0, l, factor, value, room);
+    EACH_ROW
+    {
+        value = cla_lane_fnma(low[e], value, x[e]);
+        x[e] = cla_lane_mul(value, diag[e]);
+    }
+    factor = cla_lane_real(1);
+    value = cla_lane_real(0);
+    CLA_UNROLL for (int e = DEEP - 1; e >= 0; e--) {
+        value = cla_lane_fnma(up[e], value, x[e]);
+        factor = cla_lane_mul(-up[e], factor);
+    }
+    value = begun(1, l, factor, value, room);
+    CLA_UNROLL for (int e = DEEP - 1; e >= 0; e--) x[e] = value = cla_lane_fnma(up[e], value, x[e]);
+}
+
+/* Solve for all right-hand sides, of which the first were read; they are R and solutions X. */
+#define SOLVE_ALL(columns) \
+    for (long j = 0; j < (columns); j++) { \
+        share(ALONG_B, l, y, room); \
+        substitute(l, low, diag, up, y, room); \
+        share_back(ALONG_X, l, y, room); \
+        EACH_ROW \
+        { \
+            const int v = moved_lane(ALONG_X, l, e), k = moved_row(ALONG_X, l, e); \
+            if (k < n && FIRST + v < nsys) \
+                cla_lane_store_apart(X.p, place[4][v] + k * X.rs + j * X.cs, 1, y[e]); \
+        } \
+        if (j + 1 < (columns)) { READ_RIGHT(j + 1) } \
+    }
+#endif
+
+#define FACTORS cla_matrix_of_batch(factors, COMMON ? 0 : FIRST + l % LANES, n, 3)
+
+#ifdef FACTOR_PARTED
+__kernel CLA_GROUP_OF(GROUP) void factor_parted(long nsys, long size, long inner, ORDINARY(a), ORDINARY(b), ORDINARY(c),
+                                                __global CLA_REAL *factors, __global int *info)
+{
+    __local cla_lane room[ROOM];
+    __local int first[LANES];
+    __local long place[3][LANES];
+    const int n = size, l = get_local_id(0), k0 = l / LANES * DEEP;
+    const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c);
+    const cla_matrix F = FACTORS;
+    cla_lane low[DEEP], diag[DEEP], up[DEEP];
+    FIND(0, A)
+    FIND(1, B)
+    FIND(2, C)
+    MEET
+    read_rows(n, l, A, B, C, place, low, diag, up);
+    share(ALONG_A, l, low, room);
+    share(ALONG_A, l, diag, room);
+    share(ALONG_A, l, up, room);
+    report(l, eliminate(l, low, diag, up, room), first, info);
+    EACH_ROW
+        if (k0 + e < n) {
+            cla_set(F, k0 + e, 0, diag[e]);
+            cla_set(F, k0 + e, 1, up[e]);
+            if (k0 + e) cla_set(F, k0 + e - 1, 2, low[e]);
+        }
+}
+#endif
+
+#ifdef SOLVE_PARTED
+__kernel CLA_GROUP_OF(GROUP) void solve_parted(long nsys, long size, long inner, long columns, ORDINARY(r), ORDINARY(x),
+                                               __global CLA_REAL *factors)
+{
+    __local cla_lane room[ROOM];
+    __local long place[5][LANES];
+    const int n = size, l = get_local_id(0), k0 = l / LANES * DEEP;
+    const ordinary R = AS_ORDINARY(r), X = AS_ORDINARY(x);
+    const cla_matrix F = FACTORS;
+    cla_lane low[DEEP], diag[DEEP], up[DEEP], y[DEEP];
+    FIND(3, R)
+    FIND(4, X)
+    MEET
+    READ_RIGHT(0)
+    EACH_ROW
+    {
+        const int k = k0 + e;
+        const cla_lane zero = cla_lane_real(0);
+        diag[e] = k < n ? cla_get(F, k, 0) : zero;
+        up[e] = k < n ? cla_get(F, k, 1) : zero;
+        low[e] = k && k < n ? cla_get(F, k - 1, 2) : zero;
+    }
+    SOLVE_ALL(columns)
+}
+#endif
+
+#ifdef BOTH_PARTED
+__kernel CLA_GROUP_OF(GROUP) void both_parted(long nsys, long size, long inner, long columns, ORDINARY(a), ORDINARY(b),
+                                              ORDINARY(c), ORDINARY(r), ORDINARY(x), __global int *info)
+{
+    __local cla_lane room[ROOM];
+    __local int first[LANES];
+    __local long place[5][LANES];
+    const int n = size, l = get_local_id(0);
+    const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c), R = AS_ORDINARY(r), X = AS_ORDINARY(x);
+    cla_lane low[DEEP], diag[DEEP], up[DEEP], y[DEEP];
+    FIND(0, A)
+    FIND(1, B)
+    FIND(2, C)
+    FIND(3, R)
+    FIND(4, X)
+    MEET
+    read_rows(n, l, A, B, C, place, low, diag, up);
+    READ_RIGHT(0)
+    share(ALONG_A, l, low, room);
+    share(ALONG_A, l, diag, room);
+    share(ALONG_A, l, up, room);
+    report(l, eliminate(l, low, diag, up, room), first, info);
+    SOLVE_ALL(columns)
+}
+#endif
