@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.cpu import parallel
+from compactla.cpu import kron_rows, parallel
 from compactla.cpu.ahead import LINE
 from compactla.cpu.choice import MOVED, parts, width
 from compactla.cpu.kernel import INT, compiled
@@ -24,6 +24,7 @@ from compactla.overlap import address
 from compactla.view import REAL
 
 FEW = 200_000  # multiply-adds up to which no code is compiled for a size
+SHORTEST = 3 / 8  # of a register that rows fill if items are computed one by one
 KNOWN = 16  # Sizes for which code is compiled that knows the size; larger ones share code.
 shared = functools.cache(compiled)
 
@@ -143,6 +144,8 @@ def needed(name, factors, X, Y, d, e, threads=None):
 @functools.lru_cache(1024)
 def choice(name, dtype, d, e, layouts, signs, adds, few):
     """How items are computed that lie in memory like that; `few`: with code that is compiled for all sizes."""
+    if name == "kron" and not few and (found := row_by_row(dtype, d, e, layouts, signs, adds)):
+        return found
     *factors, x, y = layouts
     vlens = {vlen for *_, vlen in layouts if vlen}
     vlen = vlens.pop() if vlens else native_width(dtype)
@@ -157,39 +160,50 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
     simple = {kind_x, kind_y, *kinds} <= {"whole", "pack whole", "shared"}
     known = square and simple and not few
     size = str(d[-1]) if known else "?"
-    import os
-    if os.environ.get("WITHIN") and known and name == "kron" and n > 1 and {kind_x, kind_y, *kinds} == {"whole", "shared"} and order == tuple(range(n)):
-        from compactla.cpu import kron_rows
-        m = d[-1]
-        lanes = min(native_width(dtype), 1 << (m * parts(dtype) - 1).bit_length())
-        number = SCALAR[dtype.kind]
-        text = f"kronrows|{dtype.char}|{lanes}|{n}x{m}|{'beta' * adds}|{os.environ.get('FAR','far')}"
-        code = shared(kron_rows.batch, (INT, number, number, INT), text)
-        told, places = [0, vlen, *d, *e], []
-        for k, steps in zip(numbers, strides, strict=True):
-            places.append((len(told), k))
-            told += [0, *steps, signs[k]]
-        for k, steps in enumerate((X, Y), len(factors)):
-            places.append((len(told), k))
-            told += [0, *steps]
-        cost = max(parts(dtype) * multiply_adds(d, e) / lanes * parts(dtype), math.prod(d)*2*dtype.itemsize / MOVED)
-        return Choice(code, 1, cost, kron_rows.room(n, m, parts(dtype), lanes), np.array(told, np.int64), places)
     text = [name, f"{dtype.char}{V}", f"{n}x{size}", ",".join(kinds), kind_x, kind_y, "beta" * adds]
     number = SCALAR[dtype.kind]
     code = shared(batch, (INT, number, number, INT), "|".join(text), V, source="compactla.cpu.kernels.kron_apply")
-    told, places = [0, vlen, *d, *e], []
-    for k, steps in zip(numbers, strides, strict=True):
-        places.append((len(told), k))
-        told += [0, *steps, signs[k]]
-    for k, steps in enumerate((X, Y), len(factors)):
-        places.append((len(told), k))
-        told += [0, *steps]
+    told, places = words(vlen, d, e, [(k, *steps, signs[k]) for k, steps in zip(numbers, strides, strict=True)], X, Y)
     column = V * parts(dtype)
     moved = (math.prod(d) + math.prod(e)) * V * dtype.itemsize
     cost = max(parts(dtype) ** 2 * multiply_adds(d, e) * (2 if name == "solve" else 1), moved / MOVED)
     sizes = rooms(operator.mul, name, d, e, operands(name, d[-n:], e[-n:]), kind_x, known)
     room = sum(m * apart for m, _, apart in sizes) * column
-    return Choice(code, V, cost, room, np.array(told, np.int64), places)
+    return Choice(code, V, cost, room, told, places)
+
+
+def row_by_row(dtype, d, e, layouts, signs, adds):
+    """How items are computed one by one, by their rows; None if these are too short, or do not follow each other."""
+    *factors, x, y = layouts
+    n, m, count, native = len(d), d[-1], parts(dtype), native_width(dtype)
+    strides = tuple(dtype.itemsize * m**k for k in reversed(range(n)))
+    if n == 1 or {*d, *e} != {m} or not SHORTEST * native <= m * count <= KNOWN * count:
+        return None
+    if any(vlen or len(shape) != 2 for shape, _, vlen in factors):
+        return None
+    if any(vlen or steps[1:] != strides for _, steps, vlen in (x, y)):
+        return None
+    lanes = min(native, 1 << (m * count - 1).bit_length())
+    number = SCALAR[dtype.kind]
+    text = "|".join([dtype.char, str(lanes), f"{n}x{m}", "beta" * adds])
+    code = shared(kron_rows.batch, (INT, number, number, INT), text)
+    given = [(k, *operand(dtype, factor, 1)[1], signs[k]) for k, factor in enumerate(factors)]
+    told, places = words(0, d, e, given, x[1], y[1])
+    cost = max(count * multiply_adds(d, e) / m * -(-m * count // lanes), 2 * dtype.itemsize * m**n / MOVED)
+    room = sum(kron_rows.padded(rows * apart, LINE // 4) for rows, apart in kron_rows.rooms(n, m, count, lanes))
+    return Choice(code, 1, cost, room, told, places)
+
+
+def words(vlen, d, e, factors, X, Y):
+    """What a kernel is told, as `Choice` has it: factors are numbers of operands and what is told of these."""
+    told, places = [0, vlen, *d, *e], []
+    for k, *steps in factors:
+        places.append((len(told), k))
+        told += [0, *steps]
+    for k, steps in enumerate((X, Y), len(factors)):
+        places.append((len(told), k))
+        told += [0, *steps]
+    return np.array(told, np.int64), places
 
 
 def orders_of(n):

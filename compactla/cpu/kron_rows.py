@@ -1,166 +1,154 @@
-"""The kernel that applies Kronecker products to items one after the other, by their rows, while it is emitted."""
+"""The kernel that applies Kronecker products to items one after the other, by their rows, while it is emitted.
 
-import os
+The last axis is contracted first, then the one before it, while what comes of that is in registers or in L1. What
+comes of the parts of an item along its first axis is kept, row by row, until that axis is contracted.
+"""
+
 from numba import types
 from numba.extending import intrinsic
 
-from compactla.cpu.ahead import nbytes
+from compactla.cpu.ahead import LINE
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernels.rows import Product, over
+from compactla.cpu.kron_batch import AHEAD, Told, copy
 from compactla.cpu.lanes import KINDS
-from compactla.cpu.simd import INDEX, Elements, index, itemsize, shifted
-from compactla.cpu.vectors import Lanes, Vector
-
-WORD = 8
-AHEAD = int(os.environ.get("AHEAD", 4096))
-FULL = int(os.environ.get("FULL", 0))
+from compactla.cpu.simd import INDEX, Elements, itemsize, shifted
+from compactla.cpu.vectors import FLOATS, Lanes, Vector
 
 
 def batch(text):
+    """Kernel for items lo to hi: where the numbers are that it has to know, scalars, and where to work."""
+
     def kernel(lo, hi, told, alpha, beta, work):
         apply(text, lo, hi, told, alpha, beta, work)
 
     return kernel
 
 
+def rooms(n, m, parts, lanes):
+    """Rows of what n factors of order m work in, and how many real numbers these are apart: first for the factors.
+
+    The others are for what comes of all axes behind the first one, the second one, and so on, but for the last two.
+    """
+    for k in range(n):
+        yield m, m * parts if k < n - 1 else padded(m * parts, lanes)
+    for k in range(n - 1, 1, -1):
+        width = padded(m**k * parts, lanes)
+        yield m, width + (lanes if width // lanes % 8 == 0 else 0)  # else rows collide in caches
+
+
+def padded(count, step):
+    """The least multiple of a step that is not below a count."""
+    return -(-count // step) * step
+
+
 @intrinsic(prefer_literal=True)
 def apply(typing_context, text, lo, hi, told, alpha, beta, work):
+    """Compute items lo to hi - 1.
+
+    The text has the type and lanes of vectors, number of factors and size, and whether there is a beta.
+    """
+
     def lower(context, builder, signature, values):
         def body(code, lo, hi, told, alpha, beta, work):
             scalars = [Number(context, kind, x) for kind, x in zip(signature.args[4:6], (alpha, beta), strict=True)]
-            Rows(code, text.literal_value, told, scalars, work).loop(lo, hi)
+            Items(code, text.literal_value, told, scalars, work).emit(lo, hi)
 
         passed = values[1:]
-        Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
+        Code(builder).call(f"compactla.kron|{text.literal_value}", [x.type for x in passed], body, *passed)
         return context.get_dummy_value()
 
     return types.void(text, lo, hi, told, alpha, beta, work), lower
 
 
-class Rows:
+class Items:
+    """Items of one size while code is emitted."""
+
     def __init__(self, code, text, told, scalars, work):
         self.code, b = code, code.builder
-        _, char, lanes, sizes, adds, far = text.split("|")
-        self.far = bool(far)
-        n, m = map(int, sizes.split("x"))
-        self.n, self.m = n, m
-        self.parts = 2 if char in "FD" else 1
-        self.vector = Vector(KINDS[char.lower()], int(lanes))
-        self.real = self.vector.part.element
-        self.item = itemsize(self.real) * self.parts
+        char, lanes, sizes, adds = text.split("|")
+        self.n, self.m = map(int, sizes.split("x"))
+        self.one, self.vector = Vector(KINDS[char], 1), Vector(KINDS[char.lower()], int(lanes))
+        self.parts, self.real = len(self.one.parts), FLOATS[self.vector.real]
+        self.told = Told(code, told, self.n, self.n)
+        self.columns = over(code, self.m * self.parts, self.vector.lanes)
+        self.starts, base = [], b.inttoptr(work, self.real.as_pointer())
+        for m, apart in rooms(self.n, self.m, self.parts, self.vector.lanes):
+            self.starts.append((base, apart))
+            base = shifted(b, base, INDEX(padded(m * apart, LINE // 4)), self.real)
+        alpha, beta = scalars
+        beta = beta.lanes(code, Vector(KINDS[char], self.vector.lanes)).parts
+        self.beta = tuple(Lanes(b, self.vector, part) for part in beta) if adds else None
+        self.factors = [self._factor(k, alpha.lanes(code, self.one)) for k in range(self.n)]
 
-        def load(i):
-            return b.load(b.inttoptr(b.add(told, INDEX(WORD * i)), INDEX.as_pointer()), typ=INDEX)
+    def _factor(self, k, alpha):
+        """Factor number k, copied; the last one is transposed, in whole vectors."""
+        code, b, m = self.code, self.code.builder, self.m
+        start, _, rs, cs, sign = self.told.factors[k]
+        base, apart = self.starts[k]
+        target = Elements(code, self.one, base, m, m, apart, self.parts, 1)
+        source = target._replace(base=b.inttoptr(start, self.real.as_pointer()), rs=rs, cs=cs)
+        if k < self.n - 1:
+            copy(code, source, target, sign, alpha if k == 0 else None)
+            return target._replace(vector=self.vector, common=True)
+        if apart > m * self.parts:
+            with code.loop(m * apart) as p:
+                b.store(self.real(0.0), shifted(b, base, p, self.real))
+        copy(code, source.T, target, sign, None)
+        return self._rows(base, m, self.columns, apart)
 
-        k = 2 + 2 * n
-        factors = [[load(k + 5 * i + j) for j in range(5)] for i in range(n)]
-        k += 5 * n
-        self.X = load(k), load(k + 1)
-        self.Y = load(k + 1 + n + 1), load(k + 2 + n + 1)
-        base = b.inttoptr(work, self.real.as_pointer())
-        one = Vector(KINDS[char], 1)
-        alpha, beta = (x.lanes(code, Vector(KINDS[char], self.vector.lanes)).parts for x in scalars)
-        self.beta = tuple(Lanes(b, self.vector, x) for x in beta) if adds else None
-        self.given = []
-        for i, (start, _, rs, cs, sign) in enumerate(factors):
-            last = i == n - 1
-            columns = over(code, m * self.parts, self.vector.lanes) * self.vector.lanes if last else m * self.parts
-            target = Elements(code, one, base, m, m, columns, self.parts, 1)
-            source = target._replace(base=b.inttoptr(start, self.real.as_pointer()), rs=rs, cs=cs)
-            if last:
-                source = source.T
-                if columns > m * self.parts:
-                    with code.loop(m * columns) as p:
-                        b.store(self.real(0.0), shifted(b, base, p, self.real))
-            with code.loop(m) as r, code.loop(m) as c:
-                x = source[r, c]
-                if self.parts == 2:
-                    x = x._new(x.parts[0], (code.broadcast(sign, one.reals) * x.imag).parts[0])
-                if i == 0:
-                    x = scalars[0].lanes(code, one) * x
-                target[r, c] = x
-            if last:
-                self.given.append(target._replace(vector=self.vector, cs=self.vector.lanes, n=columns // self.vector.lanes, im=0))
-            else:
-                self.given.append(target._replace(vector=self.vector, common=True, im=0))
-            base = shifted(b, base, index(m * columns), self.real)
-        self.columns = columns // self.vector.lanes
-        self.base = base
+    def _rows(self, base, m, columns, apart):
+        """m rows of vectors."""
+        return Elements(self.code, self.vector, base, m, columns, apart, self.vector.lanes, 0)
 
-    def matrix(self, base, m, n, rs, padded=False):
-        """Rows"""
-        v = self.vector
-        return Elements(self.code, v, base, m, over(self.code, n, v.lanes), rs, v.lanes, 0)
-
-    def loop(self, lo, hi):
-        code, b, m, n = self.code, self.code.builder, self.m, self.n
+    def emit(self, lo, hi):
+        code, b, told = self.code, self.code.builder, self.told
+        count = self.m**self.n * self.parts
+        ahead = -(-AHEAD // (count * itemsize(self.real))) * count
         with code.loop(b.sub(hi, lo)) as t:
-            q = b.add(lo, t)
-            x, y = (b.inttoptr(b.add(start, b.mul(q, step)), self.real.as_pointer()) for start, step in (self.X, self.Y))
-            if self.far:
-                one = Vector(self.vector.dtype, 1)
-                size = m**n * self.item
-                numbers = m**n * self.parts
-                ahead = INDEX(-(-AHEAD // size) * numbers)
-                coming = [Elements(code, one, shifted(b, p, ahead, self.real), 1, numbers, numbers, 1, 1) for p in (x, y)]
-                code.fetch_ahead(coming, self.rounds)
-            self.expand(n, x, y, self.base, self.beta)
+            X, Y = (
+                b.inttoptr(b.add(start, b.mul(b.add(lo, t), step)), self.real.as_pointer())
+                for start, step, *_ in (told.X, told.Y)
+            )
+            coming = [shifted(b, place, INDEX(ahead), self.real) for place in (X, Y)]
+            vector = Vector(self.vector.dtype, 1)
+            code.fetch_ahead(
+                [Elements(code, vector, place, 1, count, count, 1, 1) for place in coming], self._rounds(self.n, X, Y)
+            )
+            self._expand(self.n, X, Y, self.beta)
 
-    @property
-    def rounds(self):
-        m, n = self.m, self.n
-        z = self.real.as_pointer()(None)
-        return self._count(n)
-
-    def _count(self, n):
-        m = self.m
+    def _rounds(self, n, X, Y):
+        """Rounds of innermost loops for the last n axes."""
         if n == 2:
-            return sum(p.rounds for p in self.pair(None, None, None))
-        inner = m ** (n - 1) * self.parts
-        return m * self._count(n - 1) + self.outer(n, None, None, None).rounds
+            return sum(product.rounds for product in self._pair(X, Y, None))
+        return self.m * self._rounds(n - 1, X, Y) + self._outer(n, Y, None).rounds
 
-    def pair(self, x, y, beta):
-        code, m, parts = self.code, self.m, self.parts
-        X = Elements(code, self.vector, x, m, m, m * parts, parts, 0, common=True)
-        T = code.room(self.vector, m, self.columns) if x is not None else self.matrix(None, m, self.columns * self.vector.lanes, 0)
-        Y = self.matrix(y, m, m * parts, m * parts)
-        yield Product(code, X, self.given[-1], T, self.columns * self.vector.lanes, parts)
-        last = FULL and self.n > 2
-        yield Product(code, self.given[-2], T, Y, self.columns * self.vector.lanes if last else m * parts, parts, beta=beta)
-
-    def outer(self, n, u, y, beta):
-        m, inner = self.m, self.m ** (n - 1) * self.parts
-        U = self.matrix(u, m, inner, apart(inner, self.vector.lanes))
-        Y = self.matrix(y, m, inner, inner)
-        return Product(self.code, self.given[-n], U, Y, inner, self.parts, beta=beta)
-
-    def expand(self, n, x, y, work, beta):
+    def _expand(self, n, X, Y, beta):
+        """Y <- X contracted along its n axes, which are the last n of items."""
         code, b = self.code, self.code.builder
         if n == 2:
-            for p in self.pair(x, y, beta):
-                p.emit()
+            for product in self._pair(X, Y, beta):
+                product.emit()
             return
-        inner = self.m ** (n - 1) * self.parts
-        rs = apart(inner, self.vector.lanes)
+        step, (base, apart) = self.m ** (n - 1) * self.parts, self.starts[2 * self.n - n]
         with code.loop(self.m) as i:
-            self.expand(
-                n - 1,
-                shifted(b, x, code.mul(i, inner), self.real),
-                shifted(b, work, code.mul(i, rs), self.real),
-                shifted(b, work, index(self.m * rs), self.real),
-                None,
-            )
-        self.outer(n, work, y, beta).emit()
+            part = shifted(b, X, code.mul(i, step), self.real)
+            self._expand(n - 1, part, shifted(b, base, code.mul(i, apart), self.real), None)
+        self._outer(n, Y, beta).emit()
 
+    def _pair(self, X, Y, beta):
+        """Products that contract the last two axes."""
+        code, m, parts, whole = self.code, self.m, self.parts, self.columns * self.vector.lanes
+        X = Elements(code, self.vector, X, m, m, m * parts, parts, 0, common=True)
+        T = code.room(self.vector, m, self.columns)
+        yield Product(code, X, self.factors[-1], T, whole, parts)
+        Y = self._rows(Y, m, self.columns, m * parts)
+        yield Product(code, self.factors[-2], T, Y, m * parts, parts, beta=beta)
 
-def apart(n, lanes):
-    """Rows of n numbers."""
-    n = -(-n // lanes) * lanes
-    return n + lanes if n // lanes % 2 == 0 else n
-
-
-def room(n, m, parts, lanes):
-    size = 2 * n * m * -(-m * parts // lanes) * lanes
-    for k in range(3, n + 1):
-        size += m * apart(m ** (k - 1) * parts, lanes) + lanes
-    return size
+    def _outer(self, n, Y, beta):
+        """The product that contracts the first of the last n axes."""
+        m, width = self.m, self.m ** (n - 1) * self.parts
+        base, apart = self.starts[2 * self.n - n]
+        columns = over(self.code, width, self.vector.lanes)
+        T, Y = self._rows(base, m, columns, apart), self._rows(Y, m, columns, width)
+        return Product(self.code, self.factors[-n], T, Y, width, self.parts, beta=beta)
