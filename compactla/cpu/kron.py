@@ -24,7 +24,7 @@ from compactla.overlap import address
 from compactla.view import REAL
 
 FEW = 200_000  # multiply-adds up to which no code is compiled for a size
-SHORTEST = 3 / 8  # of a register that rows fill if items are computed one by one
+SHORTEST, TRANSPOSED = 3 / 8, 1 / 2  # parts of a register: see `row_by_row`
 KNOWN = 16  # Sizes for which code is compiled that knows the size; larger ones share code.
 shared = functools.cache(compiled)
 
@@ -74,15 +74,25 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
         alpha and beta.
     """
     given = (*factors, X, Y)
-    nm, layouts = (len(X) if isinstance(X, np.ndarray) else X.nm), tuple(map(placed, given))
-    found = choice(name, X.dtype, d, e, layouts, tuple(signs), scalars[1] != 0, nm * multiply_adds(d, e) < FEW)
-    told, npack = found.told.copy(), -(-nm // found.V)
+    nm = len(X) if isinstance(X, np.ndarray) else X.nm
+    found = chosen(name, X.dtype, d, e, tuple(map(placed, given)), tuple(signs), scalars[1] != 0, nm)
+    launch(found, nm, [*map(start, given)], X.dtype, scalars, work, threads)
+
+
+def chosen(name, dtype, d, e, layouts, signs, adds, nm):
+    """The `choice` for so many items."""
+    return choice(name, dtype, d, e, layouts, signs, adds, nm * multiply_adds(d, e) < FEW)
+
+
+def launch(found, nm, starts, dtype, scalars, work=None, threads=None):
+    """Compute `nm` items, as chosen, where operands, X and Y begin at these addresses."""
+    told, count = found.told.copy(), -(-nm // found.V)
     told[0] = nm
     for place, k in found.places:
-        told[place] = start(given[k])
-    limit = min(parallel.THREADS, npack, parallel.THREADS if threads is None else threads)
-    rows = workspace(work, X.dtype, found.room, limit)
-    share(found.code, npack * found.cost, (0, npack, address(told), *scalars), len(rows), None, rows)
+        told[place] = starts[k]
+    most = parallel.THREADS if threads is None else min(threads, parallel.THREADS)
+    rows = workspace(work, dtype, found.room, min(most, count))
+    share(found.code, count * found.cost, (0, count, address(told), *scalars), len(rows), None, rows)
 
 
 def scale(Y, e, beta, threads=None):
@@ -123,13 +133,14 @@ def placed(A):
 
 
 def workspace(work, dtype, size, threads):
-    """Addresses of where each thread works, of so many real numbers: in an array that is given, or in our own."""
-    if work is None:
-        return [address(row) for row in room(dtype, threads, size)]
+    """A range of addresses where threads work, of so many real numbers: in an array that is given, or in our own."""
     nbytes = size * REAL[dtype.char].itemsize
-    begin = -(-address(work) // LINE) * LINE
-    count = (address(work) + work.nbytes - begin) // nbytes
-    return [begin + k * nbytes for k in range(min(count, threads))]
+    if work is None:
+        begin, count = address(room(dtype, threads, size)), threads
+    else:
+        begin = -(-address(work) // LINE) * LINE
+        count = (address(work) + work.nbytes - begin) // nbytes
+    return range(begin, begin + min(count, threads) * nbytes, nbytes)
 
 
 def needed(name, factors, X, Y, d, e, threads=None):
@@ -173,11 +184,14 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
 
 
 def row_by_row(dtype, d, e, layouts, signs, adds):
-    """How items are computed one by one, by their rows; None if these are too short, or do not follow each other."""
+    """How items are computed one by one, by their rows; None if these do not follow each other, or are too short.
+
+    They are if they fill less of a register than `SHORTEST`, or just `TRANSPOSED`: V items of such are transposed fast.
+    """
     *factors, x, y = layouts
     n, m, count, native = len(d), d[-1], parts(dtype), native_width(dtype)
     strides = tuple(dtype.itemsize * m**k for k in reversed(range(n)))
-    if n == 1 or {*d, *e} != {m} or not SHORTEST * native <= m * count <= KNOWN * count:
+    if n == 1 or {*d, *e} != {m} or m > KNOWN or m * count < SHORTEST * native or m * count == TRANSPOSED * native:
         return None
     if any(vlen or len(shape) != 2 for shape, _, vlen in factors):
         return None
