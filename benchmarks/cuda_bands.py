@@ -167,17 +167,22 @@ def peers(case, speed):
 
 
 def sweep(case, speed):
-    """One-shot times for other numbers of packs at a time, and bytes ahead."""
+    """One-shot times, and with factors, for other shapes of teams: bytes of a member, and work-items of a group."""
     M, b, x, where = case.prepared(False)
-    kept = bands.RESIDENT, bands.AHEAD
-    found = []
-    for resident, ahead in itertools.product((2, 4, 8, 16, 32), (128, 256, 512, 1024)):
-        bands.RESIDENT, bands.AHEAD = (resident, resident), ahead
-        M._prepare()
-        seconds = seconds_of(lambda: M.solve(b, out=x, **where))
-        found.append(f"{resident}/{ahead}:{100 * case.numbers * b.nbytes / speed / seconds:.0f}%")
-    bands.RESIDENT, bands.AHEAD = kept
-    return " ".join(found)
+    names = "DEEP", "GROUP", "NEIGHBOURS"
+    kept = [getattr(bands, name) for name in names]
+    for factored in False, True:
+        if factored:
+            M.factor()
+        found = []
+        for shape in itertools.product((32, 64, 128), (32, 64, 128, 256), (64, 128) if case.interleaved else (64,)):
+            for name, value in zip(names, shape, strict=True):
+                setattr(bands, name, value)
+            seconds = seconds_of(lambda: M.solve(b, out=x, **where))
+            found.append(f"{'/'.join(map(str, shape))}:{100 * case.numbers * b.nbytes / speed / seconds:.0f}%")
+        yield " ".join(found)
+    for name, value in zip(names, kept, strict=True):
+        setattr(bands, name, value)
 
 
 def main(limit=100.0):
@@ -188,6 +193,7 @@ def main(limit=100.0):
     speed = copy_speed(queue, 2**30)
     print(f"{gpu.name.strip()}: copy {speed * 1e-9:.0f} GB/s")
     sizes = (("d", 100_000, 128, 1), ("d", 10_000, 128, 1), ("f", 100_000, 128, 1), ("d", 50_000, 256, 2))
+    sizes += (("d", 2_000, 4096, 1),)
     for dtype, nsys, n, reach in sizes:
         for interleaved in False, True:
             if time.monotonic() > end:
@@ -202,8 +208,9 @@ def main(limit=100.0):
                         print(f"  {label:18s}{seconds * 1e6:9.1f} us {100 * part:4.0f}% error {error:.1f}", flush=True)
                 except Exception as trouble:  # one that fails shouldn't cost the others
                     print(f"  {type(trouble).__name__}: {str(trouble)[:200]}", flush=True)
-            if nsys == 100_000 and dtype == "d":
-                print("  packs/bytes ahead:", sweep(case, speed), flush=True)
+            if nsys == 100_000:
+                for line in sweep(case, speed):
+                    print("  bytes/work-items/bytes of neighbours:", line, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Kronecker products of items of two and three axes, in one thread, beside NumPy and PyTorch."""
 
 import functools
-import itertools
 from importlib.util import find_spec
 
 import numpy as np
@@ -9,12 +8,10 @@ import numpy as np
 import compactla as cla
 
 from . import common
-from compactla.bench.timing import best
 
 LIBRARIES = ["compactla", "copy", "matmul", "tensordot", "einsum", "torch"]
 SIZES = [4, 6, 8, 10, 12, 16, 24]
 ITEMS, LARGEST = 10_000, 2**26  # items; bytes of them
-ROUNDS = 5  # of each library in turns
 SUMS = {2: "il,jm,plm->pij", 3: "il,jm,kn,plmn->pijk"}
 
 
@@ -50,7 +47,7 @@ def in_torch(factors, X):
 
 
 def calls(axes, m, dtype):
-    """Calls to be timed, by library; a copy of the items is a bound."""
+    """Calls to be timed, by library, a copy of the items as a bound, and how many items there are."""
     factors, X = operands(axes, m, dtype)
     Y = np.empty_like(X)
     found = {
@@ -62,29 +59,14 @@ def calls(axes, m, dtype):
     }
     if find_spec("torch"):
         found["torch"] = in_torch(factors, X)
-    return found, 2 * len(X) * axes * m ** (axes + 1)
+    return found, len(X)
 
 
-class KroneckerProducts(common.Once):
-    """Items one after the other; GFlop/s are by 4 m^3 flops for items of two axes, and 6 m^4 for three."""
+class KroneckerProducts(common.InTurns):
+    """Items one after the other; they take 4 m^3 floating-point operations with two axes, and 6 m^4 with three."""
 
     params = (LIBRARIES, [2, 3], SIZES, common.DTYPES)
     param_names = ("library", "axes", "m", "dtype")
 
-    def setup(self, library, *parameters):
-        self.measured = self.once(parameters, self.measure)
-        if library not in self.measured:
-            raise common.SkipNotImplemented(f"no {library} here")
-
-    def measure(self, axes, m, dtype):
-        """GFlop/s by library: the best of what is measured in turns."""
-        found, flops = calls(axes, m, dtype)
-        seconds = {library: [] for library in found}
-        for _, (library, call) in itertools.product(range(ROUNDS), found.items()):
-            seconds[library].append(best(call, least=1))
-        return {library: flops / min(times) / 1e9 for library, times in seconds.items()}
-
-    def track_speed(self, library, *_):
-        return common.rounded(self.measured[library])
-
-    track_speed.unit = "GFlop/s"
+    def prepare(self, axes, m, dtype):
+        return calls(axes, m, dtype)

@@ -1,10 +1,10 @@
 """gemm on ordinary memory: stacks of matrices, or sequences of them. One matrix may stand for all of A, or of B.
 
-Arrays are those of NumPy, or pyopencl's. What is checked of places in memory is checked of NumPy arrays, which are in the
-places of pyopencl's.
+Arrays are those of NumPy, or pyopencl's. Whether these share memory is seen from NumPy arrays in their places.
 """
 
 import functools
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -124,18 +124,16 @@ def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     queue = queue_of(C, "C")
     wait_for = check_launch(threads, wait_for, queue)
     for name, X in (("A", A), ("B", B), ("C", C)):
-        check_kind(X, queue, name)
-        check_device_array(X, queue, name)
+        check_place(X, queue, name)
     dtype = check_stacks(A, B, C)
     a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, dtype)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    *read, written = shadows([A, B, C])
-    for name, x in zip("AB", read, strict=True):
-        if share_memory(written, x):
+    for name, X in (("A", A), ("B", B)):
+        if share_memory(C, X) and share_memory(*shadows([C, X])):
             raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     device = backend(queue, "products")
     operands = [device.Operand(X, X.offset, at) for X, at in zip((A, B, C), (a, b, place(C)), strict=True)]
-    device.multiply(row, len(C), operands, conj, alpha, beta, wait_for)
+    device.multiply(len(C), operands, conj, alpha, beta, wait_for)
     return C
 
 
@@ -145,6 +143,13 @@ def queue_of(C, name):
         return None
     check_device_array(C, C.queue, name)
     return C.queue
+
+
+def check_place(X, queue, name):
+    """Refuse what is no array on the device of the queue, or on the CPU if that is None."""
+    check_kind(X, queue, name)
+    if queue is not None:
+        check_device_array(X, queue, name)
 
 
 def place(X):
@@ -279,7 +284,7 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
     """Multiply some matrices of sequences of pyopencl Arrays, which have the same sizes and strides."""
     together: dict[tuple, list] = {}
     for q in some:
-        together.setdefault(tuple(X[q].base_data.int_ptr for X in lists), []).append(q)
+        together.setdefault(tuple(X[q].base_data for X in lists), []).append(q)
     for each in together.values():
         A, B, C = (X[each[0]] for X in lists)
         device = backend(C.queue, "products")
@@ -291,11 +296,10 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
             device.Operand(X, X.offset, replace(at, step=step))
             for X, at, step in zip((A, B, C), (a, b, place(C)), even, strict=True)
         ]
-        # events of all arrays, and then that of the launch
         arrays = [X[q] for X in lists for q in each]
-        before = [*wait_for, *(event for x in arrays for event in x.events)]
+        before = {event.int_ptr: event for event in itertools.chain(wait_for, *(x.events for x in arrays))}
         scattered = starts if steps.shape[1] > 1 else None
-        device.multiply(row, len(each), operands, conj, alpha, beta, before, scattered)
+        device.multiply(len(each), operands, conj, alpha, beta, list(before.values()), scattered)
         for x in arrays:
             x.events[:] = C.events
 
@@ -303,7 +307,7 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
 def sequence(X, name, nm, queue):
     """A sequence of arrays of two axes, or one of these for all, as a list."""
     if name != "C" and is_matrix(X):
-        check_kind(X, queue, name)
+        check_place(X, queue, name)
         return [X] * nm
     if not isinstance(X, list | tuple):
         raise TypeError(f"{name} is a {type(X).__name__}, must be a list or tuple of arrays as C, or one of two axes")
@@ -311,7 +315,7 @@ def sequence(X, name, nm, queue):
         raise ValueError(f"{name} has {len(X)} matrices, must have {nm} as C")
     for q, x in enumerate(X):
         if type(x) is not ndarray or queue is not None:
-            check_kind(x, queue, f"{name}[{q}]")
+            check_place(x, queue, f"{name}[{q}]")
         if x.ndim != 2:
             raise ValueError(f"{name}[{q}] has shape {x.shape}, must have two axes")
     return X

@@ -35,7 +35,7 @@ CLA_INLINE void precondition(cla_system S, int nrhs, cla_matrix X, cla_matrix Y)
 {
     cla_team_sync();
 #if PRECONDITIONER == 1
-    cla_csrsv(S.n, nrhs, S.M, X, Y, S.room);
+    cla_csrlusv(S.n, nrhs, S.M, X, Y, S.room);
 #elif PRECONDITIONER == 2
     cla_blockmv(S.n, nrhs, S.b, S.M.values, X, Y, cla_team_member(), CLA_TEAM);
 #elif PRECONDITIONER == 3
@@ -366,7 +366,9 @@ __kernel GROUP_OF_TEAMS void solve_batch(
         S.history = steps ? past + cla_lane_place(q, steps * CLA_VLEN) : 0;
         copy(S, given, X);
         cla_progress at = {1, start, 0, -1, 0, 0};
-        at.limit = cla_lane_maximum(rtol * norm(S, S.B), atol);
+        const CLA_REAL whole = norm(S, S.B);
+        at.limit = cla_lane_maximum(rtol * whole, atol);
+        if (whole == 0 && at.limit == 0) scale(S, X, 0);
         solve(S, most, X, &at);
         copy(S, X, given);
         if (cla_team_member() == 0) {

@@ -1,5 +1,6 @@
-/* csrilu: the LU factors of sparse matrices of one pattern, without interchanges, for the lane of a team (pack level;
- * team.h) and for a batch (define CSRILU_BATCH). They are incomplete where there is fill that the pattern leaves out.
+/* csrilu, csrlu: LU factors of sparse matrices of one pattern, without interchanges, for the lane of a team (pack
+ * level; team.h) and for a batch (define CSRILU_BATCH). They are incomplete where the pattern leaves out
+ * fill.
  *
  * Factors, L and U with the reciprocals of its pivots, are nnz x 1, as values of csrmm.cl, with columns in ascending
  * order; `diagonal` has the places of the diagonal. `places` says where each of them is among the values of A, which
@@ -16,9 +17,10 @@ CLA_INLINE cla_lane cla_csr_given(cla_matrix values, __global const int *places,
     return place < 0 ? cla_lane_real(0) : cla_matrix_load(values, place * values.rs);
 }
 
-/* `places` may be 0; `row` is room, n x 1. Returns 0 or 1 + the index of the first pivot that is exactly zero, and counts as one. */
-CLA_INLINE int cla_csrilu(int n, cla_matrix values, __global const long *indptr, __global const int *indices,
-                          __global const int *diagonal, __global const int *places, cla_matrix row, cla_matrix factors)
+/* `places` may be 0; `row` is room, n x 1. Returns 0 or 1 + the index of the first pivot that is exactly zero, which
+ * counts as one. */
+CLA_INLINE int cla_csrlu(int n, cla_matrix values, __global const long *indptr, __global const int *indices,
+                         __global const int *diagonal, __global const int *places, cla_matrix row, cla_matrix factors)
 {
     const int member = cla_team_member();
     int info = 0;
@@ -50,15 +52,22 @@ CLA_INLINE int cla_csrilu(int n, cla_matrix values, __global const long *indptr,
     }
     return info;
 }
+
+/* Likewise, of values of the same pattern. */
+CLA_INLINE int cla_csrilu(int n, cla_matrix values, __global const long *indptr, __global const int *indices,
+                          __global const int *diagonal, cla_matrix row, cla_matrix factors)
+{
+    return cla_csrlu(n, values, indptr, indices, diagonal, 0, row, factors);
+}
 #endif
 
 #ifdef CSRILU_BATCH
 /* Work-groups take the lanes, a multiple of CLA_TEAM_LANES, in turns; `work` has a row for each lane of each group. */
 __kernel __attribute__((reqd_work_group_size(CLA_TEAM_LANES, CLA_TEAM, 1)))
 void csrilu_batch(long lanes, long n, __global const long *indptr, __global const int *indices,
-                  __global const int *diagonal, __global const int *places, __global const CLA_REAL *values, long v0, long vps, long vrs, long vcs,
-                  __global CLA_REAL *factors, long f0, long fps, long frs, long fcs, __global int *info,
-                  __global CLA_REAL *work)
+                  __global const int *diagonal, __global const int *places, __global const CLA_REAL *values, long v0,
+                  long vps, long vrs, long vcs, __global CLA_REAL *factors, long f0, long fps, long frs, long fcs,
+                  __global int *info, __global CLA_REAL *work)
 {
     const int step = CLA_TEAM_LANES * CLA_PARTS;
     cla_matrix row = cla_matrix_at(work + get_group_id(0) * n * step + get_local_id(0), step, step);
@@ -66,7 +75,7 @@ void csrilu_batch(long lanes, long n, __global const long *indptr, __global cons
     for (long q = get_global_id(0); q < lanes; q += get_global_size(0)) {
         const cla_matrix A = cla_matrix_of_packs(values, q, v0, vps, vrs, vcs, 0);
         const cla_matrix F = cla_matrix_of_packs(factors, q, f0, fps, frs, fcs, 0);
-        const int first_zero = cla_csrilu(n, A, indptr, indices, diagonal, places, row, F);
+        const int first_zero = cla_csrlu(n, A, indptr, indices, diagonal, places, row, F);
         if (cla_team_member() == 0) info[q] = first_zero;
     }
 }

@@ -1,8 +1,8 @@
 /* gemm of ordinary arrays: C <- alpha op(A) op(B) + beta C for stacks of matrices of any strides, which count CLA_REAL.
  *
- * Strides are those of op(A) and op(B), which ACONJ and BCONJ, 1, conjugate. Matrix q begins at A[a0 + q * astep], or for
- * PLACES, 1, at A[places[q]], B[places[nm + q]] and C[places[2 * nm + q]]. C is not read where beta is 0. All kernels add
- * up the products of an element in the same order, with fused operations only: they compute the same bits.
+ * Strides are those of op(A) and op(B), which ACONJ and BCONJ, 1, conjugate. Matrix q begins at A[a0 + q * astep], or
+ * for PLACES, 1, at A[places[q]], B[places[nm + q]] and C[places[2 * nm + q]]. C is not read where beta is 0. Kernels
+ * add up the products of an element in the same order, with fused operations only: all compute the same bits.
  */
 #include "unroll.h"
 
@@ -32,13 +32,13 @@ CLA_INLINE cla_lane added(cla_lane x, cla_lane beta, cla_lane c)
 /* Matrices whose sizes are known when this is compiled: a work-group takes LANES of A and of B into local memory, a
  * work-item computes a tile of one of C. Alpha is not 0.
  *
- * Define M, N, K; AOWN and BOWN, 0 if all share one matrix; BETA, 0 if beta is; ACOLUMNS and BCOLUMNS, 1 if neighbours in
- * memory are in a column.
+ * Define M, N, K; AOWN and BOWN, 0 if all share one matrix; BETA, 0 if beta is; ACOLUMNS and BCOLUMNS, 1 if neighbours
+ * in memory are in a column.
  *
  * LANES    matrices of a work-group
  * TI, TJ   rows and columns of a tile, TJ in units of WIDE
- * WIDE     real numbers of a row of C that are moved at a time, and of B but for BCOLUMNS: they are neighbours, and begin
- *          at a multiple
+ * WIDE     real numbers of a row of C that are moved at a time, and of B but for BCOLUMNS: they are neighbours, and
+ *          begin at a multiple
  * WIDEA    numbers of A that are moved at a time, likewise
  * FLAT     0, or how many real numbers are moved at a time of matrices that lie one after the other without gaps, all
  *          but those that are shared: they begin at a multiple of that. WIDE is 1
@@ -69,20 +69,25 @@ typedef VECTOR(WIDE) wide;
 #define BPITCH (FLAT ? N : UNITS + BCOLUMNS * (1 - UNITS % 2))
 #define ALANES (AOWN ? LANES : 1)
 #define BLANES (BOWN ? LANES : 1)
+/* e for each of `count` things of a work-group, and whether x is one of `size` that come in whole units or not */
+#define EACH(count) \
+    CLA_UNROLL for (int e0 = 0, e = t; e0 < (count); e0 += GROUP, e += GROUP) if (WITHIN(e, count, GROUP))
+#define WITHIN(x, size, unit) ((size) % (unit) == 0 || (x) < (size))
 #if FLAT
 typedef VECTOR(FLAT) flat;
 #define NUMBERS(size) ((size) * CLA_PARTS)
 /* Between numbers in local memory and those of LANES matrices, of which there are `count` numbers. */
 #define EACH_FLAT(size, count, WHOLE, PART) \
-    CLA_UNROLL for (int e = t * FLAT; e < LANES * NUMBERS(size); e += GROUP * FLAT) { \
-        if (e + FLAT <= count) WHOLE \
-        else for (int u = e; u < count; u++) PART \
+    EACH((LANES * NUMBERS(size) + FLAT - 1) / FLAT) { \
+        const int f = e * FLAT; \
+        if (f + FLAT <= count) WHOLE \
+        else for (int u = f; u < count; u++) PART \
     }
 #define FLAT_IN(F, first, of, own, size) { \
         __global const CLA_REAL *from = F + first + (own ? q0 * NUMBERS(size) : 0); \
         const int count = own ? (int)min((long)LANES, nm - q0) * NUMBERS(size) : NUMBERS(size); \
         __local CLA_REAL *to = (__local CLA_REAL *)of; \
-        EACH_FLAT(size, count, *(__local flat *)(to + e) = *(__global const flat *)(from + e);, to[u] = from[u];) \
+        EACH_FLAT(size, count, *(__local flat *)(to + f) = *(__global const flat *)(from + f);, to[u] = from[u];) \
     }
 #endif
 /* In FLAT matrices, columns are as neighbours in memory are. */
@@ -91,11 +96,11 @@ typedef VECTOR(FLAT) flat;
 #define B_OF(first, k, j) \
     b_of[FLAT && BCOLUMNS ? (first) * K * N + (j) * K + (k) : ((first) * K + (k)) * BPITCH + (j)]
 
-__kernel CLA_GROUP_OF(GROUP) void gemm_stacks(long nm, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
-                                              __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac,
-                                              __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc,
-                                              __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc
-                                              PLACES_ARGUMENT)
+__kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
+    long nm, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
+    __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac,
+    __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc,
+    __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc PLACES_ARGUMENT)
 {
     __local cla_lane a_of[ALANES * M * APITCH] __attribute__((aligned(16)));
     __local wide b_of[BLANES * K * BPITCH] __attribute__((aligned(16)));
@@ -108,7 +113,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(long nm, CLA_REAL alpha, CLA_REAL 
     FLAT_IN(A, a0, a_of, AOWN, M * K)
     FLAT_IN(B, b0, b_of, BOWN, K * N)
 #else
-    CLA_UNROLL for (int e = t; e < ALANES * M * K / WIDEA; e += GROUP) {
+    EACH(ALANES * M * K / WIDEA) {
 #if ACOLUMNS
         const int i = e % (M / WIDEA) * WIDEA, k = e / (M / WIDEA) % K;
 #else
@@ -126,13 +131,13 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(long nm, CLA_REAL alpha, CLA_REAL 
 #endif
     }
 #if BCOLUMNS
-    CLA_UNROLL for (int e = t; e < BLANES * K * N; e += GROUP) {
+    EACH(BLANES * K * N) {
         const int k = e % K, j = e / K % N, v = e / (K * N);
         const long place = BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * bc;
         ((__local cla_lane *)b_of)[(v * K + k) * BPITCH * WIDE + j] = cla_lane_load_apart(B, place, 1);
     }
 #else
-    CLA_UNROLL for (int e = t; e < BLANES * K * UNITS; e += GROUP) {
+    EACH(BLANES * K * UNITS) {
         const int j = e % UNITS, k = e / UNITS % K, v = e / (K * UNITS);
         const long place = BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * WIDE * bc;
         b_of[(v * K + k) * BPITCH + j] = WIDE_LOAD(B, place);
@@ -156,8 +161,10 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(long nm, CLA_REAL alpha, CLA_REAL 
 #if FLAT
     CLA_UNROLL for (int i = 0; i < TI; i++)
         CLA_UNROLL for (int j = 0; j < TJ; j++)
-            if ((M % TI == 0 || ti * TI + i < M) && (N % TJ == 0 || j * TEAMJ + tj < N))
-                c_of[l * M * N + (ti * TI + i) * N + j * TEAMJ + tj] = cla_lane_scale(cla_lane_of(alpha, alpha_im), c[i][j]);
+            if (WITHIN(ti * TI + i, M, TI))
+                if (WITHIN(j * TEAMJ + tj, N, TJ))
+                    c_of[l * M * N + (ti * TI + i) * N + j * TEAMJ + tj] =
+                        cla_lane_scale(cla_lane_of(alpha, alpha_im), c[i][j]);
     barrier(CLK_LOCAL_MEM_FENCE);
     C += c0 + q0 * NUMBERS(M * N);
     const int count = (int)min((long)LANES, nm - q0) * NUMBERS(M * N);
@@ -168,27 +175,28 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(long nm, CLA_REAL alpha, CLA_REAL 
     }
 #else
     __local const CLA_REAL *from = (__local const CLA_REAL *)c_of;
-    EACH_FLAT(M * N, count, *(__global flat *)(C + e) = *(__local const flat *)(from + e);, C[u] = from[u];)
+    EACH_FLAT(M * N, count, *(__global flat *)(C + f) = *(__local const flat *)(from + f);, C[u] = from[u];)
 #endif
 #else
     if (q0 + l < nm) {
         C += BEGIN(2, c0, q0 + l, cstep);
         CLA_UNROLL for (int i = 0; i < TI; i++)
             CLA_UNROLL for (int j = 0; j < TJ; j++)
-                if ((M % TI == 0 || ti * TI + i < M) && (UNITS % TJ == 0 || j * TEAMJ + tj < UNITS)) {
-                    const long place = (ti * TI + i) * cr + (j * TEAMJ + tj) * WIDE * cc;
-                    const wide x = WIDE_SCALE(cla_lane_of(alpha, alpha_im), c[i][j]);
-                    WIDE_STORE(C, place, BETA ? WIDE_ADDED(x, cla_lane_of(beta, beta_im), WIDE_LOAD(C, place)) : x);
-                }
+                if (WITHIN(ti * TI + i, M, TI))
+                    if (WITHIN(j * TEAMJ + tj, UNITS, TJ)) {
+                        const long place = (ti * TI + i) * cr + (j * TEAMJ + tj) * WIDE * cc;
+                        const wide x = WIDE_SCALE(cla_lane_of(alpha, alpha_im), c[i][j]);
+                        WIDE_STORE(C, place, BETA ? WIDE_ADDED(x, cla_lane_of(beta, beta_im), WIDE_LOAD(C, place)) : x);
+                    }
     }
 #endif
 }
 #endif
 
 #ifdef GEMM_BLOCKS
-/* Matrices of any sizes: a work-group computes a BLOCK x BLOCK part of matrices that are far apart, with DEPTH columns of
- * A and rows of B at a time in local memory; a work-item TILE x TILE numbers of it, from TEAM rows and columns to the
- * next. Where k is 0 alpha is left out, and nothing is read of A and B. */
+/* Matrices of any sizes: a work-group computes a BLOCK x BLOCK part of some, with DEPTH columns of A and rows of B at a
+ * time in local memory; a work-item TILE x TILE numbers of it, TEAM rows and columns apart. Where k is 0 alpha is left
+ * out, and nothing is read of A and B. */
 #define TEAM 8
 #define TILE 4
 #define BLOCK (TEAM * TILE)
@@ -230,7 +238,8 @@ __kernel CLA_GROUP_OF(TEAM * TEAM) void gemm_blocks(
             for (int d = 0; d < min((long)DEPTH, k - k0); d++)
                 CLA_UNROLL for (int i = 0; i < TILE; i++)
                     CLA_UNROLL for (int j = 0; j < TILE; j++)
-                        c[i][j] = cla_lane_fma(a_of[d * PITCH + ti + i * TEAM], b_of[d * PITCH + tj + j * TEAM], c[i][j]);
+                        c[i][j] = cla_lane_fma(a_of[d * PITCH + ti + i * TEAM], b_of[d * PITCH + tj + j * TEAM],
+                                               c[i][j]);
             barrier(CLK_LOCAL_MEM_FENCE);
         }
         __global CLA_REAL *to = C + BEGIN(2, c0, q, cstep);

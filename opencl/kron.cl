@@ -98,7 +98,7 @@ __kernel void kron_divide(long nm, long count, long along, __global CLA_REAL *X,
 }
 #endif
 
-/* A batch whose sizes are known when this is compiled, in one pass over memory. A work-group takes LANES items into local
+/* A batch whose sizes are known when this is compiled, in one pass over memory. A work-group takes ITEMS items into local
  * memory, where factors are applied along one axis after the other: a work-item takes what lies along an axis into its
  * registers, and puts the products in its place. The first of several factors takes X as it comes, and the last of three
  * gives Y as it goes, where neighbours are neighbours in memory.
@@ -106,20 +106,32 @@ __kernel void kron_divide(long nm, long count, long along, __global CLA_REAL *X,
  * Define KRON_TEAM and FACTORS, 1 to 3, which are those of axis C, of A and C, or of all; NA, NB, NC, MA, MB, MC, the
  * sizes, 1 of an axis that there is not; XV, YV, AV, BV, CV: how many matrices are interleaved, 1 in ordinary arrays;
  * INTERLEAVED, 1 if neighbours in memory are items, else they are along axis C; AOWN, BOWN, COWN, 1 if each item has its
- * own factor; ACONJ, BCONJ, CCONJ, 1 to conjugate; ALPHA and BETA, 0 if they are 0. SUM, 1: the sum of square factors
- * along their axes, not their product. Strides count CLA_REAL.
+ * own factor; ACONJ, BCONJ, CCONJ, 1 to conjugate; BETA, 0 if beta is 0. SUM, 1: the sum of square factors
+ * along their axes, not their product. Strides count CLA_REAL; where they are known they may be macros too: XA, XB, XC,
+ * YA, YB, YC.
  *
  * GROUP    work-items of a work-group
- * LANES    items of a work-group
+ * ITEMS    items of a work-group
  * PENCILS  what a work-item has in its registers at a time of what lies along an axis
  * ROWS     rows of a factor at a time, a multiple of WIDE
  * DIRECT   1: two factors are applied along C first, to rows of X as they come: for short rows
+ * WHOLE    1: what the last of three makes goes through local memory, so that neighbours write whole lines
  * WIDE     real numbers along axis C that are moved at a time: it divides NC and MC and where they begin in memory, and
  *          these numbers are neighbours
  */
-#ifdef KRON_TEAM
+#if defined(KRON_TEAM) || defined(KRON_SOLVE)
+#ifndef XC
+#define XA xa
+#define XB xb
+#define XC xc
+#endif
+#ifndef YC
+#define YA ya
+#define YB yb
+#define YC yc
+#endif
 #if WIDE == 1
-typedef cla_lane wide;
+typedef cla_lane cla_wide;
 #define WIDE_FMA(f, x, y) cla_lane_fma(f, x, y)
 #define WIDE_LOAD(p, place, V) cla_lane_load_apart(p, place, V)
 #define WIDE_STORE(p, place, V, x) cla_lane_store_apart(p, place, V, x)
@@ -128,12 +140,12 @@ typedef cla_lane wide;
 #define SPLIT(x, j, a) (a)[j] = x
 #define JOINED(a, j) (a)[j]
 #else
-typedef CLA_PASTE(CLA_REAL, WIDE) wide;
-#define WIDE_FMA(f, x, y) fma((wide)(f), x, y)
-#define WIDE_LOAD(p, place, V) (*(__global const wide *)((p) + (place)))
-#define WIDE_STORE(p, place, V, x) *(__global wide *)((p) + (place)) = x
-#define WIDE_SCALE(f, x) ((wide)(f) * (x))
-#define WIDE_REAL(a) ((wide)(a))
+typedef CLA_PASTE(CLA_REAL, WIDE) cla_wide;
+#define WIDE_FMA(f, x, y) fma((cla_wide)(f), x, y)
+#define WIDE_LOAD(p, place, V) (*(__global const cla_wide *)((p) + (place)))
+#define WIDE_STORE(p, place, V, x) *(__global cla_wide *)((p) + (place)) = x
+#define WIDE_SCALE(f, x) ((cla_wide)(f) * (x))
+#define WIDE_REAL(a) ((cla_wide)(a))
 #define SPLIT(x, j, a) CLA_PASTE(vstore, WIDE)(x, j, a)
 #define JOINED(a, j) CLA_PASTE(vload, WIDE)(j, a)
 #endif
@@ -143,27 +155,27 @@ typedef CLA_PASTE(CLA_REAL, WIDE) wide;
 #define LB LARGER(NB, MB)
 #define LC (INTERLEAVED ? LARGER(NC, MC) : LARGER(NC, MC) / WIDE | 1) /* odd: neighbours are in different banks */
 #define PLACE(l, a, b, c) \
-    (INTERLEAVED ? (((a) * LB + (b)) * LC + (c)) * LANES + (l) : (((l) * LA + (a)) * LB + (b)) * LC + (c))
+    (INTERLEAVED ? (((a) * LB + (b)) * LC + (c)) * ITEMS + (l) : (((l) * LA + (a)) * LB + (b)) * LC + (c))
 #define ITEM(V, q, step) ((q) / (V) * (step) + (q) % (V))
 
 /* Number e of all pairs (u of U, v of V) of all items: neighbours are items if INTERLEAVED, else v. */
-#define LANE(e, U, V) (INTERLEAVED ? (e) % LANES : (e) / ((U) * (V)))
-#define OUTER(e, U, V) (INTERLEAVED ? (e) / LANES / (V) : (e) / (V) % (U))
-#define INNER(e, U, V) (INTERLEAVED ? (e) / LANES % (V) : (e) % (V))
+#define LANE(e, U, V) (INTERLEAVED ? (e) % ITEMS : (e) / ((U) * (V)))
+#define OUTER(e, U, V) (INTERLEAVED ? (e) / ITEMS / (V) : (e) / (V) % (U))
+#define INNER(e, U, V) (INTERLEAVED ? (e) / ITEMS % (V) : (e) % (V))
 
 #define X_AT(l, a, b, c) \
-    WIDE_LOAD(X, x0 + ITEM(XV, min(q0 + (l), nm - 1), xstep) + (a) * xa + (b) * xb + (c) * WIDE * xc, XV)
+    WIDE_LOAD(X, x0 + ITEM(XV, min(q0 + (l), nm - 1), xstep) + (a) * XA + (b) * XB + (c) * WIDE * XC, XV)
 #define TO_Y(l, a, b, c, value) \
     if (q0 + (l) < nm) { \
-        const long place = y0 + ITEM(YV, q0 + (l), ystep) + (a) * ya + (b) * yb + (c) * WIDE * yc; \
-        const wide product = value; \
+        const long place = y0 + ITEM(YV, q0 + (l), ystep) + (a) * YA + (b) * YB + (c) * WIDE * YC; \
+        const cla_wide product = value; \
         WIDE_STORE(Y, place, YV, BETA ? product + WIDE_SCALE(cla_lane_of(beta, beta_im), WIDE_LOAD(Y, place, YV)) \
                                       : product); \
     }
 
 /* f <- the factor, m x n, times alpha for one of them: ROWS rows after the other, each column by column, up to zeros */
 #define KEEP(F, f, m, n, scaled) \
-    for (int e = t; e < (F##OWN ? LANES : 1) * ROUNDED(m) * (n); e += GROUP) { \
+    for (int e = t; e < (F##OWN ? ITEMS : 1) * ROUNDED(m) * (n); e += GROUP) { \
         const long q = F##OWN ? min(q0 + e / (ROUNDED(m) * (n)), nm - 1) : 0; \
         const int i = e % ROWS + e / (ROWS * (n)) % (ROUNDED(m) / ROWS) * ROWS, j = e / ROWS % (n); \
         cla_lane a = cla_lane_real(0); \
@@ -174,10 +186,10 @@ typedef CLA_PASTE(CLA_REAL, WIDE) wide;
 
 /* Apply a factor f, m x n, along an axis of `type`, of which GET reads n numbers and PUT writes ROWS from i0 on. */
 #define APPLY(type, zero, times, own, f, m, n, U, V, GET, PUT) \
-    for (int e0 = t; e0 < LANES * (U) * (V); e0 += GROUP * PENCILS) { \
+    for (int e0 = t; e0 < ITEMS * (U) * (V); e0 += GROUP * PENCILS) { \
         type x[PENCILS][n]; \
         CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
-            const int e = min(e0 + p * GROUP, LANES * (U) * (V) - 1); \
+            const int e = min(e0 + p * GROUP, ITEMS * (U) * (V) - 1); \
             GET(x[p], LANE(e, U, V), OUTER(e, U, V), INNER(e, U, V)) \
         } \
         for (int i0 = 0; i0 < (m); i0 += ROWS) { \
@@ -187,19 +199,19 @@ typedef CLA_PASTE(CLA_REAL, WIDE) wide;
             CLA_UNROLL for (int j = 0; j < (n); j++) { \
                 CLA_UNROLL for (int i = 0; i < ROWS; i++) \
                     CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
-                        const int l = own ? LANE(min(e0 + p * GROUP, LANES * (U) * (V) - 1), U, V) : 0; \
+                        const int l = own ? LANE(min(e0 + p * GROUP, ITEMS * (U) * (V) - 1), U, V) : 0; \
                         y[p][i] = times(f[(l * ROUNDED(m) + i0) * (n) + j * ROWS + i], x[p][j], y[p][i]); \
                     } \
             } \
             CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
                 const int e = e0 + p * GROUP; \
-                if (LANES * (U) * (V) % (GROUP * PENCILS) == 0 || e < LANES * (U) * (V)) { \
+                if (ITEMS * (U) * (V) % (GROUP * PENCILS) == 0 || e < ITEMS * (U) * (V)) { \
                     PUT(y[p], LANE(e, U, V), OUTER(e, U, V), INNER(e, U, V)) \
                 } \
             } \
         } \
     }
-#define ALONG(own, f, m, n, U, V, GET, PUT) APPLY(wide, WIDE_REAL(0), WIDE_FMA, own, f, m, n, U, V, GET, PUT)
+#define ALONG(own, f, m, n, U, V, GET, PUT) APPLY(cla_wide, WIDE_REAL(0), WIDE_FMA, own, f, m, n, U, V, GET, PUT)
 #define EACH_ROW(m) CLA_UNROLL for (int i = 0; i < ROWS; i++) if ((m) % ROWS == 0 || i0 + i < (m))
 
 #if SUM
@@ -221,7 +233,11 @@ typedef CLA_PASTE(CLA_REAL, WIDE) wide;
     }
 #define PUT_A(y, l, b, c) EACH_ROW(MA) INTO((y)[i], PLACE(l, i0 + i, b, c));
 #define GET_B(x, l, a, c) CLA_UNROLL for (int j = 0; j < NB; j++) (x)[j] = tile[PLACE(l, a, j, c)];
+#if WHOLE
+#define PUT_B(y, l, a, c) EACH_ROW(MB) ONTO((y)[i], PLACE(l, a, i0 + i, c));
+#else
 #define PUT_B(y, l, a, c) EACH_ROW(MB) TO_Y(l, a, i0 + i, c, PLUS((y)[i], PLACE(l, a, i0 + i, c)))
+#endif
 #define GET_C(x, l, a, b) CLA_UNROLL for (int j = 0; j < NC / WIDE; j++) SPLIT(tile[PLACE(l, a, b, j)], j, x);
 #define PUT_C(y, l, a, b) \
     CLA_UNROLL for (int i = 0; i < ROWS / WIDE; i++) \
@@ -235,62 +251,101 @@ typedef CLA_PASTE(CLA_REAL, WIDE) wide;
 #define OUT_A(y, l, b, c) EACH_ROW(MA) TO_Y(l, i0 + i, b, c, (y)[i])
 #define BETWEEN barrier(CLK_LOCAL_MEM_FENCE);
 #define EACH(na, nb, nc, l, a, b, c) \
-    for (int e = t; e < LANES * (na) * (nb) * (nc); e += GROUP) \
+    for (int e = t; e < ITEMS * (na) * (nb) * (nc); e += GROUP) \
         for (int l = LANE(e, (na) * (nb), nc), r = OUTER(e, (na) * (nb), nc), a = r / (nb), b = r % (nb), \
                  c = INNER(e, (na) * (nb), nc), once = 1; once; once = 0)
 
+/* Apply the factors that are kept in a, b and c: to what GET reads, and put products of A and C into the tile; PUT takes
+ * those of B. */
+#define MULTIPLY(aown, a, bown, b, cown, c, GET, PUT) \
+    if (FACTORS > 1) { \
+        ALONG(aown, a, MA, NA, NB, NC / WIDE, GET, PUT_A) \
+        BETWEEN \
+    } \
+    APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, cown, c, MC, NC, MA, NB, GET_C, PUT_C) \
+    BETWEEN \
+    if (FACTORS > 2) { ALONG(bown, b, MB, NB, MA, MC / WIDE, GET_B, PUT) }
+
 #define FACTOR(F) , __global const CLA_REAL *restrict F, long F##0, long F##step, long F##r, long F##c
-__kernel CLA_GROUP_OF(GROUP) void kron_team(long nm, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
-                                            __global const CLA_REAL *restrict X, long x0, long xstep, long xa, long xb,
-                                            long xc, __global CLA_REAL *restrict Y, long y0, long ystep, long ya, long yb,
-                                            long yc FACTOR(A) FACTOR(B) FACTOR(C))
+#define KEPT(F, f, m, n) __local cla_lane f[(F##OWN ? ITEMS : 1) * (n) * ROUNDED(m)] __attribute__((aligned(16)));
+#define ITEMS_OF(X, x) X, long x##0, long x##step, long x##a, long x##b, long x##c
+#define COMMON \
+    long nm, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im, \
+        __global const CLA_REAL *restrict ITEMS_OF(X, x), __global CLA_REAL *restrict ITEMS_OF(Y, y) \
+        FACTOR(A) FACTOR(B) FACTOR(C)
+#endif
+
+#ifdef KRON_TEAM
+__kernel CLA_GROUP_OF(GROUP) void kron_team(COMMON)
 {
-    __local wide tile[LANES * LA * LB * LC];
+    __local cla_wide tile[ITEMS * LA * LB * LC];
 #if SUM
-    __local wide sums[LANES * LA * LB * LC];
+    __local cla_wide sums[ITEMS * LA * LB * LC];
 #endif
-    __local cla_lane c_of[(COWN ? LANES : 1) * NC * ROUNDED(MC)] __attribute__((aligned(16)));
-#if FACTORS > 1
-    __local cla_lane a_of[(AOWN ? LANES : 1) * NA * ROUNDED(MA)] __attribute__((aligned(16)));
-#endif
-#if FACTORS > 2
-    __local cla_lane b_of[(BOWN ? LANES : 1) * NB * ROUNDED(MB)] __attribute__((aligned(16)));
-#endif
+    KEPT(A, a_of, MA, NA)
+    KEPT(B, b_of, MB, NB)
+    KEPT(C, c_of, MC, NC)
     const int t = get_local_id(0);
-    const long q0 = get_group_id(0) * (long)LANES;
-#if ALPHA
+    const long q0 = get_group_id(0) * (long)ITEMS;
+    KEEP(A, a_of, MA, NA, SUM && FACTORS > 1)
+    KEEP(B, b_of, MB, NB, SUM && FACTORS > 2)
     KEEP(C, c_of, MC, NC, 1)
-#if FACTORS > 1
-    KEEP(A, a_of, MA, NA, SUM)
-#endif
-#if FACTORS > 2
-    KEEP(B, b_of, MB, NB, SUM)
-#endif
 #if DIRECT
     BETWEEN
     APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, COWN, c_of, MC, NC, NA, NB, ROW_C, PUT_C)
     BETWEEN
     ALONG(AOWN, a_of, MA, NA, NB, MC / WIDE, DOWN_A, OUT_A)
 #else
-#if FACTORS == 1
-    EACH(1, 1, NC / WIDE, l, a, b, c) tile[PLACE(l, a, b, c)] = X_AT(l, a, b, c);
-#endif
+    if (FACTORS == 1) EACH(1, 1, NC / WIDE, l, a, b, c) tile[PLACE(l, a, b, c)] = X_AT(l, a, b, c);
     BETWEEN
-#if FACTORS > 1
-    ALONG(AOWN, a_of, MA, NA, NB, NC / WIDE, GET_A, PUT_A)
+    MULTIPLY(AOWN, a_of, BOWN, b_of, COWN, c_of, GET_A, PUT_B)
+#if WHOLE
     BETWEEN
 #endif
-    APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, COWN, c_of, MC, NC, MA, NB, GET_C, PUT_C)
+#if WHOLE || FACTORS < 3
+    EACH(MA, MB, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, sums[PLACE(l, a, b, c)])
+#endif
+#endif
+}
+#endif
+
+/* Likewise Y <- alpha (P x Q x R) D (A x B x C) X + beta Y with square factors, D the reciprocals of sums of one of K, of
+ * L and of M, vectors of all axes. The macros are those of KRON_TEAM, also for P, Q, R, K, L, M; WIDE, WHOLE, SUM and
+ * DIRECT are 1, 1, 0 and 0. */
+#ifdef KRON_SOLVE
+#define VALUE(F, i, q) cla_lane_load_apart(F, F##0 + ITEM(F##V, q, F##step) + (i) * F##r, F##V)
+__kernel CLA_GROUP_OF(GROUP) void kron_solve(COMMON FACTOR(P) FACTOR(Q) FACTOR(R) FACTOR(K) FACTOR(L) FACTOR(M))
+{
+    __local cla_lane tile[ITEMS * LA * LB * LC];
+    KEPT(A, a_of, NA, NA)
+    KEPT(B, b_of, NB, NB)
+    KEPT(C, c_of, NC, NC)
+    KEPT(P, p_of, NA, NA)
+    KEPT(Q, q_of, NB, NB)
+    KEPT(R, r_of, NC, NC)
+    const int t = get_local_id(0);
+    const long q0 = get_group_id(0) * (long)ITEMS;
+    KEEP(A, a_of, NA, NA, 0)
+    KEEP(B, b_of, NB, NB, 0)
+    KEEP(C, c_of, NC, NC, 0)
+    KEEP(P, p_of, NA, NA, 0)
+    KEEP(Q, q_of, NB, NB, 0)
+    KEEP(R, r_of, NC, NC, 1)
+    if (FACTORS == 1) EACH(1, 1, NC, l, a, b, c) tile[PLACE(l, a, b, c)] = X_AT(l, a, b, c);
     BETWEEN
-#if FACTORS > 2
-    ALONG(BOWN, b_of, MB, NB, MA, MC / WIDE, GET_B, PUT_B)
-#else
-    EACH(MA, 1, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, sums[PLACE(l, a, b, c)])
-#endif
-#endif
-#else
-    EACH(MA, MB, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, WIDE_REAL(0))
-#endif
+    MULTIPLY(AOWN, a_of, BOWN, b_of, COWN, c_of, GET_A, PUT_B)
+    BETWEEN
+    EACH(NA, NB, NC, l, a, b, c) {
+        const long q = min(q0 + l, nm - 1);
+        cla_lane total = VALUE(M, c, q);
+        if (FACTORS > 1) total += VALUE(K, a, q);
+        if (FACTORS > 2) total += VALUE(L, b, q);
+        tile[PLACE(l, a, b, c)] = cla_lane_mul(cla_lane_recip(total), tile[PLACE(l, a, b, c)]);
+    }
+    BETWEEN
+    MULTIPLY(POWN, p_of, QOWN, q_of, ROWN, r_of, DOWN_A, PUT_B)
+    BETWEEN
+    EACH(NA, NB, NC, l, a, b, c) TO_Y(l, a, b, c, tile[PLACE(l, a, b, c)])
 }
 #endif
 

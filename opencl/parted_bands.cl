@@ -88,7 +88,8 @@ CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, __lo
 /* The numbers of a 2 x 2 matrix divided by a power of 2, so that they do not overflow. */
 CLA_INLINE void normalize(cla_lane *p)
 {
-    const CLA_REAL most = fmax(fmax(cla_lane_abs1(p[0]), cla_lane_abs1(p[1])), fmax(cla_lane_abs1(p[2]), cla_lane_abs1(p[3])));
+    CLA_REAL most = 0;
+    CLA_UNROLL for (int i = 0; i < 4; i++) most = fmax(most, cla_lane_abs1(p[i]));
     const CLA_REAL scale = ldexp((CLA_REAL)1, -max(ilogb(most), -120));
     CLA_UNROLL for (int i = 0; i < 4; i++) p[i] = p[i] * scale;
 }

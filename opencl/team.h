@@ -25,15 +25,18 @@ CLA_INLINE void cla_team_sync(void) { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_M
 CLA_INLINE cla_lane cla_team_sum(__local cla_lane *room, int part, cla_lane x)
 {
     const int first = get_local_id(1) / part * part, lane = get_local_id(0);
-    cla_lane even = cla_lane_real(0), odd = even;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    room[get_local_id(1) * CLA_TEAM_LANES + lane] = x;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < part; k += 2) {
-        even = even + room[(first + k) * CLA_TEAM_LANES + lane];
-        if (k + 1 < part) odd = odd + room[(first + k + 1) * CLA_TEAM_LANES + lane];
+    for (int passes = part > 1; passes > 0; passes--) { /* a condition: of these PoCL copies all that follows */
+        cla_lane even = cla_lane_real(0), odd = even;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        room[get_local_id(1) * CLA_TEAM_LANES + lane] = x;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int k = 0; k < part; k += 2) {
+            even = even + room[(first + k) * CLA_TEAM_LANES + lane];
+            if (k + 1 < part) odd = odd + room[(first + k + 1) * CLA_TEAM_LANES + lane];
+        }
+        x = even + odd;
     }
-    return even + odd;
+    return x;
 }
 #else
 CLA_INLINE int cla_team_member(void) { return 0; }

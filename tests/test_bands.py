@@ -385,7 +385,7 @@ def test_tiles_on_devices(queue, periodic, monkeypatch):
     if queue is None:
         return
     monkeypatch.setattr(gpu_bands, "TURNS", 4)
-    monkeypatch.setattr(gpu_bands.Launch, "packs_at_a_time", lambda self, width: min(2, self.npack))
+    monkeypatch.setattr(gpu_bands.Launch, "packs_at_a_time", lambda self: min(2, self.npack))
     lower, diag, upper, b = systems(115, 11, periodic=periodic)
     x = cla.Tridiag(lower, diag, upper, periodic=periodic).solve(b)
     given = [pyopencl.array.to_device(queue, a) for a in (lower, diag, upper)]
@@ -399,6 +399,39 @@ def test_tiles_on_devices(queue, periodic, monkeypatch):
         assert not T.factor().any()
         y = T.solve(pyopencl.array.to_device(queue, b.T.copy()), axis=0)
         assert np.array_equal(y.get().T, found[:, 1::2])
+
+
+@SLOW
+@pytest.mark.parametrize("char", ["d", pytest.param("F", marks=EXHAUSTIVE)])
+def test_teams_on_devices(queue, char, monkeypatch):
+    """What GPUs do without row interchanges: bits of all layouts, and info as on the CPU."""
+    if queue is None:
+        return
+    monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)
+    rng = np.random.default_rng(10)
+    lower, diag, upper, b = (draw(rng, (19, k), char) for k in (36, 37, 36, 37))
+    diag += 5
+    x = cla.Tridiag(lower, diag, upper, pivoting=False, queue=queue).solve(b)
+    assert residual(dense_tridiag(lower, diag, upper), x, b) < 30 * np.finfo(char).eps
+    diag[2, 11] = lower[2, 10] = 0
+    diag[3, 32] = lower[3, 31] = 0
+    diag[4, 20] = np.nan
+    diag[5], lower[5], upper[5] = 1, 1, 1  # of which the second pivot is zero
+    diag[6], lower[6], upper[6] = 1e30, 1e30, 1
+    fine = np.setdiff1d(np.arange(19), range(2, 7))
+    info = cla.Tridiag(lower, diag, upper, pivoting=False).factor()
+    given = [pyopencl.array.to_device(queue, a.T.copy()) for a in (lower, diag, upper, b)]
+    for T, right, axis in (
+        (cla.Tridiag(*given[:3], pivoting=False, axis=0), given[3], 0),
+        (cla.Tridiag(lower, diag, upper, pivoting=False, queue=queue), b, 1),
+    ):
+        for _ in range(2):
+            y = T.solve(right, axis=axis)
+            y = y.get().T if axis == 0 else y
+            assert np.array_equal(y[fine], x[fine]) and np.isnan(y[4]).any()
+            assert np.array_equal(T.info, info) and info[:6].tolist() == [0, 0, 12, 33, 0, 2]
+            assert np.array_equal(T.factor(), info)
+    assert np.array_equal(T.solve(np.stack([2 * b, b], 2))[fine, :, 1], x[fine])
 
 
 @EXHAUSTIVE

@@ -1,6 +1,7 @@
 """Krylov methods for batches: solutions, counts as of one system at a time in NumPy, and systems left alone."""
 
 import itertools
+import pickle
 import subprocess
 import sys
 
@@ -383,3 +384,17 @@ def test_refused_operands():
             krylov.cg(given, b, M=M)
     with pytest.raises(ValueError, match="M is"):
         krylov.cg(A, np.ones((2, 3)), M=krylov.Jacobi(cla.pack(np.tile(np.eye(4), (2, 1, 1)))))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_right_hand_sides_of_zeros(queue, method):
+    a = np.tile(np.eye(3) * 2, (3, 1, 1))
+    b, start = np.ones((3, 3)) * [[0], [1], [0]], np.ones((3, 3)) * [[1e-3], [1], [3]]
+    x, report = getattr(krylov, method)(cla.pack(a, queue=queue), b, start)
+    assert np.allclose(x, b / 2) and report.converged.all() and not report.iterations[::2].any() and not x[::2].any()
+
+
+def test_preconditioners_are_copied(rng):
+    A = cla.pack(random(rng, (3, 4, 4), np.float64) + 4 * np.eye(4))
+    for M in (krylov.Jacobi(A), krylov.ILU0(A)):
+        assert np.array_equal(pickle.loads(pickle.dumps(M)) @ np.ones((3, 4)), M @ np.ones((3, 4)))

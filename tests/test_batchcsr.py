@@ -65,6 +65,9 @@ def test_packs_strides_and_order_of_columns(queue, rng, parts):
     y, z = A @ x, random(rng, (NM, M, 2), np.float64)
     X, Y = (cla.pack(a, A.vlen, queue=queue) for a in (x, z))
     assert np.array_equal((A @ X).unpack(), y)
+    both = cla.Pack.zeros(NM, max(M, N), 3, vlen=A.vlen, queue=queue)
+    with pytest.raises(ValueError, match="y shares memory with x"):
+        A.multiply(both[:N, :2], both[:M, 1:])
     assert A.multiply(X, Y, beta=1) is Y and close(Y.unpack(), y + z)
     assert np.array_equal(A @ np.asfortranarray(x), y)
     order = np.concatenate([np.arange(i, j)[::-1] for i, j in zip(parts[1], parts[1][1:], strict=False)])

@@ -1,10 +1,16 @@
 """Kronecker products and sums, against einsum in extended precision."""
 
 import numpy as np
+import pyopencl.array
 import pytest
 
 import compactla as cla
 from cases import DTYPES
+from compactla import gpu
+from compactla.gpu.program import Built
+from drivers import working_devices
+
+DEVICES = working_devices()
 
 SUMS = {1: "pil,pl->pi", 2: "pil,pjm,plm->pij", 3: "pil,pjm,pkn,plmn->pijk", 4: "pil,pjm,pkn,pho,plmno->pijkh"}
 
@@ -12,6 +18,36 @@ SUMS = {1: "pil,pl->pi", 2: "pil,pjm,plm->pij", 3: "pil,pjm,pkn,plmn->pijk", 4: 
 def random(rng, shape, dtype):
     a = rng.standard_normal(shape)
     return (a + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else a).astype(dtype)
+
+
+def memory(a):
+    """The array that owns the memory of another, as one of one axis."""
+    while isinstance(a.base, np.ndarray):
+        a = a.base
+    return a.ravel("K")
+
+
+def there(a, queue):
+    """Arrays where the queue is, in memory that is like theirs."""
+    if isinstance(a, list | tuple):
+        return [there(part, queue) for part in a]
+    if queue is None:
+        return a
+    whole = memory(a)
+    data = pyopencl.array.to_device(queue, whole).base_data
+    offset = a.ctypes.data - whole.ctypes.data if a.size else 0
+    return pyopencl.array.Array(queue, a.shape, a.dtype, data=data, offset=offset, strides=a.strides)
+
+
+def here(A):
+    """What is in arrays and packs."""
+    return A if isinstance(A, np.ndarray) else A.unpack() if isinstance(A, cla.Pack) else A.get()
+
+
+def fetch(a, A):
+    """Bring home to the memory of `a` what lies in that of A."""
+    if a is not A:
+        pyopencl.enqueue_copy(A.queue, memory(a), A.base_data, wait_for=A.events)
 
 
 def op(F, letter):
@@ -50,14 +86,14 @@ CASES = [
 
 @pytest.mark.parametrize("d, e, trans, own", CASES)
 @pytest.mark.parametrize("nm", [1, 19])
-def test_product(rng, dtype, d, e, trans, own, nm):
+def test_product(rng, queue, dtype, d, e, trans, own, nm):
     factors, X = made(rng, d, e, nm, dtype, trans, own)
     expected = exact(factors, X, trans)
-    assert_close(cla.kron_apply(factors, X, trans=trans.lower()), expected, d)
-    Y = random(rng, expected.shape, dtype)
-    before = Y.copy()
+    before = random(rng, expected.shape, dtype)
+    factors, X, Y = there([factors, X, before.copy()], queue)
+    assert_close(here(cla.kron_apply(factors, X, trans=trans.lower())), expected, d)
     assert cla.kron_apply(factors, X, Y, alpha=-2, beta=0.5, trans=trans) is Y
-    assert_close(Y, 0.5 * before - 2 * expected, d)
+    assert_close(here(Y), 0.5 * before - 2 * expected, d)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +141,7 @@ def test_arrays_like_earlier_ones(rng):
 @pytest.mark.parametrize(
     "layout", ["reversed", "part", "repeated", *(pytest.param(x, marks=EXHAUSTIVE) for x in ("F", "last"))]
 )
-def test_strides(rng, layout):
+def test_strides(rng, queue, layout):
     d, nm = (3, 4, 5), 11
     factors, X = made(rng, d, d, nm, np.float64, "NNN", (1,))
     room = np.full((nm + 1, 4, 6, 9), np.nan)
@@ -121,7 +157,9 @@ def test_strides(rng, layout):
     else:
         X = np.moveaxis(np.moveaxis(X, 0, -1).copy(), -1, 0)
     X.flags.writeable = False
-    cla.kron_apply(factors, X, Y)
+    target = there(Y, queue)
+    cla.kron_apply(there(factors, queue), there(X, queue), target)
+    fetch(Y, target)
     assert_close(Y, exact(factors, X, "NNN"), d)
     if layout != "F":
         Y[...] = np.nan
@@ -129,58 +167,61 @@ def test_strides(rng, layout):
 
 
 @pytest.mark.parametrize("vlen", [None, *(pytest.param(vlen, marks=EXHAUSTIVE) for vlen in (3, 16))])
-def test_packs(rng, vlen):
+def test_packs(rng, queue, vlen):
     d, e, nm, trans, dtype = (3, 4, 5), (6, 2, 7), 19, "NTC", np.complex64 if vlen is None else np.float64
     factors, X = made(rng, d, e, nm, dtype, trans, (1,))
     expected = exact(factors, X, trans)
-    factors[1] = cla.pack(factors[1], vlen)
-    assert_close(cla.kron_apply(factors, X, trans=trans), expected, d)
-    packed = cla.pack(X.reshape(nm, 3, 20), vlen)
+    packed = cla.pack(X.reshape(nm, 3, 20), vlen, queue=queue)
+    factors = [there(factors[0], queue), cla.pack(factors[1], vlen, queue=queue), there(factors[2], queue)]
+    assert_close(here(cla.kron_apply(factors, there(X, queue), trans=trans)), expected, d)
     Y = cla.kron_apply(factors, packed, trans=trans)
     assert_close(Y.unpack().reshape(expected.shape), expected, d)
     cla.kron_apply(factors, packed, Y, alpha=0.5, beta=0.5, trans=trans)
     assert_close(Y.unpack().reshape(expected.shape), expected, d)
 
 
-def test_transposed_items(rng):
+def test_transposed_items(rng, queue):
     factors, X = made(rng, (4, 5), (3, 6), 9, np.float64, "NT", ())
     expected = exact(factors, X, "NT")
-    turned = X.mT.copy()
-    assert_close(cla.kron_apply(factors, turned, trans="NT", transx="T"), expected, (4, 5))
-    Y = cla.kron_apply(factors, cla.pack(turned), trans="NT", transx="T")
+    turned, factors = X.mT.copy(), there(factors, queue)
+    Y = cla.kron_apply(factors, there(turned, queue), trans="NT", transx="T")
+    assert_close(here(Y), expected, (4, 5))
+    Y = cla.kron_apply(factors, cla.pack(turned, queue=queue), trans="NT", transx="T")
     assert_close(Y.unpack(), expected, (4, 5))
 
 
-def test_scalars_that_spare_reading(rng):
+def test_scalars_that_spare_reading(rng, queue):
     factors, X = made(rng, (3, 4), (3, 4), 5, np.complex64, "NN", ())
-    nothing = [np.full_like(F, np.nan) for F in factors]
-    Y = random(rng, X.shape, X.dtype)
-    expected = 2j * Y
-    cla.kron_apply(nothing, X * np.nan, Y, alpha=0, beta=2j)
-    np.testing.assert_allclose(Y, expected, rtol=1e-6)
-    P = cla.pack(Y)
-    cla.kron_apply(nothing, cla.pack(X * np.nan), P, alpha=0, beta=2j)
-    np.testing.assert_allclose(P.unpack(), 2j * expected, rtol=1e-6)
-    Y[...] = np.nan
-    assert (cla.kron_apply(nothing, X, Y, alpha=0) == 0).all()
+    before = random(rng, X.shape, X.dtype)
+    nothing, none, Y = there([[np.full_like(F, np.nan) for F in factors], X * np.nan, before.copy()], queue)
+    cla.kron_apply(nothing, none, Y, alpha=0, beta=2j)
+    np.testing.assert_allclose(here(Y), 2j * before, rtol=1e-6)
+    P = cla.pack(before, queue=queue)
+    cla.kron_apply(nothing, cla.pack(X * np.nan, queue=queue), P, alpha=0, beta=2j)
+    np.testing.assert_allclose(P.unpack(), 2j * before, rtol=1e-6)
+    Y = there(before * np.nan, queue)
+    assert (here(cla.kron_apply(nothing, none, Y, alpha=0)) == 0).all()
+    factors, X = there([factors, X], queue)
     assert cla.kron_apply(factors, X[:0]).shape == (0, 3, 4)
-    assert (cla.kron_apply([np.ones((3, 0)), np.ones((4, 2))], np.ones((5, 0, 2))) == 0).all()
+    empty = there([np.ones((3, 0)), np.ones((4, 2)), np.ones((5, 0, 2))], queue)
+    assert (here(cla.kron_apply(empty[:2], empty[2])) == 0).all()
 
 
-def test_one_bad_item_changes_no_other(rng):
+def test_one_bad_item_changes_no_other(rng, queue):
     factors, X = made(rng, (3, 4), (3, 4), 19, np.float64, "NN", ())
-    good = cla.kron_apply(factors, X)
+    factors = there(factors, queue)
+    good = here(cla.kron_apply(factors, there(X, queue)))
     X[7, 1, 2] = np.nan
-    bad = cla.kron_apply(factors, X, threads=1)
+    bad = here(cla.kron_apply(factors, there(X, queue), threads=1 if queue is None else None))
     np.testing.assert_array_equal(np.delete(bad, 7, 0), np.delete(good, 7, 0))
 
 
-def test_work_space(rng):
-    factors, X = made(rng, (3, 4), (3, 4), 19, np.float64, "NN", ())
-    work = cla.kron_work(factors, X, threads=1)
-    expected = cla.kron_apply(factors, X)
-    np.testing.assert_array_equal(cla.kron_apply(factors, X, work=work), expected)
-    for bad, error in [(work[:10], ValueError), (work[::2], TypeError), (work.astype("f"), TypeError), (3, TypeError)]:
+def test_work_space(rng, queue):
+    factors, X = there(made(rng, (3, 4), (3, 4), 19, np.float64, "NN", ()), queue)
+    work = cla.kron_work(factors, X)
+    expected = here(cla.kron_apply(factors, X))
+    np.testing.assert_array_equal(here(cla.kron_apply(factors, X, work=work)), expected)
+    for bad, error in [(work[:10], ValueError), (work[::2], TypeError), (work.view("f"), TypeError), (3, TypeError)]:
         with pytest.raises(error, match="work"):
             cla.kron_apply(factors, X, work=bad)
 
@@ -195,7 +236,7 @@ def test_work_space(rng):
         pytest.param((4,), False, np.float64, marks=EXHAUSTIVE),
     ],
 )
-def test_sums(rng, dtype, d, own):
+def test_sums(rng, queue, dtype, d, own):
     nm, n = 11, len(d)
     factors = [random(rng, (nm, m, m) if own else (m, m), dtype) for m in d]
     factors = [F @ F.conj().mT + np.eye(F.shape[-1], dtype=F.dtype) for F in factors]
@@ -203,18 +244,20 @@ def test_sums(rng, dtype, d, own):
     ones = [np.eye(m, dtype=dtype) for m in d]
     parts = [exact([*ones[:k], factors[k], *ones[k + 1 :]], X, "N" * n) for k in range(n)]
     expected = sum(parts)
-    assert_close(cla.kron_sum_apply(factors, X), expected, d)
-    before = Y.copy()
-    cla.kron_sum_apply(factors, X, Y, alpha=2, beta=-1)
-    assert_close(Y, 2 * expected - before, d)
+    before, items = Y.copy(), there(X, queue)
+    assert_close(here(cla.kron_sum_apply(there(factors, queue), items)), expected, d)
+    Y = there(before.copy(), queue)
+    cla.kron_sum_apply(there(factors, queue), items, Y, alpha=2, beta=-1)
+    assert_close(here(Y), 2 * expected - before, d)
     values, vectors = zip(*map(np.linalg.eigh, factors), strict=True)
-    right = expected.astype(dtype)
+    inverses = [op(S, "C").copy() for S in vectors]
+    values, vectors, inverses, right = there([values, vectors, inverses, expected.astype(dtype)], queue)
     scale = max(np.linalg.cond(F).max() for F in factors)
-    solved = cla.kron_sum_solve(vectors, values, right)
+    solved = here(cla.kron_sum_solve(vectors, values, right))
     assert abs(solved - X).max() <= 20 * scale * abs(X).max() * np.finfo(dtype).eps
-    Y = before.copy()
-    cla.kron_sum_solve(vectors, values, right, Y, alpha=2, beta=1, inverses=[op(S, "C").copy() for S in vectors])
-    assert_close(Y, before + 2 * solved, [scale])
+    Y = there(before.copy(), queue)
+    cla.kron_sum_solve(vectors, values, right, Y, alpha=2, beta=1, inverses=inverses)
+    assert_close(here(Y), before + 2 * solved, [scale])
 
 
 def test_shift(rng):
@@ -265,6 +308,92 @@ def test_shared_memory_is_refused(rng):
     out.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         cla.kron_apply(factors, X, out)
+
+
+ONE_PASS = [  # sizes, transposes, own factors, types, what is computed, and whether of packs
+    ((2, 4), (4, 4), "NN", (), "f", "kron", False),
+    pytest.param((3, 2, 3), (3, 2, 3), "NNN", (1,), "D", "sum", True, marks=pytest.mark.slow),
+    pytest.param((5,), (3,), "C", (0,), "F", "kron", False, marks=EXHAUSTIVE),
+    pytest.param((4, 2, 3), (2, 3, 5), "NTC", (0,), "F", "kron", False, marks=EXHAUSTIVE),
+    pytest.param((4, 2, 4), (2, 3, 8), "NTN", (), "f", "kron", False, marks=EXHAUSTIVE),
+    pytest.param((3, 7), (6, 5), "CT", (1,), "d", "kron", True, marks=EXHAUSTIVE),
+    pytest.param((8, 8), (8, 8), "NN", (), "d", "kron", False, marks=EXHAUSTIVE),
+    pytest.param((3, 4), (3, 4), "NT", (1,), "d", "sum", False, marks=EXHAUSTIVE),
+    pytest.param((3, 2, 3), (3, 2, 3), "NNN", (1,), "d", "solve", False, marks=EXHAUSTIVE),
+    pytest.param((3, 4), (3, 4), "NN", (), "F", "solve", True, marks=EXHAUSTIVE),
+    pytest.param((5,), (5,), "N", (0,), "d", "solve", False, marks=EXHAUSTIVE),
+]
+
+
+@pytest.mark.parametrize("queue", DEVICES, indirect=True)
+@pytest.mark.parametrize("d, e, trans, own, dtype, name, packed", ONE_PASS)
+def test_one_pass_of_gpus(rng, monkeypatch, queue, d, e, trans, own, dtype, name, packed):
+    """Kernels that take items to local memory, which CPUs have no use for, and the others are of one result."""
+    nm = 9
+    factors, X = made(rng, d, e, nm, dtype, trans, own)
+    values = [1 + rng.random((nm,) * (k in own) + (m,)).astype(dtype) for k, m in enumerate(d)]
+    before = random(rng, (nm, *e), dtype)
+    results = []
+    for is_cpu in (lambda device: True, lambda device: False):
+        monkeypatch.setattr("compactla.gpu.kron_team.is_cpu", is_cpu)
+        fresh = pyopencl.CommandQueue(queue.context)
+        monkeypatch.setattr(fresh, "_compactla", Built(), raising=False)
+        given, items, Y = there([factors, X, before.copy()], fresh)
+        if packed:
+            items, Y = (cla.pack(a.reshape(nm, len(a[0]), -1), 4, queue=fresh) for a in (X, before))
+        for scalars in ({"alpha": 2, "beta": -1}, {"beta": 0}):
+            if name == "solve":
+                Y = cla.kron_sum_solve(given, there(values, fresh), items, Y, **scalars)
+            else:
+                Y = (cla.kron_apply if name == "kron" else cla.kron_sum_apply)(given, items, Y, trans=trans, **scalars)
+            results.append(here(Y))
+    for first, second in zip(results[:2], results[2:], strict=True):
+        assert_close(second, first, d)
+
+
+@pytest.mark.parametrize("queue", DEVICES, indirect=True)
+def test_what_is_elsewhere_is_refused(rng, queue, elsewhere):
+    factors, X = made(rng, (3, 4), (3, 4), 5, np.float64, "NN", ())
+    given, items = there([factors, X], queue)
+    cases = [
+        ((factors, items), {}, TypeError, r"factors\[0\] lives on the CPU"),
+        ((given, X), {}, TypeError, r"factors\[0\] lives on a device"),
+        ((given, items, X), {}, TypeError, "out is a ndarray"),
+        ((given, items), {"threads": 2}, ValueError, "threads"),
+        ((there(factors, elsewhere), items), {}, ValueError, r"factors\[0\] lives in another"),
+        ((given, items, items), {}, ValueError, "out shares memory with X"),
+        ((given, items), {"work": X.ravel()}, TypeError, "work"),
+    ]
+    for args, options, error, message in cases:
+        with pytest.raises(error, match=message):
+            cla.kron_apply(*args, **options)
+
+
+KERNEL = """
+#include "kron.cl"
+
+/* Y <- 2 (A x B^T x C) X - Y for items of 3 x 2 x 4 */
+__kernel void product(__global CLA_REAL *A, __global CLA_REAL *B, __global CLA_REAL *C, __global CLA_REAL *X,
+                      __global CLA_REAL *Y, __global CLA_REAL *W, __global CLA_REAL *Z)
+{
+    const long q = get_global_id(0);
+    cla_kron3(2, 3, 3, 2, 1, 4, cla_lane_real(2), cla_matrix_of_batch(A, q, 2, 3),
+              cla_transposed(cla_matrix_of_batch(B, q, 2, 3)), cla_matrix_of_batch(C, q, 1, 4),
+              cla_matrix_of_batch(X, q, 3, 8), cla_lane_real(-1), cla_matrix_of_batch(Y, q, 2, 3),
+              cla_matrix_of_batch(W, q, 2, 8), cla_matrix_of_batch(Z, q, 3, 4));
+}
+"""
+
+
+@pytest.mark.parametrize("queue", DEVICES, indirect=True)
+def test_user_kernel(rng, queue):
+    factors, X = made(rng, (3, 2, 4), (2, 3, 1), 5, np.complex64, "NTN", (0, 1, 2))
+    Y = random(rng, (5, 2, 3), X.dtype)
+    room = [cla.Pack.zeros(5, *shape, X.dtype, 4, queue=queue) for shape in ((2, 8), (3, 4))]
+    packs = [cla.pack(a, 4, queue=queue) for a in (*factors, X.reshape(5, 3, 8), Y)]
+    built = gpu.build(queue.context, KERNEL, X.dtype, 4)
+    built.product(queue, (8,), None, *(P.data.data for P in (*packs, *room)))
+    assert_close(packs[-1].unpack(), 2 * exact(factors, X, "NTN")[..., 0] - Y, X.shape[1:])
 
 
 @EXHAUSTIVE

@@ -218,9 +218,6 @@ def test_integer_lanes(queue, rng):
         assert np.array_equal(Q.get(), np.concatenate([p[:, ::-1], p], 1))
 
 
-# Which nobody includes.
-PROGRAMS = {"bands", "batch_krylov", "blocktridiag", "fused", "isai", "krylov", "pack", "stacks", "sweeps"}
-PROGRAMS |= {"thomas", "watched_lu"}
 TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to reversed transposed triangle gemm trsm
     getrfnp potrf potrs substitute widen pivot root step first REAL COMPLEX PARTS INLINE PASTE TILE COLS DOWN ACROSS
     CELLS UNIT NONUNIT RECIPROCAL UNROLL STEP STEPS ROW COLUMN SCALE A_AT B_AT AT SET APPLY LANES TEAM GROUP"""
@@ -229,8 +226,11 @@ TAKEN = """V N K M P R A B C L U D lane matrix tile square stored watch from to 
 @on_devices
 def test_included_files_keep_to_their_names(queue):
     """A kernel that includes all of them may call its own functions, types and variables what it likes."""
-    files = sorted(file for file in program.SOURCES.iterdir() if file.stem not in PROGRAMS)
-    text = "".join(file.read_text() for file in files)
+    sources = {file: file.read_text() for file in sorted(program.SOURCES.iterdir())}
+    # Programs, which nobody includes, have no guard; what only includes another needs none.
+    alone = re.compile("#define|__kernel|CLA_INLINE")
+    files = [file for file, text in sources.items() if "#ifndef CLA_" in text or not alone.search(text)]
+    text = "".join(map(sources.get, files))
     defined = set(re.findall(r"# *define (\w+)", text))
     assert {"CLA_REAL", "ROW_OFFSET"} < defined
     source = "".join(f'#include "{file.name}"\n' for file in files)
@@ -257,14 +257,27 @@ BANDS = [  # forms with pivoting, their names in bands.cl, and rows of a tile
     {"SOURCE": 3, "KL": 2, "REACH": 2, "PIVOTING": 0, "TURNS": 2},
     {"SOURCE": 0, "REACH": 3, "PIVOTING": 1, "TURNS": 2, "WIDE": 1},
 ]
+STACKS = dict.fromkeys("AOWN BOWN ACONJ BETA GEMM_STACKS".split(), 1) | {"M": 4, "N": 4, "K": 5, "BCONJ": 0}
+KRON = {"GROUP": 4, "ITEMS": 2, "PENCILS": 2, "ROWS": 2, "WIDE": 1, "WHOLE": 1, "XV": 1, "YV": 1, "BETA": 1,
+        **{f"{what}{axis}": 2 for what in "MN" for axis in "ABC"}, **{f"{axis}V": 1 for axis in "ABCPQRKLM"},
+        **{f"{axis}{what}": int(axis in "AP") for axis in "ABCPQR" for what in ("OWN", "CONJ")}}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 OTHERS = [  # in all of their variants
     *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
       for ahead, m, k in ((0, 5, 5), (1, 6, 8), (2, 6, 5))),
+    *(("gemm_stacks.cl", {"LANES": 4, "TI": 3, "TJ": 2, "WIDE": 1, "WIDEA": 1, "FLAT": flat, "ACOLUMNS": flat // 2,
+                          "BCOLUMNS": 1 - flat // 2, "PLACES": 1 - flat // 2} | STACKS) for flat in (0, 2)),
+    ("gemm_stacks.cl", {"GEMM_BLOCKS": 1, "PLACES": 1}),
     ("pack.cl", {}),
     *(("pack.cl", {f"{move}_TILED": 1, "LANES": 4, "ELEMENTS": 6, "GROUP": 8, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),
     ("krylov.cl", {"GROUP": 8}),
+    ("kron.cl", {"KRON_AXIS": 1, "AXES": 2}),
+    ("kron.cl", {"KRON_DIVIDE": 1}),
+    *(("kron.cl", KRON | {"KRON_TEAM": 1, "FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total})
+      for n, total, direct in ((1, 0, 0), (2, 0, 1), (2, 1, 0), (3, 0, 0), (3, 1, 0))),
+    *(("kron.cl", KRON | {"KRON_SOLVE": 1, "FACTORS": n, "SUM": 0, "DIRECT": 0, "INTERLEAVED": n % 2})
+      for n in (1, 2, 3)),
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),
     ("csrmm.cl", {"TAKE_ROWS": 1}),
@@ -276,6 +289,8 @@ OTHERS = [  # in all of their variants
     *(("batch_krylov.cl", {"PRECONDITION_BATCH": 1, "PRECONDITIONER": 1, "TRANS": trans}) for trans in (1, 2)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
+    *(("parted_bands.cl", {f"{what}_PARTED": 1, **BAND, "KU": 1, "SOURCE": 3, "LANES": 4, "MEMBERS": 3, "DEEP": 4})
+      for what in ("FACTOR", "SOLVE", "BOTH")),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})
       for what in ("FACTOR", "SOLVE", "SPREAD") for some in (TILE, {})),

@@ -184,22 +184,24 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
 
 
 def row_by_row(dtype, d, e, layouts, signs, adds):
-    """How items are computed one by one, by their rows; None if these do not follow each other, or are too short.
+    """How items are computed one by one, by their rows; None if those of Y are not contiguous, or are too short.
 
     They are if they fill less of a register than `SHORTEST`, or just `TRANSPOSED`: V items of such are transposed fast.
     """
     *factors, x, y = layouts
     n, m, count, native = len(d), d[-1], parts(dtype), native_width(dtype)
-    strides = tuple(dtype.itemsize * m**k for k in reversed(range(n)))
+    strides, real = tuple(dtype.itemsize * m**k for k in reversed(range(n))), REAL[dtype.char].itemsize
     if n == 1 or {*d, *e} != {m} or m > KNOWN or m * count < SHORTEST * native or m * count == TRANSPOSED * native:
         return None
     if any(vlen or len(shape) != 2 for shape, _, vlen in factors):
         return None
-    if any(vlen or steps[1:] != strides for _, steps, vlen in (x, y)):
+    if x[2] or y[2] or y[1][2:] != strides[1:] or any(stride % real for stride in (*x[1], *y[1])):
         return None
     lanes = min(native, 1 << (m * count - 1).bit_length())
     number = SCALAR[dtype.kind]
-    text = "|".join([dtype.char, str(lanes), f"{n}x{m}", "beta" * adds])
+    text = "|".join(
+        [dtype.char, str(lanes), f"{n}x{m}", "beta" * adds, *("whole" * (at[1][1:] == strides) for at in (x, y))]
+    )
     code = shared(kron_rows.batch, (INT, number, number, INT), text)
     given = [(k, *operand(dtype, factor, 1)[1], signs[k]) for k, factor in enumerate(factors)]
     told, places = words(0, d, e, given, x[1], y[1])

@@ -12,7 +12,7 @@ from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernels.rows import Product, over
 from compactla.cpu.kron_batch import AHEAD, Told, copy
 from compactla.cpu.lanes import KINDS
-from compactla.cpu.simd import INDEX, Elements, itemsize, shifted
+from compactla.cpu.simd import INDEX, Elements, index, itemsize, shifted
 from compactla.cpu.vectors import FLOATS, Lanes, Vector
 
 
@@ -46,7 +46,8 @@ def padded(count, step):
 def apply(typing_context, text, lo, hi, told, alpha, beta, work):
     """Compute items lo to hi - 1.
 
-    The text has the type and lanes of vectors, number of factors and size, and whether there is a beta.
+    The text has the type and lanes of vectors, number of factors and size, whether there is a beta, and whether the
+    numbers of items of X and of Y follow each other.
     """
 
     def lower(context, builder, signature, values):
@@ -66,11 +67,13 @@ class Items:
 
     def __init__(self, code, text, told, scalars, work):
         self.code, b = code, code.builder
-        char, lanes, sizes, adds = text.split("|")
+        char, lanes, sizes, adds, x, y = text.split("|")
         self.n, self.m = map(int, sizes.split("x"))
         self.one, self.vector = Vector(KINDS[char], 1), Vector(KINDS[char.lower()], int(lanes))
         self.parts, self.real = len(self.one.parts), FLOATS[self.vector.real]
         self.told = Told(code, told, self.n, self.n)
+        self.x, self.y = self._strides(x, self.told.X), self._strides(y, self.told.Y)
+        self.whole = bool(x), bool(y)
         self.columns = over(code, self.m * self.parts, self.vector.lanes)
         self.starts, base = [], b.inttoptr(work, self.real.as_pointer())
         for m, apart in rooms(self.n, self.m, self.parts, self.vector.lanes):
@@ -80,6 +83,13 @@ class Items:
         beta = beta.lanes(code, Vector(KINDS[char], self.vector.lanes)).parts
         self.beta = tuple(Lanes(b, self.vector, part) for part in beta) if adds else None
         self.factors = [self._factor(k, alpha.lanes(code, self.one)) for k in range(self.n)]
+
+    def _strides(self, whole, place):
+        """Real numbers between those that follow each other along the axes."""
+        if whole:
+            return [self.m**k * self.parts for k in reversed(range(self.n))]
+        real = INDEX(itemsize(self.real))
+        return [self.code.builder.sdiv(stride, real) for stride in place[2:]]
 
     def _factor(self, k, alpha):
         """Factor number k, copied; the last one is transposed, in whole vectors."""
@@ -104,51 +114,52 @@ class Items:
     def emit(self, lo, hi):
         code, b, told = self.code, self.code.builder, self.told
         count = self.m**self.n * self.parts
-        ahead = -(-AHEAD // (count * itemsize(self.real))) * count
+        ahead, number = -(-AHEAD // (count * itemsize(self.real))) * count, Vector(self.vector.dtype, 1)
         with code.loop(b.sub(hi, lo)) as t:
             X, Y = (
                 b.inttoptr(b.add(start, b.mul(b.add(lo, t), step)), self.real.as_pointer())
                 for start, step, *_ in (told.X, told.Y)
             )
-            coming = [shifted(b, place, INDEX(ahead), self.real) for place in (X, Y)]
-            vector = Vector(self.vector.dtype, 1)
-            code.fetch_ahead(
-                [Elements(code, vector, place, 1, count, count, 1, 1) for place in coming], self._rounds(self.n, X, Y)
-            )
-            self._expand(self.n, X, Y, self.beta)
+            coming = [
+                Elements(code, number, shifted(b, place, INDEX(ahead), self.real), 1, count, count, 1, 1)
+                for place, whole in zip((X, Y), self.whole, strict=True)
+                if whole
+            ]
+            if coming:
+                code.fetch_ahead(coming, self._rounds(self.n, X, Y))
+            self._expand(self.n, X, Y, self.y[0], self.beta)
 
     def _rounds(self, n, X, Y):
         """Rounds of innermost loops for the last n axes."""
         if n == 2:
-            return sum(product.rounds for product in self._pair(X, Y, None))
-        return self.m * self._rounds(n - 1, X, Y) + self._outer(n, Y, None).rounds
+            return sum(product.rounds for product in self._pair(X, Y, 0, None))
+        return self.m * self._rounds(n - 1, X, Y) + self._outer(n, Y, 0, None).rounds
 
-    def _expand(self, n, X, Y, beta):
-        """Y <- X contracted along its n axes, which are the last n of items."""
+    def _expand(self, n, X, Y, rs, beta):
+        """Y <- X contracted along its n axes, which are the last n of items; rows of Y are so many numbers apart."""
         code, b = self.code, self.code.builder
         if n == 2:
-            for product in self._pair(X, Y, beta):
+            for product in self._pair(X, Y, rs, beta):
                 product.emit()
             return
-        step, (base, apart) = self.m ** (n - 1) * self.parts, self.starts[2 * self.n - n]
+        (base, apart), step = self.starts[2 * self.n - n], self.m ** (n - 2) * self.parts
         with code.loop(self.m) as i:
-            part = shifted(b, X, code.mul(i, step), self.real)
-            self._expand(n - 1, part, shifted(b, base, code.mul(i, apart), self.real), None)
-        self._outer(n, Y, beta).emit()
+            part = shifted(b, X, index(code.mul(i, self.x[-n])), self.real)
+            self._expand(n - 1, part, shifted(b, base, code.mul(i, apart), self.real), step, None)
+        self._outer(n, Y, rs, beta).emit()
 
-    def _pair(self, X, Y, beta):
+    def _pair(self, X, Y, rs, beta):
         """Products that contract the last two axes."""
         code, m, parts, whole = self.code, self.m, self.parts, self.columns * self.vector.lanes
-        X = Elements(code, self.vector, X, m, m, m * parts, parts, 0, common=True)
+        X = Elements(code, self.vector, X, m, m, *self.x[-2:], 0, common=True)
         T = code.room(self.vector, m, self.columns)
         yield Product(code, X, self.factors[-1], T, whole, parts)
-        Y = self._rows(Y, m, self.columns, m * parts)
-        yield Product(code, self.factors[-2], T, Y, m * parts, parts, beta=beta)
+        yield Product(code, self.factors[-2], T, self._rows(Y, m, self.columns, rs), m * parts, parts, beta=beta)
 
-    def _outer(self, n, Y, beta):
+    def _outer(self, n, Y, rs, beta):
         """The product that contracts the first of the last n axes."""
         m, width = self.m, self.m ** (n - 1) * self.parts
         base, apart = self.starts[2 * self.n - n]
         columns = over(self.code, width, self.vector.lanes)
-        T, Y = self._rows(base, m, columns, apart), self._rows(Y, m, columns, width)
+        T, Y = self._rows(base, m, columns, apart), self._rows(Y, m, columns, rs)
         return Product(self.code, self.factors[-n], T, Y, width, self.parts, beta=beta)

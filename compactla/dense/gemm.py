@@ -15,11 +15,11 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
 
     Parameters
     ----------
-    A, B, C : Pack, ndarray, or sequence of ndarray
+    A, B, C : Pack, ndarray, pyopencl.array.Array, or sequence of arrays
         nm matrices each, op(A) of m x k, op(B) of k x n, C of m x n, with the same dtype, and vector length and device.
         They are packs; or arrays (nm, m, n), of any strides; or lists or tuples of arrays (m, n), of which each product
         may have sizes of its own. Instead of A or B, or of both, there may be an array of two axes, one matrix for the
-        whole batch: an ndarray, or for packs on a device a pyopencl.array.Array.
+        whole batch. Arrays are NumPy's, or on a device pyopencl's.
     alpha, beta : scalar
         Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
     transa, transb : {"N", "T", "C"}
@@ -32,8 +32,9 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
 
     Returns
     -------
-    Pack, ndarray, or sequence of ndarray
-        C. On a device this does not wait until the work is done: ``C.data.events`` ends with its event.
+    Pack, ndarray, pyopencl.array.Array, or sequence of arrays
+        C. On a device this does not wait until the work is done: ``C.data.events``, or ``C.events`` of an array, ends
+        with its event.
 
     Raises
     ------
@@ -46,7 +47,9 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     -----
     BLAS ``?gemm``, Intel MKL ``mkl_?gemm_compact``; on arrays the interface of Jhurani and Mullowney [1]_. Arrays are
     not packed: rows of C, or columns, are computed as vectors. Matrices with an extent above 64 are left to NumPy, and
-    the threads of its BLAS. Sequences cost some 3 to 5 us for each product, since every array is looked at.
+    the threads of its BLAS. Sequences cost some 3 to 5 us for each product, since every array is looked at. On a device
+    they are one launch for each size, strides, and memory: those of arrays that are parts of one allocation, such as
+    slices, are multiplied together, and matrices in buffers of their own one after the other.
 
     .. [1] C. Jhurani and P. Mullowney, "A GEMM interface and implementation on NVIDIA GPUs for multiple small
        matrices", J. Parallel Distrib. Comput. 75, 2015.

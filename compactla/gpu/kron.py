@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactla.gpu.arrays import empty, reused, upload
-from compactla.gpu.kron_team import Team, team
+from compactla.gpu.kron_team import Team, seen, team
 from compactla.gpu.launch import launch, plans
 from compactla.gpu.ordinary import spread
 from compactla.gpu.program import kernel
@@ -102,8 +102,9 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, wait_for=()):
     if one is not None:
         one.run(nm, scalars, x, y, given, wait_for)
         return
-    if work is None and (size := elements(name, d, e)):
-        work = empty((size * nm,), X.dtype, x.array.queue, reused(x.array))
+    size = nm * elements(name, d, e)
+    if size and (work is None or work.size < size):
+        work = empty((size,), X.dtype, x.array.queue, reused(x.array))
     room = Room(work, nm, X.dtype, along)
     if name == "solve":
         solve(room, given, signs, x, y, d, scalars, wait_for)
@@ -124,9 +125,11 @@ def chosen(name, given, signs, x, y, d, e, nm, scalars, along, dtype) -> Team | 
 
 
 def needed(name, factors, X, Y, d, e, wait_for=()):
-    """Elements of a work array, twice: all of them are needed."""
+    """Elements of a work array, twice: all of them are needed, and none for one pass."""
     nm = X.nm if isinstance(X, Pack) else X.shape[0]
-    return [nm * elements(name, d, e)] * 2
+    x, y, given = items(X, d), items(Y, e), [*map(matrices, factors)]
+    case, *_ = seen(name, given, x, y, d, e, is_along(x, nm), X.dtype)
+    return [0 if case.choice(x.array.queue.device) else nm * elements(name, d, e)] * 2
 
 
 def elements(name, d, e) -> int:

@@ -1,15 +1,23 @@
-"""Kernels that apply Kronecker products in one pass, and how they are chosen for a size."""
+"""Kernels that apply Kronecker products and sums in one pass, and how they are chosen for a size."""
 
+import functools
+import itertools
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from compactla.gpu import shapes
 from compactla.gpu.launch import launch
 from compactla.gpu.program import kernel
-from compactla.gpu.search import LOCAL_BYTES, REGISTERS
+from compactla.gpu.search import GROUP, LOCAL_BYTES, REGISTERS, Choice, Kernel, Search
 from compactla.gpu.shapes import is_cpu
+from compactla.view import REAL
 
 LARGEST = 64  # extent of an axis, which a work-item has in its registers
-AXES = "ABC"  # what kron.cl calls the axes; of two the first and the last are there
+ITEMS = 128  # of a work-group, at most
+SLOTS = {1: (2,), 2: (0, 2), 3: (0, 1, 2)}  # which of kron.cl's axes A, B and C there are
 
 
 class Team(NamedTuple):
@@ -18,71 +26,87 @@ class Team(NamedTuple):
     Attributes
     ----------
     kernel : pyopencl.Kernel
-    group, lanes : int
-        Work-items of a work-group, and items.
-    slots : tuple of int or None
-        Which axis is A, B and C.
+    axes : tuple of int or None
+        Which axes are A, B and C.
+    operands : tuple of int
+        Operands in the order of the kernel's arguments.
+    choice : dict
     """
 
     kernel: Any
-    group: int
-    lanes: int
-    slots: tuple
+    axes: tuple
+    operands: tuple
+    choice: Choice
 
     def run(self, nm, scalars, x, y, operands, wait_for):
         """Enqueue it."""
         values = [nm, *(part for scalar in scalars for part in (float(scalar.real), float(scalar.imag)))]
         for place in (x, y):
-            values += place.array.base_data, place.start, place.step, *along(place, self.slots)
-        for k in self.slots:
-            F = operands[k or 0]
+            values += place.array.base_data, place.start, place.step
+            values += (0 if k is None else place.strides[k] for k in self.axes)
+        for k in self.operands:
+            F = operands[k]
             values += F.array.base_data, F.start, F.step, *F.strides
         arrays = [place.array for place in (x, y, *operands)]
-        groups = -(-nm // self.lanes)
-        launch(x.array.queue, wait_for, self.kernel, (groups * self.group,), (self.group,), arrays, values)
-
-
-def along(place, slots):
-    """Strides of the axes A, B and C."""
-    return [0 if k is None else place.strides[k] for k in slots]
+        group, groups = self.choice["GROUP"], -(-nm // self.choice["ITEMS"])
+        launch(x.array.queue, wait_for, self.kernel, (groups * group,), (group,), arrays, values)
 
 
 def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | None:
     """The kernel for some items and operands, as of `compactla.gpu.kron.run`; None if they are not for local memory."""
-    device, n = x.array.queue.device, len(d)
-    if n > len(AXES) or name == "solve" or is_cpu(device):
+    queue = x.array.queue
+    case, axes, numbers = seen(name, operands, x, y, d, e, interleaved, dtype)
+    found = case.choice(queue.device)
+    if not found:
         return None
-    order = sorted(range(n), key=lambda k: -abs((x if d[k] > 1 else y).strides[k]))
-    slots = {1: (None, None, *order), 2: (order[0], None, order[-1]), 3: tuple(order)}[n]
-    N, M = ([1 if k is None else sizes[k] for k in slots] for sizes in (d, e))
-    own = [k is not None and bool(operands[k].step or operands[k].V > 1) for k in slots]
-    wide = 1 if interleaved or dtype.kind == "c" else widest(x, y, slots, N, M, dtype)
-    case = Case(n, tuple(N), tuple(M), tuple(own), wide, interleaved, name == "sum", dtype)
-    found = case.choice(min(device.local_mem_size, LOCAL_BYTES))
-    if found is None:
-        return None
-    macros = {"KRON_TEAM": 1, "FACTORS": n, "XV": x.V, "YV": y.V, "INTERLEAVED": int(interleaved), "ALPHA": 1}
-    macros |= {"BETA": int(adds), "SUM": int(case.sum)}
-    for axis, k, rows, columns, is_own in zip(AXES, slots, M, N, own, strict=True):
-        F = operands[k or 0]
-        macros |= {f"M{axis}": rows, f"N{axis}": columns, f"{axis}V": F.V, f"{axis}OWN": int(is_own)}
-        macros |= {f"{axis}CONJ": int(k is not None and signs[k] < 0)}
-    place = [None, 0, 0, 0, 0, 0] * 2 + [None, 0, 0, 0, 0] * len(AXES)
-    types = [0, *[0.0] * 4, *place]
+    macros = {"FACTORS": case.factors, "XV": x.V, "YV": y.V, "INTERLEAVED": int(interleaved), "BETA": int(adds)}
+    macros["SUM"] = int(name == "sum")
+    for items, place, size, sizes in (("X", x, "N", case.N), ("Y", y, "M", case.M)):
+        macros |= known_strides(items, place, axes, sizes, dtype)
+        macros |= {f"{size}{axis}": extent for axis, extent in zip("ABC", sizes, strict=True)}
+    for letter, k, own in zip("ABCPQRKLM", numbers, case.own, strict=False):
+        macros |= {f"{letter}V": operands[k].V, f"{letter}OWN": int(own), f"{letter}CONJ": int(signs[k] < 0)}
+    types = [0, *[0.0] * 4, *[None, 0, 0, 0, 0, 0] * 2, *[None, 0, 0, 0, 0] * len(numbers)]
+    tunables = {tunable: value for tunable, value in found.items() if tunable != "kernel"}
     try:
-        code = kernel(x.array.queue, "kron.cl", "kron_team", dtype, 1, types, **macros, **found)
+        which = str(found["kernel"])
+        code = kernel(queue, "kron.cl", which, dtype, 1, types, **{which.upper(): 1}, **macros, **tunables)
     except RuntimeError:  # does not build here
         return None
-    return Team(code, found["GROUP"], found["LANES"], slots)
+    return Team(code, axes, numbers, found)
 
 
-def widest(x, y, slots, N, M, dtype):
+def seen(name, operands, x, y, d, e, interleaved, dtype):
+    """What a kernel is chosen by, which axes are A, B and C, and which operands are theirs, of up to three axes."""
+    n = len(d)
+    order = sorted(range(n), key=lambda k: -abs((x if d[k] > 1 else y).strides[k]))
+    axes: list[int | None] = [None] * 3
+    for slot, k in zip(SLOTS.get(n, ()), order, strict=False):
+        axes[slot] = k
+    N, M = (tuple(1 if k is None else sizes[k] for k in axes) for sizes in (d, e))
+    numbers = tuple(base + (k or 0) for base in range(0, len(operands), n) for k in axes)
+    own = tuple(bool(operands[k].step or operands[k].V > 1) for k in numbers)
+    plain = name == "solve" or interleaved or dtype.kind == "c" or n not in SLOTS
+    wide = 1 if plain else widest(x, y, axes, N, M, dtype)
+    return Case(name, n, N, M, own, wide, interleaved, dtype), tuple(axes), numbers
+
+
+def known_strides(letter, place, axes, sizes, dtype) -> dict:
+    """Macros for the strides of items without gaps, of which there are few, so that they are compiled in."""
+    apart = place.V * dtype.itemsize // REAL[dtype.char].itemsize
+    strides = [math.prod(sizes[k + 1 :]) * apart for k in range(3)]
+    if any(k is not None and place.strides[k] != strides[slot] for slot, k in enumerate(axes)):
+        return {}
+    return {f"{letter}{axis}": stride for axis, stride in zip("ABC", strides, strict=True)}
+
+
+def widest(x, y, axes, N, M, dtype):
     """How many numbers along the last axis can be moved at once."""
     count = 16 // dtype.itemsize
     while count > 1:
         apart = [x.start, y.start, x.step, y.step, N[-1], M[-1]]
-        apart += [place.strides[k] for place in (x, y) for k in slots[:-1] if k is not None]
-        neighbours = x.strides[slots[-1]] == y.strides[slots[-1]] == 1
+        apart += [place.strides[k] for place in (x, y) for k in axes[:-1] if k is not None]
+        neighbours = x.strides[axes[-1]] == y.strides[axes[-1]] == 1
         if neighbours and not any(number % count for number in apart):
             return count
         count //= 2
@@ -90,53 +114,143 @@ def widest(x, y, slots, N, M, dtype):
 
 
 class Case(NamedTuple):
-    """What a kernel is chosen by: number of factors, sizes, which factors are of one item, and how items lie."""
+    """What a kernel is chosen by.
 
+    Attributes
+    ----------
+    name : {"kron", "sum", "solve"}
+    factors : int
+    N, M : tuple of int
+        Sizes of X and Y along A, B and C.
+    own : tuple of bool
+        Which operands are of one item.
+    wide : int
+        Numbers along C that can be moved at once.
+    interleaved : bool
+        Whether neighbours in memory are items.
+    dtype : dtype
+    """
+
+    name: str
     factors: int
     N: tuple[int, ...]
     M: tuple[int, ...]
     own: tuple[bool, ...]
     wide: int
     interleaved: bool
-    sum: bool
     dtype: Any
 
-    def choice(self, limit) -> dict | None:
-        """Tunables that kron.cl explains, for so much local memory; None if an item does not fit."""
-        largest, item = max(*self.N, *self.M), self.dtype.itemsize
-        if largest > LARGEST:
-            return None
-        columns = self.N[-1]
-        direct = self.factors == 2 and not self.sum and columns > 4 and columns * item <= 64
-        wide = self.wide
-        if wide > 1 and item == 8 and (columns < 10 or direct or (self.factors == 3 and columns >= 16)):
+    def choice(self, device) -> Choice:
+        """Kernel and tunables, none on CPUs, for more axes, and if an item does not fit into local memory."""
+        limit, largest = min(device.local_mem_size, LOCAL_BYTES), max(*self.N, *self.M)
+        if self.factors not in SLOTS or is_cpu(device) or largest > LARGEST:
+            return {}
+        sizes = {extents[slot] for extents in (self.N, self.M) for slot in SLOTS[self.factors]}
+        if self.name == "kron" and self.factors > 1 and not self.interleaved and len(sizes) == 1:
+            tuned = shapes.choose(device, SEARCHES[f"kron{self.factors}"], (largest,), self.dtype, 1)
+            if tuned and self.wide % tuned["WIDE"] == 0 and self.local_bytes(tuned) <= limit:
+                return tuned
+        return next((found for found in self.usual() if self.local_bytes(found) <= limit), {})
+
+    def usual(self) -> Iterator[Choice]:
+        """What is good for most, then with fewer items."""
+        largest, item, columns = max(*self.N, *self.M), self.dtype.itemsize, self.N[-1]
+        direct = self.factors == 2 and self.name == "kron" and columns > 4 and columns * item <= 64
+        wide = self.wide if columns <= 4 else min(self.wide, 2)
+        if item == 8 and (columns < 10 or direct or (self.factors == 3 and columns >= 16)):
             wide = 1
-        elif columns > 4:
-            wide = min(wide, 2)
         most = max(self.M)
         rows = max(1 if most == 1 else 4 if 3 <= most <= 4 or (item == 4 and most >= 16) else 2, wide)
-        pencils = {1: 4, 2: 2, 4: 1}[wide]
+        group, pencils = 128 if 8 <= largest <= 12 else 64, {1: 4, 2: 2, 4: 1}[wide]
         while pencils > 1 and pencils * wide * (largest + rows) * item // 4 > REGISTERS - 20:
             pencils -= 1
-        group = 128 if 8 <= largest <= 12 else 64
+        whole = self.factors == 3 and (self.name == "solve" or self.M[-1] * item % 32 > 0)
+        count = self.power(max(1, round(group * pencils * wide / self.lines(direct))))
+        while count:
+            yield self.made(group, count, pencils, rows, wide, direct, whole)
+            count = count // 2 if self.interleaved else count - 1
+
+    def power(self, count):
+        """As many items, but a power of two if these are neighbours in memory."""
+        return 1 << min(count.bit_length() - 1, 6) if self.interleaved else min(count, ITEMS)
+
+    def lines(self, direct):
+        """How many lines along an axis there are, at most."""
         (na, nb, nc), (ma, _, mc) = self.N, self.M
-        lines = max(na * nb, nb * mc) if direct else max(nb * nc, ma * nb, ma * mc)
-        lanes = max(1, round(group * pencils * wide / lines))
-        if self.interleaved:
-            lanes = 1 << min(lanes.bit_length() - 1, 6)
-        found = {"GROUP": group, "LANES": lanes, "PENCILS": pencils, "ROWS": rows, "WIDE": wide, "DIRECT": int(direct)}
-        while self.local_bytes(found) > limit:
-            if found["LANES"] == 1:
-                return None
-            found["LANES"] = found["LANES"] // 2 if self.interleaved else found["LANES"] - 1
-        return found
+        return max(na * nb, nb * mc) if direct else max(nb * nc, ma * nb, ma * mc)
+
+    def made(self, group, count, pencils, rows, wide, direct, whole) -> Choice:
+        which = "kron_solve" if self.name == "solve" else "kron_team"
+        return {"kernel": which, "GROUP": group, "ITEMS": count, "PENCILS": pencils, "ROWS": rows, "WIDE": wide,
+                "DIRECT": int(direct), "WHOLE": int(whole)}  # fmt: skip
 
     def local_bytes(self, choice) -> int:
         """Local memory of a work-group."""
-        lanes, rows, wide = choice["LANES"], choice["ROWS"], choice["WIDE"]
+        return self.local(choice) * self.dtype.itemsize
+
+    def local(self, choice) -> int:
+        """Elements there."""
+        count, rows, wide = choice["ITEMS"], choice["ROWS"], choice["WIDE"]
         extents = [max(sizes) for sizes in zip(self.N, self.M, strict=True)]
         extents[-1] = extents[-1] if self.interleaved else (extents[-1] // wide | 1) * wide
-        tiles = (1 + self.sum) * lanes * math.prod(extents)
-        used = {1: (2,), 2: (0, 2), 3: (0, 1, 2)}[self.factors]
-        matrices = sum((lanes if self.own[k] else 1) * self.N[k] * -(-self.M[k] // rows) * rows for k in used)
-        return (tiles + matrices) * self.dtype.itemsize
+        tiles = (2 if self.name == "sum" else 1) * count * math.prod(extents)
+        sizes = [n * -(-m // rows) * rows for n, m in zip(self.N, self.M, strict=True)]
+        kept = zip(itertools.cycle(sizes), self.own[: 6 if self.name == "solve" else 3], strict=False)
+        return tiles + sum((count if own else 1) * size for size, own in kept)
+
+    def candidates(self) -> Iterator[Choice]:
+        """Choices worth a try."""
+        yield from self.usual()
+        m, item = max(*self.N, *self.M), self.dtype.itemsize
+        wides = [wide for wide in (1, 2, 4) if self.wide % wide == 0]
+        for group, wide, pencils, rows in itertools.product((64, 128, 256), wides, (1, 2, 3, 4), (1, 2, 4, 8)):
+            if rows % wide or rows > m or pencils * wide * (m + rows) * item // 4 > REGISTERS - 20:
+                continue
+            for direct in (False, True) if self.factors == 2 and m * item <= 80 else (False,):
+                for whole, more in itertools.product((False, True) if self.factors == 3 else (False,), (1, 2)):
+                    count = round(group * pencils * wide * more / self.lines(direct))
+                    found = self.made(group, max(count, 1), pencils, rows, wide, direct, whole)
+                    if count <= ITEMS and self.local_bytes(found) <= LOCAL_BYTES:
+                        yield found
+
+
+def square(factors, size, dtype) -> Case:
+    """Contiguous items of one size along all axes, with common factors."""
+    sizes = tuple(size[0] if slot in SLOTS[factors] else 1 for slot in range(3))
+    real = dtype.kind == "f"
+    wide = max(w for w in (1, 2, 4) if size[0] % w == 0 and w * dtype.itemsize <= 16) if real else 1
+    return Case("kron", factors, sizes, sizes, (False,) * 3, wide, False, dtype)
+
+
+def candidates(factors, size, dtype, lanes) -> Iterator[Choice]:
+    """Choices for these items, each once."""
+    seen = []
+    for choice in square(factors, size, dtype).candidates():
+        if choice not in seen:
+            seen.append(choice)
+            yield choice
+
+
+def is_whole(factors, choice, size) -> bool:
+    """Whether rows are moved as a whole."""
+    return (
+        choice["ROWS"] % choice["WIDE"] == size[0] % choice["WIDE"] == 0
+        and (factors == 2 or not choice["DIRECT"])
+        and (factors == 3 or not choice["WHOLE"])
+    )
+
+
+def search(factors) -> Search:
+    kernels = {
+        "kron_team": Kernel(
+            {"GROUP": GROUP, "ITEMS": range(1, ITEMS + 1), "PENCILS": range(1, 9), "ROWS": range(1, 9),
+             "WIDE": range(1, 5), "DIRECT": range(2), "WHOLE": range(2)},
+            local=lambda choice, size: square(factors, size, np.dtype(np.float64)).local(choice),
+            whole=functools.partial(is_whole, factors),
+        )
+    }  # fmt: skip
+    sizes = tuple((m,) for m in (2, 4, 6, 8, 10, 12, 16, 24, 32)[: 7 if factors == 3 else None])
+    return Search(f"kron{factors}", "kron.cl", kernels, functools.partial(candidates, factors), sizes, LARGEST)
+
+
+SEARCHES = {f"kron{factors}": search(factors) for factors in (2, 3)}

@@ -1,5 +1,6 @@
 """What `tune` times: a call of each routine, on batches that fill a device, checked against its oracle."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -8,6 +9,7 @@ import pyopencl.array
 
 from compactla import oracle, routine
 from compactla.gpu.arrays import download
+from compactla.kron.products import kron_apply
 from compactla.layout import Pack, pack
 from compactla.lines.blocktridiag import BlockTridiag
 from compactla.lines.storage import STORAGE
@@ -269,7 +271,51 @@ class SolveFew(Solve):
     packs = FactorFew.packs
 
 
-OTHERS: dict[str, type[Problem]] = {"pack": PackBatch, "unpack": UnpackBatch}
+class Kron(Problem):
+    """Kronecker products of two or three factors, the last number of the name, on arrays"""
+
+    @property
+    def shape(self):
+        """Of an item."""
+        return self.size * int(self.name[-1])
+
+    def values(self):
+        return math.prod(self.shape)
+
+    def moved(self):
+        return 2 * self.X.nbytes
+
+    def prepare(self):
+        draw = self.random(*self.shape).reshape(-1, *self.shape)
+        self.factors = [self.random(*self.size * 2)[0, 0] for _ in self.shape]
+        self.before = draw
+        nm = self.npack * self.vlen
+        self.X, self.Y = (pyopencl.array.empty(self.queue, (nm, *self.shape), self.dtype) for _ in range(2))
+        for start in range(0, nm, len(draw)):
+            some = draw[: nm - start]
+            cl.enqueue_copy(self.queue, self.X.base_data, some, dst_offset=start * some[0].nbytes)
+        self.given = [pyopencl.array.to_device(self.queue, F) for F in self.factors]
+
+    def start(self):
+        kron_apply(self.given, self.X, self.Y)
+        return self.Y.events[-1]
+
+    def residual(self, p):
+        """Scaled as that of a product."""
+        Y = download(self.Y[p * self.vlen : (p + 1) * self.vlen])
+        some = np.arange(p * self.vlen, (p + 1) * self.vlen) % len(self.before)
+        exact = self.before[some].astype(np.result_type(self.dtype, np.float64))
+        scale = abs(exact)
+        for axis, F in enumerate(self.factors):
+            exact, scale = (
+                np.moveaxis(np.moveaxis(x, axis + 1, -1) @ f.T, -1, axis + 1)
+                for x, f in ((exact, F), (scale, abs(F)))
+            )
+        error = abs(Y - exact) / (scale * sum(self.shape) * np.finfo(self.dtype).eps)
+        return error.reshape(self.vlen, -1).max(1)
+
+
+OTHERS: dict[str, type[Problem]] = {"pack": PackBatch, "unpack": UnpackBatch, "kron2": Kron, "kron3": Kron}
 OTHERS |= {"factor": Factor, "factor_few": FactorFew, "solve": Solve, "solve_few": SolveFew}
 
 

@@ -1,7 +1,7 @@
 """How a device runs products of ordinary matrices: in one launch, of a kernel in `gemm_stacks.cl`.
 
-Small matrices of GPUs have a kernel for their sizes, and those of CPUs that of packs, whose vector length is 1. All others
-share a kernel: larger ones, those whose alpha is zero, and sequences on CPUs.
+Small matrices of GPUs have a kernel for their sizes, and those of CPUs that of packs, whose vector length is 1. All
+others share a kernel: larger ones, those whose alpha is zero, and sequences on CPUs.
 """
 
 import functools
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla import routine
 from compactla.gpu import run, shapes
 from compactla.gpu.arrays import PLACES, empty, upload
 from compactla.gpu.launch import launch
@@ -47,13 +48,11 @@ class Operand(NamedTuple):
         return self._replace(place=self.place.T)
 
 
-def multiply(row, nm, operands, conj, alpha, beta, wait_for=(), starts=None):
+def multiply(nm, operands, conj, alpha, beta, wait_for=(), starts=None):
     """C <- alpha op(A) op(B) + beta C in one launch.
 
     Parameters
     ----------
-    row : compactla.routine.Routine
-        The row of gemm.
     nm : int
         Number of matrices.
     operands : sequence of Operand
@@ -79,16 +78,19 @@ def multiply(row, nm, operands, conj, alpha, beta, wait_for=(), starts=None):
     small = 0 < k and max(m, n, k) <= LARGEST
     if small and on_cpu and not scattered:
         views = tuple(view(X, nm) for X in operands)
-        run.launch(row, views, (alpha, beta), (*conj, False), (), 0, None, wait_for)
+        run.launch(routine.named("gemm"), views, (alpha, beta), (*conj, False), (), 0, None, wait_for)
         return
     real = REAL[dtype.char].itemsize
     room = [upload(starts[turns] // real, queue)] if scattered else []
     scalars = [part for x in (alpha, beta) for part in (float(x.real), float(x.imag))]
     numbers = [(X.array.base_data, *(x // real for x in (X.start, *X.place.strides))) for X in operands]
+    choice = None
     if small and not on_cpu:
-        name, begins = "gemm_stacks", starts[turns] if scattered else [[X.start] for X in operands]
-        units = tuple(map(common_bytes, begins))
-        macros, lanes, group = chosen(dtype, tuple(X.place for X in operands), units, conj, beta != 0, scattered)
+        units = tuple(map(common_bytes, starts[turns] if scattered else [[X.start] for X in operands]))
+        local = min(LOCAL_BYTES, queue.device.local_mem_size)
+        choice = chosen(local, dtype, tuple(X.place for X in operands), units, conj, beta != 0, scattered)
+    if choice:
+        name, (macros, lanes, group) = "gemm_stacks", choice
         work_items = -(-nm // lanes) * group, 1
         values = [nm, *scalars, *numbers[0], *numbers[1], *numbers[2]]
     else:
@@ -122,11 +124,13 @@ class Choice(NamedTuple):
 
 
 @functools.lru_cache(4096)
-def chosen(dtype, places, units, conj, add, scattered) -> Choice:
-    """What suits GPUs.
+def chosen(local, dtype, places, units, conj, add, scattered) -> Choice | None:
+    """What suits GPUs; None if local memory is too small.
 
     Parameters
     ----------
+    local : int
+        Bytes of local memory of a work-group.
     dtype : numpy.dtype
         Type of the matrices.
     places : (Place, Place, Place)
@@ -143,7 +147,7 @@ def chosen(dtype, places, units, conj, add, scattered) -> Choice:
     A, B, C = places
     m, n, k = C.m, C.n, A.n
     item, real = dtype.itemsize, REAL[dtype.char].itemsize
-    own = [scattered or X.step != 0 for X in places]
+    own = [scattered or A.step != 0, scattered or B.step != 0, True]
     columns = [abs(X.rs) < abs(X.cs) for X in (A, B)]
     wide_a = wide = 1
     if dtype.kind == "f":
@@ -157,18 +161,20 @@ def chosen(dtype, places, units, conj, add, scattered) -> Choice:
     every = max(VECTOR // common_bytes([size]) for size, mine in zip(sizes, own, strict=True) if mine)
     flat = 0
     if not regular and not scattered and set(units) == {VECTOR} and all(is_whole(X, item) for X in places):
-        if every * sum(sizes) <= LOCAL_BYTES:
+        if every * sum(sizes) <= local:
             flat, wide_a, wide = VECTOR // real, 1, 1
     if wide > 1:
-        tile, usual = (min(4 if m >= 4 * real else 2, m), max(4 // wide, 1)), GROUP
+        tile, usual = (min(4 if m >= 4 * real else 2, m), 2 if wide == 2 and n > 4 else 1), GROUP
     else:
         tile, usual = (side(m), side(n)), 2 * GROUP
     team = -(-m // tile[0]) * -(-(n // wide) // tile[1])
-    held = sizes if flat else [m * (k | 1) * item, k * (n + wide) * item, 0]
+    held = sizes if flat else [m * (k | 1) * item, k * (n + wide) * item, 1]
     each = sum(size for size, mine in zip(held, own, strict=True) if mine)
-    lanes = max(min(round(usual / team), (LOCAL_BYTES - sum(held) + each) // max(each, 1)), 1)
-    if flat:
-        lanes = max(lanes // every, 1) * every
+    most = (local - sum(held) + each) // each
+    unit = every if flat else 1
+    lanes = max(min(round(usual / team / unit), most // unit), 1) * unit
+    if lanes > most:
+        return None
     macros = {"M": m, "N": n, "K": k, "AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
     macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "PLACES": scattered, "LANES": lanes, "TI": tile[0]}
     macros |= {"TJ": tile[1], "WIDE": wide, "WIDEA": wide_a, "FLAT": flat}
@@ -200,15 +206,12 @@ class Products:
 
     Attributes
     ----------
-    row : compactla.routine.Routine
-        The row of gemm.
     fit : compactla.linalg.stacks.Fit
         Sizes and types.
     places : list of Place
         Where the factors are.
     """
 
-    row: Any
     fit: Any
     places: list[Place]
 
@@ -221,12 +224,14 @@ class Products:
         operands = [Operand(X, X.offset, place) for X, place in zip(arrays, self.places, strict=True)]
         operands.append(Operand(C, 0, Place(m, n, m * n * item, n * item, item)))
         one, zero = (complex(1), complex(0)) if dtype.kind == "c" else (1.0, 0.0)
-        multiply(self.row, self.fit.nm, operands, (False, False), one, zero)
+        multiply(self.fit.nm, operands, (False, False), one, zero)
         return [C], None
 
 
-def products(row, arrays, fit):
-    """Products of stacks of one type that are evenly far apart; None for others."""
+def products(function, arrays, fit):
+    """Products of stacks of one type that are evenly far apart; None for others, and for functions but matmul."""
+    if function.name != "matmul":
+        return None
     ((_, dtype),) = fit.made
     places = []
     for X in arrays:
@@ -234,4 +239,4 @@ def products(row, arrays, fit):
         if step is None or X.dtype != dtype or X.offset % dtype.itemsize:
             return None
         places.append(Place(*X.shape[-2:], step, rs, cs))
-    return Products(row, fit, places)
+    return Products(fit, places)

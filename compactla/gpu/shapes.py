@@ -19,7 +19,7 @@ from compactla import routine
 from compactla.gpu.search import GROUP_SIZE, LOCAL_BYTES, Choice, Search
 
 SHIPPED = Path(__file__).parent / "tuned"
-OTHERS = "arrays", "lines_search"  # what has kernels for known sizes beside routines
+OTHERS = "arrays", "kron_team", "lines_search"  # what has kernels for known sizes beside routines
 
 
 @functools.cache

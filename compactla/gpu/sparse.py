@@ -68,37 +68,36 @@ def told(M, queue, trans="N"):
     """What kernels are told of a preconditioner beside its values: of factors, all that csrsv.cl knows."""
     if KINDS[M.kind] != KINDS["lu"]:
         return [*rows_of(M.pattern, queue), *[None] * 4]
-    order, transposed = (M.order if M.kind == "lu" else None), trans != "N"
-    lists = on_device(M.pattern, queue, ("factors", transposed), lambda: of_factors(M.pattern, order, transposed))
-    lists = lists[:4] + ([None] if order is None else []) + lists[4:]
-    return lists + [None] * (6 - len(lists))
+    pattern, order, transposed = M.pattern, M.order if M.kind == "lu" else None, trans != "N"
+    lists = on_device(pattern, queue, ("factors", transposed), lambda: of_factors(pattern, order, transposed))
+    pivots = [None] if order is None else on_device(pattern, queue, "pivots", lambda: small(order))
+    places = on_device(pattern, queue, "places", lambda: small(pattern.transposed[2])) if transposed else [None]
+    return [*lists, *pivots, *places]
 
 
 def of_factors(pattern, order, transposed):
-    """indptr, indices, diagonal and levels of factors; their order, if there is one, and places of the transposes."""
-    indptr, indices, diagonal, places = pattern.indptr, pattern.indices, pattern.diagonal, ()
+    """indptr, indices, diagonal and levels of factors, or of their transposes."""
+    indptr, indices, diagonal = pattern.indptr, pattern.indices, pattern.diagonal
     if transposed:
-        places = np.lexsort((pattern.rows, indices))
-        indptr = np.append(0, np.bincount(indices, minlength=pattern.n).cumsum())
-        diagonal = np.flatnonzero(pattern.rows[places] == indices[places])
-        indices, places = pattern.rows[places], (places,)
-    lists = diagonal, levels(indptr, indices, diagonal)
-    if order is None:
-        return indptr, *small(indices, *lists, *places)
-    return indptr, *small(order[indices], *lists, order, *places)
+        indptr, indices, places = pattern.transposed
+        diagonal = np.flatnonzero(pattern.indices[places] == indices)
+    rows = indices if order is None else order[indices]
+    return indptr, *small(rows, diagonal, levels(indptr, indices, diagonal))
 
 
 def levels(indptr, indices, diagonal):
     """Rows that do not need each other, for the lower and for the upper triangle, as csrsv.cl has them."""
     lists, n = [], len(diagonal)
     for rows, upper in ((range(n), False), (range(n)[::-1], True)):
-        level = np.full(n, -1)
+        level, count = np.full(n, -1), indptr[1:] - diagonal - 1 if upper else diagonal - indptr[:-1]
         for i in rows:
             first, middle, last = indptr[i], diagonal[i], indptr[i + 1]
             needed = indices[middle + 1 : last] if upper else indices[first:middle]
             level[i] = level[needed].max(initial=-1) + 1
         starts = np.append(0, np.bincount(level).cumsum())
-        lists += [[len(starts) - 1], starts, np.argsort(level, kind="stable")]
+        longest = np.zeros(len(starts) - 1, np.int64)
+        np.maximum.at(longest, level, count)
+        lists += [[len(longest)], starts, longest, np.argsort(level, kind="stable")]
     return np.concatenate(lists)
 
 

@@ -1,6 +1,6 @@
 """How a device runs a function on stacks of ordinary matrices.
 
-In one launch where `fused` has a kernel, else as routines on packs, which `composed` puts together.
+In one launch where `fused` or `products` has a kernel, else as routines on packs, which `composed` puts together.
 """
 
 from collections.abc import Callable
@@ -14,12 +14,13 @@ from compactla.gpu import composed
 from compactla.gpu.arrays import download
 from compactla.gpu.fused import fused
 from compactla.gpu.ordinary import ordinary, pack
+from compactla.gpu.products import products
 from compactla.outputs import Integers
 from compactla.view import REAL
 
 
 def kernel(function, options, arrays, fit):
-    """The `Fused` kernel, or else `Composed` routines, for some arrays.
+    """The `Fused` kernel, `Products`, or else `Composed` routines, for some arrays.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ def kernel(function, options, arrays, fit):
         single = fit.common.char in "fF"
         wrong = "compute is 'double', must be 'same'" if single else "dtype is double, must be single precision"
         raise ValueError(f"{wrong}: {device.name.strip()} has no double")
-    one = fused(function, options, arrays, fit)
+    one = fused(function, options, arrays, fit) or products(function, arrays, fit)
     return one or Composed(getattr(composed, function.name), function.inputs, fit, fit.number | options)
 
 

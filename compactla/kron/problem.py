@@ -285,8 +285,8 @@ def overlaps(a):
         else:
             joined.append((size, abs(stride)))
     if a.size == 0 or len(joined) <= 3:
-        return a.size > 0 and repeats([size for size, _ in joined], [stride for _, stride in joined], a.itemsize)
-    extent = a.itemsize
+        return a.size > 0 and repeats([size for size, _ in joined], [stride for _, stride in joined], a.dtype.itemsize)
+    extent = a.dtype.itemsize
     for size, stride in joined:
         if stride < extent:
             break
@@ -297,4 +297,4 @@ def overlaps(a):
     for size, stride in joined:
         offsets = (offsets[:, None] + stride * np.arange(size)).ravel()
     offsets.sort()
-    return bool((np.diff(offsets) < a.itemsize).any())
+    return bool((np.diff(offsets) < a.dtype.itemsize).any())

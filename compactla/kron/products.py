@@ -194,7 +194,7 @@ def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, th
     Returns
     -------
     ndarray or pyopencl.array.Array
-        An array of one axis where X lives, of the type of X. It can be used in one call at a time, and for fewer items too.
+        An array of one axis, where X lives and of its type. It can be used in one call at a time, and for fewer items.
     """
     problem = Problem(factors, X, trans, transx)
     launch = check_launch(threads, None, problem.queue)

@@ -6,7 +6,6 @@ Each takes a `compactla.krylov.system.System`, and how it is to be done; the sys
 import math
 
 import numpy as np
-import scipy.linalg
 
 from compactla.cpu.kernel import compiled_once
 from compactla.krylov.system import span
@@ -131,8 +130,7 @@ class Hessenberg:
         return residual
 
     def solution(self):
-        R = self.columns[: self.j, : self.j].T
-        return scipy.linalg.solve_triangular(R, self.rhs[: self.j], check_finite=False) if self.j else self.rhs[:0]
+        return _substitute(self.columns, self.rhs[: self.j])
 
 
 @compiled_once
@@ -181,6 +179,17 @@ def _rotate(columns, rotations, rhs, j, below, eps):
     rhs[j + 1] = -np.conj(s) * rhs[j]
     rhs[j] = c * rhs[j]
     return (1 if is_last else 2), abs(rhs[j + 1])
+
+
+@compiled_once
+def _substitute(columns, rhs):
+    """The solution with the upper triangle of which these are the columns; no diagonal is zero."""
+    y = rhs.copy()
+    for k in range(len(y) - 1, -1, -1):
+        y[k] = y[k] / columns[k, k]
+        for i in range(k):
+            y[i] -= columns[k, i] * y[k]
+    return y
 
 
 METHODS = {"cg": cg, "bicgstab": bicgstab, "gmres": gmres}

@@ -14,14 +14,19 @@ import math
 
 def ends(words):
     """What the methods begin with, and what they end or start anew with."""
-    apply, copy, maximum, norm = words.apply, words.copy, words.maximum, words.norm
+    add, apply, copy, maximum, norm = words.add, words.apply, words.copy, words.maximum, words.norm
     number, record, subtract = words.number, words.record, words.subtract
     infinity = math.inf
 
     def begin(A, B, X, R, history, start, maxiter, rtol, atol):
-        """What norms of residuals have to come down to, and R, for which there is no product if X is zero."""
-        limit = maximum(rtol * norm(B), atol)
+        """What norms of residuals have to come down to, and R, for which there is no product if X is zero.
+
+        Where they have to be zero, as B is, X becomes zero: it would come ever nearer to that, but not there.
+        """
+        whole = norm(B)
+        limit = maximum(rtol * whole, atol)
         if start:
+            add((whole == 0) & (limit == 0), X, number(-1.0, whole), X)
             apply(A, X, R)
             subtract(B, R)
         else:

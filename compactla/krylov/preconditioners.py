@@ -5,6 +5,7 @@ import threading
 import numpy as np
 
 from compactla.checks import check_launch, check_size
+from compactla.copies import Copied
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.layout import Pack
@@ -30,7 +31,7 @@ def operator_of(A, name="A"):
     return Operator("csr", values, pattern)
 
 
-class Preconditioner:
+class Preconditioner(Copied):
     """An approximate inverse M of each matrix of a batch: ``M @ r``.
 
     It follows `BatchCSR.update`; after changes of a dense pack call `update`.
@@ -51,11 +52,17 @@ class Preconditioner:
         If `A` is of another kind.
     """
 
+    _not_copied = ("_lock",)
+
     def __init__(self, A):
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
         self.queue = A.queue
-        self._made, self._version, self._lock = None, None, threading.Lock()
+        self._made, self._version = None, None
+        self._prepare()
+
+    def _prepare(self):
+        self._lock = threading.Lock()
 
     def update(self):
         """Have it made anew when it is next used."""

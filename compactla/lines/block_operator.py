@@ -204,7 +204,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return out
 
     def solver(self, threads=None):
-        """A function of `rhs` and `x`: `solve` without checks, for vectors as `_rows` makes them, which share nothing."""
+        """A function of `rhs` and `x`: `solve` without checks, for vectors of `_rows` that share no memory."""
         self._check_usable()
         launch = self._launch(threads, None)
         return lambda rhs, x: self._apply(rhs, x, False, launch)

@@ -151,6 +151,8 @@ class Tiles:
         Numbers in all tiles; each tile has its rows one after the other.
     rows, indices, indptr, diagonal : ndarray of int64
         The pattern of tiles: of each its row and column, where rows begin, and where the diagonal is.
+    transposed : tuple of ndarray
+        As of `Pattern`, of the tiles.
     products, starts : ndarray of int64, when they are asked for
         Pairs of tiles whose products are subtracted, in the order of pivots; those of tile t are from ``starts[t]`` to
         ``starts[t + 1] - 1``.
@@ -166,7 +168,7 @@ class Tiles:
 
     def __init__(self, pattern, order, filled, size, taken=None):
         self.size, self.n, self.order = size, filled.n, order
-        tiles = tiled(filled, size)
+        self._pattern = tiles = tiled(filled, size)
         self.m = m = tiles.n
         self.rows, self.indices, self.indptr, self.diagonal = tiles.rows, tiles.indices, tiles.indptr, tiles.diagonal
         self.keys, self.count = self.rows * m + self.indices, len(tiles.indices) * size**2
@@ -191,6 +193,10 @@ class Tiles:
         sources = np.full(self.count, -1)
         sources[self.places] = np.arange(len(self.places)) if self.taken is None else self.taken
         return sources
+
+    @property
+    def transposed(self):
+        return self._pattern.transposed
 
     @property
     def products(self):
