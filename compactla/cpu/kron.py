@@ -56,6 +56,14 @@ class Choice:
     told: np.ndarray
     places: list
 
+    def told_at(self, nm, starts):
+        """What the kernel is told of `nm` items, where operands, X and Y begin at these addresses."""
+        told = self.told.copy()
+        told[0] = nm
+        for place, k in self.places:
+            told[place] = starts[k]
+        return told
+
 
 def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
     """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.kron` checked them.
@@ -76,7 +84,7 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
     given = (*factors, X, Y)
     nm = len(X) if isinstance(X, np.ndarray) else X.nm
     found = chosen(name, X.dtype, d, e, tuple(map(placed, given)), tuple(signs), scalars[1] != 0, nm)
-    launch(found, nm, [*map(start, given)], X.dtype, scalars, work, threads)
+    launch(found, found.told_at(nm, [*map(start, given)]), nm, X.dtype, scalars, work, threads)
 
 
 def chosen(name, dtype, d, e, layouts, signs, adds, nm):
@@ -84,12 +92,9 @@ def chosen(name, dtype, d, e, layouts, signs, adds, nm):
     return choice(name, dtype, d, e, layouts, signs, adds, nm * multiply_adds(d, e) < FEW)
 
 
-def launch(found, nm, starts, dtype, scalars, work=None, threads=None):
-    """Compute `nm` items, as chosen, where operands, X and Y begin at these addresses."""
-    told, count = found.told.copy(), -(-nm // found.V)
-    told[0] = nm
-    for place, k in found.places:
-        told[place] = starts[k]
+def launch(found, told, nm, dtype, scalars, work=None, threads=None):
+    """Compute `nm` items, as chosen, where its kernel is told where."""
+    count = -(-nm // found.V)
     most = parallel.THREADS if threads is None else min(threads, parallel.THREADS)
     rows = workspace(work, dtype, found.room, min(most, count))
     share(found.code, count * found.cost, (0, count, address(told), *scalars), len(rows), None, rows)

@@ -12,6 +12,7 @@ from compactla.overlap import address, reach
 from compactla.scalars import scalar
 
 MANY = 4096  # plans that are kept
+RECENT = 8  # addresses of arrays that a plan remembers
 
 
 class Plan:
@@ -36,31 +37,28 @@ class Plan:
         self.signs = tuple(problem.signs)
         start, end = reach(out)
         self.near = [(start - last, end - first) for first, last in map(reach, arrays)]
-        self.choice = functools.cache(self._choice)
+        self.found = functools.lru_cache(RECENT)(self._found)
 
-    def _choice(self, adds):
-        return cpu.chosen(self.name, self.dtype, *self.sizes, self.layouts, self.signs, adds, self.nm)
+    def _found(self, adds, *starts):
+        """What is launched where arrays begin at such addresses, Y as the last one; None if it shares memory."""
+        *others, y = starts
+        for x, (low, high) in zip(others, self.near, strict=True):
+            if low < x - y < high:
+                return None
+        found = cpu.chosen(self.name, self.dtype, *self.sizes, self.layouts, self.signs, adds, self.nm)
+        return found, found.told_at(self.nm, starts)
 
     def run(self, arrays, out, alpha, beta, threads):
         """Y, or None if something is not as it mostly is, and has to be looked at."""
         alpha, beta = scalar("alpha", alpha, self), scalar("beta", beta, self)
-        starts = [address(a) for a in arrays]
-        if out is None:
-            if beta != 0:
-                return None
-            out = np.empty(self.shape, self.dtype)
-            y = address(out)
-        else:
-            if not out.flags.writeable:
-                return None
-            y = address(out)
-            for x, (low, high) in zip(starts, self.near, strict=True):
-                if low < x - y < high:
-                    return None
-        if alpha == 0:
+        if alpha == 0 or (beta != 0 if out is None else not out.flags.writeable):
             return None
-        starts.append(y)
-        cpu.launch(self.choice(beta != 0), self.nm, starts, self.dtype, (alpha, beta), None, threads)
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        found = self.found(beta != 0, *map(address, arrays), address(out))
+        if found is None:
+            return None
+        cpu.launch(*found, self.nm, self.dtype, (alpha, beta), None, threads)
         return out
 
 
