@@ -114,6 +114,10 @@ def test_sizes_that_are_compiled_in(rng, monkeypatch, n, m, dtype):
     np.testing.assert_array_equal(one[0], Y[3])
     cla.kron_apply(factors, X, Y, beta=0.25, trans=trans)
     assert_close(Y, 1.5 * expected, X.shape)
+    room = np.full((17, m + 2, *X.shape[2:]), np.nan, dtype)
+    cla.kron_apply(factors, np.asfortranarray(X), room[:, 1:-1], trans=trans)
+    assert_close(room[:, 1:-1], expected, X.shape)
+    assert np.isnan(room[:, [0, -1]]).all()
     X[3] = np.nan
     bad = cla.kron_apply(factors, X, alpha=2, trans=trans, threads=1)
     assert np.isnan(bad[3]).all()

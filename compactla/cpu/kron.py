@@ -1,4 +1,4 @@
-"""How the CPU applies Kronecker products: in one pass over items, V of which stand side by side in registers."""
+"""How the CPU applies Kronecker products: in one pass over items, by their rows, or V side by side in registers."""
 
 import functools
 import itertools
