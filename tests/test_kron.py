@@ -220,8 +220,9 @@ def test_one_bad_item_changes_no_other(rng, queue):
     np.testing.assert_array_equal(np.delete(bad, 7, 0), np.delete(good, 7, 0))
 
 
-def test_work_space(rng, queue):
-    factors, X = there(made(rng, (3, 4), (3, 4), 19, np.float64, "NN", ()), queue)
+@pytest.mark.parametrize("d", [(3, 4), (9, 9)])
+def test_work_space(rng, queue, d):
+    factors, X = there(made(rng, d, d, 19, np.float64, "NN", ()), queue)
     work = cla.kron_work(factors, X)
     expected = here(cla.kron_apply(factors, X))
     np.testing.assert_array_equal(here(cla.kron_apply(factors, X, work=work)), expected)

@@ -149,10 +149,11 @@ def workspace(work, dtype, size, threads):
 
 
 def needed(name, factors, X, Y, d, e, threads=None):
-    """Elements of a work array for so many threads, and for one."""
+    """Elements of a work array for so many threads, and for one; they are enough for fewer items too."""
     layouts = tuple(map(placed, (*factors, X, Y)))
     signs = (1,) * len(factors)
-    size = choice(name, X.dtype, d, e, layouts, signs, False, False).room * REAL[X.dtype.char].itemsize
+    most = max(choice(name, X.dtype, d, e, layouts, signs, False, few).room for few in (False, True))
+    size = most * REAL[X.dtype.char].itemsize
     threads = parallel.THREADS if threads is None else threads
     return [-(-(count * size + LINE) // X.dtype.itemsize) for count in (threads, 1)]
 
