@@ -116,6 +116,9 @@ __kernel void kron_divide(long nm, long count, long along, __global CLA_REAL *X,
  * ROWS     rows of a factor at a time, a multiple of WIDE
  * DIRECT   1: two factors are applied along C first, to rows of X as they come: for short rows
  * WHOLE    1: what the last of three makes goes through local memory, so that neighbours write whole lines
+ * ROUNDS   how often a work-group takes on ITEMS items, where there are many: then common factors are read once
+ * AHEAD    1: of two or three factors, loads of the next items are under way during the products of the last; PENCILS
+ *          are then all that a work-item has to do
  * WIDE     real numbers along axis C that are moved at a time: it divides NC and MC and where they begin in memory, and
  *          these numbers are neighbours
  */
@@ -255,16 +258,33 @@ typedef CLA_PASTE(CLA_REAL, WIDE) cla_wide;
         for (int l = LANE(e, (na) * (nb), nc), r = OUTER(e, (na) * (nb), nc), a = r / (nb), b = r % (nb), \
                  c = INNER(e, (na) * (nb), nc), once = 1; once; once = 0)
 
+/* The A axis of items that are `later`, before it is their turn */
+#define FETCH(later) \
+    { \
+        const long now = q0, q0 = now + (later); \
+        CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
+            const int e = min(t + p * GROUP, ITEMS * NB * (NC / WIDE) - 1); \
+            const int l = LANE(e, NB, NC / WIDE), b = OUTER(e, NB, NC / WIDE), c = INNER(e, NB, NC / WIDE); \
+            CLA_UNROLL for (int j = 0; j < NA; j++) ahead[p][j] = X_AT(l, j, b, c); \
+        } \
+    }
+#define GET_AHEAD(x, l, b, c) \
+    CLA_UNROLL for (int j = 0; j < NA; j++) { \
+        (x)[j] = ahead[p][j]; \
+        FIRST((x)[j], PLACE(l, j, b, c)) \
+    }
+
 /* Apply the factors that are kept in a, b and c: to what GET reads, and put products of A and C into the tile; PUT takes
  * those of B. */
-#define MULTIPLY(aown, a, bown, b, cown, c, GET, PUT) \
+#define MULTIPLY(own_a, a, own_b, b, own_c, c, GET, PUT, MEANWHILE) \
     if (FACTORS > 1) { \
-        ALONG(aown, a, MA, NA, NB, NC / WIDE, GET, PUT_A) \
+        ALONG(own_a, a, MA, NA, NB, NC / WIDE, GET, PUT_A) \
+        MEANWHILE \
         BETWEEN \
     } \
-    APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, cown, c, MC, NC, MA, NB, GET_C, PUT_C) \
+    APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, own_c, c, MC, NC, MA, NB, GET_C, PUT_C) \
     BETWEEN \
-    if (FACTORS > 2) { ALONG(bown, b, MB, NB, MA, MC / WIDE, GET_B, PUT) }
+    if (FACTORS > 2) { ALONG(own_b, b, MB, NB, MA, MC / WIDE, GET_B, PUT) }
 
 #define FACTOR(F) , __global const CLA_REAL *restrict F, long F##0, long F##step, long F##r, long F##c
 #define KEPT(F, f, m, n) __local cla_lane f[(F##OWN ? ITEMS : 1) * (n) * ROUNDED(m)] __attribute__((aligned(16)));
@@ -286,26 +306,46 @@ __kernel CLA_GROUP_OF(GROUP) void kron_team(COMMON)
     KEPT(B, b_of, MB, NB)
     KEPT(C, c_of, MC, NC)
     const int t = get_local_id(0);
-    const long q0 = get_group_id(0) * (long)ITEMS;
-    KEEP(A, a_of, MA, NA, SUM && FACTORS > 1)
-    KEEP(B, b_of, MB, NB, SUM && FACTORS > 2)
-    KEEP(C, c_of, MC, NC, 1)
-#if DIRECT
-    BETWEEN
-    APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, COWN, c_of, MC, NC, NA, NB, ROW_C, PUT_C)
-    BETWEEN
-    ALONG(AOWN, a_of, MA, NA, NB, MC / WIDE, DOWN_A, OUT_A)
+    const long step = get_num_groups(0) * (long)ITEMS;
+    long q0 = get_group_id(0) * (long)ITEMS;
+#if AHEAD
+    cla_wide ahead[PENCILS][NA];
+    FETCH(0)
+#define GET_FIRST GET_AHEAD
+#define FETCH_NEXT if (q0 + step < nm) FETCH(step)
 #else
-    if (FACTORS == 1) EACH(1, 1, NC / WIDE, l, a, b, c) tile[PLACE(l, a, b, c)] = X_AT(l, a, b, c);
-    BETWEEN
-    MULTIPLY(AOWN, a_of, BOWN, b_of, COWN, c_of, GET_A, PUT_B)
+#define GET_FIRST GET_A
+#define FETCH_NEXT
+#endif
+#define KEEP_THOSE(now) \
+    if (AOWN == now) { KEEP(A, a_of, MA, NA, SUM && FACTORS > 1) } \
+    if (BOWN == now) { KEEP(B, b_of, MB, NB, SUM && FACTORS > 2) } \
+    if (COWN == now) { KEEP(C, c_of, MC, NC, 1) }
+    KEEP_THOSE(0)
+    for (; q0 < nm; q0 += step) {
+        KEEP_THOSE(1)
+#if FACTORS == 1
+        EACH(1, 1, NC / WIDE, l, a, b, c) tile[PLACE(l, a, b, c)] = X_AT(l, a, b, c);
+#endif
+        BETWEEN
+#if DIRECT
+        APPLY(cla_lane, cla_lane_real(0), cla_lane_fma, COWN, c_of, MC, NC, NA, NB, ROW_C, PUT_C)
+        BETWEEN
+        ALONG(AOWN, a_of, MA, NA, NB, MC / WIDE, DOWN_A, OUT_A)
+#else
+        MULTIPLY(AOWN, a_of, BOWN, b_of, COWN, c_of, GET_FIRST, PUT_B, FETCH_NEXT)
 #if WHOLE
-    BETWEEN
+        BETWEEN
 #endif
 #if WHOLE || FACTORS < 3
-    EACH(MA, MB, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, sums[PLACE(l, a, b, c)])
+        EACH(MA, MB, MC / WIDE, l, a, b, c) TO_Y(l, a, b, c, sums[PLACE(l, a, b, c)])
 #endif
 #endif
+        if (ROUNDS == 1) break;
+#if FACTORS == 1 || AOWN + BOWN + COWN > 0
+        BETWEEN
+#endif
+    }
 }
 #endif
 
@@ -333,7 +373,7 @@ __kernel CLA_GROUP_OF(GROUP) void kron_solve(COMMON FACTOR(P) FACTOR(Q) FACTOR(R
     KEEP(R, r_of, NC, NC, 1)
     if (FACTORS == 1) EACH(1, 1, NC, l, a, b, c) tile[PLACE(l, a, b, c)] = X_AT(l, a, b, c);
     BETWEEN
-    MULTIPLY(AOWN, a_of, BOWN, b_of, COWN, c_of, GET_A, PUT_B)
+    MULTIPLY(AOWN, a_of, BOWN, b_of, COWN, c_of, GET_A, PUT_B,)
     BETWEEN
     EACH(NA, NB, NC, l, a, b, c) {
         const long q = min(q0 + l, nm - 1);
@@ -343,7 +383,7 @@ __kernel CLA_GROUP_OF(GROUP) void kron_solve(COMMON FACTOR(P) FACTOR(Q) FACTOR(R
         tile[PLACE(l, a, b, c)] = cla_lane_mul(cla_lane_recip(total), tile[PLACE(l, a, b, c)]);
     }
     BETWEEN
-    MULTIPLY(POWN, p_of, QOWN, q_of, ROWN, r_of, DOWN_A, PUT_B)
+    MULTIPLY(POWN, p_of, QOWN, q_of, ROWN, r_of, DOWN_A, PUT_B,)
     BETWEEN
     EACH(NA, NB, NC, l, a, b, c) TO_Y(l, a, b, c, tile[PLACE(l, a, b, c)])
 }

@@ -14,7 +14,9 @@
  * All is read once and written once. Elimination is a recurrence, of which what a member does is known before it is
  * known what it begins with: the pivot becomes (a p + b) / (c p + d), right-hand sides and solutions a x + b. What these
  * are of all members before one is found by doubling. Then each repeats its rows as one work-item would have computed
- * them. Row k of the factors has the reciprocal of the pivot, the element of U divided by it, and the multiple of the
+ * them. Where that does not end with what the next began with, up to a few roundings, members of this system go one
+ * after the other: products of many multiples are large in matrices that are not dominated by their diagonal. Row k of
+ * the factors has the reciprocal of the pivot, the element of U divided by it, and the multiple of the
  * row that was subtracted, as in bands.cl.
  */
 #include "band_rows.h"
@@ -26,6 +28,7 @@
 #define FIRST ((long)get_group_id(0) * LANES) /* system of a work-group */
 #define ROOM (LANES * PITCH > 4 * GROUP ? LANES * PITCH : 4 * GROUP)
 #define EACH_ROW CLA_UNROLL for (int e = 0; e < DEEP; e++)
+#define TOLERANCE ((CLA_REAL)(sizeof(CLA_REAL) == 8 ? 0x1p-47f : 0x1p-18f)) /* 32 units of rounding */
 #define MEET barrier(CLK_LOCAL_MEM_FENCE);
 #define TILE(v, k) tile[(v) * PITCH + (k) + (k) / DEEP]
 
@@ -83,6 +86,34 @@ CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, __lo
     return neighbour(back, l, value, room);
 }
 
+/* Whether in its system what a member began with is, but for an error, not that with which the one before it ended.
+ * `flags` has one for each system, and one that says whether it is so in any. */
+CLA_INLINE int distrusted(int back, int l, cla_lane begin, cla_lane end, CLA_REAL error, __local cla_lane *room,
+                          __local int *flags)
+{
+    const int member = back ? MEMBERS - 1 - l / LANES : l / LANES, other = back ? l + LANES : l - LANES;
+    if (MEMBERS == 1) return 0;
+    MEET
+    room[l] = end;
+    room[GROUP + l] = cla_lane_real(error);
+    if (l < LANES) flags[l] = flags[LANES] = 0;
+    MEET
+    if (member && !(cla_lane_abs1(begin - room[other]) <= cla_lane_re(room[GROUP + other])))
+        flags[l % LANES] = flags[LANES] = 1;
+    MEET
+    return flags[l % LANES];
+}
+
+/* Where members of some systems have to go one after the other: each begins with the `end` of that before it. */
+#define IN_TURN(back, state, begin, end, REPEAT) \
+    for (int turn = 1, turns = MEMBERS > 1 && flags[LANES] ? MEMBERS : 0; turn < turns; turn++) { \
+        const cla_lane other = neighbour(back, l, end, room); \
+        if ((state) && turn == ((back) ? MEMBERS - 1 - l / LANES : l / LANES)) { \
+            begin = other; \
+            REPEAT; \
+        } \
+    }
+
 #if defined(FACTOR_PARTED) || defined(BOTH_PARTED)
 
 /* The numbers of a 2 x 2 matrix divided by a power of 2, so that they do not overflow. */
@@ -128,23 +159,40 @@ CLA_INLINE cla_lane pivot_before(int l, cla_lane before, const cla_lane *low, co
     return neighbour(0, l, cla_lane_is_zero(p[0]) ? p[2] : cla_lane_mul(p[2], cla_lane_recip(p[0])), room);
 }
 
-/* From rows of the matrix those of the factors: low <- multiples, diag <- reciprocals of pivots, up <- those of U.
- * Returns 1 + the first row of this member of which the pivot counts as zero, or a large number. */
-CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, __local cla_lane *room)
+/* inverse <- reciprocals of the pivots of this member, of which that before is known. Returns 1 + the first row of which
+ * the pivot counts as zero, or a large number. */
+CLA_INLINE int pivots(int l, cla_lane last, cla_lane before, const cla_lane *low, const cla_lane *diag,
+                      const cla_lane *up, cla_lane *inverse)
 {
-    const cla_lane before = neighbour(0, l, up[DEEP - 1], room);
-    cla_lane inverse = pivot_before(l, before, low, diag, up, room), last = before;
     int info = INT_MAX;
     EACH_ROW
     {
-        low[e] = cla_lane_mul(low[e], inverse);
-        const cla_lane pivot = cla_lane_fnma(low[e], last, diag[e]);
+        const cla_lane pivot = cla_lane_fnma(cla_lane_mul(low[e], last), e ? up[e - 1] : before, diag[e]);
         const int zero = cla_lane_is_zero(pivot);
         if (SOURCE >= 3 ? !(cla_lane_re(pivot) > 0) : zero) info = min(info, l / LANES * DEEP + e + 1);
-        inverse = zero ? cla_lane_real(1) : cla_lane_recip(pivot);
-        diag[e] = inverse;
-        last = up[e];
-        up[e] = cla_lane_mul(last, inverse);
+        inverse[e] = last = zero ? cla_lane_real(1) : cla_lane_recip(pivot);
+    }
+    return info;
+}
+
+/* From rows of the matrix those of the factors: low <- multiples, diag <- reciprocals of pivots, up <- those of U.
+ * Returns what `pivots` does. */
+CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, __local cla_lane *room,
+                         __local int *flags)
+{
+    cla_lane inverse[DEEP];
+    const cla_lane before = neighbour(0, l, up[DEEP - 1], room);
+    cla_lane begin = pivot_before(l, before, low, diag, up, room);
+    int info = pivots(l, begin, before, low, diag, up, inverse);
+    const CLA_REAL size = cla_lane_abs1(inverse[DEEP - 1]);
+    const CLA_REAL error = TOLERANCE * size * fmax((CLA_REAL)1, size * cla_lane_abs1(diag[DEEP - 1]));
+    const int state = distrusted(0, l, begin, inverse[DEEP - 1], error, room, flags);
+    IN_TURN(0, state, begin, inverse[DEEP - 1], info = pivots(l, begin, before, low, diag, up, inverse))
+    EACH_ROW
+    {
+        low[e] = cla_lane_mul(low[e], e ? inverse[e - 1] : begin);
+        diag[e] = inverse[e];
+        up[e] = cla_lane_mul(up[e], inverse[e]);
     }
     return info;
 }
@@ -173,6 +221,7 @@ CLA_INLINE void read_rows(int n, int l, ordinary A, ordinary B, ordinary C, __lo
 /* info of each system from that of all members. */
 CLA_INLINE void report(int l, int own, __local int *first, __global int *info)
 {
+    MEET
     if (l < LANES) first[l] = INT_MAX;
     MEET
     if (own < INT_MAX) atomic_min(first + l % LANES, own);
@@ -190,29 +239,44 @@ CLA_INLINE void report(int l, int own, __local int *first, __global int *info)
         y[e] = k < n ? cla_lane_load_apart(R.p, place[3][v] + k * R.rs + (j) * R.cs, 1) : cla_lane_real(0); \
     }
 
-/* x <- the solution, by the factors; the multiple of row 0 is 0. */
-CLA_INLINE void substitute(int l, const cla_lane *low, const cla_lane *diag, const cla_lane *up, cla_lane *x,
-                           __local cla_lane *room)
+/* The last x - factor (the x before), row by row, and the size of the largest. */
+CLA_INLINE cla_lane chain(int back, cla_lane value, const cla_lane *factor, const cla_lane *x, CLA_REAL *size)
 {
-    cla_lane factor = cla_lane_real(1), value = cla_lane_real(0);
+    *size = 0;
     EACH_ROW
     {
-        value = cla_lane_fnma(low[e], value, x[e]);
-        factor = cla_lane_mul(-low[e], factor);
+        const int k = back ? DEEP - 1 - e : e;
+        value = cla_lane_fnma(factor[k], value, x[k]);
+        *size = fmax(*size, cla_lane_abs1(value));
     }
-    value = begun(0, l, factor, value, room);
+    return value;
+}
+
+/* What a member begins such a chain with. */
+CLA_INLINE cla_lane chain_begun(int back, int l, const cla_lane *factor, const cla_lane *x, __local cla_lane *room,
+                                __local int *flags)
+{
+    CLA_REAL size;
+    cla_lane all = cla_lane_real(1);
+    EACH_ROW all = cla_lane_mul(-factor[back ? DEEP - 1 - e : e], all);
+    cla_lane begin = begun(back, l, all, chain(back, cla_lane_real(0), factor, x, &size), room);
+    cla_lane end = chain(back, begin, factor, x, &size);
+    const int state = distrusted(back, l, begin, end, TOLERANCE * size, room, flags);
+    IN_TURN(back, state, begin, end, end = chain(back, begin, factor, x, &size))
+    return begin;
+}
+
+/* x <- the solution, by the factors; the multiple of row 0 is 0. */
+CLA_INLINE void substitute(int l, const cla_lane *low, const cla_lane *diag, const cla_lane *up, cla_lane *x,
+                           __local cla_lane *room, __local int *flags)
+{
+    cla_lane value = chain_begun(0, l, low, x, room, flags);
     EACH_ROW
     {
         value = cla_lane_fnma(low[e], value, x[e]);
         x[e] = cla_lane_mul(value, diag[e]);
     }
-    factor = cla_lane_real(1);
-    value = cla_lane_real(0);
-    CLA_UNROLL for (int e = DEEP - 1; e >= 0; e--) {
-        value = cla_lane_fnma(up[e], value, x[e]);
-        factor = cla_lane_mul(-up[e], factor);
-    }
-    value = begun(1, l, factor, value, room);
+    value = chain_begun(1, l, up, x, room, flags);
     CLA_UNROLL for (int e = DEEP - 1; e >= 0; e--) x[e] = value = cla_lane_fnma(up[e], value, x[e]);
 }
 
@@ -220,7 +284,7 @@ CLA_INLINE void substitute(int l, const cla_lane *low, const cla_lane *diag, con
 #define SOLVE_ALL(columns) \
     for (long j = 0; j < (columns); j++) { \
         share(ALONG_B, l, y, room); \
-        substitute(l, low, diag, up, y, room); \
+        substitute(l, low, diag, up, y, room, flags); \
         share_back(ALONG_X, l, y, room); \
         EACH_ROW \
         { \
@@ -239,7 +303,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_parted(long nsys, long size, long inner
                                                 __global CLA_REAL *factors, __global int *info)
 {
     __local cla_lane room[ROOM];
-    __local int first[LANES];
+    __local int flags[LANES + 1];
     __local long place[3][LANES];
     const int n = size, l = get_local_id(0), k0 = l / LANES * DEEP;
     const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c);
@@ -253,7 +317,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_parted(long nsys, long size, long inner
     share(ALONG_A, l, low, room);
     share(ALONG_A, l, diag, room);
     share(ALONG_A, l, up, room);
-    report(l, eliminate(l, low, diag, up, room), first, info);
+    report(l, eliminate(l, low, diag, up, room, flags), flags, info);
     EACH_ROW
         if (k0 + e < n) {
             cla_set(F, k0 + e, 0, diag[e]);
@@ -268,6 +332,7 @@ __kernel CLA_GROUP_OF(GROUP) void solve_parted(long nsys, long size, long inner,
                                                __global CLA_REAL *factors)
 {
     __local cla_lane room[ROOM];
+    __local int flags[LANES + 1];
     __local long place[5][LANES];
     const int n = size, l = get_local_id(0), k0 = l / LANES * DEEP;
     const ordinary R = AS_ORDINARY(r), X = AS_ORDINARY(x);
@@ -294,7 +359,7 @@ __kernel CLA_GROUP_OF(GROUP) void both_parted(long nsys, long size, long inner, 
                                               ORDINARY(c), ORDINARY(r), ORDINARY(x), __global int *info)
 {
     __local cla_lane room[ROOM];
-    __local int first[LANES];
+    __local int flags[LANES + 1];
     __local long place[5][LANES];
     const int n = size, l = get_local_id(0);
     const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c), R = AS_ORDINARY(r), X = AS_ORDINARY(x);
@@ -310,7 +375,7 @@ __kernel CLA_GROUP_OF(GROUP) void both_parted(long nsys, long size, long inner, 
     share(ALONG_A, l, low, room);
     share(ALONG_A, l, diag, room);
     share(ALONG_A, l, up, room);
-    report(l, eliminate(l, low, diag, up, room), first, info);
+    report(l, eliminate(l, low, diag, up, room, flags), flags, info);
     SOLVE_ALL(columns)
 }
 #endif

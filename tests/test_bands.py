@@ -404,10 +404,11 @@ def test_tiles_on_devices(queue, periodic, monkeypatch):
 @SLOW
 @pytest.mark.parametrize("char", ["d", pytest.param("F", marks=EXHAUSTIVE)])
 def test_teams_on_devices(queue, char, monkeypatch):
-    """What GPUs do without row interchanges: bits of all layouts, and info as on the CPU."""
+    """What GPUs do without row interchanges: solutions in all layouts, and info as on the CPU."""
     if queue is None:
         return
     monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)
+    monkeypatch.setattr(gpu_bands, "DEEP", 16)  # two rows: PoCL takes long to compile many
     rng = np.random.default_rng(10)
     lower, diag, upper, b = (draw(rng, (19, k), char) for k in (36, 37, 36, 37))
     diag += 5
@@ -428,10 +429,11 @@ def test_teams_on_devices(queue, char, monkeypatch):
         for _ in range(2):
             y = T.solve(right, axis=axis)
             y = y.get().T if axis == 0 else y
-            assert np.array_equal(y[fine], x[fine]) and np.isnan(y[4]).any()
+            assert np.abs(y[fine] - x[fine]).max() < 100 * np.finfo(char).eps and np.isnan(y[4]).any()
             assert np.array_equal(T.info, info) and info[:6].tolist() == [0, 0, 12, 33, 0, 2]
             assert np.array_equal(T.factor(), info)
-    assert np.array_equal(T.solve(np.stack([2 * b, b], 2))[fine, :, 1], x[fine])
+    many = T.solve(np.stack([2 * b, b], 2))
+    assert np.abs(many[fine, :, 1] - x[fine]).max() < 100 * np.finfo(char).eps
 
 
 @EXHAUSTIVE

@@ -7,6 +7,7 @@ import pytest
 import compactla as cla
 from cases import DTYPES
 from compactla import gpu
+from compactla.gpu import launch, shapes
 from compactla.gpu.program import Built
 from drivers import working_devices
 
@@ -354,6 +355,29 @@ def test_one_pass_of_gpus(rng, monkeypatch, queue, d, e, trans, own, dtype, name
             results.append(here(Y))
     for first, second in zip(results[:2], results[2:], strict=True):
         assert_close(second, first, d)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("queue", DEVICES, indirect=True)
+@pytest.mark.parametrize("n", [2, 3])
+def test_candidates_of_the_tuner(rng, monkeypatch, queue, n):
+    monkeypatch.setattr("compactla.gpu.kron_team.is_cpu", lambda device: False)
+    monkeypatch.setattr("compactla.gpu.kron_team.FILL", 0)
+    dtype, d, seen = np.dtype(np.float32), (4,) * n, set()
+    factors, X = made(rng, d, d, 300, dtype, "N" * n, ())
+    expected, (factors, X) = exact(factors, X, "N" * n), there([factors, X], queue)
+    search = shapes.searches()[f"kron{n}"]
+    for choice in search.candidates((4,), dtype, []):
+        switches = choice["ROUNDS"] > 1, *(choice[name] for name in ("WIDE", "DIRECT", "WHOLE", "AHEAD"))
+        if switches not in seen:
+            seen.add(switches)
+            assert search.knows(choice, (4,))
+            monkeypatch.setitem(shapes.results(queue.device), shapes.key(search.name, (4,), dtype), choice)
+            launch.plans(queue).clear()
+            assert_close(here(cla.kron_apply(factors, X)), expected, d)
+            assert [plan.choice for plan in launch.plans(queue).values()] == [choice]
+    launch.plans(queue).clear()
+    assert len(seen) > 10
 
 
 @pytest.mark.parametrize("queue", DEVICES, indirect=True)

@@ -258,8 +258,8 @@ BANDS = [  # forms with pivoting, their names in bands.cl, and rows of a tile
     {"SOURCE": 0, "REACH": 3, "PIVOTING": 1, "TURNS": 2, "WIDE": 1},
 ]
 STACKS = dict.fromkeys("AOWN BOWN ACONJ BETA GEMM_STACKS".split(), 1) | {"M": 4, "N": 4, "K": 5, "BCONJ": 0}
-KRON = {"GROUP": 4, "ITEMS": 2, "PENCILS": 2, "ROWS": 2, "WIDE": 1, "WHOLE": 1, "XV": 1, "YV": 1, "BETA": 1,
-        **{f"{what}{axis}": 2 for what in "MN" for axis in "ABC"}, **{f"{axis}V": 1 for axis in "ABCPQRKLM"},
+KRON = {"GROUP": 4, "ITEMS": 2, "PENCILS": 2, "ROWS": 2, "WIDE": 1, "WHOLE": 1, "ROUNDS": 2, "XV": 1, "YV": 1,
+        "BETA": 1, **{f"{what}{axis}": 2 for what in "MN" for axis in "ABC"}, **{f"{axis}V": 1 for axis in "ABCPQRKLM"},
         **{f"{axis}{what}": int(axis in "AP") for axis in "ABCPQR" for what in ("OWN", "CONJ")}}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 OTHERS = [  # in all of their variants
@@ -274,7 +274,8 @@ OTHERS = [  # in all of their variants
     ("krylov.cl", {"GROUP": 8}),
     ("kron.cl", {"KRON_AXIS": 1, "AXES": 2}),
     ("kron.cl", {"KRON_DIVIDE": 1}),
-    *(("kron.cl", KRON | {"KRON_TEAM": 1, "FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total})
+    *(("kron.cl", KRON | {"KRON_TEAM": 1, "FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total,
+                          "AHEAD": int(n > 1 and not direct)})
       for n, total, direct in ((1, 0, 0), (2, 0, 1), (2, 1, 0), (3, 0, 0), (3, 1, 0))),
     *(("kron.cl", KRON | {"KRON_SOLVE": 1, "FACTORS": n, "SUM": 0, "DIRECT": 0, "INTERLEAVED": n % 2})
       for n in (1, 2, 3)),
@@ -289,7 +290,7 @@ OTHERS = [  # in all of their variants
     *(("batch_krylov.cl", {"PRECONDITION_BATCH": 1, "PRECONDITIONER": 1, "TRANS": trans}) for trans in (1, 2)),
     *(("bands.cl", {f"{what}_BANDS": 1, "COLUMNS": count} | BAND | form)
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
-    *(("parted_bands.cl", {f"{what}_PARTED": 1, **BAND, "KU": 1, "SOURCE": 3, "LANES": 4, "MEMBERS": 3, "DEEP": 4})
+    *(("parted_bands.cl", {f"{what}_PARTED": 1, **BAND, "KU": 1, "SOURCE": 3, "LANES": 4, "MEMBERS": 3, "DEEP": 2})
       for what in ("FACTOR", "SOLVE", "BOTH")),
     *(("stored.h", {"ROUND_BLOCKS": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **some})

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactla.gpu import shapes
-from compactla.gpu.launch import launch
+from compactla.gpu.launch import FILL, launch
 from compactla.gpu.program import kernel
 from compactla.gpu.search import GROUP, LOCAL_BYTES, REGISTERS, Choice, Kernel, Search
 from compactla.gpu.shapes import is_cpu
@@ -48,8 +48,9 @@ class Team(NamedTuple):
             F = operands[k]
             values += F.array.base_data, F.start, F.step, *F.strides
         arrays = [place.array for place in (x, y, *operands)]
-        group, groups = self.choice["GROUP"], -(-nm // self.choice["ITEMS"])
-        launch(x.array.queue, wait_for, self.kernel, (groups * group,), (group,), arrays, values)
+        queue, group, groups = x.array.queue, self.choice["GROUP"], -(-nm // self.choice["ITEMS"])
+        groups = min(groups, max(-(-groups // self.choice["ROUNDS"]), FILL * queue.device.max_compute_units))
+        launch(queue, wait_for, self.kernel, (groups * group,), (group,), arrays, values)
 
 
 def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | None:
@@ -179,10 +180,15 @@ class Case(NamedTuple):
         (na, nb, nc), (ma, _, mc) = self.N, self.M
         return max(na * nb, nb * mc) if direct else max(nb * nc, ma * nb, ma * mc)
 
-    def made(self, group, count, pencils, rows, wide, direct, whole) -> Choice:
+    def made(self, group, count, pencils, rows, wide, direct, whole, rounds=1, ahead=0) -> Choice:
         which = "kron_solve" if self.name == "solve" else "kron_team"
         return {"kernel": which, "GROUP": group, "ITEMS": count, "PENCILS": pencils, "ROWS": rows, "WIDE": wide,
-                "DIRECT": int(direct), "WHOLE": int(whole)}  # fmt: skip
+                "DIRECT": int(direct), "WHOLE": int(whole), "ROUNDS": rounds, "AHEAD": ahead}  # fmt: skip
+
+    def is_ready(self, choice) -> bool:
+        """Whether loads of the next items can be under way."""
+        lines = choice["ITEMS"] * self.N[1] * self.N[2] // choice["WIDE"]
+        return self.factors > 1 and not choice["DIRECT"] and lines <= choice["GROUP"] * choice["PENCILS"]
 
     def local_bytes(self, choice) -> int:
         """Local memory of a work-group."""
@@ -200,17 +206,23 @@ class Case(NamedTuple):
 
     def candidates(self) -> Iterator[Choice]:
         """Choices worth a try."""
-        yield from self.usual()
+        for choice in self.usual():
+            for rounds, ahead in itertools.product((1, 4, 16), (0, 1)):
+                found = choice | {"ROUNDS": rounds, "AHEAD": ahead}
+                if not ahead or self.is_ready(found):
+                    yield found
         m, item = max(*self.N, *self.M), self.dtype.itemsize
         wides = [wide for wide in (1, 2, 4) if self.wide % wide == 0]
         for group, wide, pencils, rows in itertools.product((64, 128, 256), wides, (1, 2, 3, 4), (1, 2, 4, 8)):
             if rows % wide or rows > m or pencils * wide * (m + rows) * item // 4 > REGISTERS - 20:
                 continue
             for direct in (False, True) if self.factors == 2 and m * item <= 80 else (False,):
-                for whole, more in itertools.product((False, True) if self.factors == 3 else (False,), (1, 2)):
-                    count = round(group * pencils * wide * more / self.lines(direct))
-                    found = self.made(group, max(count, 1), pencils, rows, wide, direct, whole)
-                    if count <= ITEMS and self.local_bytes(found) <= LOCAL_BYTES:
+                wholes = (False, True) if self.factors == 3 else (False,)
+                for whole, more, rounds, ahead in itertools.product(wholes, (1, 2), (1, 8), (0, 1)):
+                    count = max(int(group * pencils * wide * more / self.lines(direct)), 1)
+                    found = self.made(group, count, pencils, rows, wide, direct, whole, rounds, ahead)
+                    fits = count <= ITEMS and self.local_bytes(found) <= LOCAL_BYTES
+                    if fits and (not ahead or self.is_ready(found)):
                         yield found
 
 
@@ -237,6 +249,7 @@ def is_whole(factors, choice, size) -> bool:
         choice["ROWS"] % choice["WIDE"] == size[0] % choice["WIDE"] == 0
         and (factors == 2 or not choice["DIRECT"])
         and (factors == 3 or not choice["WHOLE"])
+        and (not choice["AHEAD"] or square(factors, size, np.dtype(np.float64)).is_ready(choice))
     )
 
 
@@ -244,7 +257,7 @@ def search(factors) -> Search:
     kernels = {
         "kron_team": Kernel(
             {"GROUP": GROUP, "ITEMS": range(1, ITEMS + 1), "PENCILS": range(1, 9), "ROWS": range(1, 9),
-             "WIDE": range(1, 5), "DIRECT": range(2), "WHOLE": range(2)},
+             "WIDE": range(1, 5), "DIRECT": range(2), "WHOLE": range(2), "ROUNDS": range(1, 65), "AHEAD": range(2)},
             local=lambda choice, size: square(factors, size, np.dtype(np.float64)).local(choice),
             whole=functools.partial(is_whole, factors),
         )
