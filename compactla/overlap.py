@@ -60,8 +60,14 @@ def share_memory(a, b) -> bool:
 
 def _extent(a) -> tuple[int, int]:
     """Where in its buffer a device array begins and ends, in bytes."""
+    start, end = reach(a)
+    return a.offset + start, a.offset + end
+
+
+def reach(a) -> tuple[int, int]:
+    """Bytes from the first element of an array that is not empty to where its memory begins, and to where it ends."""
     ends = [stride * (count - 1) for stride, count in zip(a.strides, a.shape, strict=True)]
-    return a.offset + sum(min(end, 0) for end in ends), a.offset + sum(max(end, 0) for end in ends) + a.dtype.itemsize
+    return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + a.dtype.itemsize
 
 
 def shadows(arrays) -> list[np.ndarray]:

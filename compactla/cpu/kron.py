@@ -1,4 +1,4 @@
-"""How the CPU applies Kronecker products: in one pass over items, V of which stand side by side in registers."""
+"""How the CPU applies Kronecker products: in one pass over items, by their rows, or V side by side in registers."""
 
 import functools
 import itertools
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.cpu import parallel
+from compactla.cpu import kron_rows, parallel
 from compactla.cpu.ahead import LINE
 from compactla.cpu.choice import MOVED, parts, width
 from compactla.cpu.kernel import INT, compiled
@@ -24,6 +24,7 @@ from compactla.overlap import address
 from compactla.view import REAL
 
 FEW = 200_000  # multiply-adds up to which no code is compiled for a size
+SHORTEST, TRANSPOSED = 3 / 8, 1 / 2  # parts of a register: see `row_by_row`
 KNOWN = 16  # Sizes for which code is compiled that knows the size; larger ones share code.
 shared = functools.cache(compiled)
 
@@ -55,6 +56,14 @@ class Choice:
     told: np.ndarray
     places: list
 
+    def told_at(self, nm, starts):
+        """What the kernel is told of `nm` items, where operands, X and Y begin at these addresses."""
+        told = self.told.copy()
+        told[0] = nm
+        for place, k in self.places:
+            told[place] = starts[k]
+        return told
+
 
 def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
     """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.kron` checked them.
@@ -73,15 +82,22 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
         alpha and beta.
     """
     given = (*factors, X, Y)
-    nm, layouts = (len(X) if isinstance(X, np.ndarray) else X.nm), tuple(map(placed, given))
-    found = choice(name, X.dtype, d, e, layouts, tuple(signs), scalars[1] != 0, nm * multiply_adds(d, e) < FEW)
-    told, npack = found.told.copy(), -(-nm // found.V)
-    told[0] = nm
-    for place, k in found.places:
-        told[place] = start(given[k])
-    limit = min(parallel.THREADS, npack, parallel.THREADS if threads is None else threads)
-    rows = workspace(work, X.dtype, found.room, limit)
-    share(found.code, npack * found.cost, (0, npack, address(told), *scalars), len(rows), None, rows)
+    nm = len(X) if isinstance(X, np.ndarray) else X.nm
+    found = chosen(name, X.dtype, d, e, tuple(map(placed, given)), tuple(signs), scalars[1] != 0, nm)
+    launch(found, found.told_at(nm, [*map(start, given)]), nm, X.dtype, scalars, work, threads)
+
+
+def chosen(name, dtype, d, e, layouts, signs, adds, nm):
+    """The `choice` for so many items."""
+    return choice(name, dtype, d, e, layouts, signs, adds, nm * multiply_adds(d, e) < FEW)
+
+
+def launch(found, told, nm, dtype, scalars, work=None, threads=None):
+    """Compute `nm` items, as chosen, where its kernel is told where."""
+    count = -(-nm // found.V)
+    most = parallel.THREADS if threads is None else min(threads, parallel.THREADS)
+    rows = workspace(work, dtype, found.room, min(most, count))
+    share(found.code, count * found.cost, (0, count, address(told), *scalars), len(rows), None, rows)
 
 
 def scale(Y, e, beta, threads=None):
@@ -122,20 +138,22 @@ def placed(A):
 
 
 def workspace(work, dtype, size, threads):
-    """Addresses of where each thread works, of so many real numbers: in an array that is given, or in our own."""
-    if work is None:
-        return [address(row) for row in room(dtype, threads, size)]
+    """A range of addresses where threads work, of so many real numbers: in an array that is given, or in our own."""
     nbytes = size * REAL[dtype.char].itemsize
-    begin = -(-address(work) // LINE) * LINE
-    count = (address(work) + work.nbytes - begin) // nbytes
-    return [begin + k * nbytes for k in range(min(count, threads))]
+    if work is None:
+        begin, count = address(room(dtype, threads, size)), threads
+    else:
+        begin = -(-address(work) // LINE) * LINE
+        count = (address(work) + work.nbytes - begin) // nbytes
+    return range(begin, begin + min(count, threads) * nbytes, nbytes)
 
 
 def needed(name, factors, X, Y, d, e, threads=None):
-    """Elements of a work array for so many threads, and for one."""
+    """Elements of a work array for so many threads, and for one; they are enough for fewer items too."""
     layouts = tuple(map(placed, (*factors, X, Y)))
     signs = (1,) * len(factors)
-    size = choice(name, X.dtype, d, e, layouts, signs, False, False).room * REAL[X.dtype.char].itemsize
+    most = max(choice(name, X.dtype, d, e, layouts, signs, False, few).room for few in (False, True))
+    size = most * REAL[X.dtype.char].itemsize
     threads = parallel.THREADS if threads is None else threads
     return [-(-(count * size + LINE) // X.dtype.itemsize) for count in (threads, 1)]
 
@@ -143,6 +161,8 @@ def needed(name, factors, X, Y, d, e, threads=None):
 @functools.lru_cache(1024)
 def choice(name, dtype, d, e, layouts, signs, adds, few):
     """How items are computed that lie in memory like that; `few`: with code that is compiled for all sizes."""
+    if name == "kron" and not few and (found := row_by_row(dtype, d, e, layouts, signs, adds)):
+        return found
     *factors, x, y = layouts
     vlens = {vlen for *_, vlen in layouts if vlen}
     vlen = vlens.pop() if vlens else native_width(dtype)
@@ -160,19 +180,52 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
     text = [name, f"{dtype.char}{V}", f"{n}x{size}", ",".join(kinds), kind_x, kind_y, "beta" * adds]
     number = SCALAR[dtype.kind]
     code = shared(batch, (INT, number, number, INT), "|".join(text), V, source="compactla.cpu.kernels.kron_apply")
-    told, places = [0, vlen, *d, *e], []
-    for k, steps in zip(numbers, strides, strict=True):
-        places.append((len(told), k))
-        told += [0, *steps, signs[k]]
-    for k, steps in enumerate((X, Y), len(factors)):
-        places.append((len(told), k))
-        told += [0, *steps]
+    told, places = words(vlen, d, e, [(k, *steps, signs[k]) for k, steps in zip(numbers, strides, strict=True)], X, Y)
     column = V * parts(dtype)
     moved = (math.prod(d) + math.prod(e)) * V * dtype.itemsize
     cost = max(parts(dtype) ** 2 * multiply_adds(d, e) * (2 if name == "solve" else 1), moved / MOVED)
     sizes = rooms(operator.mul, name, d, e, operands(name, d[-n:], e[-n:]), kind_x, known)
     room = sum(m * apart for m, _, apart in sizes) * column
-    return Choice(code, V, cost, room, np.array(told, np.int64), places)
+    return Choice(code, V, cost, room, told, places)
+
+
+def row_by_row(dtype, d, e, layouts, signs, adds):
+    """How items are computed one by one, by their rows; None if those of Y are not contiguous, or are too short.
+
+    They are if they fill less of a register than `SHORTEST`, or just `TRANSPOSED`: V items of such are transposed fast.
+    """
+    *factors, x, y = layouts
+    n, m, count, native = len(d), d[-1], parts(dtype), native_width(dtype)
+    strides, real = tuple(dtype.itemsize * m**k for k in reversed(range(n))), REAL[dtype.char].itemsize
+    if n == 1 or {*d, *e} != {m} or m > KNOWN or m * count < SHORTEST * native or m * count == TRANSPOSED * native:
+        return None
+    if any(vlen or len(shape) != 2 for shape, _, vlen in factors):
+        return None
+    if x[2] or y[2] or y[1][2:] != strides[1:] or any(stride % real for stride in (*x[1], *y[1])):
+        return None
+    lanes = min(native, 1 << (m * count - 1).bit_length())
+    number = SCALAR[dtype.kind]
+    text = "|".join(
+        [dtype.char, str(lanes), f"{n}x{m}", "beta" * adds, *("whole" * (at[1][1:] == strides) for at in (x, y))]
+    )
+    code = shared(kron_rows.batch, (INT, number, number, INT), text)
+    given = [(k, *operand(dtype, factor, 1)[1], signs[k]) for k, factor in enumerate(factors)]
+    told, places = words(0, d, e, given, x[1], y[1])
+    cost = max(count * multiply_adds(d, e) / m * -(-m * count // lanes), 2 * dtype.itemsize * m**n / MOVED)
+    room = sum(kron_rows.padded(rows * apart, LINE // 4) for rows, apart in kron_rows.rooms(n, m, count, lanes))
+    return Choice(code, 1, cost, room, told, places)
+
+
+def words(vlen, d, e, factors, X, Y):
+    """What a kernel is told, as `Choice` has it: factors are numbers of operands and what is told of these."""
+    told, places = [0, vlen, *d, *e], []
+    for k, *steps in factors:
+        places.append((len(told), k))
+        told += [0, *steps]
+    for k, steps in enumerate((X, Y), len(factors)):
+        places.append((len(told), k))
+        told += [0, *steps]
+    return np.array(told, np.int64), places
 
 
 def orders_of(n):

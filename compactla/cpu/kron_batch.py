@@ -62,6 +62,34 @@ def rooms(mul, name, d, e, given, kind, known):
         yield large(d[0], n)
 
 
+class Told:
+    """What a kernel is told: so many numbers of axes, and of operands.
+
+    Attributes
+    ----------
+    nm, vlen : LLVM value
+        Number of items, and vector length of packs.
+    d, e : tuple of LLVM values
+        Axes of items of X and of Y.
+    factors : list
+        Of each: address, strides from matrix to matrix and along its axes, and the sign of imaginary parts.
+    X, Y : list
+        Address, and strides from item to item and along the axes.
+    """
+
+    def __init__(self, code, told, axes, operands):
+        b, words = code.builder, itertools.count()
+
+        def load():
+            return b.load(b.inttoptr(b.add(told, INDEX(WORD * next(words))), INDEX.as_pointer()), typ=INDEX)
+
+        axes = max(axes, 2)
+        self.nm, self.vlen = load(), load()
+        self.d, self.e = (tuple(load() for _ in range(axes)) for _ in "de")
+        self.factors = [[load() for _ in range(5)] for _ in range(operands)]
+        self.X, self.Y = ([load() for _ in range(2 + axes)] for _ in "XY")
+
+
 class Known:
     """What a kernel knows while code is emitted, by its text and by the numbers that it is told.
 
@@ -70,7 +98,7 @@ class Known:
     """
 
     def __init__(self, code, text, told, work):
-        self.code, b, words = code, code.builder, itertools.count()
+        self.code = code
         self.name, char, sizes, kinds, self.x, self.y, self.adds = text.split("|")
         dtype, self.V = np.dtype(char[0]), int(char[1:])
         self.vector, self.one = (Vector(from_dtype(dtype), lanes) for lanes in (self.V, 1))
@@ -78,16 +106,11 @@ class Known:
         n, _, size = sizes.partition("x")
         self.n, self.kinds = int(n), kinds.split(",")
 
-        def load():
-            return b.load(b.inttoptr(b.add(told, INDEX(WORD * next(words))), INDEX.as_pointer()), typ=INDEX)
-
-        axes = max(self.n, 2)
-        self.nm, self.vlen = load(), load()
-        self.d, self.e = (tuple(load() for _ in range(axes)) for _ in "de")
+        told = Told(code, told, self.n, len(self.kinds))
+        self.nm, self.vlen, self.d, self.e = told.nm, told.vlen, told.d, told.e
+        self.factors, self.X, self.Y = told.factors, told.X, told.Y
         if size != "?":
-            self.d = self.e = tuple([1] * (axes - self.n) + [int(size)] * self.n)
-        self.factors = [[load() for _ in range(5)] for _ in self.kinds]
-        self.X, self.Y = ([load() for _ in range(2 + axes)] for _ in "XY")
+            self.d = self.e = tuple([1] * (len(self.d) - self.n) + [int(size)] * self.n)
         given = operands(self.name, self.d[-self.n :], self.e[-self.n :])
         scalars, *made = self._made(work, rooms(code.mul, self.name, self.d, self.e, given, self.x, size != "?"))
         self.scalars, self.given, self.work = self.same(scalars), made[: len(given)], made[len(given) :]

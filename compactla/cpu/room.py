@@ -10,5 +10,7 @@ rooms = threading.local()
 
 def room(dtype, threads, size):
     """Room for each thread to work in, which the calling thread keeps."""
-    kept = rooms.__dict__.setdefault(dtype.char, Room(REAL[dtype.char], None))
+    kept = rooms.__dict__.get(dtype.char)
+    if kept is None:
+        kept = rooms.__dict__[dtype.char] = Room(REAL[dtype.char], None)
     return kept.array((threads, size))

@@ -15,7 +15,7 @@ from compactla.checks import (
     option,
 )
 from compactla.layout import Pack
-from compactla.overlap import repeats, share_memory
+from compactla.overlap import address, repeats, share_memory
 from compactla.scalars import scalar
 from compactla.view import REAL, backend
 
@@ -180,6 +180,11 @@ class Problem:
         apply = backend(self.queue, "kron").run
         apply(name, self.operands, self.signs, self.X, out, self.d, self.e, (alpha, beta), work, launch)
         return out
+
+    def is_planned(self, arrays):
+        """Whether what is computed with lies where the NumPy arrays do that were given, and is not empty."""
+        there = map(address, (*self.operands, self.X)) if self.queue is None else ()
+        return 0 not in (self.nm, *self.d, *self.e) and [*there] == [*map(address, arrays)]
 
     def needed(self, name, Y, launch):
         """Elements of work space that so many threads need, and one; on a device twice all that is needed."""

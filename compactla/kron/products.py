@@ -3,6 +3,7 @@
 import numpy as np
 
 from compactla.checks import check_launch
+from compactla.kron.plans import apply
 from compactla.kron.problem import Problem, as_sequence
 from compactla.view import backend
 
@@ -71,8 +72,7 @@ def kron_apply(
     >>> Y.shape, bool((Y == A @ X @ B.T).all())
     ((100, 2, 5), True)
     """
-    problem = Problem(factors, X, trans, transx)
-    return problem.run("kron", out, alpha, beta, work, threads, wait_for)
+    return apply("kron", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
 def kron_sum_apply(
@@ -106,9 +106,7 @@ def kron_sum_apply(
     >>> bool((cla.kron_sum_apply((A, B), X) == A @ X + X @ B.T).all())
     True
     """
-    problem = Problem(factors, X, trans, transx)
-    problem.check_square("factors")
-    return problem.run("sum", out, alpha, beta, work, threads, wait_for)
+    return apply("sum", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
 def kron_sum_solve(

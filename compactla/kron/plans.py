@@ -1,0 +1,91 @@
+"""Calls with NumPy arrays like those of an earlier call, of which nothing has to be checked but what may differ."""
+
+import functools
+
+import numpy as np
+from numpy import ndarray
+
+from compactla.checks import check_launch
+from compactla.cpu import kron as cpu
+from compactla.kron.problem import Problem
+from compactla.overlap import address, reach
+from compactla.scalars import scalar
+
+MANY = 4096  # plans that are kept
+RECENT = 8  # addresses of arrays that a plan remembers
+
+
+class Plan:
+    """How arrays of some types, shapes and strides are computed with.
+
+    Parameters
+    ----------
+    name : {"kron", "sum"}
+        What is computed.
+    problem : compactla.kron.problem.Problem
+        A problem with such arrays, which was solved.
+    arrays : sequence of ndarray
+        Its factors and X, as they were given.
+    out : ndarray
+        Y.
+    """
+
+    def __init__(self, name, problem, arrays, out):
+        self.name, self.sizes = name, (problem.d, problem.e)
+        self.nm, self.shape, self.dtype = problem.nm, out.shape, out.dtype
+        self.layouts = tuple(map(cpu.placed, (*problem.operands, problem.X, out)))
+        self.signs = tuple(problem.signs)
+        start, end = reach(out)
+        self.near = [(start - last, end - first) for first, last in map(reach, arrays)]
+        self.found = functools.lru_cache(RECENT)(self._found)
+
+    def _found(self, adds, *starts):
+        """What is launched where arrays begin at such addresses, Y as the last one; None if it shares memory."""
+        *others, y = starts
+        for x, (low, high) in zip(others, self.near, strict=True):
+            if low < x - y < high:
+                return None
+        found = cpu.chosen(self.name, self.dtype, *self.sizes, self.layouts, self.signs, adds, self.nm)
+        return found, found.told_at(self.nm, starts)
+
+    def run(self, arrays, out, alpha, beta, threads):
+        """Y, or None if something is not as it mostly is, and has to be looked at."""
+        alpha, beta = scalar("alpha", alpha, self), scalar("beta", beta, self)
+        if alpha == 0 or (beta != 0 if out is None else not out.flags.writeable):
+            return None
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        found = self.found(beta != 0, *map(address, arrays), address(out))
+        if found is None:
+            return None
+        cpu.launch(*found, self.nm, self.dtype, (alpha, beta), None, threads)
+        return out
+
+
+plans: dict[tuple, Plan] = {}
+
+
+def apply(name, factors, X, out, alpha, beta, trans, transx, work, threads, wait_for):
+    """Y of `kron_apply`, or of `kron_sum_apply`, by name."""
+    key, arrays = None, ()
+    if work is None and wait_for is None and type(factors) in (tuple, list) and type(trans) is type(transx) is str:
+        arrays = (*factors, X)
+        given = arrays if out is None else (*arrays, out)
+        if {*map(type, given)} == {ndarray}:
+            key = (name, trans, transx, out is None, *[(a.dtype, a.shape, a.strides) for a in given])
+    plan = plans.get(key)
+    if plan is not None:
+        if threads is not None:
+            check_launch(threads, None, None)
+        result = plan.run(arrays, out, alpha, beta, threads)
+        if result is not None:
+            return result
+    problem = Problem(factors, X, trans, transx)
+    if name == "sum":
+        problem.check_square("factors")
+    result = problem.run(name, out, alpha, beta, work, threads, wait_for)
+    if key is not None and plan is None and problem.is_planned(arrays):
+        if len(plans) >= MANY:
+            plans.clear()
+        plans[key] = Plan(name, problem, arrays, result)
+    return result
