@@ -409,6 +409,7 @@ def test_teams_on_devices(queue, char, monkeypatch):
         return
     monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)
     monkeypatch.setattr(gpu_bands, "DEEP", 16)  # two rows: PoCL takes long to compile many
+    monkeypatch.setattr(gpu_bands, "LONG", 0)
     rng = np.random.default_rng(10)
     lower, diag, upper, b = (draw(rng, (19, k), char) for k in (36, 37, 36, 37))
     diag += 5

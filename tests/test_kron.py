@@ -227,7 +227,8 @@ def test_work_space(rng, queue, d):
     work = cla.kron_work(factors, X)
     expected = here(cla.kron_apply(factors, X))
     np.testing.assert_array_equal(here(cla.kron_apply(factors, X, work=work)), expected)
-    for bad, error in [(work[:10], ValueError), (work[::2], TypeError), (work.view("f"), TypeError), (3, TypeError)]:
+    wrong = [(work[:10], ValueError), (work[::2], TypeError), (work.view("f"), TypeError), (3, TypeError)]
+    for bad, error in wrong if work.size else wrong[3:]:  # one pass on a GPU needs none
         with pytest.raises(error, match="work"):
             cla.kron_apply(factors, X, work=bad)
 

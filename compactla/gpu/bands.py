@@ -28,6 +28,7 @@ RESIDENT = 16  # packs that a compute unit works on at a time
 DEEP = 64  # bytes of a vector that a member of a team has
 NEIGHBOURS = 64  # bytes that are read of neighbouring systems at least
 GROUP = 128  # work-items of a work-group with teams, about
+LONG = 4096  # bytes of a vector with which teams factor and solve at once, too: with shorter ones that is slower
 MOST = 512  # and at most: they share registers
 
 
@@ -236,7 +237,7 @@ def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
     info = empty((run.npack * run.V,), np.int32, B.queue, reused(B))
     told = [*itertools.chain(*(place.arguments for place in places))]
     along = dict(zip(("ALONG_A", "ALONG_B", "ALONG_X"), (places[k].along for k in (1, 3, 4)), strict=True))
-    if run.members:
+    if run.members and n * X.dtype.itemsize >= LONG:
         near, values = any(along.values()), (inner, run.columns, *told, info)
         run.run_parted("both_parted", places, values, wait_for, near, **along, COMMON=0)
         return info

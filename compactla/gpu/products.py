@@ -22,6 +22,7 @@ from compactla.view import REAL, View
 FILE = "gemm_stacks.cl"
 LARGEST = 32  # extent of matrices that have a kernel for their sizes
 VECTOR = 16  # bytes that are moved at a time
+WARP = 32  # work-items that go together
 GROUP = 64  # work-items of a work-group, at least, where there is local memory for so many
 BLOCK, TEAM = 32, 64  # rows and columns of a block, and work-items for it
 
@@ -173,6 +174,8 @@ def chosen(local, dtype, places, units, conj, add, scattered) -> Choice | None:
     most = (local - sum(held) + each) // each
     unit = every if flat else 1
     lanes = max(min(round(usual / team / unit), most // unit), 1) * unit
+    while wide == 2 and lanes * team % WARP and 2 * lanes <= most and 2 * lanes * team <= 8 * GROUP:
+        lanes *= 2
     if lanes > most:
         return None
     macros = {"M": m, "N": n, "K": k, "AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
