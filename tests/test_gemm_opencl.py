@@ -14,7 +14,10 @@ from compactla.gpu.arrays import download
 from drivers import working_devices
 from test_gemm_memory import PAIRS, applied, expected, laid, shapes
 
-pytestmark = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl"),
+]
 
 
 @pytest.fixture(params=["CPU", "GPU"])
