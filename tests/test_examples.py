@@ -133,12 +133,14 @@ def test_ignition(capsys, tmp_path):
 
 
 def test_spectral_elements(capsys, tmp_path):
-    spectral_elements.main(["--elements", "2", "--degree", "7", "--plot", str(tmp_path / "elements.png")])
+    plot = tmp_path / "elements.png"
+    spectral_elements.main(["--elements", "2", "--degree", "7", "--device", "opencl", "--plot", str(plot)])
     out = capsys.readouterr().out
+    assert max(float(apart) for apart in re.findall(r"(\S+) apart", out)) < 1e-11
     along = numbers(out, r"off by (\S+) \(x\), (\S+) \(y\), (\S+) \(z\)")
     (solved,) = numbers(out, r"mass solve is off by (\S+)")
     assert max(along) < 1e-5 and solved < 1e-13
-    assert (tmp_path / "elements.png").read_bytes().startswith(b"\x89PNG")
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_matrices_of_spectral_elements():

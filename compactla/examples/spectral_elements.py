@@ -14,6 +14,7 @@ from numpy.polynomial import Legendre, legendre
 
 import compactla as cla
 from compactla.cpu.parallel import THREADS
+from compactla.devices import queue_on
 
 DIRECTIONS = "xyz"
 
@@ -57,12 +58,19 @@ def with_einsum(factors, u):
     return np.einsum("il,jm,kn,plmn->pijk", *factors, u, optimize=True)
 
 
-def timed(apply, cases, u, rounds=3):
-    """Results, and the least time, of some products."""
+def timed(apply, cases, u, queue=None, rounds=3):
+    """Results, and the least time, of some products; on a device, where operands are before."""
+    if queue is not None:
+        import pyopencl.array
+
+        u, *flat = (pyopencl.array.to_device(queue, a) for a in (u, *(F for factors in cases for F in factors)))
+        cases = [flat[k : k + 3] for k in range(0, len(flat), 3)]
     results, seconds = [], []
     for _ in range(1 + rounds):
         start = time.perf_counter()
         results = [apply(factors, u) for factors in cases]
+        if queue is not None:
+            queue.finish()
         seconds.append(time.perf_counter() - start)
     return results, min(seconds[1:])
 
@@ -72,8 +80,12 @@ def main(argv=None):
     parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
     parser.add_argument("--elements", type=int, default=22, help="along each axis (default: 22, 10648 in all)")
     parser.add_argument("--degree", type=int, default=7, help="(default: 7)")
+    parser.add_argument("--device", metavar="opencl[:NAME]", help="compute on an OpenCL device, too")
     parser.add_argument("--plot", metavar="FILE.png", help="draw errors of derivatives, and times")
     args = parser.parse_args(argv)
+    ways = [("compactla", with_compactla, None), ("einsum", with_einsum, None)]
+    if args.device:
+        ways.append((args.device, with_compactla, queue_on(args.device, "--device")))
     x, D, M = matrices(args.degree)
     n, eye = args.elements, np.eye(args.degree + 1)
     X, Y, Z = elements(n, x)
@@ -89,11 +101,15 @@ def main(argv=None):
     print(f"{len(u)} elements of {len(x)}^3 points")
     for task, factors in tasks.items():
         given = u if task == "gradient" else right
-        for library, apply in (("compactla", with_compactla), ("einsum", with_einsum)):
-            found[task, library], times[task, library] = timed(apply, factors, given)
+        for library, apply, queue in ways:
+            found[task, library], times[task, library] = timed(apply, factors, given, queue)
         ours, theirs = times[task, "compactla"], times[task, "einsum"]
         print(f"{task}: compactla {ours:.3g} s on {THREADS} threads")
         print(f"{task}: einsum    {theirs:.3g} s, {theirs / ours:.1f} times as long")
+        if args.device:
+            pairs = zip(found[task, args.device], found[task, "compactla"], strict=True)
+            apart = max(abs(there.get() - here).max() for there, here in pairs)
+            print(f"{task}: {args.device} {times[task, args.device]:.3g} s, {apart:.1e} apart")
     pairs = zip(found["gradient", "compactla"], gradient(*grid), strict=True)
     errors = [abs(ours - exact) for ours, exact in pairs]
     print(
@@ -111,9 +127,12 @@ def plot(path, times, errors):
     figure = Figure(figsize=(11, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     tasks = [*dict.fromkeys(task for task, _ in times)]
-    for k, library in enumerate(("compactla", "einsum")):
-        left.bar(np.arange(len(tasks)) + 0.4 * k, [1e3 * times[task, library] for task in tasks], 0.4, label=library)
-    left.set_xticks(np.arange(len(tasks)) + 0.2, tasks)
+    libraries = [*dict.fromkeys(library for _, library in times)]
+    width = 0.8 / len(libraries)
+    for k, library in enumerate(libraries):
+        heights = [1e3 * times[task, library] for task in tasks]
+        left.bar(np.arange(len(tasks)) + width * k, heights, width, label=library)
+    left.set_xticks(np.arange(len(tasks)) + 0.4 - width / 2, tasks)
     left.set(title="all elements", ylabel="ms")
     left.legend()
     for error, direction in zip(errors, DIRECTIONS, strict=True):
