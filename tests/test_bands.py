@@ -12,6 +12,7 @@ import compactla as cla
 from compactla import cpu, gpu
 from compactla.cpu import matrix
 from compactla.gpu import bands as gpu_bands
+from drivers import working_devices
 
 EXHAUSTIVE = pytest.mark.exhaustive
 SLOW = pytest.mark.slow
@@ -438,11 +439,12 @@ def test_teams_on_devices(queue, char, monkeypatch):
 
 
 @EXHAUSTIVE
+@pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 @pytest.mark.parametrize("shared", [False, True])
 def test_more_elements_than_integers_count(queue, shared):
     """Systems beyond 2^31 elements, and factors if matrices are shared by none; on devices with memory for them."""
     n, nsys = 128, 2**24 + 37
-    if queue is None or queue.device.max_mem_alloc_size < 2**34 or queue.device.global_mem_size < 2**35 + 2**33:
+    if queue.device.max_mem_alloc_size < 2**34 or queue.device.global_mem_size < 2**35 + 2**33:
         pytest.skip("needs a device with 40 GiB of memory")
     rng = np.random.default_rng(9)
     lower, diag, upper, rhs = (rng.standard_normal(n - k).astype("f") for k in (1, 0, 1, 0))

@@ -316,7 +316,8 @@ def bad_matrix(name, n=N):
             numpys(name, bad, *rest)
         except linalg.LinAlgError as error:
             return bad, str(error)
-    pytest.skip("NumPy refuses no matrix of this size")
+    assert n > N, "NumPy refuses no small matrix"
+    pytest.skip("LAPACK's eigenvalues of a large matrix with NaN are NaN: nothing fails")
 
 
 @pytest.mark.parametrize("large", [False, pytest.param(True, marks=EVERY)])

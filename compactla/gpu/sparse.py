@@ -4,6 +4,7 @@ The names are those of `compactla.cpu.sparse`, and so are arguments, but for `wa
 packs may have any strides where they are read.
 """
 
+import functools
 import math
 import weakref
 
@@ -196,7 +197,7 @@ def approximate(values, pattern, groups, inverses, wait_for=()):
         some = max(queue.device.global_mem_size // SHARE // room, 1)
         for r in range(0, len(rows), some):
             part, name = slice(r, r + some), ("systems", k, r, some)
-            lists = on_device(pattern, queue, name, lambda: systems(rows[part], places[part], pattern))  # noqa: B023
+            lists = on_device(pattern, queue, name, functools.partial(systems, rows[part], places[part], pattern))
             count = len(rows[part])
             matrices, sides = values.beside(count * k * k, 1), values.beside(count * k, 1)
             take(values, lists[1], matrices, wait_for)
