@@ -1,0 +1,76 @@
+"""The site: `python -m sphinx -c .site . build/site` makes it of the pages in the tree and of the docstrings.
+
+The front page is README.md, and its links to other pages, in their order, are the contents. Below the page of a package
+there is a reference of what the package has: what is public and defined in its folder.
+"""
+
+import importlib
+import inspect
+import os
+import re
+import sys
+from pathlib import Path
+
+from sphinx.util.osutil import ensuredir
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+project, author, language = "compactla", "compactla developers", "en"
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc"]
+root_doc = "README"
+include_patterns = ["README.md", "opencl/*.md", "benchmarks/**.md", "tests/*.md", "compactla/**.md", "build/reference/*"]
+exclude_patterns = [".*", "build/site"]
+html_theme, html_title, html_baseurl = "furo", "compactla", ""
+html_show_sourcelink = False
+myst_heading_anchors = 3
+autosummary_generate = False
+autodoc_typehints = "none"
+default_role = "py:obj"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+MODULES = ["compactla", "compactla.linalg", "compactla.krylov", "compactla.cpu", "compactla.gpu"]
+REFERENCE = ROOT / "build" / "reference"
+
+
+def public():
+    """Public names, by the page of the folder that they are defined in."""
+    found = {}
+    for module in map(importlib.import_module, MODULES):
+        for name in module.__all__:
+            what = getattr(module, name)
+            if callable(what) and (inspect.getmodule(what) or module).__name__.startswith("compactla"):
+                file = Path(inspect.getsourcefile(inspect.unwrap(what)) or module.__file__)
+                page = next((f / "README" for f in file.parents if (f / "README.md").is_file()), None)
+                found.setdefault(page.relative_to(ROOT).as_posix(), {})[f"{module.__name__}.{name}"] = what
+    return found
+
+
+def write_reference(app):
+    """A page for each public name, with nothing but the directive that reads its docstring."""
+    ensuredir(REFERENCE)
+    for names in public().values():
+        for name, what in names.items():
+            module, _, short = name.rpartition(".")
+            kind, options = ("class", "   :members:\n") if inspect.isclass(what) else ("function", "")
+            text = f"{short}\n{'=' * len(short)}\n\n.. currentmodule:: {module}\n\n.. auto{kind}:: {short}\n{options}"
+            file = REFERENCE / f"{name}.rst"
+            if not file.is_file() or file.read_text() != text:
+                file.write_text(text)
+
+
+def add_contents(app, page, text):
+    """What the front page links to is the contents; other pages end with a reference of their folder."""
+    if page == root_doc:
+        links = dict.fromkeys(re.findall(r"\]\(([^):#]+)\.md[#)]", text[0]))
+        text[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(links) + "\n```\n"
+    elif names := public().get(page):
+        at = os.path.relpath(REFERENCE, (ROOT / page).parent)
+        text[0] += "\n## Reference\n\n```{eval-rst}\n.. autosummary::\n   :nosignatures:\n\n"
+        text[0] += "".join(f"   {name}\n" for name in names) + "```\n\n```{toctree}\n:hidden:\n\n"
+        text[0] += "".join(f"{name.rpartition('.')[2]} <{at}/{name}>\n" for name in names) + "```\n"
+
+
+def setup(app):
+    app.connect("builder-inited", write_reference)
+    app.connect("source-read", add_contents)
