@@ -60,15 +60,16 @@ def write_reference(app):
 
 
 def add_contents(app, page, text):
-    """What the front page links to is the contents; other pages end with a reference of their folder."""
-    if page == root_doc:
-        links = dict.fromkeys(re.findall(r"\]\(([^):#]+)\.md[#)]", text[0]))
-        text[0] += "\n```{toctree}\n:hidden:\n\n" + "\n".join(links) + "\n```\n"
-    elif names := public().get(page):
-        at = os.path.relpath(REFERENCE, (ROOT / page).parent)
+    """What the front page links to is the contents; pages of folders have those below them, and a reference."""
+    links = [f"{link}.md" for link in dict.fromkeys(re.findall(r"\]\(([^):#]+)\.md[#)]", text[0]))]
+    if page != root_doc:
+        links = [link for link in links if page.endswith("/README") and ".." not in link and "/" in link]
+    if names := public().get(page):
         text[0] += "\n## Reference\n\n```{eval-rst}\n.. autosummary::\n   :nosignatures:\n\n"
-        text[0] += "".join(f"   {name}\n" for name in names) + "```\n\n```{toctree}\n:hidden:\n\n"
-        text[0] += "".join(f"{name.rpartition('.')[2]} <{at}/{name}>\n" for name in names) + "```\n"
+        text[0] += "".join(f"   {name}\n" for name in names) + "```\n"
+        at = os.path.relpath(REFERENCE, (ROOT / page).parent)
+        links += [f"{name.rpartition('.')[2]} <{at}/{name}>" for name in names]
+    text[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *links, "```\n"]) if links else ""
 
 
 def setup(app):
