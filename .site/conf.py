@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -22,10 +23,12 @@ include_patterns = ["README.md", "opencl/*.md", "benchmarks/**.md", "tests/*.md"
 exclude_patterns = [".*", "build/site"]
 html_theme, html_title, html_baseurl = "furo", "compactla", ""
 html_show_sourcelink = False
+html_theme_options = {name: {"code-font-size": "12px"} for name in ("light_css_variables", "dark_css_variables")}
 myst_heading_anchors = 3
 autosummary_generate = False
 autodoc_typehints = "none"
 default_role = "py:obj"
+suppress_warnings = ["ref.python"]  # of names such as `info`, which several classes have
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -59,19 +62,32 @@ def write_reference(app):
                 file.write_text(text)
 
 
+def linked(text):
+    """Pages that a page links to, in their order."""
+    return dict.fromkeys(re.findall(r"\]\(([^):#]+\.md)[#)]", text))
+
+
 def add_contents(app, page, text):
-    """What the front page links to is the contents; pages of folders have those below them, and a reference."""
-    links = [f"{link}.md" for link in dict.fromkeys(re.findall(r"\]\(([^):#]+)\.md[#)]", text[0]))]
+    """What the front page links to is the contents; pages of folders have others below them, and a reference."""
+    contents = linked(text[0])
     if page != root_doc:
-        links = [link for link in links if page.endswith("/README") and ".." not in link and "/" in link]
+        front = linked((ROOT / "README.md").read_text())
+        below = [link for link in contents if page.endswith("/README") and ".." not in link and "/" in link]
+        contents = [link for link in below if f"{page.removesuffix('README')}{link}" not in front]
     if names := public().get(page):
         text[0] += "\n## Reference\n\n```{eval-rst}\n.. autosummary::\n   :nosignatures:\n\n"
         text[0] += "".join(f"   {name}\n" for name in names) + "```\n"
         at = os.path.relpath(REFERENCE, (ROOT / page).parent)
-        links += [f"{name.rpartition('.')[2]} <{at}/{name}>" for name in names]
-    text[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *links, "```\n"]) if links else ""
+        contents = [*contents, *(f"{name.rpartition('.')[2]} <{at}/{name}>" for name in names)]
+    text[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *contents, "```\n"]) if contents else ""
+
+
+def copy_front_page(app, failure):
+    if not failure:
+        shutil.copy(app.outdir / "README.html", app.outdir / "index.html")
 
 
 def setup(app):
     app.connect("builder-inited", write_reference)
     app.connect("source-read", add_contents)
+    app.connect("build-finished", copy_front_page)
