@@ -19,9 +19,10 @@ sys.path.insert(0, str(ROOT))
 project, author, language = "compactla", "compactla developers", "en"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc"]
 root_doc = "README"
-include_patterns = ["README.md", "opencl/*.md", "benchmarks/**.md", "tests/*.md", "compactla/**.md", "build/reference/*"]
+FOLDERS = "compactla", "opencl", "benchmarks", "tests"
+include_patterns = ["*.md", *(f"{folder}/**.md" for folder in FOLDERS), "build/reference/*"]
 exclude_patterns = [".*", "build/site"]
-html_theme, html_title, html_baseurl = "furo", "compactla", ""
+html_theme, html_title = "furo", "compactla"
 html_show_sourcelink = False
 html_theme_options = {name: {"code-font-size": "12px"} for name in ("light_css_variables", "dark_css_variables")}
 myst_heading_anchors = 3
@@ -82,6 +83,11 @@ def add_contents(app, page, text):
     text[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *contents, "```\n"]) if contents else ""
 
 
+def as_called(app, what, name, obj, options, signature, returns):
+    """Kernels are called in Numba functions without the first argument of their definitions."""
+    return signature and signature.replace("(code, ", "("), returns
+
+
 def copy_front_page(app, failure):
     if not failure:
         shutil.copy(app.outdir / "README.html", app.outdir / "index.html")
@@ -90,4 +96,5 @@ def copy_front_page(app, failure):
 def setup(app):
     app.connect("builder-inited", write_reference)
     app.connect("source-read", add_contents)
+    app.connect("autodoc-process-signature", as_called)
     app.connect("build-finished", copy_front_page)
