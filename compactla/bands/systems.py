@@ -17,6 +17,7 @@ from compactla.checks import (
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
+from compactla.cuda.interchange import takes_arrays
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
 from compactla.room import Room
@@ -84,6 +85,7 @@ class Systems(Copied):
     def info(self, value):
         self._found = value
 
+    @takes_arrays
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
 
@@ -127,6 +129,7 @@ class Systems(Copied):
             plan.run([address(info)], launch)
         return factors, info[:nsys]
 
+    @takes_arrays
     def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
         """Solve for right-hand sides: with factors, if there are, else factor on the way and keep nothing.
 

@@ -22,6 +22,8 @@ import functools
 
 import numpy as np
 
+from compactla.checks import stays
+from compactla.cuda.interchange import given
 from compactla.gpu.arrays import download, empty, reused
 from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
 
@@ -29,7 +31,7 @@ from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
 def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its.
 
-    Waits for the device only to return a NumPy array.
+    Waits for the device only to return a NumPy array, which is done but for arrays in CUDA memory.
     """
     main = views[row.main]
     queue, lanes = main.queue, main.npack * main.vlen
@@ -58,8 +60,8 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         where = row.search.file, name, main.dtype, main.vlen
         launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
     if output is None or info is not None:
-        return output
-    return download(output).astype(np.int64)
+        return output if output is None else given(output)
+    return given(output) if stays(output) else download(output).astype(np.int64)
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from compactla.checks import (
     is_device_array,
 )
 from compactla.copies import Copied
+from compactla.cuda.interchange import takes_arrays
 from compactla.lines.chords import warn_of_chords
 from compactla.lines.extraction import Extraction, check_paths, check_pattern, split
 from compactla.lines.options import Options
@@ -63,6 +64,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     def _prepare(self):
         self._making = Lock()
 
+    @takes_arrays
     def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
@@ -277,6 +279,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
                 self._is_current = True
         return self._hermitian
 
+    @takes_arrays
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         if type(x) is np.ndarray or is_device_array(x):

@@ -12,6 +12,7 @@ from compactla.checks import (
     is_device_array,
 )
 from compactla.copies import Copied
+from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.arrays import check_blocks, fold, pack, part
 from compactla.lines.options import Options
@@ -132,6 +133,7 @@ class BlockTridiag(Copied):
 
     _not_copied = ("_spans", "_lock")
 
+    @takes_arrays
     def __init__(
         self, lower, diag, upper, vlen=None, *, queue=None, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -170,6 +172,7 @@ class BlockTridiag(Copied):
         self._shape = (nlines, K, b)
 
     @classmethod
+    @takes_arrays
     def from_packed(
         cls, lower, diag, upper, offset, rows, nlines, *, queue=None,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -221,6 +224,7 @@ class BlockTridiag(Copied):
         self._spans = {name: span(getattr(self, name)) for name in KINDS}
         self._lock = Lock()
 
+    @takes_arrays
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
 
@@ -255,6 +259,7 @@ class BlockTridiag(Copied):
                 raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
             return self._factor(launch) if self.info is None else self.info
 
+    @takes_arrays
     def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
         launch = check_launch(threads, wait_for, self.queue)
@@ -278,6 +283,7 @@ class BlockTridiag(Copied):
         """What the factorization met, line by line; None before `factor`."""
         return None if self.info is None else Report.of(self.info, self.b, self._lines.watched)
 
+    @takes_arrays
     def solve(self, rhs, *, out=None, threads=None, wait_for=None):
         """Solve with the factored lines.
 
@@ -345,6 +351,7 @@ class BlockTridiag(Copied):
         out[...] = run.download(x)
         return out
 
+    @takes_arrays
     def solve_rows(self, rhs, x, *, threads=None, wait_for=None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 
