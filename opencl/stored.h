@@ -46,9 +46,12 @@ CLA_INLINE CLA_REAL cla_widen(cla_stored a) { return a; }
 typedef STORED_LANE2 cla_stored_lane;
 CLA_INLINE cla_stored_lane cla_stored_load(__global const cla_stored *p, long i)
 {
-    return (cla_stored_lane)(p[i], p[i + CLA_VLEN]);
+    cla_stored_lane a;
+    a.x = p[i];
+    a.y = p[i + CLA_VLEN];
+    return a;
 }
-CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return (cla_lane)(cla_widen(a.x), cla_widen(a.y)); }
+CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return cla_lane_of(cla_widen(a.x), cla_widen(a.y)); }
 #else
 typedef cla_stored cla_stored_lane;
 CLA_INLINE cla_stored_lane cla_stored_load(__global const cla_stored *p, long i) { return p[i]; }
