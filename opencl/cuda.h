@@ -2,7 +2,7 @@
  *
  * `--device-as-default-execution-space` makes functions the device's. What is left to programs, in either language:
  * `__local` declares an array in local memory, and `local` points there, which in CUDA are different things; vectors are
- * made by functions such as `cla_lane_of` and CLA_VECTOR, since a cast of a list in parentheses would be its last
+ * made by functions such as `cla_lane_of` and by CLA_ALL, since a cast of a list in parentheses would be its last
  * number; no kernel has an argument in local memory.
  */
 #define long long long /* 64 bits, also where a long of C++ has 32 */
@@ -59,30 +59,38 @@ static inline size_t get_global_size(int axis) { return get_num_groups(axis) * g
 template <typename T, typename U> static inline auto min(T a, U b) -> decltype(a + b) { return b < a ? b : a; }
 template <typename T, typename U> static inline auto max(T a, U b) -> decltype(a + b) { return a < b ? b : a; }
 
-/* Vectors: operators for each element, of two vectors or of a vector and a number */
-#define CLA_OF_TWO(F) F(x), F(y)
-#define CLA_OF_FOUR(F) F(x), F(y), F(z), F(w)
-#define CLA_SUM(e) a.e + b.e
-#define CLA_DIFFERENCE(e) a.e - b.e
-#define CLA_PRODUCT(e) a.e * b.e
-#define CLA_NEGATIVE(e) -a.e
-#define CLA_MULTIPLE(e) a.e * b
-#define CLA_QUOTIENT(e) a.e / b
-#define CLA_FUSED(e) fma(a.e, b.e, c.e)
-#define CLA_VECTOR_TYPE(V, T, OF) \
-    static inline V operator+(V a, V b) { return {OF(CLA_SUM)}; } \
-    static inline V operator-(V a, V b) { return {OF(CLA_DIFFERENCE)}; } \
-    static inline V operator*(V a, V b) { return {OF(CLA_PRODUCT)}; } \
+/* Vectors: operators for each element, of two vectors or of a vector and a number; loads, stores */
+#define CLA_OF_TWO(F) F(x, 0), F(y, 1)
+#define CLA_OF_FOUR(F) CLA_OF_TWO(F), F(z, 2), F(w, 3)
+#define CLA_PLUS(e, i) a.e + b.e
+#define CLA_MINUS(e, i) a.e - b.e
+#define CLA_TIMES(e, i) a.e * b.e
+#define CLA_OVER(e, i) a.e / b.e
+#define CLA_NEGATIVE(e, i) -a.e
+#define CLA_FUSED(e, i) fma(a.e, b.e, c.e)
+#define CLA_NUMBER(e, i) number
+#define CLA_READ(e, i) p[i]
+#define CLA_WRITTEN(e, i) p[i] = a.e
+#define CLA_ALL(type, number) cla_all(type(), number)
+#define CLA_VECTOR(V, T, N, OF) \
+    static inline V cla_all(V, T number) { return {OF(CLA_NUMBER)}; } \
+    static inline V operator+(V a, V b) { return {OF(CLA_PLUS)}; } \
+    static inline V operator-(V a, V b) { return {OF(CLA_MINUS)}; } \
+    static inline V operator*(V a, V b) { return {OF(CLA_TIMES)}; } \
+    static inline V operator/(V a, V b) { return {OF(CLA_OVER)}; } \
+    static inline V operator*(V a, T b) { return a * cla_all(a, b); } \
+    static inline V operator*(T a, V b) { return cla_all(b, a) * b; } \
+    static inline V operator/(V a, T b) { return a / cla_all(a, b); } \
     static inline V operator-(V a) { return {OF(CLA_NEGATIVE)}; } \
-    static inline V operator*(V a, T b) { return {OF(CLA_MULTIPLE)}; } \
-    static inline V operator*(T b, V a) { return a * b; } \
-    static inline V operator/(V a, T b) { return {OF(CLA_QUOTIENT)}; } \
     static inline V &operator+=(V &a, V b) { return a = a + b; } \
     static inline V &operator-=(V &a, V b) { return a = a - b; } \
-    static inline V fma(V a, V b, V c) { return {OF(CLA_FUSED)}; }
-CLA_VECTOR_TYPE(float2, float, CLA_OF_TWO)
-CLA_VECTOR_TYPE(float4, float, CLA_OF_FOUR)
-CLA_VECTOR_TYPE(double2, double, CLA_OF_TWO)
+    static inline V &operator*=(V &a, V b) { return a = a * b; } \
+    static inline V fma(V a, V b, V c) { return {OF(CLA_FUSED)}; } \
+    static inline V vload##N(size_t i, const T *p) { p += N * i; return {OF(CLA_READ)}; } \
+    static inline void vstore##N(V a, size_t i, T *p) { p += N * i; OF(CLA_WRITTEN); }
+CLA_VECTOR(float2, float, 2, CLA_OF_TWO)
+CLA_VECTOR(float4, float, 4, CLA_OF_FOUR)
+CLA_VECTOR(double2, double, 2, CLA_OF_TWO)
 
 /* Halves in memory, as their bits; to the nearest, like conversions of C */
 struct half {

@@ -54,12 +54,12 @@ typedef cla_lane wide;
 #define WIDE_ZERO cla_lane_real(0)
 #else
 typedef VECTOR(WIDE) wide;
-#define WIDE_FMA(a, b, c) fma((wide)(a), b, c)
-#define WIDE_SCALE(f, x) ((wide)(f) * (x))
-#define WIDE_ADDED(x, f, c) fma((wide)(f), c, x)
+#define WIDE_FMA(a, b, c) fma(CLA_ALL(wide, a), b, c)
+#define WIDE_SCALE(f, x) ((f) * (x))
+#define WIDE_ADDED(x, f, c) fma(CLA_ALL(wide, f), c, x)
 #define WIDE_LOAD(p, i) (*(__global const wide *)((p) + (i)))
 #define WIDE_STORE(p, i, x) *(__global wide *)((p) + (i)) = x
-#define WIDE_ZERO ((wide)(0))
+#define WIDE_ZERO CLA_ALL(wide, 0)
 #endif
 #define UNITS (N / WIDE)
 #define TEAMI ((M + TI - 1) / TI)

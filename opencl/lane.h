@@ -30,6 +30,9 @@
 #define CLA_PASTE_(a, b) a##b
 #define CLA_PASTE(a, b) CLA_PASTE_(a, b)
 #define CLA_INLINE static inline __attribute__((always_inline))
+#ifndef CLA_ALL
+#define CLA_ALL(type, a) ((type)(a)) /* a vector of numbers that are all a */
+#endif
 
 /* Of real numbers. rsqrt is right to 2 units in the last place; minimum and maximum are NaN where one of two is. */
 CLA_INLINE CLA_REAL cla_lane_sqrt(CLA_REAL a) { return sqrt(a); }

@@ -306,7 +306,7 @@ __kernel CLA_GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __gl
     CLA_UNROLL for (int u = 0; u < AHEAD; u++) {
         FETCH(m, diag, u, min(u, count - 1))
         if (count > 1) FETCH(e, lower, u, max(min(u, count - 1) - 1, 0))
-        else EACH_COLUMN e[u][k] = (cla_stored_lane)(0);
+        else EACH_COLUMN e[u][k] = cla_stored_of(0, 0);
     }
     FIND(0)
     TAKE
@@ -352,7 +352,7 @@ __kernel CLA_GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __gl
     long to[AHEAD_UP];
 #define FETCH_UP(u, row) \
     EACH(h) w[u][h] = cla_lane_load(work, ((row) * (long)ENTRIES + h) * (CLA_PARTS * CLA_VLEN)); \
-    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = (cla_stored_lane)(0);
+    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = cla_stored_of(0, 0);
     CLA_UNROLL for (int u = 0; u < AHEAD_UP; u++) { FETCH_UP(u, max(count - 1 - u, 0)) }
     EACH(h) VECTOR(2 * AHEAD_UP - 1, c, h) = cla_lane_real(0);
     barrier(CLK_LOCAL_MEM_FENCE);
