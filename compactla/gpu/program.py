@@ -136,11 +136,16 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     for device in context.devices:
         if real == np.float64 and "cl_khr_fp64" not in device.extensions:
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
-    macros = {"CLA_REAL": C_NAMES[real], "CLA_COMPLEX": int(dtype.kind == "c"), "CLA_VLEN": vlen}
-    options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
+    options = definitions(dtype, vlen, defines)
     if all("NVIDIA" in device.platform.name for device in context.devices):
         options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
     return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
+
+
+def definitions(dtype, vlen, defines) -> list[str]:
+    """All macros, as options of a compiler."""
+    macros = {"CLA_REAL": C_NAMES[REAL[dtype.char]], "CLA_COMPLEX": int(dtype.kind == "c"), "CLA_VLEN": vlen}
+    return [f"-D{name}={value}" for name, value in (macros | defines).items()]
 
 
 def kernel(queue, file, name, dtype, vlen, args, **defines):
