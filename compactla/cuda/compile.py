@@ -76,3 +76,11 @@ def _text(nvrtc, program, size_of, get) -> bytes:
 def _check(nvrtc, error) -> None:
     if error:
         raise RuntimeError(f"NVIDIA's compiler: {error.name}")
+
+
+def version() -> tuple[int, ...]:
+    """The version of the compiler."""
+    from cuda.bindings import nvrtc
+
+    _, *numbers = nvrtc.nvrtcVersion()
+    return tuple(numbers)

@@ -88,7 +88,7 @@ def spread(a, shape, strides, dtype, sizes=None):
         numbers |= {f"{name}_PARTS": kind.itemsize // real.itemsize}
     rest = [1] * (AXES - len(axes)), [0] * (AXES - len(axes))
     columns = [[*column, *more] for column, more in zip(zip(*axes, strict=True), rest, strict=True)]
-    values = target.size, a.base_data, a.offset, *itertools.chain(*columns), target.base_data
+    values = target.size, a.base_data, a.offset, *itertools.chain(*columns), target.data
     computed = np.dtype("d" if "double" in numbers.values() else "f")
     code = kernel(queue, FILE, "spread", computed, 1, values, SPREAD=1, AXES=len(axes), **numbers)
     launch(queue, (), code, (-(-target.size // GROUP) * GROUP, 1), (GROUP, 1), [a, target], values)
