@@ -1,9 +1,9 @@
 /* OpenCL C's words in CUDA C++: what NVRTC compiles is this file and then a program.
  *
- * `--device-as-default-execution-space` makes functions the device's. What is left to programs, in either language:
- * `__local` declares an array in local memory, and `local` points there, which in CUDA are different things; vectors are
- * made by functions such as `cla_lane_of` and by CLA_ALL, since a cast of a list in parentheses would be its last
- * number; no kernel has an argument in local memory.
+ * `--device-as-default-execution-space` makes functions the device's. What this leaves to programs: `__local` declares
+ * arrays in local memory, and CLA_LOCAL points there, which in CUDA are two things; vectors are made by functions such as
+ * `cla_lane_of` and by CLA_ALL, since a cast of a list in parentheses means something else; names of addresses' spaces
+ * begin with two underscores; no kernel has an argument in local memory.
  */
 #define long long long /* 64 bits, also where a long of C++ has 32 */
 #define cl_khr_fp64 1
@@ -18,7 +18,7 @@ typedef unsigned long ulong;
 #define __constant const
 #define __local __shared__
 #define __private
-#define local
+#define CLA_LOCAL
 #define restrict __restrict__
 
 /* Attributes of kernels and loops */

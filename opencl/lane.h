@@ -30,6 +30,9 @@
 #define CLA_PASTE_(a, b) a##b
 #define CLA_PASTE(a, b) CLA_PASTE_(a, b)
 #define CLA_INLINE static inline __attribute__((always_inline))
+#ifndef CLA_LOCAL
+#define CLA_LOCAL __local /* where a pointer points; arrays are declared with __local */
+#endif
 #ifndef CLA_ALL
 #define CLA_ALL(type, a) ((type)(a)) /* a vector of numbers that are all a */
 #endif

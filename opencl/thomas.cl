@@ -122,7 +122,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 /* Step k of Gauss-Jordan elimination: x <- x + m x[k], with 0 for x[k] in the sum, for the columns x of f and, but for
  * the work-item that has the pivot, of d. m is in local memory. */
 #define APPLY(p, s) { \
-        local const cla_lane *column = columns + s * (BLOCK * LANES); \
+        CLA_LOCAL const cla_lane *column = columns + s * (BLOCK * LANES); \
         cla_lane d_k[COLUMNS], f_k[COLUMNS]; \
         CLA_UNROLL3(COLUMNS, TAKE_ROW, (c == p), ((p) * COLUMNS + s)) \
         CLA_UNROLL3(BLOCK, APPLY_ROW, p, s) \
@@ -193,7 +193,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
     const long first = q % CLA_VLEN + c * COLUMNS * (CLA_PARTS * CLA_VLEN);
     __global const CLA_REAL *own_lower = lower + (offset[p] - p) * SLOT + first;
     __global CLA_REAL *own_upper = upper + (offset[p] - p) * SLOT + first, *own_diag = diag + offset[p] * SLOT + first;
-    local cla_lane *shared = column_part + l, *columns, *columns_next = shared, *e_part = e_part_of_all + l;
+    CLA_LOCAL cla_lane *shared = column_part + l, *columns, *columns_next = shared, *e_part = e_part_of_all + l;
     cla_lane d[COLUMNS][BLOCK], e[COLUMNS][BLOCK], f[COLUMNS][BLOCK], n[COLUMNS][BLOCK], f_next[COLUMNS][BLOCK];
     int turn = 0; /* which half of column_part is written next */
     long bad = 0, at = 0, at_diag = 0;
