@@ -77,9 +77,9 @@ def function(index, module, name):
 
 def launch(index, function, grid, group, stream, parameters) -> None:
     """Start a kernel; `parameters` is the address of those of its arguments."""
-    args = function, *grid, 1, *group, 1, 0, stream, parameters, 0
+    args = function, grid[0], grid[1], 1, group[0], group[1], 1, 0, stream, parameters, 0
     (error,) = cu.cuLaunchKernel(*args)
-    if error != SUCCESS:
+    if error is not SUCCESS:
         if error not in NO_CONTEXT:
             checked(lambda: (error,))
         with current(index):

@@ -35,8 +35,8 @@ class Kernel:
     def __init__(self, index, function, types):
         codes = [WORD if kind is None else CODES.get(np.dtype(kind), WORD) for kind in types]
         self.index, self.function = index, function
-        self._arguments = struct.Struct("@" + "".join(codes))
-        self._memory = ctypes.create_string_buffer(max(self._arguments.size, 1))
+        arguments = struct.Struct("@" + "".join(codes))
+        self._pack, self._memory = arguments.pack_into, ctypes.create_string_buffer(max(arguments.size, 1))
         places, size = [], 0
         for k in range(len(codes)):
             size = struct.calcsize("@" + "".join(codes[: k + 1]))
@@ -46,11 +46,10 @@ class Kernel:
 
     def start(self, queue, work_items, group, values) -> None:
         """Launch it for so many work-items, of two axes, in the current stream."""
-        grid = work_items[0] // group[0], work_items[1] // group[1]
-        if not all(grid):
-            return
-        self._arguments.pack_into(self._memory, 0, *values)
-        driver.launch(self.index, self.function, grid, group, queue.stream, self._parameters)
+        if work_items[0] and work_items[1]:
+            self._pack(self._memory, 0, *values)
+            grid = work_items[0] // group[0], work_items[1] // group[1]
+            driver.launch(self.index, self.function, grid, group, queue.library.stream(self.index), self._parameters)
 
 
 def folder() -> Path:

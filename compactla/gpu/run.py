@@ -19,6 +19,7 @@ a macro.
 """
 
 import functools
+import operator
 
 import numpy as np
 
@@ -35,17 +36,19 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     """
     main = views[row.main]
     queue, lanes = main.queue, main.npack * main.vlen
-    conj = conj or (False,) * len(views)
-    general = tuple(x != known for x, known in zip(scalars, row.scalars.values(), strict=True))
-    layouts = tuple(A.layout for A in views)
-    sizes, key, known = sizes_of(row, layouts), (row, layouts, general, conj, option), plans(queue)
-    if key not in known:
-        known[key] = plan_of(row, views, sizes, general, conj, option)
-    special = known[key]
+    layouts = tuple([A.layout for A in views])
+    general = scalars and tuple(map(operator.ne, scalars, row.scalars.values()))
+    key, known = (row, layouts, general, conj, option), plans(queue)
+    found = known.get(key)
+    if found is None:
+        flags = conj or (False,) * len(views)
+        is_empty = not any(A.m * A.n for operand, A in zip(row.operands, layouts, strict=True) if operand.written)
+        found = known[key] = plan_of(row, views, sizes_of(row, layouts), general, flags, option), is_empty
+    special, is_empty = found
     output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
-    if lanes == 0 or not any(A.m * A.n for operand, A in zip(row.operands, views, strict=True) if operand.written):
+    if lanes == 0 or is_empty:
         for array in outputs:
             array.fill(0, wait_for=[*wait_for, *array.events])
     elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
@@ -55,6 +58,7 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     else:
         options = [row.options[name].index(value) for name, value in zip(row.compiled, option, strict=True)]
         places = [x for A, flag in zip(views, conj, strict=True) for x in (A, int(flag))]
+        conj, sizes = conj or (False,) * len(views), sizes_of(row, layouts)
         args = lanes, nm, *sizes, *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
         where = row.search.file, name, main.dtype, main.vlen
