@@ -188,3 +188,8 @@ def stays(a) -> bool:
 def is_writeable(a) -> bool:
     """Whether an array can be written to, which pyopencl's always can."""
     return getattr(a.flags, "writeable", True)
+
+
+def on_host(a) -> np.ndarray:
+    """A NumPy array, of one or of an array on a device, which is waited for."""
+    return a if isinstance(a, np.ndarray) else a.get()

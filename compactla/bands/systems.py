@@ -17,7 +17,7 @@ from compactla.checks import (
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
-from compactla.cuda.interchange import takes_arrays
+from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
 from compactla.room import Room
@@ -79,7 +79,7 @@ class Systems(Copied):
         """
         if self._found is not None and not isinstance(self._found, np.ndarray):
             self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
-        return self._found
+        return given(self._found)
 
     @info.setter
     def info(self, value):

@@ -14,6 +14,7 @@ import pyopencl as cl
 import pyopencl.array as cla
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
+from compactla.checks import stays
 from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
 from compactla.gpu.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
 from compactla.view import REAL, View
@@ -65,7 +66,7 @@ def download(a) -> np.ndarray:
     """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
     if a.size == 0:
         return np.empty(a.shape, a.dtype)
-    if not isinstance(a, cla.Array):
+    if stays(a):
         return a.get()
     extent = a.dtype.itemsize + sum((n - 1) * stride for n, stride in zip(a.shape, a.strides, strict=True))
     memory = np.empty(extent, np.uint8)

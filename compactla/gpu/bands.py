@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactla.bands.form import Form
+from compactla.checks import stays
 from compactla.gpu.arrays import default_vlen, download, empty, ordinary, reused, seen_as
 from compactla.gpu.arrays import unpack as move
 from compactla.gpu.launch import flatten, launch
@@ -240,5 +241,5 @@ def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
 
 
 def info_of(info, nsys):
-    """What lanes report, of the first systems, as NumPy's integers."""
-    return download(info)[:nsys].astype(np.int64)
+    """What lanes report, of the first systems, as NumPy's integers; in CUDA memory as they are."""
+    return info[:nsys] if stays(info) else download(info)[:nsys].astype(np.int64)

@@ -1,5 +1,7 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
+import functools
+
 import numpy as np
 
 from compactla.checks import (
@@ -10,9 +12,10 @@ from compactla.checks import (
     check_launch,
     check_queue,
     is_device_array,
+    on_host,
 )
 from compactla.copies import Copied
-from compactla.cuda.interchange import takes_arrays
+from compactla.cuda.interchange import given, takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.arrays import check_blocks, fold, pack, part
 from compactla.lines.options import Options
@@ -25,6 +28,11 @@ from compactla.lines.vectors import check_apart, check_out
 from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.view import backend, packed_dtype
+
+
+def _block(kind, T):
+    """The blocks of a kind of lines, which may be filled with new values."""
+    return given(T._arrays[kind])
 
 
 class BlockTridiag(Copied):
@@ -213,7 +221,7 @@ class BlockTridiag(Copied):
 
     def _adopt(self, arrays, lines, options):
         """Take lines, which are factored from these arrays."""
-        self.lower, self.diag, self.upper = arrays
+        self._arrays = tuple(arrays)
         self._lines, self._options, self.info = lines, options, None
         self.nlines, self.b, self.vlen = lines.nlines, lines.b, lines.vlen
         self.dtype, self.queue = lines.dtype, lines.queue
@@ -221,8 +229,10 @@ class BlockTridiag(Copied):
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
-        self._spans = {name: span(getattr(self, name)) for name in KINDS}
+        self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
         self._lock = Lock()
+
+    lower, diag, upper = (property(functools.partial(_block, k)) for k in range(3))
 
     @takes_arrays
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
@@ -269,19 +279,27 @@ class BlockTridiag(Copied):
     def _factor(self, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
-            arrays = self.lower, self.diag, self.upper
-            self._lines.fill([a.reshape(-1, self.b, self.b) for a in arrays], launch)
+            self._lines.fill([a.reshape(-1, self.b, self.b) for a in self._arrays], launch)
         self.info = self._lines.factor(launch)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
-        if self._options.pivots == "raise" and self.info.any():
+        if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
         return self.info
 
     @property
+    def info(self):
+        """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
+        return given(self._info)
+
+    @info.setter
+    def info(self, info):
+        self._info = info
+
+    @property
     def report(self) -> Report | None:
         """What the factorization met, line by line; None before `factor`."""
-        return None if self.info is None else Report.of(self.info, self.b, self._lines.watched)
+        return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
     @takes_arrays
     def solve(self, rhs, *, out=None, threads=None, wait_for=None):

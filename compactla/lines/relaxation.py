@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from compactla.checks import check_size, is_device_array
+from compactla.checks import check_size, is_device_array, on_host
 from compactla.cpu.kernel import compiled_once
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
@@ -164,7 +164,7 @@ class LineRelaxation(BlockOperator):
             colour.along.fill([values] * 3, launch)
         for rows in (*(colour.beside for colour in self._colours), *([self._whole] if self._whole else [])):
             gather(values, rows.place, one_lane(rows.data), launch)
-        return self._of_lines([colour.along.factor(launch) for colour in self._colours])
+        return self._of_lines([on_host(colour.along.factor(launch)) for colour in self._colours])
 
     def _met(self, what):
         return self._of_lines([getattr(colour.along, what) for colour in self._colours])
