@@ -16,7 +16,7 @@ from sphinx.util.osutil import ensuredir
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-project, author, language = "compactla", "compactla developers", "en"
+project, author, copyright = "compactla", "compactla developers", "compactla developers"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc"]
 root_doc = "README"
 FOLDERS = "compactla", "opencl", "benchmarks", "tests"
