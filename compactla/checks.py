@@ -97,7 +97,8 @@ def check_device_array(a, queue, name) -> None:
     if a.queue is None:
         raise ValueError(f"{name} has no queue, must have one: see Array.with_queue")
     if a.queue.context != queue.context:
-        raise ValueError(f"{name} lives in another context, or library, must live in that of the queue")
+        other = "OpenCL context" if not stays(a) else "context"
+        raise ValueError(f"{name} lives in another {other}, must live in the context of the queue")
     item = a.dtype.itemsize
     if a.offset % item:
         raise ValueError(f"{name} has offset {a.offset}, must have a multiple of the {item} bytes of an element")

@@ -73,7 +73,7 @@ class Pack:
     __slots__ = ("_T", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
     def __init__(self, data, nm=None):
-        data = data if type(data) is np.ndarray else taken(data)
+        data = data if type(data) is np.ndarray else taken(data, "data")
         on_device = is_device_array(data)
         if on_device:
             check_device_array(data, data.queue, "data")
@@ -108,7 +108,7 @@ class Pack:
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
     def __reduce__(self):
-        return Pack, (self.data, self.nm)
+        return Pack, (self.view.buffer, self.nm)
 
     @property
     def data(self):

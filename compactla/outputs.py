@@ -32,7 +32,7 @@ class Integers:
         self.view = View(data, address, npack, k, 1, k * V, V, V, V, data.dtype, queue)
 
     def __reduce__(self):
-        return Integers, (self.data, self.nm, self.queue)
+        return Integers, (self.view.buffer, self.nm, self.queue)
 
     @classmethod
     def beside(cls, A: Pack, k: int) -> "Integers":
@@ -51,7 +51,7 @@ class Integers:
                 has = f"{x.nm} x {x.k} in vectors of {x.vlen}"
                 raise ValueError(f"{name} is {has}, must be {A.nm} x {k} in vectors of {A.vlen}")
             return x
-        x = taken(x)
+        x = taken(x, name)
         x = x.get() if stays(x) else as_array(x, name)
         if x.size and x.dtype.kind not in "iu":
             raise TypeError(f"{name}: dtype is {x.dtype}, must be one of integers")

@@ -70,7 +70,7 @@ def is_ordinary(C) -> bool:
 def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None):
     """C <- alpha op(A) op(B) + beta C, as `compactla.gemm` says; `row` is its row."""
     if type(C) is not ndarray and not isinstance(C, ndarray):
-        a, b, c = map(taken, (A, B, C))
+        a, b, c = (taken(x, name) for x, name in ((A, "A"), (B, "B"), (C, "C")))
         call = on_device if is_device_array(c) else in_sequences
         call(row, a, b, c, alpha, beta, transa, transb, threads, wait_for)
         return C

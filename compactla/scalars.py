@@ -61,7 +61,7 @@ def factors(name, value, target) -> View:
         check_packs(**{name: value, "X": target})
         return value.view
     queue, dtype, V = target.queue, target.dtype, target.vlen
-    value = value if type(value) is np.ndarray else taken(value)
+    value = value if type(value) is np.ndarray else taken(value, name)
     on_device = not isinstance(value, NUMBERS) and is_device_array(value)
     given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
     if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):

@@ -8,6 +8,7 @@ Nothing of CUDA is imported before an array in its memory is there.
 """
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -55,18 +56,22 @@ def in_cuda(x) -> bool:
     return hasattr(x, "__cuda_array_interface__") or type(x).__module__.startswith("cupy.cuda")
 
 
-def taken(x):
+def taken(x, name):
     """An argument: an array in CUDA memory where it lies, a queue for what names a device; all else as it is."""
     kind = type(x)
     if kind is tuple or kind is list:
-        return kind(map(taken, x)) if any(map(is_foreign, x)) else x
+        return kind(taken(a, f"{name}[{i}]") for i, a in enumerate(x)) if any(map(is_foreign, x)) else x
     if not is_foreign(x):
         return x
     from compactla.cuda.libraries import library
 
     theirs = library(root(kind))
     index = theirs.device(x)
-    return theirs.array(x) if index is None else theirs.queue(index)
+    try:
+        found = theirs.array(x) if index is None else theirs.queue(index)
+        return found.queue if index is None and name in ("queue", "device") else found
+    except TypeError as error:
+        raise TypeError(f"{name} {error}") from None
 
 
 def is_foreign(x) -> bool:
@@ -86,15 +91,16 @@ def given(x):
 
 def takes_arrays(function: Function) -> Function:
     """Let a function take arrays of other libraries that are in CUDA memory, and return such."""
+    names = [*inspect.signature(function).parameters]
 
     @functools.wraps(function)
     def call(*args, **keywords):
         if _calls.inside:
             return function(*args, **keywords)
-        args = [x if type(x) in _plain else taken(x) for x in args]
+        args = [x if type(x) in _plain else taken(x, names[i]) for i, x in enumerate(args)]
         for name, x in keywords.items():
             if type(x) not in _plain:
-                keywords[name] = taken(x)
+                keywords[name] = taken(x, name)
         with calls_of_our_own():
             found = function(*args, **keywords)
         return found if type(found) in _plain else given(found)

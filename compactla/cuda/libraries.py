@@ -87,9 +87,9 @@ class Torch(Library):
     def array(self, x):
         torch = self.module
         if x.requires_grad and torch.is_grad_enabled():
-            raise TypeError("a tensor requires gradients, must not: see compactla.torch, or Tensor.detach")
+            raise TypeError("requires gradients, must not: see compactla.torch, or Tensor.detach")
         if x.layout != torch.strided or x.dtype not in self._numpys:
-            raise TypeError(f"a tensor is {x.layout} of {x.dtype}, must be strided, of a type that NumPy has")
+            raise TypeError(f"is {x.layout} of {x.dtype}, must be strided, of a type that NumPy has")
         if x.is_conj() or x.is_neg():
             x = x.resolve_conj().resolve_neg()
         dtype = self._numpys[x.dtype]
@@ -129,7 +129,7 @@ class CuPy(Library):
 
     def array(self, x):
         if not isinstance(x, self.module.ndarray):
-            raise TypeError(f"an array is a cupyx {type(x).__name__}, must be a cupy.ndarray")
+            raise TypeError(f"is a cupyx {type(x).__name__}, must be a cupy.ndarray")
         queue, memory = self.queue(x.data.device_id), Memory(0, x)
         return Array(queue, x.shape, x.dtype, strides=x.strides, data=memory, offset=x.data.ptr, given=x)
 
@@ -171,7 +171,7 @@ class JAX(Library):
 
     def array(self, x):
         if len(x.devices()) != 1:
-            raise TypeError("an array is distributed over several devices, must be on one")
+            raise TypeError("is distributed over several devices, must be on one")
         index = next(iter(x.devices())).local_hardware_id
         x.__dlpack__(stream=self.stream(index))  # which waits for the array
         memory = Memory(0, Kept(self, index, x))
@@ -237,7 +237,7 @@ class Others(Library):
 
     def array(self, x):
         if self._theirs is None:
-            raise TypeError(f"an array is a {type(x).__name__} in CUDA memory, which needs CuPy or PyTorch beside it")
+            raise TypeError(f"is a {type(x).__name__} in CUDA memory, which needs CuPy or PyTorch beside it")
         module = self._theirs.module
         if hasattr(x, "__dlpack__"):
             return self._theirs.array(module.from_dlpack(x))

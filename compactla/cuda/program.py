@@ -13,7 +13,7 @@ from compactla.cuda import driver
 from compactla.sources import digest
 
 CODES = {np.dtype(char): char for char in "fd"} | {np.dtype(np.int32): "i"}
-WORD = "q"  # of addresses and integers
+WORD, NULL = "q", 0  # of addresses and integers; what None is
 
 
 class Program:
@@ -47,7 +47,10 @@ class Kernel:
     def start(self, queue, work_items, group, values) -> None:
         """Launch it for so many work-items, of two axes, in the current stream."""
         if work_items[0] and work_items[1]:
-            self._pack(self._memory, 0, *values)
+            try:
+                self._pack(self._memory, 0, *values)
+            except struct.error:  # of None, which is no address
+                self._pack(self._memory, 0, *(NULL if value is None else value for value in values))
             grid = work_items[0] // group[0], work_items[1] // group[1]
             driver.launch(self.index, self.function, grid, group, queue.library.stream(self.index), self._parameters)
 

@@ -57,9 +57,9 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         launch_plan(queue, wait_for, special, lanes, [*(A.buffer for A in views), *outputs], values)
     else:
         options = [row.options[name].index(value) for name, value in zip(row.compiled, option, strict=True)]
-        places = [x for A, flag in zip(views, conj, strict=True) for x in (A, int(flag))]
-        conj, sizes = conj or (False,) * len(views), sizes_of(row, layouts)
-        args = lanes, nm, *sizes, *options, *parts, *places, *outputs
+        flags = conj or (False,) * len(views)
+        places = [x for A, flag in zip(views, flags, strict=True) for x in (A, int(flag))]
+        args = lanes, nm, *sizes_of(row, layouts), *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
         where = row.search.file, name, main.dtype, main.vlen
         launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))

@@ -51,7 +51,7 @@ def matmul(x1, x2, /, *, threads=None):
     """
     if type(x1) is type(x2) is np.ndarray and threads is None and x1.size < MANY and x2.size < MANY:
         return np.matmul(x1, x2)
-    x1, x2 = taken((x1, x2))
+    x1, x2 = taken(x1, "x1"), taken(x2, "x2")
     if is_device_array(x1) or is_device_array(x2):
         as_arrays(x1, x2, devices=("x1", "x2"))
         check_dtype(x1.dtype, "x1")

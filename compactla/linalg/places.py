@@ -29,7 +29,7 @@ def as_arrays(*given, devices=()):
             break
     else:
         return given, None
-    arrays, wrap, given = [], None, taken(given)
+    arrays, wrap, given = [], None, taken(given, "argument")
     for a in given:
         wrap = None
         if type(a) is not ndarray:
