@@ -16,20 +16,24 @@ class Recording:
         What is to be done, in order.
     kept : list
         What has to live as long.
+    alone : bool
+        Whether only one call at a time may be made: there is memory that calls write to and read again.
     """
 
     def __init__(self, threads):
         self.told: Any = threads
         self.steps: list[Callable] = []
         self.kept: list = []
+        self.alone = False
 
     def add(self, function, *args):
         """Do this in every call."""
         self.steps.append(functools.partial(function, *args))
 
-    def keep(self, *objects):
+    def keep(self, *objects, alone=False):
         """Let these live as long as there are calls."""
         self.kept += objects
+        self.alone |= alone
 
 
 class Unrecorded(Exception):  # noqa: N818

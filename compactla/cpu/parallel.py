@@ -43,7 +43,7 @@ def share(kernel, cost, args, threads=None, offset=None, work=None):
         kernel.entry(*args)
         return
     if type(threads) is Recording:
-        threads.keep(args, work)
+        threads.keep(args, work, alone=work is not None)
         threads.add(*divided(kernel, cost, args, threads.told, offset, work))
         return
     function, *rest = divided(kernel, cost, args, threads, offset, work)

@@ -1,5 +1,6 @@
 """OpenCL sources, programs and kernels: each is built once for a context and its options."""
 
+import functools
 import threading
 import warnings
 import weakref
@@ -131,8 +132,26 @@ def kernel(queue, file, name, dtype, vlen, args, **defines):
         program = _program(found, queue.context, f'#include "{file}"\n', dtype, vlen, defines)
         types = {int: np.int64, float: REAL[dtype.char].type}
         kernels[key] = cl.Kernel(program, name)
-        kernels[key].set_scalar_arg_dtypes([types.get(type(arg)) for arg in args])
+        kernels[key]._compactla = [types.get(type(arg)) for arg in args]
+        kernels[key].set_scalar_arg_dtypes(kernels[key]._compactla)
     return kernels[key]
+
+
+def repeatable(run, queue, work_items, group, values):
+    """The launch of a kernel with these values as a function of ``wait_for``, for all threads, but one at a time.
+
+    OpenCL's kernels keep the values that they are given: it is a kernel of its own.
+    """
+    if not isinstance(run, cl.Kernel):
+        return functools.partial(run, queue, work_items, group, *values)
+    own = cl.Kernel(run.program, run.function_name)
+    own.set_scalar_arg_dtypes(run._compactla)
+    own.set_args(*values)
+
+    def start(wait_for, values=values):  # buffers, which have to live as long
+        return cl.enqueue_nd_range_kernel(queue, own, work_items, group, wait_for=wait_for)
+
+    return start
 
 
 def forget(queue) -> None:
