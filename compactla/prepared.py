@@ -3,7 +3,6 @@
 import functools
 import inspect
 
-from compactla.locks import Lock
 from compactla.recording import Recording, Unrecorded
 from compactla.sources import PACKAGE
 
@@ -30,9 +29,9 @@ class Alone(Prepared):
 
     __slots__ = ("_lock",)
 
-    def __init__(self, *args):
+    def __init__(self, lock, *args):
         super().__init__(*args)
-        self._lock = Lock()
+        self._lock = lock
 
     def __call__(self):
         with self._lock:
@@ -104,8 +103,8 @@ def prepare(function, /, *args, **kwargs):
             if error.instead is not None:
                 return error.instead
         else:
-            kind = Alone if recording.alone else Prepared
-            return kind(function, recording.steps, result, (args, kwargs, recording.kept))
+            call = function, recording.steps, result, (args, kwargs, recording.kept)
+            return Prepared(*call) if recording.lock is None else Alone(recording.lock, *call)
     return functools.partial(function, *args, **kwargs)
 
 

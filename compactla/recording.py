@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from compactla.locks import Lock
+
 
 class Recording:
     """The launches of a call; it goes where `threads` of the call goes, and what these say of its launches.
@@ -16,15 +18,15 @@ class Recording:
         What is to be done, in order.
     kept : list
         What has to live as long.
-    alone : bool
-        Whether only one call at a time may be made: there is memory that calls write to and read again.
+    lock : Lock or None
+        What a call holds, where only one at a time may be made: there is memory that calls write to and read again.
     """
 
     def __init__(self, threads):
         self.told: Any = threads
         self.steps: list[Callable] = []
         self.kept: list = []
-        self.alone = False
+        self.lock: Any = None
 
     def add(self, function, *args):
         """Do this in every call."""
@@ -33,26 +35,40 @@ class Recording:
     def keep(self, *objects, alone=False):
         """Let these live as long as there are calls."""
         self.kept += objects
-        self.alone |= alone
+        if alone:
+            self.lock = self.lock or Lock()
 
 
-class Unrecorded(Exception):  # noqa: N818
-    """What a call does cannot be recorded; `instead` of it, a function without arguments does the same."""
+class Unrecorded(Exception):
+    """A call cannot be recorded; `instead` of it, a function without arguments does the same, if there is one."""
 
     def __init__(self, instead=None):
         super().__init__("a call cannot be recorded")
         self.instead = instead
 
 
+def refuse(launch, *instead) -> None:
+    """Tell that a call cannot be recorded, if it is: a function and its arguments, before `launch`, do the same."""
+    if type(launch) is Recording:
+        raise Unrecorded(functools.partial(*instead, launch.told) if instead else None)
+
+
+def later(launch, function, *args) -> bool:
+    """Whether a call is recorded: it then calls a function with these arguments and `launch`."""
+    if type(launch) is not Recording:
+        return False
+    launch.add(function, *args, launch.told)
+    return True
+
+
 def do(launch, function, *args) -> None:
     """Call a function with these arguments and `launch`, or have it recorded."""
-    if type(launch) is Recording:
-        launch.add(function, *args, launch.told)
-    else:
+    if not later(launch, function, *args):
         function(*args, launch)
 
 
-def instead(launch, function, *args) -> None:
-    """Where a call is recorded, have a function called with these arguments and what it was told."""
+def always(launch, check) -> None:
+    """Make a check now, and in each call that is recorded."""
+    check()
     if type(launch) is Recording:
-        raise Unrecorded(functools.partial(function, *args, launch.told))
+        launch.add(check)

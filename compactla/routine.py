@@ -26,7 +26,6 @@ from compactla.layout import Pack
 from compactla.overlap import address, share_memory
 from compactla.view import REAL, View, backend
 
-
 MANY = 16  # calls that an operand knows
 NUMBER = operator.attrgetter("number")
 

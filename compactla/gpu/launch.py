@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 def launch(queue, wait_for, run, work_items, group, arrays, values):
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
     if type(wait_for) is Recording:
-        wait_for.alone = True
+        wait_for.keep(alone=True)
         wait_for.add(enqueue, repeatable(run, queue, work_items, group, values), list(arrays), wait_for.told)
     else:
         enqueue(functools.partial(run, queue, work_items, group, *values), arrays, wait_for)
