@@ -40,6 +40,19 @@ class Alone(Prepared):
         return self._result
 
 
+class Unchanged(Prepared):
+    """An ordinary call, or what does the same without checks."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, function, call):
+        super().__init__(function, (), None, None)
+        self._call = call
+
+    def __call__(self):
+        return self._call()
+
+
 def prepare(function, /, *args, **kwargs):
     """A call that can be made again and again: its arguments are checked once, and kernels are chosen once.
 
@@ -95,17 +108,17 @@ def prepare(function, /, *args, **kwargs):
     check_function(function)
     parameters = inspect.signature(function)
     parameters.bind(*args, **kwargs)
+    call = functools.partial(function, *args, **kwargs)
     if "threads" in parameters.parameters:
         recording = Recording(kwargs.get("threads"))
         try:
             result = function(*args, **{**kwargs, "threads": recording})
         except Unrecorded as error:
-            if error.instead is not None:
-                return error.instead
+            call = error.instead or call
         else:
-            call = function, recording.steps, result, (args, kwargs, recording.kept)
-            return Prepared(*call) if recording.lock is None else Alone(recording.lock, *call)
-    return functools.partial(function, *args, **kwargs)
+            found = function, recording.steps, result, (args, kwargs, recording.kept)
+            return Prepared(*found) if recording.lock is None else Alone(recording.lock, *found)
+    return Unchanged(function, call)
 
 
 def check_function(function) -> None:

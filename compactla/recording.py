@@ -47,10 +47,10 @@ class Unrecorded(Exception):
         self.instead = instead
 
 
-def refuse(launch, *instead) -> None:
-    """Tell that a call cannot be recorded, if it is: a function and its arguments, before `launch`, do the same."""
+def refuse(launch, instead=None) -> None:
+    """Tell that a call cannot be recorded, if it is; a function of `launch` may do the same without checks."""
     if type(launch) is Recording:
-        raise Unrecorded(functools.partial(*instead, launch.told) if instead else None)
+        raise Unrecorded(instead and functools.partial(instead, launch.told))
 
 
 def later(launch, function, *args) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
+from compactla import recent
 from compactla.checks import (
     check_device_array,
     check_info,
@@ -25,9 +26,6 @@ from compactla.gpu.search import Search
 from compactla.layout import Pack
 from compactla.overlap import address, share_memory
 from compactla.view import REAL, View, backend
-
-MANY = 16  # calls that an operand knows
-NUMBER = operator.attrgetter("number")
 
 
 @functools.cache
@@ -263,23 +261,11 @@ class Routine:
         last = views[self.main]
         queue = last.queue
         key = None
-        if queue is None and info is None and wait_for is None and (threads is None or type(threads) is int):
-            if len(views) == 3:
-                a, b, c = views
-                key = self, a.number, b.number, c.number, scalars, conj, compiled, threads
-            else:
-                key = self, *map(NUMBER, views), scalars, conj, compiled, threads
-            call = last.calls.get(key)
-            if call is None and not (scalars in self.fixed or all(map(is_exact, scalars))):
-                key = *key, repr(scalars)
-                call = last.calls.get(key)
+        if self._repeats and queue is None and info is wait_for is None and (threads is None or type(threads) is int):
+            key, call = recent.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
-                for i, _ in self._written:
-                    if not views[i].flags.writeable:
-                        break
-                else:
-                    return call()
-        for i, others in self._written:
+                return call()
+        for i, others in self.written:
             written = views[i]
             if queue is None and not written.buffer.flags.writeable:
                 raise ValueError(f"{self.operands[i].name} is read-only, must be writeable")
@@ -301,10 +287,10 @@ class Routine:
             for operand, A in zip(self.operands, views, strict=True):
                 if share_memory(info, A.buffer):
                     raise ValueError(f"{self.outputs[0]} shares memory with {operand.name}, must not")
-        if key is not None and self._repeats:
-            if len(last.calls) >= MANY:
-                last.calls.clear()
-            last.calls[key] = last.run.again(self, views, scalars, conj, compiled, nm, limit)
+        if key is not None:
+            call = last.run.again(self, views, scalars, conj, compiled, nm, limit)
+            recent.remember(key, call, views, self)
+            return call()
         return last.run.launch(self, views, scalars, conj, compiled, nm, info, limit)
 
     @functools.cached_property
@@ -313,7 +299,7 @@ class Routine:
         return not any(A.output for A in self.operands)
 
     @functools.cached_property
-    def _written(self) -> list[tuple[int, list[int]]]:
+    def written(self) -> list[tuple[int, list[int]]]:
         """Which operands are written, and which are the others."""
         places = [i for i, A in enumerate(self.operands) if not A.output]
         return [(i, [j for j in places if j != i]) for i in places if self.operands[i].written]
@@ -346,11 +332,6 @@ class Routine:
         if x.ndim == 3:
             return x
         return x[:, None, :] if operand.sizes[0] == "1" else x[:, :, None]
-
-
-def is_exact(x) -> bool:
-    """Whether numbers that are equal to this one have the same bits, which zeros of both signs have not."""
-    return bool(x if type(x) is float else x.real and x.imag)
 
 
 def check_packs(**packs) -> None:
@@ -391,7 +372,7 @@ def common_view(a, name, C, last) -> View:
     check_kind(a, C.queue, name)
     if a.dtype != C.dtype:
         raise TypeError(f"{name} is of {a.dtype}, must be of {C.dtype} as {last}")
-    item = REAL[C.dtype.char].itemsize
+    item, source = REAL[C.dtype.char].itemsize, None
     if C.queue is not None:
         check_device_array(a, C.queue, name)
         start = a.offset // item
@@ -399,10 +380,10 @@ def common_view(a, name, C, last) -> View:
         if not a.flags.forc or not a.flags.aligned:
             if share_memory(a, C.data):
                 raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
-            a = a.copy()
+            source, a = a, a.copy()
         start = address(a)
     (m, n), (rs, cs) = a.shape, a.strides
-    return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, common=True)
+    return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, True, source)
 
 
 def check_side(A, B, name, side) -> None:
