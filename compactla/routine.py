@@ -20,8 +20,10 @@ from compactla.checks import (
     check_kind,
     check_launch,
     is_device_array,
+    is_writeable,
     option,
 )
+from compactla.cuda.interchange import taken
 from compactla.gpu.search import Search
 from compactla.layout import Pack
 from compactla.overlap import address, share_memory
@@ -267,7 +269,7 @@ class Routine:
                 return call()
         for i, others in self.written:
             written = views[i]
-            if queue is None and not written.buffer.flags.writeable:
+            if not is_writeable(written.buffer):
                 raise ValueError(f"{self.operands[i].name} is read-only, must be writeable")
             if written.repeats:
                 has = f"{self.operands[i].name} has strides {written.buffer.strides}"
@@ -283,6 +285,7 @@ class Routine:
         if queue is not None or threads is not None or wait_for is not None:
             limit = check_launch(threads, wait_for, queue, recorded=True)
         if info is not None:
+            info = taken(info)
             check_info(info, nm, queue, *self.outputs)
             for operand, A in zip(self.operands, views, strict=True):
                 if share_memory(info, A.buffer):
@@ -357,6 +360,7 @@ def check_packs(**packs) -> None:
 def views(**operands) -> list[View]:
     """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
     last, C = next(reversed(operands.items()))
+    operands = {name: A if type(A) in (Pack, np.ndarray) else taken(A) for name, A in operands.items()}
     packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
     check_packs(**packs)
     return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
@@ -378,7 +382,7 @@ def common_view(a, name, C, last) -> View:
         start = a.offset // item
     else:
         if not a.flags.forc or not a.flags.aligned:
-            if share_memory(a, C.data):
+            if share_memory(a, C.view.buffer):
                 raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
             source, a = a, a.copy()
         start = address(a)

@@ -8,8 +8,8 @@ import functools
 from typing import Any, NamedTuple
 
 import pyopencl as cl
-import pyopencl.array as cla
 
+from compactla.checks import is_device_array
 from compactla.gpu import shapes
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.recording import Recording
@@ -32,8 +32,15 @@ class Plan(NamedTuple):
 
 def launch(queue, wait_for, run, work_items, group, arrays, values):
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
-    if type(wait_for) is Recording:
-        wait_for.keep(alone=True)
+    recorded = type(wait_for) is Recording
+    if recorded:
+        wait_for.keep(list(arrays), alone=True)
+    if not isinstance(run, cl.Kernel):  # of CUDA, whose streams keep the order
+        if recorded:
+            wait_for.add(run.copy().start, queue, work_items, group, values)
+        else:
+            run.start(queue, work_items, group, values)
+    elif recorded:
         wait_for.add(enqueue, repeatable(run, queue, work_items, group, values), list(arrays), wait_for.told)
     else:
         enqueue(functools.partial(run, queue, work_items, group, *values), arrays, wait_for)
@@ -67,7 +74,7 @@ def flatten(args):
         if isinstance(arg, View):
             arrays.append(arg.buffer)
             values += arg.buffer.base_data, arg.address, arg.ps, arg.rs, arg.cs
-        elif isinstance(arg, cla.Array):
+        elif is_device_array(arg):
             arrays.append(arg)
             values.append(arg.data)
         else:
@@ -93,9 +100,10 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
         run = kernel(queue, search.file, name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here
         return None
-    most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
-    if most < group and "NVIDIA" not in queue.device.platform.name:  # it says 256 where more do run
-        return None
+    if "NVIDIA" not in queue.device.platform.name:  # which says 256 where more do run
+        most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
+        if most < group:
+            return None
     return Plan(run, group, chosen.get("LANES", group), chosen)
 
 
