@@ -58,8 +58,8 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         launch_plan(queue, wait_for, special, lanes, [*(A.buffer for A in views), *outputs], values)
     else:
         options = [row.options[name].index(value) for name, value in zip(row.compiled, option, strict=True)]
-        places = [x for A, flag in zip(views, conj, strict=True) for x in (A, int(flag))]
         conj, sizes = conj or (False,) * len(views), sizes_of(row, layouts)
+        places = [x for A, flag in zip(views, conj, strict=True) for x in (A, int(flag))]
         args = lanes, nm, *sizes, *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
         where = row.search.file, name, main.dtype, main.vlen
