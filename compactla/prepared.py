@@ -23,6 +23,9 @@ class Prepared:
     def __repr__(self) -> str:
         return f"prepare({self._function!r})"
 
+    def __reduce__(self):
+        raise TypeError(f"{self!r} is for this process, must be prepared again in another")
+
 
 class Alone(Prepared):
     """A call that other threads wait for that make the same."""

@@ -23,7 +23,7 @@ def find(row, views, scalars, conj, compiled, threads):
         call = last.calls.get(key)
     if call is not None:
         for i, _ in row.written:
-            if not views[i].flags.writeable:
+            if not views[i].buffer.flags.writeable:
                 return key, None
     return key, call
 

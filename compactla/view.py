@@ -64,11 +64,6 @@ class View:
         return {}
 
     @cached_property
-    def flags(self):
-        """Those of the array, on the CPU."""
-        return self.buffer.flags
-
-    @cached_property
     def place(self) -> tuple[int, int, int, int]:
         """Where the elements are, as kernels are told: the address and the strides."""
         return self.address, self.ps, self.rs, self.cs
