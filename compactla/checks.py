@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from compactla.recording import Recording, Unrecorded
+
 CUDA_ARRAYS = "compactla.cuda.arrays"
 DEVICES = "pyopencl.", "compactla.cuda."  # modules of arrays and queues on devices
 
@@ -150,8 +152,16 @@ def option(name, value, allowed):
     raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_launch(threads, wait_for, queue):
-    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device."""
+def check_launch(threads, wait_for, queue, recorded=False):
+    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device.
+
+    Or that it is recorded, where what follows can be.
+    """
+    if type(threads) is Recording:
+        threads.told = check_launch(threads.told, wait_for, queue)
+        if not recorded:
+            raise Unrecorded
+        return threads
     if queue is None:
         if wait_for is not None:
             raise ValueError(f"wait_for is {wait_for!r}, must be None for data on the CPU")

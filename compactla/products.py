@@ -16,6 +16,7 @@ from compactla.cpu import products as cpu
 from compactla.cpu.products import SEQUENCE, STACK
 from compactla.cuda.interchange import is_foreign, taken
 from compactla.overlap import address, clash, repeats, shadows, share_memory
+from compactla.recording import Recording, do
 from compactla.routine import is_matrix
 from compactla.scalars import scalar
 from compactla.strides import Place
@@ -75,7 +76,7 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
         call(row, a, b, c, alpha, beta, transa, transb, threads, wait_for)
         return C
     if threads is not None or wait_for is not None:
-        check_launch(threads, wait_for, None)
+        threads = check_launch(threads, wait_for, None, recorded=True)
     if not (type(A) is type(B) is type(C) is ndarray):
         for name, x in (("A", A), ("B", B), ("C", C)):
             check_kind(x, None, name)
@@ -96,10 +97,12 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
                 raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     if plan.nm:
         if (a | b | c) & plan.odd:
-            through_copies(row, A, B, C, alpha, beta, transa, transb, threads)
+            do(threads, through_copies, row, A, B, C, alpha, beta, transa, transb)
         elif plan.run is None or plan.scale is None:
-            through_numpy(applied(A, transa), applied(B, transb), C, alpha, beta)
+            do(threads, through_numpy, A, B, C, alpha, beta, transa, transb)
         else:
+            if type(threads) is Recording:
+                threads.keep(plan)
             (plan.run if alpha else plan.scale)(plan.nm, a, b, c, alpha, beta, threads)
     return C
 
@@ -127,7 +130,7 @@ def check_stacks(A, B, C):
 def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     """The same for pyopencl Arrays."""
     queue = queue_of(C, "C")
-    wait_for = check_launch(threads, wait_for, queue)
+    wait_for = check_launch(threads, wait_for, queue, recorded=True)
     for name, X in (("A", A), ("B", B), ("C", C)):
         check_place(X, queue, name)
     dtype = check_stacks(A, B, C)
@@ -217,8 +220,9 @@ def through_copies(row, A, B, C, *others):
     C[...] = copy
 
 
-def through_numpy(A, B, C, alpha, beta):
+def through_numpy(A, B, C, alpha, beta, transa, transb, threads=None):
     """By NumPy, some matrices at a time."""
+    A, B = applied(A, transa), applied(B, transb)
     together = max(TOGETHER // max(C[0].size * C.itemsize, 1), 1)
     for first in range(0, len(C), together):
         some = slice(first, first + together)

@@ -34,7 +34,7 @@ class Kernel:
 
     def __init__(self, index, function, types):
         codes = [WORD if kind is None else CODES.get(np.dtype(kind), WORD) for kind in types]
-        self.index, self.function = index, function
+        self.index, self.function, self.types = index, function, types
         arguments = struct.Struct("@" + "".join(codes))
         self._pack, self._memory = arguments.pack_into, ctypes.create_string_buffer(max(arguments.size, 1))
         places, size = [], 0
@@ -43,6 +43,10 @@ class Kernel:
             places.append(ctypes.addressof(self._memory) + size - struct.calcsize(codes[k]))
         self._places = (ctypes.c_void_p * len(places))(*places)
         self._parameters = ctypes.addressof(self._places)
+
+    def copy(self) -> "Kernel":
+        """The same with arguments of its own."""
+        return Kernel(self.index, self.function, self.types)
 
     def start(self, queue, work_items, group, values) -> None:
         """Launch it for so many work-items, of two axes, in the current stream."""

@@ -8,7 +8,6 @@ from compactla.checks import (
     as_array,
     check_contiguous,
     check_device_array,
-    check_kind,
     check_launch,
     check_queue,
     is_device_array,
@@ -24,9 +23,10 @@ from compactla.lines.parted import KINDS, PartedLines
 from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.vectors import check_apart, check_out
+from compactla.lines.vectors import check_out, check_rows
 from compactla.locks import Lock
 from compactla.overlap import span
+from compactla.recording import Recording, always, refuse
 from compactla.view import backend, packed_dtype
 
 
@@ -272,9 +272,23 @@ class BlockTridiag(Copied):
     @takes_arrays
     def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
-        launch = check_launch(threads, wait_for, self.queue)
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        if type(launch) is not Recording:
+            return self._refactor(launch)
+        if self._options.pivots == "raise" or not self._lines.is_plain:
+            refuse(launch, self._refactor)
+        launch.lock = self._lock
+        launch.add(self._set_info, None)
+        info = self._lines.factor(launch)
+        launch.add(self._set_info, info)
+        return info
+
+    def _refactor(self, launch):
         with self._lock:
             return self._factor(launch)
+
+    def _set_info(self, info):
+        self.info = info
 
     def _factor(self, launch):
         self.info = None
@@ -350,8 +364,10 @@ class BlockTridiag(Copied):
         if out is not None:
             check_out(out, rhs, self.dtype, self.queue)
             self._check_no_factor(out, "out")
-        launch, run = check_launch(threads, wait_for, self.queue), backend(self.queue)
-        self._check_factored()
+        launch, run = check_launch(threads, wait_for, self.queue, recorded=True), backend(self.queue)
+        always(launch, self._check_factored)
+        if rhs.dtype != self.dtype or on_device != (self.queue is not None) or not rhs.flags.c_contiguous:
+            refuse(launch)
         if on_device:
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
@@ -391,31 +407,15 @@ class BlockTridiag(Copied):
             If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
             lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
-        self._check_vectors(rhs, x, self._lines.nrows)
-        launch = check_launch(threads, wait_for, self.queue)
-        self._check_factored()
+        check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
+        self._check_no_factor(x, "x")
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        always(launch, self._check_factored)
         self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
         if self.info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
-
-    def _check_vectors(self, rhs, x, nrows) -> None:
-        """Refuse what `solve_rows` does not take, where vectors have to have so many rows."""
-        for name, a in (("rhs", rhs), ("x", x)):
-            check_kind(a, self.queue, name)
-            if a.dtype != self.dtype:
-                raise TypeError(f"{name}: dtype is {a.dtype}, must be {self.dtype}")
-            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < nrows or a.shape != rhs.shape:
-                least = f"({nrows} or more, {self.b}, nrhs)"
-                raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
-            check_contiguous(a, name)
-            if self.queue is not None:
-                check_device_array(a, self.queue, name)
-        if self.queue is None and not x.flags.writeable:
-            raise ValueError("x is read-only, must be writeable")
-        check_apart("x", x, "rhs", rhs)
-        self._check_no_factor(x, "x")
 
     def _check_no_factor(self, x, name):
         """Refuse vectors that share memory with the lines."""
