@@ -82,7 +82,7 @@ def solve(A, B, *, left=True, on_error="raise", compute="double"):
         raise ValueError(f"B has shape {tuple(B.shape)}, must fit to A, which has shape {tuple(A.shape)}")
     if not left:
         A, right = A.mT, right.mT
-    X = operators.solve(*broadcast(A, right, "A", "B"), on_error, compute)
+    X = operators.solve(*broadcast(A, right), on_error, compute)
     return X.squeeze(-1) if vector else X if left else X.mT
 
 
@@ -317,4 +317,4 @@ def product(a, b, conja, conjb):
     """Products of matrices, each conjugated or not."""
     if a.shape[-1] != b.shape[-2]:
         raise ValueError(f"B: op(B) has shape {tuple(b.shape)}, must fit to op(A), which has shape {tuple(a.shape)}")
-    return operators.gemm(*broadcast(a, b, "A", "B"), conja, conjb)
+    return operators.gemm(*broadcast(a, b), conja, conjb)

@@ -6,13 +6,15 @@ from torch import Tensor
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
-def broadcast(a, b, *names):
-    """Stacks of matrices, in one shape."""
+def broadcast(a, b):
+    """Stacks of matrices A and B in one shape."""
+    own, other = a.shape[:-2], b.shape[:-2]
+    if own == other:
+        return a, b
     try:
-        lead = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        lead = torch.broadcast_shapes(own, other)
     except RuntimeError:
-        raise ValueError(f"{names[1]} has stacks of shape {tuple(b.shape[:-2])}, must fit to {tuple(a.shape[:-2])} "
-                         f"of {names[0]}") from None  # fmt: skip
+        raise ValueError(f"B has matrices in a stack of {tuple(other)}, must fit to that of A, {tuple(own)}") from None
     return a.expand(*lead, *a.shape[-2:]), b.expand(*lead, *b.shape[-2:])
 
 

@@ -12,7 +12,7 @@ import math
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
 from torch.library import custom_op
 
 from compactla import linalg
@@ -36,8 +36,8 @@ def call(function, *tensors, **options):
 def operator(made, saved, derivative):
     """Make a function an operator of PyTorch, of the same arguments: tensors come first.
 
-    Compiled programs hold the operator itself, all others an `autograd.Function` that calls it: `torch.func` refuses
-    derivatives of operators, and derivatives in forward mode of these would be zero, where it has an error to tell.
+    Transformations call an `autograd.Function`, which calls the operator: `torch.func` refuses derivatives of operators,
+    and derivatives in forward mode would be zero where that has an error to tell. It takes longer.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def operator(made, saved, derivative):
         known = custom_op(f"compactla::{function.__name__}", function, mutates_args=())
 
         def apply(*args):
-            return known(*args) if torch.compiler.is_compiling() else both.apply(*args)
+            return both.apply(*args) if is_transformed() else known(*args)
 
         def vmap(info, in_dims, *args):
             found = apply(*[in_front(x, axis, info.batch_size) for x, axis in zip(args, in_dims, strict=True)])
@@ -77,6 +77,13 @@ def operator(made, saved, derivative):
         return functools.wraps(function)(apply)
 
     return make
+
+
+def is_transformed():
+    """Whether this is called by a function of `torch.func`, or in forward mode, and is not being compiled."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def in_front(x, axis, size):
@@ -118,9 +125,9 @@ def like_second(a, b, *others):
 
 
 def derive_solve(ctx, g):
-    (a, x), (on_error, compute) = ctx.saved_tensors, ctx.options
+    (a, x), (*_, compute) = ctx.saved_tensors, ctx.options
     gb = solve(a.mT, g.conj(), "nan", compute).conj()
-    return -gemm(gb, x.mT, False, True) if ctx.needs_input_grad[0] else None, gb
+    return gemm(-gb, x.mT, False, True) if ctx.needs_input_grad[0] else None, gb
 
 
 @operator(like_second, lambda inputs, x: ((inputs[0], x), inputs[2:]), derive_solve)
@@ -156,7 +163,7 @@ def inv(a: Tensor, on_error: str, compute: str) -> Tensor:
 
 def derive_cholesky(ctx, g):
     """L^-H S L^-1, where S is the Hermitian matrix half of whose lower triangle L^H g has."""
-    (L,), (on_error, compute) = ctx.saved_tensors, ctx.options
+    (L,), (*_, compute) = ctx.saved_tensors, ctx.options
     half = gemm(L.mT, g, True, False).tril()
     half = half + half.tril(-1)
     S = (half + half.mH) / 4
