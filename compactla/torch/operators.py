@@ -36,8 +36,8 @@ def call(function, *tensors, **options):
 def operator(made, saved, derivative):
     """Make a function an operator of PyTorch, of the same arguments: tensors come first.
 
-    Transformations call an `autograd.Function`, which calls the operator: `torch.func` refuses derivatives of operators,
-    and derivatives in forward mode would be zero where that has an error to tell. It takes longer.
+    Transformations call an `autograd.Function` that calls it, which takes longer: `torch.func` refuses derivatives of
+    operators, and in forward mode these would be zero, where that has an error to tell.
 
     Parameters
     ----------
@@ -177,13 +177,18 @@ def cholesky(a: Tensor, on_error: str, compute: str) -> Tensor:
     return call(linalg.cholesky, a, on_error=on_error, compute=compute)
 
 
-@operator(like_first, lambda inputs, skew: ((), ()), lambda ctx, g: ((g - g.mH) / 2,))
+def skew(a):
+    """The skew-Hermitian part, with zeros on the diagonal."""
+    lower = ((a - a.mH) / 2).tril(-1)
+    return lower - lower.mH
+
+
+@operator(like_first, lambda inputs, turned: ((), ()), lambda ctx, g: (skew(g),))
 def turn(a: Tensor) -> Tensor:
-    """Skew-Hermitian parts of V^H g, for derivatives g by eigenvectors V; an error if those by phases are not zero."""
-    skew = (a - a.mH) / 2
-    if a.is_complex() and (skew.diagonal(dim1=-2, dim2=-1).imag.abs() > PHASE).any():
+    """How eigenvectors V turn, of V^H g, where g are derivatives by V; an error if those by phases are not zero."""
+    if a.is_complex() and (a.diagonal(dim1=-2, dim2=-1).imag.abs() > PHASE).any():
         raise RuntimeError("derivatives depend on the phases of eigenvectors, which are free: they must not")
-    return skew
+    return skew(a)
 
 
 def values_and_vectors(a, *others):
@@ -194,13 +199,11 @@ def derive_eigh(ctx, gw, gV):
     w, V = ctx.saved_tensors
     if gw is gV is None:
         return (None,)
-    if gV is None:
-        inner = V * gw.unsqueeze(-2)
-    else:
+    inner = 0 if gw is None else V * gw.unsqueeze(-2)
+    if gV is not None:
         eye = torch.eye(w.shape[-1], dtype=w.dtype, device=w.device)
         turned = turn(gemm(V.mT, gV, True, False)) / (w.unsqueeze(-2) - w.unsqueeze(-1) + eye)
-        diagonal = torch.zeros_like(w) if gw is None else gw
-        inner = gemm(V, torch.diagonal_scatter(turned, diagonal.to(V.dtype), dim1=-2, dim2=-1), False, False)
+        inner = inner + gemm(V, turned, False, False)
     return (gemm(inner, V.mT, False, True),)
 
 
