@@ -107,8 +107,9 @@ def choice(row, layouts, fixed, conj, option, far=""):
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
     source = f"compactla.cpu.kernels.{row.name}"
-    pairs = known and lanes == main.vlen and max(sizes, default=0) <= row.paired
-    loop = together if row.together else paired if pairs else batch
+    whole = known and lanes == main.vlen
+    pairs = whole and max(sizes, default=0) <= row.paired
+    loop = together if row.together else paired if pairs else packs if whole else batch
     kernel = shared(loop, arguments, "|".join(text), lanes, far == "stream", source=source)
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)
@@ -134,6 +135,18 @@ def batch(text, width, streams):
     return kernel
 
 
+def packs(text, width, streams):
+    """The same, of packs of as many lanes as are computed with."""
+
+    def kernel(lo, hi, V, *args):
+        for p in range(lo, hi):
+            call(text, 1, p, 0, width, args)
+        if streams:
+            fence()
+
+    return kernel
+
+
 def together(text, width, streams):
     """The same, all packs in one call."""
 
@@ -146,14 +159,14 @@ def together(text, width, streams):
 
 
 def paired(text, width, streams):
-    """The same, two packs at a time, of as many lanes as are computed with."""
+    """The same, two packs at a time."""
 
     def kernel(lo, hi, V, *args):
         last = hi - (hi - lo) % 2
         for p in range(lo, last, 2):
-            call(text, 2, p, 0, V, args)
+            call(text, 2, p, 0, width, args)
         if last < hi:
-            call(text, 1, last, 0, V, args)
+            call(text, 1, last, 0, width, args)
         if streams:
             fence()
 
