@@ -4,15 +4,13 @@
 what there is of addresses.
 """
 
-import functools
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
-from compactla.cpu.vectors import Lanes, alike, machine
+from compactla.cpu.machine import machine
+from compactla.cpu.vectors import Lanes, alike
 
 INDEX = ir.IntType(64)
 TALLEST = 6
@@ -25,13 +23,6 @@ STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
 def index(x):
     """LLVM value of an index; Python integers are those known when the code is emitted."""
     return ir.Constant(INDEX, x) if isinstance(x, int) else x
-
-
-@functools.cache
-def has_half():
-    """Whether the CPU that Numba compiles for converts numbers of 16 bits."""
-    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return "+f16c" in features.split(",") or triple.startswith("aarch64")
 
 
 def native_width(dtype):

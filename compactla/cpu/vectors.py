@@ -12,29 +12,11 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
-# CPUs, by LLVM's names, whose division is faster than Newton's iteration: Zen 5 divides 8 numbers in 4 cycles.
-DIVIDERS = {"znver5"}
+from compactla.cpu.machine import divides, machine
+
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
-
-
-@functools.cache
-def machine():
-    """Bytes of a vector register and number of vector registers of the CPU that Numba compiles for."""
-    features = set(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
-    if "+avx512f" in features:
-        return 64, 32
-    if "+avx" in features:
-        return 32, 16
-    return 16, 32 if "+neon" in features else 16
-
-
-@functools.cache
-def divides():
-    """Whether the CPU that Numba compiles for is known to divide as fast as it multiplies and adds for a reciprocal."""
-    return cpu_target.target_context.codegen().magic_tuple()[1] in DIVIDERS
 
 
 class Vector(types.Type):
