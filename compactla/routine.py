@@ -104,6 +104,8 @@ class Routine:
     fixed : frozenset
         Values of all scalars that are compiled into Numba kernels. Where there are some, sizes are compiled in with
         these only.
+    free : bool
+        Whether sizes are compiled in with all scalars, and those that are fixed only with sizes.
     outputs : tuple of str
         The array of one integer a matrix that is written, if there is one: "info" or "rank".
     implied : dict
@@ -125,6 +127,7 @@ class Routine:
     scalars: dict[str, float] = field(default_factory=dict)
     real_scalars: bool = False
     fixed: frozenset[tuple[float, ...]] = frozenset()
+    free: bool = False
     outputs: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None

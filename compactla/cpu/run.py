@@ -88,8 +88,9 @@ def choice(row, layouts, fixed, conj, option, far=""):
         len({*sizes} - {1}) <= 1  # square, or with one right-hand side
         and max(sizes) <= (STATIC if row.static is None else row.static)
         and all(A.strides for A in layouts)
-        and (fixed is not None or not row.fixed)
+        and (fixed is not None or row.free or not row.fixed)
     )
+    fixed = None if row.free and not known else fixed
     scalars = [f"{name}={x.real:g}" for name, x in zip(row.scalars, fixed, strict=True)] if fixed else row.scalars
     options = " ".join(f"{name}={value}" for name, value in zip(row.compiled, option, strict=True))
     numbers = row.numbers(sizes)
