@@ -36,15 +36,24 @@ def tile_size(vector, m, n):
     Its numbers, one of its rows and one more fit the registers, of which one is left for LLVM where it can be.
     Where an extent is not known, code is emitted for every tile up to this size, which has to stay little.
     """
-    size, registers = machine()
-    values = len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size))
-    room = registers // values - 1
+    room = held(vector) - 1
     known = isinstance(m, int) and isinstance(n, int)
     square = next(t for t in range(5 if known else 4, 0, -1) if t == 1 or t * (t + 1) <= room)
     if not known:
         return square, square
     columns = max(n, 1) if n <= square + 1 else square
-    return max(1, min((room - 1) // columns - 1, TALLEST)), columns
+    return tallest(vector, columns), columns
+
+
+def held(vector):
+    """How many vectors of a type the registers hold."""
+    size, registers = machine()
+    return registers // (len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size)))
+
+
+def tallest(vector, columns):
+    """Rows of a register tile that has so many columns."""
+    return max(1, min((held(vector) - 2) // columns - 1, TALLEST))
 
 
 class Matrix(types.Type):
