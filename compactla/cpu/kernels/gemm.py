@@ -2,7 +2,7 @@
 
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, index, tallest, tile_size
+from compactla.cpu.simd import Elements, held, index, tallest, tile_size
 
 # More elements of C than this in one tile make it wait for its stores; columns from which on its tiles are narrow.
 WAITING, LARGE = 20, 16
@@ -20,8 +20,9 @@ def update(code: Code, products, C: Elements, alpha, beta, half=False):
     c = code.registers(C.vector, C.m, C.n)
     for ij in tile:
         c[ij] = C[ij] if literal and beta == 1 else code.zero(C.vector)
+    spare = held(C.vector) - (C.m * C.n + C.n + 1)  # registers
     for A, B in products:
-        for p in code.rounds(A.n):
+        for p in code.rounds(A.n, pairs=spare > 1):
             b = [B[p, j] for j in range(C.n)]
             for i, columns in enumerate(rows):
                 a = A[i, p]
