@@ -109,6 +109,8 @@ class Routine:
     fixed : frozenset
         Values of all scalars that are compiled into Numba kernels. Where there are some, sizes are compiled in with
         these only.
+    free : bool
+        Whether sizes are compiled in with all scalars, and those that are fixed only with sizes.
     outputs : tuple of str
         The array of one integer a matrix that is written, if there is one: "info" or "rank".
     implied : dict
@@ -130,6 +132,7 @@ class Routine:
     scalars: dict[str, float] = field(default_factory=dict)
     real_scalars: bool = False
     fixed: frozenset[tuple[float, ...]] = frozenset()
+    free: bool = False
     outputs: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None

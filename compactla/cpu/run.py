@@ -125,8 +125,9 @@ def choice(row, layouts, fixed, conj, option, far=""):
         len({*sizes} - {1}) <= 1  # square, or with one right-hand side
         and max(sizes) <= (STATIC if row.static is None else row.static)
         and all(A.strides for A in layouts)
-        and (fixed is not None or not row.fixed)
+        and (fixed is not None or row.free or not row.fixed)
     )
+    fixed = None if row.free and not known else fixed
     scalars = [f"{name}={x.real:g}" for name, x in zip(row.scalars, fixed, strict=True)] if fixed else row.scalars
     options = " ".join(f"{name}={value}" for name, value in zip(row.compiled, option, strict=True))
     numbers = row.numbers(sizes)
@@ -144,8 +145,9 @@ def choice(row, layouts, fixed, conj, option, far=""):
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
     source = f"compactla.cpu.kernels.{row.name}"
-    pairs = known and lanes == main.vlen and max(sizes, default=0) <= row.paired
-    loop = together if row.together else paired if pairs else batch
+    whole = known and lanes == main.vlen
+    pairs = whole and max(sizes, default=0) <= row.paired
+    loop = together if row.together else paired if pairs else packs if whole else batch
     kernel = shared(loop, arguments, "|".join(text), lanes, far == "stream", source=source)
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)
@@ -171,6 +173,18 @@ def batch(text, width, streams):
     return kernel
 
 
+def packs(text, width, streams):
+    """The same, of packs of as many lanes as are computed with."""
+
+    def kernel(lo, hi, V, *args):
+        for p in range(lo, hi):
+            call(text, 1, p, 0, width, args)
+        if streams:
+            fence()
+
+    return kernel
+
+
 def together(text, width, streams):
     """The same, all packs in one call."""
 
@@ -183,14 +197,14 @@ def together(text, width, streams):
 
 
 def paired(text, width, streams):
-    """The same, two packs at a time, of as many lanes as are computed with."""
+    """The same, two packs at a time."""
 
     def kernel(lo, hi, V, args):
         last = hi - (hi - lo) % 2
         for p in range(lo, last, 2):
-            call(text, 2, p, 0, V, args)
+            call(text, 2, p, 0, width, args)
         if last < hi:
-            call(text, 1, last, 0, V, args)
+            call(text, 1, last, 0, width, args)
         if streams:
             fence()
 
