@@ -14,6 +14,7 @@ import reference
 from cases import BATCH, LANES, in_turns, lines, make_singular, random, same_bits
 from compactla.cpu import arrays as memory
 from compactla.oracle import THRESHOLD
+from systems import scattered
 
 
 def factored(blocks, vlen=None, queue=None):
@@ -55,6 +56,26 @@ def test_right_hand_sides(queue, dtype, nrhs, rng):
 def test_line_lengths(queue, dtype, rng):
     for K in (1, 2, 5, 40):
         check(lines(rng, BATCH, K, 3, dtype), random(rng, (BATCH, K, 3), dtype), queue=queue)
+
+
+def test_several_slots_at_once(dtype, rng):
+    """Whether block rows of a line follow each other in memory makes no difference, nor where they do."""
+    for b, nrhs, lengths in ((3, 1, [29, 29, 29, 20, 8, 1]), (1, 2, [13] * 9)):
+        M, scattered_lines = scattered(rng, lengths, b, dtype)
+        inside = [np.arange(stop - n, stop) for n, stop in zip(lengths, np.cumsum(lengths), strict=True)]
+        back = [line[::-1] for line in inside]
+        halves = [np.roll(line, len(line) // 2) for line in inside]
+        rhs = random(rng, (M.shape[0], nrhs), dtype)
+        options = {"vlen": 4, "parts": 1, "refine": nrhs - 1}
+        expected = cla.LinePreconditioner(M, scattered_lines, **options).solve(rhs).reshape(-1, b, nrhs)
+        order = np.concatenate(scattered_lines)
+        for given in (inside, back, halves):
+            # The matrix whose block row given[i] is scattered_lines[i] of the other one.
+            place = np.empty(len(order), np.int64)
+            place[np.concatenate(given)] = order
+            rows = (place[:, None] * b + np.arange(b)).ravel()
+            P = cla.LinePreconditioner(M.tocsr()[rows][:, rows], given, b, **options)
+            assert same_bits(P.solve(rhs[rows]).reshape(-1, b, nrhs), expected[place])
 
 
 @pytest.mark.parametrize(("vlen", "dtype"), LANES)
