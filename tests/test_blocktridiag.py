@@ -69,12 +69,12 @@ def test_several_slots_at_once(dtype, rng):
         options = {"vlen": 4, "parts": 1, "refine": nrhs - 1}
         expected = cla.LinePreconditioner(M, scattered_lines, **options).solve(rhs).reshape(-1, b, nrhs)
         order = np.concatenate(scattered_lines)
-        for given in (inside, back, halves):
-            # The matrix whose block row given[i] is scattered_lines[i] of the other one.
+        for arranged in (inside, back, halves):
+            # The matrix whose block row arranged[i] is scattered_lines[i] of the other one.
             place = np.empty(len(order), np.int64)
-            place[np.concatenate(given)] = order
+            place[np.concatenate(arranged)] = order
             rows = (place[:, None] * b + np.arange(b)).ravel()
-            P = cla.LinePreconditioner(M.tocsr()[rows][:, rows], given, b, **options)
+            P = cla.LinePreconditioner(M.tocsr()[rows][:, rows], arranged, b, **options)
             assert same_bits(P.solve(rhs[rows]).reshape(-1, b, nrhs), expected[place])
 
 
@@ -186,3 +186,18 @@ def test_factorizations_that_are_broken_off(rng, monkeypatch):
         array[...] = values
     assert not T.refactor().any() and not U.factor().any()
     assert same_bits(T.solve(rhs), U.solve(rhs))
+
+
+def test_memory_of_results_is_used_again(rng):
+    """That of a large result only once neither it nor a view of it is there any more."""
+    T, _ = factored(lines(rng, 400, 32, 3, np.float64))
+    rhs = random(rng, (400, 32, 3), np.float64)
+    x = T.solve(rhs)
+    place, expected, view = x.ctypes.data, x.copy(), x[3, 1:]
+    del x
+    y = T.solve(2 * rhs)
+    assert y.flags.writeable and y.ctypes.data != place
+    assert same_bits(view, expected[3, 1:]) and same_bits(y, 2 * expected)
+    del view
+    z = T.solve(rhs)
+    assert z.ctypes.data == place and same_bits(z, expected) and same_bits(y, 2 * expected)

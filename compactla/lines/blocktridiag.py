@@ -23,6 +23,7 @@ from compactla.lines.storage import refuse_overflow
 from compactla.lines.vectors import check_apart, check_out
 from compactla.locks import Lock
 from compactla.overlap import span
+from compactla.room import Results
 from compactla.view import backend, packed_dtype
 
 
@@ -130,7 +131,7 @@ class BlockTridiag(Copied):
     array([0])
     """
 
-    _not_copied = ("_spans", "_lock")
+    _not_copied = ("_spans", "_lock", "_results")
 
     def __init__(
         self, lower, diag, upper, vlen=None, *, queue=None, parts=None, periodic=False,
@@ -147,10 +148,9 @@ class BlockTridiag(Copied):
         dtype = given[1].dtype
         options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
         ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
-        couplings = K - 1 + closed
+        must = nlines, K - 1 + closed, b, b
         for name, a in (("lower", given[0]), ("upper", given[2])):
-            if a.shape != (nlines, couplings, b, b):
-                must = (nlines, couplings, b, b)
+            if a.shape != must:
                 raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
             if a.dtype != dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
@@ -219,7 +219,7 @@ class BlockTridiag(Copied):
     def _prepare(self):
         """Set what is not copied along with the lines."""
         self._spans = {name: span(getattr(self, name)) for name in KINDS}
-        self._lock = Lock()
+        self._lock, self._results = Lock(), Results()
 
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
@@ -264,8 +264,7 @@ class BlockTridiag(Copied):
     def _factor(self, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
-            arrays = self.lower, self.diag, self.upper
-            self._lines.fill([a.reshape(-1, self.b, self.b) for a in arrays], launch)
+            self._lines.fill([a.reshape(-1, self.b, self.b) for a in (self.lower, self.diag, self.upper)], launch)
         self.info = self._lines.factor(launch)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
@@ -296,8 +295,9 @@ class BlockTridiag(Copied):
         Returns
         -------
         ndarray or pyopencl.array.Array
-            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator. NumPy
-            arrays are copied to the device of the lines and back.
+            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator, a large
+            NumPy array perhaps in the memory of an earlier one that is gone. NumPy arrays are copied to the device of
+            the lines and back.
 
         Raises
         ------
@@ -333,7 +333,7 @@ class BlockTridiag(Copied):
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
         elif self.queue is None:
             rhs = np.ascontiguousarray(rhs, self.dtype)
-            x = np.empty(rhs.shape, self.dtype) if out is None else out
+            x = self._results.array(rhs.shape, self.dtype) if out is None else out
         else:
             x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
         vectors = shape[0] * shape[1], shape[2], rhs.shape[3] if rhs.ndim == 4 else 1
