@@ -37,7 +37,7 @@ def launch(queue, wait_for, run, work_items, group, arrays, values):
         wait_for.keep(list(arrays), alone=True)
     if not isinstance(run, cl.Kernel):  # of CUDA, whose streams keep the order
         if recorded:
-            wait_for.add(run.copy().start, queue, work_items, group, values)
+            wait_for.add(run.prepared(queue, work_items, group, values))
         else:
             run.start(queue, work_items, group, values)
     elif recorded:

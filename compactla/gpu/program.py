@@ -77,7 +77,7 @@ def built(queue) -> Built:
 
 
 def _built_for(context) -> Built:
-    kind = Built if isinstance(context, cl.Context) else BuiltForCuda
+    kind = BuiltForCuda if type(context).__module__ == "compactla.cuda.queues" else Built
     with _build_lock:
         return _built.setdefault(context, kind())
 

@@ -27,6 +27,7 @@ from compactla.lines.vectors import check_apart, check_out, is_same
 from compactla.locks import Lock
 from compactla.overlap import share_memory
 from compactla.recording import Recording, always, refuse
+from compactla.room import Results
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
@@ -43,7 +44,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         Those of `Options`.
     """
 
-    _not_copied: tuple[str, ...] = ("_making",)
+    _not_copied: tuple[str, ...] = ("_making", "_results")
     _warns = True  # of chords, which is done once
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
 
@@ -62,7 +63,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._prepare()
 
     def _prepare(self):
-        self._making = Lock()
+        self._making, self._results = Lock(), Results()
 
     @takes_arrays
     def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
@@ -200,7 +201,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             if share_memory(out, rhs) and (x0 is not None or not self._in_place):
                 rhs = rhs.copy()
         elif self.queue is None:
-            x = np.empty(rhs.shape, work)
+            x = self._results.array(rhs.shape, work)
         else:
             x = run.empty(rhs.shape, work, self.queue, rhs.allocator if on_device else None)
         if x0 is not None:

@@ -27,6 +27,7 @@ from compactla.lines.vectors import check_out, check_rows
 from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.recording import Recording, always, refuse
+from compactla.room import Results
 from compactla.view import backend, packed_dtype
 
 
@@ -139,7 +140,7 @@ class BlockTridiag(Copied):
     array([0])
     """
 
-    _not_copied = ("_spans", "_lock")
+    _not_copied = ("_spans", "_lock", "_results")
 
     @takes_arrays
     def __init__(
@@ -157,10 +158,9 @@ class BlockTridiag(Copied):
         dtype = given[1].dtype
         options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
         ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
-        couplings = K - 1 + closed
+        must = nlines, K - 1 + closed, b, b
         for name, a in (("lower", given[0]), ("upper", given[2])):
-            if a.shape != (nlines, couplings, b, b):
-                must = (nlines, couplings, b, b)
+            if a.shape != must:
                 raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
             if a.dtype != dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
@@ -230,7 +230,7 @@ class BlockTridiag(Copied):
     def _prepare(self):
         """Set what is not copied along with the lines."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
-        self._lock = Lock()
+        self._lock, self._results = Lock(), Results()
 
     lower, diag, upper = (property(functools.partial(_block, k)) for k in range(3))
 
@@ -334,8 +334,9 @@ class BlockTridiag(Copied):
         Returns
         -------
         ndarray or pyopencl.array.Array
-            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator. NumPy
-            arrays are copied to the device of the lines and back.
+            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator, a large
+            NumPy array perhaps in the memory of an earlier one that is gone. NumPy arrays are copied to the device of
+            the lines and back.
 
         Raises
         ------
@@ -373,7 +374,7 @@ class BlockTridiag(Copied):
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
         elif self.queue is None:
             rhs = np.ascontiguousarray(rhs, self.dtype)
-            x = np.empty(rhs.shape, self.dtype) if out is None else out
+            x = self._results.array(rhs.shape, self.dtype) if out is None else out
         else:
             x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
         vectors = shape[0] * shape[1], shape[2], rhs.shape[3] if rhs.ndim == 4 else 1

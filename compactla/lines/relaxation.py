@@ -103,7 +103,7 @@ class LineRelaxation(BlockOperator):
     True
     """
 
-    _not_copied = ("_making", "_spare")
+    _not_copied = (*BlockOperator._not_copied, "_spare")
     _in_place = False
 
     @takes_arrays
