@@ -232,7 +232,7 @@ class BlockTridiag(Copied):
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
         self._lock, self._results = Lock(), Results()
 
-    lower, diag, upper = (property(functools.partial(_block, k)) for k in range(3))
+    lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 
     @takes_arrays
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
