@@ -14,6 +14,7 @@ import numpy as np
 from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
 from compactla.cuda.queues import Queue
+from compactla.locks import Lock
 
 
 class Library:
@@ -157,7 +158,7 @@ class JAX(Library):
 
     def __init__(self):
         super().__init__()
-        self._left = collections.deque()
+        self._left, self._trimming = collections.deque(), Lock()
 
     def device(self, x):
         return x.local_hardware_id if isinstance(x, self.module.Device) and x.platform == "gpu" else None
@@ -190,8 +191,9 @@ class JAX(Library):
         return a.given
 
     def empty(self, shape, dtype, index):
-        while self._left and driver.is_over(index, self._left[0][0]):
-            self._left.popleft()
+        with self._trimming:
+            while self._left and driver.is_over(index, self._left[0][0]):
+                self._left.popleft()
         numpy = self.module.numpy
         with self.module.default_device(self._device(index)):
             x = numpy.empty(shape, dtype)

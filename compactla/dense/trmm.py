@@ -87,5 +87,7 @@ ROUTINE = Routine(
     options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
     compiled=("diag",),
     scalars={"alpha": 1},
+    fixed=frozenset({(1,)}),
+    free=True,
     search=Search("trmm", "trmm.cl", {"trmm_item": ITEM, "trmm_team": TEAM}, candidates, squares(2)),
 )

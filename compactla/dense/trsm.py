@@ -88,5 +88,7 @@ ROUTINE = Routine(
     options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
     compiled=("diag",),
     scalars={"alpha": 1},
+    fixed=frozenset({(1,)}),
+    free=True,
     search=Search("trsm", "trsm.cl", {"trsm_item": ITEM, "trsm_team": TEAM}, candidates, squares(2)),
 )

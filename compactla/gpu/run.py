@@ -27,6 +27,7 @@ from compactla.checks import stays
 from compactla.cuda.interchange import given
 from compactla.gpu.arrays import download, empty, reused
 from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
+from compactla.recording import do
 
 
 def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
@@ -50,7 +51,7 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
     if lanes == 0 or is_empty:
         for array in outputs:
-            array.fill(0, wait_for=[*wait_for, *array.events])
+            do(wait_for, clear, array)
     elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
         places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
         values = lanes, nm, *parts, *places, *(array.data for array in outputs)
@@ -65,7 +66,21 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
     if output is None or info is not None:
         return output if output is None else given(output)
-    return given(output) if stays(output) else download(output).astype(np.int64)
+    if stays(output):
+        return given(output)
+    info = np.empty(nm, np.int64)
+    do(wait_for, bring, output, info)
+    return info
+
+
+def clear(array, wait_for):
+    """array <- 0"""
+    array.fill(0, wait_for=[*wait_for, *array.events])
+
+
+def bring(output, info, _):
+    """info <- an output of the device, for which this waits."""
+    info[...] = download(output)
 
 
 @functools.cache

@@ -8,7 +8,6 @@ from compactla.checks import (
     as_array,
     check_contiguous,
     check_device_array,
-    check_kind,
     check_launch,
     check_queue,
     is_device_array,
@@ -24,9 +23,11 @@ from compactla.lines.parted import KINDS, PartedLines
 from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.vectors import check_apart, check_out
+from compactla.lines.vectors import check_out, check_rows
 from compactla.locks import Lock
 from compactla.overlap import span
+from compactla.recording import Recording, always, refuse
+from compactla.room import Results
 from compactla.view import backend, packed_dtype
 
 
@@ -139,7 +140,7 @@ class BlockTridiag(Copied):
     array([0])
     """
 
-    _not_copied = ("_spans", "_lock")
+    _not_copied = ("_spans", "_lock", "_results")
 
     @takes_arrays
     def __init__(
@@ -157,10 +158,9 @@ class BlockTridiag(Copied):
         dtype = given[1].dtype
         options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
         ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
-        couplings = K - 1 + closed
+        must = nlines, K - 1 + closed, b, b
         for name, a in (("lower", given[0]), ("upper", given[2])):
-            if a.shape != (nlines, couplings, b, b):
-                must = (nlines, couplings, b, b)
+            if a.shape != must:
                 raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
             if a.dtype != dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
@@ -230,7 +230,7 @@ class BlockTridiag(Copied):
     def _prepare(self):
         """Set what is not copied along with the lines."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
-        self._lock = Lock()
+        self._lock, self._results = Lock(), Results()
 
     lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 
@@ -272,9 +272,23 @@ class BlockTridiag(Copied):
     @takes_arrays
     def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
-        launch = check_launch(threads, wait_for, self.queue)
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        if type(launch) is not Recording:
+            return self._refactor(launch)
+        if self._options.pivots == "raise" or not self._lines.is_plain:
+            refuse(launch, self._refactor)
+        launch.lock = self._lock
+        launch.add(self._set_info, None)
+        info = self._lines.factor(launch)
+        launch.add(self._set_info, info)
+        return info
+
+    def _refactor(self, launch):
         with self._lock:
             return self._factor(launch)
+
+    def _set_info(self, info):
+        self.info = info
 
     def _factor(self, launch):
         self.info = None
@@ -320,8 +334,9 @@ class BlockTridiag(Copied):
         Returns
         -------
         ndarray or pyopencl.array.Array
-            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator. NumPy
-            arrays are copied to the device of the lines and back.
+            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator, a large
+            NumPy array perhaps in the memory of an earlier one that is gone. NumPy arrays are copied to the device of
+            the lines and back.
 
         Raises
         ------
@@ -350,14 +365,16 @@ class BlockTridiag(Copied):
         if out is not None:
             check_out(out, rhs, self.dtype, self.queue)
             self._check_no_factor(out, "out")
-        launch, run = check_launch(threads, wait_for, self.queue), backend(self.queue)
-        self._check_factored()
+        launch, run = check_launch(threads, wait_for, self.queue, recorded=True), backend(self.queue)
+        always(launch, self._check_factored)
+        if rhs.dtype != self.dtype or on_device != (self.queue is not None) or not rhs.flags.c_contiguous:
+            refuse(launch)
         if on_device:
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
         elif self.queue is None:
             rhs = np.ascontiguousarray(rhs, self.dtype)
-            x = np.empty(rhs.shape, self.dtype) if out is None else out
+            x = self._results.array(rhs.shape, self.dtype) if out is None else out
         else:
             x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
         vectors = shape[0] * shape[1], shape[2], rhs.shape[3] if rhs.ndim == 4 else 1
@@ -391,31 +408,15 @@ class BlockTridiag(Copied):
             If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
             lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
-        self._check_vectors(rhs, x, self._lines.nrows)
-        launch = check_launch(threads, wait_for, self.queue)
-        self._check_factored()
+        check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
+        self._check_no_factor(x, "x")
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        always(launch, self._check_factored)
         self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
         if self.info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
-
-    def _check_vectors(self, rhs, x, nrows) -> None:
-        """Refuse what `solve_rows` does not take, where vectors have to have so many rows."""
-        for name, a in (("rhs", rhs), ("x", x)):
-            check_kind(a, self.queue, name)
-            if a.dtype != self.dtype:
-                raise TypeError(f"{name}: dtype is {a.dtype}, must be {self.dtype}")
-            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < nrows or a.shape != rhs.shape:
-                least = f"({nrows} or more, {self.b}, nrhs)"
-                raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
-            check_contiguous(a, name)
-            if self.queue is not None:
-                check_device_array(a, self.queue, name)
-        if self.queue is None and not x.flags.writeable:
-            raise ValueError("x is read-only, must be writeable")
-        check_apart("x", x, "rhs", rhs)
-        self._check_no_factor(x, "x")
 
     def _check_no_factor(self, x, name):
         """Refuse vectors that share memory with the lines."""

@@ -144,7 +144,7 @@ class LinePreconditioner(BlockOperator):
         ndarray or pyopencl.array.Array
             `out`, or the solution in a new array, C-contiguous, of the kind and shape of `rhs`, and of the dtype that
             NumPy gives the matrix times `rhs`; an Array from its allocator: with a `pyopencl.tools.MemoryPool` nothing
-            is allocated.
+            is allocated. A large NumPy array may be in the memory of an earlier one that is gone.
 
         Raises
         ------
