@@ -73,6 +73,8 @@ def reach(a) -> tuple[int, int]:
 def shadows(arrays) -> list[np.ndarray]:
     """NumPy arrays, never to be read, which are in the same places as device arrays to each other."""
     buffers: dict = {None: None}
+    if arrays and hasattr(arrays[0], "place"):
+        return [a.place for a in arrays]
     for a in arrays:
         if a.base_data not in buffers:
             address = len(buffers) << 44

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy import ndarray
 
-from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array
+from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array, is_writeable
 from compactla.cpu import products as cpu
 from compactla.cpu.products import SEQUENCE, STACK
+from compactla.cuda.interchange import is_foreign, taken
 from compactla.overlap import address, clash, repeats, shadows, share_memory
 from compactla.routine import is_matrix
 from compactla.scalars import scalar
@@ -61,14 +62,18 @@ plans: dict[tuple, Plan] = {}
 
 def is_ordinary(C) -> bool:
     """Whether C is no pack, but ordinary matrices."""
-    return isinstance(C, list | tuple) or ((isinstance(C, ndarray) or is_device_array(C)) and C.ndim == 3)
+    if isinstance(C, list | tuple):
+        return True
+    return (isinstance(C, ndarray) or is_device_array(C) or is_foreign(C)) and C.ndim == 3
 
 
 def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None):
     """C <- alpha op(A) op(B) + beta C, as `compactla.gemm` says; `row` is its row."""
     if type(C) is not ndarray and not isinstance(C, ndarray):
-        call = on_device if is_device_array(C) else in_sequences
-        return call(row, A, B, C, alpha, beta, transa, transb, threads, wait_for)
+        a, b, c = (taken(x, name) for x, name in ((A, "A"), (B, "B"), (C, "C")))
+        call = on_device if is_device_array(c) else in_sequences
+        call(row, a, b, c, alpha, beta, transa, transb, threads, wait_for)
+        return C
     if threads is not None or wait_for is not None:
         check_launch(threads, wait_for, None)
     if not (type(A) is type(B) is type(C) is ndarray):
@@ -131,6 +136,8 @@ def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     for name, X in (("A", A), ("B", B)):
         if share_memory(C, X) and share_memory(*shadows([C, X])):
             raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
+    if not is_writeable(C):
+        raise ValueError("C is read-only, must be writeable")
     device = backend(queue, "products")
     operands = [device.Operand(X, X.offset, at) for X, at in zip((A, B, C), (a, b, place(C)), strict=True)]
     device.multiply(len(C), operands, conj, alpha, beta, wait_for)

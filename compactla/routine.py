@@ -19,8 +19,12 @@ from compactla.checks import (
     check_kind,
     check_launch,
     is_device_array,
+    is_writeable,
+    on_host,
     option,
+    stays,
 )
+from compactla.cuda.interchange import taken
 from compactla.gpu.search import Search
 from compactla.layout import Pack
 from compactla.overlap import address, share_memory
@@ -256,7 +260,7 @@ class Routine:
         queue = last.queue
         for i, others in self._written:
             written = views[i]
-            if queue is None and not written.buffer.flags.writeable:
+            if not is_writeable(written.buffer):
                 raise ValueError(f"{self.operands[i].name} is read-only, must be writeable")
             if written.repeats:
                 has = f"{self.operands[i].name} has strides {written.buffer.strides}"
@@ -272,6 +276,7 @@ class Routine:
         if queue is not None or threads is not None or wait_for is not None:
             limit = check_launch(threads, wait_for, queue)
         if info is not None:
+            info = taken(info, self.outputs[0])
             check_info(info, nm, queue, *self.outputs)
             for operand, A in zip(self.operands, views, strict=True):
                 if share_memory(info, A.buffer):
@@ -299,7 +304,8 @@ class Routine:
             found = list(returned if len(made) + len(self.outputs) > 1 else [returned])
         else:
             found = []
-        output = found.pop() if self.outputs else None
+        output = taken(found.pop(), *self.outputs) if self.outputs else None
+        output = on_host(output).astype(np.int64) if stays(output) else output
         given, new = iter(arrays), iter(found)
         after = [None if A.room else next(new if A.output else given) for A in self.operands]
         return list(map(self._unpacked, self.operands, after)), output
@@ -307,7 +313,8 @@ class Routine:
     def _unpacked(self, operand, x):
         """An operand after a call as an array (nm, rows, columns)."""
         if x is None or isinstance(x, Pack):
-            return None if x is None else x.unpack()
+            return None if x is None else x.to("cpu").unpack()
+        x = taken(x, operand.name)
         x = backend(x.queue).download(x) if is_device_array(x) else np.asarray(x)
         if x.ndim == 3:
             return x
@@ -337,6 +344,7 @@ def check_packs(**packs) -> None:
 def views(**operands) -> list[View]:
     """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
     last, C = next(reversed(operands.items()))
+    operands = {name: A if type(A) in (Pack, np.ndarray) else taken(A, name) for name, A in operands.items()}
     packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
     check_packs(**packs)
     return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
@@ -358,7 +366,7 @@ def common_view(a, name, C, last) -> View:
         start = a.offset // item
     else:
         if not a.flags.forc or not a.flags.aligned:
-            if share_memory(a, C.data):
+            if share_memory(a, C.view.buffer):
                 raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
             a = a.copy()
         start = address(a)

@@ -7,8 +7,8 @@ in the shape that `shapes` knows to be good; all others run one work-item for ea
 from typing import Any, NamedTuple
 
 import pyopencl as cl
-import pyopencl.array as cla
 
+from compactla.checks import is_device_array
 from compactla.gpu import shapes
 from compactla.gpu.program import built, kernel
 from compactla.view import View
@@ -30,6 +30,9 @@ class Plan(NamedTuple):
 
 def launch(queue, wait_for, run, work_items, group, arrays, values):
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
+    if not isinstance(run, cl.Kernel):  # of CUDA, whose streams keep the order
+        run.start(queue, work_items, group, values)
+        return
     before = list(wait_for)
     for array in arrays:
         before += array.events
@@ -56,7 +59,7 @@ def flatten(args):
         if isinstance(arg, View):
             arrays.append(arg.buffer)
             values += arg.buffer.base_data, arg.address, arg.ps, arg.rs, arg.cs
-        elif isinstance(arg, cla.Array):
+        elif is_device_array(arg):
             arrays.append(arg)
             values.append(arg.data)
         else:
@@ -82,9 +85,10 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
         run = kernel(queue, search.file, name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here
         return None
-    most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
-    if most < group and "NVIDIA" not in queue.device.platform.name:  # it says 256 where more do run
-        return None
+    if "NVIDIA" not in queue.device.platform.name:  # which says 256 where more do run
+        most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
+        if most < group:
+            return None
     return Plan(run, group, chosen.get("LANES", group), chosen)
 
 

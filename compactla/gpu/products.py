@@ -225,7 +225,7 @@ class Products:
         *_, m, n = shape
         item = dtype.itemsize
         operands = [Operand(X, X.offset, place) for X, place in zip(arrays, self.places, strict=True)]
-        operands.append(Operand(C, 0, Place(m, n, m * n * item, n * item, item)))
+        operands.append(Operand(C, C.offset, Place(m, n, m * n * item, n * item, item)))
         one, zero = (complex(1), complex(0)) if dtype.kind == "c" else (1.0, 0.0)
         multiply(self.fit.nm, operands, (False, False), one, zero)
         return [C], None

@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.cuda.interchange import takes_arrays
 from compactla.krylov import plain
 from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
@@ -18,6 +19,7 @@ from compactla.view import REAL, backend
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 
+@takes_arrays
 def cg(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
     callback=None, threads=None, wait_for=None,
@@ -79,6 +81,7 @@ def cg(
     return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
+@takes_arrays
 def bicgstab(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
     callback=None, threads=None, wait_for=None,
@@ -96,6 +99,7 @@ def bicgstab(
     return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
+@takes_arrays
 def gmres(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, restart=30, ortho="mgs", *,
     callback=None, threads=None, wait_for=None,

@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -15,8 +14,10 @@ from compactla.checks import (
     check_queue,
     check_whole,
     is_device_array,
+    on_host,
 )
 from compactla.copies import Copied
+from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.chords import warn_of_chords
 from compactla.lines.extraction import Extraction, check_paths, check_pattern, split
 from compactla.lines.options import Options
@@ -44,7 +45,6 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     _not_copied: tuple[str, ...] = ("_making",)
     _warns = True  # of chords, which is done once
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
-    info: Any
 
     def __init__(self, M, lines, block_size, queue, threads, periodic, **options):
         self._pattern = Extraction(M, block_size)
@@ -63,6 +63,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     def _prepare(self):
         self._making = Lock()
 
+    @takes_arrays
     def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
@@ -105,7 +106,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """Raise what the options ask for, of what the factorization met."""
         if self._options.storage:
             refuse_overflow(self._met("too_large"), self._options.storage)
-        if self._options.pivots == "raise" and self.info.any():
+        if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
 
     def _update(self, M, threads=None, wait_for=None) -> None:
@@ -160,9 +161,18 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """`too_large` or `watched` of the factored lines, in the order of `lines`."""
 
     @property
+    def info(self):
+        """`info` of each line from the last factorization, as `update` returned it; None if it was broken off."""
+        return given(self._info)
+
+    @info.setter
+    def info(self, info):
+        self._info = info
+
+    @property
     def report(self) -> Report | None:
         """What the factorization met, line by line; None after an update that was broken off."""
-        return None if self.info is None else Report.of(self.info, self.block_size, self._met("watched"))
+        return None if self.info is None else Report.of(self._info, self.block_size, self._met("watched"))
 
     def _solve(self, rhs, x0, out, threads, wait_for):
         """The operator applied to `rhs`, or what it makes of `x0`, written to `out` if there is one."""
@@ -277,6 +287,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
                 self._is_current = True
         return self._hermitian
 
+    @takes_arrays
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         if type(x) is np.ndarray or is_device_array(x):

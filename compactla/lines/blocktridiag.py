@@ -1,5 +1,7 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
+import functools
+
 import numpy as np
 
 from compactla.checks import (
@@ -10,8 +12,10 @@ from compactla.checks import (
     check_launch,
     check_queue,
     is_device_array,
+    on_host,
 )
 from compactla.copies import Copied
+from compactla.cuda.interchange import given, takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.arrays import check_blocks, fold, pack, part
 from compactla.lines.options import Options
@@ -24,6 +28,11 @@ from compactla.lines.vectors import check_apart, check_out
 from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.view import backend, packed_dtype
+
+
+def _block(kind, T):
+    """The blocks of a kind of lines, which may be filled with new values."""
+    return given(T._arrays[kind])
 
 
 class BlockTridiag(Copied):
@@ -132,6 +141,7 @@ class BlockTridiag(Copied):
 
     _not_copied = ("_spans", "_lock")
 
+    @takes_arrays
     def __init__(
         self, lower, diag, upper, vlen=None, *, queue=None, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -170,6 +180,7 @@ class BlockTridiag(Copied):
         self._shape = (nlines, K, b)
 
     @classmethod
+    @takes_arrays
     def from_packed(
         cls, lower, diag, upper, offset, rows, nlines, *, queue=None,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -210,7 +221,7 @@ class BlockTridiag(Copied):
 
     def _adopt(self, arrays, lines, options):
         """Take lines, which are factored from these arrays."""
-        self.lower, self.diag, self.upper = arrays
+        self._arrays = tuple(arrays)
         self._lines, self._options, self.info = lines, options, None
         self.nlines, self.b, self.vlen = lines.nlines, lines.b, lines.vlen
         self.dtype, self.queue = lines.dtype, lines.queue
@@ -218,9 +229,12 @@ class BlockTridiag(Copied):
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
-        self._spans = {name: span(getattr(self, name)) for name in KINDS}
+        self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
         self._lock = Lock()
 
+    lower, diag, upper = (property(functools.partial(_block, k)) for k in range(3))
+
+    @takes_arrays
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
 
@@ -255,6 +269,7 @@ class BlockTridiag(Copied):
                 raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
             return self._factor(launch) if self.info is None else self.info
 
+    @takes_arrays
     def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
         launch = check_launch(threads, wait_for, self.queue)
@@ -264,20 +279,29 @@ class BlockTridiag(Copied):
     def _factor(self, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
-            arrays = self.lower, self.diag, self.upper
-            self._lines.fill([a.reshape(-1, self.b, self.b) for a in arrays], launch)
+            self._lines.fill([a.reshape(-1, self.b, self.b) for a in self._arrays], launch)
         self.info = self._lines.factor(launch)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
-        if self._options.pivots == "raise" and self.info.any():
+        if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
         return self.info
 
     @property
+    def info(self):
+        """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
+        return given(self._info)
+
+    @info.setter
+    def info(self, info):
+        self._info = info
+
+    @property
     def report(self) -> Report | None:
         """What the factorization met, line by line; None before `factor`."""
-        return None if self.info is None else Report.of(self.info, self.b, self._lines.watched)
+        return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
+    @takes_arrays
     def solve(self, rhs, *, out=None, threads=None, wait_for=None):
         """Solve with the factored lines.
 
@@ -345,6 +369,7 @@ class BlockTridiag(Copied):
         out[...] = run.download(x)
         return out
 
+    @takes_arrays
     def solve_rows(self, rhs, x, *, threads=None, wait_for=None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 

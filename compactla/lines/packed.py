@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole
+from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole, stays
 from compactla.copies import Copied
 from compactla.lines.options import Options
 from compactla.lines.pivots import SMALLEST, WATCHED
@@ -101,8 +101,8 @@ class PackedLines(Copied):
     def blocks(self):
         return self.lower, self.diag, self.upper
 
-    def factor(self, launch) -> np.ndarray:
-        """Factor the blocks in place; returns `info` of each line."""
+    def factor(self, launch):
+        """Factor the blocks in place; returns `info` of each line, on the device where nothing waits for it."""
         run, kernels, lanes = backend(self.queue), self._kernels, self.npack * self.vlen
         info, watched = kernels.new_info(lanes, self.queue), None
         if self.options.policy:
@@ -114,6 +114,9 @@ class PackedLines(Copied):
         for block, copy in zip(self.blocks, self._given, strict=False):
             kernels.copy(block, copy, launch)
         kernels.factor_lines(self.view, info, launch, watched)
+        if stays(info) and watched is None and not self.stored:
+            self.broken = False
+            return info[: self.nlines]
         info = run.download(info)[: self.nlines].astype(np.int64, copy=False)
         if watched is not None:
             kept = run.download(watched).reshape(self.npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla.checks import on_host
 from compactla.copies import Copied
 from compactla.dense.gemm import gemm
 from compactla.layout import Pack
@@ -94,7 +95,7 @@ class PartedLines(Copied):
 
     def factor(self, launch) -> np.ndarray:
         """Factor what was filled; returns `info` of each line."""
-        failed = self.parts.factor(launch)
+        failed = on_host(self.parts.factor(launch))
         if self.separators is None:
             return self._info(failed)
         return self._info(failed, self.separators.factor(self.parts, launch))
@@ -269,7 +270,7 @@ class Separators(Copied):
         for packed, block in zip(self._schur, self._unpacked, strict=True):
             packed.unpack(out=block, threads=launch if self.queue is None else None)
         self.lines.fill(self._unpacked, launch)
-        return self.lines.factor(launch)
+        return on_host(self.lines.factor(launch))
 
     def _subtract(self, coupling, spike, near, target, launch):
         """Take a coupling of separators times the blocks of a spike beside them from their Schur complement."""

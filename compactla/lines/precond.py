@@ -1,5 +1,6 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
+from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.parted import part_matrix
@@ -105,6 +106,7 @@ class LinePreconditioner(BlockOperator):
     0
     """
 
+    @takes_arrays
     def __init__(
         self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -120,6 +122,7 @@ class LinePreconditioner(BlockOperator):
         self.vlen = self._lines.vlen
         self.update(M)
 
+    @takes_arrays
     def solve(self, rhs, *, out=None, threads=None, wait_for=None):
         """Apply the preconditioner.
 
