@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from cases import slow
+from cases import exhaustive, slow
 
 NEEDED = "needs PyTorch: .venv/bin/python -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
 torch = pytest.importorskip("torch", reason=NEEDED)
@@ -217,7 +217,7 @@ def everything(m, a, b):
     return m.matmul(m.inv(regular(a)), x).abs().sum() + L.abs().sum() + w.sin().sum() + V.abs().sum()
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", slow("inductor")])
+@pytest.mark.parametrize("backend", ["aot_eager", exhaustive("inductor")])
 @pytest.mark.parametrize("dtype", DOUBLES)
 @pytest.mark.parametrize("derived", [False, True])
 def test_compiled_programs(random, backend, dtype, derived):
