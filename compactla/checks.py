@@ -5,7 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from compactla.recording import Recording, Unrecorded
+
 CUDA_ARRAYS = "compactla.cuda.arrays"
+_on_devices: dict[type, bool] = {np.ndarray: False}  # whether objects of a type are arrays on devices
 DEVICES = "pyopencl.", "compactla.cuda."  # modules of arrays and queues on devices
 
 
@@ -150,8 +153,16 @@ def option(name, value, allowed):
     raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_launch(threads, wait_for, queue):
-    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device."""
+def check_launch(threads, wait_for, queue, recorded=False):
+    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device.
+
+    Or that it is recorded, where what follows can be.
+    """
+    if type(threads) is Recording:
+        threads.told = check_launch(threads.told, wait_for, queue)
+        if not recorded:
+            raise Unrecorded
+        return threads
     if queue is None:
         if wait_for is not None:
             raise ValueError(f"wait_for is {wait_for!r}, must be None for data on the CPU")
@@ -176,9 +187,11 @@ def check_launch(threads, wait_for, queue):
 
 def is_device_array(a) -> bool:
     """Whether `a` is a pyopencl Array, or one in CUDA memory, without importing pyopencl."""
-    if type(a) is np.ndarray:
-        return False
-    return type(a).__module__.startswith(DEVICES) and hasattr(a, "base_data")
+    kind = type(a)
+    found = _on_devices.get(kind)
+    if found is None:
+        found = _on_devices[kind] = kind.__module__.startswith(DEVICES) and hasattr(kind, "get")
+    return found
 
 
 def stays(a) -> bool:

@@ -101,5 +101,6 @@ def rows(P: Pack, threads=None):
     """A batch of columns n x 1, or rows 1 x n, as an array (nm, n) where it lives."""
     run = backend(P.queue)
     out = run.empty((P.nm, P.m * P.n), P.dtype, P.queue)
-    run.unpack(P.view, P.nm, out.reshape(P.nm, P.m, P.n), () if P.queue is not None else threads)
+    launch = () if P.queue is not None and threads is None else threads
+    run.unpack(P.view, P.nm, out.reshape(P.nm, P.m, P.n), launch)
     return given(out)

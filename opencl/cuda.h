@@ -1,7 +1,7 @@
 /* OpenCL C's words in CUDA C++: what NVRTC compiles is this file and then a program.
  *
  * `--device-as-default-execution-space` makes functions the device's. What this leaves to programs: `__local` declares
- * arrays in local memory, and CLA_LOCAL points there, which in CUDA are two things; vectors are made by functions such as
+ * arrays in local memory, and CLA_LOCAL points there: in CUDA, two things; vectors are made by functions such as
  * `cla_lane_of` and by CLA_ALL, since a cast of a list in parentheses means something else; names of addresses' spaces
  * begin with two underscores; no kernel has an argument in local memory.
  */

@@ -239,8 +239,8 @@ def test_odd_shapes(library, there, rng, shape):
 
 
 def test_strides(library, there, stacks):
-    if library.name == "jax":
-        pytest.skip("JAX has no strides")
+    if library.name == "jax":  # which has no strides
+        return
     a, b = stacks
     x = there(np.concatenate([a, a], axis=2))[:, :, :3]
     close(library, cla.pack(x).unpack(), a)

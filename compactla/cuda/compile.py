@@ -18,7 +18,7 @@ def options(dtype, vlen, defines, arch) -> list[str]:
     dtype, vlen, defines
         As of `compactla.gpu.build`.
     arch : str
-        Its architecture, such as "sm_90".
+        Its architecture, such as "sm_90", or a virtual one such as "compute_90".
 
     Notes
     -----
@@ -35,7 +35,7 @@ def options(dtype, vlen, defines, arch) -> list[str]:
 
 
 def compile(source, options) -> bytes:
-    """The cubin of a program.
+    """The cubin of a program, or for a virtual architecture its PTX.
 
     Raises
     ------
@@ -59,7 +59,8 @@ def compile(source, options) -> bytes:
             log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
             message = log.rstrip(b"\0\n").decode(errors="replace") or failed.name
             raise RuntimeError(f"CUDA program does not compile with {' '.join(options)}:\n{message}")
-        return _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        cubin = _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        return cubin or _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

@@ -14,6 +14,7 @@ import numpy as np
 from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
 from compactla.cuda.queues import Queue
+from compactla.locks import Lock
 
 
 class Library:
@@ -157,7 +158,7 @@ class JAX(Library):
 
     def __init__(self):
         super().__init__()
-        self._left = collections.deque()
+        self._left, self._trimming = collections.deque(), Lock()
 
     def device(self, x):
         return x.local_hardware_id if isinstance(x, self.module.Device) and x.platform == "gpu" else None
@@ -190,8 +191,9 @@ class JAX(Library):
         return a.given
 
     def empty(self, shape, dtype, index):
-        while self._left and driver.is_over(index, self._left[0][0]):
-            self._left.popleft()
+        with self._trimming:
+            while self._left and driver.is_over(index, self._left[0][0]):
+                self._left.popleft()
         numpy = self.module.numpy
         with self.module.default_device(self._device(index)):
             x = numpy.empty(shape, dtype)
@@ -239,9 +241,11 @@ class Others(Library):
         if self._theirs is None:
             raise TypeError(f"is a {type(x).__name__} in CUDA memory, which needs CuPy or PyTorch beside it")
         module = self._theirs.module
-        if hasattr(x, "__dlpack__"):
-            return self._theirs.array(module.from_dlpack(x))
-        return self._theirs.array(module.asarray(x))
+        try:
+            theirs = module.from_dlpack(x) if hasattr(x, "__dlpack__") else module.asarray(x)
+        except Exception as error:
+            raise TypeError(f"is a {type(x).__name__} that {self._theirs.name} does not take: {error!r}") from None
+        return self._theirs.array(theirs)
 
 
 LIBRARIES: dict[str, type[Library]] = {"torch": Torch, "cupy": CuPy, "cupyx": CuPy, "jax": JAX, "jaxlib": JAX}

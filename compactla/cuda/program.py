@@ -34,7 +34,7 @@ class Kernel:
 
     def __init__(self, index, function, types):
         codes = [WORD if kind is None else CODES.get(np.dtype(kind), WORD) for kind in types]
-        self.index, self.function = index, function
+        self.index, self.function, self.types = index, function, types
         arguments = struct.Struct("@" + "".join(codes))
         self._pack, self._memory = arguments.pack_into, ctypes.create_string_buffer(max(arguments.size, 1))
         places, size = [], 0
@@ -47,12 +47,24 @@ class Kernel:
     def start(self, queue, work_items, group, values) -> None:
         """Launch it for so many work-items, of two axes, in the current stream."""
         if work_items[0] and work_items[1]:
-            try:
-                self._pack(self._memory, 0, *values)
-            except struct.error:  # of None, which is no address
-                self._pack(self._memory, 0, *(NULL if value is None else value for value in values))
+            self._put(values)
             grid = work_items[0] // group[0], work_items[1] // group[1]
             driver.launch(self.index, self.function, grid, group, queue.library.stream(self.index), self._parameters)
+
+    def prepared(self, queue, work_items, group, values):
+        """A function that launches it so, in what is the current stream then."""
+        own = Kernel(self.index, self.function, self.types)
+        own._put(values)
+        index, function, start, stream = self.index, self.function, driver.launch, queue.library.stream
+        grid = work_items[0] // group[0], work_items[1] // group[1]
+        return lambda: start(index, function, grid, group, stream(index), own._parameters) if all(grid) else None
+
+    def _put(self, values):
+        """Write arguments where they are looked for."""
+        try:
+            self._pack(self._memory, 0, *values)
+        except struct.error:  # of None, which is no address
+            self._pack(self._memory, 0, *(NULL if value is None else value for value in values))
 
 
 def folder() -> Path:

@@ -1,8 +1,8 @@
 """BiCGSTAB in PyTorch, preconditioned along lines: ``python -m compactla.examples.torch_bicgstab --plot bicgstab.png``.
 
-The matrix is that of a step of `compactla.examples.hot_wall`, whose cells are up to hundreds of times as long as they
-are high. Matrix, vectors and factors are on a CUDA GPU, if there is one, and `P.solve` takes tensors there, in the
-stream of PyTorch; on a CPU it works on the memory of tensors, as NumPy arrays.
+The matrix is that of a step of `compactla.examples.hot_wall`, whose cells are hundreds of times as long as high.
+Matrix, vectors and factors are on a CUDA GPU, if there is one, and `P.solve` takes tensors there, in the stream of
+PyTorch; on a CPU it works on the memory of tensors, as NumPy arrays.
 """
 
 import argparse

@@ -4,13 +4,15 @@ Queues may run out of order. Sizes that a `Search` has, in packs without gaps, h
 in the shape that `shapes` knows to be good; all others run one work-item for each lane.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import pyopencl as cl
 
 from compactla.checks import is_device_array
 from compactla.gpu import shapes
-from compactla.gpu.program import built, kernel
+from compactla.gpu.program import built, kernel, repeatable
+from compactla.recording import Recording
 from compactla.view import View
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
@@ -30,13 +32,26 @@ class Plan(NamedTuple):
 
 def launch(queue, wait_for, run, work_items, group, arrays, values):
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
+    recorded = type(wait_for) is Recording
+    if recorded:
+        wait_for.keep(list(arrays), alone=True)
     if not isinstance(run, cl.Kernel):  # of CUDA, whose streams keep the order
-        run.start(queue, work_items, group, values)
-        return
+        if recorded:
+            wait_for.add(run.prepared(queue, work_items, group, values))
+        else:
+            run.start(queue, work_items, group, values)
+    elif recorded:
+        wait_for.add(enqueue, repeatable(run, queue, work_items, group, values), list(arrays), wait_for.told)
+    else:
+        enqueue(functools.partial(run, queue, work_items, group, *values), arrays, wait_for)
+
+
+def enqueue(run, arrays, wait_for):
+    """Enqueue what does it with ``wait_for``, and returns its event."""
     before = list(wait_for)
     for array in arrays:
         before += array.events
-    event = run(queue, work_items, group, *values, wait_for=before)
+    event = run(wait_for=before)
     for array in arrays:
         array.events[:] = (event,)
 

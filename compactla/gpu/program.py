@@ -48,6 +48,7 @@ class Built:
         """A kernel whose arguments are numbers of these types, or buffers where that is None."""
         found = cl.Kernel(program, name)
         found.set_scalar_arg_dtypes(types)
+        found._compactla = types
         return found
 
 
@@ -76,7 +77,7 @@ def built(queue) -> Built:
 
 
 def _built_for(context) -> Built:
-    kind = Built if isinstance(context, cl.Context) else BuiltForCuda
+    kind = BuiltForCuda if type(context).__module__ == "compactla.cuda.queues" else Built
     with _build_lock:
         return _built.setdefault(context, kind())
 
@@ -161,6 +162,21 @@ def kernel(queue, file, name, dtype, vlen, args, **defines):
         types = {int: np.int64, float: REAL[dtype.char].type}
         kernels[key] = found.kernel(program, name, [types.get(type(arg)) for arg in args])
     return kernels[key]
+
+
+def repeatable(run, queue, work_items, group, values):
+    """The launch of a kernel of OpenCL with these values as a function of ``wait_for``, for one call at a time.
+
+    Kernels keep the values that they are given: it is one of its own.
+    """
+    own = cl.Kernel(run.program, run.function_name)
+    own.set_scalar_arg_dtypes(run._compactla)
+    own.set_args(*values)
+
+    def start(wait_for, values=values):  # buffers, which have to live as long
+        return cl.enqueue_nd_range_kernel(queue, own, work_items, group, wait_for=wait_for)
+
+    return start
 
 
 def forget(queue) -> None:

@@ -26,7 +26,10 @@ import numpy as np
 from compactla.checks import stays
 from compactla.cuda.interchange import given
 from compactla.gpu.arrays import download, empty, reused
-from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
+from compactla.gpu.launch import Plan, launch_lanes, launch_plan, plan, plans
+from compactla.recording import do
+
+NOTHING = Plan(None, 0, 0, {})  # for matrices without elements
 
 
 def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
@@ -39,18 +42,18 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     layouts = tuple([A.layout for A in views])
     general = scalars and tuple(map(operator.ne, scalars, row.scalars.values()))
     key, known = (row, layouts, general, conj, option), plans(queue)
-    found = known.get(key)
-    if found is None:
+    special = known.get(key, known)
+    if special is known:
         flags = conj or (False,) * len(views)
         is_empty = not any(A.m * A.n for operand, A in zip(row.operands, layouts, strict=True) if operand.written)
-        found = known[key] = plan_of(row, views, sizes_of(row, layouts), general, flags, option), is_empty
-    special, is_empty = found
+        special = NOTHING if is_empty else plan_of(row, views, sizes_of(row, layouts), general, flags, option)
+        known[key] = special
     output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
-    if lanes == 0 or is_empty:
+    if lanes == 0 or special is NOTHING:
         for array in outputs:
-            array.fill(0, wait_for=[*wait_for, *array.events])
+            do(wait_for, clear, array)
     elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
         places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
         values = lanes, nm, *parts, *places, *(array.data for array in outputs)
@@ -65,7 +68,21 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
     if output is None or info is not None:
         return output if output is None else given(output)
-    return given(output) if stays(output) else download(output).astype(np.int64)
+    if stays(output):
+        return given(output)
+    info = np.empty(nm, np.int64)
+    do(wait_for, bring, output, info)
+    return info
+
+
+def clear(array, wait_for):
+    """array <- 0"""
+    array.fill(0, wait_for=[*wait_for, *array.events])
+
+
+def bring(output, info, _):
+    """info <- an output of the device, for which this waits."""
+    info[...] = download(output)
 
 
 @functools.cache

@@ -26,6 +26,8 @@ from compactla.lines.storage import refuse_overflow
 from compactla.lines.vectors import check_apart, check_out, is_same
 from compactla.locks import Lock
 from compactla.overlap import share_memory
+from compactla.recording import Recording, always, refuse
+from compactla.room import Results
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
@@ -42,7 +44,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         Those of `Options`.
     """
 
-    _not_copied: tuple[str, ...] = ("_making",)
+    _not_copied: tuple[str, ...] = ("_making", "_results")
     _warns = True  # of chords, which is done once
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
 
@@ -56,12 +58,12 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self.block_size, self.queue, self.threads = self._pattern.block_size, queue, threads
         self._paths = check_paths(lines, self._pattern.nrow, periodic)
         if self._warns:
-            warn_of_chords(M, self.block_size, self._paths, stacklevel=4)
+            warn_of_chords(M, self.block_size, self._paths, stacklevel=5)
         self.info, self._hermitian, self._is_current, self._is_usable = None, None, False, False
         self._prepare()
 
     def _prepare(self):
-        self._making = Lock()
+        self._making, self._results = Lock(), Results()
 
     @takes_arrays
     def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
@@ -78,9 +80,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             alone, (nnzb, b, b) for BSR and (nnz,) for CSR, in the order in which the first matrix stored it; only for
             a preconditioner on a device, where nothing of it is copied to the host.
         threads : int, optional
-            At most how many threads work on the CPU; default: what the preconditioner was made with.
+            Maximum number of CPU threads; default: that of the preconditioner.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -127,8 +129,10 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """The matrix that the adjoint is made from, or its values on a device."""
         return M
 
-    def _launch(self, threads, wait_for):
-        return check_launch(self.threads if threads is None else threads, wait_for, self.queue)
+    def _launch(self, threads, wait_for, recorded=False):
+        if type(threads) is Recording and threads.told is None:
+            threads.told = self.threads
+        return check_launch(self.threads if threads is None else threads, wait_for, self.queue, recorded)
 
     def _check_values(self, data):
         """Refuse a device array that is not the data of a matrix like the first."""
@@ -176,9 +180,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     def _solve(self, rhs, x0, out, threads, wait_for):
         """The operator applied to `rhs`, or what it makes of `x0`, written to `out` if there is one."""
-        self._check_usable()
-        launch, run = self._launch(threads, wait_for), backend(self.queue)
-        rhs = self._vector(rhs, "rhs")
+        launch, run = self._launch(threads, wait_for, recorded=True), backend(self.queue)
+        always(launch, self._check_usable)
+        rhs = given_rhs = self._vector(rhs, "rhs")
         on_device = is_device_array(rhs)
         given = rhs.dtype
         if x0 is not None:
@@ -197,14 +201,18 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             if share_memory(out, rhs) and (x0 is not None or not self._in_place):
                 rhs = rhs.copy()
         elif self.queue is None:
-            x = np.empty(rhs.shape, work)
+            x = self._results.array(rhs.shape, work)
         else:
             x = run.empty(rhs.shape, work, self.queue, rhs.allocator if on_device else None)
         if x0 is not None:
             x0 = self._converted(x0, work)
             if not is_same(x0, x):
                 backend(self.queue, "lines").copy(x0, x, launch)
-        self._apply(self._rows(self._converted(rhs, work)), self._rows(x), x0 is not None, launch)
+        converted = self._converted(rhs, work)
+        copies = converted is not given_rhs or result != work or on_device != (self.queue is not None)
+        if copies or x0 is not None or (out is not None and x is not out):
+            refuse(launch)
+        self._apply(self._rows(converted), self._rows(x), x0 is not None, launch)
         if not on_device:
             x = run.download(x)
         if out is None:

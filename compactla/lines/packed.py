@@ -11,6 +11,7 @@ from compactla.lines.options import Options
 from compactla.lines.pivots import SMALLEST, WATCHED
 from compactla.lines.storage import StoredFactors
 from compactla.overlap import share_memory
+from compactla.recording import Recording, later
 from compactla.room import Room
 from compactla.view import COMPLEX, REAL, backend, packed_dtype
 
@@ -110,6 +111,11 @@ class PackedLines(Copied):
             start[:, SMALLEST] = np.inf
             watched = run.upload(start, self.queue)
         overflow = self.stored and self.stored.no_overflow()
+        if type(launch) is Recording:
+            launch.add(self._begin, info)
+            kernels.factor_lines(self.view, info, launch)
+            launch.add(self._end)
+            return info[: self.nlines]
         self.broken = True  # unless all of what follows succeeds
         for block, copy in zip(self.blocks, self._given, strict=False):
             kernels.copy(block, copy, launch)
@@ -126,8 +132,22 @@ class PackedLines(Copied):
         self.broken = False
         return info
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all of a factorization is one launch, on the CPU, which can be recorded."""
+        return self.queue is None and not (self.options.policy or self.stored or self._given)
+
+    def _begin(self, info):
+        self.broken = True
+        info.fill(0)
+
+    def _end(self):
+        self.broken = False
+
     def solve(self, rhs, x, launch) -> None:
         """x <- the solutions for `rhs`, vectors (block rows, b, nrhs); `x` may be `rhs`."""
+        if self._given and later(launch, self.solve, rhs, x):
+            return
         kernels = self._kernels
         # Work arrays are kept; each of several threads that solve at once takes its own.
         try:
@@ -139,7 +159,10 @@ class PackedLines(Copied):
             self._solve_refined(rhs, x, work, [room.array(x.shape) for room in rooms], launch)
         else:
             kernels.solve_lines(self.view, rhs, x, work, launch)
-        self._spare.append((work, rooms))
+        if type(launch) is Recording:
+            launch.keep(work, rhs, x, alone=True)
+        else:
+            self._spare.append((work, rooms))
 
     def _solve_refined(self, rhs, x, work, vectors, launch):
         """Solve, and then for the residual, `refine` times; there is room for two vectors."""

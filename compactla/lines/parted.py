@@ -27,6 +27,7 @@ from compactla.layout import Pack
 from compactla.lines.packed import PackedLines, couplings_of, sort_into_packs
 from compactla.lines.partition import BlockFormat, Cut, count_parts, cut, plan_cut
 from compactla.lines.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
+from compactla.recording import Recording
 from compactla.view import backend
 
 KINDS = "lower", "diag", "upper"
@@ -73,6 +74,8 @@ class PartedLines(Copied):
     """
 
     broken = False  # what is factored can always be filled again
+
+    is_plain = False
 
     def __init__(self, pieces: Cut, rows, find, format: BlockFormat, options):
         self._cut, self.nlines, self.nrows = pieces, len(pieces.first), int(rows.max(initial=-1)) + 1
@@ -315,7 +318,10 @@ class Couplings(Copied):
             work = kernels.Work(self._view)
         work.fit(x.shape[2])
         kernels.couple_rows(self._view, source, x, work, launch)
-        self._spare.append(work)
+        if type(launch) is Recording:
+            launch.keep(work, alone=True)
+        else:
+            self._spare.append(work)
 
 
 def places_in_spike(slot, lane, format: BlockFormat):

@@ -14,6 +14,7 @@ from compactla.lines.block_operator import BlockOperator
 from compactla.lines.packed import one_lane
 from compactla.lines.parted import PartedLines, part_matrix
 from compactla.lines.partition import BlockFormat
+from compactla.recording import later
 from compactla.room import Room
 from compactla.view import backend
 
@@ -102,7 +103,7 @@ class LineRelaxation(BlockOperator):
     True
     """
 
-    _not_copied = ("_making", "_spare")
+    _not_copied = (*BlockOperator._not_copied, "_spare")
     _in_place = False
 
     @takes_arrays
@@ -205,6 +206,8 @@ class LineRelaxation(BlockOperator):
         return self._solve(rhs, x0, out, threads, wait_for)
 
     def _apply(self, rhs, x, started, launch):
+        if later(launch, self._apply, rhs, x, started):
+            return
         sweeps = backend(self.queue, "sweeps")
         try:
             rooms = self._spare.pop()
