@@ -34,6 +34,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 MODULES = ["compactla", "compactla.linalg", "compactla.krylov", "compactla.cpu", "compactla.gpu"]
+MEMBERS = "   :members:\n   :inherited-members: LinearOperator, BaseException, tuple, object\n"
 REFERENCE = ROOT / "build" / "reference"
 
 
@@ -56,7 +57,7 @@ def write_reference(app):
     for names in public().values():
         for name, what in names.items():
             module, _, short = name.rpartition(".")
-            kind, options = ("class", "   :members:\n") if inspect.isclass(what) else ("function", "")
+            kind, options = ("class", MEMBERS) if inspect.isclass(what) else ("function", "")
             text = f"{short}\n{'=' * len(short)}\n\n.. currentmodule:: {module}\n\n.. auto{kind}:: {short}\n{options}"
             file = REFERENCE / f"{name}.rst"
             if not file.is_file() or file.read_text() != text:

@@ -80,9 +80,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             alone, (nnzb, b, b) for BSR and (nnz,) for CSR, in the order in which the first matrix stored it; only for
             a preconditioner on a device, where nothing of it is copied to the host.
         threads : int, optional
-            At most how many threads work on the CPU; default: what the preconditioner was made with.
+            Maximum number of CPU threads; default: that of the preconditioner.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
