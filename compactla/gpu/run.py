@@ -25,7 +25,7 @@ import numpy as np
 
 from compactla.checks import stays
 from compactla.cuda.interchange import given
-from compactla.gpu.arrays import download, empty, reused
+from compactla.gpu.arrays import bring, empty, reused
 from compactla.gpu.launch import Plan, launch_lanes, launch_plan, plan, plans
 from compactla.recording import Recording, do
 
@@ -89,11 +89,6 @@ def nothing():
 def clear(array, wait_for):
     """array <- 0"""
     array.fill(0, wait_for=[*wait_for, *array.events])
-
-
-def bring(output, info, _):
-    """info <- an output of the device, for which this waits."""
-    info[...] = download(output)
 
 
 @functools.cache
