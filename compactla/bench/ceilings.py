@@ -17,9 +17,9 @@ from compactla.cpu import matrix
 from compactla.cpu.arrays import empty
 from compactla.cpu.emit import routine
 from compactla.cpu.kernel import compiled_once
+from compactla.cpu.machine import machine
 from compactla.cpu.parallel import THREADS
 from compactla.cpu.simd import native_width
-from compactla.cpu.vectors import machine
 
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers
 DEVICE_ROUNDS = 2000

@@ -12,8 +12,8 @@ from compactla.bench import cases, kernels, mkl
 from compactla.bench.ceilings import bandwidth, level, peak, processor, working_sets
 from compactla.bench.peers import Peer, banded, library_peers
 from compactla.bench.timing import TIMINGS, best, best_of_rounds, repeated, seconds_of
+from compactla.cpu.machine import machine
 from compactla.cpu.parallel import THREADS
-from compactla.cpu.vectors import machine
 
 
 class Ceiling(NamedTuple):

@@ -18,7 +18,7 @@ from compactla import routine
 from compactla.bench.peers import PEERS, Peers
 from compactla.bench.timing import best
 from compactla.cpu.arrays import empty
-from compactla.cpu.vectors import machine
+from compactla.cpu.machine import machine
 from compactla.oracle import THRESHOLD
 from compactla.view import DTYPES
 

@@ -74,13 +74,18 @@ class Loops:
             with self.loop(count) as i:
                 yield i
 
-    def rounds(self, count):
-        """`each`, in an innermost loop: what is ahead is fetched there, bit by bit."""
+    def rounds(self, count, pairs=False):
+        """`each`, in an innermost loop: what is ahead is fetched there, bit by bit.
+
+        A loop of a known even count has two rounds at a time where they are to be `pairs`.
+        """
         start = self.ahead.advance(count) if self.ahead else None
-        for p in self.each(count):
-            if start:
-                self.ahead.fetch(start, p)
-            yield p
+        side = 2 if pairs and isinstance(count, int) and count > UNROLLED and count % 2 == 0 else 1
+        for q in self.each(count if side == 1 else index(count // side)):
+            for p in (self.add(self.mul(q, side), k) for k in range(side)):
+                if start:
+                    self.ahead.fetch(start, p)
+                yield p
 
     def fetch_ahead(self, matrices, rounds):
         """Let the `rounds` rounds of innermost loops to come, if there are any, fetch matrices of known size."""

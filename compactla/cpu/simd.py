@@ -4,15 +4,13 @@
 what there is of addresses.
 """
 
-import functools
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
-from compactla.cpu.vectors import Lanes, alike, machine
+from compactla.cpu.machine import machine
+from compactla.cpu.vectors import Lanes, alike
 
 INDEX = ir.IntType(64)
 TALLEST = 6
@@ -27,13 +25,6 @@ def index(x):
     return ir.Constant(INDEX, x) if isinstance(x, int) else x
 
 
-@functools.cache
-def has_half():
-    """Whether the CPU that Numba compiles for converts numbers of 16 bits."""
-    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
-    return "+f16c" in features.split(",") or triple.startswith("aarch64")
-
-
 def native_width(dtype):
     """Real numbers of this dtype in a vector register."""
     return machine()[0] // (dtype.itemsize // (2 if dtype.kind == "c" else 1))
@@ -45,15 +36,24 @@ def tile_size(vector, m, n):
     Its numbers, one of its rows and one more fit the registers, of which one is left for LLVM where it can be.
     Where an extent is not known, code is emitted for every tile up to this size, which has to stay little.
     """
-    size, registers = machine()
-    values = len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size))
-    room = registers // values - 1
+    room = held(vector) - 1
     known = isinstance(m, int) and isinstance(n, int)
     square = next(t for t in range(5 if known else 4, 0, -1) if t == 1 or t * (t + 1) <= room)
     if not known:
         return square, square
     columns = max(n, 1) if n <= square + 1 else square
-    return max(1, min((room - 1) // columns - 1, TALLEST)), columns
+    return tallest(vector, columns), columns
+
+
+def held(vector):
+    """How many vectors of a type the registers hold."""
+    size, registers = machine()
+    return registers // (len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size)))
+
+
+def tallest(vector, columns):
+    """Rows of a register tile that has so many columns."""
+    return max(1, min((held(vector) - 2) // columns - 1, TALLEST))
 
 
 class Matrix(types.Type):

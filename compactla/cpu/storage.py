@@ -8,8 +8,9 @@ from numba import types
 from compactla.cpu.emit import routine
 from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.lanes import at, form, lanes_of
+from compactla.cpu.machine import has_half
 from compactla.cpu.parallel import share
-from compactla.cpu.simd import INDEX, has_half
+from compactla.cpu.simd import INDEX
 from compactla.overlap import address
 
 TOGETHER = 8  # numbers that are rounded at a time

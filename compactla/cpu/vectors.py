@@ -12,21 +12,11 @@ import operator
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.registry import cpu_target
 from numba.extending import models, register_model
 
+from compactla.cpu.machine import divides, machine
+
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
-
-
-@functools.cache
-def machine():
-    """Bytes of a vector register and number of vector registers of the CPU that Numba compiles for."""
-    features = set(cpu_target.target_context.codegen().magic_tuple()[2].split(","))
-    if "+avx512f" in features:
-        return 64, 32
-    if "+avx" in features:
-        return 32, 16
-    return 16, 32 if "+neon" in features else 16
 
 
 class Vector(types.Type):
@@ -218,8 +208,8 @@ class Lanes:
         """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
 
         With `many` independent ones at a time Newton's iteration is faster than the machine's division, where there is
-        an estimate to start from. It may be NaN for zeros and infinities where `regular` says that there are none, of
-        real numbers.
+        an estimate to start from and the CPU is none of `DIVIDERS`. It may be NaN for zeros and infinities where
+        `regular` says that there are none, of real numbers.
         """
         b = self.builder
         if not self.vector.is_complex:
@@ -233,7 +223,7 @@ class Lanes:
 
     def _inverse(self, x, many, regular=False):
         b, one = self.builder, self.real.constant(1).parts[0]
-        rcp14 = self._estimate("rcp14") if many else None
+        rcp14 = self._estimate("rcp14") if many and not divides() else None
         if rcp14 is None:
             return b.fdiv(one, x)
         estimate = result = rcp14(x)

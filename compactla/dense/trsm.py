@@ -32,9 +32,9 @@ def trsm(
     alpha : scalar
         Where it is zero, B becomes zero and A is not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -88,5 +88,7 @@ ROUTINE = Routine(
     options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
     compiled=("diag",),
     scalars={"alpha": 1},
+    fixed=frozenset({(1,)}),
+    free=True,
     search=Search("trsm", "trsm.cl", {"trsm_item": ITEM, "trsm_team": TEAM}, candidates, squares(2)),
 )

@@ -8,7 +8,8 @@ from llvmlite import ir
 
 from compactla.cpu.emit import routine
 from compactla.cpu.kernels.rows import loaded, signs, store, swapped, there
-from compactla.cpu.simd import INDEX, index, machine, native_width
+from compactla.cpu.machine import machine
+from compactla.cpu.simd import INDEX, index, native_width
 from compactla.cpu.vectors import Lanes
 
 SMALL = ir.IntType(32)

@@ -2,7 +2,10 @@
 
 from compactla.cpu.emit import Code, check_fit, routine
 from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, index, tile_size
+from compactla.cpu.simd import Elements, held, index, tallest, tile_size
+
+# More elements of C than this in one tile make it wait for its stores; columns from which on its tiles are narrow.
+WAITING, LARGE = 20, 16
 
 
 def update(code: Code, products, C: Elements, alpha, beta, half=False):
@@ -17,8 +20,9 @@ def update(code: Code, products, C: Elements, alpha, beta, half=False):
     c = code.registers(C.vector, C.m, C.n)
     for ij in tile:
         c[ij] = C[ij] if literal and beta == 1 else code.zero(C.vector)
+    spare = held(C.vector) - (C.m * C.n + C.n + 1)  # registers
     for A, B in products:
-        for p in code.rounds(A.n):
+        for p in code.rounds(A.n, pairs=spare > 1):
             b = [B[p, j] for j in range(C.n)]
             for i, columns in enumerate(rows):
                 a = A[i, p]
@@ -62,13 +66,33 @@ def gemm(code, A, B, C, alpha=1, beta=0, ahead=()):
     if alpha not in (1, -1) or beta not in (0, 1):
         alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
         k = code.builder.select(code.is_zero(alpha), index(0), index(k))
-    rows, columns = tile_size(C.vector, C.m, C.n)
+    rows, columns = tile_of(C)
     for i, m in code.tiles(C.m, rows):
         for j, n in code.tiles(C.n, columns):
             update(code, [(A.block(i, 0, m, k), B.block(0, j, k, n))], C.block(i, j, m, n), alpha, beta)
 
 
+def tile_of(C):
+    """Rows and columns of the register tiles of a product.
+
+    A matrix of known size that would be one large tile has two, since it waits for its last stores. A large one has
+    tiles that are higher and narrower, where they are fewer and not many are cut off.
+    """
+    rows, columns = tile_size(C.vector, C.m, C.n)
+    if not (isinstance(C.m, int) and isinstance(C.n, int)):
+        return rows, columns
+    if C.m <= rows and C.n <= columns:
+        return (-(-C.m // 2) if C.m * C.n > WAITING else rows), columns
+    if C.n >= LARGE and columns > 1:
+        narrow = columns - 1
+        high = tallest(C.vector, narrow)
+        fewer = -(-C.m // high) * -(-C.n // narrow) < -(-C.m // rows) * -(-C.n // columns)
+        if fewer and 9 * (-C.n % narrow) < C.n:
+            return high, narrow
+    return rows, columns
+
+
 def rounds(C, k):
     """Number of rounds in the innermost loops of a product."""
-    rows, columns = tile_size(C.vector, C.m, C.n)
+    rows, columns = tile_of(C)
     return len(starts(C.m, rows)) * len(starts(C.n, columns)) * k

@@ -7,18 +7,22 @@ from compactla.cpu.kernels.trsm import solve_rows
 from compactla.cpu.loops import starts
 from compactla.cpu.simd import Elements, tile_size
 
+# Pivots that are inverted by Newton's iteration, of real matrices so small that the divider would be waited for.
+SMALL = {(2, 2): {0}, (3, 3): {1}, (4, 4): {1, 3}}
 
-def reciprocal(pivot):
+
+def reciprocal(pivot, many=False):
     """Flags where a pivot is zero, and 1 / pivot: 1 for those, whose column stays as it is."""
     zero = pivot == 0
-    return zero, zero.select(pivot.constant(1), pivot).reciprocal()
+    return zero, zero.select(pivot.constant(1), pivot).reciprocal(many=many)
 
 
-def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag):
+def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, first, diag, many=()):
     """Register tile: A <- the L\\U of A - L U, for a square A whose size is known.
 
     Sets `pivots` to the reciprocals of U's diagonal, which are stored in its place if `diag` is "R". A zero pivot
-    is entered into `info`, counted from `first`, and leaves its column unscaled, as in LAPACK.
+    is entered into `info`, counted from `first`, and leaves its column unscaled, as in LAPACK. The pivots of `many`
+    are inverted by Newton's iteration, beside which the divider works on the others.
     """
     size = range(A.m)
     a = code.registers(A.vector, A.m, A.m)
@@ -33,7 +37,7 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
                 a[i, j] = lip.fma(u[j], a[i, j])
     zeros = []
     for q in size:
-        zero, pivots[q, 0] = reciprocal(a[q, q])
+        zero, pivots[q, 0] = reciprocal(a[q, q], q in many)
         zeros.append(zero)
         for i in range(q + 1, A.m):
             a[i, q] = a[i, q] * pivots[q, 0]
@@ -66,6 +70,7 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
     diag = option("diag", diag, "NR")
     first = first.index(code) if isinstance(first, Number) else first
     tile = min(tile_size(A.vector, A.m, A.n))
+    many = SMALL.get((A.m, A.n), ()) if not A.vector.is_complex else ()
     if ahead:
         rounds = sum((2 * i + 1) * k for i, k in enumerate(reversed(starts(min(A.m, A.n), tile))))
         code.fetch_ahead(ahead, rounds)
@@ -73,7 +78,7 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
         D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
         pivots, ones = code.pivots(A, tile), code.pivots(A, tile, unit=True)
         for known in code.cases(t, tile):
-            factor(code, L, U, D.block(0, 0, known, known), pivots, info, code.add(first, i), diag)
+            factor(code, L, U, D.block(0, 0, known, known), pivots, info, code.add(first, i), diag, many)
         for j, n in rest(A.n):
             code.shared(solve_rows, A.block(i, j, t, n), D, L, A.block(0, j, i, n), *([] if ones is None else [ones]))
         for j, m in rest(A.m):

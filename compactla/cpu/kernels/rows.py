@@ -12,7 +12,8 @@ from llvmlite import ir
 from compactla.cpu.emit import Code
 from compactla.cpu.kernels.pack import Tile
 from compactla.cpu.loops import starts
-from compactla.cpu.simd import INDEX, Elements, index, machine, shifted
+from compactla.cpu.machine import machine
+from compactla.cpu.simd import INDEX, Elements, index, shifted
 from compactla.cpu.vectors import Flags, Lanes
 
 SMALL = ir.IntType(32)

