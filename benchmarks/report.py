@@ -1,9 +1,8 @@
 """Plots and tables of what asv measured: `python -m benchmarks.report`.
 
 Every machine in benchmarks/results/asv gets a roofline, speeds and times, as SVG files in benchmarks/results, and a
-part of the README.md there, with all tables. In the README.md of the repository, and in that of compactla.linalg, the
-table or plot NAME, such as "fractions xeon-h200 opencl:gpu", replaces what stands between the lines
-`<!-- report: NAME -->` and `<!-- end -->`.
+part of the README.md there, with all tables. On all pages the table or plot NAME, such as
+"fractions xeon-h200 opencl:gpu", replaces the text between the lines `<!-- report: NAME -->` and `<!-- end -->`.
 """
 
 import argparse
@@ -88,8 +87,8 @@ def filled(text, pieces):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results", metavar="FOLDER")
-    readmes = [ROOT / "README.md", ROOT / "compactla" / "linalg" / "README.md"]
-    parser.add_argument("--readme", type=Path, default=readmes, nargs="+", metavar="FILE")
+    pages = [ROOT / "README.md", *(ROOT / "compactla").rglob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+    parser.add_argument("--readme", type=Path, default=pages, nargs="+", metavar="FILE")
     args = parser.parse_args()
     page, pieces, drawn = [HEAD], {}, {}
     for machine in read_machines(args.results / "asv"):

@@ -19,6 +19,7 @@ _LAZY = {
     "PivotError": "lines.pivots",
     "Tridiag": "bands.tridiag",
     "find_lines": "lines.finding",
+    "prepare": "prepared",
     **dict.fromkeys(["kron_apply", "kron_sum_apply", "kron_sum_solve", "kron_work"], "kron.products"),
     **{name: f"dense.{name}" for name in routine.names()},
 }

@@ -5,6 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from compactla.recording import Recording, Unrecorded
+
+CUDA_ARRAYS = "compactla.cuda.arrays"
+_on_devices: dict[type, bool] = {np.ndarray: False}  # whether objects of a type are arrays on devices
+DEVICES = "pyopencl.", "compactla.cuda."  # modules of arrays and queues on devices
+
 
 def check_dtype(dtype, name) -> np.dtype:
     try:
@@ -85,8 +91,8 @@ def check_kind(a, queue, name) -> None:
 
 
 def check_queue(queue, name) -> None:
-    if not (type(queue).__module__.startswith("pyopencl") and hasattr(queue, "device")):
-        raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue")
+    if not (type(queue).__module__.startswith(DEVICES) and hasattr(queue, "device")):
+        raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue or a CUDA device")
 
 
 def check_device_array(a, queue, name) -> None:
@@ -94,7 +100,8 @@ def check_device_array(a, queue, name) -> None:
     if a.queue is None:
         raise ValueError(f"{name} has no queue, must have one: see Array.with_queue")
     if a.queue.context != queue.context:
-        raise ValueError(f"{name} lives in another OpenCL context, must live in the context of the queue")
+        other = "OpenCL context" if not stays(a) else "context"
+        raise ValueError(f"{name} lives in another {other}, must live in the context of the queue")
     item = a.dtype.itemsize
     if a.offset % item:
         raise ValueError(f"{name} has offset {a.offset}, must have a multiple of the {item} bytes of an element")
@@ -112,7 +119,7 @@ def check_contiguous(a, name) -> None:
 def check_whole(a, queue, name) -> None:
     """Refuse a pyopencl Array that does not begin where its buffer does, or that the queue cannot reach."""
     check_device_array(a, queue, name)
-    if a.offset:
+    if a.offset and not stays(a):
         raise ValueError(f"{name} has offset {a.offset}, must begin where its buffer does: see Array.copy")
 
 
@@ -146,8 +153,16 @@ def option(name, value, allowed):
     raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_launch(threads, wait_for, queue):
-    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device."""
+def check_launch(threads, wait_for, queue, recorded=False):
+    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device.
+
+    Or that it is recorded, where what follows can be.
+    """
+    if type(threads) is Recording:
+        threads.told = check_launch(threads.told, wait_for, queue)
+        if not recorded:
+            raise Unrecorded
+        return threads
     if queue is None:
         if wait_for is not None:
             raise ValueError(f"wait_for is {wait_for!r}, must be None for data on the CPU")
@@ -160,6 +175,9 @@ def check_launch(threads, wait_for, queue):
         return ()
     from pyopencl import Event  # which is there, as there is a queue
 
+    if type(queue).__module__.startswith("compactla"):
+        raise ValueError(f"wait_for is {wait_for!r}, must be None for CUDA memory: streams keep the order")
+
     if not isinstance(wait_for, list | tuple) or not all(isinstance(event, Event) for event in wait_for):
         raise TypeError(f"wait_for is {wait_for!r}, must be a list of pyopencl Events")
     if any(event.context != queue.context for event in wait_for):
@@ -168,7 +186,24 @@ def check_launch(threads, wait_for, queue):
 
 
 def is_device_array(a) -> bool:
-    """Whether `a` is a pyopencl Array, without importing pyopencl."""
-    if type(a) is np.ndarray:
-        return False
-    return type(a).__module__.startswith("pyopencl.") and hasattr(a, "base_data")
+    """Whether `a` is a pyopencl Array, or one in CUDA memory, without importing pyopencl."""
+    kind = type(a)
+    found = _on_devices.get(kind)
+    if found is None:
+        found = _on_devices[kind] = kind.__module__.startswith(DEVICES) and hasattr(kind, "get")
+    return found
+
+
+def stays(a) -> bool:
+    """Whether a result stays on its device: in CUDA memory, for which nothing waits. Of pyopencl's a copy is made."""
+    return type(a).__module__ == CUDA_ARRAYS
+
+
+def is_writeable(a) -> bool:
+    """Whether an array can be written to, which pyopencl's always can."""
+    return getattr(a.flags, "writeable", True)
+
+
+def on_host(a) -> np.ndarray:
+    """A NumPy array, of one or of an array on a device, which is waited for."""
+    return a if isinstance(a, np.ndarray) else a.get()

@@ -15,7 +15,10 @@ from compactla.checks import (
     check_queue,
     check_size,
     is_device_array,
+    is_writeable,
+    stays,
 )
+from compactla.cuda.interchange import given, taken, takes_arrays
 from compactla.overlap import address, repeats, share_memory
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
@@ -70,6 +73,7 @@ class Pack:
     __slots__ = ("_T", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
     def __init__(self, data, nm=None):
+        data = data if type(data) is np.ndarray else taken(data, "data")
         on_device = is_device_array(data)
         if on_device:
             check_device_array(data, data.queue, "data")
@@ -104,11 +108,11 @@ class Pack:
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
     def __reduce__(self):
-        return Pack, (self.data, self.nm)
+        return Pack, (self.view.buffer, self.nm)
 
     @property
     def data(self):
-        return self.view.buffer
+        return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property
     def device(self):
@@ -123,7 +127,8 @@ class Pack:
     def T(self) -> "Pack":
         """The transposed matrices, as a view of the same memory."""
         if self._T is None:
-            self._T = Pack(self.data.transpose((0, 2, 1, *range(3, self.data.ndim))), self.nm)
+            data = self.view.buffer
+            self._T = Pack(data.transpose((0, 2, 1, *range(3, data.ndim))), self.nm)
         return self._T
 
     def __getitem__(self, block) -> "Pack":
@@ -135,11 +140,12 @@ class Pack:
             raise ValueError(f"index is {block!r}, must have positive steps")
         # Only plain slices: pyopencl takes others for what they are not.
         rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
-        return Pack(self.data[:, rows, columns], self.nm)
+        return Pack(self.view.buffer[:, rows, columns], self.nm)
 
     def __repr__(self) -> str:
         return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
 
+    @takes_arrays
     def unpack(self, *, out=None, threads=None, wait_for=None):
         """The matrices as an ordinary array.
 
@@ -148,9 +154,9 @@ class Pack:
         out : ndarray or pyopencl.array.Array, optional
             Array of shape (nm, m, n) and the pack's dtype, of any strides, on the pack's device, to write to.
         threads : int, optional
-            At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -168,7 +174,7 @@ class Pack:
         if out is None:
             target = run.empty(self.shape, self.dtype, self.queue)
             run.unpack(self.view, self.nm, target, launch)
-            return run.download(target)
+            return target if stays(target) else run.download(target)
         check_kind(out, self.queue, "out")
         if self.queue is not None:
             check_device_array(out, self.queue, "out")
@@ -176,11 +182,11 @@ class Pack:
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != self.shape:
             raise ValueError(f"out has shape {out.shape}, must be {self.shape}")
-        if self.queue is None and not out.flags.writeable:
+        if not is_writeable(out):
             raise ValueError("out is read-only, must be writeable")
         if not out.flags.c_contiguous and repeats(out.shape, out.strides, out.dtype.itemsize):
             raise ValueError(f"out has strides {out.strides}, must have memory of its own for every element")
-        if share_memory(out, self.data):
+        if share_memory(out, self.view.buffer):
             raise ValueError("out shares memory with the pack, must not")
         run.unpack(self.view, self.nm, out, launch)
         return out
@@ -194,6 +200,7 @@ class Pack:
         a = self.unpack()
         return a if dtype is None else a.astype(dtype, copy=False)
 
+    @takes_arrays
     def to(self, device) -> "Pack":
         """A copy of the batch on another device.
 
@@ -214,7 +221,8 @@ class Pack:
         else:
             check_queue(device, "device")
             queue = device
-        data = self.data if self.queue is None else backend(self.queue).download(self.data)
+        data = self.view.buffer
+        data = data if self.queue is None else backend(self.queue).download(data)
         if queue is not None:
             return Pack(backend(queue).upload(data, queue), self.nm)
         copy = backend(None).empty(data.shape, data.dtype, None)
@@ -227,16 +235,17 @@ class Pack:
         parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
         shape = (npack, m, n, V) if parts == 1 else (npack, m, n, 2, V)
         run = backend(self.queue)
-        room = () if self.queue is None else (run.reused(self.data),)
+        room = () if self.queue is None else (run.reused(self.view.buffer),)
         data = run.empty(shape, REAL[dtype.char], self.queue, *room)
         P = Pack.__new__(Pack)  # there is nothing to check
         P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, parts == 2, self.queue
-        start, column = address(data) if self.queue is None else 0, parts * V
+        start, column = address(data) if self.queue is None else data.offset // data.dtype.itemsize, parts * V
         P.view = View(data, start, npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
         P._T, P.kind = None, (self.nm, V, dtype.char, self.kind[3])
         return P
 
     @classmethod
+    @takes_arrays
     def empty(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
         """A batch of unset matrices; unused lanes hold the identity.
 
@@ -259,15 +268,17 @@ class Pack:
         P = cls._allocate(nm, m, n, dtype, vlen, queue)
         unused = -P.nm % P.vlen
         if unused:
-            cls(P.data[P.nm // P.vlen :], P.vlen - unused)._fill(np.zeros((P.m, P.n), P.dtype))
+            cls(P.view.buffer[P.nm // P.vlen :], P.vlen - unused)._fill(np.zeros((P.m, P.n), P.dtype))
         return P
 
     @classmethod
+    @takes_arrays
     def zeros(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
         """A batch of zero matrices; unused lanes hold the identity. Parameters as in `empty`."""
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.zeros((m, n), dtype))
 
     @classmethod
+    @takes_arrays
     def identity(cls, nm, m, n=None, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
         """A batch of identity matrices (ones where i == j), square by default. Parameters as in `empty`."""
         n = m if n is None else n
@@ -291,6 +302,7 @@ class Pack:
         return self
 
 
+@takes_arrays
 def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> Pack:
     """Pack a batch of matrices into the compact layout.
 
@@ -305,9 +317,9 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     out : Pack, optional
         A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -371,12 +383,12 @@ def check_target(out, a, dtype, vlen, queue) -> None:
         raise TypeError(f"out is a {type(out).__name__}, must be a Pack")
     if out.shape != a.shape or out.dtype != dtype:
         raise ValueError(f"out is {out.shape} of {out.dtype}, must be {a.shape} of {dtype} as a")
-    for name, given, its in (("vlen", vlen, out.vlen), ("queue", queue, out.queue)):
-        if given is not None and given != its:
-            raise ValueError(f"{name} is {given!r}, must be that of out, {its!r}, or left away")
+    for name, wanted, its in (("vlen", vlen, out.vlen), ("queue", queue, out.queue)):
+        if wanted is not None and wanted != its:
+            raise ValueError(f"{name} is {wanted!r}, must be that of out, {its!r}, or left away")
     if is_device_array(a) and out.queue is None:
         raise TypeError("out lives on the CPU, must live on a device as a")
-    if out.view.repeats or (out.queue is None and not out.data.flags.writeable):
+    if out.view.repeats or not is_writeable(out.view.buffer):
         raise ValueError("out is read-only or has elements that share memory, must be writeable")
-    if is_device_array(a) == (out.queue is not None) and share_memory(out.data, a):
+    if is_device_array(a) == (out.queue is not None) and share_memory(out.view.buffer, a):
         raise ValueError("out shares memory with a, must not")

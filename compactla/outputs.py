@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from compactla.checks import as_array
+from compactla.checks import as_array, stays
+from compactla.cuda.interchange import given, taken
 from compactla.layout import Pack
 from compactla.view import INTEGERS, View, backend
 
@@ -27,11 +28,11 @@ class Integers:
     def __init__(self, data, nm, queue=None):
         npack, k, _, V = data.shape
         self.nm, self.k, self.vlen, self.queue = nm, k, V, queue
-        address = 0 if queue is not None else data.__array_interface__["data"][0]
+        address = data.offset // data.dtype.itemsize if queue is not None else data.__array_interface__["data"][0]
         self.view = View(data, address, npack, k, 1, k * V, V, V, V, data.dtype, queue)
 
     def __reduce__(self):
-        return Integers, (self.data, self.nm, self.queue)
+        return Integers, (self.view.buffer, self.nm, self.queue)
 
     @classmethod
     def beside(cls, A: Pack, k: int) -> "Integers":
@@ -50,7 +51,8 @@ class Integers:
                 has = f"{x.nm} x {x.k} in vectors of {x.vlen}"
                 raise ValueError(f"{name} is {has}, must be {A.nm} x {k} in vectors of {A.vlen}")
             return x
-        x = as_array(x, name)
+        x = taken(x, name)
+        x = x.get() if stays(x) else as_array(x, name)
         if x.size and x.dtype.kind not in "iu":
             raise TypeError(f"{name}: dtype is {x.dtype}, must be one of integers")
         if x.shape != (A.nm, k):
@@ -71,7 +73,7 @@ class Integers:
 
     @property
     def data(self):
-        return self.view.buffer
+        return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -84,7 +86,7 @@ class Integers:
     def __array__(self, dtype=None, copy=None):
         if copy is False:
             raise ValueError("copy is False, must be None or True: integers have to be unpacked")
-        data = backend(self.queue).download(self.data)[:, :, 0]
+        data = backend(self.queue).download(self.view.buffer)[:, :, 0]
         ordinary = data.swapaxes(1, 2).reshape(len(data) * self.vlen, self.k)[: self.nm]
         return ordinary.astype(np.int64 if dtype is None else dtype)
 
@@ -99,5 +101,6 @@ def rows(P: Pack, threads=None):
     """A batch of columns n x 1, or rows 1 x n, as an array (nm, n) where it lives."""
     run = backend(P.queue)
     out = run.empty((P.nm, P.m * P.n), P.dtype, P.queue)
-    run.unpack(P.view, P.nm, out.reshape(P.nm, P.m, P.n), () if P.queue is not None else threads)
-    return out
+    launch = () if P.queue is not None and threads is None else threads
+    run.unpack(P.view, P.nm, out.reshape(P.nm, P.m, P.n), launch)
+    return given(out)

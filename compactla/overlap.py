@@ -66,6 +66,8 @@ def _extent(a) -> tuple[int, int]:
 
 def reach(a) -> tuple[int, int]:
     """Bytes from the first element of an array that is not empty to where its memory begins, and to where it ends."""
+    if a.flags.c_contiguous:
+        return 0, a.nbytes
     ends = [stride * (count - 1) for stride, count in zip(a.strides, a.shape, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + a.dtype.itemsize
 
@@ -73,6 +75,8 @@ def reach(a) -> tuple[int, int]:
 def shadows(arrays) -> list[np.ndarray]:
     """NumPy arrays, never to be read, which are in the same places as device arrays to each other."""
     buffers: dict = {None: None}
+    if arrays and hasattr(arrays[0], "place"):
+        return [a.place for a in arrays]
     for a in arrays:
         if a.base_data not in buffers:
             address = len(buffers) << 44

@@ -17,6 +17,18 @@ Options, behind the prefix of the PC:
                      as for `compactla.find_lines`
 -pc_line_threads, -pc_line_vlen, -pc_line_storage, -pc_line_pivots, -pc_line_pivoting
                      as for `compactla.LinePreconditioner`
+-pc_line_scheme, -pc_line_sweeps, -pc_line_damping
+                     as for `compactla.LineRelaxation`: where one of them is given, sweeps with all couplings within the
+                     rank's rows take the place of one solve along lines. Conjugate gradients need the scheme jacobi or
+                     symmetric
+
+As a smoother of multigrid, for grids too stretched for one that goes point by point. Lines are found on every level;
+given ones, and blocks of another size, are options of a level, as ``-mg_levels_2_pc_line_lines``::
+
+    -ksp_type cg -pc_type gamg -mg_levels_ksp_type richardson -mg_levels_ksp_max_it 1 -mg_levels_pc_type python \\
+        -mg_levels_pc_python_type compactla.petsc.LinePC -mg_levels_pc_line_scheme symmetric
+
+`compactla/lines/README.md` has figures, and says which of all these to choose.
 
 Programs give the same to `LinePC`, or lines that they know themselves. Whenever the operators change the blocks are
 factored again; the symbolic work is only done again if the pattern or an option is another. Nothing has to be destroyed
@@ -37,6 +49,7 @@ step costs on more and more ranks is measured by::
 """
 
 import atexit
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -47,14 +60,17 @@ from scipy.sparse import csr_array
 
 from compactla.devices import queue_on
 from compactla.files import read_lines
+from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_cover, check_matrix, flatten
 from compactla.lines.finding import find_lines
 from compactla.lines.precond import LinePreconditioner
+from compactla.lines.relaxation import LineRelaxation
 
 # How PETSc reads the options.
 FINDING = {"anisotropy": "getReal", "threshold": "getReal", "min_length": "getInt"}
 SOLVING = {"threads": "getInt", "vlen": "getInt", "storage": "getString", "pivots": "getString", "pivoting": "getBool"}
-OPTIONS = {"lines": "getString", "block_size": "getInt", "device": "getString", **FINDING, **SOLVING}
+SWEEPING = {"scheme": "getString", "sweeps": "getInt", "damping": "getReal"}
+OPTIONS = {"lines": "getString", "block_size": "getInt", "device": "getString", **FINDING, **SOLVING, **SWEEPING}
 VALUES = {"getReal": "a number", "getInt": "an integer", "getBool": "true or false", "getString": "a word"}
 
 # The PCs whose context is a LinePC, by their handles: references that PETSc does not count, or they would keep the PCs.
@@ -74,7 +90,7 @@ def _leave():
 
 
 class LinePC:
-    """A preconditioner of PETSc's type ``python``: an exact solve along every line of the rank's own rows.
+    """A preconditioner of PETSc's type ``python``: an exact solve along every line of the rank's own rows, or sweeps.
 
     Parameters
     ----------
@@ -87,13 +103,14 @@ class LinePC:
 
     Attributes
     ----------
-    P : compactla.LinePreconditioner
-        What is applied on this rank.
+    P : compactla.LinePreconditioner or compactla.LineRelaxation
+        What is applied on this rank: the second where an option of sweeps is given.
 
     Raises
     ------
     TypeError, ValueError
-        As from `compactla.find_lines` and `compactla.LinePreconditioner`, when the PC is set up.
+        As from `compactla.find_lines` and what is applied, when the PC is set up. They name an option of PETSc's
+        database as it is there, with its prefix.
 
     Examples
     --------
@@ -139,11 +156,22 @@ class LinePC:
         if self.P is not None and place == self._place and _same_pattern(M, self._matrix):
             self.P.update(M)
         else:
-            self.P = self._build(M, place[0], matrix, pc.comm.rank)
+            with self._naming(pc.getOptionsPrefix() or ""):
+                self.P = self._build(M, place[0], matrix, pc.comm.rank)
         self._matrix, self._place = M, place
 
+    @contextmanager
+    def _naming(self, prefix):
+        """Where an option of PETSc's database is wrong it is named as it is there."""
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            if str(error).split(" ")[0] not in self._read:
+                raise
+            raise type(error)(f"-{prefix}pc_line_{error}") from error
+
     def _build(self, M, b, matrix, rank):
-        """A preconditioner of the rank's own block `M`, of blocks of `b`."""
+        """An operator for the rank's own block `M`, of blocks of `b`."""
         options = {name: value for name, value in self.options.items() if name != "block_size"}
         lines, device = options.pop("lines"), options.pop("device", "cpu")
         finding = {name: options.pop(name) for name in FINDING if name in options}
@@ -155,16 +183,17 @@ class LinePC:
             check_matrix(M, b)
             first, last, n = (row // b for row in (*matrix.getOwnershipRange(), matrix.getSize()[0]))
             lines = own_parts(read_lines(lines), first, last, n)
-        return LinePreconditioner(M, lines, b, queue=_queue(device, rank), **options)
+        operator = LineRelaxation if SWEEPING.keys() & options.keys() else LinePreconditioner
+        return operator(M, lines, b, queue=_queue(device, rank), **options)
 
-    def _current(self, pc) -> LinePreconditioner:
+    def _current(self, pc) -> BlockOperator:
         """What is applied, set up where PETSc does not know that it must be: after `setFromOptions`."""
         if self.P is None:
             self.setUp(pc)
         return self.P
 
     def apply(self, pc, x, y):
-        y.getArray()[:] = self._current(pc).solve(x.getArray(readonly=True))
+        self._current(pc).solve(x.getArray(readonly=True), out=y.getArray())
 
     def applyTranspose(self, pc, x, y):
         """With factors of the transposed blocks, made when this is first called."""
@@ -186,7 +215,10 @@ class LinePC:
         count, singular = (_sum(comm, n) for n in (len(info), np.count_nonzero(info)))
         origin = lines if isinstance(lines, str) else "given"
         device = "cpu" if self.P.queue is None else self.P.queue.device.name.strip()
-        return f"{origin}, {count} of blocks of {self.P.block_size}, {singular} singular; device: {device}"
+        state = f"{origin}, {count} of blocks of {self.P.block_size}, {singular} singular; device: {device}"
+        if not isinstance(self.P, LineRelaxation):
+            return state
+        return f"{state}; scheme: {self.P.scheme}, sweeps: {self.P.sweeps}, damping: {self.P.damping:g}"
 
 
 def _read_options(prefix: str) -> dict:

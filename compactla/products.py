@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy import ndarray
 
-from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array
+from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array, is_writeable
 from compactla.cpu import products as cpu
 from compactla.cpu.products import SEQUENCE, STACK
+from compactla.cuda.interchange import is_foreign, taken
 from compactla.overlap import address, clash, repeats, shadows, share_memory
+from compactla.recording import Recording, do
 from compactla.routine import is_matrix
 from compactla.scalars import scalar
 from compactla.strides import Place
@@ -23,6 +25,7 @@ from compactla.view import REAL, backend
 LARGEST = 64  # extent of matrices that are multiplied here; larger ones are NumPy's
 TOGETHER = 1 << 20  # bytes of products that NumPy computes before they are added
 MANY = 4096  # plans that are kept
+ALIGNED = 16  # bytes that kernels on devices move at once, where matrices begin at multiples of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +64,20 @@ plans: dict[tuple, Plan] = {}
 
 def is_ordinary(C) -> bool:
     """Whether C is no pack, but ordinary matrices."""
-    return isinstance(C, list | tuple) or ((isinstance(C, ndarray) or is_device_array(C)) and C.ndim == 3)
+    if isinstance(C, list | tuple):
+        return True
+    return (isinstance(C, ndarray) or is_device_array(C) or is_foreign(C)) and C.ndim == 3
 
 
 def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None):
     """C <- alpha op(A) op(B) + beta C, as `compactla.gemm` says; `row` is its row."""
     if type(C) is not ndarray and not isinstance(C, ndarray):
-        call = on_device if is_device_array(C) else in_sequences
-        return call(row, A, B, C, alpha, beta, transa, transb, threads, wait_for)
+        a, b, c = (taken(x, name) for x, name in ((A, "A"), (B, "B"), (C, "C")))
+        call = on_device if is_device_array(c) else in_sequences
+        call(row, a, b, c, alpha, beta, transa, transb, threads, wait_for)
+        return C
     if threads is not None or wait_for is not None:
-        check_launch(threads, wait_for, None)
+        threads = check_launch(threads, wait_for, None, recorded=True)
     if not (type(A) is type(B) is type(C) is ndarray):
         for name, x in (("A", A), ("B", B), ("C", C)):
             check_kind(x, None, name)
@@ -91,10 +98,12 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
                 raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     if plan.nm:
         if (a | b | c) & plan.odd:
-            through_copies(row, A, B, C, alpha, beta, transa, transb, threads)
+            do(threads, through_copies, row, A, B, C, alpha, beta, transa, transb)
         elif plan.run is None or plan.scale is None:
-            through_numpy(applied(A, transa), applied(B, transb), C, alpha, beta)
+            do(threads, through_numpy, A, B, C, alpha, beta, transa, transb)
         else:
+            if type(threads) is Recording:
+                threads.keep(plan)
             (plan.run if alpha else plan.scale)(plan.nm, a, b, c, alpha, beta, threads)
     return C
 
@@ -122,18 +131,28 @@ def check_stacks(A, B, C):
 def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     """The same for pyopencl Arrays."""
     queue = queue_of(C, "C")
-    wait_for = check_launch(threads, wait_for, queue)
-    for name, X in (("A", A), ("B", B), ("C", C)):
+    wait_for = check_launch(threads, wait_for, queue, recorded=True)
+    for name, X in (("A", A), ("B", B)):
         check_place(X, queue, name)
-    dtype = check_stacks(A, B, C)
-    a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, dtype)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    known = backend(queue, "launch").plans(queue)
+    where = [x for X in (A, B, C) for x in (X.dtype, X.shape, X.strides, X.offset % ALIGNED)]
+    key = "products", transa, transb, bool(alpha), bool(beta), *where
+    plan = known.get(key)
+    if plan is None:
+        dtype, c = check_stacks(A, B, C), place(C)
+        a, b, conj = factors(row, *map(place, (A, B)), c, transa, transb, dtype)
+        device = backend(queue, "products")
+        units = [device.common_bytes([X.offset]) for X in (A, B, C)]
+        plan = device.planned(len(C), queue, dtype, [a, b, c], units, conj, bool(alpha), bool(beta))
+        known[key] = plan
     for name, X in (("A", A), ("B", B)):
         if share_memory(C, X) and share_memory(*shadows([C, X])):
             raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
-    device = backend(queue, "products")
-    operands = [device.Operand(X, X.offset, at) for X, at in zip((A, B, C), (a, b, place(C)), strict=True)]
-    device.multiply(len(C), operands, conj, alpha, beta, wait_for)
+    if not is_writeable(C):
+        raise ValueError("C is read-only, must be writeable")
+    arrays = A, B, C
+    plan.start(arrays, [X.offset for X in arrays], alpha, beta, wait_for)
     return C
 
 
@@ -210,8 +229,9 @@ def through_copies(row, A, B, C, *others):
     C[...] = copy
 
 
-def through_numpy(A, B, C, alpha, beta):
+def through_numpy(A, B, C, alpha, beta, transa, transb, threads=None):
     """By NumPy, some matrices at a time."""
+    A, B = applied(A, transa), applied(B, transb)
     together = max(TOGETHER // max(C[0].size * C.itemsize, 1), 1)
     for first in range(0, len(C), together):
         some = slice(first, first + together)
@@ -292,14 +312,12 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
         starts = np.array([[X[q].offset for q in each] for X in lists], np.int64)
         steps = np.unique(np.diff(starts), axis=1)
         even = [int(step) for step in steps[:, 0]] if steps.shape[1] == 1 else [0] * 3
-        operands = [
-            device.Operand(X, X.offset, replace(at, step=step))
-            for X, at, step in zip((A, B, C), (a, b, place(C)), even, strict=True)
-        ]
+        places = [replace(at, step=step) for at, step in zip((a, b, place(C)), even, strict=True)]
+        first = [X.offset for X in (A, B, C)]
         arrays = [X[q] for X in lists for q in each]
         before = {event.int_ptr: event for event in itertools.chain(wait_for, *(x.events for x in arrays))}
         scattered = starts if steps.shape[1] > 1 else None
-        device.multiply(len(each), operands, conj, alpha, beta, list(before.values()), scattered)
+        device.multiply(len(each), (A, B, C), first, places, conj, alpha, beta, list(before.values()), scattered)
         for x in arrays:
             x.events[:] = C.events
 

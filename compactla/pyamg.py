@@ -40,7 +40,10 @@ def line_relaxation(A, x, b, P, iterations=1, omega=2 / 3):
     True
     """
     for _ in range(iterations):
-        x += omega * P.solve(b - A @ x)
+        r = b - A @ x
+        r = P.solve(r, out=r)
+        r *= omega
+        x += r
 
 
 def setup_line_relaxation(level, lines=None, block_size=None, iterations=1, omega=2 / 3, **options):

@@ -1,8 +1,12 @@
-"""Memory of work arrays, which is kept from call to call."""
+"""Memory of work arrays and of results, which is kept from call to call."""
 
 import math
 
+import numpy as np
+
 from compactla.view import backend
+
+LARGE = 1 << 18  # bytes of a result from which on new memory costs time, in page faults
 
 
 class Room:
@@ -21,3 +25,34 @@ class Room:
             enough = self._memory if self._memory.size == size else self._memory[:size]
             self._last = enough.reshape(shape)
         return self._last
+
+
+class Results:
+    """Memory of NumPy arrays that calls return: that of one that nothing refers to any more is the next one's."""
+
+    def __init__(self):
+        self._free = []  # of one array
+
+    def array(self, shape, dtype):
+        """An unset array, the caller's alone."""
+        dtype = np.dtype(dtype)
+        size = math.prod(shape) * dtype.itemsize
+        if size < LARGE:
+            return np.empty(shape, dtype)
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = None
+        if memory is None or memory.size != size:
+            memory = backend(None).empty((size,), np.uint8, None)
+        return np.asarray(Holder(memory.view(dtype).reshape(shape), memory, self._free))
+
+
+class Holder:
+    """What an array and all views of it refer to: memory becomes free with the last of them."""
+
+    def __init__(self, array, memory, free):
+        self.__array_interface__, self.memory, self.free = array.__array_interface__, memory, free
+
+    def __del__(self):
+        self.free[:] = [self.memory]

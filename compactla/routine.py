@@ -13,14 +13,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import compactla.dense
+from compactla import recent
 from compactla.checks import (
     check_device_array,
     check_info,
     check_kind,
     check_launch,
     is_device_array,
+    is_writeable,
+    on_host,
     option,
+    stays,
 )
+from compactla.cuda.interchange import taken
 from compactla.gpu.search import Search
 from compactla.layout import Pack
 from compactla.overlap import address, share_memory
@@ -217,13 +222,18 @@ class Routine:
 
     def chosen(self, *values) -> tuple:
         """The values of all options, letters in upper case."""
-        key = values, *map(type, values)  # 1 is equal to True
+        key = values if self._lettered else (values, *map(type, values))  # 1 is equal to True
         try:
             return self._chosen[key]
         except (KeyError, TypeError):
             pairs = zip(self.options.items(), values, strict=True)
             found = tuple(option(name, value, letters) for (name, letters), value in pairs)
             return self._chosen.setdefault(key, found)
+
+    @functools.cached_property
+    def _lettered(self) -> bool:
+        """Whether the values of all options are letters."""
+        return all(isinstance(letters, str) for letters in self.options.values())
 
     @functools.cached_property
     def _chosen(self) -> dict[tuple, tuple]:
@@ -257,9 +267,14 @@ class Routine:
         """
         last = views[self.main]
         queue = last.queue
-        for i, others in self._written:
+        key = None
+        if self._repeats and queue is None and info is wait_for is None and (threads is None or type(threads) is int):
+            key, call = recent.find(self, views, scalars, conj, compiled, threads)
+            if call is not None:
+                return call()
+        for i, others in self.written:
             written = views[i]
-            if queue is None and not written.buffer.flags.writeable:
+            if not is_writeable(written.buffer):
                 raise ValueError(f"{self.operands[i].name} is read-only, must be writeable")
             if written.repeats:
                 has = f"{self.operands[i].name} has strides {written.buffer.strides}"
@@ -273,16 +288,26 @@ class Routine:
                     raise ValueError(f"{shares}, must not: it is written while {other} is read")
         limit = threads
         if queue is not None or threads is not None or wait_for is not None:
-            limit = check_launch(threads, wait_for, queue)
+            limit = check_launch(threads, wait_for, queue, recorded=True)
         if info is not None:
+            info = taken(info, self.outputs[0])
             check_info(info, nm, queue, *self.outputs)
             for operand, A in zip(self.operands, views, strict=True):
                 if share_memory(info, A.buffer):
                     raise ValueError(f"{self.outputs[0]} shares memory with {operand.name}, must not")
+        if key is not None:
+            call = last.run.again(self, views, scalars, conj, compiled, nm, limit)
+            recent.remember(key, call, views, self)
+            return call()
         return last.run.launch(self, views, scalars, conj, compiled, nm, info, limit)
 
     @functools.cached_property
-    def _written(self) -> list[tuple[int, list[int]]]:
+    def _repeats(self) -> bool:
+        """Whether calls may have all operands in common: none is new in each."""
+        return not any(A.output for A in self.operands)
+
+    @functools.cached_property
+    def written(self) -> list[tuple[int, list[int]]]:
         """Which operands are written, and which are the others."""
         places = [i for i, A in enumerate(self.operands) if not A.output]
         return [(i, [j for j in places if j != i]) for i in places if self.operands[i].written]
@@ -302,7 +327,8 @@ class Routine:
             found = list(returned if len(made) + len(self.outputs) > 1 else [returned])
         else:
             found = []
-        output = found.pop() if self.outputs else None
+        output = taken(found.pop(), *self.outputs) if self.outputs else None
+        output = on_host(output).astype(np.int64) if stays(output) else output
         given, new = iter(arrays), iter(found)
         after = [None if A.room else next(new if A.output else given) for A in self.operands]
         return list(map(self._unpacked, self.operands, after)), output
@@ -310,7 +336,8 @@ class Routine:
     def _unpacked(self, operand, x):
         """An operand after a call as an array (nm, rows, columns)."""
         if x is None or isinstance(x, Pack):
-            return None if x is None else x.unpack()
+            return None if x is None else x.to("cpu").unpack()
+        x = taken(x, operand.name)
         x = backend(x.queue).download(x) if is_device_array(x) else np.asarray(x)
         if x.ndim == 3:
             return x
@@ -340,6 +367,7 @@ def check_packs(**packs) -> None:
 def views(**operands) -> list[View]:
     """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
     last, C = next(reversed(operands.items()))
+    operands = {name: A if type(A) in (Pack, np.ndarray) else taken(A, name) for name, A in operands.items()}
     packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
     check_packs(**packs)
     return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
@@ -355,18 +383,18 @@ def common_view(a, name, C, last) -> View:
     check_kind(a, C.queue, name)
     if a.dtype != C.dtype:
         raise TypeError(f"{name} is of {a.dtype}, must be of {C.dtype} as {last}")
-    item = REAL[C.dtype.char].itemsize
+    item, source = REAL[C.dtype.char].itemsize, None
     if C.queue is not None:
         check_device_array(a, C.queue, name)
         start = a.offset // item
     else:
         if not a.flags.forc or not a.flags.aligned:
-            if share_memory(a, C.data):
+            if share_memory(a, C.view.buffer):
                 raise ValueError(f"{last} shares memory with {name}, must not: it is written while {name} is read")
-            a = a.copy()
+            source, a = a, a.copy()
         start = address(a)
     (m, n), (rs, cs) = a.shape, a.strides
-    return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, common=True)
+    return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, True, source)
 
 
 def check_side(A, B, name, side) -> None:

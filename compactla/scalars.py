@@ -6,6 +6,7 @@ import functools
 import numpy as np
 
 from compactla.checks import as_array, check_contiguous, check_device_array, is_device_array
+from compactla.cuda.interchange import taken
 from compactla.layout import Pack, pack
 from compactla.routine import check_packs
 from compactla.view import REAL, View, backend
@@ -47,7 +48,7 @@ def repeated(number, text, dtype, V, npack, queue) -> View:
     with np.errstate(over="ignore"):
         lanes = np.repeat(np.array(parts, REAL[dtype.char]), V)
     buffer = backend(queue).upload(lanes, queue)
-    address = 0 if queue is not None else lanes.__array_interface__["data"][0]
+    address = buffer.offset // buffer.dtype.itemsize if queue is not None else lanes.__array_interface__["data"][0]
     return View(buffer, address, npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
 
 
@@ -60,6 +61,7 @@ def factors(name, value, target) -> View:
         check_packs(**{name: value, "X": target})
         return value.view
     queue, dtype, V = target.queue, target.dtype, target.vlen
+    value = value if type(value) is np.ndarray else taken(value, name)
     on_device = not isinstance(value, NUMBERS) and is_device_array(value)
     given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
     if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import itertools
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,7 @@ class Layout:
 
 
 layout = functools.cache(Layout)
+numbers = itertools.count()
 
 
 @dataclass
@@ -49,6 +51,17 @@ class View:
     dtype: np.dtype
     queue: Any
     common: bool = False  # one ordinary matrix for the whole batch
+    source: Any = field(default=None, compare=False)  # of what the buffer is a copy of, to be made by each call
+
+    @cached_property
+    def number(self) -> int:
+        """A number that no other view has, now or later."""
+        return next(numbers)
+
+    @cached_property
+    def calls(self) -> dict:
+        """What calls were made that write here, or read the last operand here; see `compactla.routine.Routine.run`."""
+        return {}
 
     @cached_property
     def place(self) -> tuple[int, int, int, int]:

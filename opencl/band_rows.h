@@ -49,7 +49,9 @@ CLA_INLINE void band_row(const cla_lane *number, int k, int n, cla_lane *row)
 {
 #if SOURCE == 2
     const int odd = k & 1;
-    const cla_lane zero = cla_lane_real(0), before = number[odd ? 2 : 0], after = number[odd ? 0 : 2];
+    const cla_lane zero = cla_lane_real(0);
+    const cla_lane before = cla_lane_select(odd, number[2], number[0]);
+    const cla_lane after = cla_lane_select(odd, number[0], number[2]);
     row[0] = k >= 2 ? before : zero;
     row[1] = k == 1 ? before : zero;
     row[2] = number[1];

@@ -111,7 +111,7 @@ __kernel void solve_bands(long nsys, long size, long inner, long columns, ORDINA
 #define ALL (NUMBERS + COLUMNS)
 /* Down a pack: what U and Y, the right-hand sides, become is stored, and multiples if L counts. */
 CLA_INLINE int eliminate(int n, int columns, int l, ordinary A, ordinary B, ordinary C, ordinary R,
-                         __local const long (*place)[CLA_VLEN], __local cla_lane *tile, cla_matrix U, cla_matrix Y,
+                         CLA_LOCAL const long (*place)[CLA_VLEN], CLA_LOCAL cla_lane *tile, cla_matrix U, cla_matrix Y,
                          cla_matrix F, __global int *swaps)
 {
     cla_lane next[ALL][TURNS], w[KL + 1][WIDTH + COLUMNS];
@@ -182,8 +182,8 @@ CLA_INLINE int eliminate(int n, int columns, int l, ordinary A, ordinary B, ordi
 
 #if defined(SOLVE_BANDS)
 /* Down a pack with factors: Y <- the right-hand sides, as far as they are eliminated. */
-CLA_INLINE void forward(int n, int columns, int l, ordinary R, __local const long (*place)[CLA_VLEN],
-                        __local cla_lane *tile, cla_matrix Y, cla_matrix F, __global const int *swaps)
+CLA_INLINE void forward(int n, int columns, int l, ordinary R, CLA_LOCAL const long (*place)[CLA_VLEN],
+                        CLA_LOCAL cla_lane *tile, cla_matrix Y, cla_matrix F, __global const int *swaps)
 {
     cla_lane next[COLUMNS][TURNS], f_next[TURNS][KL + 1], w[KL + 1][COLUMNS];
     int swapped_next[TURNS];
@@ -232,8 +232,8 @@ CLA_INLINE void forward(int n, int columns, int l, ordinary R, __local const lon
 
 #if defined(SOLVE_BANDS) || defined(BOTH_BANDS)
 /* Up a pack: x <- what is stored. */
-CLA_INLINE void backward(int n, int columns, int l, int count, ordinary X, __local const long (*place)[CLA_VLEN],
-                         __local cla_lane *tile, cla_matrix U, cla_matrix Y)
+CLA_INLINE void backward(int n, int columns, int l, int count, ordinary X, CLA_LOCAL const long (*place)[CLA_VLEN],
+                         CLA_LOCAL cla_lane *tile, cla_matrix U, cla_matrix Y)
 {
     cla_lane u_next[TURNS][SPACE(REACH)], y_next[TURNS][COLUMNS], w[SPACE(REACH)][COLUMNS];
 #define FETCH_BACK(k0) \

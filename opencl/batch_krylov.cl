@@ -26,8 +26,8 @@ typedef struct {
     __global const int *indices;
     cla_csr_factors M; /* or what else is a preconditioner, by its values */
     __global CLA_REAL *history; /* of this lane, or nothing */
-    __local cla_lane *room;
-    __local int *flags;
+    CLA_LOCAL cla_lane *room;
+    CLA_LOCAL int *flags;
 } cla_system;
 
 /* Y <- M X */

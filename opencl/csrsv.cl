@@ -24,7 +24,7 @@ typedef struct {
 /* Row i of y <- that of X, less the multiples of what is to be had of y; of U, times the reciprocal of the pivot. It is
  * computed by a part of the team of so many members, all parts together, if there is one for this part. */
 CLA_INLINE void cla_csrsv_row(int there, int upper, int i, int j, int part, cla_csr_factors F, cla_matrix X,
-                              cla_matrix Y, __local cla_lane *room)
+                              cla_matrix Y, CLA_LOCAL cla_lane *room)
 {
     const int member = cla_team_member() % part;
     const long middle = F.diagonal[i], first = upper ? middle + 1 : F.indptr[i];
@@ -39,7 +39,7 @@ CLA_INLINE void cla_csrsv_row(int there, int upper, int i, int j, int part, cla_
 }
 
 /* X and Y are n x nrhs, and Y may be X. A team needs a lane for each work-item of the group as `room`. */
-CLA_INLINE void cla_csrlusv(int n, int nrhs, cla_csr_factors F, cla_matrix X, cla_matrix Y, __local cla_lane *room)
+CLA_INLINE void cla_csrlusv(int n, int nrhs, cla_csr_factors F, cla_matrix X, cla_matrix Y, CLA_LOCAL cla_lane *room)
 {
     for (int j = 0; j < nrhs; j++) {
 #if CLA_TEAM > 1
@@ -71,7 +71,7 @@ CLA_INLINE void cla_csrlusv(int n, int nrhs, cla_csr_factors F, cla_matrix X, cl
 /* Likewise, with factors whose rows are those of X and Y. */
 CLA_INLINE void cla_csrsv(int n, int nrhs, cla_matrix factors, __global const long *indptr,
                           __global const int *indices, __global const int *diagonal, cla_matrix X, cla_matrix Y,
-                          __global const int *levels, __local cla_lane *room)
+                          __global const int *levels, CLA_LOCAL cla_lane *room)
 {
     const cla_csr_factors F = {factors, indptr, indices, diagonal, levels, 0, 0, 0};
     cla_csrlusv(n, nrhs, F, X, Y, room);

@@ -20,7 +20,7 @@ CLA_INLINE cla_determinant cla_determinant_of(int odd)
 CLA_INLINE cla_lane cla_shifted(cla_lane a, int power)
 {
 #if CLA_COMPLEX
-    return (cla_lane)(ldexp(a.x, power), ldexp(a.y, power));
+    return cla_lane_of(ldexp(a.x, power), ldexp(a.y, power));
 #else
     return ldexp(a, power);
 #endif
@@ -43,7 +43,7 @@ CLA_INLINE void cla_determinant_times_sign(cla_determinant *d, cla_lane a)
 {
     const CLA_REAL size = cla_lane_abs(a);
     d->sum += log(size);
-    if (size > 0 && size < INFINITY) a = a / (cla_lane)(size);
+    if (size > 0 && size < INFINITY) a = a / size;
     d->product = cla_lane_mul(d->product, a);
 }
 

@@ -19,7 +19,7 @@
 #if LINE
 #define ROOM __local cla_lane tile[GROUP * LINE];
 #else
-#define ROOM __local cla_lane *tile = 0;
+#define ROOM CLA_LOCAL cla_lane *tile = 0;
 #endif
 #define BETWEEN barrier(CLK_LOCAL_MEM_FENCE);
 /* what work-item l and others next to it move of matrices of `size` elements: element e of matrix v, number t of all */

@@ -23,7 +23,7 @@
 CLA_INLINE cla_lane added(cla_lane x, cla_lane beta, cla_lane c)
 {
 #if CLA_COMPLEX
-    if (beta.y == 0) return (cla_lane)(fma(beta.x, c.x, x.x), fma(beta.x, c.y, x.y));
+    if (beta.y == 0) return cla_lane_of(fma(beta.x, c.x, x.x), fma(beta.x, c.y, x.y));
 #endif
     return cla_lane_fma(beta, c, x);
 }
@@ -54,12 +54,12 @@ typedef cla_lane wide;
 #define WIDE_ZERO cla_lane_real(0)
 #else
 typedef VECTOR(WIDE) wide;
-#define WIDE_FMA(a, b, c) fma((wide)(a), b, c)
-#define WIDE_SCALE(f, x) ((wide)(f) * (x))
-#define WIDE_ADDED(x, f, c) fma((wide)(f), c, x)
+#define WIDE_FMA(a, b, c) fma(CLA_ALL(wide, a), b, c)
+#define WIDE_SCALE(f, x) ((f) * (x))
+#define WIDE_ADDED(x, f, c) fma(CLA_ALL(wide, f), c, x)
 #define WIDE_LOAD(p, i) (*(__global const wide *)((p) + (i)))
 #define WIDE_STORE(p, i, x) *(__global wide *)((p) + (i)) = x
-#define WIDE_ZERO ((wide)(0))
+#define WIDE_ZERO CLA_ALL(wide, 0)
 #endif
 #define UNITS (N / WIDE)
 #define TEAMI ((M + TI - 1) / TI)
@@ -86,8 +86,8 @@ typedef VECTOR(FLAT) flat;
 #define FLAT_IN(F, first, of, own, size) { \
         __global const CLA_REAL *from = F + first + (own ? q0 * NUMBERS(size) : 0); \
         const int count = own ? (int)min((long)LANES, nm - q0) * NUMBERS(size) : NUMBERS(size); \
-        __local CLA_REAL *to = (__local CLA_REAL *)of; \
-        EACH_FLAT(size, count, *(__local flat *)(to + f) = *(__global const flat *)(from + f);, to[u] = from[u];) \
+        CLA_LOCAL CLA_REAL *to = (CLA_LOCAL CLA_REAL *)of; \
+        EACH_FLAT(size, count, *(CLA_LOCAL flat *)(to + f) = *(__global const flat *)(from + f);, to[u] = from[u];) \
     }
 #endif
 /* In FLAT matrices, columns are as neighbours in memory are. */
@@ -134,7 +134,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
     EACH(BLANES * K * N) {
         const int k = e % K, j = e / K % N, v = e / (K * N);
         const long place = BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * bc;
-        ((__local cla_lane *)b_of)[(v * K + k) * BPITCH * WIDE + j] = cla_lane_load_apart(B, place, 1);
+        ((CLA_LOCAL cla_lane *)b_of)[(v * K + k) * BPITCH * WIDE + j] = cla_lane_load_apart(B, place, 1);
     }
 #else
     EACH(BLANES * K * UNITS) {
@@ -174,8 +174,8 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
         cla_lane_store_apart(C, e * CLA_PARTS, 1, added(c_of[e], cla_lane_of(beta, beta_im), c));
     }
 #else
-    __local const CLA_REAL *from = (__local const CLA_REAL *)c_of;
-    EACH_FLAT(M * N, count, *(__global flat *)(C + f) = *(__local const flat *)(from + f);, C[u] = from[u];)
+    CLA_LOCAL const CLA_REAL *from = (CLA_LOCAL const CLA_REAL *)c_of;
+    EACH_FLAT(M * N, count, *(__global flat *)(C + f) = *(CLA_LOCAL const flat *)(from + f);, C[u] = from[u];)
 #endif
 #else
     if (q0 + l < nm) {
@@ -205,7 +205,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
 
 /* Into local memory: DEPTH columns of BLOCK rows of m x k numbers, or rows of columns; what is beyond is 0. Neighbours
  * are neighbours in memory. */
-static void taken(__local cla_lane *to, __global const CLA_REAL *from, long m, long k, long rs, long cs, long conj)
+static void taken(CLA_LOCAL cla_lane *to, __global const CLA_REAL *from, long m, long k, long rs, long cs, long conj)
 {
     const int columns = (rs < 0 ? -rs : rs) < (cs < 0 ? -cs : cs);
     for (int e = get_local_id(0); e < BLOCK * DEPTH; e += TEAM * TEAM) {

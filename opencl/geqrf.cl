@@ -88,7 +88,7 @@ __kernel CLA_GROUP_OF(GROUP) void geqrf_item(long lanes, long nm, __global CLA_R
  * those of a work-item that are not, 0 is subtracted. */
 #define STEP(k) \
     if (k < STEPS) { \
-        __local cla_lane *v = vectors + k % 2 * (M * LANES); \
+        CLA_LOCAL cla_lane *v = vectors + k % 2 * (M * LANES); \
         if (c == OWNER(k)) { \
             cla_lane tau; \
             CLA_REFLECTOR(k, OWN(k)) \
@@ -120,7 +120,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __globa
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     tau_part += tau0 + cla_lane_place(q, taups);
-    __local cla_lane *vectors = l_vectors + l;
+    CLA_LOCAL cla_lane *vectors = l_vectors + l;
     cla_lane a[COLUMNS][M];
 #define LOAD(i, j) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
 #define LOAD_ROW(i) CLA_UNROLL2(COLUMNS, LOAD, i)

@@ -93,7 +93,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void gesv_team(long lanes, long nm, __global
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     B += b0 + cla_lane_place(q, bps);
-    __local cla_lane *a = elements + l;
+    CLA_LOCAL cla_lane *a = elements + l;
 #define AT(i, j) a[((j) * N + (i)) * LANES]
     for (int j = c; j < ALL; j += TEAM)
         for (int i = 0; i < N; i++) AT(i, j) = LOAD(i, j);

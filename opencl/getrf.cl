@@ -127,7 +127,7 @@ __kernel CLA_GROUP_OF(GROUP) void getrf_item(long lanes, long nm, CLA_REAL thres
  * all have loaded theirs, and no other column is ready when one returns. places[k * lanes] gets the row that was
  * swapped with row k. Returns 0 or 1 + the index of the first zero pivot, in all of them. */
 CLA_INLINE int cla_getrf_team(int m, int n, int steps, CLA_REAL threshold, int lanes, int team, int c,
-                              __local cla_lane *a, __local int *places)
+                              CLA_LOCAL cla_lane *a, CLA_LOCAL int *places)
 {
     int info = 0, place = 0;
     cla_lane top = cla_lane_real(0), r = top;
@@ -196,8 +196,8 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrf_team(long lanes, long nm, CLA_REA
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     ipiv += ipiv0 + cla_lane_place(q, ipivps);
-    __local cla_lane *a = elements + l;
-    __local int *places = swaps + l;
+    CLA_LOCAL cla_lane *a = elements + l;
+    CLA_LOCAL int *places = swaps + l;
     for (int j = c; j < N; j += TEAM)
         for (int i = 0; i < M; i++) a[(j * M + i) * LANES] = cla_lane_load(A, i * ARS + j * ACS);
     const int bad = cla_getrf_team(M, N, STEPS, LIMIT, LANES, TEAM, c, a, places);

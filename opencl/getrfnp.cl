@@ -138,7 +138,7 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
 /* Step k in the work-item that has the pivot, in its column s; column k of L goes to local memory. */
 #define LOCAL_COLUMN(k) (columns + ((k) / AT_ONCE % 2 * AT_ONCE + (k) % AT_ONCE) * (M * LANES))
 #define OWN_STEP(k, s) { \
-        __local cla_lane *column = LOCAL_COLUMN(k); \
+        CLA_LOCAL cla_lane *column = LOCAL_COLUMN(k); \
         const cla_lane r = cla_pivot(AT(k, s), k, &bad); \
         CLA_ELIMINATE(k, s) \
         CLA_UNROLL3(M, SHARE_ROW, k, s) \
@@ -147,7 +147,7 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
 
 /* Step k in work-items with columns right of it. */
 #define UPDATE(k) { \
-        __local const cla_lane *column = LOCAL_COLUMN(k); \
+        CLA_LOCAL const cla_lane *column = LOCAL_COLUMN(k); \
         const cla_lane u = PANEL || c > OWNER(k) ? AT(k, OWN(k)) : cla_lane_real(0); \
         CLA_UNROLL3(M, UPDATE_ROW, OWN(k), k) \
     }
@@ -187,7 +187,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __glo
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
-    __local cla_lane *columns = l_columns + l;
+    CLA_LOCAL cla_lane *columns = l_columns + l;
     cla_lane a[COLUMNS][M];
     int bad = 0;
 #define LOAD(i, j) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);

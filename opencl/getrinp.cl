@@ -132,11 +132,11 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __glo
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
-    __local cla_lane *factors = factors_part + l;
+    CLA_LOCAL cla_lane *factors = factors_part + l;
 #if CLA_SWAPS
 #define STEP LANES
     __local int order_part[N * LANES];
-    __local int *order = order_part + l;
+    CLA_LOCAL int *order = order_part + l;
     if (c == 0) { ORDER(order, STEP) }
 #endif
 #define FACTOR(i, j) factors[((i) * N + (j)) * LANES]

@@ -105,11 +105,11 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     B += b0 + cla_lane_place(q, bps);
-    __local cla_lane *factors = factors_part + l;
+    CLA_LOCAL cla_lane *factors = factors_part + l;
 #if CLA_SWAPS
 #define STEP LANES
     __local int order_part[N * LANES];
-    __local int *order = order_part + l;
+    CLA_LOCAL int *order = order_part + l;
     if (c == 0) { ORDER(order, STEP) }
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif

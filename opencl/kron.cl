@@ -144,11 +144,11 @@ typedef cla_lane cla_wide;
 #define JOINED(a, j) (a)[j]
 #else
 typedef CLA_PASTE(CLA_REAL, WIDE) cla_wide;
-#define WIDE_FMA(f, x, y) fma((cla_wide)(f), x, y)
+#define WIDE_FMA(f, x, y) fma(CLA_ALL(cla_wide, f), x, y)
 #define WIDE_LOAD(p, place, V) (*(__global const cla_wide *)((p) + (place)))
 #define WIDE_STORE(p, place, V, x) *(__global cla_wide *)((p) + (place)) = x
-#define WIDE_SCALE(f, x) ((cla_wide)(f) * (x))
-#define WIDE_REAL(a) ((cla_wide)(a))
+#define WIDE_SCALE(f, x) ((f) * (x))
+#define WIDE_REAL(a) CLA_ALL(cla_wide, a)
 #define SPLIT(x, j, a) CLA_PASTE(vstore, WIDE)(x, j, a)
 #define JOINED(a, j) CLA_PASTE(vload, WIDE)(j, a)
 #endif

@@ -4,7 +4,7 @@
 #include "lane.h"
 
 /* The sum over a work-group, in its first work-item */
-CLA_INLINE cla_lane group_sum(__local cla_lane *room, cla_lane x)
+CLA_INLINE cla_lane group_sum(CLA_LOCAL cla_lane *room, cla_lane x)
 {
     const int i = get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);

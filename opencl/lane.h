@@ -30,6 +30,12 @@
 #define CLA_PASTE_(a, b) a##b
 #define CLA_PASTE(a, b) CLA_PASTE_(a, b)
 #define CLA_INLINE static inline __attribute__((always_inline))
+#ifndef CLA_LOCAL
+#define CLA_LOCAL __local /* where a pointer points; arrays are declared with __local */
+#endif
+#ifndef CLA_ALL
+#define CLA_ALL(type, a) ((type)(a)) /* a vector of numbers that are all a */
+#endif
 
 /* Of real numbers. rsqrt is right to 2 units in the last place; minimum and maximum are NaN where one of two is. */
 CLA_INLINE CLA_REAL cla_lane_sqrt(CLA_REAL a) { return sqrt(a); }
@@ -46,27 +52,33 @@ typedef float2 cla_lane_float;
 typedef double2 cla_lane_double;
 #endif
 
-CLA_INLINE cla_lane cla_lane_of(CLA_REAL re, CLA_REAL im) { return (cla_lane)(re, im); }
+CLA_INLINE cla_lane cla_lane_of(CLA_REAL re, CLA_REAL im)
+{
+    cla_lane a;
+    a.x = re;
+    a.y = im;
+    return a;
+}
 CLA_INLINE CLA_REAL cla_lane_re(cla_lane a) { return a.x; }
 CLA_INLINE CLA_REAL cla_lane_im(cla_lane a) { return a.y; }
-CLA_INLINE cla_lane cla_lane_conj(cla_lane a) { return (cla_lane)(a.x, -a.y); }
+CLA_INLINE cla_lane cla_lane_conj(cla_lane a) { return cla_lane_of(a.x, -a.y); }
 CLA_INLINE int cla_lane_is_zero(cla_lane a) { return a.x == 0 && a.y == 0; }
 /* |a|, which neither overflows nor underflows on the way, and |re| + |im| */
 CLA_INLINE CLA_REAL cla_lane_abs(cla_lane a) { return hypot(a.x, a.y); }
 CLA_INLINE CLA_REAL cla_lane_abs1(cla_lane a) { return fabs(a.x) + fabs(a.y); }
 CLA_INLINE cla_lane cla_lane_mul(cla_lane a, cla_lane b)
 {
-    return (cla_lane)(fma(a.x, b.x, -a.y * b.y), fma(a.x, b.y, a.y * b.x));
+    return cla_lane_of(fma(a.x, b.x, -a.y * b.y), fma(a.x, b.y, a.y * b.x));
 }
 /* c + a b */
 CLA_INLINE cla_lane cla_lane_fma(cla_lane a, cla_lane b, cla_lane c)
 {
-    return (cla_lane)(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
+    return cla_lane_of(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
 }
 /* c - a b */
 CLA_INLINE cla_lane cla_lane_fnma(cla_lane a, cla_lane b, cla_lane c)
 {
-    return (cla_lane)(fma(a.y, b.y, fma(-a.x, b.x, c.x)), fma(-a.y, b.x, fma(-a.x, b.y, c.y)));
+    return cla_lane_of(fma(a.y, b.y, fma(-a.x, b.x, c.x)), fma(-a.y, b.x, fma(-a.x, b.y, c.y)));
 }
 /* 1 / a, scaled so that |a|^2 neither overflows nor underflows */
 CLA_INLINE cla_lane cla_lane_recip(cla_lane a)
@@ -74,19 +86,31 @@ CLA_INLINE cla_lane cla_lane_recip(cla_lane a)
     const CLA_REAL s = 1 / fmax(fabs(a.x), fabs(a.y));
     const CLA_REAL x = a.x * s, y = a.y * s;
     const CLA_REAL d = s / fma(x, x, y * y);
-    return (cla_lane)(x * d, -y * d);
+    return cla_lane_of(x * d, -y * d);
 }
 /* a b for a scalar a of BLAS: a real one touches no part with the other's infinity */
 CLA_INLINE cla_lane cla_lane_scale(cla_lane a, cla_lane b)
 {
-    return a.y == 0 ? (cla_lane)(a.x * b.x, a.x * b.y) : cla_lane_mul(a, b);
+    return a.y == 0 ? cla_lane_of(a.x * b.x, a.x * b.y) : cla_lane_mul(a, b);
 }
 /* To another precision and back, each number to the nearest. */
-CLA_INLINE cla_lane_float cla_lane_to_float(cla_lane a) { return (cla_lane_float)(a.x, a.y); }
-CLA_INLINE cla_lane cla_lane_of_float(cla_lane_float a) { return (cla_lane)(a.x, a.y); }
+CLA_INLINE cla_lane_float cla_lane_to_float(cla_lane a)
+{
+    cla_lane_float b;
+    b.x = a.x;
+    b.y = a.y;
+    return b;
+}
+CLA_INLINE cla_lane cla_lane_of_float(cla_lane_float a) { return cla_lane_of(a.x, a.y); }
 #ifdef cl_khr_fp64
-CLA_INLINE cla_lane_double cla_lane_to_double(cla_lane a) { return (cla_lane_double)(a.x, a.y); }
-CLA_INLINE cla_lane cla_lane_of_double(cla_lane_double a) { return (cla_lane)(a.x, a.y); }
+CLA_INLINE cla_lane_double cla_lane_to_double(cla_lane a)
+{
+    cla_lane_double b;
+    b.x = a.x;
+    b.y = a.y;
+    return b;
+}
+CLA_INLINE cla_lane cla_lane_of_double(cla_lane_double a) { return cla_lane_of(a.x, a.y); }
 #endif
 
 #else
@@ -129,7 +153,7 @@ CLA_INLINE cla_lane cla_lane_select(int yes, cla_lane a, cla_lane b) { return ye
 CLA_INLINE cla_lane cla_lane_load_apart(__global const CLA_REAL *p, long i, long im)
 {
 #if CLA_COMPLEX
-    return (cla_lane)(p[i], p[i + im]);
+    return cla_lane_of(p[i], p[i + im]);
 #else
     return p[i];
 #endif

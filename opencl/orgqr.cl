@@ -88,7 +88,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void orgqr_team(long lanes, long nm, __globa
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     tau += tau0 + cla_lane_place(q, taups);
-    __local cla_lane *vectors = vectors_part + l;
+    CLA_LOCAL cla_lane *vectors = vectors_part + l;
     SHARE_REFLECTORS(N)
     cla_lane x[COLUMNS][M]; /* columns of the identity: of reflectors behind a column nothing comes in */
     CLA_UNROLL for (int i = 0; i < M; i++)

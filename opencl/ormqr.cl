@@ -130,7 +130,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void ormqr_team(long lanes, long nm,
     A += a0 + cla_lane_place(q, aps);
     tau += tau0 + cla_lane_place(q, taups);
     C += c0 + cla_lane_place(q, cps);
-    __local cla_lane *vectors = vectors_part + l;
+    CLA_LOCAL cla_lane *vectors = vectors_part + l;
     SHARE_REFLECTORS(K)
     cla_lane x[COLUMNS][M];
     CLA_UNROLL for (int i = 0; i < M; i++)

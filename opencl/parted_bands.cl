@@ -41,7 +41,7 @@ CLA_INLINE int moved_lane(int along, int l, int e) { return along ? l % LANES : 
 CLA_INLINE int moved_row(int along, int l, int e) { return along ? l / LANES * DEEP + e : (e * GROUP + l) % SPAN; }
 
 /* What was moved becomes that of rows of each work-item, and back. */
-CLA_INLINE void share(int along, int l, cla_lane *own, __local cla_lane *tile)
+CLA_INLINE void share(int along, int l, cla_lane *own, CLA_LOCAL cla_lane *tile)
 {
     if (along) return;
     MEET
@@ -49,7 +49,7 @@ CLA_INLINE void share(int along, int l, cla_lane *own, __local cla_lane *tile)
     MEET
     EACH_ROW own[e] = TILE(l % LANES, l / LANES * DEEP + e);
 }
-CLA_INLINE void share_back(int along, int l, cla_lane *own, __local cla_lane *tile)
+CLA_INLINE void share_back(int along, int l, cla_lane *own, CLA_LOCAL cla_lane *tile)
 {
     if (along) return;
     MEET
@@ -59,7 +59,7 @@ CLA_INLINE void share_back(int along, int l, cla_lane *own, __local cla_lane *ti
 }
 
 /* The x of the member before, or behind; 0 if there is none. */
-CLA_INLINE cla_lane neighbour(int back, int l, cla_lane x, __local cla_lane *room)
+CLA_INLINE cla_lane neighbour(int back, int l, cla_lane x, CLA_LOCAL cla_lane *room)
 {
     const int member = l / LANES, other = back ? l + LANES : l - LANES;
     MEET
@@ -69,7 +69,7 @@ CLA_INLINE cla_lane neighbour(int back, int l, cla_lane x, __local cla_lane *roo
 }
 
 /* What each member begins with, of which x <- factor x + value is made by each, and the first begins with 0. */
-CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, __local cla_lane *room)
+CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, CLA_LOCAL cla_lane *room)
 {
     const int member = back ? MEMBERS - 1 - l / LANES : l / LANES;
     for (int step = 1; step < MEMBERS; step *= 2) {
@@ -88,8 +88,8 @@ CLA_INLINE cla_lane begun(int back, int l, cla_lane factor, cla_lane value, __lo
 
 /* Whether in its system what a member began with is, but for an error, not that with which the one before it ended.
  * `flags` has one for each system, and one that says whether it is so in any. */
-CLA_INLINE int distrusted(int back, int l, cla_lane begin, cla_lane end, CLA_REAL error, __local cla_lane *room,
-                          __local int *flags)
+CLA_INLINE int distrusted(int back, int l, cla_lane begin, cla_lane end, CLA_REAL error, CLA_LOCAL cla_lane *room,
+                          CLA_LOCAL int *flags)
 {
     const int member = back ? MEMBERS - 1 - l / LANES : l / LANES, other = back ? l + LANES : l - LANES;
     if (MEMBERS == 1) return 0;
@@ -128,7 +128,7 @@ CLA_INLINE void normalize(cla_lane *p)
 /* The reciprocal of the pivot before the rows of each member. The last two leading minors of the matrix are p times
  * those before these rows. */
 CLA_INLINE cla_lane pivot_before(int l, cla_lane before, const cla_lane *low, const cla_lane *diag, const cla_lane *up,
-                                 __local cla_lane *room)
+                                 CLA_LOCAL cla_lane *room)
 {
     cla_lane p[4] = {cla_lane_real(1), cla_lane_real(0), cla_lane_real(0), cla_lane_real(1)};
     EACH_ROW
@@ -177,8 +177,8 @@ CLA_INLINE int pivots(int l, cla_lane last, cla_lane before, const cla_lane *low
 
 /* From rows of the matrix those of the factors: low <- multiples, diag <- reciprocals of pivots, up <- those of U.
  * Returns what `pivots` does. */
-CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, __local cla_lane *room,
-                         __local int *flags)
+CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, CLA_LOCAL cla_lane *room,
+                         CLA_LOCAL int *flags)
 {
     cla_lane inverse[DEEP];
     const cla_lane before = neighbour(0, l, up[DEEP - 1], room);
@@ -198,7 +198,7 @@ CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, __l
 }
 
 /* low, diag, up <- the rows of each member; those that there are not are of the identity. */
-CLA_INLINE void read_rows(int n, int l, ordinary A, ordinary B, ordinary C, __local const long (*place)[LANES],
+CLA_INLINE void read_rows(int n, int l, ordinary A, ordinary B, ordinary C, CLA_LOCAL const long (*place)[LANES],
                           cla_lane *low, cla_lane *diag, cla_lane *up)
 {
     EACH_ROW
@@ -219,7 +219,7 @@ CLA_INLINE void read_rows(int n, int l, ordinary A, ordinary B, ordinary C, __lo
 }
 
 /* info of each system from that of all members. */
-CLA_INLINE void report(int l, int own, __local int *first, __global int *info)
+CLA_INLINE void report(int l, int own, CLA_LOCAL int *first, __global int *info)
 {
     MEET
     if (l < LANES) first[l] = INT_MAX;
@@ -253,8 +253,8 @@ CLA_INLINE cla_lane chain(int back, cla_lane value, const cla_lane *factor, cons
 }
 
 /* What a member begins such a chain with. */
-CLA_INLINE cla_lane chain_begun(int back, int l, const cla_lane *factor, const cla_lane *x, __local cla_lane *room,
-                                __local int *flags)
+CLA_INLINE cla_lane chain_begun(int back, int l, const cla_lane *factor, const cla_lane *x, CLA_LOCAL cla_lane *room,
+                                CLA_LOCAL int *flags)
 {
     CLA_REAL size;
     cla_lane all = cla_lane_real(1);
@@ -268,7 +268,7 @@ CLA_INLINE cla_lane chain_begun(int back, int l, const cla_lane *factor, const c
 
 /* x <- the solution, by the factors; the multiple of row 0 is 0. */
 CLA_INLINE void substitute(int l, const cla_lane *low, const cla_lane *diag, const cla_lane *up, cla_lane *x,
-                           __local cla_lane *room, __local int *flags)
+                           CLA_LOCAL cla_lane *room, CLA_LOCAL int *flags)
 {
     cla_lane value = chain_begun(0, l, low, x, room, flags);
     EACH_ROW

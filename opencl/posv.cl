@@ -87,8 +87,8 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void posv_team(long lanes, long nm, __global
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     B += b0 + cla_lane_place(q, bps);
-    __local cla_lane *triangle = triangle_part + l;
-    __local CLA_REAL *pivots = pivots_part + l, *diagonal = diagonal_part + l; /* of L L^H; reciprocals of L's */
+    CLA_LOCAL cla_lane *triangle = triangle_part + l;
+    CLA_LOCAL CLA_REAL *pivots = pivots_part + l, *diagonal = diagonal_part + l; /* of L L^H; reciprocals of L's */
     int bad = 0;
     for (int i = c; i < N; i += TEAM) {
         for (int j = 0; j < i; j++) L_AT(i, j) = A_AT(i, j);

@@ -159,7 +159,7 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 /* Pivot k and its column, column o of the work-item that has it: scaled, and written to local memory. Which of the
  * pivots before it was the first bad one, comes from there too. */
 #define DIVIDE(k, o) { \
-        __local cla_lane *column = LOCAL_COLUMN(k); \
+        CLA_LOCAL cla_lane *column = LOCAL_COLUMN(k); \
         CLA_REAL r; \
         if (k > 0) bad = *first_bad; \
         AT(k, o) = cla_lane_real(cla_root(cla_lane_re(AT(k, o)), k, &bad, &r)); \
@@ -175,7 +175,7 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 /* Columns of this work-item right of column k, minus column k of L times the conjugate of its element in their row;
  * o is the first of which some are. From those of them that are done already 0 is subtracted. */
 #define UPDATE(k, o) { \
-        __local const cla_lane *column = LOCAL_COLUMN(k); \
+        CLA_LOCAL const cla_lane *column = LOCAL_COLUMN(k); \
         cla_lane u[COLUMNS]; \
         CLA_UNROLL3(COLUMNS, TAKE_TOP, k, o) \
         CLA_UNROLL3(N, UPDATE_ROW, k, o) \
@@ -223,8 +223,8 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void potrf_team(long lanes, long nm, __globa
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
-    __local cla_lane *columns = l_columns + l;
-    __local int *first_bad = first_bads + l;
+    CLA_LOCAL cla_lane *columns = l_columns + l;
+    CLA_LOCAL int *first_bad = first_bads + l;
     cla_lane a[COLUMNS][N];
     int bad = 0;
 #define LOAD(i, j) if (i >= FIRST(j)) AT(i, j) = i >= COLUMN(j) ? GET_A(i, COLUMN(j)) : cla_lane_real(0);

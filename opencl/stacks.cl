@@ -103,7 +103,7 @@ __kernel void cut(long nm, long n, long r, __global const CLA_REAL *restrict s,
         count += kept;
         for (int j = 0; j < r; j++) {
             const cla_lane c = cla_lane_load(C, k * crs + j * ccs);
-            cla_lane_store(C, k * crs + j * ccs, cla_lane_select(kept, c * (cla_lane)(1 / s[k]), cla_lane_real(0)));
+            cla_lane_store(C, k * crs + j * ccs, cla_lane_select(kept, c * (1 / s[k]), cla_lane_real(0)));
         }
     }
     rank[q] = count;

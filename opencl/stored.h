@@ -44,13 +44,21 @@ CLA_INLINE CLA_REAL cla_widen(cla_stored a) { return a; }
 /* The element of a pack at p[i], and its value. */
 #if CLA_COMPLEX
 typedef STORED_LANE2 cla_stored_lane;
+CLA_INLINE cla_stored_lane cla_stored_of(cla_stored re, cla_stored im)
+{
+    cla_stored_lane a;
+    a.x = re;
+    a.y = im;
+    return a;
+}
 CLA_INLINE cla_stored_lane cla_stored_load(__global const cla_stored *p, long i)
 {
-    return (cla_stored_lane)(p[i], p[i + CLA_VLEN]);
+    return cla_stored_of(p[i], p[i + CLA_VLEN]);
 }
-CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return (cla_lane)(cla_widen(a.x), cla_widen(a.y)); }
+CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return cla_lane_of(cla_widen(a.x), cla_widen(a.y)); }
 #else
 typedef cla_stored cla_stored_lane;
+CLA_INLINE cla_stored_lane cla_stored_of(cla_stored re, cla_stored im) { return re; }
 CLA_INLINE cla_stored_lane cla_stored_load(__global const cla_stored *p, long i) { return p[i]; }
 CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return cla_widen(a); }
 #endif

@@ -44,8 +44,8 @@ __kernel void damp(long rows, long b, long nrhs, CLA_REAL damping,
     {
         const long at = x0 + i * xps + p * xrs + h * xcs;
         const cla_lane old = cla_lane_load_apart(x, at, 1);
-        const cla_lane new = cla_lane_load_apart(z, z0 + i * zps + p * zrs + h * zcs, 1);
-        cla_lane_store_apart(x, at, 1, cla_lane_fma(cla_lane_real(damping), new - old, old));
+        const cla_lane next = cla_lane_load_apart(z, z0 + i * zps + p * zrs + h * zcs, 1);
+        cla_lane_store_apart(x, at, 1, cla_lane_fma(cla_lane_real(damping), next - old, old));
     }
 }
 

@@ -159,7 +159,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_R
     A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
     B += b0 + (BCOMMON ? 0 : cla_lane_place(q, bps));
     C += c0 + cla_lane_place(q, cps);
-    __local cla_lane *triangle = triangle_part + l;
+    CLA_LOCAL cla_lane *triangle = triangle_part + l;
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j0 = 0; j0 <= i; j0 += TEAM)
             if (j0 + t <= i) triangle[AT(i, j0 + t) * LANES] = A_AT(i, j0 + t);

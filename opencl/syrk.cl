@@ -121,7 +121,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_R
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
     C += c0 + cla_lane_place(q, cps);
-    __local cla_lane *all = a_part + l;
+    CLA_LOCAL cla_lane *all = a_part + l;
     CLA_UNROLL for (int e0 = 0; e0 < N * K; e0 += TEAM)
         if ((N * K) % TEAM == 0 || e0 + t < N * K) all[(e0 + t) * LANES] = A_AT((e0 + t) / K, (e0 + t) % K);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -22,7 +22,7 @@ CLA_INLINE void cla_team_sync(void) { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_M
 
 /* The sum over the neighbouring members of a part of the team, of so many: for all of them, in the same order. `room`
  * is for a lane of each work-item of the group. */
-CLA_INLINE cla_lane cla_team_sum(__local cla_lane *room, int part, cla_lane x)
+CLA_INLINE cla_lane cla_team_sum(CLA_LOCAL cla_lane *room, int part, cla_lane x)
 {
     const int first = get_local_id(1) / part * part, lane = get_local_id(0);
     for (int passes = part > 1; passes > 0; passes--) { /* a condition: of these PoCL copies all that follows */
@@ -41,7 +41,7 @@ CLA_INLINE cla_lane cla_team_sum(__local cla_lane *room, int part, cla_lane x)
 #else
 CLA_INLINE int cla_team_member(void) { return 0; }
 CLA_INLINE void cla_team_sync(void) {}
-CLA_INLINE cla_lane cla_team_sum(__local cla_lane *room, int part, cla_lane x) { return x; }
+CLA_INLINE cla_lane cla_team_sum(CLA_LOCAL cla_lane *room, int part, cla_lane x) { return x; }
 #endif
 
 #endif

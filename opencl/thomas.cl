@@ -122,7 +122,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 /* Step k of Gauss-Jordan elimination: x <- x + m x[k], with 0 for x[k] in the sum, for the columns x of f and, but for
  * the work-item that has the pivot, of d. m is in local memory. */
 #define APPLY(p, s) { \
-        __local const cla_lane *column = columns + s * (BLOCK * LANES); \
+        CLA_LOCAL const cla_lane *column = columns + s * (BLOCK * LANES); \
         cla_lane d_k[COLUMNS], f_k[COLUMNS]; \
         CLA_UNROLL3(COLUMNS, TAKE_ROW, (c == p), ((p) * COLUMNS + s)) \
         CLA_UNROLL3(BLOCK, APPLY_ROW, p, s) \
@@ -193,7 +193,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
     const long first = q % CLA_VLEN + c * COLUMNS * (CLA_PARTS * CLA_VLEN);
     __global const CLA_REAL *own_lower = lower + (offset[p] - p) * SLOT + first;
     __global CLA_REAL *own_upper = upper + (offset[p] - p) * SLOT + first, *own_diag = diag + offset[p] * SLOT + first;
-    __local cla_lane *shared = column_part + l, *columns, *columns_next = shared, *e_part = e_part_of_all + l;
+    CLA_LOCAL cla_lane *shared = column_part + l, *columns, *columns_next = shared, *e_part = e_part_of_all + l;
     cla_lane d[COLUMNS][BLOCK], e[COLUMNS][BLOCK], f[COLUMNS][BLOCK], n[COLUMNS][BLOCK], f_next[COLUMNS][BLOCK];
     int turn = 0; /* which half of column_part is written next */
     long bad = 0, at = 0, at_diag = 0;
@@ -306,7 +306,7 @@ __kernel CLA_GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __gl
     CLA_UNROLL for (int u = 0; u < AHEAD; u++) {
         FETCH(m, diag, u, min(u, count - 1))
         if (count > 1) FETCH(e, lower, u, max(min(u, count - 1) - 1, 0))
-        else EACH_COLUMN e[u][k] = (cla_stored_lane)(0);
+        else EACH_COLUMN e[u][k] = cla_stored_of(0, 0);
     }
     FIND(0)
     TAKE
@@ -352,7 +352,7 @@ __kernel CLA_GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __gl
     long to[AHEAD_UP];
 #define FETCH_UP(u, row) \
     EACH(h) w[u][h] = cla_lane_load(work, ((row) * (long)ENTRIES + h) * (CLA_PARTS * CLA_VLEN)); \
-    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = (cla_stored_lane)(0);
+    if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = cla_stored_of(0, 0);
     CLA_UNROLL for (int u = 0; u < AHEAD_UP; u++) { FETCH_UP(u, max(count - 1 - u, 0)) }
     EACH(h) VECTOR(2 * AHEAD_UP - 1, c, h) = cla_lane_real(0);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -130,7 +130,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trsm_team(long lanes, long nm, CLA_REAL
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
     B += b0 + cla_lane_place(q, bps);
-    __local cla_lane *triangle = triangle_part + l, *diagonal = diagonal_part + l;
+    CLA_LOCAL cla_lane *triangle = triangle_part + l, *diagonal = diagonal_part + l;
     CLA_UNROLL for (int i = 1; i < M; i++)
         CLA_UNROLL for (int j0 = 0; j0 < i; j0 += TEAM)
             if (j0 + c < i) triangle[BELOW(i, j0 + c) * LANES] = A_AT(i, j0 + c);

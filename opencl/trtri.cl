@@ -132,7 +132,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trtri_team(long lanes, long nm, __globa
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + cla_lane_place(q, aps);
-    __local cla_lane *triangle = triangle_part + l;
+    CLA_LOCAL cla_lane *triangle = triangle_part + l;
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j0 = 0; j0 < i + (DIAG != CLA_UNIT); j0 += TEAM)
             if (j0 + c < i + (DIAG != CLA_UNIT)) triangle[BELOW(i, j0 + c) * LANES] = cla_lane_load(A, i * ARS + (j0 + c) * ACS);

@@ -93,21 +93,20 @@ __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict low
         const cla_matrix L_before = BLOCK_AT(lower, s - p - 1);
         const cla_matrix U_before = BLOCK_AT(upper, s - p - 1);
         __global int *block_swaps = cla_ints_of_batch(swaps, s * CLA_VLEN + v, BLOCK);
-        const int used = rows[s * CLA_VLEN + v] >= 0;
-        watch ignored = w, *here = used ? &w : &ignored;
+        watch here = w;
         const CLA_REAL norm = largest(BLOCK, BLOCK, D, 0);
-        here->largest = fmax(here->largest, norm);
+        here.largest = fmax(here.largest, norm);
         if (s < last) {
-            here->largest = largest(BLOCK, BLOCK, U, here->largest);
-            here->largest = largest(BLOCK, BLOCK, L, here->largest);
+            here.largest = largest(BLOCK, BLOCK, U, here.largest);
+            here.largest = largest(BLOCK, BLOCK, L, here.largest);
         }
         if (s > first) cla_gemm(BLOCK, BLOCK, BLOCK, cla_lane_real(-1), L_before, U_before, cla_lane_real(1), D);
-        const int pivot = watched_lu(BLOCK, norm, D, block_swaps, here);
+        const int pivot = watched_lu(BLOCK, norm, D, block_swaps, &here);
         if (pivot != 0 && bad == 0) bad = (s - first) * BLOCK + pivot;
         if (s < last) {
             if (PIVOTING) cla_laswp(BLOCK, BLOCK, block_swaps, 0, U);
             cla_trsm(BLOCK, BLOCK, CLA_UNIT, cla_lane_real(1), D, U);
-            here->factor = largest(BLOCK, BLOCK, U, here->factor);
+            here.factor = largest(BLOCK, BLOCK, U, here.factor);
         }
 #if INVERSES
         const cla_matrix X = cla_matrix_of_batch(scratch, q, BLOCK, BLOCK);
@@ -123,6 +122,7 @@ __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict low
         if (PIVOTING && s > first) cla_laswp(BLOCK, BLOCK, block_swaps, 0, L_before);
         if (s < last) cla_trsm(BLOCK, BLOCK, CLA_RECIPROCAL, cla_lane_real(1), cla_transposed(D), cla_transposed(L));
 #endif
+        if (rows[s * CLA_VLEN + v] >= 0) w = here;
     }
     info[q] = bad;
     const CLA_REAL kept[4] = {w.smallest, w.largest, w.factor, w.replaced};

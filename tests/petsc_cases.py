@@ -233,6 +233,42 @@ def test_options(folder):
         assert (P.report.replaced is None) == (name == "small")
 
 
+def test_sweeps():
+    """An option of sweeps makes the PC that relaxation, and its adjoint the transpose."""
+    M, _ = convection_diffusion(NX, NY, B)
+    A = petsc_matrix(M)
+    x, y = vectors(A)
+    given = {"scheme": "gauss-seidel"}, {"sweeps": 2}, {"damping": 0.7}, {"scheme": "symmetric", "sweeps": 2}
+    for i, options in enumerate(given):
+        ksp = solver(A, f"sweeps{i}", **{f"pc_line_{option}": value for option, value in options.items()})
+        S = cla.LineRelaxation(own_block(A), own_lines(), B, **options)
+        ksp.pc.apply(x, y)
+        same(y, S @ x.getArray())
+        ksp.pc.applyTranspose(x, y)
+        same(y, S.rmatvec(x.getArray()))
+        assert x.norm() > 0  # which is left as it was
+        assert isinstance(ksp.pc.getPythonContext().P, cla.LineRelaxation)
+
+
+def test_smoother_of_multigrid():
+    """On all levels of GAMG, on some of which a rank may have no rows."""
+    M, _ = convection_diffusion(NX, NY, B, wind=0)
+    A = petsc_matrix(M)
+    x, b = vectors(A)
+    A.mult(x, b)
+    solution, steps = x.duplicate(), {}
+    smoother = {"pc_type": "python", "pc_python_type": TYPE, "ksp_type": "richardson", "ksp_max_it": 1}
+    for scheme in ("jacobi", "symmetric"):
+        line = {"pc_line_scheme": scheme, "pc_line_damping": 0.8 if scheme == "jacobi" else 1}
+        levels = {f"mg_levels_{name}": value for name, value in (smoother | line).items()}
+        ksp = solver(A, scheme, ksp_type="cg", ksp_pc_side="left", pc_type="gamg", pc_gamg_coarse_eq_limit=20, **levels)
+        ksp.solve(b, solution)
+        assert ksp.getConvergedReason() > 0
+        assert (solution - x).norm() < 1e-7 * x.norm()
+        steps[scheme] = ksp.getIterationNumber()
+    assert steps["symmetric"] <= steps["jacobi"] < 40
+
+
 def test_opencl():
     M, _ = convection_diffusion(NX, NY, B)
     A = petsc_matrix(M)
@@ -305,6 +341,11 @@ def test_view(folder):
     ksp.reset()
     assert before == viewed(ksp, folder) == "  lines: not set up yet"
     assert after == f"  lines: auto, {NX} of blocks of 3, 1 singular; device: cpu"
+    ksp.setOperators(A)
+    ksp.pc.setPythonContext(LinePC(sweeps=2, damping=0.5))
+    with np.errstate(all="ignore"):
+        ksp.setUp()
+    assert viewed(ksp, folder) == f"{after}; scheme: jacobi, sweeps: 2, damping: 0.5"
 
 
 def viewed(ksp, folder):
@@ -360,10 +401,21 @@ def test_errors(folder):
         ("min_length", "", "an integer"),
         ("pivoting", "perhaps", "true or false"),
         ("storage", "", "a word"),
+        ("sweeps", "many", "an integer"),
+        ("damping", "1/2", "a number"),
     ):
         option = f"pc_line_{name}"
         message = f"-{name}_{option} is {value!r}, must be {kind}"
         raises(ValueError, message, lambda name=name, given={option: value}: solver(A, name, **given))
+    for name, value, must in (
+        ("scheme", "sor", "'sor', must be one of 'jacobi', 'gauss-seidel', 'symmetric'"),
+        ("sweeps", 0, "0, must be at least 1"),
+        ("damping", -1, "-1.0, must be positive"),
+        ("block_size", 7, "7, must divide"),
+    ):
+        option = f"pc_line_{name}"
+        message = f"-bad_{name}_{option} is {must}"
+        raises(ValueError, message, lambda name=name, given={option: value}: solver(A, f"bad_{name}", **given))
 
 
 def run_all(folder):

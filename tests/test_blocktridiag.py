@@ -14,6 +14,7 @@ import reference
 from cases import BATCH, LANES, in_turns, lines, make_singular, random, same_bits
 from compactla.cpu import arrays as memory
 from compactla.oracle import THRESHOLD
+from systems import scattered
 
 
 def factored(blocks, vlen=None, queue=None):
@@ -55,6 +56,26 @@ def test_right_hand_sides(queue, dtype, nrhs, rng):
 def test_line_lengths(queue, dtype, rng):
     for K in (1, 2, 5, 40):
         check(lines(rng, BATCH, K, 3, dtype), random(rng, (BATCH, K, 3), dtype), queue=queue)
+
+
+def test_several_slots_at_once(dtype, rng):
+    """Whether block rows of a line follow each other in memory makes no difference, nor where they do."""
+    for b, nrhs, lengths in ((3, 1, [29, 29, 29, 20, 8, 1]), (1, 2, [13] * 9)):
+        M, scattered_lines = scattered(rng, lengths, b, dtype)
+        inside = [np.arange(stop - n, stop) for n, stop in zip(lengths, np.cumsum(lengths), strict=True)]
+        back = [line[::-1] for line in inside]
+        halves = [np.roll(line, len(line) // 2) for line in inside]
+        rhs = random(rng, (M.shape[0], nrhs), dtype)
+        options = {"vlen": 4, "parts": 1, "refine": nrhs - 1}
+        expected = cla.LinePreconditioner(M, scattered_lines, **options).solve(rhs).reshape(-1, b, nrhs)
+        order = np.concatenate(scattered_lines)
+        for arranged in (inside, back, halves):
+            # The matrix whose block row arranged[i] is scattered_lines[i] of the other one.
+            place = np.empty(len(order), np.int64)
+            place[np.concatenate(arranged)] = order
+            rows = (place[:, None] * b + np.arange(b)).ravel()
+            P = cla.LinePreconditioner(M.tocsr()[rows][:, rows], arranged, b, **options)
+            assert same_bits(P.solve(rhs[rows]).reshape(-1, b, nrhs), expected[place])
 
 
 @pytest.mark.parametrize(("vlen", "dtype"), LANES)
@@ -165,3 +186,18 @@ def test_factorizations_that_are_broken_off(rng, monkeypatch):
         array[...] = values
     assert not T.refactor().any() and not U.factor().any()
     assert same_bits(T.solve(rhs), U.solve(rhs))
+
+
+def test_memory_of_results_is_used_again(rng):
+    """That of a large result only once neither it nor a view of it is there any more."""
+    T, _ = factored(lines(rng, 400, 32, 3, np.float64))
+    rhs = random(rng, (400, 32, 3), np.float64)
+    x = T.solve(rhs)
+    place, expected, view = x.ctypes.data, x.copy(), x[3, 1:]
+    del x
+    y = T.solve(2 * rhs)
+    assert y.flags.writeable and y.ctypes.data != place
+    assert same_bits(view, expected[3, 1:]) and same_bits(y, 2 * expected)
+    del view
+    z = T.solve(rhs)
+    assert z.ctypes.data == place and same_bits(z, expected) and same_bits(y, 2 * expected)

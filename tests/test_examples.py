@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from compactla.examples import hot_wall, ignition, kabsch, kalman, spectral_elements
+from compactla.examples import bicgstab_opencl, hot_wall, ignition, kabsch, kalman, spectral_elements
 
 pytestmark = pytest.mark.slow
 
@@ -130,6 +130,14 @@ def test_ignition(capsys, tmp_path):
             y, _ = ignition.step(y, 1e-5 / steps, ignition.numpys, ignition.matrices(y, 1e-5 / steps))
         found.append(y)
     assert 5 < abs(found[0] - found[2]).max() / abs(found[1] - found[2]).max() < 13
+
+
+def test_bicgstab_opencl(capsys, tmp_path):
+    plot = tmp_path / "bicgstab.png"
+    bicgstab_opencl.main(["--plot", str(plot)])
+    out = capsys.readouterr().out
+    assert max(float(residual) for residual in re.findall(r"relative residual (\S+)", out)) < 2e-8
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_spectral_elements(capsys, tmp_path):

@@ -332,8 +332,8 @@ def test_example_of_a_solver_on_the_device(queue):
     given = read_system(bicgstab_opencl.files("compactla") / "data" / "sherman5_b3.npz")
     M, rhs = given.M, given.rhs
     steps = []
-    for t, x, count in bicgstab_opencl.pseudo_time(queue, M, given.lines, rhs):
+    for t, x, report in bicgstab_opencl.pseudo_time(queue, M, given.lines, rhs):
         shifted = bsr_array((M.data + t * bicgstab_opencl.only_diagonal(M), M.indices, M.indptr))
         assert np.linalg.norm(rhs - shifted @ x.get()) < 2e-8 * np.linalg.norm(rhs)
-        steps.append(count)
+        steps.append(report.iterations)
     assert sorted(steps) == steps and steps[-1] < 100

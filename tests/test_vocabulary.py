@@ -13,7 +13,7 @@ from compactla import gpu, oracle
 from compactla.cpu import conj, fnma, matrix
 from drivers import working_devices
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+PAGE = (Path(__file__).parents[1] / "compactla" / "cpu" / "README.md").read_text()
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 NM, N, M, LIMIT = 21, 6, 3, 16 * 3
 
@@ -37,9 +37,9 @@ def updated(x, P, H, R, z):
     return np.where(expected, x + K @ y, x), np.where(expected, P - K @ H @ P, P)
 
 
-def test_kalman_filter_of_the_readme(filters):
+def test_kalman_filter_of_the_page(filters):
     known = {"njit": njit}
-    exec(re.search(r"```python\n(from compactla.cpu import dot.*?)```", README, re.S).group(1), known)
+    exec(re.search(r"```python\n(from compactla.cpu import dot.*?)```", PAGE, re.S).group(1), known)
     x, P, *others = (cla.pack(a, 8) for a in filters)
     W, d = cla.Pack.zeros(NM, M, N, vlen=8), cla.Pack.zeros(NM, 1, 1, vlen=8)
     info = np.zeros((len(x.data), 8), np.int64)

@@ -3,6 +3,7 @@
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.checks import check_size
+from compactla.cuda.interchange import takes_arrays
 
 
 class Banded(Systems):
@@ -45,6 +46,7 @@ class Banded(Systems):
     array([[1., 1., 1.]])
     """
 
+    @takes_arrays
     def __init__(self, l_and_u, ab, pivoting=True, *, queue=None):
         try:
             lower, upper = l_and_u

@@ -2,6 +2,7 @@
 
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
+from compactla.cuda.interchange import takes_arrays
 
 
 class BandedSPD(Systems):
@@ -43,6 +44,7 @@ class BandedSPD(Systems):
     array([[1., 1., 1.]])
     """
 
+    @takes_arrays
     def __init__(self, ab, lower=False, *, queue=None):
         given = check_diagonals({"ab": ab}, queue)
         ab = given["ab"]

@@ -17,6 +17,7 @@ from compactla.checks import (
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
+from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
 from compactla.room import Room
@@ -78,21 +79,22 @@ class Systems(Copied):
         """
         if self._found is not None and not isinstance(self._found, np.ndarray):
             self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
-        return self._found
+        return given(self._found)
 
     @info.setter
     def info(self, value):
         self._found = value
 
+    @takes_arrays
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
 
         Parameters
         ----------
         threads : int, optional
-            At most how many threads work on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -127,6 +129,7 @@ class Systems(Copied):
             plan.run([address(info)], launch)
         return factors, info[:nsys]
 
+    @takes_arrays
     def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
         """Solve for right-hand sides: with factors, if there are, else factor on the way and keep nothing.
 
@@ -141,9 +144,9 @@ class Systems(Copied):
             Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
             may be `rhs`.
         threads : int, optional
-            At most how many threads work on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, along, check_axis, check_diagonals, check_flag
+from compactla.cuda.interchange import takes_arrays
 
 
 class Tridiag(Systems):
@@ -56,6 +57,7 @@ class Tridiag(Systems):
            [2., 2., 2., 2.]])
     """
 
+    @takes_arrays
     def __init__(self, lower, diag, upper, periodic=False, pivoting=True, *, axis=None, queue=None):
         given = check_diagonals({"diag": diag, "lower": lower, "upper": upper}, queue)
         periodic, pivoting = check_flag(periodic, "periodic"), check_flag(pivoting, "pivoting")

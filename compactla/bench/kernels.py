@@ -8,6 +8,7 @@ import numpy as np
 import compactla as cla
 from compactla.bench import cases
 from compactla.cpu import gemm, getrfnp, matrix, run, trsm
+from compactla.recording import Recording
 
 
 def rounds_of(case):
@@ -24,23 +25,19 @@ def rounds_of(case):
 def launched(case):
     """The kernel that a call of the case runs, its arguments, and the views that own the memory of what a call makes.
 
-    The call is made, but for the kernel.
+    The call is recorded, but for the kernel.
     """
-    noted, memory = [], []
+    noted, recording = [], Recording(1)
 
     def note(kernel, cost, args, threads):
         noted[:] = kernel, args
 
-    def keep(row, views, *others):
-        memory.extend(views)
-        return launch(row, views, *others)
-
-    (share, run.share), (launch, run.launch) = (run.share, note), (run.launch, keep)
+    share, run.share = run.share, note
     try:
-        case.call()
+        case.bound(threads=recording)
     finally:
-        run.share, run.launch = share, launch
-    return *noted, memory
+        run.share = share
+    return *noted, recording.kept
 
 
 @functools.cache

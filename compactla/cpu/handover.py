@@ -178,6 +178,8 @@ class Words:
         """Memory with the words of several sets of arguments."""
         memory = bytearray(self.struct.size * len(rows))
         for place, args in zip(range(0, len(memory), self.struct.size), rows, strict=True):
+            if args and type(args[-1]) is tuple:
+                args = *args[:-1], *args[-1]
             self.struct.pack_into(memory, place, self.kernel, *(args if self.plain else self.numbers(args)))
         return memory
 

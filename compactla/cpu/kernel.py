@@ -40,8 +40,8 @@ SETTINGS = (
 def compiled(make, arguments, *key, source=None, reordered=False):
     """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
 
-    Where it is `reordered`, which depends on the key alone, sums are taken in any order, and products are fused with
-    them. For `source` see `Kept`.
+    Its `entry` is the same for callers who know these types, which are not looked at. Where it is `reordered`, which
+    depends on the key alone, sums are taken in any order, and products are fused with them. For `source` see `Kept`.
     """
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
@@ -49,6 +49,8 @@ def compiled(make, arguments, *key, source=None, reordered=False):
     dispatcher = compiled_once(kernel, *key, source=source, error_model="numpy", fastmath=fastmath)
     dispatcher.compile(types.void(INT, INT, *arguments))
     dispatcher.disable_compile()
+    (found,) = dispatcher.overloads.values()
+    dispatcher.entry = found.entry_point
     return dispatcher
 
 

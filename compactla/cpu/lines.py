@@ -24,6 +24,9 @@ from compactla.overlap import address
 from compactla.room import Room
 from compactla.view import REAL, Layout, layout, packed_dtype
 
+# Bytes of the nearest cache, into which the blocks of a step of a factorization and those that come next should fit.
+NEAREST = 48 << 10
+
 
 def reals(dtype):
     """Real numbers in an element."""
@@ -52,6 +55,27 @@ class LinesView:
         self.policy, self.swaps = policy, 0 if swaps is None else address(swaps)
         self.npack, self.nslot = len(offset) - 1, len(diag)
         self.longest = int(np.diff(offset).max(initial=0))
+        numbers, lanes = b * len(lanes), width(self.layout.dtype, self.layout.vlen)
+        self.several = slots_at_once(rows, offset, -(-lanes // max(numbers, 1)), lanes)
+
+
+def slots_at_once(rows, offset, least, lanes):
+    """How many slots of lines have their vectors moved at once from each slot on: 0 where an earlier slot's include it.
+
+    These are `least` to `lanes` slots in which the block rows of every lane follow each other; the others are moved one
+    by one. Nor are there several where vectors of so many lanes are not transposed in registers.
+    """
+    count = len(rows)
+    if lanes & (lanes - 1) or lanes == 1:
+        return np.ones(count, np.int64)
+    follows = np.zeros(count, bool)
+    follows[1:] = ((rows[1:] == rows[:-1] + 1) & (rows[1:] > 0)).all(1)
+    follows[offset[:-1]] = False
+    first = np.flatnonzero(~follows)
+    length = np.diff(first, append=count)
+    place = np.arange(count) - np.repeat(first, length)
+    group = np.minimum(np.repeat(length, length) - place // lanes * lanes, lanes)
+    return np.where(group < least, 1, np.where(place % lanes, 0, group))
 
 
 def new_info(lanes, queue):
@@ -84,7 +108,8 @@ def factor_choice(A: Layout, policy):
     known = A.m <= STATIC
     arguments, block = (*[INT] * 8, INTS, INTS), known_form(A, known)
     if not policy:
-        return compiled(factor_batch, arguments, block, known), operations(A, 2 * A.m**3)
+        large = 6 * A.m**2 * width(A.dtype, A.vlen) * A.dtype.itemsize > NEAREST
+        return compiled(factor_batch, arguments, block, known, large), operations(A, 2 * A.m**3)
     forms = block, known_form(A, False), swap_form(A)
     kernel = compiled(factor_watched_batch, (*arguments, INTS, INT, INT), *forms, known, policy)
     return kernel, operations(A, 4 * A.m**3)
@@ -93,7 +118,7 @@ def factor_choice(A: Layout, policy):
 def solve_lines(lines, rhs, x, work, threads=None):
     nrhs = rhs.shape[2]
     kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"), lines.storage)
-    vectors = lines.offset, lines.rows, address(rhs), address(x)
+    vectors = lines.offset, lines.rows, lines.several, address(rhs), address(x)
     args = 0, lines.npack, *lines.sizes, nrhs, *lines.factors, *vectors, lines.swaps
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
@@ -101,7 +126,7 @@ def solve_lines(lines, rhs, x, work, threads=None):
 @functools.cache
 def solve_choice(A: Layout, nrhs, swapped, stored):
     """The kernel, and what it costs for a slot."""
-    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
+    arguments = (*[INT] * 9, *[INTS] * 3, INT, INT, INT, INT)
     block, column = known_form(A, A.m <= STATIC, stored=stored), column_form(A, nrhs)
     swap = swap_form(A) if swapped else ""
     kernel = compiled(solve_batch, arguments, block, column, swap, "?" not in column)
@@ -120,7 +145,7 @@ def residual_lines(lines, blocks, rhs, x, r, work, threads=None):
     """r <- rhs - A x for the blocks of the lines before they were factored."""
     nrhs = rhs.shape[2]
     kernel, cost = residual_choice(lines.layout, nrhs)
-    vectors = lines.offset, lines.rows, address(rhs), address(x), address(r)
+    vectors = lines.offset, lines.rows, lines.several, address(rhs), address(x), address(r)
     args = 0, lines.npack, *lines.sizes, nrhs, *map(address, blocks), *vectors
     share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
 
@@ -128,7 +153,7 @@ def residual_lines(lines, blocks, rhs, x, r, work, threads=None):
 @functools.cache
 def residual_choice(A: Layout, nrhs):
     """The kernel, and what it costs for a slot."""
-    arguments = (*[INT] * 9, INTS, INTS, INT, INT, INT, INT)
+    arguments = (*[INT] * 9, *[INTS] * 3, INT, INT, INT, INT)
     kernel = compiled(residual_batch, arguments, known_form(A, A.m <= STATIC), column_form(A, nrhs))
     return kernel, operations(A, 3 * A.m**2 * nrhs)
 

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from compactla.cpu.handover import BOX, hand_out, server, words_of
+from compactla.recording import Recording
 
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
 THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
@@ -38,21 +39,38 @@ def share(kernel, cost, args, threads=None, offset=None, work=None):
     ``offset[i + 1] - offset[i]`` of the work; default: all are equal. A last argument is ``work[t]`` in thread t, if
     there is `work`.
     """
-    if cost >= 3 * GRAIN:
-        parts = min(THREADS, args[1], int(cost // GRAIN), THREADS if threads is None else threads)
-        if parts > 1 and cost - cost / parts >= 3 * GRAIN:
-            share_out(parts, kernel, args, offset, work)
-            return
-    if work is None:
-        kernel(*args)
-    else:
-        kernel(*args, work[0])
+    if cost < 3 * GRAIN and work is None and type(threads) is not Recording:
+        kernel.entry(*args)
+        return
+    if type(threads) is Recording:
+        threads.keep(args, work, alone=work is not None)
+        threads.add(*divided(kernel, cost, args, threads.told, offset, work))
+        return
+    function, *rest = divided(kernel, cost, args, threads, offset, work)
+    function(*rest)
 
 
-def share_out(parts, kernel, args, offset, work):
+def divided(kernel, cost, args, threads=None, offset=None, work=None):
+    """The function that does the same, and its arguments."""
+    parts = parts_for(cost, args[1], threads)
+    if parts == 1:
+        return kernel.entry, *args, *([] if work is None else work[:1])
     _, count, *others = args
     words = words_of(kernel)
     memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
-    place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     step = 0 if work is None else words.struct.size
-    hand_out(boxes, server(), parts, words.function, count, EQUAL if offset is None else offset, place, step)
+    return hand, memory, parts, words.function, count, EQUAL if offset is None else offset, step
+
+
+def parts_for(cost, count, threads=None):
+    """How many parts of so many items work is shared out in."""
+    if cost < 3 * GRAIN:
+        return 1
+    parts = max(1, min(THREADS, count, int(cost // GRAIN), THREADS if threads is None else threads))
+    return parts if cost - cost / parts >= 3 * GRAIN else 1
+
+
+def hand(memory, parts, function, count, offset, step):
+    """Call a function for parts of some items, with the words in `memory`."""
+    place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    hand_out(boxes, server(), parts, function, count, offset, place, step)

@@ -16,8 +16,9 @@ from compactla.cpu.choice import STATIC, known_form, operations, pack_bytes, wid
 from compactla.cpu.emit import Code, Number
 from compactla.cpu.kernel import INT, INTS, compiled
 from compactla.cpu.lanes import fence, parse_form
-from compactla.cpu.parallel import share
+from compactla.cpu.parallel import divided, share
 from compactla.cpu.simd import INDEX, STORED, Elements, shifted
+from compactla.recording import Recording, do
 from compactla.view import REAL, View
 
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
@@ -30,6 +31,49 @@ chosen: dict[tuple, tuple] = {}
 
 def launch(row, views, scalars, conj, option, nm, info, threads):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its."""
+    kernel, cost, args = told(row, views, scalars, conj, option)
+    output = None
+    if type(threads) is Recording:
+        threads.keep(views, alone=bool(row.outputs))
+        for A in views:
+            if A.source is not None:
+                threads.add(np.copyto, A.buffer, A.source)
+        if row.outputs:
+            output = np.zeros(args[1] * args[2], np.int64)
+            threads.add(output.fill, 0)
+    if row.outputs:
+        return started(kernel, cost, args, output, nm, info, threads)
+    share(kernel, cost, args, threads)
+    return None
+
+
+def again(row, views, scalars, conj, option, nm, threads):
+    """A function that does the same whenever it is called, as long as the operands are there."""
+    kernel, cost, args = told(row, views, scalars, conj, option)
+    if row.outputs:
+        return functools.partial(started, kernel, cost, args, None, nm, None, threads)
+    function, *rest = divided(kernel, cost, args, threads)
+    return functools.partial(function, *rest)
+
+
+def started(kernel, cost, args, output, nm, info, threads):
+    """Run a kernel with an output behind what it is told, a new one by default; what of this is returned."""
+    _, npack, V, rest = args
+    if output is None:
+        output = np.zeros(npack * V, np.int64)
+    share(kernel, cost, (0, npack, V, (*rest, output)), threads)
+    if info is None:
+        return output if len(output) == nm else output[:nm]
+    do(threads, fill, info, output[:nm])
+    return info
+
+
+def fill(target, source, threads):
+    target[...] = source
+
+
+def told(row, views, scalars, conj, option):
+    """The kernel for these operands, what a call of it costs, and its arguments, but for outputs."""
     main = views[row.main]
     npack = main.npack
     if len(views) == 1:
@@ -50,15 +94,8 @@ def launch(row, views, scalars, conj, option, nm, info, threads):
         head, kernel, cost, size = chosen[key] = choice(*key)
     if npack * size > FAR:
         _, kernel, *_ = choice(*key, "stream" if streamed(row, views, scalars) else "far")
-    if not row.outputs:
-        share(kernel, npack * cost, (0, npack, *head, *scalars, *place), threads)
-        return None
-    output = np.zeros(npack * main.vlen, np.int64)
-    share(kernel, npack * cost, (0, npack, *head, *scalars, *place, output), threads)
-    if info is None:
-        return output[:nm]
-    info[...] = output[:nm]
-    return info
+    V, *sizes = head
+    return kernel, npack * cost, (0, npack, V, (*sizes, *scalars, *place))
 
 
 def streamed(row, views, scalars) -> bool:
@@ -106,7 +143,7 @@ def choice(row, layouts, fixed, conj, option, far=""):
         text.append(f"{operand.sizes} {role} {known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)}")
     number = SCALAR[main.dtype.kind]
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
-    arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
+    arguments = INT, types.Tuple((*values, *[INTS] * len(row.outputs)))
     source = f"compactla.cpu.kernels.{row.name}"
     whole = known and lanes == main.vlen
     pairs = whole and max(sizes, default=0) <= row.paired
@@ -126,7 +163,7 @@ def worth_fetching(operand, A) -> bool:
 def batch(text, width, streams):
     """Kernel for packs lo to hi of any routine: sizes, scalars, places of operands, and outputs."""
 
-    def kernel(lo, hi, V, *args):
+    def kernel(lo, hi, V, args):
         for p in range(lo, hi):
             for v in range(0, V, width):
                 call(text, 1, p, v, V, args)
@@ -139,7 +176,7 @@ def batch(text, width, streams):
 def packs(text, width, streams):
     """The same, of packs of as many lanes as are computed with."""
 
-    def kernel(lo, hi, V, *args):
+    def kernel(lo, hi, V, args):
         for p in range(lo, hi):
             call(text, 1, p, 0, width, args)
         if streams:
@@ -151,7 +188,7 @@ def packs(text, width, streams):
 def together(text, width, streams):
     """The same, all packs in one call."""
 
-    def kernel(lo, hi, V, *args):
+    def kernel(lo, hi, V, args):
         if lo < hi:
             for v in range(0, V, width):
                 call(text, hi - lo, lo, v, V, args)
@@ -162,7 +199,7 @@ def together(text, width, streams):
 def paired(text, width, streams):
     """The same, two packs at a time."""
 
-    def kernel(lo, hi, V, *args):
+    def kernel(lo, hi, V, args):
         last = hi - (hi - lo) % 2
         for p in range(lo, last, 2):
             call(text, 2, p, 0, width, args)

@@ -225,7 +225,7 @@ def rsqrt(x):
 
 @function
 def abs1(x):
-    """|re| + |im|, a real vector."""
+    """``|re| + |im|``, a real vector."""
     return x.abs1()
 
 

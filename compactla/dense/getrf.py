@@ -19,14 +19,14 @@ def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):
         nm matrices of m x n; on return U is on and above the diagonal, and L, with a unit diagonal, below.
     threshold : float
         From 0 to 1: a row stays where it is if its element is at least so many times the largest that it could be
-        swapped for, by |re| + |im|. 1 is partial pivoting, 0 none at all; between, elements of L are at most
+        swapped for, by ``|re| + |im|``. 1 is partial pivoting, 0 none at all; between, elements of L are at most
         1 / threshold, and fewer rows move.
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

@@ -1,12 +1,11 @@
-"""BiCGSTAB on an OpenCL device, preconditioned along lines: matrix, vectors and factors stay there.
+"""BiCGSTAB on an OpenCL device: ``python -m compactla.examples.bicgstab_opencl --plot bicgstab_opencl.png``.
 
-    python -m compactla.examples.bicgstab_opencl [MATRIX.npz]
-
-A few steps of pseudo-time, (M + t I) x = rhs with ever smaller t: each has new values on the device, which the
-preconditioner takes from there, and so does the matrix that `bicgstab` multiplies with.
+Matrix, vectors, and the factors of the preconditioner along lines stay on the device. A few steps of pseudo-time,
+(M + t diag(M)) x = rhs with ever smaller t, have new values there, which the preconditioner and the matrix that
+`bicgstab` multiplies with take from the device.
 """
 
-import sys
+import argparse
 from importlib.resources import files
 
 import numpy as np
@@ -19,7 +18,7 @@ from compactla.krylov import SparseMatrix, bicgstab
 
 
 def pseudo_time(queue, M, lines, rhs, shifts=(1.0, 0.1, 0.0)):
-    """Solve (M + t diag(M)) x = rhs for every shift t; yields t, x and the number of steps."""
+    """Solve (M + t diag(M)) x = rhs for every shift t; yields t, x and the report."""
     A = SparseMatrix(M, queue)
     P = LinePreconditioner(M, lines, queue=queue)
     data, b = A.data.copy(), cla.to_device(queue, rhs)
@@ -27,10 +26,10 @@ def pseudo_time(queue, M, lines, rhs, shifts=(1.0, 0.1, 0.0)):
     for t in shifts:
         A.data = data + t * diagonal
         P.update(A.data)  # from the device: nothing of it passes through the host
-        x, report = bicgstab(A, b, M=P, maxiter=500)
+        x, report = bicgstab(A, b, M=P, maxiter=500, history=True)
         if not report.converged:
             raise RuntimeError(f"no convergence in {report.iterations} steps")
-        yield t, x, report.iterations
+        yield t, x, report
 
 
 def only_diagonal(M):
@@ -40,20 +39,42 @@ def only_diagonal(M):
     return M.data * ((row == M.indices)[:, None, None] & np.eye(b, dtype=bool))
 
 
-def main(argv):
-    path = argv[0] if argv else str(files("compactla") / "data" / "sherman5_b3.npz")
-    with np.load(path) as system:
+def main(argv=None):
+    name = "python -m compactla.examples.bicgstab_opencl"
+    parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
+    parser.add_argument("matrix", nargs="?", default=files("compactla") / "data" / "sherman5_b3.npz", help=".npz file")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw how residuals fall")
+    args = parser.parse_args(argv)
+    with np.load(args.matrix) as system:
         M = bsr_array((system["data"], system["indices"], system["indptr"]))
         lines, rhs = system["lines"], system["rhs"]
     context = cl.create_some_context(interactive=False)
     queue = cl.CommandQueue(context)
     print(f"{M.shape[0]} unknowns on {queue.device.name.strip()}")
-    for t, x, steps in pseudo_time(queue, M, lines, rhs):
+    histories = {}
+    for t, x, report in pseudo_time(queue, M, lines, rhs):
         shifted = M.copy()
         shifted.data = M.data + t * only_diagonal(M)
         residual = np.linalg.norm(rhs - shifted @ x.get()) / np.linalg.norm(rhs)
-        print(f"shift {t:4.1f}: {steps:3d} steps, relative residual {residual:.1e}")
+        print(f"shift {t:4.1f}: {report.iterations:3d} steps, relative residual {residual:.1e}")
+        histories[t] = report.history / report.history[0]
+    if args.plot:
+        plot(args.plot, histories)
+
+
+def plot(path, histories):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    axes = figure.subplots()
+    for t, history in histories.items():
+        axes.semilogy(history, label=f"t = {t:g}")
+    axes.set(title="BiCGSTAB on a device", xlabel="steps", ylabel="relative residual")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -12,7 +12,9 @@ from dataclasses import replace
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cla
+from pyopencl.tools import ImmediateAllocator, MemoryPool
 
+from compactla.checks import stays
 from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
 from compactla.gpu.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
 from compactla.view import REAL, View
@@ -31,6 +33,8 @@ def default_vlen(dtype, queue) -> int:
 
 def empty(shape, dtype, queue, allocator=None, values=None):
     """A new array, with these values if there are some; a MemoryError if there is no room."""
+    if not isinstance(queue, cl.CommandQueue):
+        return queue.empty(shape, dtype) if values is None else queue.upload(values)
     what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
     if math.prod(shape) * np.dtype(dtype).itemsize > queue.device.global_mem_size:  # some drivers find out too late
         raise MemoryError(what)
@@ -47,6 +51,11 @@ def reused(a):
     return None if a.queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE else a.allocator
 
 
+def pool(queue):
+    """An allocator that keeps memory for arrays to come; None where a library has its own."""
+    return MemoryPool(ImmediateAllocator(queue)) if isinstance(queue, cl.CommandQueue) else None
+
+
 def upload(a, queue):
     """A C-contiguous copy of a NumPy array on the device."""
     a = np.ascontiguousarray(a)
@@ -57,6 +66,8 @@ def download(a) -> np.ndarray:
     """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
     if a.size == 0:
         return np.empty(a.shape, a.dtype)
+    if stays(a):
+        return a.get()
     extent = a.dtype.itemsize + sum((n - 1) * stride for n, stride in zip(a.shape, a.strides, strict=True))
     memory = np.empty(extent, np.uint8)
     cl.enqueue_copy(a.queue, memory, a.base_data, src_offset=a.offset, wait_for=a.events)
@@ -66,8 +77,13 @@ def download(a) -> np.ndarray:
 def broadcast(matrix, nm, queue):
     """`nm` times the same matrix, as a device array with stride 0."""
     a = upload(matrix, queue)
-    return cla.Array(
-        queue, (nm, *a.shape), a.dtype, strides=(0, *a.strides), data=a.base_data, events=a.events
+    return seen_as(a, (nm, *a.shape), (0, *a.strides))
+
+
+def seen_as(a, shape, strides):
+    """A view of an array of other axes."""
+    return type(a)(
+        a.queue, tuple(shape), a.dtype, strides=tuple(strides), data=a.base_data, offset=a.offset, events=a.events
     )
 
 

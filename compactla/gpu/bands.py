@@ -6,13 +6,13 @@ the registers of a team; all others have one work-item for each system, of `band
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyopencl.array as cla
 
 from compactla.bands.form import Form
-from compactla.gpu.arrays import default_vlen, download, empty, ordinary, reused
+from compactla.checks import stays
+from compactla.gpu.arrays import default_vlen, download, empty, ordinary, reused, seen_as
 from compactla.gpu.arrays import unpack as move
 from compactla.gpu.launch import flatten, launch
 from compactla.gpu.ordinary import spread
@@ -35,14 +35,14 @@ MOST = 512  # and at most: they share registers
 class Factors(NamedTuple):
     """Factors of matrices in packs, as bands.cl makes them, and how rows were swapped."""
 
-    F: cla.Array
-    swaps: cla.Array
+    F: Any
+    swaps: Any
 
 
 class Systems(NamedTuple):
     """Where an array (..., m, n) of systems is: seen as (outer, inner, m, n), with strides in real numbers."""
 
-    array: cla.Array
+    array: Any
     far: int
     step: int
     rs: int
@@ -63,13 +63,6 @@ def moved(a, axis):
     """A view of an array with this axis as the last one."""
     order = [k for k in range(a.ndim) if k != axis] + [axis]
     return seen_as(a, [a.shape[k] for k in order], [a.strides[k] for k in order])
-
-
-def seen_as(a, shape, strides):
-    """A view of an array of other axes."""
-    return cla.Array(
-        a.queue, tuple(shape), a.dtype, strides=tuple(strides), data=a.base_data, offset=a.offset, events=a.events
-    )
 
 
 def rows(a):
@@ -248,5 +241,5 @@ def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
 
 
 def info_of(info, nsys):
-    """What lanes report, of the first systems, as NumPy's integers."""
-    return download(info)[:nsys].astype(np.int64)
+    """What lanes report, of the first systems, as NumPy's integers; in CUDA memory as they are."""
+    return info[:nsys] if stays(info) else download(info)[:nsys].astype(np.int64)

@@ -57,10 +57,10 @@ class Fused:
         """Start the kernel."""
         flags = self.any if failed is None else failed
         nm = self.fit.nm
-        values = [nm, told, flags.base_data]
+        values = [nm, told, flags.data]
         for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
             values += a.base_data, a.offset // size, step
-        values += [x.base_data for x in results]
+        values += [x.data for x in results]
         work_items = -(-nm // GROUP) * GROUP, 1
         launch(arrays[0].queue, (), self.kernel, work_items, (GROUP, 1), [*arrays, *results, flags], values)
 

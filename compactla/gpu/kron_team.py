@@ -50,7 +50,7 @@ class Team(NamedTuple):
         arrays = [place.array for place in (x, y, *operands)]
         queue, group, groups = x.array.queue, self.choice["GROUP"], -(-nm // self.choice["ITEMS"])
         groups = min(groups, max(-(-groups // self.choice["ROUNDS"]), FILL * queue.device.max_compute_units))
-        launch(queue, wait_for, self.kernel, (groups * group,), (group,), arrays, values)
+        launch(queue, wait_for, self.kernel, (groups * group, 1), (group, 1), arrays, values)
 
 
 def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | None:

@@ -1,9 +1,8 @@
 """What Krylov methods for one large system do with vectors on a device; arguments as for `compactla.cpu.krylov`."""
 
 import numpy as np
-from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-from compactla.gpu.arrays import download, empty, reused
+from compactla.gpu.arrays import download, empty, pool, reused
 from compactla.gpu.launch import launch
 from compactla.gpu.program import kernel
 
@@ -19,7 +18,7 @@ class Rows:
     """
 
     def __init__(self, count, n, dtype, queue, wait_for=()):
-        self.W = empty((count, n), dtype, queue, MemoryPool(ImmediateAllocator(queue)))
+        self.W = empty((count, n), dtype, queue, pool(queue))
         self.vectors = [self.W[k] for k in range(count)]
         self.n, self.wait_for, self.blocks = n, wait_for, {}
 

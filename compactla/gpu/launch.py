@@ -4,13 +4,15 @@ Queues may run out of order. Sizes that a `Search` has, in packs without gaps, h
 in the shape that `shapes` knows to be good; all others run one work-item for each lane.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import pyopencl as cl
-import pyopencl.array as cla
 
+from compactla.checks import is_device_array
 from compactla.gpu import shapes
-from compactla.gpu.program import built, kernel
+from compactla.gpu.program import built, kernel, repeatable
+from compactla.recording import Recording
 from compactla.view import View
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
@@ -30,10 +32,26 @@ class Plan(NamedTuple):
 
 def launch(queue, wait_for, run, work_items, group, arrays, values):
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
+    recorded = type(wait_for) is Recording
+    if recorded:
+        wait_for.keep(list(arrays), alone=True)
+    if not isinstance(run, cl.Kernel):  # of CUDA, whose streams keep the order
+        if recorded:
+            wait_for.add(run.prepared(queue, work_items, group, values))
+        else:
+            run.start(queue, work_items, group, values)
+    elif recorded:
+        wait_for.add(enqueue, repeatable(run, queue, work_items, group, values), list(arrays), wait_for.told)
+    else:
+        enqueue(functools.partial(run, queue, work_items, group, *values), arrays, wait_for)
+
+
+def enqueue(run, arrays, wait_for):
+    """Enqueue what does it with ``wait_for``, and returns its event."""
     before = list(wait_for)
     for array in arrays:
         before += array.events
-    event = run(queue, work_items, group, *values, wait_for=before)
+    event = run(wait_for=before)
     for array in arrays:
         array.events[:] = (event,)
 
@@ -56,7 +74,7 @@ def flatten(args):
         if isinstance(arg, View):
             arrays.append(arg.buffer)
             values += arg.buffer.base_data, arg.address, arg.ps, arg.rs, arg.cs
-        elif isinstance(arg, cla.Array):
+        elif is_device_array(arg):
             arrays.append(arg)
             values.append(arg.data)
         else:
@@ -82,9 +100,10 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
         run = kernel(queue, search.file, name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here
         return None
-    most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
-    if most < group and "NVIDIA" not in queue.device.platform.name:  # it says 256 where more do run
-        return None
+    if "NVIDIA" not in queue.device.platform.name:  # which says 256 where more do run
+        most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
+        if most < group:
+            return None
     return Plan(run, group, chosen.get("LANES", group), chosen)
 
 

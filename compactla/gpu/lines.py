@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
-import pyopencl.array as cla
 
 from compactla.gpu import shapes
 from compactla.gpu.arrays import download, empty, ordinary, upload
@@ -79,11 +78,11 @@ def concurrency(b, dtype, vlen, queue):
 class LinesView(NamedTuple):
     """What kernels see of lines of blocks; the arrays are those of `compactla.lines.packed`."""
 
-    lower: cla.Array
-    diag: cla.Array
-    upper: cla.Array
-    offset: cla.Array
-    rows: cla.Array
+    lower: Any
+    diag: Any
+    upper: Any
+    offset: Any
+    rows: Any
     policy: str = ""
     swaps: Any = None
     stored: Any = None
@@ -214,7 +213,9 @@ def residual_lines(lines, blocks, rhs, x, r, work, wait_for=()):
 
 def copy(source, target, wait_for=()):
     """target <- source, C-contiguous arrays of one size."""
-    if source.nbytes:
+    if source.nbytes and not isinstance(source.queue, cl.CommandQueue):
+        source.write_to(target)
+    elif source.nbytes:
         event = cl.enqueue_copy(
             source.queue, target.base_data, source.base_data, byte_count=source.nbytes, src_offset=source.offset,
             dst_offset=target.offset, wait_for=[*wait_for, *source.events, *target.events],
@@ -238,12 +239,12 @@ def spread_lines(lines, ends, edges, spikes, wait_for=()):
 class CouplingsView(NamedTuple):
     """What kernels see of block rows and of what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
 
-    lower: cla.Array
-    upper: cla.Array
-    offset: cla.Array
-    rows: cla.Array
-    before: cla.Array
-    after: cla.Array
+    lower: Any
+    upper: Any
+    offset: Any
+    rows: Any
+    before: Any
+    after: Any
     longest: int
 
 

@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-import pyopencl.array as cla
 
 from compactla.gpu import arrays as device
 from compactla.gpu.arrays import empty, reused, upload
@@ -41,9 +40,7 @@ def pack(a, lead, dtype):
         shape = (1,) * single * len(lead) + (m, n) if single else (*lead, m, n)
         a = spread(a, shape, strides, dtype)
         strides, step = a.strides, 0 if single else m * n * dtype.itemsize
-    source = cla.Array(
-        queue, (nm, m, n), dtype, strides=(step, *strides[-2:]), data=a.base_data, offset=a.offset, events=a.events
-    )
+    source = device.seen_as(a, (nm, m, n), (step, *strides[-2:]))
     V = device.default_vlen(dtype, queue)
     shape = (-(-nm // V), m, n, *((2,) if dtype.kind == "c" else ()), V)
     A = Pack(empty(shape, REAL[dtype.char], queue, reused(a)), nm)
@@ -91,7 +88,7 @@ def spread(a, shape, strides, dtype, sizes=None):
         numbers |= {f"{name}_PARTS": kind.itemsize // real.itemsize}
     rest = [1] * (AXES - len(axes)), [0] * (AXES - len(axes))
     columns = [[*column, *more] for column, more in zip(zip(*axes, strict=True), rest, strict=True)]
-    values = target.size, a.base_data, a.offset, *itertools.chain(*columns), target.base_data
+    values = target.size, a.base_data, a.offset, *itertools.chain(*columns), target.data
     computed = np.dtype("d" if "double" in numbers.values() else "f")
     code = kernel(queue, FILE, "spread", computed, 1, values, SPREAD=1, AXES=len(axes), **numbers)
     launch(queue, (), code, (-(-target.size // GROUP) * GROUP, 1), (GROUP, 1), [a, target], values)

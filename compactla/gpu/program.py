@@ -3,6 +3,7 @@
 import threading
 import warnings
 import weakref
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -32,8 +33,38 @@ class Built:
     def __init__(self):
         self.programs, self.of_thread = {}, threading.local()
 
+    def program(self, context, source, dtype, vlen, defines):
+        """A program of OpenCL."""
+        options = build_options(context, dtype, vlen, defines)
+        try:
+            with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                return cl.Program(context, source).build(options)
+        except cl.RuntimeError as error:
+            message = f"OpenCL program does not build with {' '.join(options)}:\n{error}"
+            raise RuntimeError(message) from None
 
-_built: weakref.WeakValueDictionary[cl.Context, Built] = weakref.WeakValueDictionary()
+    def kernel(self, program, name, types):
+        """A kernel whose arguments are numbers of these types, or buffers where that is None."""
+        found = cl.Kernel(program, name)
+        found.set_scalar_arg_dtypes(types)
+        found._compactla = types
+        return found
+
+
+class BuiltForCuda(Built):
+    """What is built for a device of CUDA."""
+
+    def program(self, context, source, dtype, vlen, defines):
+        from compactla.cuda.program import Program
+
+        return Program(context, source, dtype, vlen, defines)
+
+    def kernel(self, program, name, types):
+        return program.kernel(name, types)
+
+
+_built: weakref.WeakValueDictionary[Any, Built] = weakref.WeakValueDictionary()
 
 
 def built(queue) -> Built:
@@ -46,8 +77,9 @@ def built(queue) -> Built:
 
 
 def _built_for(context) -> Built:
+    kind = BuiltForCuda if type(context).__module__ == "compactla.cuda.queues" else Built
     with _build_lock:
-        return _built.setdefault(context, Built())
+        return _built.setdefault(context, kind())
 
 
 def build(context, source, dtype, vlen=32, **defines):
@@ -95,14 +127,7 @@ def _program(found, context, source, dtype, vlen, defines):
         if key not in found.programs:
             # drivers' caches look at a source but not at what it includes
             included = {"CLA_SOURCES": f"0x{digest_of_includes(source, SOURCES)}"}
-            options = build_options(context, dtype, vlen, defines | included)
-            try:
-                with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
-                    warnings.simplefilter("ignore", cl.CompilerWarning)
-                    found.programs[key] = cl.Program(context, source).build(options)
-            except cl.RuntimeError as error:
-                message = f"OpenCL program does not build with {' '.join(options)}:\n{error}"
-                raise RuntimeError(message) from None
+            found.programs[key] = found.program(context, source, dtype, vlen, defines | included)
         return found.programs[key]
 
 
@@ -112,11 +137,16 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     for device in context.devices:
         if real == np.float64 and "cl_khr_fp64" not in device.extensions:
             raise ValueError(f"dtype is {dtype}, must be single precision: {device.name} has no double")
-    macros = {"CLA_REAL": C_NAMES[real], "CLA_COMPLEX": int(dtype.kind == "c"), "CLA_VLEN": vlen}
-    options = [f"-D{name}={value}" for name, value in (macros | defines).items()]
+    options = definitions(dtype, vlen, defines)
     if all("NVIDIA" in device.platform.name for device in context.devices):
         options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
     return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
+
+
+def definitions(dtype, vlen, defines) -> list[str]:
+    """All macros, as options of a compiler."""
+    macros = {"CLA_REAL": C_NAMES[REAL[dtype.char]], "CLA_COMPLEX": int(dtype.kind == "c"), "CLA_VLEN": vlen}
+    return [f"-D{name}={value}" for name, value in (macros | defines).items()]
 
 
 def kernel(queue, file, name, dtype, vlen, args, **defines):
@@ -130,9 +160,23 @@ def kernel(queue, file, name, dtype, vlen, args, **defines):
     if key not in kernels:
         program = _program(found, queue.context, f'#include "{file}"\n', dtype, vlen, defines)
         types = {int: np.int64, float: REAL[dtype.char].type}
-        kernels[key] = cl.Kernel(program, name)
-        kernels[key].set_scalar_arg_dtypes([types.get(type(arg)) for arg in args])
+        kernels[key] = found.kernel(program, name, [types.get(type(arg)) for arg in args])
     return kernels[key]
+
+
+def repeatable(run, queue, work_items, group, values):
+    """The launch of a kernel of OpenCL with these values as a function of ``wait_for``, for one call at a time.
+
+    Kernels keep the values that they are given: it is one of its own.
+    """
+    own = cl.Kernel(run.program, run.function_name)
+    own.set_scalar_arg_dtypes(run._compactla)
+    own.set_args(*values)
+
+    def start(wait_for, values=values):  # buffers, which have to live as long
+        return cl.enqueue_nd_range_kernel(queue, own, work_items, group, wait_for=wait_for)
+
+    return start
 
 
 def forget(queue) -> None:

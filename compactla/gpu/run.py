@@ -19,47 +19,68 @@ a macro.
 """
 
 import functools
+import operator
 
 import numpy as np
 
+from compactla.checks import stays
+from compactla.cuda.interchange import given
 from compactla.gpu.arrays import download, empty, reused
 from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
+from compactla.recording import do
 
 
 def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its.
 
-    Waits for the device only to return a NumPy array.
+    Waits for the device only to return a NumPy array, which is done but for arrays in CUDA memory.
     """
     main = views[row.main]
     queue, lanes = main.queue, main.npack * main.vlen
-    conj = conj or (False,) * len(views)
-    general = tuple(x != known for x, known in zip(scalars, row.scalars.values(), strict=True))
-    layouts = tuple(A.layout for A in views)
-    sizes, key, known = sizes_of(row, layouts), (row, layouts, general, conj, option), plans(queue)
-    if key not in known:
-        known[key] = plan_of(row, views, sizes, general, conj, option)
-    special = known[key]
+    layouts = tuple([A.layout for A in views])
+    general = scalars and tuple(map(operator.ne, scalars, row.scalars.values()))
+    key, known = (row, layouts, general, conj, option), plans(queue)
+    found = known.get(key)
+    if found is None:
+        flags = conj or (False,) * len(views)
+        is_empty = not any(A.m * A.n for operand, A in zip(row.operands, layouts, strict=True) if operand.written)
+        found = known[key] = plan_of(row, views, sizes_of(row, layouts), general, flags, option), is_empty
+    special, is_empty = found
     output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
-    if lanes == 0 or not any(A.m * A.n for operand, A in zip(row.operands, views, strict=True) if operand.written):
+    if lanes == 0 or is_empty:
         for array in outputs:
-            array.fill(0, wait_for=[*wait_for, *array.events])
+            do(wait_for, clear, array)
     elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
         places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
         values = lanes, nm, *parts, *places, *(array.data for array in outputs)
         launch_plan(queue, wait_for, special, lanes, [*(A.buffer for A in views), *outputs], values)
     else:
         options = [row.options[name].index(value) for name, value in zip(row.compiled, option, strict=True)]
-        places = [x for A, flag in zip(views, conj, strict=True) for x in (A, int(flag))]
-        args = lanes, nm, *sizes, *options, *parts, *places, *outputs
+        flags = conj or (False,) * len(views)
+        places = [x for A, flag in zip(views, flags, strict=True) for x in (A, int(flag))]
+        args = lanes, nm, *sizes_of(row, layouts), *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
         where = row.search.file, name, main.dtype, main.vlen
         launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
     if output is None or info is not None:
-        return output
-    return download(output).astype(np.int64)
+        return output if output is None else given(output)
+    if stays(output):
+        return given(output)
+    info = np.empty(nm, np.int64)
+    do(wait_for, bring, output, info)
+    return info
+
+
+def clear(array, wait_for):
+    """array <- 0"""
+    array.fill(0, wait_for=[*wait_for, *array.events])
+
+
+def bring(output, info, _):
+    """info <- an output of the device, for which this waits."""
+    info[...] = download(output)
 
 
 @functools.cache

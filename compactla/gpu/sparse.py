@@ -127,7 +127,8 @@ def reorder(values, pattern, Y):
 
 def barrier(queue, events):
     """Have all that comes into a queue from now on wait for these events."""
-    cl.enqueue_barrier(queue, wait_for=list(events))
+    if events:
+        cl.enqueue_barrier(queue, wait_for=list(events))
 
 
 def each_row(name, Y, values, packs, wait_for, **macros):

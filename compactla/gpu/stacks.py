@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyopencl.array as cla
 
+from compactla.checks import is_device_array
 from compactla.gpu import composed
 from compactla.gpu.arrays import download
 from compactla.gpu.fused import fused
@@ -77,7 +77,7 @@ class Composed:
         found, failed = self.compose(*packs, **self.keywords)
         allocator = arrays[0].allocator
         results = [ordinary(x, *made, allocator) for x, made in zip(found, self.fit.made, strict=True)]
-        return results, download(failed) if isinstance(failed, cla.Array) else failed
+        return results, download(failed) if is_device_array(failed) else failed
 
 
 def one_each(a, lead, dtype):

@@ -3,11 +3,13 @@
 import numpy as np
 
 from compactla.checks import check_launch
+from compactla.cuda.interchange import takes_arrays
 from compactla.kron.plans import apply
 from compactla.kron.problem import Problem, as_sequence
 from compactla.view import backend
 
 
+@takes_arrays
 def kron_apply(
     factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
 ):
@@ -40,9 +42,9 @@ def kron_apply(
         Work space from `kron_work`; then nothing is allocated but what is returned. Default: work space that the thread
         keeps from call to call; on a device a new one, if it is needed.
     threads : int, optional
-        At most how many threads work on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -75,6 +77,7 @@ def kron_apply(
     return apply("kron", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
+@takes_arrays
 def kron_sum_apply(
     factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
 ):
@@ -109,6 +112,7 @@ def kron_sum_apply(
     return apply("sum", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
+@takes_arrays
 def kron_sum_solve(
     vectors,
     values,
@@ -179,6 +183,7 @@ def kron_sum_solve(
     return problem.run("solve", out, alpha, beta, work, threads, wait_for)
 
 
+@takes_arrays
 def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, threads=None):
     """Work space for `kron_apply` with such arguments, or for `kron_sum_apply` or `kron_sum_solve`.
 

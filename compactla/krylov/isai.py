@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from compactla.checks import check_launch
+from compactla.cuda.interchange import takes_arrays
 from compactla.dense.getrf import getrf
 from compactla.dense.getrs import getrs
 from compactla.krylov.preconditioners import Preconditioner, operator_of
@@ -44,6 +45,7 @@ class ISAI(Preconditioner):
        Parallel Computing 71 (2018).
     """
 
+    @takes_arrays
     def __init__(self, A):
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for

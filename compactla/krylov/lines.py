@@ -3,6 +3,7 @@
 import numpy as np
 
 from compactla.checks import check_launch, check_size
+from compactla.cuda.interchange import takes_arrays
 from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.lines.extraction import check_cover, flatten
 from compactla.sparse.csr import Operator
@@ -45,6 +46,7 @@ class Lines(Preconditioner):
     array([1, 1])
     """
 
+    @takes_arrays
     def __init__(self, A, lines, b=1):
         super().__init__(A)
         if check_size(b, "b") < 1:

@@ -6,6 +6,7 @@ import numpy as np
 
 from compactla.checks import check_launch, check_size
 from compactla.copies import Copied
+from compactla.cuda.interchange import takes_arrays
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.layout import Pack
@@ -54,6 +55,7 @@ class Preconditioner(Copied):
 
     _not_copied = ("_lock",)
 
+    @takes_arrays
     def __init__(self, A):
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
@@ -64,6 +66,7 @@ class Preconditioner(Copied):
     def _prepare(self):
         self._lock = threading.Lock()
 
+    @takes_arrays
     def update(self):
         """Have it made anew when it is next used."""
         self._made = None
@@ -83,6 +86,7 @@ class Preconditioner(Copied):
     def __matmul__(self, r):
         return self.solve(r)
 
+    @takes_arrays
     def solve(self, r, *, threads=None, wait_for=None):
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
         launch = check_launch(threads, wait_for, self.queue)
@@ -118,6 +122,7 @@ class BlockJacobi(Preconditioner):
         If `A` is of another kind, or `b` is not positive.
     """
 
+    @takes_arrays
     def __init__(self, A, b):
         super().__init__(A)
         if check_size(b, "b") < 1:
@@ -149,6 +154,7 @@ class BlockJacobi(Preconditioner):
 class Jacobi(BlockJacobi):
     """The reciprocals of the diagonal; 1 where it is zero."""
 
+    @takes_arrays
     def __init__(self, A):
         super().__init__(A, 1)
 
@@ -163,6 +169,7 @@ class ILU0(Preconditioner):
     .. [1] Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, algorithm 10.4.
     """
 
+    @takes_arrays
     def __init__(self, A):
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
@@ -174,6 +181,7 @@ class ILU0(Preconditioner):
         self.operator(check_launch(None, None, self.queue))
         return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
+    @takes_arrays
     def update(self):
         super().update()
         self._passed = False

@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.cuda.interchange import takes_arrays
 from compactla.krylov import plain
 from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
@@ -18,6 +19,7 @@ from compactla.view import REAL, backend
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 
+@takes_arrays
 def cg(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
     callback=None, threads=None, wait_for=None,
@@ -38,7 +40,7 @@ def cg(
     rtol, atol : float
         The goal: ``||b - A x|| <= max(rtol ||b||, atol)``.
     maxiter : int, optional
-        At most how many steps; default: 10 n.
+        Maximum number of steps; default: 10 n.
     M : optional
         The preconditioner, approximately the inverse of `A`: a `LinePreconditioner`, a `LineRelaxation`, or what else
         `A` may be; for a batch one of this module, as `Jacobi`, or a function.
@@ -47,9 +49,9 @@ def cg(
     callback : function, optional
         Called after every step with the norm of the residual, as the method knows it; not for a batch.
     threads : int, optional
-        At most how many threads work on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -79,6 +81,7 @@ def cg(
     return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
+@takes_arrays
 def bicgstab(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
     callback=None, threads=None, wait_for=None,
@@ -96,6 +99,7 @@ def bicgstab(
     return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
+@takes_arrays
 def gmres(
     A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, restart=30, ortho="mgs", *,
     callback=None, threads=None, wait_for=None,

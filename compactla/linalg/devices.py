@@ -3,6 +3,7 @@
 import numpy as np
 
 from compactla.checks import check_device_array, check_launch
+from compactla.cuda.interchange import calls_of_our_own, given
 from compactla.linalg import failures
 from compactla.linalg.places import common_type
 from compactla.view import backend
@@ -22,11 +23,12 @@ def run(function, arrays, options, on_error, compute, threads):
     kernel = known[key]
     if kernel is None:
         return without_elements(function, arrays, options, queue)
-    results, failed = kernel.run(arrays, wait=on_error == "raise")
+    with calls_of_our_own():
+        results, failed = kernel.run(arrays, wait=on_error == "raise")
     if failed is not None and failed.any():
         failed = failures.of_first(failed.reshape(kernel.fit.lead) != 0, arrays[0].shape[:-2])
         failures.finish(function, arrays, options, results, failed, on_error)
-    return results
+    return given(results)
 
 
 def planned(function, arrays, options, compute):
@@ -46,4 +48,4 @@ def without_elements(function, arrays, options, queue):
     """NumPy's results for arrays without elements, or its error for shapes that do not fit together."""
     unread = [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in arrays]
     found, _ = failures.attempt(function, unread, options)
-    return [backend(queue).upload(np.asarray(x), queue) for x in found]
+    return given([backend(queue).upload(np.asarray(x), queue) for x in found])

@@ -41,7 +41,7 @@ def expm(A, *, compute="double", threads=None):
     References
     ----------
     .. [1] Awad H. Al-Mohy and Nicholas J. Higham, "A New Scaling and Squaring Algorithm for the Matrix Exponential",
-       SIAM J. Matrix Anal. Appl. 31(3):970-989, 2009, :doi:`10.1137/09074721X`
+       SIAM J. Matrix Anal. Appl. 31(3):970-989, 2009, https://doi.org/10.1137/09074721X
 
     Examples
     --------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from compactla.checks import on_host
 from compactla.cpu.stacks import FAILED, UNSURE
 from compactla.view import backend
 
@@ -107,11 +108,6 @@ def finish(function, arrays, options, results, failed, on_error):
         return
     for output, result in zip(function.outputs, results, strict=True):
         blank(result, np.broadcast_to(failed, result.shape[: result.ndim - len(output.sizes)]))
-
-
-def on_host(a):
-    """A NumPy array, of one or of a pyopencl Array."""
-    return a if isinstance(a, np.ndarray) else a.get()
 
 
 def blank(result, flags):

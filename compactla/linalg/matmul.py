@@ -6,6 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from compactla.checks import check_dtype, check_launch, is_device_array
+from compactla.cuda.interchange import taken
 from compactla.dense.gemm import gemm
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays, common_lead
@@ -50,6 +51,7 @@ def matmul(x1, x2, /, *, threads=None):
     """
     if type(x1) is type(x2) is np.ndarray and threads is None and x1.size < MANY and x2.size < MANY:
         return np.matmul(x1, x2)
+    x1, x2 = taken(x1, "x1"), taken(x2, "x2")
     if is_device_array(x1) or is_device_array(x2):
         as_arrays(x1, x2, devices=("x1", "x2"))
         check_dtype(x1.dtype, "x1")

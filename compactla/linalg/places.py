@@ -10,6 +10,7 @@ from numpy import ndarray
 
 from compactla.checks import is_device_array
 from compactla.cpu.ordinary import lie
+from compactla.cuda.interchange import taken
 from compactla.strides import in_stack
 
 DOUBLE = np.dtype("d")
@@ -28,7 +29,7 @@ def as_arrays(*given, devices=()):
             break
     else:
         return given, None
-    arrays, wrap = [], None
+    arrays, wrap, given = [], None, taken(given, "argument")
     for a in given:
         wrap = None
         if type(a) is not ndarray:
@@ -46,11 +47,11 @@ def as_arrays(*given, devices=()):
 def on_device(given, names):
     """Arguments of which one is a pyopencl Array; a TypeError if another is none, or if there should be none."""
     if not names:
-        raise TypeError("an argument is a pyopencl Array, must be a NumPy array: see its method get")
+        raise TypeError("an argument is an array on a device, must be a NumPy array")
     for a, name in zip(given, names, strict=True):
         if not is_device_array(a):
             kind = f"{type(a).__module__}.{type(a).__qualname__}"
-            raise TypeError(f"{name} is a {kind}, must be a pyopencl Array as the other is, or both on the CPU")
+            raise TypeError(f"{name} is a {kind}, must be an array on the device of the other, or both on the CPU")
     return given
 
 

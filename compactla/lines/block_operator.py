@@ -2,7 +2,6 @@
 
 import abc
 import contextlib
-from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -15,8 +14,10 @@ from compactla.checks import (
     check_queue,
     check_whole,
     is_device_array,
+    on_host,
 )
 from compactla.copies import Copied
+from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.chords import warn_of_chords
 from compactla.lines.extraction import Extraction, check_paths, check_pattern, split
 from compactla.lines.options import Options
@@ -25,6 +26,8 @@ from compactla.lines.storage import refuse_overflow
 from compactla.lines.vectors import check_apart, check_out, is_same
 from compactla.locks import Lock
 from compactla.overlap import share_memory
+from compactla.recording import Recording, always, refuse
+from compactla.room import Results
 from compactla.view import COMPLEX, backend
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
@@ -41,10 +44,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         Those of `Options`.
     """
 
-    _not_copied: tuple[str, ...] = ("_making",)
+    _not_copied: tuple[str, ...] = ("_making", "_results")
     _warns = True  # of chords, which is done once
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
-    info: Any
 
     def __init__(self, M, lines, block_size, queue, threads, periodic, **options):
         self._pattern = Extraction(M, block_size)
@@ -61,8 +63,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._prepare()
 
     def _prepare(self):
-        self._making = Lock()
+        self._making, self._results = Lock(), Results()
 
+    @takes_arrays
     def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
@@ -77,9 +80,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             alone, (nnzb, b, b) for BSR and (nnz,) for CSR, in the order in which the first matrix stored it; only for
             a preconditioner on a device, where nothing of it is copied to the host.
         threads : int, optional
-            At most how many threads work on the CPU; default: what the preconditioner was made with.
+            Maximum number of CPU threads; default: that of the preconditioner.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -105,7 +108,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """Raise what the options ask for, of what the factorization met."""
         if self._options.storage:
             refuse_overflow(self._met("too_large"), self._options.storage)
-        if self._options.pivots == "raise" and self.info.any():
+        if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
 
     def _update(self, M, threads=None, wait_for=None) -> None:
@@ -126,8 +129,10 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """The matrix that the adjoint is made from, or its values on a device."""
         return M
 
-    def _launch(self, threads, wait_for):
-        return check_launch(self.threads if threads is None else threads, wait_for, self.queue)
+    def _launch(self, threads, wait_for, recorded=False):
+        if type(threads) is Recording and threads.told is None:
+            threads.told = self.threads
+        return check_launch(self.threads if threads is None else threads, wait_for, self.queue, recorded)
 
     def _check_values(self, data):
         """Refuse a device array that is not the data of a matrix like the first."""
@@ -160,15 +165,24 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """`too_large` or `watched` of the factored lines, in the order of `lines`."""
 
     @property
+    def info(self):
+        """`info` of each line from the last factorization, as `update` returned it; None if it was broken off."""
+        return given(self._info)
+
+    @info.setter
+    def info(self, info):
+        self._info = info
+
+    @property
     def report(self) -> Report | None:
         """What the factorization met, line by line; None after an update that was broken off."""
-        return None if self.info is None else Report.of(self.info, self.block_size, self._met("watched"))
+        return None if self.info is None else Report.of(self._info, self.block_size, self._met("watched"))
 
     def _solve(self, rhs, x0, out, threads, wait_for):
         """The operator applied to `rhs`, or what it makes of `x0`, written to `out` if there is one."""
-        self._check_usable()
-        launch, run = self._launch(threads, wait_for), backend(self.queue)
-        rhs = self._vector(rhs, "rhs")
+        launch, run = self._launch(threads, wait_for, recorded=True), backend(self.queue)
+        always(launch, self._check_usable)
+        rhs = given_rhs = self._vector(rhs, "rhs")
         on_device = is_device_array(rhs)
         given = rhs.dtype
         if x0 is not None:
@@ -187,14 +201,18 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             if share_memory(out, rhs) and (x0 is not None or not self._in_place):
                 rhs = rhs.copy()
         elif self.queue is None:
-            x = np.empty(rhs.shape, work)
+            x = self._results.array(rhs.shape, work)
         else:
             x = run.empty(rhs.shape, work, self.queue, rhs.allocator if on_device else None)
         if x0 is not None:
             x0 = self._converted(x0, work)
             if not is_same(x0, x):
                 backend(self.queue, "lines").copy(x0, x, launch)
-        self._apply(self._rows(self._converted(rhs, work)), self._rows(x), x0 is not None, launch)
+        converted = self._converted(rhs, work)
+        copies = converted is not given_rhs or result != work or on_device != (self.queue is not None)
+        if copies or x0 is not None or (out is not None and x is not out):
+            refuse(launch)
+        self._apply(self._rows(converted), self._rows(x), x0 is not None, launch)
         if not on_device:
             x = run.download(x)
         if out is None:
@@ -277,6 +295,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
                 self._is_current = True
         return self._hermitian
 
+    @takes_arrays
     def dot(self, x):
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         if type(x) is np.ndarray or is_device_array(x):

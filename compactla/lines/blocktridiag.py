@@ -1,17 +1,20 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
+import functools
+
 import numpy as np
 
 from compactla.checks import (
     as_array,
     check_contiguous,
     check_device_array,
-    check_kind,
     check_launch,
     check_queue,
     is_device_array,
+    on_host,
 )
 from compactla.copies import Copied
+from compactla.cuda.interchange import given, takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.arrays import check_blocks, fold, pack, part
 from compactla.lines.options import Options
@@ -20,10 +23,17 @@ from compactla.lines.parted import KINDS, PartedLines
 from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.vectors import check_apart, check_out
+from compactla.lines.vectors import check_out, check_rows
 from compactla.locks import Lock
 from compactla.overlap import span
+from compactla.recording import Recording, always, refuse
+from compactla.room import Results
 from compactla.view import backend, packed_dtype
+
+
+def _block(kind, T):
+    """The blocks of a kind of lines, which may be filled with new values."""
+    return given(T._arrays[kind])
 
 
 class BlockTridiag(Copied):
@@ -40,19 +50,19 @@ class BlockTridiag(Copied):
         ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` lines (nlines, K, b, b): ``upper[:, K-1]``
         couples row K - 1 to unknown 0.
     vlen : int, optional
-        Vector length V; default: what suits the device, or less for fewer, and long, lines.
+        Vector length V. Default: that of the device, or less for few and long lines.
     queue : pyopencl.CommandQueue, optional
-        Where the lines are copied to and factored; default: where `diag` lives.
+        Queue of the device that lines are copied to and factored on. Default: that of `diag`.
     parts : int, optional
-        Into how many parts lines are cut, at most: more lines at once for a device that so few would leave idle, for
-        nearly twice the work. 1 is for never; default: as the numbers of lines, blocks and processors suggest, not that
-        of threads.
+        Maximum number of parts that lines are cut into. A few long lines would leave most of a device idle, so they are
+        split into parts that are solved in parallel, for nearly twice the work. 1: never. Default: by the numbers of
+        lines, blocks and processors, but not of threads.
     periodic : bool or (nlines,) array_like of bool, optional
         Which lines close to rings. Where K is 2 the same two blocks are coupled twice, where it is 1 a block is
         coupled to itself: couplings add up.
     pivots : {"report", "raise", "perturb", "shift"}, optional
-        What is done about small pivots, where nobody swaps rows across blocks. "report": nothing, zeros are told by
-        `info`. "raise": the same, and then a `PivotError`, which has the report of all lines. "perturb": a pivot whose
+        Treatment of small pivots, since rows are not swapped across blocks. "report": zeros are in `info`. "raise":
+        zeros raise a `PivotError`, which has the report of all lines. "perturb": a pivot whose
         modulus is below sqrt(eps) times the largest entry of its diagonal block is replaced by that threshold, with the
         sign of its real part, and counted [2]_. "shift": that threshold is added to every pivot, with the sign of its
         real part, so that all move away from zero [3]_. The largest entry is taken over the block of the matrix and
@@ -61,34 +71,33 @@ class BlockTridiag(Copied):
         Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
         conditioned but meet zero pivots.
     diagnose : bool, optional
-        Watch the pivots, so that `report` has their smallest and the growth factor, also where nothing is done about
-        them. Factoring then takes longer, as it does with any of the above but "report" and "raise".
+        Record the smallest pivots and the growth factors in `report`. Factoring takes longer, as it does with "perturb"
+        and "shift", which record them, too.
     storage : {None, "float32", "float16", "bfloat16"}, optional
-        A smaller type that the factors are stored in, of the real and imaginary parts where they are complex: solves,
-        which wait for the factors to be read, then take about as much less time. Factorization, vectors and arithmetic
-        keep the dtype of the blocks; the factors are rounded when they are stored. An OverflowError is raised by
-        `factor` if the factors of a line that has them are too large for the type, which for float16 means 65504.
+        Smaller type to store the factors in, or their real and imaginary parts. The time of a solve is about
+        proportional to the bytes of the factors. Factorization, vectors and arithmetic keep the dtype of the blocks;
+        factors are rounded when they are stored. `factor` raises an OverflowError if factors of a regular line are too
+        large for the type, for float16 above 65504.
     refine : int, optional
-        Steps of iterative refinement in each solve: solve for the residual of the blocks as they were given, of which a
-        copy is kept, and add. Makes up for smaller storage and for perturbed pivots; each step takes about as long as
-        two solves.
+        Number of steps of iterative refinement in each solve, with residuals of a copy of the original blocks. It makes
+        up for smaller storage and for perturbed pivots. A step takes about as long as two solves.
 
     Attributes
     ----------
     lower, diag, upper : ndarray or pyopencl.array.Array
-        What `refactor` reads: packed as `from_packed` says, and overwritten; or copies of what was given, where lines
-        are periodic or cut.
+        Blocks that `refactor` reads: packed as for `from_packed`, and overwritten; or, for lines that are periodic or
+        cut, copies of the arguments.
     nlines, b, vlen : int
         Number of lines, size of the blocks, vector length.
     dtype : numpy.dtype
         That of the blocks.
     queue : pyopencl.CommandQueue or None
-        Where the lines live; None on the CPU.
+        Queue of the device that holds the lines; None on the CPU.
     info : (nlines,) ndarray of int64, or None before `factor`
-        What `factor` returned.
+        Result of `factor`.
     report : Report or None before `factor`
-        Which block and which pivot of each line failed, and, where pivots were watched, the smallest, the growth
-        factor and how many were replaced.
+        For each line the block and the pivot that failed, and, if they are recorded, the smallest pivot, the growth
+        factor and the number of replaced pivots.
 
     Raises
     ------
@@ -130,8 +139,9 @@ class BlockTridiag(Copied):
     array([0])
     """
 
-    _not_copied = ("_spans", "_lock")
+    _not_copied = ("_spans", "_lock", "_results")
 
+    @takes_arrays
     def __init__(
         self, lower, diag, upper, vlen=None, *, queue=None, parts=None, periodic=False,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -147,10 +157,9 @@ class BlockTridiag(Copied):
         dtype = given[1].dtype
         options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
         ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
-        couplings = K - 1 + closed
+        must = nlines, K - 1 + closed, b, b
         for name, a in (("lower", given[0]), ("upper", given[2])):
-            if a.shape != (nlines, couplings, b, b):
-                must = (nlines, couplings, b, b)
+            if a.shape != must:
                 raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
             if a.dtype != dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
@@ -170,6 +179,7 @@ class BlockTridiag(Copied):
         self._shape = (nlines, K, b)
 
     @classmethod
+    @takes_arrays
     def from_packed(
         cls, lower, diag, upper, offset, rows, nlines, *, queue=None,
         pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
@@ -210,7 +220,7 @@ class BlockTridiag(Copied):
 
     def _adopt(self, arrays, lines, options):
         """Take lines, which are factored from these arrays."""
-        self.lower, self.diag, self.upper = arrays
+        self._arrays = tuple(arrays)
         self._lines, self._options, self.info = lines, options, None
         self.nlines, self.b, self.vlen = lines.nlines, lines.b, lines.vlen
         self.dtype, self.queue = lines.dtype, lines.queue
@@ -218,18 +228,21 @@ class BlockTridiag(Copied):
 
     def _prepare(self):
         """Set what is not copied along with the lines."""
-        self._spans = {name: span(getattr(self, name)) for name in KINDS}
-        self._lock = Lock()
+        self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
+        self._lock, self._results = Lock(), Results()
 
+    lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
+
+    @takes_arrays
     def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
 
         Parameters
         ----------
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -255,29 +268,53 @@ class BlockTridiag(Copied):
                 raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
             return self._factor(launch) if self.info is None else self.info
 
+    @takes_arrays
     def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
-        launch = check_launch(threads, wait_for, self.queue)
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        if type(launch) is not Recording:
+            return self._refactor(launch)
+        if self._options.pivots == "raise" or not self._lines.is_plain:
+            refuse(launch, self._refactor)
+        launch.lock = self._lock
+        launch.add(self._set_info, None)
+        info = self._lines.factor(launch)
+        launch.add(self._set_info, info)
+        return info
+
+    def _refactor(self, launch):
         with self._lock:
             return self._factor(launch)
+
+    def _set_info(self, info):
+        self.info = info
 
     def _factor(self, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
-            arrays = self.lower, self.diag, self.upper
-            self._lines.fill([a.reshape(-1, self.b, self.b) for a in arrays], launch)
+            self._lines.fill([a.reshape(-1, self.b, self.b) for a in self._arrays], launch)
         self.info = self._lines.factor(launch)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
-        if self._options.pivots == "raise" and self.info.any():
+        if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
         return self.info
 
     @property
+    def info(self):
+        """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
+        return given(self._info)
+
+    @info.setter
+    def info(self, info):
+        self._info = info
+
+    @property
     def report(self) -> Report | None:
         """What the factorization met, line by line; None before `factor`."""
-        return None if self.info is None else Report.of(self.info, self.b, self._lines.watched)
+        return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
+    @takes_arrays
     def solve(self, rhs, *, out=None, threads=None, wait_for=None):
         """Solve with the factored lines.
 
@@ -289,15 +326,16 @@ class BlockTridiag(Copied):
             Where the solutions are written to: an array of the kind and shape of `rhs` and of the dtype of the lines,
             C-contiguous. It may be `rhs`.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
         ndarray or pyopencl.array.Array
-            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator. NumPy
-            arrays are copied to the device of the lines and back.
+            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator, a large
+            NumPy array perhaps in the memory of an earlier one that is gone. NumPy arrays are copied to the device of
+            the lines and back.
 
         Raises
         ------
@@ -326,14 +364,16 @@ class BlockTridiag(Copied):
         if out is not None:
             check_out(out, rhs, self.dtype, self.queue)
             self._check_no_factor(out, "out")
-        launch, run = check_launch(threads, wait_for, self.queue), backend(self.queue)
-        self._check_factored()
+        launch, run = check_launch(threads, wait_for, self.queue, recorded=True), backend(self.queue)
+        always(launch, self._check_factored)
+        if rhs.dtype != self.dtype or on_device != (self.queue is not None) or not rhs.flags.c_contiguous:
+            refuse(launch)
         if on_device:
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
         elif self.queue is None:
             rhs = np.ascontiguousarray(rhs, self.dtype)
-            x = np.empty(rhs.shape, self.dtype) if out is None else out
+            x = self._results.array(rhs.shape, self.dtype) if out is None else out
         else:
             x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
         vectors = shape[0] * shape[1], shape[2], rhs.shape[3] if rhs.ndim == 4 else 1
@@ -345,6 +385,7 @@ class BlockTridiag(Copied):
         out[...] = run.download(x)
         return out
 
+    @takes_arrays
     def solve_rows(self, rhs, x, *, threads=None, wait_for=None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 
@@ -354,9 +395,9 @@ class BlockTridiag(Copied):
             Right-hand sides and solutions, C-contiguous, of the dtype and on the device of the lines. `x` may be
             `rhs`. Rows of `x` that are on no line are left alone.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Raises
         ------
@@ -366,31 +407,15 @@ class BlockTridiag(Copied):
             If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
             lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
         """
-        self._check_vectors(rhs, x, self._lines.nrows)
-        launch = check_launch(threads, wait_for, self.queue)
-        self._check_factored()
+        check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
+        self._check_no_factor(x, "x")
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        always(launch, self._check_factored)
         self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
         if self.info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
-
-    def _check_vectors(self, rhs, x, nrows) -> None:
-        """Refuse what `solve_rows` does not take, where vectors have to have so many rows."""
-        for name, a in (("rhs", rhs), ("x", x)):
-            check_kind(a, self.queue, name)
-            if a.dtype != self.dtype:
-                raise TypeError(f"{name}: dtype is {a.dtype}, must be {self.dtype}")
-            if a.ndim != 3 or a.shape[1] != self.b or a.shape[0] < nrows or a.shape != rhs.shape:
-                least = f"({nrows} or more, {self.b}, nrhs)"
-                raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
-            check_contiguous(a, name)
-            if self.queue is not None:
-                check_device_array(a, self.queue, name)
-        if self.queue is None and not x.flags.writeable:
-            raise ValueError("x is read-only, must be writeable")
-        check_apart("x", x, "rhs", rhs)
-        self._check_no_factor(x, "x")
 
     def _check_no_factor(self, x, name):
         """Refuse vectors that share memory with the lines."""

@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole
+from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole, stays
 from compactla.copies import Copied
 from compactla.lines.options import Options
 from compactla.lines.pivots import SMALLEST, WATCHED
 from compactla.lines.storage import StoredFactors
 from compactla.overlap import share_memory
+from compactla.recording import Recording, later
 from compactla.room import Room
 from compactla.view import COMPLEX, REAL, backend, packed_dtype
 
@@ -101,8 +102,8 @@ class PackedLines(Copied):
     def blocks(self):
         return self.lower, self.diag, self.upper
 
-    def factor(self, launch) -> np.ndarray:
-        """Factor the blocks in place; returns `info` of each line."""
+    def factor(self, launch):
+        """Factor the blocks in place; returns `info` of each line, on the device where nothing waits for it."""
         run, kernels, lanes = backend(self.queue), self._kernels, self.npack * self.vlen
         info, watched = kernels.new_info(lanes, self.queue), None
         if self.options.policy:
@@ -110,10 +111,18 @@ class PackedLines(Copied):
             start[:, SMALLEST] = np.inf
             watched = run.upload(start, self.queue)
         overflow = self.stored and self.stored.no_overflow()
+        if type(launch) is Recording:
+            launch.add(self._begin, info)
+            kernels.factor_lines(self.view, info, launch)
+            launch.add(self._end)
+            return info[: self.nlines]
         self.broken = True  # unless all of what follows succeeds
         for block, copy in zip(self.blocks, self._given, strict=False):
             kernels.copy(block, copy, launch)
         kernels.factor_lines(self.view, info, launch, watched)
+        if stays(info) and watched is None and not self.stored:
+            self.broken = False
+            return info[: self.nlines]
         info = run.download(info)[: self.nlines].astype(np.int64, copy=False)
         if watched is not None:
             kept = run.download(watched).reshape(self.npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]
@@ -123,8 +132,22 @@ class PackedLines(Copied):
         self.broken = False
         return info
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all of a factorization is one launch, on the CPU, which can be recorded."""
+        return self.queue is None and not (self.options.policy or self.stored or self._given)
+
+    def _begin(self, info):
+        self.broken = True
+        info.fill(0)
+
+    def _end(self):
+        self.broken = False
+
     def solve(self, rhs, x, launch) -> None:
         """x <- the solutions for `rhs`, vectors (block rows, b, nrhs); `x` may be `rhs`."""
+        if self._given and later(launch, self.solve, rhs, x):
+            return
         kernels = self._kernels
         # Work arrays are kept; each of several threads that solve at once takes its own.
         try:
@@ -136,7 +159,10 @@ class PackedLines(Copied):
             self._solve_refined(rhs, x, work, [room.array(x.shape) for room in rooms], launch)
         else:
             kernels.solve_lines(self.view, rhs, x, work, launch)
-        self._spare.append((work, rooms))
+        if type(launch) is Recording:
+            launch.keep(work, rhs, x, alone=True)
+        else:
+            self._spare.append((work, rooms))
 
     def _solve_refined(self, rhs, x, work, vectors, launch):
         """Solve, and then for the residual, `refine` times; there is room for two vectors."""

@@ -20,12 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla.checks import on_host
 from compactla.copies import Copied
 from compactla.dense.gemm import gemm
 from compactla.layout import Pack
 from compactla.lines.packed import PackedLines, couplings_of, sort_into_packs
 from compactla.lines.partition import BlockFormat, Cut, count_parts, cut, plan_cut
 from compactla.lines.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
+from compactla.recording import Recording
 from compactla.view import backend
 
 KINDS = "lower", "diag", "upper"
@@ -73,6 +75,8 @@ class PartedLines(Copied):
 
     broken = False  # what is factored can always be filled again
 
+    is_plain = False
+
     def __init__(self, pieces: Cut, rows, find, format: BlockFormat, options):
         self._cut, self.nlines, self.nrows = pieces, len(pieces.first), int(rows.max(initial=-1)) + 1
         self.b, self.dtype, self.vlen, self.queue = format
@@ -94,7 +98,7 @@ class PartedLines(Copied):
 
     def factor(self, launch) -> np.ndarray:
         """Factor what was filled; returns `info` of each line."""
-        failed = self.parts.factor(launch)
+        failed = on_host(self.parts.factor(launch))
         if self.separators is None:
             return self._info(failed)
         return self._info(failed, self.separators.factor(self.parts, launch))
@@ -269,7 +273,7 @@ class Separators(Copied):
         for packed, block in zip(self._schur, self._unpacked, strict=True):
             packed.unpack(out=block, threads=launch if self.queue is None else None)
         self.lines.fill(self._unpacked, launch)
-        return self.lines.factor(launch)
+        return on_host(self.lines.factor(launch))
 
     def _subtract(self, coupling, spike, near, target, launch):
         """Take a coupling of separators times the blocks of a spike beside them from their Schur complement."""
@@ -314,7 +318,10 @@ class Couplings(Copied):
             work = kernels.Work(self._view)
         work.fit(x.shape[2])
         kernels.couple_rows(self._view, source, x, work, launch)
-        self._spare.append(work)
+        if type(launch) is Recording:
+            launch.keep(work, alone=True)
+        else:
+            self._spare.append(work)
 
 
 def places_in_spike(slot, lane, format: BlockFormat):

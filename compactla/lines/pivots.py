@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compactla.checks import on_host
+
 # What kernels that watch pivots keep of each line: rows of an array (packs, WATCHED, V).
 SMALLEST, LARGEST, FACTOR, REPLACED, NORM = range(5)
 WATCHED = 5
@@ -38,6 +40,7 @@ class Report(NamedTuple):
     @classmethod
     def of(cls, info, b: int, watched=None) -> "Report":
         """From `info`, the size of blocks, and what kernels kept: (WATCHED, nlines)."""
+        info = on_host(info)
         zero, first = info > 0, np.maximum(info - 1, 0)
         block, pivot = (np.where(zero, place, -1) for place in np.divmod(first, max(b, 1)))
         if watched is None:

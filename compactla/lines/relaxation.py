@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from compactla.checks import check_size, is_device_array
+from compactla.checks import check_size, is_device_array, on_host
 from compactla.cpu.kernel import compiled_once
+from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.packed import one_lane
 from compactla.lines.parted import PartedLines, part_matrix
 from compactla.lines.partition import BlockFormat
+from compactla.recording import later
 from compactla.room import Room
 from compactla.view import backend
 
@@ -101,9 +103,10 @@ class LineRelaxation(BlockOperator):
     True
     """
 
-    _not_copied = ("_making", "_spare")
+    _not_copied = (*BlockOperator._not_copied, "_spare")
     _in_place = False
 
+    @takes_arrays
     def __init__(
         self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
         scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
@@ -162,7 +165,7 @@ class LineRelaxation(BlockOperator):
             colour.along.fill([values] * 3, launch)
         for rows in (*(colour.beside for colour in self._colours), *([self._whole] if self._whole else [])):
             gather(values, rows.place, one_lane(rows.data), launch)
-        return self._of_lines([colour.along.factor(launch) for colour in self._colours])
+        return self._of_lines([on_host(colour.along.factor(launch)) for colour in self._colours])
 
     def _met(self, what):
         return self._of_lines([getattr(colour.along, what) for colour in self._colours])
@@ -174,6 +177,7 @@ class LineRelaxation(BlockOperator):
         numbers = np.concatenate([colour.lines for colour in self._colours])
         return np.concatenate(of_colours, axis=-1)[..., np.argsort(numbers)]
 
+    @takes_arrays
     def solve(self, rhs, x0=None, *, out=None, threads=None, wait_for=None):
         """Make sweeps for right-hand sides.
 
@@ -202,6 +206,8 @@ class LineRelaxation(BlockOperator):
         return self._solve(rhs, x0, out, threads, wait_for)
 
     def _apply(self, rhs, x, started, launch):
+        if later(launch, self._apply, rhs, x, started):
+            return
         sweeps = backend(self.queue, "sweeps")
         try:
             rooms = self._spare.pop()

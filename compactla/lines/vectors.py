@@ -24,6 +24,23 @@ def check_out(out, rhs, dtype, queue) -> None:
     check_apart("out", out, "rhs", rhs)
 
 
+def check_rows(rhs, x, nrows, b, dtype, queue) -> None:
+    """Refuse what are no vectors of block rows, so many or more, of which x can be written to."""
+    for name, a in (("rhs", rhs), ("x", x)):
+        check_kind(a, queue, name)
+        if a.dtype != dtype:
+            raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype}")
+        if a.ndim != 3 or a.shape[1] != b or a.shape[0] < nrows or a.shape != rhs.shape:
+            least = f"({nrows} or more, {b}, nrhs)"
+            raise ValueError(f"{name} has shape {a.shape}, must be {least}, the same for rhs and x")
+        check_contiguous(a, name)
+        if queue is not None:
+            check_device_array(a, queue, name)
+    if queue is None and not x.flags.writeable:
+        raise ValueError("x is read-only, must be writeable")
+    check_apart("x", x, "rhs", rhs)
+
+
 def check_apart(name, x, other, a) -> None:
     """Refuse x if it shares memory with `a` without being the same."""
     if x is not a and share_memory(x, a) and not is_same(x, a):

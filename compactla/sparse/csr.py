@@ -12,6 +12,7 @@ from compactla.checks import (
     is_device_array,
     option,
 )
+from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack, pack_padded
 from compactla.overlap import share_memory
 from compactla.sparse.pattern import Pattern
@@ -66,6 +67,7 @@ class BatchCSR:
 
     __array_ufunc__ = None  # so that ``x @ A`` is refused, and not computed for each element of x
 
+    @takes_arrays
     def __init__(self, arg, shape=None, *, vlen=None, queue=None):
         if not isinstance(arg, tuple) or len(arg) != 3:
             raise TypeError(f"arg is a {type(arg).__name__}, must be a tuple (data, indices, indptr)")
@@ -129,6 +131,7 @@ class BatchCSR:
         backend(given.queue, "sparse").reorder(given, self.pattern, out)
         return out
 
+    @takes_arrays
     def update(self, data, *, threads=None, wait_for=None):
         """Give the matrices new values, (nm, nnz) of the same type; preconditioners follow when they are next used.
 
@@ -150,6 +153,7 @@ class BatchCSR:
             raise TypeError(f"data: dtype is {data.dtype}, must be {self.dtype}")
         return self._packed(data, out=out, **launch)
 
+    @takes_arrays
     def to(self, device):
         """A copy of the batch on another device: a pyopencl.CommandQueue, or "cpu".
 
@@ -162,6 +166,7 @@ class BatchCSR:
         A.values, A.version = self.values.to(device), 0
         return A
 
+    @takes_arrays
     def toarray(self):
         """The matrices as an ordinary array (nm, m, n)."""
         a = np.zeros((self.nm, *self.shape), self.dtype)
@@ -171,6 +176,7 @@ class BatchCSR:
     def __matmul__(self, x):
         return self.multiply(x)
 
+    @takes_arrays
     def multiply(self, x, y=None, *, alpha=1, beta=0, trans="N", threads=None, wait_for=None):
         """alpha op(A) x + beta y, of all matrices.
 
@@ -186,9 +192,9 @@ class BatchCSR:
         trans : {"N", "T", "C"}
             Whether op(A) is A, its transpose or its conjugate transpose.
         threads : int, optional
-            At most how many threads work, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -244,6 +250,7 @@ class Transposed:
 
     __array_ufunc__ = None
 
+    @takes_arrays
     def __init__(self, A, trans):
         self.A, self.trans, self.shape, self.dtype, self.nm = A, trans, A.shape[::-1], A.dtype, A.nm
 
@@ -258,6 +265,7 @@ class Operator:
     blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
     """
 
+    @takes_arrays
     def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None, info=None):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal

@@ -7,6 +7,7 @@ import numpy as np
 
 from compactla.checks import check_launch, option
 from compactla.copies import Copied
+from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack
 from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
 from compactla.sparse.elimination import in_tiles, ordered
@@ -97,6 +98,7 @@ class BatchLU(Copied):
 
     _not_copied = ("_lock",)
 
+    @takes_arrays
     def __init__(self, A):
         if not isinstance(A, BatchCSR):
             raise TypeError(f"A is a {type(A).__name__}, must be a BatchCSR")
@@ -130,6 +132,7 @@ class BatchLU(Copied):
     def _run(self):
         return backend(self.queue, "sparse")
 
+    @takes_arrays
     def update(self, data, *, threads=None, wait_for=None):
         """Take new values of the pattern of A, (nm, nnz), which are factored when they are next needed.
 
@@ -152,6 +155,7 @@ class BatchLU(Copied):
             self._own = self.A.packed(data, out, threads=threads, wait_for=wait_for)
             self._version, self._factored = self.A.version, False
 
+    @takes_arrays
     def factor(self, *, threads=None, wait_for=None):
         """Factor all matrices, as they are now, and keep the factors.
 
@@ -192,6 +196,7 @@ class BatchLU(Copied):
                 self._factor(values, launch)
             return self._factors, values
 
+    @takes_arrays
     def solve(self, b, *, trans="N", threads=None, wait_for=None):
         """Solve op(A) x = b, after factoring the matrices if they have changed, or have not been factored.
 
@@ -224,6 +229,7 @@ class BatchLU(Copied):
         self._run.lu_solve(factors, self._tiles, B, X, trans, launch)
         return as_given(X, b, ndim)
 
+    @takes_arrays
     def report(self):
         """How small pivots became and how much entries grew, of the matrices as they are now.
 

@@ -4,7 +4,7 @@ Slot ``offset[p] + k`` of `diag` is block k of the lines of pack p; `lower` and 
 D, E and F for the blocks of a slot of `diag`, `lower` and `upper`: D x = r - E x_before - F x_after.
 """
 
-from compactla.cpu.ahead import BYTE, BYTES
+from compactla.cpu.ahead import BYTE, BYTES, prefetch
 from compactla.cpu.emit import routine
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.getrfnp import getrfnp
@@ -17,12 +17,15 @@ from compactla.cpu.simd import INDEX, index
 from compactla.lines.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block, known):
+def factor_batch(block, known, large):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
+    What comes next is fetched side by side, or, where blocks are `large`, each as late as can be, as the nearest cache
+    would lose it again.
     """
     width = lanes_of(block)
+    at_once, late = known and not large, known and large
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info):
         def block_of(array, slot, v):
@@ -33,14 +36,14 @@ def factor_batch(block, known):
             for v in range(0, V, width):
                 for s in range(first, last + 1):
                     D, F = block_of(diag, s, v), block_of(upper, s - p, v)
+                    E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
                     if s > first:
                         E_before, F_before = block_of(lower, s - p - 1, v), block_of(upper, s - p - 1, v)
-                        E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
-                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
+                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if at_once else (F,) if late else ())
                     getrfnp(D, info[p * V + v :], (s - first) * b, "R")
                     if s < last:
-                        trsm(D, F, "L", "L", "N", "U")
-                        trsm(D, F, "L", "U", "N", "R")
+                        trsm(D, F, "L", "L", "N", "U", 1, (E,) if late else ())
+                        trsm(D, F, "L", "U", "N", "R", 1, (D_after,) if late else ())
 
     return kernel
 
@@ -92,13 +95,14 @@ def solve_batch(block, column, swap, known):
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
     Forward x <- inv(D) (r - E x_before), backward x <- x - F x_after: every block is read once. `rows` says which
-    block row of `rhs` and `x` a slot's lane is, -1 for an unused lane. `work` begins with zeros, then there is room
+    block row of `rhs` and `x` a slot's lane is, -1 for an unused lane, and `several` how many slots are moved at once
+    from there on, see `load_rows`; 0 where an earlier slot's include it. `work` begins with zeros, then there is room
     for the numbers of unused lanes, then for the x of one pack. `swap` is the form of the columns of `swaps`, if rows
     of the blocks of D were swapped, else "".
     """
     width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
-    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, swaps, work):
+    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, several, rhs, x, swaps, work):
         row, element = nrhs * reals * width, reals * width
         unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
@@ -114,7 +118,8 @@ def solve_batch(block, column, swap, known):
             for v in range(0, V, width):
                 for s in range(first, last + 1):
                     X, D = x_of(s - first), block_of(diag, s, v)
-                    load_rows(X, rows[s * V + v :], rhs, work)
+                    if several[s]:
+                        load_rows(X, rows[s * V + v :], rhs, work, several[s])
                     if swap:
                         laswp(X, at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap))
                     if s > first:
@@ -129,7 +134,8 @@ def solve_batch(block, column, swap, known):
                         F, X_after = block_of(upper, s - p, v), x_of(s - first + 1)
                         F_before = block_of(upper, s - p - 1, v)
                         gemm(F, X_after, X, -1, 1, (F_before,) if known else ())
-                    store_rows(X, rows[s * V + v :], x, work + unused)
+                    if several[s]:
+                        store_rows(X, rows[s * V + v :], x, work + unused, several[s])
 
     return kernel
 
@@ -138,7 +144,7 @@ def residual_batch(block, column):
     """Kernel for r <- rhs - A x with the blocks of packs lo to hi as they are in the matrix; see `solve_batch`."""
     width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
-    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, rhs, x, r, work):
+    def kernel(lo, hi, V, b, size, rs, cs, nrhs, lower, diag, upper, offset, rows, several, rhs, x, r, work):
         row, element = nrhs * reals * width, reals * width
         unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
@@ -154,7 +160,8 @@ def residual_batch(block, column):
             R = x_of(last + 1 - first)
             for v in range(0, V, width):
                 for s in range(first, last + 1):
-                    load_rows(x_of(s - first), rows[s * V + v :], x, work)
+                    if several[s]:
+                        load_rows(x_of(s - first), rows[s * V + v :], x, work, several[s])
                 for s in range(first, last + 1):
                     load_rows(R, rows[s * V + v :], rhs, work)
                     gemm(block_of(diag, s, v), x_of(s - first), R, -1, 1)
@@ -246,18 +253,22 @@ def couple_batch(block, column, known):
 
 
 @routine
-def load_rows(code, X, rows, source, zeros):
-    """X <- the block rows `rows`, one a lane, of an array; what is at the address `zeros` for the row -1."""
-    copy_rows(code, X, rows, source, zeros, Tile.pack)
+def load_rows(code, X, rows, source, zeros, several=1):
+    """X <- the block rows `rows`, one a lane, of an array; what is at the address `zeros` for the row -1.
+
+    If `several` is more than 1 there is no such row, and as many matrices, which follow X in memory, are loaded from
+    the block rows that follow these. Their numbers in a lane are as many as there are lanes, or more.
+    """
+    copy_rows(code, X, rows, source, zeros, several, Tile.pack)
 
 
 @routine
-def store_rows(code, X, rows, target, unused):
+def store_rows(code, X, rows, target, unused, several=1):
     """Block rows `rows`, one a lane, of an array <- X; lanes of row -1 go to the address `unused`."""
-    copy_rows(code, X, rows, target, unused, Tile.unpack)
+    copy_rows(code, X, rows, target, unused, several, Tile.unpack)
 
 
-def copy_rows(code, X, rows, array, spare, move):
+def copy_rows(code, X, rows, array, spare, several, move):
     """Move the numbers of a matrix X between its lanes and their block rows, a contiguous run of numbers each."""
     b, vector = code.builder, X.vector
     lanes, real, item = vector.lanes, "fd"[vector.real.bitwidth == 64], vector.real.bitwidth // 8
@@ -271,7 +282,27 @@ def copy_rows(code, X, rows, array, spare, move):
         steps = (index(code.mul(code.add(first, k), lanes * item)) for k in range(run))
         move(Tile(code, real, lanes, run), ends, [b.gep(vectors, [step], source_etype=BYTE) for step in steps])
 
-    run = 16 // item
+    if isinstance(several, int):
+        copy_one(code, count, copy, 16 // item)
+        return
+    several = several.index(code)
+    with b.if_else(b.icmp_signed("==", several, INDEX(1))) as (one, more):
+        with one:
+            copy_one(code, count, copy, 16 // item)
+        with more:
+            total = index(code.mul(several, count))
+            further = code.mul(total, -item if move is Tile.unpack else item)  # bytes
+            with code.loop(b.udiv(b.add(total, INDEX(lanes - 1)), INDEX(lanes))) as t:
+                first = code.min(code.mul(t, lanes), code.sub(total, lanes))  # at the end some once more
+                for start in starts:  # what is moved next
+                    place = code.add(further, code.mul(first, item))
+                    prefetch(b, b.gep(start, [place], source_etype=BYTE), write=move is Tile.unpack)
+                copy(first, lanes)
+
+
+def copy_one(code, count, copy, run):
+    """The `count` numbers of a block row, `run` at a time."""
+    b = code.builder
     if isinstance(count, int):
         run = next(r for r in (4, 2, 1) if r <= min(run, max(count, 1)))
         whole, rest = divmod(count, run)

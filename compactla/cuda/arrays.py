@@ -1,0 +1,212 @@
+"""Arrays in CUDA memory, with the names that `pyopencl.array.Array` has."""
+
+import ctypes
+import math
+
+import numpy as np
+
+from compactla.cuda import driver
+
+# All memory, which is never read here: NumPy says of arrays in it where their views are.
+BEGIN = 16
+SPACE = (ctypes.c_char * 2**62).from_address(BEGIN)
+WORD = 4  # bytes that are set at once
+HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # as an argument of reshape
+
+
+class Memory(int):
+    """An address, and the object that owns the memory there."""
+
+    owner: object
+
+    def __new__(cls, address, owner):
+        memory = super().__new__(cls, address)
+        memory.owner = owner
+        return memory
+
+
+class Array:
+    """Numbers in CUDA memory.
+
+    Attributes
+    ----------
+    queue : compactla.cuda.queues.Queue
+        Library and device.
+    place : ndarray
+        An array at the same address, which must not be read.
+    offset : int
+        Address of the first element.
+    base_data : Memory
+        The beginning of all memory, as it is seen by one who owns a part.
+    given : object
+        The array of the library that this is, if it is known.
+    """
+
+    __slots__ = ("base_data", "given", "offset", "place", "queue")
+    allocator = None
+    events: list = []  # noqa: RUF012 - streams keep the order
+
+    def __init__(self, queue, shape, dtype, order="C", *, strides=None, data, offset=0, events=None, given=None):
+        self.queue, self.base_data, self.offset, self.given = queue, data, offset, given
+        if offset < BEGIN:  # empty arrays have no address
+            self.place = np.ndarray(shape, dtype, SPACE, 0)
+        else:
+            self.place = np.ndarray(shape, dtype, SPACE, offset - BEGIN, strides)
+
+    @property
+    def shape(self):
+        return self.place.shape
+
+    @property
+    def dtype(self):
+        return self.place.dtype
+
+    @property
+    def strides(self):
+        return self.place.strides
+
+    @property
+    def ndim(self):
+        return self.place.ndim
+
+    @property
+    def size(self):
+        return self.place.size
+
+    @property
+    def nbytes(self):
+        return self.place.nbytes
+
+    @property
+    def flags(self):
+        return self.place.flags
+
+    @property
+    def data(self):
+        """The address of the first element."""
+        return Memory(self.offset, self.base_data.owner)
+
+    @property
+    def T(self):
+        return self._seen(self.place.T)
+
+    def __len__(self):
+        return len(self.place)
+
+    def _seen(self, place):
+        """A view."""
+        a = Array.__new__(Array)
+        a.queue, a.base_data, a.given, a.place = self.queue, self.base_data, None, place
+        a.offset = place.__array_interface__["data"][0]
+        return a
+
+    def __getitem__(self, index):
+        return self._seen(self.place[index if isinstance(index, tuple) else (index, ...)])
+
+    def reshape(self, *shape):
+        return self._seen(_reshaped(self.place, *shape))
+
+    def transpose(self, *axes):
+        return self._seen(self.place.transpose(*axes))
+
+    def view(self, dtype):
+        return self._seen(self.place.view(dtype))
+
+    def get(self) -> np.ndarray:
+        """A NumPy copy, for which this waits."""
+        if not self.size:
+            return np.empty(self.shape, self.dtype)
+        ends = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
+        below, above = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends)
+        memory = np.empty(above - below + self.dtype.itemsize, np.uint8)
+        driver.read(self.queue.device.index, self.offset + below, memory, self.queue.stream)
+        return np.ndarray(self.shape, self.dtype, memory, -below, self.strides)
+
+    def set(self, values) -> None:
+        """Copy NumPy's numbers to a contiguous array."""
+        values = np.ascontiguousarray(values, self.dtype)
+        index, stream = self.queue.device.index, self.queue.stream
+        if driver.is_capturing(index, stream):
+            raise RuntimeError("a CUDA graph is captured: call the function once before, with arrays of the same sizes")
+        if values.size:
+            driver.write(index, self.offset, values, stream)
+
+    def fill(self, number, wait_for=()) -> None:
+        """Set all numbers of a contiguous array, of 4 bytes or to zero."""
+        word = int(np.array(number, self.dtype).view(np.uint32)) if self.dtype.itemsize == WORD else 0
+        if self.dtype.itemsize != WORD and number:
+            raise ValueError(f"number is {number}, must be 0 for {self.dtype}")
+        if self.size:
+            driver.fill(self.queue.device.index, self.offset, word, self.nbytes // WORD, self.queue.stream)
+
+    def copy(self) -> "Array":
+        """A contiguous copy."""
+        return self.astype(self.dtype)
+
+    def astype(self, dtype) -> "Array":
+        """A contiguous copy in another type."""
+        dtype = np.dtype(dtype)
+        if dtype != self.dtype or not self.flags.c_contiguous:
+            from compactla.gpu.ordinary import spread  # which is written for arrays such as this one
+
+            return spread(self, self.shape, self.strides, dtype)
+        target = empty(self.queue, self.shape, dtype)
+        self.write_to(target)
+        return target
+
+    def write_to(self, target) -> None:
+        """Copy to another array; both are contiguous, and of one size."""
+        if self.size:
+            driver.copy(self.queue.device.index, target.offset, self.offset, self.nbytes, self.queue.stream)
+
+    def _computed(self, operation, other):
+        """The result of the library's operation."""
+        library = self.queue.library
+        other = library.give(other) if isinstance(other, Array) else other
+        return library.array(getattr(library.give(self), operation)(other))
+
+    def __add__(self, other):
+        return self._computed("__add__", other)
+
+    def __mul__(self, other):
+        return self._computed("__mul__", other)
+
+    def __ne__(self, other):
+        return self._computed("__ne__", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self):
+        return _restored, (self.queue, self.get())
+
+
+def empty(queue, shape, dtype) -> Array:
+    """A new array, unset, of the memory of a library."""
+    shape, dtype = tuple(map(int, shape)), np.dtype(dtype)
+    wanted = math.prod(shape) * dtype.itemsize
+    try:
+        given, address, owner = queue.library.empty(shape, dtype, queue.device.index)
+    except (MemoryError, RuntimeError) as error:
+        where = queue.device.name
+        raise MemoryError(f"an array of {wanted} bytes does not fit in the memory of {where}: {error}") from None
+    return Array(queue, shape, dtype, data=Memory(0, owner), offset=address, given=given)
+
+
+def uploaded(queue, values: np.ndarray) -> Array:
+    """A copy of a NumPy array."""
+    a = empty(queue, values.shape, values.dtype)
+    a.set(values)
+    return a
+
+
+def _restored(queue, values):
+    return uploaded(queue, values)
+
+
+def _reshaped(place, *shape):
+    """A view of an array, which is never read, in another shape."""
+    if HAS_COPY:
+        return place.reshape(*shape, copy=False)
+    view = place.view()
+    view.shape = shape[0] if len(shape) == 1 else shape
+    return view

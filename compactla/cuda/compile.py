@@ -1,0 +1,87 @@
+"""OpenCL C for NVIDIA's runtime compiler: `opencl/cuda.h` makes it CUDA C++."""
+
+from compactla.gpu.program import SOURCES, definitions
+
+MISSING = "kernels for arrays in CUDA memory need NVIDIA's compiler: pip install cuda-bindings nvidia-cuda-nvrtc"
+
+
+def cuda_source(source: str) -> str:
+    """OpenCL C that may include files of `opencl/`, as CUDA C++; lines keep their numbers."""
+    return f'#include "cuda.h"\n#line 1\n{source}'
+
+
+def options(dtype, vlen, defines, arch) -> list[str]:
+    """What the compiler is told for a GPU.
+
+    Parameters
+    ----------
+    dtype, vlen, defines
+        As of `compactla.gpu.build`.
+    arch : str
+        Its architecture, such as "sm_90", or a virtual one such as "compute_90".
+
+    Notes
+    -----
+    Products and sums are contracted, as OpenCL compilers do by default; divisions and square roots are IEEE's.
+    """
+    return [
+        f"--gpu-architecture={arch}",
+        "--std=c++17",
+        "--device-as-default-execution-space",
+        "--disable-warnings",
+        f"--include-path={SOURCES}",
+        *definitions(dtype, vlen, defines),
+    ]
+
+
+def compile(source, options) -> bytes:
+    """The cubin of a program, or for a virtual architecture its PTX.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not compile; the message has the compiler's log.
+    ImportError
+        If there is no compiler.
+    """
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        raise ImportError(MISSING) from None
+    try:
+        error, program = nvrtc.nvrtcCreateProgram(source.encode(), b"program.cu", 0, [], [])
+    except RuntimeError as missing:  # the library
+        raise ImportError(f"{MISSING} ({missing})") from None
+    _check(nvrtc, error)
+    try:
+        (failed,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        if failed:
+            log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+            message = log.rstrip(b"\0\n").decode(errors="replace") or failed.name
+            raise RuntimeError(f"CUDA program does not compile with {' '.join(options)}:\n{message}")
+        cubin = _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+        return cubin or _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _text(nvrtc, program, size_of, get) -> bytes:
+    """What the compiler has to say about a program."""
+    error, size = size_of(program)
+    _check(nvrtc, error)
+    text = bytes(size)
+    _check(nvrtc, *get(program, text))
+    return text
+
+
+def _check(nvrtc, error) -> None:
+    if error:
+        raise RuntimeError(f"NVIDIA's compiler: {error.name}")
+
+
+def version() -> tuple[int, ...]:
+    """The version of the compiler."""
+    from cuda.bindings import nvrtc
+
+    _, *numbers = nvrtc.nvrtcVersion()
+    return tuple(numbers)

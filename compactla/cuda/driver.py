@@ -1,0 +1,141 @@
+"""Calls of the CUDA driver, by NVIDIA's Python bindings. Pointers, streams and events are plain integers."""
+
+import contextlib
+import functools
+
+import numpy as np
+
+try:
+    from cuda.bindings import driver as cu
+except ImportError:
+    raise ImportError(
+        "arrays in CUDA memory need NVIDIA's bindings: pip install cuda-bindings nvidia-cuda-nvrtc"
+    ) from None
+
+ATTRIBUTES = {
+    "major": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
+    "minor": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
+    "units": "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
+    "group": "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
+    "local": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK",
+}
+# Errors of a thread in which no context, or one of another device, is current.
+NO_CONTEXT = {cu.CUresult.CUDA_ERROR_INVALID_CONTEXT, cu.CUresult.CUDA_ERROR_INVALID_HANDLE}
+SUCCESS = cu.CUresult.CUDA_SUCCESS
+
+
+def checked(function, *args):
+    """The result of a call; a RuntimeError with the driver's words if it failed."""
+    error, *results = function(*args)
+    if error != SUCCESS:
+        _, text = cu.cuGetErrorString(error)
+        raise RuntimeError(f"{function.__name__}: {text.decode() if text else error}")
+    return results[0] if results else None
+
+
+@functools.cache
+def _context(index):
+    """The primary context of a device, which all libraries share."""
+    checked(cu.cuInit, 0)
+    return checked(cu.cuDevicePrimaryCtxRetain, checked(cu.cuDeviceGet, index))
+
+
+@contextlib.contextmanager
+def current(index):
+    """The context of a device is the current one while this lasts."""
+    checked(cu.cuCtxPushCurrent, _context(index))
+    try:
+        yield
+    finally:
+        checked(cu.cuCtxPopCurrent)
+
+
+def describe(index) -> dict:
+    """The name, the bytes of memory and the `ATTRIBUTES` of a device."""
+    _context(index)
+    device = checked(cu.cuDeviceGet, index)
+    found = {
+        name: checked(cu.cuDeviceGetAttribute, getattr(cu.CUdevice_attribute, attribute), device)
+        for name, attribute in ATTRIBUTES.items()
+    }
+    name = checked(cu.cuDeviceGetName, 256, device).split(b"\0")[0].decode()
+    version = checked(cu.cuDriverGetVersion)
+    return found | {"name": name, "memory": checked(cu.cuDeviceTotalMem, device), "version": str(version)}
+
+
+def load(index, code: bytes):
+    """A module of compiled code."""
+    with current(index):
+        return checked(cu.cuModuleLoadData, code)
+
+
+def function(index, module, name):
+    """A kernel of a module."""
+    with current(index):
+        return checked(cu.cuModuleGetFunction, module, name.encode())
+
+
+def launch(index, function, grid, group, stream, parameters) -> None:
+    """Start a kernel; `parameters` is the address of those of its arguments."""
+    args = function, grid[0], grid[1], 1, group[0], group[1], 1, 0, stream, parameters, 0
+    (error,) = cu.cuLaunchKernel(*args)
+    if error is not SUCCESS:
+        if error not in NO_CONTEXT:
+            checked(lambda: (error,))
+        with current(index):
+            checked(cu.cuLaunchKernel, *args)
+
+
+def is_capturing(index, stream) -> bool:
+    """Whether a stream records a graph instead of working."""
+    with current(index):
+        return checked(cu.cuStreamIsCapturing, stream) != cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
+
+
+def write(index, target, array: np.ndarray, stream) -> None:
+    """Copy a contiguous NumPy array to an address."""
+    with current(index):
+        checked(cu.cuMemcpyHtoDAsync, target, array.ctypes.data, array.nbytes, stream)
+
+
+def read(index, source, array: np.ndarray, stream) -> None:
+    """Fill a contiguous NumPy array with the bytes at an address; waits for the stream."""
+    with current(index):
+        checked(cu.cuMemcpyDtoHAsync, array.ctypes.data, source, array.nbytes, stream)
+        checked(cu.cuStreamSynchronize, stream)
+
+
+def copy(index, target, source, nbytes, stream) -> None:
+    """Copy bytes on a device."""
+    with current(index):
+        checked(cu.cuMemcpyDtoDAsync, target, source, nbytes, stream)
+
+
+def fill(index, target, word: int, count, stream) -> None:
+    """Set words of 4 bytes."""
+    with current(index):
+        checked(cu.cuMemsetD32Async, target, word, count, stream)
+
+
+def synchronize(index, stream) -> None:
+    """Wait for a stream."""
+    with current(index):
+        checked(cu.cuStreamSynchronize, stream)
+
+
+def mark(index, stream) -> int:
+    """An event that is over when all work of a stream until now is."""
+    with current(index):
+        event = checked(cu.cuEventCreate, int(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        checked(cu.cuEventRecord, event, stream)
+    return event
+
+
+def is_over(index, event) -> bool:
+    """Whether an event is over, which is forgotten then."""
+    with current(index):
+        (error,) = cu.cuEventQuery(event)
+        if error == cu.CUresult.CUDA_ERROR_NOT_READY:
+            return False
+        checked(cu.cuEventDestroy, event)
+    return True

@@ -1,0 +1,89 @@
+"""Kernels for CUDA: compiled once for a device and its options, kept on disk, and launched in the current stream."""
+
+import ctypes
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+
+from compactla.cuda import compile as compiler
+from compactla.cuda import driver
+from compactla.sources import digest
+
+CODES = {np.dtype(char): char for char in "fd"} | {np.dtype(np.int32): "i"}
+WORD, NULL = "q", 0  # of addresses and integers; what None is
+
+
+class Program:
+    """Compiled code of a device."""
+
+    def __init__(self, queue, source, dtype, vlen, defines):
+        self.index = queue.device.index
+        options = compiler.options(dtype, vlen, defines, queue.device.arch)
+        self.module = driver.load(self.index, compiled(compiler.cuda_source(source), options))
+
+    def kernel(self, name, types):
+        """A kernel, whose arguments have these types: of numbers those of NumPy, of all others None."""
+        return Kernel(self.index, driver.function(self.index, self.module, name), types)
+
+
+class Kernel:
+    """A kernel and room for its arguments, of one thread."""
+
+    def __init__(self, index, function, types):
+        codes = [WORD if kind is None else CODES.get(np.dtype(kind), WORD) for kind in types]
+        self.index, self.function, self.types = index, function, types
+        arguments = struct.Struct("@" + "".join(codes))
+        self._pack, self._memory = arguments.pack_into, ctypes.create_string_buffer(max(arguments.size, 1))
+        places, size = [], 0
+        for k in range(len(codes)):
+            size = struct.calcsize("@" + "".join(codes[: k + 1]))
+            places.append(ctypes.addressof(self._memory) + size - struct.calcsize(codes[k]))
+        self._places = (ctypes.c_void_p * len(places))(*places)
+        self._parameters = ctypes.addressof(self._places)
+
+    def start(self, queue, work_items, group, values) -> None:
+        """Launch it for so many work-items, of two axes, in the current stream."""
+        if work_items[0] and work_items[1]:
+            self._put(values)
+            grid = work_items[0] // group[0], work_items[1] // group[1]
+            driver.launch(self.index, self.function, grid, group, queue.library.stream(self.index), self._parameters)
+
+    def prepared(self, queue, work_items, group, values):
+        """A function that launches it so, in what is the current stream then."""
+        own = Kernel(self.index, self.function, self.types)
+        own._put(values)
+        index, function, start, stream = self.index, self.function, driver.launch, queue.library.stream
+        grid = work_items[0] // group[0], work_items[1] // group[1]
+        return lambda: start(index, function, grid, group, stream(index), own._parameters) if all(grid) else None
+
+    def _put(self, values):
+        """Write arguments where they are looked for."""
+        try:
+            self._pack(self._memory, 0, *values)
+        except struct.error:  # of None, which is no address
+            self._pack(self._memory, 0, *(NULL if value is None else value for value in values))
+
+
+def folder() -> Path:
+    """Where compiled code is kept."""
+    return Path(platformdirs.user_cache_dir("compactla")) / "cuda"
+
+
+def compiled(source, options) -> bytes:
+    """Code for a device, from disk if it was compiled before; a disk that can't be written to is no error."""
+    file = folder() / f"{digest(repr((source, options, compiler.version())).encode())}.cubin"
+    try:
+        return file.read_bytes()
+    except OSError:
+        code = compiler.compile(source, options)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_suffix(f".{os.getpid()}")
+        new.write_bytes(code)
+        new.replace(file)
+    except OSError:
+        pass
+    return code

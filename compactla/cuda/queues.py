@@ -1,0 +1,72 @@
+"""Devices and queues: the names that pyopencl has for them, where the memory is that of a library of CUDA arrays."""
+
+import pyopencl as cl
+
+from compactla.cuda import arrays, driver
+
+
+class Platform:
+    """What all CUDA devices belong to."""
+
+    name = "NVIDIA CUDA"
+
+
+class Device:
+    """A GPU, with the names that `pyopencl.Device` has for its properties."""
+
+    type = cl.device_type.GPU
+    platform = Platform()
+    extensions = "cl_khr_fp64"
+    double_fp_config = cl.device_fp_config.DENORM
+
+    def __init__(self, index):
+        about = driver.describe(index)
+        self.index, self.name, self.driver_version = index, about["name"], about["version"]
+        self.arch = f"sm_{about['major']}{about['minor']}"
+        self.max_compute_units, self.max_work_group_size = about["units"], about["group"]
+        self.local_mem_size, self.global_mem_size = about["local"], about["memory"]
+
+    def __repr__(self):
+        return f"cuda:{self.index} ({self.name})"
+
+
+class Queue:
+    """The memory and the current stream that a library has on a device; `Library.queue` makes one for each.
+
+    Attributes
+    ----------
+    library : compactla.cuda.libraries.Library
+        Library that allocates, and says which stream is the current one.
+    device : Device
+        The device.
+    context : Queue
+        What arrays of one call must have in common: the queue itself.
+    """
+
+    properties = 0  # work is done in order
+
+    def __init__(self, library, index):
+        self.library, self.device, self.context = library, Device(index), self
+
+    @property
+    def stream(self) -> int:
+        """The library's current stream."""
+        return self.library.stream(self.device.index)
+
+    def empty(self, shape, dtype):
+        """A new array."""
+        return arrays.empty(self, shape, dtype)
+
+    def upload(self, values):
+        """A copy of a NumPy array."""
+        return arrays.uploaded(self, values)
+
+    def finish(self):
+        """Wait for all that was started in the current stream."""
+        driver.synchronize(self.device.index, self.stream)
+
+    def __repr__(self):
+        return f"<{self.library.name} on {self.device!r}>"
+
+    def __reduce__(self):
+        return self.library.named_queue, (self.library.name, self.device.index)

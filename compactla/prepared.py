@@ -1,0 +1,132 @@
+"""Calls that are prepared: arguments are checked once, and then only what is left to do is done."""
+
+import functools
+import inspect
+
+from compactla.recording import Recording, Unrecorded
+from compactla.sources import PACKAGE
+
+
+class Prepared:
+    """A call whose arguments were checked, as `prepare` returns it."""
+
+    __slots__ = ("__weakref__", "_function", "_kept", "_result", "_steps")
+
+    def __init__(self, function, steps, result, kept):
+        self._function, self._steps, self._result, self._kept = function, tuple(steps), result, kept
+
+    def __call__(self):
+        for step in self._steps:
+            step()
+        return self._result
+
+    def __repr__(self) -> str:
+        return f"prepare({self._function!r})"
+
+    def __reduce__(self):
+        raise TypeError(f"{self!r} is for this process, must be prepared again in another")
+
+
+class Alone(Prepared):
+    """A call that other threads wait for that make the same."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock, *args):
+        super().__init__(*args)
+        self._lock = lock
+
+    def __call__(self):
+        with self._lock:
+            for step in self._steps:
+                step()
+        return self._result
+
+
+class Unchanged(Prepared):
+    """An ordinary call, or what does the same without checks."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, function, call):
+        super().__init__(function, (), None, None)
+        self._call = call
+
+    def __call__(self):
+        return self._call()
+
+
+def prepare(function, /, *args, **kwargs):
+    """A call that can be made again and again: its arguments are checked once, and kernels are chosen once.
+
+    Parameters
+    ----------
+    function : function or method
+        What is called: a function of this package, such as `compactla.gemm`, or a method of what it makes, such as
+        ``T.refactor``, ``T.solve`` or ``P.solve``.
+    *args, **kwargs
+        What it is called with, ``threads`` and ``wait_for`` too.
+
+    Returns
+    -------
+    function
+        ``run()`` does what ``function(*args, **kwargs)`` does, and returns what that returns. It keeps its arguments.
+
+    Raises
+    ------
+    TypeError
+        If `function` is not one of this package.
+    TypeError, ValueError, RuntimeError
+        As the function raises them for these arguments. Nothing was written then, and nothing is written before the
+        first ``run()``.
+
+    Notes
+    -----
+    Packs, arrays of matrices and vectors, and factors are read and written where they are, with what they hold at the
+    time of a ``run()``. Arguments that a call would convert are read once: scalars, also one for each matrix, and
+    pivots in ordinary arrays. What a call would make new, such as `info` or a solution, is made once where launches are
+    prepared: every ``run()`` returns the same arrays, with new contents.
+
+    Prepared are the routines on packs; `compactla.gemm` on arrays (nm, m, n) of NumPy; factor, refactor and solve of
+    `compactla.BlockTridiag`, and solve of `compactla.LinePreconditioner` and `compactla.LineRelaxation`, for vectors
+    that are where the lines are and of their dtype; solve of band matrices with factors. For all else ``run()`` is the
+    ordinary call, with its checks, and returns new arrays where that does.
+
+    A ``run()`` may be called from several threads, one of which waits for another where they need the same work space.
+    It should not be, in a child process, after a fork in the midst of a call, as the function should not be.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A, B, C = cla.pack(np.ones((100, 3, 4))), cla.pack(np.ones((100, 4, 2))), cla.Pack.zeros(100, 3, 2)
+    >>> run = cla.prepare(cla.gemm, A, B, C, beta=1)
+    >>> for _ in range(3):
+    ...     run()
+    Pack(100 x 3 x 2, float64, vlen=8, device=cpu)
+    Pack(100 x 3 x 2, float64, vlen=8, device=cpu)
+    Pack(100 x 3 x 2, float64, vlen=8, device=cpu)
+    >>> float(C.unpack().max())
+    12.0
+    """
+    check_function(function)
+    parameters = inspect.signature(function)
+    parameters.bind(*args, **kwargs)
+    call = functools.partial(function, *args, **kwargs)
+    if "threads" in parameters.parameters:
+        recording = Recording(kwargs.get("threads"))
+        try:
+            result = function(*args, **{**kwargs, "threads": recording})
+        except Unrecorded as error:
+            call = error.instead or call
+        else:
+            found = function, recording.steps, result, (args, kwargs, recording.kept)
+            return Prepared(*found) if recording.lock is None else Alone(recording.lock, *found)
+    return Unchanged(function, call)
+
+
+def check_function(function) -> None:
+    """Refuse what is not to be called, or of another package."""
+    owner = getattr(function, "__self__", None)
+    modules = [getattr(x, "__module__", None) for x in (function, type(owner), type(function))]
+    if not callable(function) or not any(str(name).split(".")[0] == PACKAGE.name for name in modules):
+        raise TypeError(f"function is {function!r}, must be a function of compactla or a method of what it makes")

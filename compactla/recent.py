@@ -1,0 +1,42 @@
+"""Calls of routines on the CPU that were made before with the same operands: these need not be checked again."""
+
+import operator
+
+MANY = 16  # calls that an operand knows
+NUMBER = operator.attrgetter("number")
+
+
+def find(row, views, scalars, conj, compiled, threads):
+    """What a call is remembered by, and a function that makes it again, or None.
+
+    Equal numbers stand for each other where a kernel does not see them, or they have the same bits.
+    """
+    last = views[row.main]
+    if len(views) == 3:
+        a, b, c = views
+        key = row, a.number, b.number, c.number, scalars, conj, compiled, threads
+    else:
+        key = row, *map(NUMBER, views), scalars, conj, compiled, threads
+    call = last.calls.get(key)
+    if call is None and not (scalars in row.fixed or all(map(is_exact, scalars))):
+        key = *key, repr(scalars)
+        call = last.calls.get(key)
+    if call is not None:
+        for i, _ in row.written:
+            if not views[i].buffer.flags.writeable:
+                return key, None
+    return key, call
+
+
+def is_exact(x) -> bool:
+    """Whether numbers that are equal to this one have the same bits, which zeros of both signs have not."""
+    return bool(x if type(x) is float else x.real and x.imag)
+
+
+def remember(key, call, views, row) -> None:
+    """Remember a function for later calls, which may come with the same views."""
+    last = views[row.main]
+    if not any(A.common for A in views):
+        if len(last.calls) >= MANY:
+            last.calls.clear()
+        last.calls[key] = call

@@ -1,0 +1,377 @@
+"""Arrays in CUDA memory: of the libraries that are there, and of a stand-in for one on an OpenCL device."""
+
+import pickle
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import compactla as cla
+from compactla import linalg
+from compactla.cuda import arrays as cuda_arrays
+from cuda_libraries import LIBRARIES, available
+from rows import OTHER, ROUTINES, check, known, own
+
+pytestmark = pytest.mark.filterwarnings("default")  # of the libraries
+
+
+@pytest.fixture(scope="module", params=["stand-in", *available()], ids=lambda name: f"opencl-{name}")
+def library(request):
+    with pytest.MonkeyPatch.context() as patch:
+        yield LIBRARIES[request.param](patch)
+
+
+@pytest.fixture
+def there(library):
+    return library.array
+
+
+def close(library, x, expected, tolerance=1e-10):
+    """x is an array of the library, in the shape and type that NumPy's result has, and equal but for rounding."""
+    assert isinstance(x, library.kind)
+    found = library.numpy(x)
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * max(abs(expected).max(initial=0), 1))
+
+
+@pytest.fixture
+def stacks(rng):
+    return rng.standard_normal((40, 3, 3)) + 3 * np.eye(3), rng.standard_normal((40, 3, 2))
+
+
+@pytest.mark.parametrize("name", ROUTINES)
+def test_routines(library, name, rng):
+    check(name, rng, known(cla.routine.named(name)), OTHER[own(name).char], queue=cla.pack(there_is(library)).queue)
+
+
+def there_is(library):
+    """A stack of one matrix, to say where others live."""
+    return library.array(np.ones((1, 1, 1)))
+
+
+def test_packs(library, there, stacks):
+    a, b = stacks
+    A, B = cla.pack(there(a)), cla.pack(there(b), vlen=32)
+    assert (A.shape, A.vlen, A.dtype) == (a.shape, 32, np.float64) and "cuda" in repr(A)
+    C = cla.Pack.zeros(40, 3, 2, queue=library.device)
+    assert cla.gemm(A, B, C) is C
+    close(library, C.unpack(), a @ b)
+    close(library, A.T.unpack(), a.swapaxes(1, 2))
+    close(library, A[1:, :2].unpack(), a[:, 1:, :2])
+    np.testing.assert_array_equal(A.to("cpu").unpack(), a)
+    close(library, cla.pack(a).to(A).unpack(), a)
+    close(library, cla.pack(a, queue=library.device).unpack(), a)
+    info = cla.getrfnp(A)
+    assert isinstance(info, library.kind) and not library.numpy(info).any()
+    close(library, cla.nrm2(B), np.linalg.norm(b, axis=1))
+    if library.writes:
+        again = cla.Pack(C.data, 40)
+        close(library, again.unpack(), a @ b)
+        cla.scal(2.0, again)
+        close(library, C.unpack(), 2 * (a @ b))
+        out = there(np.zeros((40, 3, 2)))
+        assert C.unpack(out=out) is out
+        close(library, out, 2 * (a @ b))
+        close(library, cla.gemm(there(a[0]), B, C).unpack(), a[0] @ b)
+        given = there(np.ones(40, np.int32))
+        assert cla.getrfnp(cla.pack(there(a)), info=given) is given and not library.numpy(given).any()
+
+
+def test_ordinary_products(library, there, stacks):
+    a, b = stacks
+    x, y = there(a), there(b)
+    close(library, linalg.matmul(x, y), a @ b)
+    if not library.writes:
+        with pytest.raises(ValueError, match="C is read-only"):
+            cla.gemm(x, y, there(np.zeros((40, 3, 2))))
+        return
+    c = there(np.ones((40, 3, 2)))
+    assert cla.gemm(x, y, c, alpha=2, beta=1) is c
+    close(library, c, 2 * (a @ b) + 1)
+    several = [there(np.zeros((3, 2))) for _ in range(3)]
+    assert cla.gemm([there(m) for m in a[:3]], [there(m) for m in b[:3]], several) is several
+    for found, m, n in zip(several, a, b, strict=False):
+        close(library, found, m @ n)
+    with pytest.raises(ValueError, match="C shares memory with A"):
+        cla.gemm(x, x, x)
+
+
+@pytest.mark.parametrize("name", ["solve", "inv", "det", "cholesky", "eigh", "svd", "qr", "lstsq", "pinv", "slogdet"])
+def test_linalg(library, there, stacks, name):
+    a, b = stacks
+    function, expected = getattr(linalg, name), getattr(np.linalg, name)
+    if name in ("solve", "lstsq"):
+        found = function(there(a), there(b))
+        found = found[0] if name == "lstsq" else found
+        return close(library, found, np.linalg.solve(a, b))
+    a = a @ a.swapaxes(1, 2) if name in ("cholesky", "eigh") else a
+    found = function(there(a))
+    if name == "qr":
+        return close(library, linalg.matmul(*found), a)
+    parts = {"eigh": 1, "svd": 1, "slogdet": 2}.get(name)
+    if parts is None:
+        return close(library, found, expected(a))
+    which = slice(1, 2) if name == "svd" else slice(0, parts)
+    for x, y in zip(found[which], expected(a)[which], strict=True):
+        close(library, x, y)
+    return None
+
+
+def test_errors_of_matrices(library, there, stacks):
+    a, b = stacks
+    a[7] = 0
+    with pytest.raises(np.linalg.LinAlgError, match="1 of 40 matrices, at 7"):
+        linalg.solve(there(a), there(b))
+    x = linalg.solve(there(a), there(b), on_error="nan")
+    good = np.arange(40) != 7
+    found = library.numpy(x)
+    assert np.isnan(found[7]).all()
+    np.testing.assert_allclose(found[good], np.linalg.solve(a[good], b[good]), 1e-9)
+
+
+def test_arguments(library, there, stacks):
+    a, b = stacks
+    A = cla.pack(there(a))
+    with pytest.raises(TypeError, match="B is a"):
+        cla.gemm(A, b, A)
+    with pytest.raises(ValueError, match="wait_for"):
+        cla.gemm(A, A, cla.Pack.zeros(40, 3, 3, queue=A.queue), wait_for=[])
+    with pytest.raises(ValueError, match="threads"):
+        cla.pack(there(a), threads=2)
+    with pytest.raises(TypeError, match="b is a"):
+        linalg.solve(there(a), b)
+    with pytest.raises(TypeError, match="a: dtype"):
+        cla.pack(there(a.astype(np.int32)))
+
+
+def lines(rng):
+    diag = rng.random((5, 8, 3, 3)) + 5 * np.eye(3)
+    return rng.random((5, 7, 3, 3)), diag, rng.random((5, 7, 3, 3)), rng.random((5, 8, 3))
+
+
+def test_block_tridiagonal_lines(library, there, rng):
+    *blocks, rhs = lines(rng)
+    host, T = cla.BlockTridiag(*blocks), cla.BlockTridiag(*map(there, blocks))
+    host.factor()
+    info = T.factor()
+    assert not library.numpy(info).any() and T.report.info.shape == (5,) and isinstance(T.info, library.kind)
+    close(library, T.solve(there(rhs)), host.solve(rhs))
+    assert isinstance(T.solve(rhs), np.ndarray)
+    if library.writes:
+        x = there(rhs)
+        assert T.solve(x, out=x) is x
+        close(library, x, host.solve(rhs))
+    R = cla.BlockTridiag(*map(there, blocks), parts=2)
+    assert not np.asarray(R.factor()).any()
+    close(library, R.solve(there(rhs)), host.solve(rhs))
+
+
+@pytest.mark.parametrize("relaxed", [False, True])
+def test_preconditioners(library, there, rng, relaxed):
+    M, lines = heat(rng), np.arange(12).reshape(3, 4)
+    kind = cla.LineRelaxation if relaxed else cla.LinePreconditioner
+    host, P = kind(M, lines), kind(M, lines, queue=library.device)
+    r = rng.random(24)
+    close(library, P @ there(r), host @ r)
+    close(library, P.solve(there(r)), host.solve(r))
+    np.testing.assert_allclose(P.solve(r), host.solve(r), 1e-12)
+    N = M * 2.0
+    host.update(N)
+    P.update(there(N.data))
+    close(library, P @ there(r), host @ r)
+
+
+def heat(rng):
+    """A matrix of 2 x 2 blocks on a grid of 3 x 4."""
+    band = scipy.sparse.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(12, 12))
+    far = scipy.sparse.diags_array([-0.1, -0.1], offsets=[-4, 4], shape=(12, 12))
+    return scipy.sparse.kron(band + far, np.eye(2) + 0.1 * rng.random((2, 2)), format="bsr")
+
+
+@pytest.mark.parametrize("pivoting", [False, True])
+def test_bands(library, there, rng, pivoting):
+    lower, diag, upper = rng.random((9, 19)), rng.random((9, 20)) + 3, rng.random((9, 19))
+    rhs = rng.random((9, 20))
+    host, T = (cla.Tridiag(*map(f, (lower, diag, upper)), pivoting=pivoting) for f in (np.asarray, there))
+    close(library, T.solve(there(rhs)), host.solve(rhs))
+    assert not library.numpy(T.factor()).any()
+    close(library, T.solve(there(rhs)), host.solve(rhs))
+    ab = np.stack([np.zeros((9, 20)) + 0.3, np.zeros((9, 20)) + 4], axis=1)
+    close(library, cla.BandedSPD(there(ab)).solve(there(rhs)), cla.BandedSPD(ab).solve(rhs))
+
+
+def test_kronecker_products(library, there, rng):
+    A, B, X = rng.random((4, 3)), rng.random((2, 3)), rng.random((7, 3, 3))
+    close(library, cla.kron_apply((there(A), there(B)), there(X)), np.einsum("ij,kl,pjl->pik", A, B, X))
+    if library.writes:
+        out = there(np.ones((7, 4, 2)))
+        assert cla.kron_apply((there(A), there(B)), there(X), out=out) is out
+        close(library, out, np.einsum("ij,kl,pjl->pik", A, B, X))
+
+
+def test_sparse_batches(library, there, rng):
+    pattern = scipy.sparse.csr_array(heat(rng).tocsr())
+    data, b = pattern.data * (1 + rng.random((6, 1))), rng.random((6, 24))
+    host = cla.BatchCSR((data, pattern.indices, pattern.indptr))
+    A = cla.BatchCSR((there(data), pattern.indices, pattern.indptr))
+    close(library, A @ there(b), host @ b)
+    F = cla.BatchLU(A)
+    F.factor()
+    close(library, F.solve(there(b)), cla.krylov.gmres(host, b, rtol=1e-13)[0], 1e-9)
+    x, report = cla.krylov.bicgstab(A, there(b), rtol=1e-12, M=cla.krylov.ILU0(A))
+    close(library, x, cla.krylov.gmres(host, b, rtol=1e-13)[0], 1e-9)
+    assert np.asarray(report.converged).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 3), (1, 1, 1), (33, 5, 5), (2, 3, 0), (7, 0, 0)])
+def test_odd_shapes(library, there, rng, shape):
+    a = rng.random(shape) + np.eye(*shape[1:])
+    A = cla.pack(there(a))
+    close(library, A.unpack(), a)
+    B = cla.pack(there(a))
+    if shape[1] == shape[2]:
+        C = cla.Pack.zeros(*shape, queue=A.queue)
+        close(library, cla.gemm(A, B, C).unpack(), a @ a)
+        assert library.numpy(cla.getrfnp(A)).shape == shape[:1]
+        if a.size:
+            close(library, linalg.inv(there(a)), np.linalg.inv(a), 1e-8)
+
+
+def test_strides(library, there, stacks):
+    if library.name == "jax":  # which has no strides
+        return
+    a, b = stacks
+    x = there(np.concatenate([a, a], axis=2))[:, :, :3]
+    close(library, cla.pack(x).unpack(), a)
+    close(library, linalg.solve(x, there(b)), np.linalg.solve(a, b))
+    close(library, linalg.inv(x[::2]), np.linalg.inv(a[::2]))
+
+
+def test_threads(library, there, stacks):
+    a, b = stacks
+    x, y, failed = there(a), there(b), []
+    expected = np.linalg.solve(a, b)
+
+    def work():
+        try:
+            for _ in range(5):
+                close(library, linalg.solve(x, y), expected)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+
+
+def captured(library, function):
+    """A function that replays the CUDA graph of a call."""
+    if library.name == "torch":
+        import torch
+
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            function()
+        return graph.replay
+    import cupy
+
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        function()
+        graph = stream.end_capture()
+    return lambda: (graph.launch(stream), stream.synchronize())
+
+
+def test_graphs(library, there, stacks, rng):
+    a, b = stacks
+    *blocks, rhs = lines(rng)
+    M, r = heat(rng), rng.random(24)
+    A, B, C = cla.pack(there(a)), cla.pack(there(b)), cla.pack(there(np.zeros((40, 3, 2))))
+    x, y, z = (there(np.zeros_like(v)) for v in (rhs, r, b)) if library.writes else (None,) * 3
+    T, P = cla.BlockTridiag(*map(there, blocks)), cla.LinePreconditioner(M, [range(12)], queue=library.device)
+    T.factor()
+    given = there(rhs), there(r), there(a), there(b)
+
+    def everything():
+        cla.gemm(A, B, C)
+        T.solve(given[0], out=x)
+        P.solve(given[1], out=y)
+        cla.gemm(given[2], given[3], z)
+
+    if library.name == "stand-in":
+        everything()
+        library.machine.is_capturing = True
+        try:
+            everything()  # uploads nothing
+            with pytest.raises(RuntimeError, match="CUDA graph"):
+                cla.pack(a, queue=library.device)
+        finally:
+            library.machine.is_capturing = False
+    elif library.writes:
+        everything()
+        replay = captured(library, everything)
+        for found in (x, y, z, C.data):
+            found[...] = 0
+        replay()
+    else:
+        return
+    host, H = cla.BlockTridiag(*blocks), cla.LinePreconditioner(M, [range(12)])
+    host.factor()
+    close(library, C.unpack(), a @ b)
+    close(library, x, host.solve(rhs))
+    close(library, y, H @ r)
+    close(library, z, a @ b)
+
+
+def test_streams(library, there, stacks):
+    if library.name == "stand-in":
+        A = cla.pack(there(stacks[0]))
+        library.machine.current = 11
+        cla.getrfnp(A)
+        assert library.machine.launched[-1][-1] == 11
+        library.machine.current = 7
+    elif library.name == "torch":
+        import torch
+
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            x = torch.ones(100_000, 3, 3, device="cuda", dtype=torch.float64).cumsum(0) + torch.eye(3, device="cuda")
+            found = linalg.inv(x)
+            expected = torch.linalg.inv(x)
+        stream.synchronize()
+        torch.testing.assert_close(found, expected)
+    elif library.name == "cupy":
+        import cupy
+
+        with cupy.cuda.Stream(non_blocking=True) as stream:
+            x = cupy.cumsum(cupy.ones((100_000, 3, 3)), axis=0) + cupy.eye(3)
+            found = cla.pack(x).unpack()
+        stream.synchronize()
+        assert bool((found == x).all())
+    else:
+        import jax.numpy as jnp
+
+        for _ in range(20):  # memory goes from one to the next
+            x = jnp.cumsum(jnp.ones((100_000, 3, 3)), axis=0) + jnp.eye(3)
+            x = linalg.inv(linalg.inv(x)) * 1.0
+        assert float(abs(x - jnp.cumsum(jnp.ones((100_000, 3, 3)), axis=0) - jnp.eye(3)).max()) < 1e-3
+
+
+def test_pickles(library, there, stacks):
+    a, _ = stacks
+    close(library, pickle.loads(pickle.dumps(cla.pack(there(a)))).unpack(), a)
+
+
+def test_nothing_is_seen_of_our_own(library, there, stacks, rng):
+    a, b = stacks
+    ipiv, info = cla.getrf(cla.pack(there(a)))
+    w, _ = cla.syev(cla.pack(there(a)))
+    T = cla.BlockTridiag(*map(there, lines(rng)[:3]))
+    seen = [ipiv.data, info, w, T.lower, T.diag, T.factor(), T.info, cla.dot(*[cla.pack(there(b))] * 2)]
+    assert not any(isinstance(x, cuda_arrays.Array) for x in seen)
+    assert np.asarray(ipiv).shape == (40, 3)

@@ -1,0 +1,80 @@
+"""All OpenCL sources as CUDA C++, by NVIDIA's runtime compiler, which needs no GPU."""
+
+import itertools
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from cases import exhaustive
+from compactla.cuda.compile import MISSING, compile, cuda_source, options
+from compactla.gpu.program import SOURCES
+from programs import OTHERS, of_rows
+
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+KERNEL = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(?:#.*\s)?([a-z]\w*)\(")
+SWITCH = re.compile(r"#ifdef (\w+)|\bdefined\((\w+)\)")
+DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^;{(]*?\b(\w+) ?(?:\(|;)|^} (\w+);")
+TEXTS = {file.name: COMMENT.sub("", file.read_text()) for file in sorted(SOURCES.iterdir())}
+HEADER = TEXTS.pop("cuda.h")
+SWITCHES = set(itertools.chain(*itertools.chain(*map(SWITCH.findall, TEXTS.values()))))
+
+
+def ptx(source, dtype, vlen=32, **defines):
+    """PTX, little optimized: machine code takes several times as long."""
+    pytest.importorskip("cuda.bindings.nvrtc")
+    return compile(
+        cuda_source(source), [*options(np.dtype(dtype), vlen, defines, "compute_90"), "--Ofast-compile=max"]
+    ).decode()
+
+
+def programs(file):
+    """Macros that a file is compiled with, as many as make all of its kernels."""
+    found = {}
+    for name, defines in itertools.chain(OTHERS, of_rows()):
+        if name == file:
+            found.setdefault(frozenset(SWITCHES & defines.keys()), defines)
+    if not found and ("#ifndef CLA_" in TEXTS[file] or file.endswith(".cl")):
+        return [{}]
+    return found.values()
+
+
+@pytest.mark.parametrize("dtype", "dF")
+@pytest.mark.parametrize("file", TEXTS)
+def test_kernels_compile(file, dtype):
+    kernels = set(KERNEL.findall(TEXTS[file]))
+    for defines in programs(file):
+        kernels -= set(re.findall(r"\.entry (\w+)", ptx(f'#include "{file}"\n', dtype, **defines)))
+    assert not kernels
+
+
+@pytest.mark.parametrize("found", [exhaustive(OTHERS), exhaustive(of_rows)], ids=["others", "routines"])
+def test_all_variants_compile(found):
+    for (file, defines), dtype in zip(found() if callable(found) else found, itertools.cycle("fD"), strict=False):
+        assert ptx(f'#include "{file}"\n', dtype, **defines)
+
+
+def names_in(text):
+    return {name for match in DEFINED.findall(text) for name in match if name}
+
+
+def test_words_are_defined_once():
+    """What the header defines no source defines, but for what a source defines only where it is not yet."""
+    words = names_in(HEADER)
+    assert {"long", "__local", "atomic_min", "get_global_id", "vload_half", "ushort"} < words
+    for file, text in TEXTS.items():
+        own = names_in(text) - set(re.findall(r"#ifndef (\w+)\n#define \1\b", text))
+        assert not own & words, file
+    assert {"cla_lane", "cla_matrix", "cla_lane_of", "CLA_PARTS"} < names_in(TEXTS["lane.h"])
+
+
+def test_what_does_not_compile():
+    with pytest.raises(RuntimeError, match=r'(?s)CLA_REAL=float.*program.cu\(2\): error: identifier "b" is undefined'):
+        ptx("__kernel void f(__global CLA_REAL *a)\n{ a[0] = b; }", "f")
+
+
+def test_without_the_compiler(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(ImportError, match=MISSING):
+        compile("", [])
