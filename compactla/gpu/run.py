@@ -25,9 +25,9 @@ import numpy as np
 
 from compactla.checks import stays
 from compactla.cuda.interchange import given
-from compactla.gpu.arrays import download, empty, reused
+from compactla.gpu.arrays import bring, empty, reused
 from compactla.gpu.launch import Plan, launch_lanes, launch_plan, plan, plans
-from compactla.recording import do
+from compactla.recording import Recording, do
 
 NOTHING = Plan(None, 0, 0, {})  # for matrices without elements
 
@@ -75,14 +75,20 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     return info
 
 
+def again(row, views, scalars, conj, option, nm, wait_for):
+    """A function that makes a call again which has no output, of packs in CUDA memory."""
+    recording = Recording(wait_for)
+    launch(row, views, scalars, conj, option, nm, None, recording)
+    return recording.steps[0] if recording.steps else nothing
+
+
+def nothing():
+    """What is to be done for matrices without elements."""
+
+
 def clear(array, wait_for):
     """array <- 0"""
     array.fill(0, wait_for=[*wait_for, *array.events])
-
-
-def bring(output, info, _):
-    """info <- an output of the device, for which this waits."""
-    info[...] = download(output)
 
 
 @functools.cache
