@@ -106,7 +106,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
 
 def units(size, lanes) -> Iterator[Choice]:
     """Choices of the kernel for NVIDIA's matrix units: 128 to 512 work-items a group."""
-    m, n, k = size
+    k = size[2]
     depths = [depth for depth in (4, 8, 16) if -(-k // 4) * 4 % depth == 0]
     for warps, depth, some in itertools.product((1, 2), depths, (8, 4, 16)):
         if some in lanes and 4 <= some * warps <= 16 and 8 <= depth * some // 4 <= 16:
