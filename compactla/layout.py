@@ -154,9 +154,9 @@ class Pack:
         out : ndarray or pyopencl.array.Array, optional
             Array of shape (nm, m, n) and the pack's dtype, of any strides, on the pack's device, to write to.
         threads : int, optional
-            At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -317,9 +317,9 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     out : Pack, optional
         A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

@@ -19,9 +19,9 @@ def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:
     conj : bool
         Whether y is conjugated: y^H instead of y^T.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

@@ -18,9 +18,9 @@ def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
     tau : Pack
         What `compactla.geqrf` returned: nm columns of n x 1, with A's dtype, vector length and device.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

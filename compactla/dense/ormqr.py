@@ -22,9 +22,9 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
     trans : {"N", "C", "T"}
         op(Q) is Q, its conjugate transpose, or, of real matrices only, its transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

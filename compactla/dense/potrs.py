@@ -20,9 +20,9 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     uplo : {"L", "U"}
         Which of the two factors A holds.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

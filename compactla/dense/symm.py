@@ -23,9 +23,9 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     alpha, beta : scalar
         Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

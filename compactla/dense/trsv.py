@@ -22,9 +22,9 @@ def trsv(A, x, uplo="L", trans="N", diag="N", *, threads=None, wait_for=None) ->
     diag : {"N", "U"}
         "U": the diagonal is taken as ones and not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

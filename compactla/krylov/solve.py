@@ -40,7 +40,7 @@ def cg(
     rtol, atol : float
         The goal: ``||b - A x|| <= max(rtol ||b||, atol)``.
     maxiter : int, optional
-        At most how many steps; default: 10 n.
+        Maximum number of steps; default: 10 n.
     M : optional
         The preconditioner, approximately the inverse of `A`: a `LinePreconditioner`, a `LineRelaxation`, or what else
         `A` may be; for a batch one of this module, as `Jacobi`, or a function.
@@ -49,9 +49,9 @@ def cg(
     callback : function, optional
         Called after every step with the norm of the residual, as the method knows it; not for a batch.
     threads : int, optional
-        At most how many threads work on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

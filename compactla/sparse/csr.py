@@ -192,9 +192,9 @@ class BatchCSR:
         trans : {"N", "T", "C"}
             Whether op(A) is A, its transpose or its conjugate transpose.
         threads : int, optional
-            At most how many threads work, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
