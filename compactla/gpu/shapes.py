@@ -47,10 +47,17 @@ def user_file(device) -> Path:
 
 @functools.cache
 def results(device) -> dict[str, Choice]:
-    """Results for a device by key: the shipped ones, where the user has tuned the user's."""
+    """Results for a device by key: the shipped ones, where the user has tuned the user's.
+
+    CUDA's compiler gives some kernels other numbers of registers than OpenCL's, and has results of its own for them.
+    """
     found: dict[str, Choice] = {}
-    files = SHIPPED / file_name(device), user_file(device)
-    for file in [SHIPPED / "cpu.json", *files] if is_cpu(device) else files:
+    files = [SHIPPED / file_name(device), user_file(device)]
+    if is_cpu(device):
+        files.insert(0, SHIPPED / "cpu.json")
+    elif not isinstance(device, cl.Device):
+        files.append(SHIPPED / "cuda" / file_name(device))
+    for file in files:
         found |= {name: choice for name, choice in read(file).items() if is_choice(choice, name)}
     return found
 
