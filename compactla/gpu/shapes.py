@@ -31,9 +31,13 @@ def searches() -> dict[str, Search]:
     return found
 
 
-def key(routine: str, size: tuple[int, ...], dtype, storage: str = "") -> str:
-    """What results are filed under; `storage` is the type that factors are stored in, if that is smaller."""
-    return " ".join([routine, f"{dtype.name}:{storage}" if storage else dtype.name, *map(str, size)])
+def key(routine: str, size: tuple[int, ...], dtype, variant: str = "") -> str:
+    """What results are filed under.
+
+    The variant of a solve is the type that factors are stored in, if that is smaller, and that of a routine with a
+    scalar beta "beta", if it adds to what is there.
+    """
+    return " ".join([routine, f"{dtype.name}:{variant}" if variant else dtype.name, *map(str, size)])
 
 
 def file_name(device) -> str:
@@ -85,12 +89,12 @@ def is_cpu(device) -> bool:
     return bool(device.type & cl.device_type.CPU)
 
 
-def choose(device, search: Search, size: tuple[int, ...], dtype, vlen: int, storage: str = "") -> Choice:
+def choose(device, search: Search, size: tuple[int, ...], dtype, vlen: int, variant: str = "") -> Choice:
     """The choice for a device; never an error."""
     if not search.has(size):
         return {}
-    for stored in dict.fromkeys((storage, "")):
-        tuned = results(device).get(key(search.name, size, dtype, stored))
+    for known in dict.fromkeys((variant, "")):
+        tuned = results(device).get(key(search.name, size, dtype, known))
         if tuned is not None and fits(device, search, tuned, size, dtype, vlen):
             return tuned
     if is_cpu(device):
