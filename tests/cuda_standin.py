@@ -114,6 +114,9 @@ class Tensor:
     def __add__(self, other):
         return self._computed(other, np.add)
 
+    def __matmul__(self, other):
+        return self._computed(other, np.matmul)
+
     def __ne__(self, other):
         return self._computed(other, np.not_equal)
 

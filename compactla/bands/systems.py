@@ -14,6 +14,7 @@ from compactla.checks import (
     check_launch,
     check_queue,
     is_device_array,
+    is_writeable,
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
@@ -278,10 +279,10 @@ class Systems(Copied):
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != rhs.shape:
             raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
+        if not is_writeable(out):
+            raise ValueError("out is read-only, must be writeable")
         if is_device_array(rhs):
             return check_apart("out", out, "rhs", rhs)
-        if not out.flags.writeable:
-            raise ValueError("out is read-only, must be writeable")
         if not out.flags.forc and has_repeats(out):
             raise ValueError(f"out has strides {out.strides}, must have each element in a place of its own")
         check_same(out, rhs)
