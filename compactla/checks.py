@@ -39,7 +39,7 @@ def as_array(a, name) -> np.ndarray:
     check_unmasked(a, name)
     try:
         return np.asarray(a)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last of tensors
         refused = ValueError if isinstance(error, ValueError) else TypeError
         raise refused(f"{name} is a {kind}, must be an array: {error}") from None
 
