@@ -306,7 +306,7 @@ class InCache(Measured, OfCase):
 
 
 class Overhead(Benchmark, OfCase):
-    """What a call from Python, and one that is prepared, cost on top of their kernel, for one pack of 3 x 3 matrices."""
+    """Cost of a call from Python, and of a prepared one, beside their kernel, for one pack of 3 x 3 matrices."""
 
     def setup(self):
         from compactla.bench import kernels

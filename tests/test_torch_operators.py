@@ -1,11 +1,12 @@
 """Operators for PyTorch, on the CPU and, where PyTorch finds one, on a CUDA GPU: results, derivatives, compiling."""
 
 import doctest
+import re
 
 import numpy as np
 import pytest
 
-from cases import slow
+from cases import exhaustive, slow
 
 NEEDED = "needs PyTorch: .venv/bin/python -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
 torch = pytest.importorskip("torch", reason=NEEDED)
@@ -216,7 +217,7 @@ def everything(m, a, b):
     return m.matmul(m.inv(regular(a)), x).abs().sum() + L.abs().sum() + w.sin().sum() + V.abs().sum()
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", slow("inductor")])
+@pytest.mark.parametrize("backend", ["aot_eager", exhaustive("inductor")])
 @pytest.mark.parametrize("dtype", DOUBLES)
 @pytest.mark.parametrize("derived", [False, True])
 def test_compiled_programs(random, backend, dtype, derived):
@@ -283,3 +284,15 @@ def test_wrong_arguments(call, error, message):
 def test_examples(name):
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(ours, name), name)
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.slow
+def test_bicgstab(device, capsys, tmp_path):
+    from compactla.examples import torch_bicgstab
+
+    plot = tmp_path / "bicgstab.png"
+    torch_bicgstab.main(["--cells", "16", "20", "--device", device, "--plot", str(plot)])
+    found = re.findall(r"with (\w+): (\d+) steps, \S+ s, relative residual (\S+)", capsys.readouterr().out)
+    (lines, few, residual), (nothing, many, _) = found
+    assert (lines, nothing) == ("lines", "nothing") and float(residual) < 1e-7 and int(few) < int(many) / 4
+    assert plot.read_bytes().startswith(b"\x89PNG")

@@ -37,7 +37,7 @@ def launch(row, views, scalars, conj, option, nm, info, threads):
     kernel, cost, args = told(row, views, scalars, conj, option)
     output = None
     if type(threads) is Recording:
-        threads.keep(views, alone=bool(row.outputs))
+        threads.keep(views)
         for A in views:
             if A.source is not None:
                 threads.add(np.copyto, A.buffer, A.source)

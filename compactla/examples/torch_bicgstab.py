@@ -1,6 +1,6 @@
 """BiCGSTAB in PyTorch, preconditioned along lines: ``python -m compactla.examples.torch_bicgstab --plot bicgstab.png``.
 
-The matrix is that of a step of `compactla.examples.hot_wall`, whose cells are hundreds of times as long as they are high.
+The matrix is that of a step of `compactla.examples.hot_wall`, whose cells are hundreds of times as long as high.
 Matrix, vectors and factors are on a CUDA GPU, if there is one, and `P.solve` takes tensors there, in the stream of
 PyTorch; on a CPU it works on the memory of tensors, as NumPy arrays.
 """
@@ -15,7 +15,7 @@ import compactla as cla
 from compactla.examples.hot_wall import INFLOW, Channel
 
 
-def bicgstab(A, b, precondition, rtol=1e-8, maxiter=500):
+def bicgstab(A, b, precondition, rtol=1e-8, maxiter=200):
     """Solve A x = b: x, and the relative residual after every step, with the seconds that have passed."""
     x, shadow, start, history = torch.zeros_like(b), b, time.perf_counter(), [(0.0, 1.0)]
     r, p, v = b, torch.zeros_like(b), torch.zeros_like(b)
@@ -54,7 +54,8 @@ def main(argv=None):
     q = np.tile(INFLOW, (args.cells[0] * args.cells[1], 1))
     M = channel.jacobian(q, 0.1)
     csr = M.tocsr()
-    A = torch.sparse_csr_tensor(csr.indptr, csr.indices, csr.data, csr.shape, device=args.device)
+    parts = csr.indptr, csr.indices, csr.data, csr.shape
+    A = torch.sparse_csr_tensor(*parts, device=args.device, check_invariants=True)
     b = torch.from_numpy(-channel.residual(q, q, 0.1).ravel()).to(args.device)
     print(f"{len(b)} unknowns on {args.device}")
     histories = {}

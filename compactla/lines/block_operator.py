@@ -58,7 +58,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self.block_size, self.queue, self.threads = self._pattern.block_size, queue, threads
         self._paths = check_paths(lines, self._pattern.nrow, periodic)
         if self._warns:
-            warn_of_chords(M, self.block_size, self._paths, stacklevel=4)
+            warn_of_chords(M, self.block_size, self._paths, stacklevel=5)
         self.info, self._hermitian, self._is_current, self._is_usable = None, None, False, False
         self._prepare()
 

@@ -8,10 +8,12 @@ from compactla.checks import (
     as_array,
     check_contiguous,
     check_device_array,
+    check_info,
     check_launch,
     check_queue,
     is_device_array,
     on_host,
+    stays,
 )
 from compactla.copies import Copied
 from compactla.cuda.interchange import given, takes_arrays
@@ -23,7 +25,7 @@ from compactla.lines.parted import KINDS, PartedLines
 from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.vectors import check_out, check_rows
+from compactla.lines.vectors import check_out, check_rows, write
 from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.recording import Recording, always, refuse
@@ -234,11 +236,14 @@ class BlockTridiag(Copied):
     lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, info=None, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
 
         Parameters
         ----------
+        info : (nlines,) ndarray of int64 or pyopencl.array.Array of int32, optional
+            Where the result goes, where the lines live: contiguous, on a device at the beginning of its buffer. On a
+            device nothing waits then for a factorization of which no more is to be known.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
@@ -263,46 +268,56 @@ class BlockTridiag(Copied):
         Once factored, lines stay factored: a second call returns the same `info`.
         """
         launch = check_launch(threads, wait_for, self.queue)
+        self._check_info(info)
         with self._lock:
             if self._lines.broken:
                 raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
-            return self._factor(launch) if self.info is None else self.info
+            if self._info is None:
+                return self._factor(info, launch)
+            if info is not None:
+                write(on_host(self._info), info)
+            return self.info if info is None else given(info)
 
     @takes_arrays
-    def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def refactor(self, *, info=None, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        self._check_info(info)
         if type(launch) is not Recording:
-            return self._refactor(launch)
+            return self._refactor(info, launch)
         if self._options.pivots == "raise" or not self._lines.is_plain:
-            refuse(launch, self._refactor)
+            refuse(launch, functools.partial(self._refactor, info))
         launch.lock = self._lock
-        launch.add(self._set_info, None)
-        info = self._lines.factor(launch)
-        launch.add(self._set_info, info)
-        return info
+        launch.add(setattr, self, "info", None)
+        found = self._lines.record(launch, info)
+        launch.add(setattr, self, "info", found)
+        return given(found if info is None else info)
 
-    def _refactor(self, launch):
+    def _check_info(self, info):
+        if info is not None:
+            check_info(info, self.nlines, self.queue, "info")
+            self._check_no_factor(info, "info")
+
+    def _refactor(self, info, launch):
         with self._lock:
-            return self._factor(launch)
+            return self._factor(info, launch)
 
-    def _set_info(self, info):
-        self.info = info
-
-    def _factor(self, launch):
+    def _factor(self, info, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
             self._lines.fill([a.reshape(-1, self.b, self.b) for a in self._arrays], launch)
-        self.info = self._lines.factor(launch)
+        self.info = self._lines.factor(launch, info)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
-        return self.info
+        return self.info if info is None else given(info)
 
     @property
     def info(self):
         """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
+        if self._info is not None and is_device_array(self._info) and not stays(self._info):
+            self._info = on_host(self._info).astype(np.int64)
         return given(self._info)
 
     @info.setter
@@ -414,7 +429,7 @@ class BlockTridiag(Copied):
         self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
-        if self.info is None:
+        if self._info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
 
     def _check_no_factor(self, x, name):
