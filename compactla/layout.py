@@ -6,6 +6,7 @@ imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL
 
 import numpy as np
 
+from compactla.arithmetic import Arithmetic
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -20,7 +21,7 @@ from compactla.checks import (
 )
 from compactla.cuda.interchange import given, taken, takes_arrays
 from compactla.overlap import address, repeats, share_memory
-from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
+from compactla.view import COMPLEX, REAL, View, backend, packed_dtype, place
 
 LONGEST = 2**16  # vector
 
@@ -33,7 +34,7 @@ def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     return int(vlen)
 
 
-class Pack:
+class Pack(Arithmetic):
     """A batch of `nm` matrices of size m x n in the compact layout.
 
     Made by `compactla.pack`, by `Pack.zeros`, `Pack.empty` and `Pack.identity`, or, without a copy, from an
@@ -59,6 +60,10 @@ class Pack:
         The queue that the data lives in; None on the CPU.
     data : ndarray or pyopencl.array.Array
         The memory itself.
+
+    See Also
+    --------
+    compactla.arithmetic.Arithmetic : ``len(A)``, ``A[q]``, ``A.copy()``, ``A @ B`` and the other operators.
 
     Raises
     ------
@@ -131,19 +136,21 @@ class Pack:
             self._T = Pack(data.transpose((0, 2, 1, *range(3, data.ndim))), self.nm)
         return self._T
 
-    def __getitem__(self, block) -> "Pack":
-        """``A[i0:i1, j0:j1]``: the same block of every matrix, as a view. Steps may be larger than 1."""
-        if not (isinstance(block, tuple) and len(block) == 2 and all(isinstance(s, slice) for s in block)):
-            raise TypeError(f"index is {block!r}, must be two slices: A[i0:i1, j0:j1]")
-        ranges = [range(size)[s] for size, s in zip((self.m, self.n), block, strict=True)]
+    def __getitem__(self, index):
+        """``A[q]``: a copy of matrix q as a NumPy array; ``A[i0:i1, j0:j1]``: the same block of all, as a view."""
+        if isinstance(index, int | np.integer):
+            return self._matrix(int(index))
+        if not (isinstance(index, tuple) and len(index) == 2 and all(isinstance(s, slice) for s in index)):
+            raise TypeError(f"index is {index!r}, must be an integer, A[q], or two slices, A[i0:i1, j0:j1]")
+        ranges = [range(size)[s] for size, s in zip((self.m, self.n), index, strict=True)]
         if any(r.step < 0 for r in ranges):
-            raise ValueError(f"index is {block!r}, must have positive steps")
+            raise ValueError(f"index is {index!r}, must have positive steps")
         # Only plain slices: pyopencl takes others for what they are not.
         rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
         return Pack(self.view.buffer[:, rows, columns], self.nm)
 
     def __repr__(self) -> str:
-        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
+        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     @takes_arrays
     def unpack(self, *, out=None, threads=None, wait_for=None):
@@ -190,15 +197,6 @@ class Pack:
             raise ValueError("out shares memory with the pack, must not")
         run.unpack(self.view, self.nm, out, launch)
         return out
-
-    def __array__(self, dtype=None, copy=None):
-        """What NumPy's functions take: an unpacked copy. A batch on a device is not copied unasked, but refused."""
-        if self.queue is not None:
-            raise TypeError(f"the pack lives on {self.device}, must live on the CPU: see Pack.unpack")
-        if copy is False:
-            raise ValueError("copy is False, must be None or True: a pack has to be unpacked")
-        a = self.unpack()
-        return a if dtype is None else a.astype(dtype, copy=False)
 
     @takes_arrays
     def to(self, device) -> "Pack":

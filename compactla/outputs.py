@@ -5,7 +5,7 @@ import numpy as np
 from compactla.checks import as_array, stays
 from compactla.cuda.interchange import given, taken
 from compactla.layout import Pack
-from compactla.view import INTEGERS, View, backend
+from compactla.view import INTEGERS, View, backend, place
 
 
 class Integers:
@@ -94,7 +94,7 @@ class Integers:
         return np.asarray(self)[index]
 
     def __repr__(self) -> str:
-        return f"Integers({self.nm} x {self.k}, device={'cpu' if self.queue is None else self.queue.device!s})"
+        return f"Integers({self.nm} x {self.k}, device={place(self.queue)})"
 
 
 def rows(P: Pack, threads=None):

@@ -11,6 +11,7 @@ class Prepared:
     """A call whose arguments were checked, as `prepare` returns it."""
 
     __slots__ = ("__weakref__", "_function", "_kept", "_result", "_steps")
+    _told = ", checked once"
 
     def __init__(self, function, steps, result, kept):
         self._function, self._steps, self._result, self._kept = function, tuple(steps), result, kept
@@ -21,7 +22,9 @@ class Prepared:
         return self._result
 
     def __repr__(self) -> str:
-        return f"prepare({self._function!r})"
+        name = getattr(self._function, "__qualname__", repr(self._function))
+        owner = getattr(self._function, "__self__", None)
+        return f"{type(self).__name__}({name}" + ("" if owner is None else f" of {owner!r}") + f"{self._told})"
 
     def __reduce__(self):
         raise TypeError(f"{self!r} is for this process, must be prepared again in another")
@@ -47,6 +50,7 @@ class Unchanged(Prepared):
     """An ordinary call, or what does the same without checks."""
 
     __slots__ = ("_call",)
+    _told = ", checked in each call"
 
     def __init__(self, function, call):
         super().__init__(function, (), None, None)

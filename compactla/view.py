@@ -131,6 +131,13 @@ def backend(queue, name="arrays"):
     return _module(f"compactla.cpu.{name}" if queue is None else f"compactla.gpu.{name}")
 
 
+def place(queue) -> str:
+    """The name of a device, for people."""
+    if queue is None:
+        return "cpu"
+    return queue.device.name.strip() if type(queue).__module__.startswith("pyopencl") else str(queue.device)
+
+
 def packed_dtype(data) -> np.dtype:
     """The dtype of compact data: (.., .., .., V) of a real type is that, (.., .., .., 2, V) its complex twin."""
     real = np.dtype(data.dtype)

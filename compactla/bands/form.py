@@ -26,6 +26,11 @@ class Form(NamedTuple):
     pivoting: bool = False
     lower: bool = False
 
+    def __str__(self) -> str:
+        periodic, pivoting = self.name == "ring", f"pivoting={self.pivoting}"
+        words = {"spd": f"u={self.ku}", "banded": f"l={self.kl}, u={self.ku}, {pivoting}"}
+        return words.get(self.name, f"periodic={periodic}, {pivoting}")
+
     @property
     def stored(self) -> int:
         """Diagonals that are given."""

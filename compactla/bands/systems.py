@@ -22,7 +22,7 @@ from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
 from compactla.room import Room
 from compactla.strides import in_two_axes
-from compactla.view import backend
+from compactla.view import backend, place
 
 MANY = 256  # plans that are kept
 
@@ -70,6 +70,11 @@ class Systems(Copied):
     def _prepare(self):
         self._plans: dict[tuple, cpu.Plan | None] = {}
         self._room = Room(self.dtype, self.queue)
+
+    def __repr__(self) -> str:
+        sizes = f"{'one matrix' if self.nsys is None else f'{self.nsys} systems'} of {self.n}"
+        state = "not factored" if self._factors is None else "factored"
+        return f"{type(self).__name__}({sizes}, {self._form}, {self.dtype}, device={place(self.queue)}, {state})"
 
     @property
     def info(self) -> np.ndarray | None:

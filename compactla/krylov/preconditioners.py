@@ -12,7 +12,7 @@ from compactla.dense.getri import getri
 from compactla.layout import Pack
 from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
 from compactla.sparse.pattern import Pattern
-from compactla.view import backend
+from compactla.view import backend, place
 
 
 def operator_of(A, name="A"):
@@ -65,6 +65,11 @@ class Preconditioner(Copied):
 
     def _prepare(self):
         self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        made = self._made is not None and self._version == getattr(self.A, "version", None)
+        sizes, state = f"{self.nm} x {self.n} x {self.n}", "made" if made else "not made"
+        return f"{type(self).__name__}({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
 
     @takes_arrays
     def update(self):

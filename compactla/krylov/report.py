@@ -25,3 +25,11 @@ class Report(NamedTuple):
     converged: bool | np.ndarray
     residual: float | np.ndarray
     history: np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        if np.ndim(self.converged) == 0:
+            goal = "converged" if self.converged else "not converged"
+            return f"Report({goal}, {self.iterations} iterations, residual {self.residual:.3g})"
+        count, nm = np.count_nonzero(self.converged), np.size(self.converged)
+        most, worst = np.max(self.iterations, initial=0), np.max(self.residual, initial=0)
+        return f"Report({count} of {nm} systems converged, at most {most} iterations, residuals at most {worst:.3g})"

@@ -6,6 +6,7 @@ from numbers import Real
 
 import numpy as np
 
+from compactla.arithmetic import copied
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
 from compactla.cuda.interchange import takes_arrays
 from compactla.krylov import plain
@@ -13,7 +14,7 @@ from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
 from compactla.layout import Pack, pack_padded
-from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous, copied
+from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
 from compactla.view import REAL, backend
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
@@ -195,7 +196,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         start, _ = columns(x0, "x0", batch, n)
         if start.n != 1:
             raise ValueError(f"x0 has {start.n} columns for each matrix, must have one")
-        copied(start, X)
+        copied(start, X, unit=0)
     maxiter = 10 * n if maxiter is None else check_size(maxiter, "maxiter")
     restart = max(min(restart, n, maxiter), 1)
     numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho

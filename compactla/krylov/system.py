@@ -14,7 +14,7 @@ from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.sparse.csr import after
-from compactla.view import REAL, backend
+from compactla.view import REAL, backend, place
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
 MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
@@ -54,6 +54,11 @@ class SparseMatrix:
         self.data = run.upload(data, queue)
         indices = np.ascontiguousarray(A.indices[:stored], np.int32)
         self.indptr, self.indices = (run.upload(a, queue) for a in (A.indptr.astype(np.int64), indices))
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        sizes = f"{m} x {n}, {len(self.data)} blocks {self.b} x {self.b}"
+        return f"SparseMatrix({sizes}, {self.dtype}, device={place(self.queue)})"
 
     def multiply(self, launch=None):
         """A function of x and y, y <- A x, for the values there are now; see `blocks`."""

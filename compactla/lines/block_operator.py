@@ -28,7 +28,7 @@ from compactla.locks import Lock
 from compactla.overlap import share_memory
 from compactla.recording import Recording, always, refuse
 from compactla.room import Results
-from compactla.view import COMPLEX, backend
+from compactla.view import COMPLEX, backend, place
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
@@ -144,6 +144,16 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")
         if data.shape != self._pattern.data_shape:
             raise ValueError(f"M has shape {data.shape}, must be {self._pattern.data_shape}, as data at first")
+
+    def __repr__(self) -> str:
+        b, (m, n) = self.block_size, self.shape
+        sizes = f"{m} x {n}, {len(self._paths.length)} lines of blocks {b} x {b}"
+        state = "factored" if self._is_usable else "not factored"
+        return f"{type(self).__name__}({sizes}, {self.dtype}, device={place(self.queue)}, {self._summary()}{state})"
+
+    def _summary(self):
+        """Options that `repr` tells."""
+        return ""
 
     @contextlib.contextmanager
     def _renewing(self):

@@ -28,7 +28,7 @@ from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.recording import Recording, always, refuse
 from compactla.room import Results
-from compactla.view import backend, packed_dtype
+from compactla.view import backend, packed_dtype, place
 
 
 def _block(kind, T):
@@ -231,6 +231,12 @@ class BlockTridiag(Copied):
         """Set what is not copied along with the lines."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
         self._lock, self._results = Lock(), Results()
+
+    def __repr__(self) -> str:
+        blocks = f"of {self._shape[1]} blocks" if self._shape else "of blocks"
+        sizes = f"{self.nlines} lines {blocks} {self.b} x {self.b}"
+        state = "not factored" if self._info is None else "factored"
+        return f"BlockTridiag({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
 
     lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 

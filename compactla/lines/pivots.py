@@ -37,6 +37,9 @@ class Report(NamedTuple):
     growth: np.ndarray | None = None
     replaced: np.ndarray | None = None
 
+    def __repr__(self) -> str:
+        return f"Report({len(self.info)} lines, {np.count_nonzero(self.info)} with a zero pivot)"
+
     @classmethod
     def of(cls, info, b: int, watched=None) -> "Report":
         """From `info`, the size of blocks, and what kernels kept: (WATCHED, nlines)."""

@@ -142,6 +142,9 @@ class LineRelaxation(BlockOperator):
             self._colours.append(Colour(slice(lo, hi), np.flatnonzero(colour == c), along, rest))
         self.update(M)
 
+    def _summary(self):
+        return f"scheme={self.scheme!r}, sweeps={self.sweeps}, "
+
     def _prepare(self):
         super()._prepare()
         self._spare: list = []

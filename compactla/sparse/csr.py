@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 
+from compactla.arithmetic import copied
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -16,7 +17,7 @@ from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack, pack_padded
 from compactla.overlap import share_memory
 from compactla.sparse.pattern import Pattern
-from compactla.view import backend
+from compactla.view import backend, place
 
 
 class BatchCSR:
@@ -83,9 +84,9 @@ class BatchCSR:
         self.values = self._packed(data, vlen, queue)
         self.vlen, self.version = self.values.vlen, 0
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         sizes = f"{self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}"
-        return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
+        return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     @property
     def queue(self):
@@ -254,6 +255,9 @@ class Transposed:
     def __init__(self, A, trans):
         self.A, self.trans, self.shape, self.dtype, self.nm = A, trans, A.shape[::-1], A.dtype, A.nm
 
+    def __repr__(self) -> str:
+        return f"{self.A!r}.{'T' if self.trans == 'T' else 'H'}"
+
     def __matmul__(self, x):
         return self.A.multiply(x, trans=self.trans)
 
@@ -330,14 +334,4 @@ def contiguous(X):
     """The pack, or a copy whose memory has no gaps."""
     if X.data.flags.c_contiguous:
         return X
-    return copied(X, X.beside(X.m, X.n))
-
-
-def copied(X, Y):
-    """Y, a pack whose memory has no gaps, <- X."""
-    if X.queue is None:
-        Y.data[...] = X.data
-    else:
-        run = backend(X.queue)
-        run.pack(X.unpack(out=run.empty(X.shape, X.dtype, X.queue)), Y.view, X.nm, max(X.m, 1), 0)
-    return Y
+    return copied(X, X.beside(X.m, X.n), unit=0)

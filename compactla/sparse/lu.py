@@ -11,7 +11,7 @@ from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack
 from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
 from compactla.sparse.elimination import in_tiles, ordered
-from compactla.view import backend
+from compactla.view import backend, place
 
 
 class Report(NamedTuple):
@@ -30,6 +30,9 @@ class Report(NamedTuple):
     info: np.ndarray
     smallest: np.ndarray
     growth: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Report({len(self.info)} systems, {np.count_nonzero(self.info)} with a zero pivot)"
 
 
 class BatchLU(Copied):
@@ -115,8 +118,10 @@ class BatchLU(Copied):
     def _prepare(self):
         self._lock = threading.Lock()
 
-    def __repr__(self):
-        return f"BatchLU({self.nm} x {self.n} x {self.n}, nnz={self.nnz}, {self.dtype}, vlen={self.vlen})"
+    def __repr__(self) -> str:
+        state = "factored" if self._factored and self._version == self.A.version else "not factored"
+        sizes = f"{self.nm} x {self.n} x {self.n}, nnz={self.nnz}"
+        return f"BatchLU({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
 
     @property
     def queue(self):
