@@ -161,9 +161,9 @@ class Pack(Arithmetic):
         out : ndarray or pyopencl.array.Array, optional
             Array of shape (nm, m, n) and the pack's dtype, of any strides, on the pack's device, to write to.
         threads : int, optional
-            At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -174,7 +174,7 @@ class Pack(Arithmetic):
         ------
         TypeError, ValueError
             If `out` is of another kind, dtype or shape, is read-only, shares memory with the pack or has several
-            elements in one place, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+            elements in one place, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         launch = check_launch(threads, wait_for, self.queue)
         run = backend(self.queue)
@@ -254,7 +254,7 @@ class Pack(Arithmetic):
         dtype : dtype
             float32, float64, complex64 or complex128.
         vlen : int, optional
-            Vector length; default: what suits the device.
+            Vector length; default: one that suits the device.
         queue : pyopencl.CommandQueue, optional
             Where the batch lives; default: the CPU.
 
@@ -309,15 +309,15 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     a : (nm, m, n) array_like or pyopencl.array.Array
         The matrices: float32, float64, complex64 or complex128, with any strides.
     vlen : int, optional
-        Vector length V; default: what suits the device (a SIMD register on a CPU, a warp on a GPU).
+        Vector length V; default: one that suits the device (a SIMD register on a CPU, a warp on a GPU).
     queue : pyopencl.CommandQueue, optional
         Where the pack lives; default: where `a` lives.
     out : Pack, optional
         A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -328,8 +328,8 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     ------
     TypeError, ValueError
         If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue,
-        `out` does not fit, is read-only or shares memory with `a`, or `threads` or `wait_for` is not what
-        `compactla.gemm` takes.
+        `out` does not fit, is read-only or shares memory with `a`, or `threads` or `wait_for` is invalid, see
+        `compactla.gemm`.
 
     Notes
     -----

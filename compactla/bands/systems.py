@@ -97,9 +97,9 @@ class Systems(Copied):
         Parameters
         ----------
         threads : int, optional
-            At most how many threads work on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -149,9 +149,9 @@ class Systems(Copied):
             Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
             may be `rhs`.
         threads : int, optional
-            At most how many threads work on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
         Returns
         -------

@@ -19,9 +19,9 @@ def axpy(alpha, X, Y, *, threads=None, wait_for=None) -> Pack:
     X, Y : Pack
         nm matrices each of m x n, with the same dtype, vector length and device.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -32,8 +32,7 @@ def axpy(alpha, X, Y, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, Y is read-only or shares memory with X, `alpha` has another length, is complex
-        for real packs or out of the range of their dtype, or `threads` or `wait_for` is not what `compactla.gemm`
-        takes.
+        for real packs or out of the range of their dtype, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

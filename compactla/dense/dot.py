@@ -18,9 +18,9 @@ def dot(X, Y, conj=False, *, threads=None, wait_for=None):
     conj : bool
         Whether X is conjugated.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -31,8 +31,7 @@ def dot(X, Y, conj=False, *, threads=None, wait_for=None):
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is not what `compactla.gemm`
-        takes.
+        If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

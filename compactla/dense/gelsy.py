@@ -29,9 +29,9 @@ def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
     rank : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If the packs do not fit together, are read-only or share memory, `rcond` is not a number from 0 on, `rank` is no
-        such array, or shares memory with one of them, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        such array, or shares memory with one of them, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
     --------

@@ -19,9 +19,9 @@ def gemv(A, x, y, alpha=1, beta=0, trans="N", *, threads=None, wait_for=None) ->
     trans : {"N", "T", "C"}
         op(A) is A, its transpose, or its conjugate transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def gemv(A, x, y, alpha=1, beta=0, trans="N", *, threads=None, wait_for=None) ->
     ------
     TypeError, ValueError
         If the packs do not fit together, y is read-only or shares memory with A or x, `trans` is unknown, or `threads`
-        or `wait_for` is not what `compactla.gemm` takes.
+        or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

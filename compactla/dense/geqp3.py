@@ -17,9 +17,9 @@ def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
         nm matrices of m x n. On return the upper trapezoid holds R, whose diagonal is real and decreases in modulus,
         and below it are the reflectors of which Q is the product, as `compactla.geqrf` leaves them.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        If A is not a pack, or is read-only, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

@@ -19,9 +19,9 @@ def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:
     conj : bool
         Whether y is conjugated: y^H instead of y^T.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, A is read-only or shares memory with x or y, `conj` is not a bool, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

@@ -21,9 +21,9 @@ def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     trans : {"N", "T", "C"}
         op(A) is the matrix that was factored, its transpose, or its conjugate transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -34,7 +34,7 @@ def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, `ipiv` is no such array or has entries that are no rows, B is read-only or
-        shares memory with A, `trans` is unknown, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        shares memory with A, `trans` is unknown, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

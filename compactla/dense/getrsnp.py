@@ -19,9 +19,9 @@ def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     trans : {"N", "T", "C"}
         op(A) is L U, its transpose, or its conjugate transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, B is read-only or shares memory with A, `trans` is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

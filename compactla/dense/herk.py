@@ -25,9 +25,9 @@ def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
     alpha, beta : real scalar
         Where `beta` is zero the triangle of C is overwritten, whatever it held; where `alpha` is zero A is not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, `alpha` or
-        `beta` is not real, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `beta` is not real, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

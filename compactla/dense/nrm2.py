@@ -16,9 +16,9 @@ def nrm2(X, *, threads=None, wait_for=None):
     X : Pack
         nm matrices of m x n.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -29,7 +29,7 @@ def nrm2(X, *, threads=None, wait_for=None):
     Raises
     ------
     TypeError, ValueError
-        If X is not a pack, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        If X is not a pack, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

@@ -18,9 +18,9 @@ def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
     tau : Pack
         What `compactla.geqrf` returned: nm columns of n x 1, with A's dtype, vector length and device.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -31,7 +31,7 @@ def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, A has more columns than rows, is read-only or shares memory with tau, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

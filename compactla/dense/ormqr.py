@@ -22,9 +22,9 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
     trans : {"N", "C", "T"}
         op(Q) is Q, its conjugate transpose, or, of real matrices only, its transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A or tau, an option is unknown, `trans`
-        is "T" for complex matrices, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        is "T" for complex matrices, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

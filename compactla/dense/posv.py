@@ -23,9 +23,9 @@ def posv(A, B, uplo="L", *, info=None, threads=None, wait_for=None):
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def posv(A, B, uplo="L", *, info=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If the packs do not fit together, one is read-only or shares memory with the other, `uplo` is unknown, `info`
-        is no such array, or shares memory with a pack, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        is no such array, or shares memory with a pack, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

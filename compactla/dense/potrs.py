@@ -20,9 +20,9 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     uplo : {"L", "U"}
         Which of the two factors A holds.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, B is read-only or shares memory with A, `uplo` is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

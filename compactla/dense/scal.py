@@ -19,9 +19,9 @@ def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:
     X : Pack
         nm matrices of m x n.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If X is not a pack, or is read-only, `alpha` has another length, is complex for real packs or out of the range
-        of their dtype, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        of their dtype, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

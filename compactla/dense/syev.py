@@ -24,9 +24,9 @@ def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where that result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If A is not a pack of square matrices, or is read-only, `uplo` or `jobz` is unknown, `info` is no such array, or
-        shares memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        shares memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

@@ -23,9 +23,9 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     alpha, beta : scalar
         Where `beta` is zero C is overwritten, whatever it held; where `alpha` is zero A and B are not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

@@ -32,9 +32,9 @@ def trmm(
     alpha : scalar
         Where it is zero, B becomes zero, and neither is read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def trmm(
     ------
     TypeError, ValueError
         If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

@@ -22,9 +22,9 @@ def trsv(A, x, uplo="L", trans="N", diag="N", *, threads=None, wait_for=None) ->
     diag : {"N", "U"}
         "U": the diagonal is taken as ones and not read.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def trsv(A, x, uplo="L", trans="N", diag="N", *, threads=None, wait_for=None) ->
     ------
     TypeError, ValueError
         If the packs do not fit together, x is read-only or shares memory with A, an option is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
 
     Notes
     -----

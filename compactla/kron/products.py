@@ -42,9 +42,9 @@ def kron_apply(
         Work space from `kron_work`; then nothing is allocated but what is returned. Default: work space that the thread
         keeps from call to call; on a device a new one, if it is needed.
     threads : int, optional
-        At most how many threads work on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------

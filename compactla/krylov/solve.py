@@ -50,9 +50,9 @@ def cg(
     callback : function, optional
         Called after every step with the norm of the residual, as the method knows it; not for a batch.
     threads : int, optional
-        At most how many threads work on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
     Returns
     -------

@@ -33,7 +33,7 @@ class BatchCSR:
     shape : (int, int), optional
         Of a matrix; default: as many columns as there are rows.
     vlen : int, optional
-        How many matrices are interleaved; default: what suits the processor.
+        How many matrices are interleaved; default: one that suits the processor.
     queue : pyopencl.CommandQueue, optional
         Where the values live; default: where `data` lives.
 
@@ -193,9 +193,9 @@ class BatchCSR:
         trans : {"N", "T", "C"}
             Whether op(A) is A, its transpose or its conjugate transpose.
         threads : int, optional
-            At most how many threads work, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
 
         Returns
         -------
