@@ -1,4 +1,4 @@
-"""What routines return beside packs: integers for each matrix, such as pivots, and arrays of real numbers."""
+"""Results of routines beside packs: integers for each matrix, such as pivots, and arrays of real numbers."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Calls that are prepared: arguments are checked once, and then only what is left to do is done."""
+"""Prepared calls: arguments are checked once, and each later call only launches the work."""
 
 import functools
 import inspect
@@ -47,7 +47,7 @@ class Alone(Prepared):
 
 
 class Unchanged(Prepared):
-    """An ordinary call, or what does the same without checks."""
+    """An ordinary call, or the same without checks."""
 
     __slots__ = ("_call",)
     _told = ", checked in each call"
@@ -66,15 +66,15 @@ def prepare(function, /, *args, **kwargs):
     Parameters
     ----------
     function : function or method
-        What is called: a function of this package, such as `compactla.gemm`, or a method of what it makes, such as
-        ``T.refactor``, ``T.solve`` or ``P.solve``.
+        A function of this package, such as `compactla.gemm`, or a method of one of its objects, such as ``T.refactor``,
+        ``T.solve`` or ``P.solve``.
     *args, **kwargs
-        What it is called with, ``threads`` and ``wait_for`` too.
+        Its arguments, ``threads`` and ``wait_for`` too.
 
     Returns
     -------
     function
-        ``run()`` does what ``function(*args, **kwargs)`` does, and returns what that returns. It keeps its arguments.
+        ``run()`` does the same as ``function(*args, **kwargs)``, with the same result. It keeps its arguments.
 
     Raises
     ------
@@ -86,9 +86,9 @@ def prepare(function, /, *args, **kwargs):
 
     Notes
     -----
-    Packs, arrays of matrices and vectors, and factors are read and written where they are, with what they hold at the
+    Packs, arrays of matrices and vectors, and factors are read and written where they are, with their contents at the
     time of a ``run()``. Arguments that a call would convert are read once: scalars, also one for each matrix, and
-    pivots in ordinary arrays. What a call would make new, such as `info` or a solution, is made once where launches are
+    pivots in ordinary arrays. New results of a call, such as `info` or a solution, are made once where launches are
     prepared: every ``run()`` returns the same arrays, with new contents.
 
     Prepared are the routines on packs; `compactla.gemm` on arrays (nm, m, n) of NumPy; factor, refactor and solve of
@@ -129,7 +129,7 @@ def prepare(function, /, *args, **kwargs):
 
 
 def check_function(function) -> None:
-    """Refuse what is not to be called, or of another package."""
+    """Refuse objects that cannot be called, or of another package."""
     owner = getattr(function, "__self__", None)
     modules = [getattr(x, "__module__", None) for x in (function, type(owner), type(function))]
     if not callable(function) or not any(str(name).split(".")[0] == PACKAGE.name for name in modules):

@@ -1,4 +1,4 @@
-"""What kernels see of a batch of matrices, and where these live."""
+"""Views of batches of matrices, as kernels see them, and their devices."""
 
 import functools
 import importlib

@@ -12,15 +12,15 @@ class Banded(Systems):
     Parameters
     ----------
     l_and_u : tuple of int
-        How many diagonals there are below the main one, and above it.
+        Number of diagonals below the main one, and above it.
     ab : (nsys, l + u + 1, n) array_like or pyopencl.array.Array
-        Diagonals as of `scipy.linalg.solve_banded`: ``ab[:, u + i - j, j]`` is element (i, j). What is outside of the
-        matrices, in the corners, is not read. float32, float64, complex64 or complex128. Without the first axis all
+        Diagonals as of `scipy.linalg.solve_banded`: ``ab[:, u + i - j, j]`` is element (i, j). Elements outside of the
+        matrices, in the corners, are not read. float32, float64, complex64 or complex128. Without the first axis all
         systems share one matrix.
     pivoting : bool, optional
         Whether rows are swapped, as LAPACK's gbtrf does. It is not needed for matrices that are diagonally dominant.
     queue : pyopencl.CommandQueue, optional
-        Where the matrices are copied to and factored; default: where they live.
+        Device that the matrices are copied to and factored on; default: where they live.
 
     Raises
     ------

@@ -18,7 +18,7 @@ class BandedSPD(Systems):
     lower : bool, optional
         Which triangle it is.
     queue : pyopencl.CommandQueue, optional
-        Where the matrices are copied to and factored; default: where they live.
+        Device that the matrices are copied to and factored on; default: where they live.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is known of band matrices when kernels are compiled."""
+"""The form of band matrices, for which kernels are compiled."""
 
 from typing import NamedTuple
 

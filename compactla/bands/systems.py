@@ -1,4 +1,4 @@
-"""What classes of band matrices share: arrays of systems, and how they are factored and solved."""
+"""The base of the classes of band matrices: arrays of systems, their factorization and solution."""
 
 import math
 from typing import Any
@@ -78,9 +78,9 @@ class Systems(Copied):
 
     @property
     def info(self) -> np.ndarray | None:
-        """What the last factorization met, (nsys,) integers as of `factor`, which may have been that of a solve.
+        """Result of the last factorization, perhaps by a solve: (nsys,) integers as of `factor`.
 
-        It is None before one. A device is waited for when it is asked for.
+        It is None before the first. Reading it waits for a device.
         """
         if self._found is not None and not isinstance(self._found, np.ndarray):
             self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
@@ -146,7 +146,7 @@ class Systems(Copied):
         axis : int, optional
             The axis of `rhs` along which systems are. The others number them, the last one fastest.
         out : ndarray or pyopencl.array.Array, optional
-            Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
+            Array for the solutions: of the shape of `rhs` and the dtype of the matrices, of any strides. It
             may be `rhs`.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.

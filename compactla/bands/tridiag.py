@@ -27,7 +27,7 @@ class Tridiag(Systems):
         The axis along which matrices are in arrays of any dimension, whose other axes number the systems; also that of
         `solve` then. Default: the last of two, or the only one of a matrix that all systems share.
     queue : pyopencl.CommandQueue, optional
-        Where the matrices are copied to and factored; default: where they live.
+        Device that the matrices are copied to and factored on; default: where they live.
 
     Raises
     ------

@@ -31,7 +31,8 @@ def dot(X, Y, conj=False, *, threads=None, wait_for=None):
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+        If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is invalid, see
+        `compactla.gemm`.
 
     Notes
     -----

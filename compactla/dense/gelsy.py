@@ -21,8 +21,8 @@ def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
         nm matrices of m x n, of any rank, each of its own. They are overwritten.
     B : Pack
         nm right-hand sides of max(m, n) x r, with A's dtype, vector length and device, of which the first m rows are
-        read. On return the first n rows hold the solution. Where the rank is n the squares of what is below in a column
-        have the sum that those of its residual have.
+        read. On return the first n rows hold the solution. Where the rank is n, the squares of the elements
+        below in a column have the same sum as those of its residual.
     rcond : number, optional
         Pivots that are smaller than this times the largest of their matrix count as zero; default: max(m, n) times the
         distance of 1 to the next larger number of this precision.

@@ -35,8 +35,8 @@ def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
 
     Notes
     -----
-    LAPACK ``?geqp3``, without columns that stay in front: in every step the column comes first that has the largest
-    norm of what is left, of several the first. Norms are not updated, but computed anew, which costs no pass over the
+    LAPACK ``?geqp3``, without columns that stay in front: in every step the column with the largest remaining
+    norm comes first, of several the first. Norms are not updated, but computed anew, which costs no pass over the
     matrix. Each matrix is pivoted by itself.
 
     Examples

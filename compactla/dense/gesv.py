@@ -28,8 +28,8 @@ def gesv(A, B, *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or 1 + the index of its first pivot that is exactly zero: there
-        is no solution, and what is in its place is free. No other system is touched. For packs on a device this waits
-        until the device is done, unless `info` is given: its ``events`` end with that of the solves.
+        is no solution, and its contents are undefined. No other system is touched. For packs on a device
+        this waits until the device is done, unless `info` is given: its ``events`` end with that of the solves.
 
     Raises
     ------

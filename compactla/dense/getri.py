@@ -28,8 +28,9 @@ def getri(A, ipiv, *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or 1 + the index of the first exact zero on the diagonal of U:
-        it has no inverse, and what is in its place is free. No other matrix is touched. For packs on a device this
-        waits until the device is done, unless `info` is given: its ``events`` end with that of the inversion.
+        it has no inverse, and its contents are undefined. No other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        inversion.
 
     Raises
     ------

@@ -31,8 +31,8 @@ def posv(A, B, uplo="L", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or k where the leading minor of order k is the first that is
-        not positive, or NaN: what its triangle and its right-hand sides hold is free. No other matrix is touched. For
-        packs on a device this waits until the device is done, unless `info` is given: its ``events`` end with that of
+        not positive, or NaN: the contents of its triangle and right-hand sides are undefined. No other matrix is touched.
+        For packs on a device this waits until the device is done, unless `info` is given: its ``events`` end with that of
         the solve.
 
     Raises

@@ -29,9 +29,9 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or k where the leading minor of order k is the first that is
-        not positive, or NaN: that matrix is not factored, and what its triangle holds is free. No other matrix is
-        touched. For packs on a device this waits until the device is done, unless `info` is given: its ``events`` end
-        with that of the factorization.
+        not positive, or NaN: that matrix is not factored, and the contents of its triangle are undefined. No other
+        matrix is touched. For packs on a device this waits until the device is done, unless `info` is given: its
+        ``events`` end with that of the factorization.
 
     Raises
     ------

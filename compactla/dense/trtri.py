@@ -29,8 +29,9 @@ def trtri(A, uplo="L", diag="N", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or 1 + the index of the first exact zero on its diagonal: it
-        has no inverse, and what its triangle holds is free. No other matrix is touched. For packs on a device this
-        waits until the device is done, unless `info` is given: its ``events`` end with that of the inversion.
+        has no inverse, and the contents of its triangle are undefined. No other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        inversion.
 
     Raises
     ------

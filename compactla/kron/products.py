@@ -39,7 +39,7 @@ def kron_apply(
     transx : {"N", "T"}
         "T": the items are transposed, X is (nm, nb, na); with two factors only.
     work : ndarray or pyopencl.array.Array, optional
-        Work space from `kron_work`; then nothing is allocated but what is returned. Default: work space that the thread
+        Work space from `kron_work`; then only the result is allocated. Default: work space that the thread
         keeps from call to call; on a device a new one, if it is needed.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
@@ -144,7 +144,7 @@ def kron_sum_solve(
     X, out, alpha, beta, transx, threads, wait_for
         As of `kron_apply`.
     shift : scalar
-        What is added to all sums of eigenvalues.
+        Number that is added to all sums of eigenvalues.
     inverses : sequence, optional
         S^-1, T^-1, U^-1, as `vectors`. Default: the conjugate transposes. Where the eigenvectors are those of pencils
         (K, M), as of ``scipy.linalg.eigh(K, M)``, with S^H M S = I, that default makes this the inverse of

@@ -20,7 +20,7 @@ class Lines(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square; what is not in the pattern is zero.
+        The matrices, which are square; entries outside of the pattern are zero.
     lines : sequence of sequences of int
         The block rows along each line, the same for all matrices. A block row is on one line at most; those on none
         are as of `BlockJacobi`.

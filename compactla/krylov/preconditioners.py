@@ -1,4 +1,4 @@
-"""What systems are preconditioned by: approximate inverses, made anew when they are used after `A.update`."""
+"""Preconditioners of batches: approximate inverses, made anew when they are used after `A.update`."""
 
 import threading
 
@@ -16,7 +16,7 @@ from compactla.view import backend, place
 
 
 def operator_of(A, name="A"):
-    """A batch of square matrices as what kernels apply; a dense one is a sparse one without zeros."""
+    """A batch of square matrices as an operator of kernels; a dense one is a sparse one without zeros."""
     if isinstance(A, BatchCSR):
         square, values, pattern = A.shape[0] == A.shape[1], A.values, A.pattern
     elif isinstance(A, Pack):
@@ -77,7 +77,7 @@ class Preconditioner(Copied):
         self._made = None
 
     def operator(self, threads=None):
-        """What kernels apply, of the values that A has now."""
+        """The operator that kernels apply, of the current values of A."""
         with self._lock:
             version = getattr(self.A, "version", None)
             if self._made is None or version != self._version:
@@ -85,7 +85,7 @@ class Preconditioner(Copied):
             return self._made
 
     def within(self, threads=None):
-        """What a kernel applies that solves systems."""
+        """The operator that kernels apply which solve systems."""
         return self.operator(threads)
 
     def __matmul__(self, r):
@@ -117,7 +117,7 @@ class BlockJacobi(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square; what is not in the pattern is zero.
+        The matrices, which are square; entries outside of the pattern are zero.
     b : int
         Rows of a block.
 

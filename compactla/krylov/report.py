@@ -1,4 +1,4 @@
-"""What is told of a solve by a Krylov method."""
+"""The report of a solve by a Krylov method."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Report(NamedTuple):
-    """How a solve went: of one large system, numbers; of a batch, arrays with one for each system.
+    """Report of a solve: numbers for one large system, arrays with one number for each system of a batch.
 
     Attributes
     ----------

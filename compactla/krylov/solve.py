@@ -35,16 +35,16 @@ def cg(
     b : (n,) or (n, 1) array_like or pyopencl.array.Array; for a batch (nm, n) such array, or Pack
         The right-hand side. One on a device is solved for there, by an `A` and `M` that live there: a sparse matrix is
         copied, operators and functions are given Arrays. A pack has n x 1 matrices. For a batch on a device, arrays of
-        NumPy are copied there, and solutions back; with functions, NumPy does what is left to do.
+        NumPy are copied there, and solutions back; with functions, NumPy does the rest of the work.
     x0 : like `b`, optional
-        What to begin with; default: zero. It is not changed.
+        Initial guess; default: zero. It is not changed.
     rtol, atol : float
         The goal: ``||b - A x|| <= max(rtol ||b||, atol)``.
     maxiter : int, optional
-        At most how many steps; default: 10 n.
+        Maximum number of steps; default: 10 n.
     M : optional
-        The preconditioner, approximately the inverse of `A`: a `LinePreconditioner`, a `LineRelaxation`, or what else
-        `A` may be; for a batch one of this module, as `Jacobi`, or a function.
+        The preconditioner, approximately the inverse of `A`: a `LinePreconditioner`, a `LineRelaxation`, or any
+        kind of `A`; for a batch one of this module, as `Jacobi`, or a function.
     history : bool
         Whether the report has the norms of residuals after all steps.
     callback : function, optional
@@ -59,7 +59,7 @@ def cg(
     x : ndarray, pyopencl.array.Array or Pack
         The solution, of the kind and shape of `b`.
     report : Report
-        Iterations, what has converged, true residuals, and their history.
+        Iterations, convergence, true residuals, and their history.
 
     Raises
     ------
@@ -68,9 +68,9 @@ def cg(
 
     Notes
     -----
-    Where the method breaks down, or has reached the goal but for the true residual, it begins anew from what it has, as
-    long as that is better than before. Each system of a batch is solved as if it were alone: what others are, or
-    whether they have a solution, changes no bit of it, and it is left alone when it has converged.
+    Where the method breaks down, or has reached the goal but for the true residual, it restarts from its current
+    solution, as long as that is better than before. Each system of a batch is solved as if it were alone: other
+    systems, with or without a solution, change no bit of it, and it is left alone when it has converged.
 
     Results for one large system do not depend on the number of threads, and norms neither overflow nor underflow on the
     CPU.
@@ -112,7 +112,7 @@ def gmres(
     Parameters
     ----------
     restart : int
-        Steps after which the method begins anew from what it has.
+        Number of steps after which the method restarts.
     ortho : {"mgs", "cgs", "cgs2"}
         How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice. For a
         large system each of them reads the basis twice in a step, or, for the last, four times: what the modified
@@ -154,7 +154,7 @@ def is_large(A, b):
 
 
 class Batch:
-    """What is known of a batch whose matrices are a function: as much as right-hand sides and M tell."""
+    """Sizes, type and device of a batch whose matrices are a function, from the right-hand sides and M."""
 
     def __init__(self, b, M):
         b = b if isinstance(b, Pack) or is_device_array(b) else as_array(b, "b")

@@ -38,7 +38,7 @@ class SparseMatrix:
     ----------
     shape, dtype, queue
     data : ndarray or pyopencl.array.Array
-        (blocks, b, b): the values, which may be changed, or replaced by others like them.
+        (blocks, b, b): the values, which may be changed or replaced.
     """
 
     def __init__(self, A, queue=None, dtype=None):
@@ -180,7 +180,7 @@ class System:
         return into
 
     def keep(self, a, row, name):
-        """Row <- what a user's product has returned."""
+        """Row <- the result of a user's product."""
         if a.size != self.n:
             raise ValueError(f"{name} has made {a.shape} of ({self.n},), must make a vector like it")
         if not np.can_cast(a.dtype, self.dtype, "same_kind"):

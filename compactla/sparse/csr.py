@@ -31,11 +31,11 @@ class BatchCSR:
         ``data[:, indptr[i]:indptr[i + 1]]``, in the columns ``indices[indptr[i]:indptr[i + 1]]``, each of which is
         there once.
     shape : (int, int), optional
-        Of a matrix; default: as many columns as there are rows.
+        Shape of a matrix; default: as many columns as rows.
     vlen : int, optional
-        How many matrices are interleaved; default: one that suits the processor.
+        Number of matrices that are interleaved; default: one that suits the processor.
     queue : pyopencl.CommandQueue, optional
-        Where the values live; default: where `data` lives.
+        Queue of the device of the values; default: that of `data`.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ class BatchCSR:
     data : ndarray or pyopencl.array.Array
         The packed values, (npack, nnz, V), or (npack, nnz, 2, V) of complex numbers, in the order of the pattern.
     T, H : object
-        What multiplies with the transposes and the conjugate transposes: ``A.T @ x``. They are views.
+        Operators of the transposes and the conjugate transposes, to multiply with: ``A.T @ x``. They are views.
     version : int
-        How often the values were given anew.
+        Number of updates of the values.
 
     Raises
     ------
@@ -187,11 +187,11 @@ class BatchCSR:
             One or more columns for each matrix; a pack has those of k x nrhs matrices. Arrays of NumPy are copied to
             the device of the matrices, and the products back.
         y : array_like, pyopencl.array.Array or Pack, optional
-            What is added to, of the shape of the result and the kind of `x`; a pack is written to.
+            Vectors to add to, of the shape of the result and the kind of `x`; a pack is written to.
         alpha, beta : number or (nm,) array_like
             One for all systems, or one for each. `y` is not read where beta is zero, nor A and x where alpha is.
         trans : {"N", "T", "C"}
-            Whether op(A) is A, its transpose or its conjugate transpose.
+            op(A) is A, its transpose, or its conjugate transpose.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
@@ -263,7 +263,7 @@ class Transposed:
 
 
 class Operator:
-    """What kernels apply: packed values by their pattern, and what kind of operator these are.
+    """An operator that kernels apply: packed values, their pattern, and the kind of operator.
 
     For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
     blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
@@ -321,7 +321,7 @@ def one_column(x):
 
 
 def as_given(X, x, ndim):
-    """Columns as what x is: a pack, or an array of so many axes."""
+    """Columns in the kind of x: a pack, or an array of so many axes."""
     if isinstance(x, Pack):
         return X
     if is_device_array(x):

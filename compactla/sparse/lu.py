@@ -61,10 +61,10 @@ class BatchLU(Copied):
     nnz : int
         Entries of L and U together.
     dense : bool
-        Whether the factors are kept as full matrices, for the pattern leaves so few zeros.
+        Whether the factors are stored as full matrices, where the pattern leaves few zeros.
     info : (nm,) ndarray of int64, or None
-        What the last factorization met, which may have been that of a solve: see `factor`. None before it. A device is
-        waited for when it is asked for.
+        Result of the last factorization, perhaps by a solve: see `factor`. None before the first. Reading it waits for
+        a device.
 
     Raises
     ------
@@ -239,7 +239,7 @@ class BatchLU(Copied):
         """How small pivots became and how much entries grew, of the matrices as they are now.
 
         `smallest` near eps, or `growth` near its reciprocal, says that a solution may have few right digits, or none.
-        This costs nothing until it is called, and then several times what a solve does.
+        This costs nothing until it is called, and then several times as much as a solve.
 
         Returns
         -------
