@@ -122,6 +122,19 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         """The matrices, one after the other, as NumPy arrays (m, n)."""
         return map(self._matrix, range(self.nm))
 
+    def __getitem__(self, index: Any) -> Any:
+        """``A[q]``: a copy of matrix q as a NumPy array; ``A[i0:i1, j0:j1]``: the same block of all, as a view."""
+        if isinstance(index, int | np.integer):
+            return self._matrix(int(index))
+        if not (isinstance(index, tuple) and len(index) == 2 and all(isinstance(s, slice) for s in index)):
+            raise TypeError(f"index is {index!r}, must be an integer, A[q], or two slices, A[i0:i1, j0:j1]")
+        ranges = [range(size)[s] for size, s in zip((self.m, self.n), index, strict=True)]
+        if any(r.step < 0 for r in ranges):
+            raise ValueError(f"index is {index!r}, must have positive steps")
+        # Only plain slices: pyopencl takes others for what they are not.
+        rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
+        return type(self)(self.view.buffer[:, rows, columns], self.nm)
+
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("items of a pack cannot be assigned: use compactla.pack(a, out=A), or A.data")
 

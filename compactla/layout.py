@@ -63,6 +63,7 @@ class Pack(Arithmetic):
 
     See Also
     --------
+    compactla.pack : Packs of arrays.
     compactla.arithmetic.Arithmetic : ``len(A)``, ``A[q]``, ``A.copy()``, ``A @ B`` and the other operators.
 
     Raises
@@ -73,6 +74,14 @@ class Pack(Arithmetic):
     References
     ----------
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
+
+    Examples
+    --------
+    >>> import compactla as cla
+    >>> A = cla.Pack.identity(10, 2, vlen=8)
+    >>> (2 * A @ A)[9]
+    array([[2., 0.],
+           [0., 2.]])
     """
 
     __slots__ = ("_T", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
@@ -135,19 +144,6 @@ class Pack(Arithmetic):
             data = self.view.buffer
             self._T = Pack(data.transpose((0, 2, 1, *range(3, data.ndim))), self.nm)
         return self._T
-
-    def __getitem__(self, index):
-        """``A[q]``: a copy of matrix q as a NumPy array; ``A[i0:i1, j0:j1]``: the same block of all, as a view."""
-        if isinstance(index, int | np.integer):
-            return self._matrix(int(index))
-        if not (isinstance(index, tuple) and len(index) == 2 and all(isinstance(s, slice) for s in index)):
-            raise TypeError(f"index is {index!r}, must be an integer, A[q], or two slices, A[i0:i1, j0:j1]")
-        ranges = [range(size)[s] for size, s in zip((self.m, self.n), index, strict=True)]
-        if any(r.step < 0 for r in ranges):
-            raise ValueError(f"index is {index!r}, must have positive steps")
-        # Only plain slices: pyopencl takes others for what they are not.
-        rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
-        return Pack(self.view.buffer[:, rows, columns], self.nm)
 
     def __repr__(self) -> str:
         return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
@@ -330,6 +326,10 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
         If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue,
         `out` does not fit, is read-only or shares memory with `a`, or `threads` or `wait_for` is invalid, see
         `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.Pack, compactla.Pack.unpack
 
     Notes
     -----

@@ -84,6 +84,10 @@ def prepare(function, /, *args, **kwargs):
         As the function raises them for these arguments. Nothing was written then, and nothing is written before the
         first ``run()``.
 
+    See Also
+    --------
+    compactla.gemm, compactla.BlockTridiag, compactla.LinePreconditioner
+
     Notes
     -----
     Packs, arrays of matrices and vectors, and factors are read and written where they are, with their contents at the

@@ -34,6 +34,10 @@ def axpy(alpha, X, Y, *, threads=None, wait_for=None) -> Pack:
         If the packs do not fit together, Y is read-only or shares memory with X, `alpha` has another length, is complex
         for real packs or out of the range of their dtype, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.scal, compactla.ger, compactla.gemm
+
     Notes
     -----
     BLAS ``?axpy``.

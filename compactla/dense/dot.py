@@ -34,6 +34,10 @@ def dot(X, Y, conj=False, *, threads=None, wait_for=None):
         If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is invalid, see
         `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.nrm2, compactla.gemv
+
     Notes
     -----
     BLAS ``?dot``, ``?dotu`` and ``?dotc``.

@@ -43,6 +43,10 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
         or B, an option is unknown, `threads` is not a positive integer, or given for packs on a device, or `wait_for`
         for what is on the CPU. Nothing was written then, to none of the arrays of a sequence.
 
+    See Also
+    --------
+    compactla.gemv, compactla.symm, compactla.syrk, compactla.trmm, compactla.kron_apply, compactla.linalg.matmul
+
     Notes
     -----
     BLAS ``?gemm``, Intel MKL ``mkl_?gemm_compact``; on arrays the interface of Jhurani and Mullowney [1]_. Arrays are

@@ -34,6 +34,10 @@ def gemv(A, x, y, alpha=1, beta=0, trans="N", *, threads=None, wait_for=None) ->
         If the packs do not fit together, y is read-only or shares memory with A or x, `trans` is unknown, or `threads`
         or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.gemm, compactla.ger, compactla.trsv
+
     Notes
     -----
     BLAS ``?gemv``.

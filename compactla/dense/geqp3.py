@@ -33,6 +33,10 @@ def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
     TypeError, ValueError
         If A is not a pack, or is read-only, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.geqrf, compactla.gelsy
+
     Notes
     -----
     LAPACK ``?geqp3``, without columns that stay in front: in every step the column with the largest remaining

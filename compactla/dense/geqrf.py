@@ -31,6 +31,10 @@ def geqrf(A, *, threads=None, wait_for=None) -> Pack:
     TypeError, ValueError
         If A is not a pack, or is read-only, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.ormqr, compactla.orgqr, compactla.geqp3, compactla.gels, compactla.linalg.qr
+
     Notes
     -----
     LAPACK ``?geqrf``, Intel MKL ``mkl_?geqrf_compact``. The diagonal of R is real, of either sign. No norm overflows or

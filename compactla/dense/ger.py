@@ -34,6 +34,10 @@ def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:
         If the packs do not fit together, A is read-only or shares memory with x or y, `conj` is not a bool, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.gemv, compactla.axpy
+
     Notes
     -----
     BLAS ``?ger``, ``?geru`` and ``?gerc``.

@@ -37,6 +37,10 @@ def gesv(A, B, *, info=None, threads=None, wait_for=None):
         If the packs do not fit together, are read-only or share memory, `info` is no such array, or shares memory with
         them, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.getrf, compactla.getrs, compactla.posv, compactla.linalg.solve
+
     Notes
     -----
     LAPACK ``?gesv``, in one kernel; which rows were swapped is not returned. Pivots are divided by through their

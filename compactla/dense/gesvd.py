@@ -44,6 +44,10 @@ def gesvd(A, compute_uv=True, *, info=None, threads=None, wait_for=None):
         If A is not a pack, or is read-only, `compute_uv` is not a bool, `info` is no such array, or shares memory with
         A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.syev, compactla.gelsy, compactla.linalg.svd
+
     Notes
     -----
     QR with column pivoting, then one-sided Jacobi on R. Singular vectors are orthonormal to rounding for matrices of

@@ -45,6 +45,10 @@ def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):
         If A is not a pack, or is read-only, `threshold` is no number from 0 to 1, `info` is no such array, or shares
         memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.getrs, compactla.getri, compactla.gesv, compactla.getrfnp, compactla.linalg.lu_factor
+
     Notes
     -----
     LAPACK ``?getrf``; with `threshold` Arm's ``armpl_dgetrftp_interleave_batch``. Columns are scaled by the reciprocal

@@ -36,6 +36,10 @@ def getrfnp(A, *, info=None, threads=None, wait_for=None):
         If A is not a pack, or is read-only, `info` is no such array, or shares memory with A, or `threads` or
         `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.getrsnp, compactla.getrinp, compactla.getrf
+
     Notes
     -----
     Intel MKL ``mkl_?getrfnp_compact``, with an `info` for each matrix. Columns are scaled by the reciprocal of their

@@ -38,6 +38,10 @@ def getri(A, ipiv, *, info=None, threads=None, wait_for=None):
         If A is not a pack of square matrices, or is read-only, `ipiv` is no such array or has entries that are no rows,
         `info` is no such array, or shares memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.getrf, compactla.getrinp, compactla.linalg.inv
+
     Notes
     -----
     LAPACK ``?getri``. Reciprocals of the diagonal overflow where it is subnormal: matrices of so small entries have to

@@ -36,6 +36,10 @@ def getrinp(A, *, info=None, threads=None, wait_for=None):
         If A is not a pack of square matrices, or is read-only, `info` is no such array, or shares memory with A, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.getrfnp, compactla.getri
+
     Notes
     -----
     Intel MKL ``mkl_?getrinp_compact``, with an `info` for each matrix. Reciprocals of the diagonal overflow where it is

@@ -36,6 +36,10 @@ def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
         If the packs do not fit together, `ipiv` is no such array or has entries that are no rows, B is read-only or
         shares memory with A, `trans` is unknown, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.getrf, compactla.gesv, compactla.trsm, compactla.linalg.lu_solve
+
     Notes
     -----
     LAPACK ``?getrs``. Pivots are divided by through their reciprocals, as in `compactla.trsm`.

@@ -34,6 +34,10 @@ def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
         If the packs do not fit together, B is read-only or shares memory with A, `trans` is unknown, or `threads` or
         `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.getrfnp, compactla.trsm
+
     Notes
     -----
     LAPACK ``?getrs`` without row interchanges. Pivots are divided by through their reciprocals, as in `compactla.trsm`.

@@ -39,6 +39,10 @@ def hemm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
         If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.symm, compactla.gemm, compactla.herk
+
     Notes
     -----
     BLAS ``?hemm``; for real matrices it is `compactla.symm`.

@@ -40,6 +40,10 @@ def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
         If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, `alpha` or
         `beta` is not real, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.syrk, compactla.hemm, compactla.gemm
+
     Notes
     -----
     BLAS ``?herk``; for real matrices it is `compactla.syrk`.

@@ -31,6 +31,10 @@ def nrm2(X, *, threads=None, wait_for=None):
     TypeError, ValueError
         If X is not a pack, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.dot, compactla.linalg.norm
+
     Notes
     -----
     BLAS ``?nrm2``.

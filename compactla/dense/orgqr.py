@@ -33,6 +33,10 @@ def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
         If the packs do not fit together, A has more columns than rows, is read-only or shares memory with tau, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.geqrf, compactla.ormqr
+
     Notes
     -----
     LAPACK ``?orgqr`` and ``?ungqr``.

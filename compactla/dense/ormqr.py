@@ -37,6 +37,10 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
         If the packs do not fit together, C is read-only or shares memory with A or tau, an option is unknown, `trans`
         is "T" for complex matrices, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.geqrf, compactla.orgqr
+
     Notes
     -----
     LAPACK ``?ormqr`` and ``?unmqr``.

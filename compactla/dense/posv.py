@@ -31,15 +31,19 @@ def posv(A, B, uplo="L", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or k where the leading minor of order k is the first that is
-        not positive, or NaN: the contents of its triangle and right-hand sides are undefined. No other matrix is touched.
-        For packs on a device this waits until the device is done, unless `info` is given: its ``events`` end with that of
-        the solve.
+        not positive, or NaN: the contents of its triangle and right-hand sides are undefined. No other matrix is
+        touched. For packs on a device this waits until the device is done, unless `info` is given: its ``events`` end
+        with that of the solve.
 
     Raises
     ------
     TypeError, ValueError
         If the packs do not fit together, one is read-only or shares memory with the other, `uplo` is unknown, `info`
         is no such array, or shares memory with a pack, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.potrf, compactla.potrs, compactla.gesv
 
     Notes
     -----

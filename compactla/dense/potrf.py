@@ -39,6 +39,10 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
         If A is not a pack of square matrices, or is read-only, `uplo` is unknown, `info` is no such array, or shares
         memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.potrs, compactla.posv, compactla.linalg.cholesky
+
     Notes
     -----
     LAPACK ``?potrf``, Intel MKL ``mkl_?potrf_compact``, with an `info` for each matrix.

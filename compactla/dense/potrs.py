@@ -35,6 +35,10 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
         If the packs do not fit together, B is read-only or shares memory with A, `uplo` is unknown, or `threads` or
         `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.potrf, compactla.posv, compactla.linalg.cho_solve
+
     Notes
     -----
     LAPACK ``?potrs``.

@@ -34,6 +34,10 @@ def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:
         If X is not a pack, or is read-only, `alpha` has another length, is complex for real packs or out of the range
         of their dtype, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.axpy
+
     Notes
     -----
     BLAS ``?scal``.

@@ -44,6 +44,10 @@ def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
         If A is not a pack of square matrices, or is read-only, `uplo` or `jobz` is unknown, `info` is no such array, or
         shares memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.gesvd, compactla.linalg.eigh
+
     Notes
     -----
     LAPACK ``?syev`` and ``?heev``, by Jacobi's method, which finds small eigenvalues of positive definite matrices that

@@ -38,6 +38,10 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
         If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.hemm, compactla.gemm, compactla.syrk
+
     Notes
     -----
     BLAS ``?symm``: complex matrices are symmetric too, not Hermitian as those of `compactla.hemm`.

@@ -38,6 +38,10 @@ def syrk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
         If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, or `threads` or
         `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.herk, compactla.gemm, compactla.symm
+
     Notes
     -----
     BLAS ``?syrk``. There is a transpose in the product for complex matrices too, not a conjugate one as in `herk`.

@@ -47,6 +47,10 @@ def trmm(
         If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or
         `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.trsm, compactla.trtri, compactla.gemm
+
     Notes
     -----
     BLAS ``?trmm``.

@@ -47,6 +47,10 @@ def trsm(
         If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or `threads` or
         `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.trmm, compactla.trsv, compactla.trtri, compactla.getrs, compactla.linalg.solve_triangular
+
     Notes
     -----
     BLAS ``?trsm``, Intel MKL ``mkl_?trsm_compact``. Pivots are divided by through their reciprocals, which overflow for

@@ -37,6 +37,10 @@ def trsv(A, x, uplo="L", trans="N", diag="N", *, threads=None, wait_for=None) ->
         If the packs do not fit together, x is read-only or shares memory with A, an option is unknown, or `threads` or
         `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.trsm, compactla.gemv
+
     Notes
     -----
     BLAS ``?trsv``. Pivots are divided by through their reciprocals, as in `compactla.trsm`.

@@ -39,6 +39,10 @@ def trtri(A, uplo="L", diag="N", *, info=None, threads=None, wait_for=None):
         If A is not a pack of square matrices, or is read-only, an option is unknown, `info` is no such array, or shares
         memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
+    See Also
+    --------
+    compactla.trsm, compactla.trmm, compactla.getri, compactla.potrf
+
     Notes
     -----
     LAPACK ``?trtri``. Reciprocals of the diagonal overflow where it is subnormal: matrices of so small entries have to

@@ -56,6 +56,10 @@ def kron_apply(
     TypeError, ValueError
         If arguments do not fit together, `out` is read-only, or shares memory with another argument or with itself.
 
+    See Also
+    --------
+    compactla.kron_work, compactla.kron_sum_apply, compactla.gemm
+
     Notes
     -----
     On the CPU the order in which axes are taken is the one of the least work. Code is compiled for sizes up to 16, if
@@ -101,6 +105,10 @@ def kron_sum_apply(
     ------
     TypeError, ValueError
         As of `kron_apply`, and if a factor is not square.
+
+    See Also
+    --------
+    compactla.kron_apply, compactla.kron_sum_solve, compactla.kron_work
 
     Examples
     --------
@@ -162,6 +170,10 @@ def kron_sum_solve(
     TypeError, ValueError
         As of `kron_apply`, and if eigenvalues do not fit to eigenvectors.
 
+    See Also
+    --------
+    compactla.kron_sum_apply, compactla.kron_work
+
     References
     ----------
     .. [1] R. E. Lynch, J. R. Rice and D. H. Thomas, "Direct solution of partial difference equations by tensor product
@@ -194,12 +206,24 @@ def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, th
     sum, solve : bool
         Whether it is for `kron_sum_apply`, or `kron_sum_solve`.
     threads : int, optional
-        How many threads are to work at most, as for `kron_apply`.
+        Maximum number of CPU threads, as for `kron_apply`.
 
     Returns
     -------
     ndarray or pyopencl.array.Array
         An array of one axis, where X lives and of its type. It can be used in one call at a time, and for fewer items.
+
+    See Also
+    --------
+    compactla.kron_apply, compactla.kron_sum_apply, compactla.kron_sum_solve
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A, X = np.eye(3), np.ones((10, 3, 3))
+    >>> work = cla.kron_work((A, A), X)
+    >>> cla.kron_apply((A, A), X, work=work).shape
+    (10, 3, 3)
     """
     problem = Problem(factors, X, trans, transx)
     launch = check_launch(threads, None, problem.queue)

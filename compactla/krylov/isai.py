@@ -39,10 +39,22 @@ class ISAI(Preconditioner):
     TypeError, ValueError
         If `A` is of another kind.
 
+    See Also
+    --------
+    compactla.krylov.ILU0, compactla.krylov.Jacobi
+
     References
     ----------
     .. [1] Anzt, Huckle, Bräckle and Dongarra, "Incomplete sparse approximate inverses for parallel preconditioning",
        Parallel Computing 71 (2018).
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.ISAI(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
     """
 
     @takes_arrays

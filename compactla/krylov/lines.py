@@ -37,6 +37,10 @@ class Lines(Preconditioner):
     TypeError, ValueError
         If `A` is of another kind, `b` is not positive, or `lines` hold a block row twice, or one that is none.
 
+    See Also
+    --------
+    compactla.krylov.BlockJacobi, compactla.LinePreconditioner
+
     Examples
     --------
     >>> import compactla as cla, numpy as np

@@ -103,7 +103,21 @@ class Preconditioner(Copied):
 
 
 class Identity(Preconditioner):
-    """No preconditioner: M r is r."""
+    """No preconditioner: M r is r.
+
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.Identity(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
+    """
 
     def _make(self, A, threads):
         return Operator("none", A.values, A.pattern)
@@ -125,6 +139,18 @@ class BlockJacobi(Preconditioner):
     ------
     TypeError, ValueError
         If `A` is of another kind, or `b` is not positive.
+
+    See Also
+    --------
+    compactla.krylov.Jacobi, compactla.krylov.Lines, compactla.krylov.ILU0
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.BlockJacobi(A, 2)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
     """
 
     @takes_arrays
@@ -157,7 +183,25 @@ class BlockJacobi(Preconditioner):
 
 
 class Jacobi(BlockJacobi):
-    """The reciprocals of the diagonal; 1 where it is zero."""
+    """The reciprocals of the diagonal; 1 where it is zero.
+
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square.
+
+    See Also
+    --------
+    compactla.krylov.BlockJacobi, compactla.krylov.ILU0
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.Jacobi(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
+    """
 
     @takes_arrays
     def __init__(self, A):
@@ -169,9 +213,26 @@ class ILU0(Preconditioner):
 
     Factors are made without interchanges of rows. A pivot that is exactly zero counts as one, and is reported.
 
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square.
+
+    See Also
+    --------
+    compactla.BatchLU, compactla.krylov.ISAI, compactla.krylov.Jacobi
+
     References
     ----------
     .. [1] Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, algorithm 10.4.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.ILU0(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
     """
 
     @takes_arrays

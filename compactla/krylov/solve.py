@@ -66,6 +66,10 @@ def cg(
     TypeError, ValueError
         If an argument is not of this kind.
 
+    See Also
+    --------
+    compactla.krylov.gmres, compactla.krylov.bicgstab, compactla.LinePreconditioner
+
     Notes
     -----
     Where the method breaks down, or has reached the goal but for the true residual, it restarts from its current
@@ -78,6 +82,14 @@ def cg(
     References
     ----------
     .. [1] Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49 (1952).
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> x, report = cla.krylov.cg(A, np.ones((2, 3)), M=cla.krylov.Jacobi(A))
+    >>> report.iterations
+    array([1, 1])
     """
     return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
@@ -92,10 +104,22 @@ def bicgstab(
     Parameters, results and errors are those of `cg`; A may be any regular matrix. A step has two products with `A` and
     `M`; the last one may be half a step.
 
+    See Also
+    --------
+    compactla.krylov.gmres, compactla.krylov.cg
+
     References
     ----------
     .. [1] van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat. Comput. 13
        (1992).
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> x, report = cla.krylov.bicgstab(A, np.ones((2, 3)))
+    >>> bool(report.converged.all())
+    True
     """
     return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
@@ -117,6 +141,10 @@ def gmres(
         How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice. For a
         large system each of them reads the basis twice in a step, or, for the last, four times: what the modified
         process subtracts is the solution of a triangular system of products [2]_.
+
+    See Also
+    --------
+    compactla.krylov.bicgstab, compactla.krylov.cg, compactla.LinePreconditioner, compactla.LineRelaxation
 
     References
     ----------

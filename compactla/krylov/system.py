@@ -37,8 +37,21 @@ class SparseMatrix:
     Attributes
     ----------
     shape, dtype, queue
+        Shape, type and device.
     data : ndarray or pyopencl.array.Array
         (blocks, b, b): the values, which may be changed or replaced.
+
+    See Also
+    --------
+    compactla.krylov.gmres, compactla.LinePreconditioner
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np, scipy.sparse as sp
+    >>> A = cla.krylov.SparseMatrix(4 * sp.eye_array(6))
+    >>> x, report = cla.krylov.gmres(A, np.ones(6))
+    >>> x
+    array([0.25, 0.25, 0.25, 0.25, 0.25, 0.25])
     """
 
     def __init__(self, A, queue=None, dtype=None):

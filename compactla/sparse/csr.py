@@ -57,6 +57,10 @@ class BatchCSR:
     TypeError, ValueError
         If the arguments are not of this kind.
 
+    See Also
+    --------
+    compactla.BatchLU, compactla.krylov.cg, compactla.krylov.ILU0
+
     Examples
     --------
     >>> import compactla as cla, numpy as np
