@@ -159,7 +159,7 @@ class Pack(Arithmetic):
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -313,7 +313,7 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

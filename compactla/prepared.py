@@ -90,18 +90,20 @@ def prepare(function, /, *args, **kwargs):
 
     Notes
     -----
-    Packs, arrays of matrices and vectors, and factors are read and written where they are, with their contents at the
-    time of a ``run()``. Arguments that a call would convert are read once: scalars, also one for each matrix, and
-    pivots in ordinary arrays. New results of a call, such as `info` or a solution, are made once where launches are
-    prepared: every ``run()`` returns the same arrays, with new contents.
+    Packs, arrays and factors are read and written where they are: each ``run()`` takes what they hold then. What a call
+    would convert is read once: scalars, also one for each matrix, and pivots in ordinary arrays.
 
-    Prepared are the routines on packs; `compactla.gemm` on arrays (nm, m, n) of NumPy; factor, refactor and solve of
-    `compactla.BlockTridiag`, and solve of `compactla.LinePreconditioner` and `compactla.LineRelaxation`, for vectors
-    that are where the lines are and of their dtype; solve of band matrices with factors. For all else ``run()`` is the
-    ordinary call, with its checks, and returns new arrays where that does.
+    Prepared are all routines on packs, and `compactla.gemm` on arrays of three axes; ``refactor`` and ``solve`` of
+    `compactla.BlockTridiag`, ``solve`` of `compactla.LinePreconditioner` and `compactla.LineRelaxation`, and on the CPU
+    that of `compactla.Tridiag`, `compactla.Banded` and `compactla.BandedSPD` with factors. Vectors have to be where the
+    lines are, contiguous, and of their dtype. What these would make new, such as `info` or a solution, is made once:
+    every ``run()`` writes to the same arrays and returns them, so that there is something to copy if it shall be kept.
+    On a device nothing waits where an array is given for `info`.
 
-    A ``run()`` may be called from several threads, one of which waits for another where they need the same work space.
-    It should not be, in a child process, after a fork in the midst of a call, as the function should not be.
+    All else, such as the functions of `compactla.linalg`, is an ordinary call whenever it is run: with checks, and with
+    new results.
+
+    Several threads may run it, one at a time where there is work space.
 
     Examples
     --------
@@ -109,12 +111,22 @@ def prepare(function, /, *args, **kwargs):
     >>> A, B, C = cla.pack(np.ones((100, 3, 4))), cla.pack(np.ones((100, 4, 2))), cla.Pack.zeros(100, 3, 2)
     >>> run = cla.prepare(cla.gemm, A, B, C, beta=1)
     >>> for _ in range(3):
-    ...     run()
-    Pack(100 x 3 x 2, float64, vlen=8, device=cpu)
-    Pack(100 x 3 x 2, float64, vlen=8, device=cpu)
-    Pack(100 x 3 x 2, float64, vlen=8, device=cpu)
+    ...     assert run() is C
     >>> float(C.unpack().max())
     12.0
+
+    A solve, of which each step of a computation has a new right-hand side in the same array:
+
+    >>> rng = np.random.default_rng(0)
+    >>> diag = rng.random((100, 8, 3, 3)) + 9 * np.eye(3)
+    >>> T = cla.BlockTridiag(rng.random((100, 7, 3, 3)), diag, rng.random((100, 7, 3, 3)))
+    >>> info = T.factor()
+    >>> rhs, x = np.ones((100, 8, 3)), np.empty((100, 8, 3))
+    >>> solve = cla.prepare(T.solve, rhs, out=x)
+    >>> for _ in range(2):
+    ...     rhs[...] = solve()
+    >>> bool(np.array_equal(x, T.solve(T.solve(np.ones((100, 8, 3))))))
+    True
     """
     check_function(function)
     parameters = inspect.signature(function)

@@ -268,7 +268,8 @@ class Routine:
         last = views[self.main]
         queue = last.queue
         key = None
-        if self._repeats and queue is None and info is wait_for is None and (threads is None or type(threads) is int):
+        repeats = self._repeats if queue is None else not self.outputs and self._repeats and stays(last.buffer)
+        if repeats and info is wait_for is None and (threads is None or type(threads) is int):
             key, call = recent.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
                 return call()

@@ -20,6 +20,7 @@ from compactla.cpu import bands as cpu
 from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
+from compactla.recording import refuse
 from compactla.room import Room
 from compactla.strides import in_two_axes
 from compactla.view import backend, place
@@ -99,7 +100,7 @@ class Systems(Copied):
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -151,7 +152,7 @@ class Systems(Copied):
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -172,7 +173,9 @@ class Systems(Copied):
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
         axis = self._check_axis(rhs, axis)
         self._check_out(out, rhs)
-        launch = check_launch(threads, wait_for, self.queue)
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        if self.queue is not None or self._factors is None or rhs.dtype != self.dtype:
+            refuse(launch)
         if self.queue is not None:
             return self._solve_on_device(rhs, axis, out, launch)
         x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
@@ -193,6 +196,7 @@ class Systems(Copied):
             plans[key] = self._plan(vectors(rhs, axis), vectors(x, axis), factors)
         plan = plans[key]
         if plan is None:  # strides that kernels do not take
+            refuse(launch)
             copied = np.array(rhs, order="C")
             self._solve(copied, copied, axis, launch)
             x[...] = copied

@@ -34,7 +34,7 @@ def launch(row, views, scalars, conj, option, nm, info, threads):
     kernel, cost, args = told(row, views, scalars, conj, option)
     output = None
     if type(threads) is Recording:
-        threads.keep(views, alone=bool(row.outputs))
+        threads.keep(views)
         for A in views:
             if A.source is not None:
                 threads.add(np.copyto, A.buffer, A.source)
@@ -143,7 +143,7 @@ def choice(row, layouts, fixed, conj, option, far=""):
         text.append(f"{operand.sizes} {role} {known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)}")
     number = SCALAR[main.dtype.kind]
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
-    arguments = INT, types.Tuple(values + [INTS] * len(row.outputs))
+    arguments = INT, types.Tuple((*values, *[INTS] * len(row.outputs)))
     source = f"compactla.cpu.kernels.{row.name}"
     whole = known and lanes == main.vlen
     pairs = whole and max(sizes, default=0) <= row.paired
@@ -176,7 +176,7 @@ def batch(text, width, streams):
 def packs(text, width, streams):
     """The same, of packs of as many lanes as are computed with."""
 
-    def kernel(lo, hi, V, *args):
+    def kernel(lo, hi, V, args):
         for p in range(lo, hi):
             call(text, 1, p, 0, width, args)
         if streams:

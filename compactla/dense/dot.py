@@ -20,7 +20,7 @@ def dot(X, Y, conj=False, *, threads=None, wait_for=None):
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

@@ -25,10 +25,10 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     transa, transb : {"N", "T", "C"}
         op(X) is X, its transpose, or its conjugate transpose.
     threads : int, optional
-        Maximum number of CPU threads, including the calling one. Default, and limit: the environment variable
-        NUMBA_NUM_THREADS, or the number of processors. Small batches are not shared out.
+        Maximum number of CPU threads, including the calling one. Default, and limit: the environment
+        variable NUMBA_NUM_THREADS, or the number of processors. Small batches are not shared out.
     wait_for : list of pyopencl.Event, optional
-        Events to wait for before starting, besides those of the arrays (OpenCL only).
+        Events to wait for before starting, beside those of the arrays (devices only).
 
     Returns
     -------

@@ -27,7 +27,7 @@ def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

@@ -21,7 +21,7 @@ def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        Events to wait for before starting (OpenCL only), as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------

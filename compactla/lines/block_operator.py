@@ -58,7 +58,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self.block_size, self.queue, self.threads = self._pattern.block_size, queue, threads
         self._paths = check_paths(lines, self._pattern.nrow, periodic)
         if self._warns:
-            warn_of_chords(M, self.block_size, self._paths, stacklevel=4)
+            warn_of_chords(M, self.block_size, self._paths, stacklevel=5)
         self.info, self._hermitian, self._is_current, self._is_usable = None, None, False, False
         self._prepare()
 
@@ -80,9 +80,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             alone, (nnzb, b, b) for BSR and (nnz,) for CSR, in the order in which the first matrix stored it; only for
             a preconditioner on a device, where nothing of it is copied to the host.
         threads : int, optional
-            At most how many threads work on the CPU; default: what the preconditioner was made with.
+            Maximum number of CPU threads; default: that of the preconditioner.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------

@@ -8,10 +8,12 @@ from compactla.checks import (
     as_array,
     check_contiguous,
     check_device_array,
+    check_info,
     check_launch,
     check_queue,
     is_device_array,
     on_host,
+    stays,
 )
 from compactla.copies import Copied
 from compactla.cuda.interchange import given, takes_arrays
@@ -23,7 +25,7 @@ from compactla.lines.parted import KINDS, PartedLines
 from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.vectors import check_out, check_rows
+from compactla.lines.vectors import check_out, check_rows, write
 from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.recording import Recording, always, refuse
@@ -50,19 +52,19 @@ class BlockTridiag(Copied):
         ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` lines (nlines, K, b, b): ``upper[:, K-1]``
         couples row K - 1 to unknown 0.
     vlen : int, optional
-        Vector length V; default: what suits the device, or less for fewer, and long, lines.
+        Vector length V. Default: that of the device, or less for few and long lines.
     queue : pyopencl.CommandQueue, optional
-        Where the lines are copied to and factored; default: where `diag` lives.
+        Queue of the device that lines are copied to and factored on. Default: that of `diag`.
     parts : int, optional
-        Into how many parts lines are cut, at most: more lines at once for a device that so few would leave idle, for
-        nearly twice the work. 1 is for never; default: as the numbers of lines, blocks and processors suggest, not that
-        of threads.
+        Maximum number of parts that lines are cut into. A few long lines would leave most of a device idle, so they are
+        split into parts that are solved in parallel, for nearly twice the work. 1: never. Default: by the numbers of
+        lines, blocks and processors, but not of threads.
     periodic : bool or (nlines,) array_like of bool, optional
         Which lines close to rings. Where K is 2 the same two blocks are coupled twice, where it is 1 a block is
         coupled to itself: couplings add up.
     pivots : {"report", "raise", "perturb", "shift"}, optional
-        What is done about small pivots, where nobody swaps rows across blocks. "report": nothing, zeros are told by
-        `info`. "raise": the same, and then a `PivotError`, which has the report of all lines. "perturb": a pivot whose
+        Treatment of small pivots, since rows are not swapped across blocks. "report": zeros are in `info`. "raise":
+        zeros raise a `PivotError`, which has the report of all lines. "perturb": a pivot whose
         modulus is below sqrt(eps) times the largest entry of its diagonal block is replaced by that threshold, with the
         sign of its real part, and counted [2]_. "shift": that threshold is added to every pivot, with the sign of its
         real part, so that all move away from zero [3]_. The largest entry is taken over the block of the matrix and
@@ -71,34 +73,33 @@ class BlockTridiag(Copied):
         Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
         conditioned but meet zero pivots.
     diagnose : bool, optional
-        Watch the pivots, so that `report` has their smallest and the growth factor, also where nothing is done about
-        them. Factoring then takes longer, as it does with any of the above but "report" and "raise".
+        Record the smallest pivots and the growth factors in `report`. Factoring takes longer, as it does with "perturb"
+        and "shift", which record them, too.
     storage : {None, "float32", "float16", "bfloat16"}, optional
-        A smaller type that the factors are stored in, of the real and imaginary parts where they are complex: solves,
-        which wait for the factors to be read, then take about as much less time. Factorization, vectors and arithmetic
-        keep the dtype of the blocks; the factors are rounded when they are stored. An OverflowError is raised by
-        `factor` if the factors of a line that has them are too large for the type, which for float16 means 65504.
+        Smaller type to store the factors in, or their real and imaginary parts. The time of a solve is about
+        proportional to the bytes of the factors. Factorization, vectors and arithmetic keep the dtype of the blocks;
+        factors are rounded when they are stored. `factor` raises an OverflowError if factors of a regular line are too
+        large for the type, for float16 above 65504.
     refine : int, optional
-        Steps of iterative refinement in each solve: solve for the residual of the blocks as they were given, of which a
-        copy is kept, and add. Makes up for smaller storage and for perturbed pivots; each step takes about as long as
-        two solves.
+        Number of steps of iterative refinement in each solve, with residuals of a copy of the original blocks. It makes
+        up for smaller storage and for perturbed pivots. A step takes about as long as two solves.
 
     Attributes
     ----------
     lower, diag, upper : ndarray or pyopencl.array.Array
-        What `refactor` reads: packed as `from_packed` says, and overwritten; or copies of what was given, where lines
-        are periodic or cut.
+        Blocks that `refactor` reads: packed as for `from_packed`, and overwritten; or, for lines that are periodic or
+        cut, copies of the arguments.
     nlines, b, vlen : int
         Number of lines, size of the blocks, vector length.
     dtype : numpy.dtype
         That of the blocks.
     queue : pyopencl.CommandQueue or None
-        Where the lines live; None on the CPU.
+        Queue of the device that holds the lines; None on the CPU.
     info : (nlines,) ndarray of int64, or None before `factor`
-        What `factor` returned.
+        Result of `factor`.
     report : Report or None before `factor`
-        Which block and which pivot of each line failed, and, where pivots were watched, the smallest, the growth
-        factor and how many were replaced.
+        For each line the block and the pivot that failed, and, if they are recorded, the smallest pivot, the growth
+        factor and the number of replaced pivots.
 
     Raises
     ------
@@ -241,15 +242,18 @@ class BlockTridiag(Copied):
     lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, info=None, threads=None, wait_for=None) -> np.ndarray:
         """Factor all lines in place.
 
         Parameters
         ----------
+        info : (nlines,) ndarray of int64 or pyopencl.array.Array of int32, optional
+            Where the result goes, where the lines live: contiguous, on a device at the beginning of its buffer. On a
+            device nothing waits then for a factorization of which no more is to be known.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -270,46 +274,56 @@ class BlockTridiag(Copied):
         Once factored, lines stay factored: a second call returns the same `info`.
         """
         launch = check_launch(threads, wait_for, self.queue)
+        self._check_info(info)
         with self._lock:
             if self._lines.broken:
                 raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
-            return self._factor(launch) if self.info is None else self.info
+            if self._info is None:
+                return self._factor(info, launch)
+            if info is not None:
+                write(on_host(self._info), info)
+            return self.info if info is None else given(info)
 
     @takes_arrays
-    def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def refactor(self, *, info=None, threads=None, wait_for=None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        self._check_info(info)
         if type(launch) is not Recording:
-            return self._refactor(launch)
+            return self._refactor(info, launch)
         if self._options.pivots == "raise" or not self._lines.is_plain:
-            refuse(launch, self._refactor)
+            refuse(launch, functools.partial(self._refactor, info))
         launch.lock = self._lock
-        launch.add(self._set_info, None)
-        info = self._lines.factor(launch)
-        launch.add(self._set_info, info)
-        return info
+        launch.add(setattr, self, "info", None)
+        found = self._lines.record(launch, info)
+        launch.add(setattr, self, "info", found)
+        return given(found if info is None else info)
 
-    def _refactor(self, launch):
+    def _check_info(self, info):
+        if info is not None:
+            check_info(info, self.nlines, self.queue, "info")
+            self._check_no_factor(info, "info")
+
+    def _refactor(self, info, launch):
         with self._lock:
-            return self._factor(launch)
+            return self._factor(info, launch)
 
-    def _set_info(self, info):
-        self.info = info
-
-    def _factor(self, launch):
+    def _factor(self, info, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
             self._lines.fill([a.reshape(-1, self.b, self.b) for a in self._arrays], launch)
-        self.info = self._lines.factor(launch)
+        self.info = self._lines.factor(launch, info)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
-        return self.info
+        return self.info if info is None else given(info)
 
     @property
     def info(self):
         """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
+        if self._info is not None and is_device_array(self._info) and not stays(self._info):
+            self._info = on_host(self._info).astype(np.int64)
         return given(self._info)
 
     @info.setter
@@ -333,9 +347,9 @@ class BlockTridiag(Copied):
             Where the solutions are written to: an array of the kind and shape of `rhs` and of the dtype of the lines,
             C-contiguous. It may be `rhs`.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -402,9 +416,9 @@ class BlockTridiag(Copied):
             Right-hand sides and solutions, C-contiguous, of the dtype and on the device of the lines. `x` may be
             `rhs`. Rows of `x` that are on no line are left alone.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Raises
         ------
@@ -421,7 +435,7 @@ class BlockTridiag(Copied):
         self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
-        if self.info is None:
+        if self._info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
 
     def _check_no_factor(self, x, name):

@@ -13,47 +13,47 @@ class LinePreconditioner(BlockOperator):
     Applying it solves, for every line, the block-tridiagonal system of the diagonal blocks and of the
     couplings between neighbours on the line; all other couplings are dropped. Blocks that are missing in the
     sparsity pattern are zero. With lines of one block row it is point-block Jacobi. The factorization does
-    not pivot, but within blocks if it is asked to.
+    not swap rows, except within blocks with ``pivoting=True``.
 
-    It is a `scipy.sparse.linalg.LinearOperator`, to be handed to a Krylov solver as ``M``, and may be applied
-    from several threads at once.
+    It is a `scipy.sparse.linalg.LinearOperator` for a Krylov solver's argument ``M``, and may be applied from several
+    threads at once.
 
     Parameters
     ----------
     M : scipy.sparse BSR or CSR matrix or array, (n, n)
         The matrix: float32, float64, complex64 or complex128. Indices may be unsorted; duplicates are summed. Blocks on
-        lines are copied; `M` is looked at again only if the adjoint is asked for, see `update`.
+        lines are copied; `M` is read again only for the adjoint, see `update`.
     lines : sequence of sequences of int, or (nlines, length) array of int
         The block rows along each line, of any length. Every block row is on exactly one line. Couplings between blocks
-        of one line that are not neighbours on it are chords: they are left out as well, of which a warning tells.
+        of one line that are not neighbours on it are chords, which are dropped, too, with a warning.
     block_size : int, optional
         Size b of the blocks; needed for CSR, taken from the matrix for BSR.
     vlen : int, optional
-        Vector length V; default: what suits the device, or less for fewer, and long, lines.
+        Vector length V. Default: that of the device, or less for few and long lines.
     queue : pyopencl.CommandQueue, optional
-        Where the factors live and the work is done; default: the CPU.
+        Queue of the device that holds the factors and applies them. Default: the CPU.
     threads : int, optional
-        At most how many threads factor and solve on the CPU, as for `compactla.gemm`, where a call says nothing else.
+        Maximum number of CPU threads, as for `compactla.gemm`, for calls that give none.
     parts : int, optional
-        Into how many parts lines are cut, of which then more are at work at once, as for `BlockTridiag`; default: more
-        than one where few and long lines would leave the device idle.
+        Number of parts that lines are cut into, which are solved in parallel, as for `BlockTridiag`. Default: more than
+        one if a few long lines would leave most of the device idle.
     periodic : bool or (nlines,) array_like of bool, optional
         Which lines close to rings: their last block row and their first one are neighbours too. Makes no difference for
         lines of one or two block rows, which have no other couplings.
     pivots : {"report", "raise", "perturb", "shift"}, optional
-        What is done about small pivots: nothing but telling zeros by `info`; raising a `PivotError`, of which `update`
-        leaves a preconditioner that can be used; replacing those below sqrt(eps) times the largest entry of their
-        block; or moving all away from zero by that much. See `compactla.BlockTridiag`.
+        Treatment of small pivots. "report": zeros are in `info`. "raise": zeros raise a `PivotError`; after `update`
+        the preconditioner can still be used. "perturb": pivots below sqrt(eps) times the largest entry of their block
+        are replaced. "shift": all pivots are moved away from zero by that much. See `compactla.BlockTridiag`.
     pivoting : bool, optional
         Swap rows within diagonal blocks, for blocks that meet zero pivots.
     diagnose : bool, optional
-        Watch the pivots also where nothing is done about them, for `report`; factoring takes longer.
+        Record the smallest pivots and growth factors in `report` for any `pivots`; factoring takes longer.
     storage : {None, "float32", "float16", "bfloat16"}, optional
-        A smaller type that the factors are stored in, for applications that take about as much less time as there are
-        fewer bytes to read; vectors and arithmetic keep the dtype of `M`. An OverflowError says where float16 is
-        too small. See `compactla.BlockTridiag`.
+        Smaller type to store the factors in. The time of an application is about proportional to their bytes. Vectors
+        and arithmetic keep the dtype of `M`. Factors that are too large for float16 raise an OverflowError. See
+        `compactla.BlockTridiag`.
     refine : int, optional
-        Steps of iterative refinement of every solve, with the blocks as they are in `M`, of which a copy is kept.
+        Number of steps of iterative refinement in each solve, with a copy of the blocks of `M`.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class LinePreconditioner(BlockOperator):
     block_size, vlen : int
         Size of the blocks, vector length.
     queue : pyopencl.CommandQueue or None
-        Where the factors live; None on the CPU.
+        Queue of the device that holds the factors; None on the CPU.
     threads : int or None
-        What was given.
+        Value of the argument.
 
     Raises
     ------
@@ -135,9 +135,9 @@ class LinePreconditioner(BlockOperator):
             Where the solution is written to: an array of the kind and shape of `rhs`, C-contiguous, of the dtype that
             is returned without it. It may be `rhs`.
         threads : int, optional
-            At most how many threads work on the CPU; default: what the preconditioner was made with.
+            Maximum number of CPU threads; default: that of the preconditioner.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------

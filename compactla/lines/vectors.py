@@ -24,6 +24,14 @@ def check_out(out, rhs, dtype, queue) -> None:
     check_apart("out", out, "rhs", rhs)
 
 
+def write(numbers, out) -> None:
+    """Write integers to an array, which may live on a device."""
+    if isinstance(out, np.ndarray):
+        out[...] = numbers
+    else:
+        out.set(numbers.astype(out.dtype))
+
+
 def check_rows(rhs, x, nrows, b, dtype, queue) -> None:
     """Refuse what are no vectors of block rows, so many or more, of which x can be written to."""
     for name, a in (("rhs", rhs), ("x", x)):
