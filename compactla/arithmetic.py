@@ -57,7 +57,7 @@ def negative(X, out):
 
 
 # The functions of NumPy that make packs; each returns None for operands of other kinds.
-OF_PACKS = {
+OF_PACKS: dict[np.ufunc, Callable[..., Any]] = {
     np.matmul: matmul, np.add: add, np.subtract: subtract, np.multiply: multiply, np.true_divide: divide,
     np.negative: negative,
 }  # fmt: skip
@@ -133,7 +133,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
             raise ValueError(f"index is {index!r}, must have positive steps")
         # Only plain slices: pyopencl takes others for what they are not.
         rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
-        return type(self)(self.view.buffer[:, rows, columns], self.nm)
+        return type(self)(self.view.buffer[:, rows, columns], self.nm)  # type: ignore[call-arg]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("items of a pack cannot be assigned: use compactla.pack(a, out=A), or A.data")

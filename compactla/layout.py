@@ -4,6 +4,8 @@ Element (i, j) of matrix q is ``data[q // V, i, j, q % V]``; complex packs hold 
 imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL's compact routines.
 """
 
+from typing import Any
+
 import numpy as np
 
 from compactla.arithmetic import Arithmetic
@@ -21,6 +23,7 @@ from compactla.checks import (
 )
 from compactla.cuda.interchange import given, taken, takes_arrays
 from compactla.overlap import address, repeats, share_memory
+from compactla.types import Array, Events, Queue
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype, place
 
 LONGEST = 2**16  # vector
@@ -86,7 +89,7 @@ class Pack(Arithmetic):
 
     __slots__ = ("_T", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
-    def __init__(self, data, nm=None):
+    def __init__(self, data: Array, nm: int | None = None) -> None:
         data = data if type(data) is np.ndarray else taken(data, "data")
         on_device = is_device_array(data)
         if on_device:
@@ -117,19 +120,19 @@ class Pack(Arithmetic):
             address = data.__array_interface__["data"][0]
         ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
         self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue)
-        self._T = None
+        self._T: Pack | None = None
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Pack, (self.view.buffer, self.nm)
 
     @property
-    def data(self):
+    def data(self) -> Any:
         return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property
-    def device(self):
+    def device(self) -> Any:
         return "cpu" if self.queue is None else self.queue.device
 
     @property
@@ -149,7 +152,7 @@ class Pack(Arithmetic):
         return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     @takes_arrays
-    def unpack(self, *, out=None, threads=None, wait_for=None):
+    def unpack(self, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """The matrices as an ordinary array.
 
         Parameters
@@ -195,7 +198,7 @@ class Pack(Arithmetic):
         return out
 
     @takes_arrays
-    def to(self, device) -> "Pack":
+    def to(self, device: Any) -> "Pack":
         """A copy of the batch on another device.
 
         Parameters
@@ -223,7 +226,7 @@ class Pack(Arithmetic):
         copy[...] = data
         return Pack(copy, self.nm)
 
-    def beside(self, m, n, real=False) -> "Pack":
+    def beside(self, m: int, n: int, real: bool = False) -> "Pack":
         """Unset matrices m x n, as many as here and where these live; `real`: of real numbers of their precision."""
         dtype = REAL[self.dtype.char] if real else self.dtype
         parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
@@ -240,7 +243,9 @@ class Pack(Arithmetic):
 
     @classmethod
     @takes_arrays
-    def empty(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
+    def empty(
+        cls, nm: int, m: int, n: int, dtype: Any = np.float64, vlen: int | None = None, *, queue: Queue = None
+    ) -> "Pack":
         """A batch of unset matrices; unused lanes hold the identity.
 
         Parameters
@@ -267,13 +272,18 @@ class Pack(Arithmetic):
 
     @classmethod
     @takes_arrays
-    def zeros(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
+    def zeros(
+        cls, nm: int, m: int, n: int, dtype: Any = np.float64, vlen: int | None = None, *, queue: Queue = None
+    ) -> "Pack":
         """A batch of zero matrices; unused lanes hold the identity. Parameters as in `empty`."""
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.zeros((m, n), dtype))
 
     @classmethod
     @takes_arrays
-    def identity(cls, nm, m, n=None, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
+    def identity(
+        cls, nm: int, m: int, n: int | None = None, dtype: Any = np.float64, vlen: int | None = None, *,
+        queue: Queue = None,
+    ) -> "Pack":  # fmt: skip
         """A batch of identity matrices (ones where i == j), square by default. Parameters as in `empty`."""
         n = m if n is None else n
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.eye(m, n, dtype=dtype))
@@ -297,7 +307,10 @@ class Pack(Arithmetic):
 
 
 @takes_arrays
-def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> Pack:
+def pack(
+    a: Array, vlen: int | None = None, *, queue: Queue = None, out: Array = None, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Pack a batch of matrices into the compact layout.
 
     Parameters

@@ -2,6 +2,8 @@
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from compactla.recording import Recording, Unrecorded
 from compactla.sources import PACKAGE
@@ -13,10 +15,10 @@ class Prepared:
     __slots__ = ("__weakref__", "_function", "_kept", "_result", "_steps")
     _told = ", checked once"
 
-    def __init__(self, function, steps, result, kept):
+    def __init__(self, function: Callable[..., Any], steps: Any, result: Any, kept: Any) -> None:
         self._function, self._steps, self._result, self._kept = function, tuple(steps), result, kept
 
-    def __call__(self):
+    def __call__(self) -> Any:
         for step in self._steps:
             step()
         return self._result
@@ -26,7 +28,7 @@ class Prepared:
         owner = getattr(self._function, "__self__", None)
         return f"{type(self).__name__}({name}" + ("" if owner is None else f" of {owner!r}") + f"{self._told})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(f"{self!r} is for this process, must be prepared again in another")
 
 
@@ -60,7 +62,7 @@ class Unchanged(Prepared):
         return self._call()
 
 
-def prepare(function, /, *args, **kwargs):
+def prepare(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Prepared":
     """A call that can be made again and again: its arguments are checked once, and kernels are chosen once.
 
     Parameters

@@ -4,6 +4,7 @@ from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.checks import check_size
 from compactla.cuda.interchange import takes_arrays
+from compactla.types import Array, Queue
 
 
 class Banded(Systems):
@@ -47,7 +48,7 @@ class Banded(Systems):
     """
 
     @takes_arrays
-    def __init__(self, l_and_u, ab, pivoting=True, *, queue=None):
+    def __init__(self, l_and_u: tuple[int, int], ab: Array, pivoting: bool = True, *, queue: Queue = None) -> None:
         try:
             lower, upper = l_and_u
         except (TypeError, ValueError):

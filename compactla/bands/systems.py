@@ -23,6 +23,7 @@ from compactla.overlap import address, repeats, share_memory
 from compactla.recording import refuse
 from compactla.room import Room
 from compactla.strides import in_two_axes
+from compactla.types import Array, Events
 from compactla.view import backend, place
 
 MANY = 256  # plans that are kept
@@ -92,7 +93,7 @@ class Systems(Copied):
         self._found = value
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
 
         Parameters
@@ -136,7 +137,10 @@ class Systems(Copied):
         return factors, info[:nsys]
 
     @takes_arrays
-    def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
+    def solve(
+        self, rhs: Array, *, axis: int | None = None, out: Array = None, threads: int | None = None,
+        wait_for: Events = None,
+    ) -> Array:  # fmt: skip
         """Solve for right-hand sides: with factors, if there are, else factor on the way and keep nothing.
 
         Parameters

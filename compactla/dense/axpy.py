@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import factors
+from compactla.types import Array, Events
 
 
-def axpy(alpha, X, Y, *, threads=None, wait_for=None) -> Pack:
+def axpy(alpha: Array, X: Pack, Y: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Sums with multiples, Y <- alpha X + Y, in place.
 
     Parameters

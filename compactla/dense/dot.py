@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.outputs import rows
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def dot(X, Y, conj=False, *, threads=None, wait_for=None):
+def dot(X: Pack, Y: Pack, conj: bool = False, *, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inner products of the columns of X and Y.
 
     Parameters

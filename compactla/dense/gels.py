@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def gels(A, B, trans="N", *, info=None, threads=None, wait_for=None):
+def gels(
+    A: Pack, B: Pack, trans: str = "N", *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Least squares, min ||B - op(A) X||, or the X of the smallest norm with op(A) X = B, for A of full rank, in place.
 
     Parameters

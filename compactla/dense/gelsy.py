@@ -1,6 +1,7 @@
 """gelsy: least squares of the smallest norm, for matrices of any rank."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,12 @@ from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
+def gelsy(
+    A: Pack, B: Pack, rcond: Any = None, *, rank: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Least squares of the smallest norm, min ||B - A X||, for A of any rank, in place.
 
     Parameters

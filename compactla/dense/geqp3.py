@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
+def geqp3(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> tuple[Integers, Pack]:
     """QR factorizations with column pivoting, A P = Q R, in place.
 
     Parameters

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def geqrf(A, *, threads=None, wait_for=None) -> Pack:
+def geqrf(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """QR factorizations A = Q R, in place.
 
     Parameters

@@ -6,9 +6,10 @@ from compactla.dense.getrf import in_local, teams
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def gesv(A, B, *, info=None, threads=None, wait_for=None):
+def gesv(A: Pack, B: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Solves B <- inv(A) B by LU factorizations with partial pivoting, in place.
 
     Parameters

@@ -8,9 +8,12 @@ from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):
+def getrf(
+    A: Pack, *, threshold: float = 1, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> tuple[Integers, Array]:
     """LU factorizations with partial pivoting, P A = L U, in place.
 
     Parameters

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def getrfnp(A, *, info=None, threads=None, wait_for=None):
+def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """LU factorizations without pivoting, A <- L\\U, in place.
 
     Parameters

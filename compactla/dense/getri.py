@@ -1,13 +1,16 @@
 """getri: inverses, with the factors of getrf."""
 
+from typing import Any
+
 from compactla.dense import getrinp
 from compactla.gpu.search import ITEM, Search, squares, team
 from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def getri(A, ipiv, *, info=None, threads=None, wait_for=None):
+def getri(A: Pack, ipiv: Any, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inverses A <- inv(A) with the factors and the swaps that `compactla.getrf` leaves, in place.
 
     Parameters

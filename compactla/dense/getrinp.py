@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def getrinp(A, *, info=None, threads=None, wait_for=None):
+def getrinp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inverses A <- inv(A) with the factors that `compactla.getrfnp` leaves, in place.
 
     Parameters

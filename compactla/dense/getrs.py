@@ -1,13 +1,18 @@
 """getrs: solves with the factors of getrf."""
 
+from typing import Any
+
 from compactla.dense import getrsnp
 from compactla.gpu.search import ITEM, Search, squares, team
 from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
+def getrs(
+    A: Pack, ipiv: Any, B: Pack, trans: str = "N", *, threads: int | None = None, wait_for: Events = None
+) -> Pack:
     """Solves B <- inv(op(A)) B with the factors and the swaps that `compactla.getrf` leaves, in place.
 
     Parameters

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
+def getrsnp(A: Pack, B: Pack, trans: str = "N", *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Solves B <- inv(op(A)) B with the factors that `compactla.getrfnp` leaves, in place.
 
     Parameters

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
+def orgqr(A: Pack, tau: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """The first columns of the Q that `compactla.geqrf` leaves, in place.
 
     Parameters

@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pack:
+def ormqr(
+    A: Pack, tau: Pack, C: Pack, side: str = "L", trans: str = "N", *, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Products C <- op(Q) C, or C <- C op(Q), with the Q that `compactla.geqrf` leaves, in place.
 
     Parameters

@@ -6,9 +6,12 @@ from compactla.dense import potrs
 from compactla.gpu.search import ITEM, Choice, Search, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def posv(A, B, uplo="L", *, info=None, threads=None, wait_for=None):
+def posv(
+    A: Pack, B: Pack, uplo: str = "L", *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Solves B <- inv(A) B with symmetric or Hermitian positive definite matrices, which are factored, in place.
 
     Parameters

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
+def potrf(
+    A: Pack, uplo: str = "L", *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Cholesky factorizations of symmetric or Hermitian positive definite matrices, in place.
 
     Parameters

@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import factors
+from compactla.types import Array, Events
 
 
-def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:
+def scal(alpha: Array, X: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Multiples X <- alpha X, in place.
 
     Parameters

@@ -6,9 +6,13 @@ from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registe
 from compactla.layout import Pack
 from compactla.outputs import rows
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
+def syev(
+    A: Pack, uplo: str = "L", jobz: str = "V", *, info: Array = None, threads: int | None = None,
+    wait_for: Events = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, in place.
 
     Parameters

@@ -6,12 +6,14 @@ from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_side, views
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 from compactla.view import lower_left
 
 
 def trsm(
-    A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, *, threads=None, wait_for=None
-) -> Pack:
+    A: Array, B: Pack, side: str = "L", uplo: str = "L", trans: str = "N", diag: str = "N", alpha: Array = 1, *,
+    threads: int | None = None, wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Triangular solves B <- alpha inv(op(A)) B, or B <- alpha B inv(op(A)), in place.
 
     Parameters

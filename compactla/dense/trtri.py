@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def trtri(A, uplo="L", diag="N", *, info=None, threads=None, wait_for=None):
+def trtri(
+    A: Pack, uplo: str = "L", diag: str = "N", *, info: Array = None, threads: int | None = None,
+    wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Inverses of triangular matrices, A <- inv(A), in place.
 
     Parameters

@@ -1,18 +1,22 @@
 """Kronecker products and sums of small matrices, applied to many items: arrays of two, three or more axes."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.checks import check_launch
 from compactla.cuda.interchange import takes_arrays
 from compactla.kron.plans import apply
 from compactla.kron.problem import Problem, as_sequence
+from compactla.types import Array, Events
 from compactla.view import backend
 
 
 @takes_arrays
 def kron_apply(
-    factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
-):
+    factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
+    transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Kronecker products applied to items: Y <- alpha (op(A) x op(B) x op(C)) X + beta Y.
 
     With three factors, and all sums over l, m, n::
@@ -83,8 +87,9 @@ def kron_apply(
 
 @takes_arrays
 def kron_sum_apply(
-    factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
-):
+    factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
+    transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Kronecker sums applied to items: Y <- alpha (op(A) x I x I + I x op(B) x I + I x I x op(C)) X + beta Y.
 
     It is the Laplacian of tensor-product elements with the second derivatives A, B and C along their axes.
@@ -122,20 +127,9 @@ def kron_sum_apply(
 
 @takes_arrays
 def kron_sum_solve(
-    vectors,
-    values,
-    X,
-    out=None,
-    alpha=1,
-    beta=0,
-    transx="N",
-    *,
-    shift=0,
-    inverses=None,
-    work=None,
-    threads=None,
-    wait_for=None,
-):
+    vectors: Any, values: Any, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, transx: str = "N", *,
+    shift: Array = 0, inverses: Any = None, work: Array = None, threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Systems with Kronecker sums solved by fast diagonalisation, of the factors' eigenvectors and eigenvalues.
 
     With A = S diag(a) S^-1, B = T diag(b) T^-1 and C = U diag(c) U^-1 this is the inverse of `kron_sum_apply`::
@@ -196,7 +190,10 @@ def kron_sum_solve(
 
 
 @takes_arrays
-def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, threads=None):
+def kron_work(
+    factors: Array, X: Array, trans: str = "NNN", transx: str = "N", *, sum: bool = False, solve: bool = False,
+    threads: int | None = None,
+) -> Array:  # fmt: skip
     """Work space for `kron_apply` with such arguments, or for `kron_sum_apply` or `kron_sum_solve`.
 
     Parameters

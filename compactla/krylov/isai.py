@@ -10,7 +10,7 @@ from compactla.dense.getrf import getrf
 from compactla.dense.getrs import getrs
 from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.layout import Pack
-from compactla.sparse.csr import Operator
+from compactla.sparse.csr import BatchCSR, Operator
 from compactla.view import backend
 
 # Sizes that small systems are filled up to, so that few kernels are compiled; larger ones share code.
@@ -58,12 +58,12 @@ class ISAI(Preconditioner):
     """
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
 
     @property
-    def info(self):
+    def info(self) -> np.ndarray:
         self.operator(check_launch(None, None, self.queue))
         found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.where(found > self.n, 0, found)

@@ -1,6 +1,8 @@
 """Preconditioners of batches: approximate inverses, made anew when they are used after `A.update`."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from compactla.dense.getri import getri
 from compactla.layout import Pack
 from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
 from compactla.sparse.pattern import Pattern
+from compactla.types import Array, Events
 from compactla.view import backend, place
 
 
@@ -54,13 +57,15 @@ class Preconditioner(Copied):
     """
 
     _not_copied = ("_lock",)
+    _make: Callable[..., Operator]
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
         self.queue = A.queue
-        self._made, self._version = None, None
+        self._made: Operator | None = None
+        self._version: Any = None
         self._prepare()
 
     def _prepare(self):
@@ -72,27 +77,28 @@ class Preconditioner(Copied):
         return f"{type(self).__name__}({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
 
     @takes_arrays
-    def update(self):
+    def update(self) -> None:
         """Have it made anew when it is next used."""
         self._made = None
 
-    def operator(self, threads=None):
+    def operator(self, threads: int | None = None) -> Operator:
         """The operator that kernels apply, of the current values of A."""
         with self._lock:
-            version = getattr(self.A, "version", None)
-            if self._made is None or version != self._version:
-                self._made, self._version = self._make(operator_of(self.A), threads), version
-            return self._made
+            version, made = getattr(self.A, "version", None), self._made
+            if made is None or version != self._version:
+                made = self._made = self._make(operator_of(self.A), threads)
+                self._version = version
+            return made
 
-    def within(self, threads=None):
+    def within(self, threads: int | None = None) -> Operator:
         """The operator that kernels apply which solve systems."""
         return self.operator(threads)
 
-    def __matmul__(self, r):
+    def __matmul__(self, r: Array) -> Any:
         return self.solve(r)
 
     @takes_arrays
-    def solve(self, r, *, threads=None, wait_for=None):
+    def solve(self, r: Array, *, threads: int | None = None, wait_for: Events = None) -> Any:
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
         launch = check_launch(threads, wait_for, self.queue)
         after(launch, self.queue)
@@ -154,7 +160,7 @@ class BlockJacobi(Preconditioner):
     """
 
     @takes_arrays
-    def __init__(self, A, b):
+    def __init__(self, A: BatchCSR | Pack, b: int) -> None:
         super().__init__(A)
         if check_size(b, "b") < 1:
             raise ValueError(f"b is {b}, must be positive")
@@ -204,7 +210,7 @@ class Jacobi(BlockJacobi):
     """
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A, 1)
 
 
@@ -236,19 +242,19 @@ class ILU0(Preconditioner):
     """
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
-        self._passed = False
+        self._passed: Any = False
 
     @property
-    def info(self):
+    def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where pivot i is the first that is exactly zero."""
         self.operator(check_launch(None, None, self.queue))
         return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
     @takes_arrays
-    def update(self):
+    def update(self) -> None:
         super().update()
         self._passed = False
 
@@ -266,7 +272,7 @@ class ILU0(Preconditioner):
         self._info = run.lu_factor(A.values, tiles, factors, threads, incomplete=True)
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 
-    def within(self, threads=None):
+    def within(self, threads: int | None = None) -> Operator:
         """The first solve with new values makes factors in passing, which stay in the cache; the next has them kept."""
         version = getattr(self.A, "version", None)
         if self._passed == version or (self._made is not None and self._version == version):

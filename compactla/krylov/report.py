@@ -1,6 +1,6 @@
 """The report of a solve by a Krylov method."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,10 @@ class Report(NamedTuple):
         repeated for systems with fewer `iterations` than others; only where it was asked for.
     """
 
-    iterations: int | np.ndarray
-    converged: bool | np.ndarray
-    residual: float | np.ndarray
-    history: np.ndarray | None = None
+    iterations: Any
+    converged: Any
+    residual: Any
+    history: Any = None
 
     def __repr__(self) -> str:
         if np.ndim(self.converged) == 0:

@@ -2,7 +2,9 @@
 are one call of a kernel.
 """
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from compactla.krylov.preconditioners import Identity, Preconditioner, operator_
 from compactla.krylov.report import Report
 from compactla.layout import Pack, pack_padded
 from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
+from compactla.types import Array, Events
 from compactla.view import REAL, backend
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
@@ -22,9 +25,10 @@ ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 @takes_arrays
 def cg(
-    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
-    callback=None, threads=None, wait_for=None,
-):  # fmt: skip
+    A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
+    M: Any = None, history: bool = False, *, callback: Callable[[float], object] | None = None,
+    threads: int | None = None, wait_for: Events = None,
+) -> tuple[Array, Report]:  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by conjugate gradients.
 
     Parameters
@@ -96,9 +100,10 @@ def cg(
 
 @takes_arrays
 def bicgstab(
-    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
-    callback=None, threads=None, wait_for=None,
-):  # fmt: skip
+    A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
+    M: Any = None, history: bool = False, *, callback: Callable[[float], object] | None = None,
+    threads: int | None = None, wait_for: Events = None,
+) -> tuple[Array, Report]:  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by BiCGSTAB, preconditioned from the right.
 
     Parameters, results and errors are those of `cg`; A may be any regular matrix. A step has two products with `A` and
@@ -126,9 +131,10 @@ def bicgstab(
 
 @takes_arrays
 def gmres(
-    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, restart=30, ortho="mgs", *,
-    callback=None, threads=None, wait_for=None,
-):  # fmt: skip
+    A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
+    M: Any = None, history: bool = False, restart: int = 30, ortho: str = "mgs", *,
+    callback: Callable[[float], object] | None = None, threads: int | None = None, wait_for: Events = None,
+) -> tuple[Array, Report]:  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by GMRES, preconditioned from the right.
 
     Parameters, results and errors are those of `cg`; A may be any regular matrix.

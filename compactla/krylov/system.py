@@ -2,8 +2,10 @@
 
 import math
 import threading
+from collections.abc import Callable
 from functools import partial
 from operator import matmul
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -14,6 +16,7 @@ from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.sparse.csr import after
+from compactla.types import Queue
 from compactla.view import REAL, backend, place
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
@@ -54,7 +57,7 @@ class SparseMatrix:
     array([0.25, 0.25, 0.25, 0.25, 0.25, 0.25])
     """
 
-    def __init__(self, A, queue=None, dtype=None):
+    def __init__(self, A: Any, queue: Queue = None, dtype: Any = None) -> None:
         run = backend(queue)
         if not (A.format == "bsr" and A.blocksize[0] == A.blocksize[1]):
             A = A.tocsr()
@@ -73,7 +76,7 @@ class SparseMatrix:
         sizes = f"{m} x {n}, {len(self.data)} blocks {self.b} x {self.b}"
         return f"SparseMatrix({sizes}, {self.dtype}, device={place(self.queue)})"
 
-    def multiply(self, launch=None):
+    def multiply(self, launch: Any = None) -> Callable[..., None]:
         """A function of x and y, y <- A x, for the values there are now; see `blocks`."""
         rows = BlockRows(self.indptr, self.indices, self.data, None)
         product = backend(self.queue, "sweeps").product

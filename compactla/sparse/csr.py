@@ -1,6 +1,7 @@
 """Sparse matrices of one pattern: their values are packed, and a product goes through all of a pack at once."""
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack, pack_padded
 from compactla.overlap import share_memory
 from compactla.sparse.pattern import Pattern
+from compactla.types import Array, Events, Queue
 from compactla.view import backend, place
 
 
@@ -73,10 +75,13 @@ class BatchCSR:
     __array_ufunc__ = None  # so that ``x @ A`` is refused, and not computed for each element of x
 
     @takes_arrays
-    def __init__(self, arg, shape=None, *, vlen=None, queue=None):
+    def __init__(
+        self, arg: tuple[Array, Array, Array], shape: tuple[int, int] | None = None, *, vlen: int | None = None,
+        queue: Queue = None,
+    ) -> None:  # fmt: skip
         if not isinstance(arg, tuple) or len(arg) != 3:
             raise TypeError(f"arg is a {type(arg).__name__}, must be a tuple (data, indices, indptr)")
-        data = arg[0] if is_device_array(arg[0]) else as_array(arg[0], "data")
+        data: Array = arg[0] if is_device_array(arg[0]) else as_array(arg[0], "data")
         self.dtype = check_dtype(data.dtype, "data")
         self.pattern = Pattern(*arg[1:], shape)
         self.shape, self.nnz = (self.pattern.m, self.pattern.n), len(self.pattern.indices)
@@ -93,31 +98,31 @@ class BatchCSR:
         return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     @property
-    def queue(self):
+    def queue(self) -> Queue:
         return self.values.queue
 
     @property
-    def device(self):
+    def device(self) -> Any:
         return self.values.device
 
     @property
-    def indices(self):
+    def indices(self) -> np.ndarray:
         return self.pattern.indices
 
     @property
-    def indptr(self):
+    def indptr(self) -> np.ndarray:
         return self.pattern.indptr
 
     @property
-    def data(self):
+    def data(self) -> Array:
         return self.values.data[:, :, 0]
 
     @property
-    def T(self):
+    def T(self) -> "Transposed":
         return Transposed(self, "T")
 
     @property
-    def H(self):
+    def H(self) -> "Transposed":
         return Transposed(self, "C")
 
     def _packed(self, data, vlen=None, queue=None, out=None, **launch):
@@ -137,7 +142,7 @@ class BatchCSR:
         return out
 
     @takes_arrays
-    def update(self, data, *, threads=None, wait_for=None):
+    def update(self, data: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Give the matrices new values, (nm, nnz) of the same type; preconditioners follow when they are next used.
 
         `data` is a NumPy array or, where the matrices are on a device, a pyopencl Array. `threads` and `wait_for` are
@@ -151,7 +156,7 @@ class BatchCSR:
         self.packed(data, self.values, threads=threads, wait_for=wait_for)
         self.version += 1
 
-    def packed(self, data, out, **launch):
+    def packed(self, data: Array, out: Array, **launch: Any) -> Pack:
         """Other values of the same pattern, (nm, nnz), as a pack: `out`, which is written to."""
         data = data if is_device_array(data) and self.queue is not None else as_array(data, "data")
         if data.dtype != self.dtype:
@@ -159,7 +164,7 @@ class BatchCSR:
         return self._packed(data, out=out, **launch)
 
     @takes_arrays
-    def to(self, device):
+    def to(self, device: Any) -> "BatchCSR":
         """A copy of the batch on another device: a pyopencl.CommandQueue, or "cpu".
 
         Raises
@@ -172,17 +177,20 @@ class BatchCSR:
         return A
 
     @takes_arrays
-    def toarray(self):
+    def toarray(self) -> np.ndarray:
         """The matrices as an ordinary array (nm, m, n)."""
         a = np.zeros((self.nm, *self.shape), self.dtype)
         a[:, self.pattern.rows, self.indices] = self.values.unpack()[:, :, 0]
         return a
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: Array) -> Any:
         return self.multiply(x)
 
     @takes_arrays
-    def multiply(self, x, y=None, *, alpha=1, beta=0, trans="N", threads=None, wait_for=None):
+    def multiply(
+        self, x: Array, y: Array = None, *, alpha: Array = 1, beta: Array = 0, trans: str = "N",
+        threads: int | None = None, wait_for: Events = None,
+    ) -> Any:  # fmt: skip
         """alpha op(A) x + beta y, of all matrices.
 
         Parameters
@@ -256,13 +264,13 @@ class Transposed:
     __array_ufunc__ = None
 
     @takes_arrays
-    def __init__(self, A, trans):
+    def __init__(self, A: Any, trans: Any) -> None:
         self.A, self.trans, self.shape, self.dtype, self.nm = A, trans, A.shape[::-1], A.dtype, A.nm
 
     def __repr__(self) -> str:
         return f"{self.A!r}.{'T' if self.trans == 'T' else 'H'}"
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: Array) -> Any:
         return self.A.multiply(x, trans=self.trans)
 
 
