@@ -1,4 +1,4 @@
-"""What classes of band matrices share: arrays of systems, and how they are factored and solved."""
+"""The base of the classes of band matrices: arrays of systems, their factorization and solution."""
 
 import math
 from typing import Any
@@ -24,7 +24,8 @@ from compactla.overlap import address, repeats, share_memory
 from compactla.recording import refuse
 from compactla.room import Room, Spare
 from compactla.strides import in_two_axes
-from compactla.view import backend
+from compactla.types import Array, Events
+from compactla.view import backend, place
 
 MANY = 256  # plans that are kept
 
@@ -74,11 +75,16 @@ class Systems(Copied):
         dtype, queue = self.dtype, self.queue
         self._spare = Spare(queue, lambda: Room(dtype, queue))
 
+    def __repr__(self) -> str:
+        sizes = f"{'one matrix' if self.nsys is None else f'{self.nsys} systems'} of {self.n}"
+        state = "not factored" if self._factors is None else "factored"
+        return f"{type(self).__name__}({sizes}, {self._form}, {self.dtype}, device={place(self.queue)}, {state})"
+
     @property
     def info(self) -> np.ndarray | None:
-        """What the last factorization met, (nsys,) integers as of `factor`, which may have been that of a solve.
+        """Result of the last factorization, perhaps by a solve: (nsys,) integers as of `factor`.
 
-        It is None before one. A device is waited for when it is asked for.
+        It is None before the first. Reading it waits for a device.
         """
         if self._found is not None and not isinstance(self._found, np.ndarray):
             self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
@@ -89,7 +95,7 @@ class Systems(Copied):
         self._found = value
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
 
         Parameters
@@ -133,7 +139,10 @@ class Systems(Copied):
         return factors, info[:nsys]
 
     @takes_arrays
-    def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
+    def solve(
+        self, rhs: Array, *, axis: int | None = None, out: Array = None, threads: int | None = None,
+        wait_for: Events = None,
+    ) -> Array:  # fmt: skip
         """Solve for right-hand sides: with factors, if there are, else factor on the way and keep nothing.
 
         Parameters
@@ -144,7 +153,7 @@ class Systems(Copied):
         axis : int, optional
             The axis of `rhs` along which systems are. The others number them, the last one fastest.
         out : ndarray or pyopencl.array.Array, optional
-            Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
+            Array for the solutions: of the shape of `rhs` and the dtype of the matrices, of any strides. It
             may be `rhs`.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.

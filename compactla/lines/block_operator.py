@@ -2,6 +2,8 @@
 
 import abc
 import contextlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -28,7 +30,8 @@ from compactla.locks import Lock
 from compactla.overlap import share_memory
 from compactla.recording import Recording, always, refuse
 from compactla.room import Results
-from compactla.view import COMPLEX, backend
+from compactla.types import Array, Events, Queue, Sparse
+from compactla.view import COMPLEX, backend, place
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
@@ -48,7 +51,10 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     _warns = True  # of chords, which is done once
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
 
-    def __init__(self, M, lines, block_size, queue, threads, periodic, **options):
+    def __init__(
+        self, M: Sparse, lines: Any, block_size: int | None, queue: Queue, threads: int | None, periodic: Any,
+        **options: Any,
+    ) -> None:  # fmt: skip
         self._pattern = Extraction(M, block_size)
         super().__init__(self._pattern.dtype, self._pattern.shape)
         self._options = Options(self.dtype, **options)
@@ -66,7 +72,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._making, self._results = Lock(), Results()
 
     @takes_arrays
-    def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
+    def update(self, M: Sparse, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
         Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
@@ -145,6 +151,16 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         if data.shape != self._pattern.data_shape:
             raise ValueError(f"M has shape {data.shape}, must be {self._pattern.data_shape}, as data at first")
 
+    def __repr__(self) -> str:
+        b, (m, n) = self.block_size, self.shape
+        sizes = f"{m} x {n}, {len(self._paths.length)} lines of blocks {b} x {b}"
+        state = "factored" if self._is_usable else "not factored"
+        return f"{type(self).__name__}({sizes}, {self.dtype}, device={place(self.queue)}, {self._summary()}{state})"
+
+    def _summary(self):
+        """Options that `repr` tells."""
+        return ""
+
     @contextlib.contextmanager
     def _renewing(self):
         """While values are replaced, and until that has succeeded, there is nothing to solve with."""
@@ -165,7 +181,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """`too_large` or `watched` of the factored lines, in the order of `lines`."""
 
     @property
-    def info(self):
+    def info(self) -> Any:
         """`info` of each line from the last factorization, as `update` returned it; None if it was broken off."""
         return given(self._info)
 
@@ -221,7 +237,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             out[...] = x
         return out
 
-    def solver(self, threads=None):
+    def solver(self, threads: int | None = None) -> Callable[..., None]:
         """A function of `rhs` and `x`: `solve` without checks, for vectors of `_rows` that share no memory."""
         self._check_usable()
         launch = self._launch(threads, None)
@@ -296,7 +312,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return self._hermitian
 
     @takes_arrays
-    def dot(self, x):
+    def dot(self, x: Array) -> Any:
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         if type(x) is np.ndarray or is_device_array(x):
             return self._matvec(x)

@@ -9,6 +9,7 @@ from numba.extending import register_jitable
 from compactla.checks import as_array, check_dtype, check_size
 from compactla.cpu.kernel import compiled_once
 from compactla.lines.extraction import check_matrix
+from compactla.types import Array, Sparse
 
 # How much a coupling must stand out for a line to start along it, to go on, and to turn; with coordinates.
 ANISOTROPY = 1.001, 2 / 3, 2.0
@@ -22,7 +23,10 @@ FAINT = 1e-160
 SWEEPS = 20
 
 
-def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, threshold=0.01, min_length=2):
+def find_lines(
+    M: Sparse, block_size: int | None = None, coordinates: Array = None, *, anisotropy: float | None = None,
+    threshold: float = 0.01, min_length: int = 2,
+) -> list[np.ndarray]:  # fmt: skip
     """Find the lines of a `LinePreconditioner`: the chains of block rows that are coupled most strongly.
 
     Lines start where the anisotropy is strongest, and are walked in both directions: from every block row to the one it

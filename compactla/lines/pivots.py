@@ -1,10 +1,11 @@
 """What a factorization of lines reports about their pivots."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from compactla.checks import on_host
+from compactla.types import Array
 
 # What kernels that watch pivots keep of each line: rows of an array (packs, WATCHED, V).
 SMALLEST, LARGEST, FACTOR, REPLACED, NORM = range(5)
@@ -37,8 +38,11 @@ class Report(NamedTuple):
     growth: np.ndarray | None = None
     replaced: np.ndarray | None = None
 
+    def __repr__(self) -> str:
+        return f"Report({len(self.info)} lines, {np.count_nonzero(self.info)} with a zero pivot)"
+
     @classmethod
-    def of(cls, info, b: int, watched=None) -> "Report":
+    def of(cls, info: Array, b: int, watched: Any = None) -> "Report":
         """From `info`, the size of blocks, and what kernels kept: (WATCHED, nlines)."""
         info = on_host(info)
         zero, first = info > 0, np.maximum(info - 1, 0)
@@ -59,12 +63,12 @@ class PivotError(np.linalg.LinAlgError):
         That of all lines.
     """
 
-    def __init__(self, report: Report):
+    def __init__(self, report: Report) -> None:
         self.report = report
         bad = np.flatnonzero(report.info)
         places = [f"line {q}: pivot {report.pivot[q]} of block {report.block[q]}" for q in bad[:5]]
         more = f", and on {len(bad) - 5} more lines" if len(bad) > 5 else ""
         super().__init__(f"zero pivots on {len(bad)} of {len(report.info)} lines: {'; '.join(places)}{more}")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return PivotError, (self.report,)

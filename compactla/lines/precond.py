@@ -1,10 +1,13 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
+from typing import Any
+
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.parted import part_matrix
 from compactla.lines.partition import BlockFormat
+from compactla.types import Array, Events, Queue, Sparse
 
 
 class LinePreconditioner(BlockOperator):
@@ -108,9 +111,10 @@ class LinePreconditioner(BlockOperator):
 
     @takes_arrays
     def __init__(
-        self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
-        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
-    ):  # fmt: skip
+        self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
+        threads: int | None = None, parts: int | None = None, periodic: Any = False, pivots: str = "report",
+        pivoting: bool = False, diagnose: bool = False, storage: str | None = None, refine: int = 0,
+    ) -> None:  # fmt: skip
         options = {
             "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
         }  # fmt: skip
@@ -123,7 +127,7 @@ class LinePreconditioner(BlockOperator):
         self.update(M)
 
     @takes_arrays
-    def solve(self, rhs, *, out=None, threads=None, wait_for=None):
+    def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """Apply the preconditioner.
 
         Parameters

@@ -16,6 +16,7 @@ from compactla.lines.parted import PartedLines, part_matrix
 from compactla.lines.partition import BlockFormat
 from compactla.recording import later
 from compactla.room import Room, Spare
+from compactla.types import Array, Events, Queue, Sparse
 from compactla.view import backend
 
 SCHEMES = ("jacobi", "gauss-seidel", "symmetric")
@@ -108,9 +109,10 @@ class LineRelaxation(BlockOperator):
 
     @takes_arrays
     def __init__(
-        self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
-        scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
-    ):  # fmt: skip
+        self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
+        threads: int | None = None, parts: int | None = None, periodic: Any = False, scheme: str = "jacobi",
+        sweeps: int = 1, damping: float = 1.0, tol: Any = None, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(M, lines, block_size, queue, threads, periodic, **options)
         check_sweeps(scheme, sweeps, damping, tol, self.dtype)
         sweeping = {"scheme": scheme, "sweeps": sweeps, "damping": damping, "tol": tol}
@@ -141,6 +143,9 @@ class LineRelaxation(BlockOperator):
             rest = self._block_rows(beside[lo:hi], all_blocks)
             self._colours.append(Colour(slice(lo, hi), np.flatnonzero(colour == c), along, rest))
         self.update(M)
+
+    def _summary(self):
+        return f"scheme={self.scheme!r}, sweeps={self.sweeps}, "
 
     def _prepare(self):
         super()._prepare()
@@ -179,7 +184,9 @@ class LineRelaxation(BlockOperator):
         return np.concatenate(of_colours, axis=-1)[..., np.argsort(numbers)]
 
     @takes_arrays
-    def solve(self, rhs, x0=None, *, out=None, threads=None, wait_for=None):
+    def solve(
+        self, rhs: Array, x0: Array = None, *, out: Array = None, threads: int | None = None, wait_for: Events = None
+    ) -> Any:
         """Make sweeps for right-hand sides.
 
         Parameters
