@@ -44,7 +44,7 @@ def _own(value):
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(map(_own, value))
     if isinstance(value, Pack):
-        return Pack(_own(value.data), value.nm)
+        return Pack(_own(value.view.buffer), value.nm)
     if not isinstance(value, np.ndarray) or value.flags.writeable:
         return value
     key = id(value)  # the same in several objects of one pickle

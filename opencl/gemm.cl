@@ -196,17 +196,16 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define COLUMNS_SHARE ((COLUMNS + WARPS - 1) / WARPS)
 #define A_SHARE (ROWS_SHARE * STEPS)
 #define B_SHARE (COLUMNS_SHARE * STEPS)
-#define AT_ONCE (ROWS < COLUMNS ? STEPS * (ROWS + COLUMNS) / (2 * ROWS) : STEPS)
+#define AB_SIZE (STEPS * (ROWS + COLUMNS))
+#define AT_ONCE (AB_SIZE < 2 * ROWS ? 1 : AB_SIZE / (2 * ROWS))
 #define WIDTH (AT_ONCE > COLUMNS ? COLUMNS : AT_ONCE) /* columns of blocks of C that are in local memory at once */
 #define C_SHARE (ROWS_SHARE * WIDTH * 2)
-#define AB_SIZE (STEPS * (ROWS + COLUMNS))
-#define C_SIZE (ROWS * WIDTH * 2)
 /* A matrix in local memory is halves of blocks, 32 elements each, in the order of the work-items of a warp. The padding
  * is for what moves them: neighbours are lanes of an element. */
-#define MATRIX_SIZE (32 * (AB_SIZE > C_SIZE ? AB_SIZE : C_SIZE) + (LANES < 16 ? 16 / LANES : 1))
+#define MATRIX_SIZE (32 * (AB_SIZE < 2 * ROWS ? 2 * ROWS : AB_SIZE) + (LANES < 16 ? 16 / LANES : 1))
 #define A_PLACE(row, step) (((row) * STEPS + (step)) * 32)
 #define B_PLACE(column, step) (((column) * STEPS + (step)) * 32 + A_PLACE(ROWS, 0))
-#define C_PLACE(row, column, half) ((((row) * WIDTH + (column)) * 2 + (half)) * 32)
+#define C_PLACE(row, column, h) ((((row) * WIDTH + (column)) * 2 + (h)) * 32)
 /* Whether there is the u-th block of a work-item's share of `all` */
 #define MINE(u, all) ((all) % WARPS == 0 || (u) * WARPS + part < (all))
 #define WITHIN(i, all) ((all) % 8 == 0 || (i) < (all))
@@ -258,7 +257,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
         C = all_of_c + q / CLA_VLEN * cps + CLA_GROUP_LANE(q);
         CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-                CLA_UNROLL for (int half = 0; half < 2; half++) c[i][j][half] = cla_lane_real(0);
+                CLA_UNROLL for (int h = 0; h < 2; h++) c[i][j][h] = cla_lane_real(0);
 #if AHEAD == 2
         CLA_UNROLL
 #endif
@@ -292,9 +291,9 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
             barrier(CLK_LOCAL_MEM_FENCE);
             CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
                 CLA_UNROLL for (int j = 0; j < WIDTH; j++)
-                    CLA_UNROLL for (int half = 0; half < 2; half++)
+                    CLA_UNROLL for (int h = 0; h < 2; h++)
                         if (j0 + j < COLUMNS && (ROWS % WARPS == 0 || i * WARPS + own < ROWS))
-                            held[C_PLACE(i * WARPS + own, j, half)] = c[i][j0 + j][half];
+                            held[C_PLACE(i * WARPS + own, j, h)] = c[i][j0 + j][h];
             barrier(CLK_LOCAL_MEM_FENCE);
             CLA_UNROLL for (int u = 0; u < C_SHARE; u++)
                 if (HAS_C(u, j0)) {

@@ -14,6 +14,7 @@ from compactla.checks import (
     check_launch,
     check_queue,
     is_device_array,
+    is_writeable,
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
@@ -21,7 +22,7 @@ from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
 from compactla.recording import refuse
-from compactla.room import Room
+from compactla.room import Room, Spare
 from compactla.strides import in_two_axes
 from compactla.types import Array, Events
 from compactla.view import backend, place
@@ -44,7 +45,7 @@ class Systems(Copied):
         Where they live; None on the CPU.
     """
 
-    _not_copied = ("_plans", "_room")
+    _not_copied = ("_plans", "_spare")
 
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
         """Take matrices: diagonals (..., n), or all of them (..., m, n), of arrays that were given by their names."""
@@ -71,7 +72,8 @@ class Systems(Copied):
 
     def _prepare(self):
         self._plans: dict[tuple, cpu.Plan | None] = {}
-        self._room = Room(self.dtype, self.queue)
+        dtype, queue = self.dtype, self.queue
+        self._spare = Spare(queue, lambda: Room(dtype, queue))
 
     def __repr__(self) -> str:
         sizes = f"{'one matrix' if self.nsys is None else f'{self.nsys} systems'} of {self.n}"
@@ -242,12 +244,14 @@ class Systems(Copied):
         factors, common = self._factors, self.nsys is None
         once = factors is None and not common and B.shape[-1] <= run.FEW and not self._form.wide
         if once and run.fit([*self._matrix, B, X], lead):
-            self._found = run.both(self._form, self.n, self._matrix, B, X, lead, self._room, wait_for)
-            return None
+            room = self._spare.take()
+            self._found = run.both(self._form, self.n, self._matrix, B, X, lead, room, wait_for)
+            return self._spare.give(room)
         if factors is None:
             factors, self.info = self._factored(wait_for)
-        run.solve(self._form, self.n, factors, B, X, lead, common, self._room, wait_for)
-        return None
+        room = self._spare.take()
+        run.solve(self._form, self.n, factors, B, X, lead, common, room, wait_for)
+        return self._spare.give(room)
 
     def _plan(self, B, X, factors):
         """How to solve for arrays (..., n, nrhs), with factors if there are some; None if they must be copied."""
@@ -291,10 +295,10 @@ class Systems(Copied):
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != rhs.shape:
             raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
+        if not is_writeable(out):
+            raise ValueError("out is read-only, must be writeable")
         if is_device_array(rhs):
             return check_apart("out", out, "rhs", rhs)
-        if not out.flags.writeable:
-            raise ValueError("out is read-only, must be writeable")
         if not out.flags.forc and has_repeats(out):
             raise ValueError(f"out has strides {out.strides}, must have each element in a place of its own")
         check_same(out, rhs)

@@ -60,7 +60,9 @@ def taken(x, name):
     """An argument: an array in CUDA memory where it lies, a queue for what names a device; all else as it is."""
     kind = type(x)
     if kind is tuple or kind is list:
-        return kind(taken(a, f"{name}[{i}]") for i, a in enumerate(x)) if any(map(is_foreign, x)) else x
+        if not any(map(root, set(map(type, x)))):
+            return x
+        return kind(taken(a, f"{name}[{i}]") for i, a in enumerate(x))
     if not is_foreign(x):
         return x
     from compactla.cuda.libraries import library
@@ -97,7 +99,8 @@ def takes_arrays(function: Function) -> Function:
     def call(*args, **keywords):
         if _calls.inside:
             return function(*args, **keywords)
-        args = [x if type(x) in _plain else taken(x, names[i]) for i, x in enumerate(args)]
+        if len(args) <= len(names):  # others are refused
+            args = [x if type(x) in _plain else taken(x, name) for x, name in zip(args, names, strict=False)]
         for name, x in keywords.items():
             if type(x) not in _plain:
                 keywords[name] = taken(x, name)
@@ -129,6 +132,11 @@ def calls_of_our_own():
     return _Within(True)
 
 
-def calls_of_users():
-    """While this lasts, what is called is the user's own code, of which compactla may be called again."""
-    return _Within(False)
+def called_back(function, name):
+    """A function of the user: it sees arrays of other libraries, may return such, and may call what takes them."""
+
+    def call(*args):
+        with _Within(False):
+            return taken(function(*map(given, args)), name)
+
+    return call

@@ -91,12 +91,16 @@ class Torch(Library):
             raise TypeError("requires gradients, must not: see compactla.torch, or Tensor.detach")
         if x.layout != torch.strided or x.dtype not in self._numpys:
             raise TypeError(f"is {x.layout} of {x.dtype}, must be strided, of a type that NumPy has")
-        if x.is_conj() or x.is_neg():
+        is_lazy = x.is_conj() or x.is_neg()
+        if is_lazy:
             x = x.resolve_conj().resolve_neg()
         dtype = self._numpys[x.dtype]
         strides = tuple(stride * dtype.itemsize for stride in x.stride())
         queue, memory = self.queue(x.get_device()), Memory(0, x)
-        return Array(queue, tuple(x.shape), dtype, strides=strides, data=memory, offset=x.data_ptr(), given=x)
+        a = Array(queue, tuple(x.shape), dtype, strides=strides, data=memory, offset=x.data_ptr(), given=x)
+        if is_lazy:  # a copy, which is not what would be written to
+            a.place.flags.writeable = False
+        return a
 
     def give(self, a):
         if a.given is None:

@@ -53,6 +53,11 @@ class Queue:
         """The library's current stream."""
         return self.library.stream(self.device.index)
 
+    @property
+    def is_capturing(self) -> bool:
+        """Whether that stream records a graph instead of working."""
+        return driver.is_capturing(self.device.index, self.stream)
+
     def empty(self, shape, dtype):
         """A new array."""
         return arrays.empty(self, shape, dtype)

@@ -110,7 +110,8 @@ def plan_of(row, views, sizes, general, conj, option):
         macros[name.upper()] = row.options[name].index(value)
     macros |= {name.upper(): int(flag) for name, flag in zip(row.scalars, general, strict=True)}
     types = 0, 0, *[0.0, 0.0] * len(row.scalars), *[None, 0, 0] * len(views), *[None] * len(row.outputs)
-    return plan(main.queue, row.search, sizes, main.dtype, main.vlen, types, **macros)
+    variant = "beta" if macros.get("BETA") else ""
+    return plan(main.queue, row.search, sizes, main.dtype, main.vlen, types, variant, **macros)
 
 
 def common(row, views):

@@ -12,6 +12,7 @@ from compactla.checks import (
     check_kind,
     check_launch,
     is_device_array,
+    is_writeable,
     option,
 )
 from compactla.layout import Pack
@@ -210,7 +211,7 @@ class Problem:
             raise TypeError(f"out is of {out.dtype}, must be of {self.dtype} as X")
         if out.shape != needed:
             raise ValueError(f"out has shape {out.shape}, must have {needed}")
-        if self.queue is None and not data.flags.writeable:
+        if not is_writeable(data):
             raise ValueError("out is read-only, must be writeable")
         if out.view.repeats if self.packed else overlaps(out):
             raise ValueError(f"out has strides {data.strides}, must have memory of its own for every element")
@@ -222,7 +223,7 @@ class Problem:
     def check_work(self, work, name, out, launch):
         """Refuse work space that is too small, or that is used otherwise."""
         check_kind(work, self.queue, "work")
-        if work.ndim != 1 or not work.flags.c_contiguous or (self.queue is None and not work.flags.writeable):
+        if work.ndim != 1 or not work.flags.c_contiguous or not is_writeable(work):
             raise TypeError("work must be a contiguous array of one axis, which can be written: see kron_work")
         self.check_here(work, "work")
         if work.dtype != self.dtype:

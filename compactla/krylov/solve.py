@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.arithmetic import copied
-from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, on_host
 from compactla.cuda.interchange import takes_arrays
 from compactla.krylov import plain
 from compactla.krylov.methods import METHODS, VECTORS
@@ -278,7 +277,7 @@ def interpreted(method, options, A, M, B, X, steps, numbers):
         plain.applied(f) if isinstance(f, BatchCSR | Pack | Preconditioner) else plain.called(f, name, B)
         for f, name in ((A, "A"), (M if M is not None else lambda x: x, "M"))
     )  # fmt: skip
-    b, x = B.unpack()[:, :, 0], X.unpack()[:, :, 0]
+    b, x = (on_host(V.unpack())[:, :, 0] for V in (B, X))
     *_, restart, _ = numbers
     W = np.empty((VECTORS.get(method, restart + 2), *b.shape), b.dtype)
     real = REAL[b.dtype.char]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
+from compactla.cuda.interchange import called_back
 from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
@@ -92,7 +93,8 @@ class System:
     def __init__(self, A, b, x0, limits, M, callback, threads, wait_for=None):
         on_device = is_device_array(b)
         self.queue = b.queue if on_device else None
-        self.launch, self.callback = check_launch(threads, wait_for, self.queue), callback
+        self.launch = check_launch(threads, wait_for, self.queue)
+        self.callback = callback and called_back(callback, "callback")
         after(self.launch, self.queue)
         b = b if on_device else as_array(b, "b")
         if b.shape not in ((b.size,), (b.size, 1)):
@@ -167,12 +169,10 @@ class System:
 
     def put(self, a, row):
         """Row <- a vector that was given, divided by a power of two such that norms are in range."""
-        a = a.reshape(self.n)
         if self.queue is None:
-            scaled(a, -self.exponent, self.rows[row])
+            scaled(a.reshape(self.n), -self.exponent, self.rows[row])
         else:
-            a = a.astype(self.dtype) if a.dtype != self.dtype else a
-            backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
+            self.copy(a, row)
 
     @property
     def spare(self):
@@ -196,7 +196,9 @@ class System:
         return into
 
     def keep(self, a, row, name):
-        """Row <- the result of a user's product."""
+        """Row <- what a user's product has returned."""
+        if self.queue is not None and not is_device_array(a):
+            raise TypeError(f"{name} has made a {type(a).__name__}, must make an array like its argument")
         if a.size != self.n:
             raise ValueError(f"{name} has made {a.shape} of ({self.n},), must make a vector like it")
         if not np.can_cast(a.dtype, self.dtype, "same_kind"):
@@ -204,7 +206,13 @@ class System:
         if self.queue is None:
             self.rows[row][:] = a.reshape(self.n)
         else:
-            backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
+            self.copy(a, row)
+
+    def copy(self, a, row):
+        """Row <- a vector on the device, of any type and strides."""
+        if a.dtype != self.dtype or not a.flags.c_contiguous:
+            a = backend(self.queue, "ordinary").spread(a, a.shape, a.strides, self.dtype)
+        backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
 
     def residual(self, row) -> float:
         """Row 0 <- b - A times a row; its norm."""
@@ -243,12 +251,12 @@ class System:
 
 def multiplication(A, name):
     """The function that makes A v of v: A itself, or that of a matrix or an operator."""
-    if hasattr(A, "__matmul__"):
-        return partial(matmul, A)
+    if hasattr(A, "__matmul__") or stays(A):
+        return partial(called_back(matmul, name), A)
     if hasattr(A, "matvec"):
-        return A.matvec
+        return called_back(A.matvec, name)
     if callable(A):
-        return A
+        return called_back(A, name)
     raise TypeError(f"{name} is a {type(A).__name__}, must be a matrix, an operator or a function")
 
 

@@ -29,6 +29,7 @@ from compactla.lines.partition import BlockFormat, Cut, count_parts, cut, plan_c
 from compactla.lines.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
 from compactla.lines.vectors import write
 from compactla.recording import Recording
+from compactla.room import Spare
 from compactla.view import backend
 
 KINDS = "lower", "diag", "upper"
@@ -309,21 +310,19 @@ class Couplings(Copied):
 
     def _prepare(self):
         self._view = backend(self.queue, "lines").CouplingsView(*self.arrays, self.longest)
-        self._spare = []
+        view, make = self._view, backend(self.queue, "lines").Work
+        self._spare = Spare(self.queue, lambda: make(view))
 
     def apply(self, source, x, launch):
         """x <- source - lower x_before - upper x_after; `source` may be x."""
         kernels = backend(self.queue, "lines")
-        try:
-            work = self._spare.pop()
-        except IndexError:
-            work = kernels.Work(self._view)
+        work = self._spare.take()
         work.fit(x.shape[2])
         kernels.couple_rows(self._view, source, x, work, launch)
         if type(launch) is Recording:
             launch.keep(work, alone=True)
         else:
-            self._spare.append(work)
+            self._spare.give(work)
 
 
 def places_in_spike(slot, lane, format: BlockFormat):

@@ -15,8 +15,7 @@ from compactla.lines.packed import one_lane
 from compactla.lines.parted import PartedLines, part_matrix
 from compactla.lines.partition import BlockFormat
 from compactla.recording import later
-from compactla.room import Room
-from compactla.types import Array, Events, Queue, Sparse
+from compactla.room import Room, Spare
 from compactla.view import backend
 
 SCHEMES = ("jacobi", "gauss-seidel", "symmetric")
@@ -149,7 +148,8 @@ class LineRelaxation(BlockOperator):
 
     def _prepare(self):
         super()._prepare()
-        self._spare: list = []
+        dtype, queue = self.dtype, self.queue
+        self._spare = Spare(queue, lambda: [Room(dtype, queue) for _ in range(3)])
 
     def _block_rows(self, entries, blocks):
         """Room for the blocks of some rows: of those that are `entries` of a sparse matrix."""
@@ -216,13 +216,10 @@ class LineRelaxation(BlockOperator):
         if later(launch, self._apply, rhs, x, started):
             return
         sweeps = backend(self.queue, "sweeps")
-        try:
-            rooms = self._spare.pop()
-        except IndexError:
-            rooms = [Room(self.dtype, self.queue) for _ in range(1 if self._order is None else 3)]
-        room, *sorted_by_colour = (kept.array(x.shape) for kept in rooms)
-        b, z = sorted_by_colour or (rhs, x)
+        taken = self._spare.take()
+        room, b, z = taken[0].array(x.shape), rhs, x
         if self._order is not None:
+            b, z = (kept.array(x.shape) for kept in taken[1:])
             sweeps.permute(self._order, rhs, b, False, launch)
             if started:
                 sweeps.permute(self._order, x, z, False, launch)
@@ -231,7 +228,7 @@ class LineRelaxation(BlockOperator):
         self._sweep(b, z, room, started, launch)
         if self._order is not None:
             sweeps.permute(self._order, z, x, True, launch)
-        self._spare.append(rooms)
+        self._spare.give(taken)
 
     def _sweep(self, b, x, room, started, launch):
         """Sweeps over vectors that are sorted by colour."""

@@ -1,8 +1,6 @@
 """Vectors that solutions are written to."""
 
-import numpy as np
-
-from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array
+from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array, is_writeable
 from compactla.overlap import share_memory, span
 
 
@@ -19,7 +17,7 @@ def check_out(out, rhs, dtype, queue) -> None:
     if out.shape != rhs.shape:
         raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
     check_contiguous(out, "out")
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
+    if not is_writeable(out):
         raise ValueError("out is read-only, must be writeable")
     check_apart("out", out, "rhs", rhs)
 
@@ -44,7 +42,7 @@ def check_rows(rhs, x, nrows, b, dtype, queue) -> None:
         check_contiguous(a, name)
         if queue is not None:
             check_device_array(a, queue, name)
-    if queue is None and not x.flags.writeable:
+    if not is_writeable(x):
         raise ValueError("x is read-only, must be writeable")
     check_apart("x", x, "rhs", rhs)
 

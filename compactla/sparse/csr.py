@@ -12,6 +12,8 @@ from compactla.checks import (
     check_dtype,
     check_launch,
     is_device_array,
+    is_writeable,
+    on_host,
     option,
 )
 from compactla.cuda.interchange import takes_arrays
@@ -180,7 +182,7 @@ class BatchCSR:
     def toarray(self) -> np.ndarray:
         """The matrices as an ordinary array (nm, m, n)."""
         a = np.zeros((self.nm, *self.shape), self.dtype)
-        a[:, self.pattern.rows, self.indices] = self.values.unpack()[:, :, 0]
+        a[:, self.pattern.rows, self.indices] = on_host(self.values.unpack())[:, :, 0]
         return a
 
     def __matmul__(self, x: Array) -> Any:
@@ -318,12 +320,12 @@ def columns(x, name, A, n):
 
 def check_written(y, read):
     """Refuse a pack that cannot be written to, or while these are read."""
-    if y.queue is None and not y.data.flags.writeable:
+    if not is_writeable(y.view.buffer):
         raise ValueError("y is read-only, must be writeable")
     if y.view.repeats:
-        raise ValueError(f"y has strides {y.data.strides}, must have memory of its own for every element")
+        raise ValueError(f"y has strides {y.view.buffer.strides}, must have memory of its own for every element")
     for name, P in read.items():
-        if share_memory(y.data, P.data):
+        if share_memory(y.view.buffer, P.view.buffer):
             raise ValueError(f"y shares memory with {name}, must not: it is written while {name} is read")
 
 
@@ -339,7 +341,7 @@ def as_given(X, x, ndim):
     if is_device_array(x):
         out = backend(X.queue).empty(X.shape, X.dtype, X.queue, x.allocator)
         return X.unpack(out=out).reshape(X.shape[:ndim])
-    return X.unpack().reshape(X.shape[:ndim])
+    return on_host(X.unpack()).reshape(X.shape[:ndim])
 
 
 def contiguous(X):
