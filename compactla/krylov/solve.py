@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.arithmetic import copied
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, on_host
 from compactla.cuda.interchange import takes_arrays
 from compactla.krylov import plain

@@ -1,5 +1,7 @@
 """Vectors that solutions are written to."""
 
+import numpy as np
+
 from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array, is_writeable
 from compactla.overlap import share_memory, span
 
