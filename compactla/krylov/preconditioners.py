@@ -116,6 +116,10 @@ class Identity(Preconditioner):
     A : BatchCSR or Pack
         The matrices, which are square.
 
+    See Also
+    --------
+    compactla.krylov.Jacobi, compactla.krylov.ILU0
+
     Examples
     --------
     >>> import compactla as cla, numpy as np

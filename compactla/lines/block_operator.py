@@ -1,4 +1,4 @@
-"""What preconditioners share: they follow a sparse matrix, take vectors of every kind, and solvers take them."""
+"""The base of preconditioners: they follow a sparse matrix, take vectors of every kind, and solvers take them."""
 
 import abc
 import contextlib
@@ -76,7 +76,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
         Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
-        is first asked for after this, from `M` itself: until then its values have to stay what they are. Sweeps keep a
+        is first asked for after this, from `M` itself: until then its values must not change. Sweeps keep a
         copy for it.
 
         Parameters
@@ -98,7 +98,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         Raises
         ------
         TypeError, ValueError
-            If `M` is not such a matrix, or `threads` or `wait_for` is not what `compactla.gemm` takes. The factors are
+            If `M` is not such a matrix, or `threads` or `wait_for` is invalid, see `compactla.gemm`. The factors are
             left as they were.
         PivotError, OverflowError
             If a pivot is zero, with ``pivots="raise"``, or factors are too large for `storage`. The lines that have
@@ -111,14 +111,14 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return self.info
 
     def _refuse(self):
-        """Raise what the options ask for, of what the factorization met."""
+        """Raise the errors that the options ask for."""
         if self._options.storage:
             refuse_overflow(self._met("too_large"), self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
 
     def _update(self, M, threads=None, wait_for=None) -> None:
-        """As `update`, but nothing is raised of what the factorization meets."""
+        """As `update`, but pivots and overflow raise no errors."""
         launch = self._launch(threads, wait_for)
         if is_device_array(M):
             self._check_values(M)
@@ -191,11 +191,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     @property
     def report(self) -> Report | None:
-        """What the factorization met, line by line; None after an update that was broken off."""
+        """Report of the factorization, line by line; None after an update that was broken off."""
         return None if self.info is None else Report.of(self._info, self.block_size, self._met("watched"))
 
     def _solve(self, rhs, x0, out, threads, wait_for):
-        """The operator applied to `rhs`, or what it makes of `x0`, written to `out` if there is one."""
+        """The operator applied to `rhs`, from `x0` if there is one, written to `out` if there is one."""
         launch, run = self._launch(threads, wait_for, recorded=True), backend(self.queue)
         always(launch, self._check_usable)
         rhs = given_rhs = self._vector(rhs, "rhs")
@@ -245,7 +245,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     @abc.abstractmethod
     def _apply(self, rhs, x, started, launch):
-        """x <- the operator times rhs, or what comes of x; vectors are (block rows, block_size, nrhs)."""
+        """x <- the operator times rhs, or sweeps from x; vectors are (block rows, block_size, nrhs)."""
 
     def _vector(self, r, name):
         """The vectors, if they are some."""
@@ -290,9 +290,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """The operator of the same kind for the conjugate transpose of the matrix."""
 
     def _adjoint(self):
-        """What `rmatvec` and ``P.H`` apply, made when it is first asked for after an update.
+        """The operator of `rmatvec` and ``P.H``, made when it is first asked for after an update.
 
-        It is made from the matrix itself, of which no copy is kept: its values must still be what they were.
+        It is made from the matrix itself, of which no copy is kept: its values must not have changed.
         """
         self._check_usable()
         with self._making:

@@ -108,6 +108,10 @@ class BlockTridiag(Copied):
     TypeError, ValueError
         If shapes, dtypes or devices do not fit together.
 
+    See Also
+    --------
+    compactla.LinePreconditioner, compactla.Tridiag, compactla.Banded
+
     Notes
     -----
     One pack of V lines is factored by LU of the diagonal block, two triangular solves and one update a block, without
@@ -233,7 +237,7 @@ class BlockTridiag(Copied):
         self._prepare()
 
     def _prepare(self):
-        """Set what is not copied along with the lines."""
+        """Set the attributes that are not copied."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
         self._lock, self._results = Lock(), Results()
 
@@ -253,7 +257,7 @@ class BlockTridiag(Copied):
         ----------
         info : (nlines,) ndarray of int64 or pyopencl.array.Array of int32, optional
             Where the result goes, where the lines live: contiguous, on a device at the beginning of its buffer. On a
-            device nothing waits then for a factorization of which no more is to be known.
+            device, nothing waits then for the factorization.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
@@ -336,7 +340,7 @@ class BlockTridiag(Copied):
 
     @property
     def report(self) -> Report | None:
-        """What the factorization met, line by line; None before `factor`."""
+        """Report of the factorization, line by line; None before `factor`."""
         return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
     @takes_arrays
@@ -367,10 +371,9 @@ class BlockTridiag(Copied):
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made
-            by `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the
-            lines or, without being the same, with `rhs`; or if `threads` or `wait_for` is not what `compactla.gemm`
-            takes.
+            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made by
+            `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the lines
+            or, without being the same, with `rhs`; or if `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
@@ -430,7 +433,7 @@ class BlockTridiag(Copied):
             If the lines are not factored.
         TypeError, ValueError
             If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
-            lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+            lines or, without being the same, with rhs, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
         self._check_no_factor(x, "x")

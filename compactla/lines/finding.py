@@ -15,9 +15,9 @@ from compactla.types import Array, Sparse
 ANISOTROPY = 1.001, 2 / 3, 2.0
 FARTHEST = 2.0, 2.0, 0.0
 TINY = 1e-140  # distance whose square may be too small to be exact
-# What a coupling that goes one way only counts, against one that goes both ways.
+# Weight of a coupling that goes one way only, against one that goes both ways.
 ONE_WAY = 1e-3
-# What a coupling counts that is too weak for its square to be a number other than zero.
+# Weight of a coupling whose square underflows to zero.
 FAINT = 1e-160
 # How often the scale of every unknown is set anew: it need not be exact.
 SWEEPS = 20
@@ -54,7 +54,7 @@ def find_lines(
         times as strong as the third strongest of the block row. Default: 1.001 where a line starts, so that a grid that
         is the same in all directions has no lines, 2/3 where it goes on, so that it does not break off where cells are
         about as long as high, and 2 where it turns a corner. With `coordinates`: as the weakest of the block row, where
-        the default is 2; its inverse is what Ifpack2 calls the line detection threshold.
+        the default is 2; its inverse is Ifpack2's line detection threshold.
     threshold : float, optional
         A line does not go along couplings weaker than this fraction of the strongest one at either of its ends.
     min_length : int, optional
@@ -73,6 +73,10 @@ def find_lines(
     ValueError
         If `M` is malformed, not square or does not divide into square blocks, `coordinates` has another shape or is not
         finite, or a number is out of range.
+
+    See Also
+    --------
+    compactla.LinePreconditioner, compactla.LineRelaxation
 
     References
     ----------

@@ -64,14 +64,14 @@ class PackedLines(Copied):
     lower, diag, upper, offset, rows, nlines, queue
         As for `compactla.BlockTridiag.from_packed`.
     options : Options
-        What is done about pivots, and how factors are stored.
+        Policy for pivots, and storage of factors.
 
     Attributes
     ----------
     too_large : (nlines,) ndarray of float64
         The largest factor of each line where it overflows in `storage`, otherwise 0.
     watched : (WATCHED, nlines) ndarray, or None where nobody asked
-        What kernels kept of the pivots of each line.
+        Numbers that kernels kept of the pivots of each line.
     broken : bool
         Whether a factorization was broken off, and what is there is neither blocks nor factors.
     """

@@ -70,7 +70,7 @@ class PartedLines(Copied):
         ("diag"), to the ones before them ("lower") or behind them ("upper"), counted as `gather_blocks` or
         `gather_values` of a backend do. The position -1 stands for a zero block, or the identity for "diag".
     format : BlockFormat
-        What the blocks are like.
+        Format of the blocks.
     options : Options
         Of the parts and the separators. Lines in several parts, and rings, know no `pivoting` and no `refine`.
     """

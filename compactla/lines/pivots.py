@@ -1,4 +1,4 @@
-"""What a factorization of lines reports about their pivots."""
+"""Reports of the pivots in a factorization of lines."""
 
 from typing import Any, NamedTuple
 
@@ -7,20 +7,20 @@ import numpy as np
 from compactla.checks import on_host
 from compactla.types import Array
 
-# What kernels that watch pivots keep of each line: rows of an array (packs, WATCHED, V).
+# Numbers that kernels which watch pivots keep of each line: rows of an array (packs, WATCHED, V).
 SMALLEST, LARGEST, FACTOR, REPLACED, NORM = range(5)
 WATCHED = 5
 
 
 class Report(NamedTuple):
-    """What a factorization met, line by line: arrays (nlines,), or None where nobody asked; see `BlockTridiag`.
+    """Report of a factorization, line by line: arrays (nlines,), or None where not asked for; see `BlockTridiag`.
 
     Attributes
     ----------
     info : ndarray of int64
         0, or 1 + the index of the first pivot that is exactly zero, counted over the rows of the line.
     block, pivot : ndarray of int64
-        Which block of the line that is, and which pivot in the block, both from 0; -1 where there is none.
+        Block of the line, and pivot in the block, both from 0; -1 where there is none.
     smallest : ndarray or None
         The smallest |pivot| met, before a policy changed it.
     growth : ndarray or None
@@ -43,7 +43,7 @@ class Report(NamedTuple):
 
     @classmethod
     def of(cls, info: Array, b: int, watched: Any = None) -> "Report":
-        """From `info`, the size of blocks, and what kernels kept: (WATCHED, nlines)."""
+        """From `info`, the size of blocks, and the numbers that kernels kept: (WATCHED, nlines)."""
         info = on_host(info)
         zero, first = info > 0, np.maximum(info - 1, 0)
         block, pivot = (np.where(zero, place, -1) for place in np.divmod(first, max(b, 1)))

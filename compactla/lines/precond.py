@@ -84,11 +84,15 @@ class LinePreconditioner(BlockOperator):
     ValueError
         If `M` is malformed, not square or does not divide into square blocks, or `lines` lack a block row or repeat
         one, `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together
-        with what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
+        with options for whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
     PivotError
         If a pivot is zero, with ``pivots="raise"``.
     OverflowError
         If factors are too large for `storage`.
+
+    See Also
+    --------
+    compactla.LineRelaxation, compactla.find_lines, compactla.BlockTridiag, compactla.krylov.gmres
 
     References
     ----------
@@ -158,7 +162,7 @@ class LinePreconditioner(BlockOperator):
         ValueError
             If `rhs` has another shape or, on a device, is not C-contiguous or lives in another context; if `out` is
             none of the above, is read-only, or shares memory with `rhs` without being the same; or if `threads` or
-            `wait_for` is not what `compactla.gemm` takes.
+            `wait_for` is invalid, see `compactla.gemm`.
         RuntimeError
             If the last update was broken off, by an interrupt or for lack of memory.
         """

@@ -39,7 +39,7 @@ class Colour(NamedTuple):
 
     rows: slice
     lines: np.ndarray
-    along: PartedLines  # what is on the lines
+    along: PartedLines  # the blocks on the lines
     beside: BlockRows  # the rest of the rows
 
 
@@ -47,7 +47,7 @@ class LineRelaxation(BlockOperator):
     """Sweeps of block line Jacobi, Gauss-Seidel or SOR: ``x <- (1 - damping) x + damping inv(T) (r - R x)``.
 
     T are the lines of a sparse matrix M, as in `LinePreconditioner`, and R is the rest of it, M - T. Jacobi updates all
-    lines at once; the others take lines that are coupled one after the other, in colours, and use what is new.
+    lines at once; the others take coupled lines one after the other, in colours, and use new values.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class LineRelaxation(BlockOperator):
         "symmetric" goes through the colours and back. For a symmetric matrix it is symmetric, as "jacobi" is, and may
         be the preconditioner of conjugate gradients.
     sweeps : int, optional
-        How many sweeps `solve` makes, at most.
+        Maximum number of sweeps of `solve`.
     damping : float, optional
         Factor of every update. Other than 1, Gauss-Seidel is SOR, and "symmetric" SSOR.
     tol : float, optional
@@ -71,16 +71,20 @@ class LineRelaxation(BlockOperator):
     shape, dtype, block_size, queue, threads, info, report
         As for `LinePreconditioner`.
     scheme, sweeps, damping, tol
-        What was given.
+        The arguments.
     ncolours : int
-        How many lots of lines there are.
+        Number of colours.
     sweeps_made : int
-        How many sweeps the last `solve` made.
+        Number of sweeps of the last `solve`.
 
     Raises
     ------
     TypeError, ValueError
         As for `LinePreconditioner`, or if `scheme` is none of the above, or a number is out of range.
+
+    See Also
+    --------
+    compactla.LinePreconditioner, compactla.find_lines, compactla.krylov.cg
 
     Notes
     -----
@@ -177,7 +181,7 @@ class LineRelaxation(BlockOperator):
         return self._of_lines([getattr(colour.along, what) for colour in self._colours])
 
     def _of_lines(self, of_colours):
-        """What there is of the lines of each colour, in the order of `lines`; None if there is nothing."""
+        """Arrays of the lines of all colours in the order of `lines`; None if there are none."""
         if of_colours[0] is None:
             return None
         numbers = np.concatenate([colour.lines for colour in self._colours])
@@ -194,7 +198,7 @@ class LineRelaxation(BlockOperator):
         rhs : (n,) or (n, nrhs) array_like or pyopencl.array.Array
             As for `LinePreconditioner.solve`.
         x0 : array_like or pyopencl.array.Array, optional
-            What the sweeps begin with, of the kind and shape of `rhs`; default: zeros.
+            Initial guess, of the kind and shape of `rhs`; default: zeros.
         out : ndarray or pyopencl.array.Array, optional
             As for `LinePreconditioner.solve`. It may be `x0` too.
         threads, wait_for
