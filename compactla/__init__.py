@@ -23,7 +23,7 @@ _LAZY = {
     **dict.fromkeys(["kron_apply", "kron_sum_apply", "kron_sum_solve", "kron_work"], "kron.products"),
     **{name: f"dense.{name}" for name in routine.names()},
 }
-_MODULES = {"cpu", "gpu", "krylov", "linalg"}  # likewise
+_MODULES = "cpu", "gpu", "krylov", "linalg"  # likewise
 __all__ = ["Pack", "pack", *_LAZY, *_MODULES]
 
 

@@ -6,6 +6,7 @@ A library is a class here, found by the name of the module that its arrays are o
 import collections
 import functools
 import importlib
+import importlib.util
 import sys
 from typing import Any
 

@@ -196,7 +196,7 @@ class System:
         return into
 
     def keep(self, a, row, name):
-        """Row <- what a user's product has returned."""
+        """Row <- the result of a user's product."""
         if self.queue is not None and not is_device_array(a):
             raise TypeError(f"{name} has made a {type(a).__name__}, must make an array like its argument")
         if a.size != self.n:
