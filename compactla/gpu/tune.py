@@ -31,7 +31,7 @@ ROUNDS, WARM_UP = 10, 2
 
 
 class Result(NamedTuple):
-    """What became of a candidate."""
+    """The result of a candidate."""
 
     choice: Choice
     seconds: float  # infinite where it was refused
@@ -41,7 +41,7 @@ class Result(NamedTuple):
 
 
 def left_in_memory(log: str) -> str:
-    """What is wrong with a kernel by NVIDIA's build log: a stack frame beyond what was spilled from registers."""
+    """A fault of a kernel in NVIDIA's build log: a stack frame beyond what was spilled from registers."""
     for frame, spilled in re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log):
         if int(frame) > int(spilled):
             return f"{frame} bytes of arrays left in memory"
@@ -196,7 +196,7 @@ def attempt_small(where, routine, size, dtype, vlen, candidate, storage) -> tupl
 
 
 def resources(log: str) -> str:
-    """What NVIDIA's build log says of a kernel's registers and memory."""
+    """The registers and memory of a kernel in NVIDIA's build log."""
     return ", ".join(re.findall(r"\d+ (?:registers|bytes stack frame, \d+ bytes spill stores)", log))
 
 
