@@ -101,7 +101,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         return importlib.import_module("compactla.layout").pack(whole, out=out)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """What NumPy's functions take: an unpacked copy. A batch on a device is not copied unasked, but refused."""
+        """An unpacked copy, for NumPy's functions. A batch on a device is refused: use `unpack`."""
         if self.queue is not None:
             raise TypeError(f"the pack lives on {place(self.queue)}, must live on the CPU: see Pack.unpack")
         if copy is False:

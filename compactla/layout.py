@@ -129,10 +129,12 @@ class Pack(Arithmetic):
 
     @property
     def data(self) -> Any:
+        """The memory itself, (npack, m, n, V) or (npack, m, n, 2, V)."""
         return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property
     def device(self) -> Any:
+        """"cpu", or the device of the memory."""
         return "cpu" if self.queue is None else self.queue.device
 
     @property
@@ -322,7 +324,7 @@ def pack(
     queue : pyopencl.CommandQueue, optional
         Where the pack lives; default: where `a` lives.
     out : Pack, optional
-        A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
+        A pack of as many matrices of this size and dtype to write to, which sets vector length and device.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional

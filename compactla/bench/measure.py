@@ -17,7 +17,7 @@ from compactla.cpu.parallel import THREADS
 
 
 class Ceiling(NamedTuple):
-    """What the machine does at most with a working set of so many bytes, measured: flop/s and bytes/s."""
+    """The ceilings of the machine for a working set of so many bytes, measured: flop/s and bytes/s."""
 
     footprint: int
     level: str
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
 
 def ceiling(footprint, dtype, queue=None, threads=None) -> Ceiling:
-    """What bounds work on so many bytes on a device, or on threads of the CPU (all by default), measured now."""
+    """The ceilings of work on so many bytes on a device, or on threads of the CPU (all by default), measured now."""
     threads = 0 if queue is not None else THREADS if threads is None else threads
     rates = peak(dtype, queue, threads), bandwidth(footprint, queue, threads)
     return Ceiling(footprint, level(footprint, threads, queue), threads, *rates)
@@ -147,7 +147,7 @@ def measure_lines(n, nm, library=None, baselines=True, iterations=None, **option
 
 
 def environment() -> dict:
-    """What was measured on, and with."""
+    """Machine and software of a measurement."""
     return {
         "processor": processor(),
         "target": llvmlite.binding.get_host_cpu_name(),
