@@ -21,7 +21,7 @@ ROOTS = "torch", "cupy", "cupyx", "jax", "jaxlib"  # packages of the libraries t
 CUDA = 2, 13  # DLPack's numbers of devices: CUDA's memory, and managed memory
 OWN = "compactla", "pyopencl", "numpy", "builtins"
 _roots: dict[type, str] = {}
-_plain: set[type] = {np.ndarray, type(None)}  # types of which all objects stay as they are
+_plain: set[type] = {np.ndarray, type(None)}  # types of arguments that stay as they are
 
 
 class _Calls(threading.local):
@@ -87,6 +87,8 @@ def is_foreign(x) -> bool:
 def given(x):
     """A result as the user sees it: arrays are those of the libraries that they came from."""
     kind = type(x)
+    if kind is np.ndarray:
+        return x
     if kind.__module__ == "compactla.cuda.arrays":
         return x if _calls.inside else x.queue.library.give(x)
     if isinstance(x, tuple) and kind is not tuple and hasattr(x, "_make"):
@@ -111,7 +113,7 @@ def takes_arrays(function: Function) -> Function:
             found = function(*args, **keywords)
         finally:
             _calls.inside = False
-        return found if type(found) in _plain else given(found)
+        return given(found)
 
     return call  # type: ignore[return-value]
 
