@@ -12,8 +12,6 @@ import shutil
 import sys
 from pathlib import Path
 
-from sphinx.util.osutil import ensuredir
-
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 project, author, copyright = "compactla", "compactla developers", "compactla developers"
@@ -34,6 +32,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 MODULES = ["compactla", "compactla.linalg", "compactla.krylov", "compactla.cpu", "compactla.gpu"]
+MEMBERS = "   :members:\n   :inherited-members: LinearOperator, BaseException, tuple, object\n"
 REFERENCE = ROOT / "build" / "reference"
 
 
@@ -52,15 +51,18 @@ def public():
 
 def write_reference(app):
     """A page for each public name, with nothing but the directive that reads its docstring."""
-    ensuredir(REFERENCE)
-    for names in public().values():
-        for name, what in names.items():
-            module, _, short = name.rpartition(".")
-            kind, options = ("class", "   :members:\n") if inspect.isclass(what) else ("function", "")
-            text = f"{short}\n{'=' * len(short)}\n\n.. currentmodule:: {module}\n\n.. auto{kind}:: {short}\n{options}"
-            file = REFERENCE / f"{name}.rst"
-            if not file.is_file() or file.read_text() != text:
-                file.write_text(text)
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    names = {name: what for some in public().values() for name, what in some.items()}
+    for file in REFERENCE.glob("*.rst"):
+        if file.stem not in names:
+            file.unlink()
+    for name, what in names.items():
+        module, _, short = name.rpartition(".")
+        kind, options = ("class", MEMBERS) if inspect.isclass(what) else ("function", "")
+        text = f"{short}\n{'=' * len(short)}\n\n.. currentmodule:: {module}\n\n.. auto{kind}:: {short}\n{options}"
+        file = REFERENCE / f"{name}.rst"
+        if not file.is_file() or file.read_text() != text:
+            file.write_text(text)
 
 
 def linked(text):
@@ -83,6 +85,11 @@ def add_contents(app, page, text):
     text[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *contents, "```\n"]) if contents else ""
 
 
+def outdated(app, env, added, changed, removed):
+    """Pages with references are read again: other names may be public now."""
+    return public().keys() & env.found_docs
+
+
 def as_called(app, what, name, obj, options, signature, returns):
     """Kernels are called in Numba functions without the first argument of their definitions."""
     return signature and signature.replace("(code, ", "("), returns
@@ -95,6 +102,7 @@ def copy_front_page(app, failure):
 
 def setup(app):
     app.connect("builder-inited", write_reference)
+    app.connect("env-get-outdated", outdated)
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-signature", as_called)
     app.connect("build-finished", copy_front_page)

@@ -306,7 +306,7 @@ class InCache(Measured, OfCase):
 
 
 class Overhead(Benchmark, OfCase):
-    """What a call from Python costs on top of its kernel, for one pack of 3 x 3 matrices."""
+    """Cost of a call from Python, and of a prepared one, beside their kernel, for one pack of 3 x 3 matrices."""
 
     def setup(self):
         from compactla.bench import kernels
@@ -314,13 +314,21 @@ class Overhead(Benchmark, OfCase):
         self.case = self.make(3, 1)
         self.rounds_of = kernels.rounds_of(self.case)
 
-    def track_overhead(self):
+    def overhead(self, called):
         calls = 200
 
         def call():
             for _ in range(calls):
-                self.case.call()
+                called()
 
         return rounded(1e6 * least(lambda: repeated(call) / calls - best_of_rounds(self.rounds_of, TIMINGS)))
 
+    def track_overhead(self):
+        return self.overhead(self.case.call)
+
     track_overhead.unit = "us"
+
+    def track_prepared_overhead(self):
+        return self.overhead(self.case.prepared())
+
+    track_prepared_overhead.unit = "us"

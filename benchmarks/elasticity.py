@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 
-os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+os.environ.update(NUMBA_NUM_THREADS="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import numpy as np
 import scipy.sparse

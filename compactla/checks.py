@@ -8,6 +8,7 @@ import numpy as np
 from compactla.recording import Recording, Unrecorded
 
 CUDA_ARRAYS = "compactla.cuda.arrays"
+_on_devices: dict[type, bool] = {np.ndarray: False}  # whether objects of a type are arrays on devices
 DEVICES = "pyopencl.", "compactla.cuda."  # modules of arrays and queues on devices
 
 
@@ -186,9 +187,11 @@ def check_launch(threads, wait_for, queue, recorded=False):
 
 def is_device_array(a) -> bool:
     """Whether `a` is a pyopencl Array, or one in CUDA memory, without importing pyopencl."""
-    if type(a) is np.ndarray:
-        return False
-    return type(a).__module__.startswith(DEVICES) and hasattr(a, "base_data")
+    kind = type(a)
+    found = _on_devices.get(kind)
+    if found is None:
+        found = _on_devices[kind] = kind.__module__.startswith(DEVICES) and hasattr(kind, "get")
+    return found
 
 
 def stays(a) -> bool:

@@ -2,6 +2,7 @@
 
 import copy
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -25,13 +26,13 @@ class Copied:
     def _prepare(self):
         """Set what is not copied."""
 
-    def __copy__(self):
+    def __copy__(self) -> Any:
         return copy.deepcopy(self)  # one that shared the factors would change with them
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in self._not_copied}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         self.__dict__.update({name: _own(value) for name, value in state.items()})
         self._prepare()
 

@@ -66,6 +66,8 @@ def _extent(a) -> tuple[int, int]:
 
 def reach(a) -> tuple[int, int]:
     """Bytes from the first element of an array that is not empty to where its memory begins, and to where it ends."""
+    if a.flags.c_contiguous:
+        return 0, a.nbytes
     ends = [stride * (count - 1) for stride, count in zip(a.strides, a.shape, strict=True)]
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + a.dtype.itemsize
 

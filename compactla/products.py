@@ -25,6 +25,7 @@ from compactla.view import REAL, backend
 LARGEST = 64  # extent of matrices that are multiplied here; larger ones are NumPy's
 TOGETHER = 1 << 20  # bytes of products that NumPy computes before they are added
 MANY = 4096  # plans that are kept
+ALIGNED = 16  # bytes that kernels on devices move at once, where matrices begin at multiples of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,19 +132,27 @@ def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     """The same for pyopencl Arrays."""
     queue = queue_of(C, "C")
     wait_for = check_launch(threads, wait_for, queue, recorded=True)
-    for name, X in (("A", A), ("B", B), ("C", C)):
+    for name, X in (("A", A), ("B", B)):
         check_place(X, queue, name)
-    dtype = check_stacks(A, B, C)
-    a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, dtype)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
+    known = backend(queue, "launch").plans(queue)
+    where = [x for X in (A, B, C) for x in (X.dtype, X.shape, X.strides, X.offset % ALIGNED)]
+    key = "products", transa, transb, bool(alpha), bool(beta), *where
+    plan = known.get(key)
+    if plan is None:
+        dtype, c = check_stacks(A, B, C), place(C)
+        a, b, conj = factors(row, *map(place, (A, B)), c, transa, transb, dtype)
+        device = backend(queue, "products")
+        units = [device.common_bytes([X.offset]) for X in (A, B, C)]
+        plan = device.planned(len(C), queue, dtype, [a, b, c], units, conj, bool(alpha), bool(beta))
+        known[key] = plan
     for name, X in (("A", A), ("B", B)):
         if share_memory(C, X) and share_memory(*shadows([C, X])):
             raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     if not is_writeable(C):
         raise ValueError("C is read-only, must be writeable")
-    device = backend(queue, "products")
-    operands = [device.Operand(X, X.offset, at) for X, at in zip((A, B, C), (a, b, place(C)), strict=True)]
-    device.multiply(len(C), operands, conj, alpha, beta, wait_for)
+    arrays = A, B, C
+    plan.start(arrays, [X.offset for X in arrays], alpha, beta, wait_for)
     return C
 
 
@@ -303,14 +312,12 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
         starts = np.array([[X[q].offset for q in each] for X in lists], np.int64)
         steps = np.unique(np.diff(starts), axis=1)
         even = [int(step) for step in steps[:, 0]] if steps.shape[1] == 1 else [0] * 3
-        operands = [
-            device.Operand(X, X.offset, replace(at, step=step))
-            for X, at, step in zip((A, B, C), (a, b, place(C)), even, strict=True)
-        ]
+        places = [replace(at, step=step) for at, step in zip((a, b, place(C)), even, strict=True)]
+        first = [X.offset for X in (A, B, C)]
         arrays = [X[q] for X in lists for q in each]
         before = {event.int_ptr: event for event in itertools.chain(wait_for, *(x.events for x in arrays))}
         scattered = starts if steps.shape[1] > 1 else None
-        device.multiply(len(each), operands, conj, alpha, beta, list(before.values()), scattered)
+        device.multiply(len(each), (A, B, C), first, places, conj, alpha, beta, list(before.values()), scattered)
         for x in arrays:
             x.events[:] = C.events
 

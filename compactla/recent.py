@@ -1,4 +1,4 @@
-"""Calls of routines on the CPU that were made before with the same operands: these need not be checked again."""
+"""Calls of routines that were made before with the same operands: these need not be checked again."""
 
 import operator
 

@@ -56,9 +56,9 @@ class Matrix:
     Attributes
     ----------
     name : str
-        That of the parameter, or of what is returned.
+        Name of the parameter, or of the result.
     sizes : str
-        Two letters, of its rows and of its columns. What has one letter has one size; "1" is one.
+        Two letters, of its rows and of its columns. Equal letters are equal sizes; "1" is one.
     written : bool
         Whether it is overwritten.
     half : bool
@@ -66,12 +66,12 @@ class Matrix:
     scaled_by : str
         A scalar; where that is zero the matrix is not read.
     kind : str
-        What it holds, if not the numbers of the routine: "real" ones of their precision, or "integer" ones of 8 bytes
+        Its contents, if not the numbers of the routine: "real" ones of their precision, or "integer" ones of 8 bytes
         on the CPU and of 4 on devices.
     output : bool
         Whether the public function makes it and returns it: such operands first, in their order, then `outputs`.
     room : bool
-        Whether it is an output that is not returned: what kernels need to work in.
+        Whether it is an output that is not returned: work space of kernels.
     """
 
     name: str
@@ -166,12 +166,12 @@ class Routine:
         return tuple(letter for letter in dict.fromkeys(found) if letter != "1" and letter not in self.implied)
 
     def numbers(self, sizes) -> dict[str, int]:
-        """What all letters stand for, those that are implied and "1" too."""
+        """The sizes of all letters, with those that are implied and "1"."""
         given = dict(zip(self.letters, sizes, strict=True))
         return given | {letter: size(**given) for letter, size in self.implied.items()} | {"1": 1}
 
     def sizes(self, matrices) -> tuple[int, ...]:
-        """What the letters stand for, of layouts or views of all operands; a ValueError if these do not fit."""
+        """The sizes of the letters, from layouts or views of all operands; a ValueError if these do not fit."""
         found: dict[str, tuple[int, str]] = {"1": (1, "")}
         pairs = list(zip(self.operands, matrices, strict=True))
         for operand, matrix in pairs:
@@ -268,7 +268,8 @@ class Routine:
         last = views[self.main]
         queue = last.queue
         key = None
-        if self._repeats and queue is None and info is wait_for is None and (threads is None or type(threads) is int):
+        repeats = self._repeats if queue is None else not self.outputs and self._repeats and stays(last.buffer)
+        if repeats and info is wait_for is None and (threads is None or type(threads) is int):
             key, call = recent.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
                 return call()

@@ -1,4 +1,4 @@
-"""What kernels see of a batch of matrices, and where these live."""
+"""Views of batches of matrices, as kernels see them, and their devices."""
 
 import functools
 import importlib
@@ -129,6 +129,13 @@ def _module(name):
 def backend(queue, name="arrays"):
     """Module for where the data lives; pyopencl is not imported before there is a queue."""
     return _module(f"compactla.cpu.{name}" if queue is None else f"compactla.gpu.{name}")
+
+
+def place(queue) -> str:
+    """The name of a device, for people."""
+    if queue is None:
+        return "cpu"
+    return queue.device.name.strip() if type(queue).__module__.startswith("pyopencl") else str(queue.device)
 
 
 def packed_dtype(data) -> np.dtype:

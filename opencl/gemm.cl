@@ -51,8 +51,12 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out
  *   ROUNDS   how often LANES matrices a work-group takes on, where there are many: the first loads of the next are
  *            under way during the products of the last
+ * GEMM_MMA   likewise on the matrix units of NVIDIA's GPUs from compute capability 8.0 on, of doubles; others refuse it.
+ *            A warp computes blocks of 8 x 8 elements of a matrix.
+ *   LANES, DEPTH, AHEAD, ROUNDS   as above; DEPTH is a multiple of 4
+ *   WARPS    warps of a matrix: each has every WARPS-th row of blocks of C
  */
-#if defined(GEMM_ITEM) || defined(GEMM_TEAM)
+#if defined(GEMM_ITEM) || defined(GEMM_TEAM) || defined(GEMM_MMA)
 #define A_AT(l, i, k) cla_lane_load_of(ACOMMON, 0, A, l, (i) * ARS + (k) * ACS) /* in lane l from the first */
 #define B_AT(l, k, j) cla_lane_load_of(BCOMMON, 0, B, l, (k) * BRS + (j) * BCS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
@@ -171,6 +175,134 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
             CLA_UNROLL for (int j = 0; j < TJ; j++)
                 if (M % TI == 0 || ROW(i) < M)
                     if (N % TJ == 0 || COLUMN(j) < N) cla_lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
+    }
+}
+#endif
+
+#ifdef GEMM_MMA
+#if !defined(__NV_CL_C_VERSION) && !defined(__CUDACC__)
+#error "gemm_mma is for the matrix units of NVIDIA's GPUs"
+#endif
+
+/* c <- c + a b, of which each work-item of a warp has an element of a (8 x 4) and b (4 x 8), and two of c */
+#define MULTIPLY(c, d, a, b) \
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" \
+                 : "+d"(c), "+d"(d) : "d"(a), "d"(b))
+#define WORK_ITEMS (32 * WARPS * LANES)
+#define ROWS ((M + 7) / 8)
+#define COLUMNS ((N + 7) / 8)
+#define STEPS (DEPTH / 4)
+#define ROWS_SHARE ((ROWS + WARPS - 1) / WARPS) /* in blocks, for each warp */
+#define COLUMNS_SHARE ((COLUMNS + WARPS - 1) / WARPS)
+#define A_SHARE (ROWS_SHARE * STEPS)
+#define B_SHARE (COLUMNS_SHARE * STEPS)
+#define AB_SIZE (STEPS * (ROWS + COLUMNS))
+#define AT_ONCE (AB_SIZE < 2 * ROWS ? 1 : AB_SIZE / (2 * ROWS))
+#define WIDTH (AT_ONCE > COLUMNS ? COLUMNS : AT_ONCE) /* columns of blocks of C that are in local memory at once */
+#define C_SHARE (ROWS_SHARE * WIDTH * 2)
+/* A matrix in local memory is halves of blocks, 32 elements each, in the order of the work-items of a warp. The padding
+ * is for what moves them: neighbours are lanes of an element. */
+#define MATRIX_SIZE (32 * (AB_SIZE < 2 * ROWS ? 2 * ROWS : AB_SIZE) + (LANES < 16 ? 16 / LANES : 1))
+#define A_PLACE(row, step) (((row) * STEPS + (step)) * 32)
+#define B_PLACE(column, step) (((column) * STEPS + (step)) * 32 + A_PLACE(ROWS, 0))
+#define C_PLACE(row, column, h) ((((row) * WIDTH + (column)) * 2 + (h)) * 32)
+/* Whether there is the u-th block of a work-item's share of `all` */
+#define MINE(u, all) ((all) % WARPS == 0 || (u) * WARPS + part < (all))
+#define WITHIN(i, all) ((all) % 8 == 0 || (i) < (all))
+
+#define FETCH(k0) \
+    CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
+        const int i = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
+        a_next[u] = WITHIN(i, M) && MINE(u / STEPS, ROWS) && (WHOLE || k < K) ? A_AT(l, i, k) : cla_lane_real(0); \
+    } \
+    CLA_UNROLL for (int u = 0; u < B_SHARE; u++) { \
+        const int j = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
+        b_next[u] = WITHIN(j, N) && MINE(u / STEPS, COLUMNS) && (WHOLE || k < K) ? B_AT(l, k, j) : cla_lane_real(0); \
+    }
+#define WHOLE (K % DEPTH == 0)
+/* Where the u-th element is of this work-item's share of columns of C from block j0 on */
+#define C_ROW(u) ((u) / 2 / WIDTH * WARPS * 8 + part * 8 + f / 4)
+#define C_COLUMN(u, j0) (((j0) + (u) / 2 % WIDTH) * 8 + f % 4 * 2 + (u) % 2)
+#define HAS_C(u, j0) \
+    ((j0) + (u) / 2 % WIDTH < COLUMNS && MINE((u) / 2 / WIDTH, ROWS) && WITHIN(C_ROW(u), M) && WITHIN(C_COLUMN(u, j0), N))
+#define FETCH_C(u, j0) \
+    if (BETA && HAS_C(u, j0)) c_next[u] = cla_lane_load(C, C_AT(C_ROW(u), C_COLUMN(u, j0)));
+
+__kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
+                                                CLA_REAL beta, CLA_REAL beta_im,
+                                                __global const CLA_REAL *restrict A, long a0, long aps,
+                                                __global const CLA_REAL *restrict B, long b0, long bps,
+                                                __global CLA_REAL *restrict C, long c0, long cps)
+{
+    __local cla_lane matrices[LANES * MATRIX_SIZE];
+    const int t = get_local_id(0);
+    const int l = t % LANES, f = t / LANES % 32, part = t / LANES / 32; /* of what it moves: lane, element, and block */
+    const int own = t / 32 % WARPS;                                     /* of what it computes */
+    CLA_LOCAL cla_lane *const moved = matrices + l * MATRIX_SIZE + f;
+    CLA_LOCAL cla_lane *const held = matrices + t / 32 / WARPS * MATRIX_SIZE + t % 32;
+    __global const CLA_REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
+    __global CLA_REAL *const all_of_c = C + c0 + l;
+    const long step = get_num_groups(0) * (long)LANES;
+    cla_lane a_next[A_SHARE], b_next[B_SHARE], c_next[C_SHARE], c[ROWS_SHARE][COLUMNS][2];
+#define TURN_TO(q) \
+    A = all_of_a + (ACOMMON ? 0 : (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q)); \
+    B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
+    long q = get_group_id(0) * (long)LANES;
+    TURN_TO(q)
+    if (AHEAD) { FETCH(0) }
+#if ROUNDS > 1
+    for (; q < lanes; q += step)
+#endif
+    {
+        C = all_of_c + q / CLA_VLEN * cps + CLA_GROUP_LANE(q);
+        CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
+            CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+                CLA_UNROLL for (int h = 0; h < 2; h++) c[i][j][h] = cla_lane_real(0);
+#if AHEAD == 2
+        CLA_UNROLL
+#endif
+        for (int k0 = 0; k0 < K; k0 += DEPTH) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (!AHEAD) { FETCH(k0) }
+            CLA_UNROLL for (int u = 0; u < A_SHARE; u++)
+                if (MINE(u / STEPS, ROWS)) moved[A_PLACE(u / STEPS * WARPS + part, u % STEPS)] = a_next[u];
+            CLA_UNROLL for (int u = 0; u < B_SHARE; u++)
+                if (MINE(u / STEPS, COLUMNS)) moved[B_PLACE(u / STEPS * WARPS + part, u % STEPS)] = b_next[u];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (k0 + DEPTH < K) {
+                if (AHEAD) { FETCH(k0 + DEPTH) }
+            } else {
+                CLA_UNROLL for (int u = 0; u < C_SHARE; u++) { FETCH_C(u, 0) }
+                if (ROUNDS > 1 && q + step < lanes) {
+                    TURN_TO(q + step)
+                    if (AHEAD) { FETCH(0) }
+                }
+            }
+            CLA_UNROLL for (int s = 0; s < STEPS; s++) {
+                cla_lane a[ROWS_SHARE], b[COLUMNS];
+                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
+                    a[i] = held[A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
+                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) b[j] = held[B_PLACE(j, s)];
+                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
+                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) MULTIPLY(c[i][j][0], c[i][j][1], a[i], b[j]);
+            }
+        }
+        CLA_UNROLL for (int j0 = 0; j0 < COLUMNS; j0 += WIDTH) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
+                CLA_UNROLL for (int j = 0; j < WIDTH; j++)
+                    CLA_UNROLL for (int h = 0; h < 2; h++)
+                        if (j0 + j < COLUMNS && (ROWS % WARPS == 0 || i * WARPS + own < ROWS))
+                            held[C_PLACE(i * WARPS + own, j, h)] = c[i][j0 + j][h];
+            barrier(CLK_LOCAL_MEM_FENCE);
+            CLA_UNROLL for (int u = 0; u < C_SHARE; u++)
+                if (HAS_C(u, j0)) {
+                    cla_lane product = SCALE(moved[C_PLACE(u / 2 / WIDTH * WARPS + part, u / 2 % WIDTH, u % 2)]);
+                    if (BETA) product = cla_lane_fma(cla_lane_of(beta, beta_im), c_next[u], product);
+                    FETCH_C(u, j0 + WIDTH)
+                    cla_lane_store(C, C_AT(C_ROW(u), C_COLUMN(u, j0)), product);
+                }
+        }
     }
 }
 #endif

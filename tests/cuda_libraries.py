@@ -7,6 +7,7 @@ import numpy as np
 
 import cuda_standin
 from compactla.devices import devices
+from compactla.gpu import shapes
 
 REAL = "torch", "cupy", "jax"
 
@@ -31,12 +32,13 @@ def has_device(name):
 
 
 class StandIn:
-    """The stand-in, on the first OpenCL device."""
+    """The stand-in, on an OpenCL device that is a CPU, if there is one."""
 
     name, writes = "stand-in", True
 
     def __init__(self, monkeypatch):
-        self.machine = cuda_standin.install(monkeypatch, devices()[0])
+        found = devices()
+        self.machine = cuda_standin.install(monkeypatch, next(filter(shapes.is_cpu, found), found[0]))
         self.kind = cuda_standin.Tensor
         self.device = self.array(np.zeros(1))
 

@@ -138,6 +138,11 @@ def petsc_environment():
     return {"PETSC_PYTHON": str(PETSC / "bin" / "python"), "PETSC_DIR": str(folders[-1])} if folders else {}
 
 
+def has_torch():
+    """Whether PyTorch is in .venv, which tests/test_torch_operators.py needs; it is too large to be brought there."""
+    return succeeds(PYTHON, "-c", "import importlib.util, sys; sys.exit(not importlib.util.find_spec('torch'))")
+
+
 def main():
     if sys.version_info < (3, 11):
         sys.exit(f"tests/run.py: compactla needs Python 3.11 or later, this is {sys.version.split()[0]}")
@@ -147,6 +152,9 @@ def main():
     options, arguments = parser.parse_known_args()
     make_environment()
     environment = opencl_environment() | petsc_environment()
+    if not has_torch():
+        wheel = f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
+        print(f"Operators for PyTorch are not tested: that takes 200 MB, {wheel}", flush=True)
     codes, tier = set(), "" if options.all else "not slow and not exhaustive"
     for marked, settings in (("not optimized", {"NUMBA_OPT": "0"}), ("optimized", {})):
         chosen = " and ".join(f"({m})" for m in (marked, tier, options.m) if m)

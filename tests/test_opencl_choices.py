@@ -86,6 +86,24 @@ def test_gemm(queue, dtype, rng, use, monkeypatch, size, kernel, tunables):
 
 
 @on_devices
+@pytest.mark.parametrize("size", [(9, 23, 7), (32, 32, 32)], ids=str)
+def test_gemm_on_matrix_units(queue, rng, use, monkeypatch, size):
+    use("gemm", "gemm_mma", LANES=4, DEPTH=4, WARPS=2, AHEAD=2, ROUNDS=2)
+    monkeypatch.setattr(launch, "FILL", 0)
+    m, n, k = size
+    a, b, c = (random(rng, (NM, *shape), np.float64) for shape in ((m, k), (k, n), (m, n)))
+    a[3] = np.nan
+    for alpha, beta in ((1, 0), (0.75, -1)):
+        A, B, C = (cla.pack(x, VLEN, queue=queue) for x in (a, b, c))
+        got = cla.gemm(A, B, C, alpha, beta).unpack()
+        others = np.arange(NM) != 3
+        assert np.isnan(got[3]).all()
+        before = a[others], b[others], c[others]
+        assert oracle.named("gemm").residual(before, (*before[:2], got[others]), alpha, beta).max() < oracle.THRESHOLD
+    assert ran(queue, "gemm") == ({"gemm_mma"} if "NVIDIA" in queue.device.platform.name else set())  # which refuse it
+
+
+@on_devices
 def test_a_zero_alpha_does_not_read(queue, rng, use):
     use("gemm", "gemm_item", GROUP=8)
     a, c = np.full((NM, 3, 3), np.nan), random(rng, (NM, 3, 3), np.float64)

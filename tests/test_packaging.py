@@ -79,7 +79,7 @@ import sys, time
 start = time.perf_counter()
 import compactla
 print(time.perf_counter() - start)
-print(*sorted({"scipy", "pyopencl", "matplotlib", "tqdm"} & set(sys.modules)))
+print(*sorted({"scipy", "pyopencl", "matplotlib", "torch", "tqdm"} & set(sys.modules)))
 """
     runs = [python("-c", program, cwd=tmp_path, path=installed).split("\n") for _ in range(3)]
     assert runs[0][1] == ""

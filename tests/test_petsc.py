@@ -40,6 +40,13 @@ def test_petsc(tmp_path, ranks):
     assert run([program, tmp_path], ranks).split() == tests
 
 
+def test_example():
+    out = run(["-m", "compactla.examples.petsc_wall", "--cells", "24", "32"], 1)
+    lines, incomplete, jacobi = map(int, re.findall(r": (\d+) iterations", out))
+    assert max(lines, incomplete) < jacobi / 3
+    assert max(map(float, re.findall(r"relative residual (\S+)", out)[:2])) < 1e-7
+
+
 END = """
 from petsc4py import PETSc
 

@@ -180,6 +180,55 @@ def test_lines(how, queue, rng):
     assert same_bits(taken(x), taken(T.solve(rhs)))
 
 
+@pytest.mark.parametrize("how", [{}, slow({"parts": 2}), exhaustive({"storage": "float32"})], ids=str)
+def test_info_of_lines(how, queue, rng):
+    """It is written to an array that is given, which stays on a device."""
+    blocks = lines(rng, 9, 6, 3, np.float64)
+    blocks[1][4] = blocks[0][4] = 0
+    T = cla.BlockTridiag(*blocks, queue=queue, **how)
+    start = [a.copy() for a in (T.lower, T.diag, T.upper)]
+    info = placed(np.full(9, 7, np.int64 if queue is None else np.int32), queue)
+    run = cla.prepare(T.refactor, info=info)
+    assert (taken(info) == 7).all()
+    assert T.factor(info=info) is info and np.flatnonzero(taken(info)).tolist() == [4]
+    expected = taken(info).copy()
+    info.fill(7)
+    assert T.factor(info=info) is info and np.array_equal(taken(info), expected)
+    for again in (run, lambda: T.refactor(info=info), cla.prepare(T.refactor)):
+        for a, b in zip((T.lower, T.diag, T.upper), start, strict=True):
+            a[...] = b
+        info.fill(7)
+        assert np.array_equal(taken(again()), expected)
+        info.fill(7)
+        assert T.info.dtype == np.int64 and np.array_equal(T.info, expected)
+    with pytest.raises((TypeError, ValueError), match="info"):
+        T.refactor(info=info[1:])
+
+
+@pytest.mark.parametrize("name", ["Tridiag", exhaustive("Banded")])
+def test_bands(name, queue, rng):
+    """With factors, of which those count that there are; without them it is an ordinary call."""
+    lower, diag, upper = random(rng, (3, 20, 7), np.float64)
+    diag += 4
+    tridiagonal, banded = [lower[:, 1:].copy(), diag, upper[:, :-1].copy()], [(1, 1), np.stack([upper, diag, lower], 1)]
+    band = tridiagonal if name == "Tridiag" else banded
+    there = [placed(x, queue) if isinstance(x, np.ndarray) else x for x in band]
+    T = getattr(cla, name)(*there, queue=queue)
+    r = random(rng, (20, 7), np.float64)
+    rhs, x = placed(r, queue), placed(np.zeros_like(r), queue)
+    before, factor = cla.prepare(T.solve, rhs, out=x), cla.prepare(T.factor)
+    assert not taken(x).any()
+    expected = taken(before()).copy()
+    assert not factor().any()
+    run = cla.prepare(T.solve, rhs, out=x)
+    x.fill(0)
+    assert run() is x and np.allclose(taken(x), expected)
+    if queue is None and name == "Tridiag":
+        there[1] += 1
+        factor()
+        assert same_bits(run(), T.solve(rhs)) and not np.allclose(x, expected)
+
+
 def test_factors_that_are_lost(rng):
     T = cla.BlockTridiag(*lines(rng, 9, 6, 3, np.float64))
     T.factor()

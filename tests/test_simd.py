@@ -453,3 +453,20 @@ def test_what_vectors_refuse(expression, message):
     a = np.ones((1, 1, 4))
     with pytest.raises(TypingError, match=message):
         kernel(a, np.ones((1, 1, 2, 4)), a.astype("f"), a.astype(np.int64))
+
+
+def test_strides_that_are_not_known(rng):
+    """Arrays of a known size whose type says nothing of strides: every second pack, and blocks of larger matrices."""
+
+    @njit(error_model="numpy")
+    def kernel(a, b, c):
+        for p in range(len(c)):
+            gemm(matrix(a[p], 2, 3, 3), matrix(b[p], 2, 3, 3), matrix(c[p], 2, 3, 3))
+
+    a, b = (random(rng, (4, 3, 3, 2), np.float64) for _ in range(2))
+    for shape, place in ((3, 3), np.s_[::2]), ((6, 6), np.s_[::2, ::2, :3]), ((6, 6), np.s_[::2, :3, ::2]):
+        A, B, whole = (np.full((8, *shape, 2), np.nan) for _ in range(3))
+        A[place], B[place] = a, b
+        kernel(A[place], B[place], whole[place])
+        np.testing.assert_allclose(whole[place], np.einsum("pikv,pkjv->pijv", a, b), rtol=1e-14)
+        assert np.isfinite(whole).sum() == a.size

@@ -3,6 +3,7 @@
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.cuda.interchange import takes_arrays
+from compactla.types import Array, Queue
 
 
 class BandedSPD(Systems):
@@ -18,7 +19,7 @@ class BandedSPD(Systems):
     lower : bool, optional
         Which triangle it is.
     queue : pyopencl.CommandQueue, optional
-        Where the matrices are copied to and factored; default: where they live.
+        Device that the matrices are copied to and factored on; default: where they live.
 
     Raises
     ------
@@ -45,7 +46,7 @@ class BandedSPD(Systems):
     """
 
     @takes_arrays
-    def __init__(self, ab, lower=False, *, queue=None):
+    def __init__(self, ab: Array, lower: bool = False, *, queue: Queue = None) -> None:
         given = check_diagonals({"ab": ab}, queue)
         ab = given["ab"]
         if ab.ndim not in (2, 3) or 0 in ab.shape[-2:]:

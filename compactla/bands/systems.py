@@ -1,4 +1,4 @@
-"""What classes of band matrices share: arrays of systems, and how they are factored and solved."""
+"""The base of the classes of band matrices: arrays of systems, their factorization and solution."""
 
 import math
 from typing import Any
@@ -21,9 +21,11 @@ from compactla.cpu import bands as cpu
 from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
+from compactla.recording import refuse
 from compactla.room import Room, Spare
 from compactla.strides import in_two_axes
-from compactla.view import backend
+from compactla.types import Array, Events
+from compactla.view import backend, place
 
 MANY = 256  # plans that are kept
 
@@ -73,11 +75,16 @@ class Systems(Copied):
         dtype, queue = self.dtype, self.queue
         self._spare = Spare(queue, lambda: Room(dtype, queue))
 
+    def __repr__(self) -> str:
+        sizes = f"{'one matrix' if self.nsys is None else f'{self.nsys} systems'} of {self.n}"
+        state = "not factored" if self._factors is None else "factored"
+        return f"{type(self).__name__}({sizes}, {self._form}, {self.dtype}, device={place(self.queue)}, {state})"
+
     @property
     def info(self) -> np.ndarray | None:
-        """What the last factorization met, (nsys,) integers as of `factor`, which may have been that of a solve.
+        """Result of the last factorization, perhaps by a solve: (nsys,) integers as of `factor`.
 
-        It is None before one. A device is waited for when it is asked for.
+        It is None before the first. Reading it waits for a device.
         """
         if self._found is not None and not isinstance(self._found, np.ndarray):
             self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
@@ -88,15 +95,15 @@ class Systems(Copied):
         self._found = value
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
 
         Parameters
         ----------
         threads : int, optional
-            At most how many threads work on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -132,7 +139,10 @@ class Systems(Copied):
         return factors, info[:nsys]
 
     @takes_arrays
-    def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
+    def solve(
+        self, rhs: Array, *, axis: int | None = None, out: Array = None, threads: int | None = None,
+        wait_for: Events = None,
+    ) -> Array:  # fmt: skip
         """Solve for right-hand sides: with factors, if there are, else factor on the way and keep nothing.
 
         Parameters
@@ -143,12 +153,12 @@ class Systems(Copied):
         axis : int, optional
             The axis of `rhs` along which systems are. The others number them, the last one fastest.
         out : ndarray or pyopencl.array.Array, optional
-            Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
+            Array for the solutions: of the shape of `rhs` and the dtype of the matrices, of any strides. It
             may be `rhs`.
         threads : int, optional
-            At most how many threads work on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -169,7 +179,9 @@ class Systems(Copied):
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
         axis = self._check_axis(rhs, axis)
         self._check_out(out, rhs)
-        launch = check_launch(threads, wait_for, self.queue)
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        if self.queue is not None or self._factors is None or rhs.dtype != self.dtype:
+            refuse(launch)
         if self.queue is not None:
             return self._solve_on_device(rhs, axis, out, launch)
         x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
@@ -190,6 +202,7 @@ class Systems(Copied):
             plans[key] = self._plan(vectors(rhs, axis), vectors(x, axis), factors)
         plan = plans[key]
         if plan is None:  # strides that kernels do not take
+            refuse(launch)
             copied = np.array(rhs, order="C")
             self._solve(copied, copied, axis, launch)
             x[...] = copied

@@ -125,6 +125,10 @@ class Dense(Case):
     def call(self):
         return self.bound()
 
+    def prepared(self):
+        """The same call, prepared."""
+        return cla.prepare(self.bound.func, *self.bound.args, **self.bound.keywords)
+
     def arguments(self, arrays):
         """What the public function takes, integers in their layout too."""
         packs = [None if A.kind else self.pack(a) for A, a in zip(self.row.inputs, arrays, strict=True)]

@@ -20,6 +20,7 @@ from compactla.cpu.parallel import THREADS, share
 from compactla.cpu.simd import INDEX, Elements, index, native_width
 from compactla.cpu.vectors import FLOATS, Flags, Vector
 from compactla.overlap import address
+from compactla.recording import Recording
 from compactla.view import REAL
 
 SMALL = ir.IntType(32)
@@ -116,11 +117,16 @@ class Plan(NamedTuple):
         """Work on operands at these addresses; behind them that of info, if there is one."""
         told = self.told.copy()
         told[self.slots[-len(addresses) :]] = addresses
-        parts = max(1, min(THREADS, self.npack, THREADS if threads is None else threads))
+        limit = threads
+        if type(threads) is Recording:
+            limit = threads.told
+        parts = max(1, min(THREADS, self.npack, THREADS if limit is None else limit))
         work = np.empty((parts, self.words), np.int64)
         start, step = -(-address(work) // LINE) * LINE, work.strides[0]
         places = [start + t * step for t in range(parts)]
         share(self.code, self.cost, (0, self.npack, address(told)), threads, work=places)
+        if type(threads) is Recording:
+            threads.keep(self, told, work)
 
 
 def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) -> Plan:

@@ -4,6 +4,7 @@ Indices known at that time are Python integers, the others are LLVM values; loop
 loops for both. `@routine` makes a function that emits code callable from Numba functions.
 """
 
+import functools
 import inspect
 
 from llvmlite import ir
@@ -157,7 +158,7 @@ def routine(emit):
 
         def body(code, *values):
             values = iter(values)
-            emit(code, *(operand(context, code, kind, values) for kind in signature.args))
+            emit_for_strides(code, emit, [operand(context, code, kind, values) for kind in signature.args])
 
         name = f"{name_of(emit)}({', '.join(map(str, signature.args))})"
         Code(builder).call(name, kinds, body, *(value for _, value in passed))
@@ -169,6 +170,21 @@ def routine(emit):
     result = intrinsic(prefer_literal=True)(define)
     result.emit = emit  # for other code that is emitted
     return result
+
+
+def emit_for_strides(code, emit, given):
+    """Emit ``emit(code, *given)``; where sizes are known but strides are not, also for contiguous matrices."""
+    strided = [A for A in given if isinstance(A, Elements) and A.is_strided]
+    if not strided:
+        emit(code, *given)
+        return
+    found = functools.reduce(code.builder.and_, (A.is_contiguous for A in strided))
+    with code.builder.if_else(found) as (contiguous, otherwise):
+        with contiguous:
+            emit(code, *(A.contiguous if A in strided else A for A in given))
+        code.ahead = None
+        with otherwise:
+            emit(code, *given)
 
 
 def name_of(emit):
@@ -219,7 +235,7 @@ def operand(context, code, kind, values):
 
 def elements(context, code, kind, value):
     proxy = cgutils.create_struct_proxy(kind)(context, code.builder, value)
-    known = (kind.m, kind.n, kind.rs, kind.cs)
-    passed = (proxy.m, proxy.n, proxy.rs, proxy.cs)
+    known = (kind.m, kind.n, kind.rs, kind.cs, kind.im)
+    passed = (proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im)
     size = [value if number is None else number for number, value in zip(known, passed, strict=True)]
-    return Elements(code, kind.vector, proxy.base, *size, proxy.im, kind.conj, kind.stored)
+    return Elements(code, kind.vector, proxy.base, *size, kind.conj, kind.stored)

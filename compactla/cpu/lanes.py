@@ -48,9 +48,9 @@ def matrix(typing_context, a, V, m=None, n=None):
     sizes = [None if size is None else size.literal_value for size in sizes]
     lanes = V.literal_value
     column = lanes * (a.ndim - 2)
-    strides = (sizes[1] * column, column) if a.layout == "C" and sizes[1] is not None else (None, None)
+    strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
-    result = Matrix(Vector(dtype, lanes), *sizes, *strides)
+    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes)
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
 
     def lower(context, builder, signature, args):
@@ -160,10 +160,10 @@ class MatrixAttributes(AttributeTemplate):
     resolve_n = resolve_m
 
     def resolve_T(self, A):
-        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj, A.stored)
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj, A.stored, A.im)
 
     def resolve_H(self, A):
-        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj, A.stored)
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj, A.stored, A.im)
 
 
 @lower_getattr(Matrix, "m")

@@ -24,6 +24,9 @@ from compactla.overlap import address
 from compactla.room import Room
 from compactla.view import REAL, Layout, layout, packed_dtype
 
+# Bytes of the nearest cache, into which the blocks of a step of a factorization and those that come next should fit.
+NEAREST = 48 << 10
+
 
 def reals(dtype):
     """Real numbers in an element."""
@@ -105,7 +108,8 @@ def factor_choice(A: Layout, policy):
     known = A.m <= STATIC
     arguments, block = (*[INT] * 8, INTS, INTS), known_form(A, known)
     if not policy:
-        return compiled(factor_batch, arguments, block, known), operations(A, 2 * A.m**3)
+        large = 6 * A.m**2 * width(A.dtype, A.vlen) * A.dtype.itemsize > NEAREST
+        return compiled(factor_batch, arguments, block, known, large), operations(A, 2 * A.m**3)
     forms = block, known_form(A, False), swap_form(A)
     kernel = compiled(factor_watched_batch, (*arguments, INTS, INT, INT), *forms, known, policy)
     return kernel, operations(A, 4 * A.m**3)

@@ -4,6 +4,8 @@
 what there is of addresses.
 """
 
+import functools
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -59,13 +61,14 @@ def tallest(vector, columns):
 class Matrix(types.Type):
     """An m x n matrix of vectors in memory; sizes and strides are integers where code is for them alone, else None.
 
-    `stored` says as what its numbers are in memory: "" as what they are, else a key of `STORED`.
+    So is the offset `im` of imaginary parts. `stored` says as what its numbers are in memory: "" as what they are, else
+    a key of `STORED`.
     """
 
-    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False, stored=""):
+    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False, stored="", im=None):
         self.vector, self.m, self.n, self.rs, self.cs, self.conj = vector, m, n, rs, cs, conj
-        self.stored = stored
-        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj}, {stored})")
+        self.stored, self.im = stored, im
+        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj}, {stored}, {im})")
 
 
 @register_model(Matrix)
@@ -156,6 +159,25 @@ class Elements:
     @property
     def reversed(self):
         return self.rows_reversed.T.rows_reversed.T
+
+    @property
+    def is_strided(self):
+        """Whether its size is known and its strides are not."""
+        known = [isinstance(x, int) for x in (self.m, self.n, self.rs, self.cs)]
+        return known[:2] == [True, True] and not all(known)
+
+    @property
+    def contiguous(self):
+        """The same, of which strides are known as those of contiguous rows."""
+        step = self.vector.lanes * len(self.vector.parts)
+        return self._replace(rs=self.n * step, cs=step)
+
+    @property
+    def is_contiguous(self):
+        """Whether it is the same as `contiguous`, as LLVM's i1."""
+        b, other = self.code.builder, self.contiguous
+        pairs = (self.rs, other.rs), (self.cs, other.cs)
+        return functools.reduce(b.and_, (b.icmp_signed("==", *map(index, pair)) for pair in pairs))
 
     @property
     def lowest(self):

@@ -11,6 +11,7 @@ from compactla.cuda import driver
 BEGIN = 16
 SPACE = (ctypes.c_char * 2**62).from_address(BEGIN)
 WORD = 4  # bytes that are set at once
+HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # as an argument of reshape
 
 
 class Memory(int):
@@ -204,7 +205,7 @@ def _restored(queue, values):
 
 def _reshaped(place, *shape):
     """A view of an array, which is never read, in another shape."""
-    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+    if HAS_COPY:
         return place.reshape(*shape, copy=False)
     view = place.view()
     view.shape = shape[0] if len(shape) == 1 else shape

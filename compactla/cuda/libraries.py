@@ -6,6 +6,7 @@ A library is a class here, found by the name of the module that its arrays are o
 import collections
 import functools
 import importlib
+import importlib.util
 import sys
 from typing import Any
 
@@ -245,9 +246,11 @@ class Others(Library):
         if self._theirs is None:
             raise TypeError(f"is a {type(x).__name__} in CUDA memory, which needs CuPy or PyTorch beside it")
         module = self._theirs.module
-        if hasattr(x, "__dlpack__"):
-            return self._theirs.array(module.from_dlpack(x))
-        return self._theirs.array(module.asarray(x))
+        try:
+            theirs = module.from_dlpack(x) if hasattr(x, "__dlpack__") else module.asarray(x)
+        except Exception as error:
+            raise TypeError(f"is a {type(x).__name__} that {self._theirs.name} does not take: {error!r}") from None
+        return self._theirs.array(theirs)
 
 
 LIBRARIES: dict[str, type[Library]] = {"torch": Torch, "cupy": CuPy, "cupyx": CuPy, "jax": JAX, "jaxlib": JAX}

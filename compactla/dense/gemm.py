@@ -1,16 +1,23 @@
 """gemm: products of matrices."""
 
+import itertools
 import math
 from collections.abc import Iterator
+
+import numpy as np
 
 from compactla import products
 from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, views
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None):
+def gemm(
+    A: Array, B: Array, C: Array, alpha: Array = 1, beta: Array = 0, transa: str = "N", transb: str = "N", *,
+    threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Matrix products C <- alpha op(A) op(B) + beta C, in place.
 
     Parameters
@@ -25,10 +32,10 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     transa, transb : {"N", "T", "C"}
         op(X) is X, its transpose, or its conjugate transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, the calling one included. Default, and limit: the environment
+        Maximum number of CPU threads, including the calling one. Default, and limit: the environment
         variable NUMBA_NUM_THREADS, or the number of processors. Small batches are not shared out.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for before it begins, beside the events of the arrays.
+        Events to wait for before starting, beside those of the arrays (devices only).
 
     Returns
     -------
@@ -42,6 +49,10 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
         If the operands do not fit together, C is read-only, has several elements in one place, or shares memory with A
         or B, an option is unknown, `threads` is not a positive integer, or given for packs on a device, or `wait_for`
         for what is on the CPU. Nothing was written then, to none of the arrays of a sequence.
+
+    See Also
+    --------
+    compactla.gemv, compactla.symm, compactla.syrk, compactla.trmm, compactla.kron_apply, compactla.linalg.matmul
 
     Notes
     -----
@@ -97,6 +108,19 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
                     if 64 <= some * team <= 512 or some == lanes[0]:
                         yield {"kernel": "gemm_team", "LANES": some, "TI": tile[0], "TJ": tile[1], "DEPTH": depth,
                                "AHEAD": ahead, "ROUNDS": rounds}  # fmt: skip
+    if dtype == np.float64 and min(size) >= 16:
+        yield from units(size, lanes)
+
+
+def units(size, lanes) -> Iterator[Choice]:
+    """Choices of the kernel for NVIDIA's matrix units: 128 to 512 work-items a group."""
+    k = size[2]
+    depths = [depth for depth in (4, 8, 16) if -(-k // 4) * 4 % depth == 0]
+    for warps, depth, some in itertools.product((1, 2), depths, (8, 4, 16)):
+        if some in lanes and 4 <= some * warps <= 16 and 8 <= depth * some // 4 <= 16:
+            for ahead, rounds in ((2, 1), (0, 1), (1, 8), (2, 8)):
+                yield {"kernel": "gemm_mma", "LANES": some, "DEPTH": depth, "WARPS": warps, "AHEAD": ahead,
+                       "ROUNDS": rounds}  # fmt: skip
 
 
 def tiles(m, n, dtype):
@@ -125,6 +149,20 @@ TEAM = Kernel(
     local=lambda choice, size: (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
 )  # fmt: skip
 
+UNITS = Kernel(
+    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(3), "ROUNDS": range(1, 65)},
+    group=lambda choice, size: 32 * choice["LANES"] * choice["WARPS"],
+    local=lambda choice, size: choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"])),
+)
+
+
+def halves(choice, size) -> int:
+    """Halves of blocks of 8 x 8 elements that are in local memory of each matrix: of A and B, then of C."""
+    rows, columns = -(-size[0] // 8), -(-size[1] // 8)
+    of_factors = choice["DEPTH"] // 4 * (rows + columns)
+    return max(of_factors, 2 * rows)
+
+
 ROUTINE = Routine(
     "gemm",
     operands=(Matrix("A", "mk"), Matrix("B", "kn"), Matrix("C", "mn", written=True, scaled_by="beta")),
@@ -132,5 +170,5 @@ ROUTINE = Routine(
     options={"transa": "NTC", "transb": "NTC"},
     scalars={"alpha": 1, "beta": 0},
     fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
-    search=Search("gemm", "gemm.cl", {"gemm_item": ITEM, "gemm_team": TEAM}, candidates, squares(3)),
+    search=Search("gemm", "gemm.cl", {"gemm_item": ITEM, "gemm_team": TEAM, "gemm_mma": UNITS}, candidates, squares(3)),
 )

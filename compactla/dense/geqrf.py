@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def geqrf(A, *, threads=None, wait_for=None) -> Pack:
+def geqrf(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """QR factorizations A = Q R, in place.
 
     Parameters
@@ -17,9 +18,9 @@ def geqrf(A, *, threads=None, wait_for=None) -> Pack:
         nm matrices of m x n; k = min(m, n). On return R is on and above the diagonal. Below it, column i holds what
         follows the one of v_i, where Q = H_1 .. H_k and H_i = I - tau_i v_i v_i^H, as LAPACK leaves it.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -29,7 +30,11 @@ def geqrf(A, *, threads=None, wait_for=None) -> Pack:
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        If A is not a pack, or is read-only, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.ormqr, compactla.orgqr, compactla.geqp3, compactla.gels, compactla.linalg.qr
 
     Notes
     -----

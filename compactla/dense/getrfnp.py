@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def getrfnp(A, *, info=None, threads=None, wait_for=None):
+def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """LU factorizations without pivoting, A <- L\\U, in place.
 
     Parameters
@@ -18,9 +19,9 @@ def getrfnp(A, *, info=None, threads=None, wait_for=None):
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -34,7 +35,11 @@ def getrfnp(A, *, info=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If A is not a pack, or is read-only, `info` is no such array, or shares memory with A, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrsnp, compactla.getrinp, compactla.getrf
 
     Notes
     -----

@@ -1,13 +1,18 @@
 """getrs: solves with the factors of getrf."""
 
+from typing import Any
+
 from compactla.dense import getrsnp
 from compactla.gpu.search import ITEM, Search, squares, team
 from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
+def getrs(
+    A: Pack, ipiv: Any, B: Pack, trans: str = "N", *, threads: int | None = None, wait_for: Events = None
+) -> Pack:
     """Solves B <- inv(op(A)) B with the factors and the swaps that `compactla.getrf` leaves, in place.
 
     Parameters
@@ -21,9 +26,9 @@ def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     trans : {"N", "T", "C"}
         op(A) is the matrix that was factored, its transpose, or its conjugate transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -34,7 +39,11 @@ def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, `ipiv` is no such array or has entries that are no rows, B is read-only or
-        shares memory with A, `trans` is unknown, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        shares memory with A, `trans` is unknown, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrf, compactla.gesv, compactla.trsm, compactla.linalg.lu_solve
 
     Notes
     -----

@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pack:
+def ormqr(
+    A: Pack, tau: Pack, C: Pack, side: str = "L", trans: str = "N", *, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Products C <- op(Q) C, or C <- C op(Q), with the Q that `compactla.geqrf` leaves, in place.
 
     Parameters
@@ -22,9 +26,9 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
     trans : {"N", "C", "T"}
         op(Q) is Q, its conjugate transpose, or, of real matrices only, its transpose.
     threads : int, optional
-        At most how many threads work on packs on the CPU, as for `compactla.gemm`.
+        Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
-        What a device waits for first, as for `compactla.gemm`.
+        Events to wait for before starting (devices only), as for `compactla.gemm`.
 
     Returns
     -------
@@ -35,7 +39,11 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A or tau, an option is unknown, `trans`
-        is "T" for complex matrices, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        is "T" for complex matrices, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.geqrf, compactla.orgqr
 
     Notes
     -----

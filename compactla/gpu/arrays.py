@@ -74,6 +74,11 @@ def download(a) -> np.ndarray:
     return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
 
 
+def bring(a, target, _=()):
+    """target <- a device array, for which this waits."""
+    target[...] = download(a)
+
+
 def broadcast(matrix, nm, queue):
     """`nm` times the same matrix, as a device array with stride 0."""
     a = upload(matrix, queue)

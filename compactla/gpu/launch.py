@@ -82,9 +82,9 @@ def flatten(args):
     return arrays, values
 
 
-def plan(queue, search, size, dtype, vlen, types, **macros):
+def plan(queue, search, size, dtype, vlen, types, variant="", **macros):
     """The kernel for a size, compiled with these macros and the tunables of its choice; None if there is none."""
-    chosen = shapes.choose(queue.device, search, size, dtype, vlen)
+    chosen = shapes.choose(queue.device, search, size, dtype, vlen, variant)
     return compiled(queue, chosen, search, size, dtype, vlen, types, **macros)
 
 

@@ -5,7 +5,8 @@ others share a kernel: larger ones, those whose alpha is zero, and sequences on 
 """
 
 import functools
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,88 +28,129 @@ GROUP = 64  # work-items of a work-group, at least, where there is local memory 
 BLOCK, TEAM = 32, 64  # rows and columns of a block, and work-items for it
 
 
-class Operand(NamedTuple):
-    """Matrices of one size in the memory of an array.
+@dataclass(frozen=True)
+class Multiply:
+    """A launch for matrices of some sizes and strides.
 
     Attributes
     ----------
-    array : pyopencl.array.Array
-        What has the memory, its events and its queue.
-    start : int
-        Bytes in it to the first matrix.
-    place : Place
-        Where they are then.
+    nm : int
+        Number of matrices.
+    places : list of Place
+        Where those that the kernel takes first, second and third are, seen from their starts.
+    turns : list of int
+        Which of op(A), op(B) and C these are.
+    conj : (bool, bool)
+        Whether the first, and the second, are conjugated.
+    kernel : kernel or None
+        None where C has no elements, or if that of packs has to do it.
+    sizes : list of int
+        What the kernel is told first.
+    tells_conj : bool
+        Whether it is told of conjugates.
+    work_items : (int, int)
+        Work-items.
+    group : int
+        Work-items of a work-group.
     """
 
-    array: Any
-    start: int
-    place: Place
+    nm: int
+    places: list[Place]
+    turns: list[int]
+    conj: tuple[bool, bool]
+    kernel: Any = None
+    sizes: list[int] = field(default_factory=list)
+    tells_conj: bool = False
+    work_items: tuple[int, int] = (0, 0)
+    group: int = 0
 
-    @property
-    def T(self):
-        return self._replace(place=self.place.T)
+    def start(self, arrays, starts, alpha, beta, wait_for=(), room=()):
+        """C <- alpha op(A) op(B) + beta C, of arrays with the bytes to the first matrices."""
+        if self.kernel is None:
+            return self._start_as_packs(arrays, starts, alpha, beta, wait_for)
+        real = REAL[arrays[0].dtype.char].itemsize
+        values = [self.nm, *self.sizes, alpha.real, alpha.imag, beta.real, beta.imag]
+        for k, (turn, place) in enumerate(zip(self.turns, self.places, strict=True)):
+            values += arrays[turn].base_data, starts[turn] // real, *(stride // real for stride in place.strides)
+            if self.tells_conj and k < 2:
+                values.append(int(self.conj[k]))
+        values += [x.data for x in room]
+        return launch(
+            arrays[0].queue, wait_for, self.kernel, self.work_items, (self.group, 1), [*arrays, *room], values
+        )
+
+    def _start_as_packs(self, arrays, starts, alpha, beta, wait_for):
+        """The same with the kernel for packs, of which these are ones of one lane."""
+        if self.nm * self.places[2].m * self.places[2].n:
+            found = zip(self.turns, self.places, strict=True)
+            views = tuple(view(arrays[turn], starts[turn], place, self.nm) for turn, place in found)
+            run.launch(routine.named("gemm"), views, (alpha, beta), (*self.conj, False), (), 0, None, wait_for)
 
 
-def multiply(nm, operands, conj, alpha, beta, wait_for=(), starts=None):
+def multiply(nm, arrays, starts, places, conj, alpha, beta, wait_for=(), every=None):
     """C <- alpha op(A) op(B) + beta C in one launch.
 
     Parameters
     ----------
     nm : int
         Number of matrices.
-    operands : sequence of Operand
-        op(A), op(B) and C.
+    arrays : sequence of array
+        What has the memory of op(A), op(B) and C.
+    starts : sequence of int
+        Bytes in it to the first matrices.
+    places : sequence of Place
+        Where they are then.
     conj : (bool, bool)
         Whether matrices of A, and of B, are conjugated.
     alpha, beta : number
         Scalars, of Python.
     wait_for : sequence of pyopencl.Event
         What the device waits for.
-    starts : (3, nm) ndarray of int64, optional
+    every : (3, nm) ndarray of int64, optional
         Bytes to all matrices, where these are not evenly far apart.
     """
-    A, B, C = operands
-    queue, dtype = C.array.queue, C.array.dtype
-    if not nm * C.place.m * C.place.n:
-        return
-    turns = [0, 1, 2]
-    if C.place.T.rank(dtype.itemsize) > C.place.rank(dtype.itemsize):
-        A, B, C, conj, turns = B.T, A.T, C.T, conj[::-1], [1, 0, 2]
-    operands, scattered, on_cpu = (A, B, C), starts is not None, shapes.is_cpu(queue.device)
-    m, n, k = C.place.m, C.place.n, A.place.n if alpha else 0
-    small = 0 < k and max(m, n, k) <= LARGEST
-    if small and on_cpu and not scattered:
-        views = tuple(view(X, nm) for X in operands)
-        run.launch(routine.named("gemm"), views, (alpha, beta), (*conj, False), (), 0, None, wait_for)
-        return
+    units = tuple(map(common_bytes, every if every is not None else [[start] for start in starts]))
+    queue, dtype = arrays[2].queue, arrays[2].dtype
+    found = planned(nm, queue, dtype, places, units, conj, bool(alpha), bool(beta), every is not None)
     real = REAL[dtype.char].itemsize
-    room = [upload(starts[turns] // real, queue)] if scattered else []
-    scalars = [part for x in (alpha, beta) for part in (float(x.real), float(x.imag))]
-    numbers = [(X.array.base_data, *(x // real for x in (X.start, *X.place.strides))) for X in operands]
+    room = [] if every is None else [upload(every[found.turns] // real, queue)]
+    found.start(arrays, starts, alpha, beta, wait_for, room)
+
+
+def planned(nm, queue, dtype, places, units, conj, multiplies, adds, scattered=False) -> Multiply:
+    """The launch for matrices in some places; alpha, and beta, is zero or not."""
+    A, B, C = places
+    turns = [0, 1, 2]
+    if C.T.rank(dtype.itemsize) > C.rank(dtype.itemsize):
+        A, B, C, conj, turns = B.T, A.T, C.T, conj[::-1], [1, 0, 2]
+    units = tuple(units[turn] for turn in turns)
+    common = nm, [A, B, C], turns, conj
+    m, n, k = C.m, C.n, A.n if multiplies else 0
+    small, on_cpu = 0 < k and max(m, n, k) <= LARGEST, shapes.is_cpu(queue.device)
+    if not nm * m * n or (small and on_cpu and not scattered):
+        return Multiply(*common)
     choice = None
     if small and not on_cpu:
-        units = tuple(map(common_bytes, starts[turns] if scattered else [[X.start] for X in operands]))
         local = min(LOCAL_BYTES, queue.device.local_mem_size)
-        choice = chosen(local, dtype, tuple(X.place for X in operands), units, conj, beta != 0, scattered)
+        choice = chosen(local, dtype, (A, B, C), units, conj, adds, scattered)
     if choice:
-        name, (macros, lanes, group) = "gemm_stacks", choice
+        name, (macros, lanes, group), sizes = "gemm_stacks", choice, []
         work_items = -(-nm // lanes) * group, 1
-        values = [nm, *scalars, *numbers[0], *numbers[1], *numbers[2]]
     else:
-        name, macros, group = "gemm_blocks", (("PLACES", int(scattered)),), TEAM
+        name, macros, group, sizes = "gemm_blocks", (("PLACES", int(scattered)),), TEAM, [m, n, k]
         work_items = -(-m // BLOCK) * -(-n // BLOCK) * TEAM, min(nm, PLACES)
-        values = [nm, m, n, k, *scalars, *numbers[0], int(conj[0]), *numbers[1], int(conj[1]), *numbers[2]]
-    values += [x.data for x in room]
-    code = kernel(queue, FILE, name, dtype, 1, values, **{name.upper(): 1}, **dict(macros))
-    launch(queue, wait_for, code, work_items, (group, 1), [*(X.array for X in operands), *room], values)
+    numbers = [[None, 0, 0, 0, 0, *([0] if not choice and i < 2 else [])] for i in range(3)]
+    types = [nm, *sizes, *[0.0] * 4, *itertools.chain(*numbers), *([None] if scattered else [])]
+    code = kernel(queue, FILE, name, dtype, 1, types, **{name.upper(): 1}, **dict(macros))
+    return Multiply(*common, code, sizes, not choice, work_items, group)
 
 
-def view(X, nm):
+def view(array, start, place, nm):
     """Ordinary matrices as packs of one lane."""
-    dtype, place = X.array.dtype, X.place
+    dtype = array.dtype
     real = REAL[dtype.char].itemsize
     step, rs, cs = (stride // real for stride in place.strides)
-    return View(X.array, X.start // real, nm, place.m, place.n, step, rs, cs, 1, dtype, X.array.queue)
+    return View(array, start // real, nm, place.m, place.n, step, rs, cs, 1, dtype, array.queue)
 
 
 def common_bytes(numbers):
@@ -224,10 +266,9 @@ class Products:
         C = empty(shape, dtype, arrays[0].queue, arrays[0].allocator)
         *_, m, n = shape
         item = dtype.itemsize
-        operands = [Operand(X, X.offset, place) for X, place in zip(arrays, self.places, strict=True)]
-        operands.append(Operand(C, C.offset, Place(m, n, m * n * item, n * item, item)))
+        places, arrays = [*self.places, Place(m, n, m * n * item, n * item, item)], [*arrays, C]
         one, zero = (complex(1), complex(0)) if dtype.kind == "c" else (1.0, 0.0)
-        multiply(self.fit.nm, operands, (False, False), one, zero)
+        multiply(self.fit.nm, arrays, [X.offset for X in arrays], places, (False, False), one, zero)
         return [C], None
 
 

@@ -25,9 +25,11 @@ import numpy as np
 
 from compactla.checks import stays
 from compactla.cuda.interchange import given
-from compactla.gpu.arrays import download, empty, reused
-from compactla.gpu.launch import launch_lanes, launch_plan, plan, plans
-from compactla.recording import do
+from compactla.gpu.arrays import bring, empty, reused
+from compactla.gpu.launch import Plan, launch_lanes, launch_plan, plan, plans
+from compactla.recording import Recording, do
+
+NOTHING = Plan(None, 0, 0, {})  # for matrices without elements
 
 
 def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
@@ -40,16 +42,16 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     layouts = tuple([A.layout for A in views])
     general = scalars and tuple(map(operator.ne, scalars, row.scalars.values()))
     key, known = (row, layouts, general, conj, option), plans(queue)
-    found = known.get(key)
-    if found is None:
+    special = known.get(key, known)
+    if special is known:
         flags = conj or (False,) * len(views)
         is_empty = not any(A.m * A.n for operand, A in zip(row.operands, layouts, strict=True) if operand.written)
-        found = known[key] = plan_of(row, views, sizes_of(row, layouts), general, flags, option), is_empty
-    special, is_empty = found
+        special = NOTHING if is_empty else plan_of(row, views, sizes_of(row, layouts), general, flags, option)
+        known[key] = special
     output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
-    if lanes == 0 or is_empty:
+    if lanes == 0 or special is NOTHING:
         for array in outputs:
             do(wait_for, clear, array)
     elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
@@ -73,14 +75,20 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     return info
 
 
+def again(row, views, scalars, conj, option, nm, wait_for):
+    """A function that makes a call again which has no output, of packs in CUDA memory."""
+    recording = Recording(wait_for)
+    launch(row, views, scalars, conj, option, nm, None, recording)
+    return recording.steps[0] if recording.steps else nothing
+
+
+def nothing():
+    """What is to be done for matrices without elements."""
+
+
 def clear(array, wait_for):
     """array <- 0"""
     array.fill(0, wait_for=[*wait_for, *array.events])
-
-
-def bring(output, info, _):
-    """info <- an output of the device, for which this waits."""
-    info[...] = download(output)
 
 
 @functools.cache
@@ -102,7 +110,8 @@ def plan_of(row, views, sizes, general, conj, option):
         macros[name.upper()] = row.options[name].index(value)
     macros |= {name.upper(): int(flag) for name, flag in zip(row.scalars, general, strict=True)}
     types = 0, 0, *[0.0, 0.0] * len(row.scalars), *[None, 0, 0] * len(views), *[None] * len(row.outputs)
-    return plan(main.queue, row.search, sizes, main.dtype, main.vlen, types, **macros)
+    variant = "beta" if macros.get("BETA") else ""
+    return plan(main.queue, row.search, sizes, main.dtype, main.vlen, types, variant, **macros)
 
 
 def common(row, views):

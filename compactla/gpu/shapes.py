@@ -31,9 +31,13 @@ def searches() -> dict[str, Search]:
     return found
 
 
-def key(routine: str, size: tuple[int, ...], dtype, storage: str = "") -> str:
-    """What results are filed under; `storage` is the type that factors are stored in, if that is smaller."""
-    return " ".join([routine, f"{dtype.name}:{storage}" if storage else dtype.name, *map(str, size)])
+def key(routine: str, size: tuple[int, ...], dtype, variant: str = "") -> str:
+    """What results are filed under.
+
+    The variant of a solve is the type that factors are stored in, if that is smaller, and that of a routine with a
+    scalar beta "beta", if it adds to what is there.
+    """
+    return " ".join([routine, f"{dtype.name}:{variant}" if variant else dtype.name, *map(str, size)])
 
 
 def file_name(device) -> str:
@@ -47,10 +51,17 @@ def user_file(device) -> Path:
 
 @functools.cache
 def results(device) -> dict[str, Choice]:
-    """Results for a device by key: the shipped ones, where the user has tuned the user's."""
+    """Results for a device by key: the shipped ones, where the user has tuned the user's.
+
+    CUDA's compiler gives some kernels other numbers of registers than OpenCL's, and has results of its own for them.
+    """
     found: dict[str, Choice] = {}
-    files = SHIPPED / file_name(device), user_file(device)
-    for file in [SHIPPED / "cpu.json", *files] if is_cpu(device) else files:
+    files = [SHIPPED / file_name(device), user_file(device)]
+    if is_cpu(device):
+        files.insert(0, SHIPPED / "cpu.json")
+    elif not isinstance(device, cl.Device):
+        files.append(SHIPPED / "cuda" / file_name(device))
+    for file in files:
         found |= {name: choice for name, choice in read(file).items() if is_choice(choice, name)}
     return found
 
@@ -78,12 +89,12 @@ def is_cpu(device) -> bool:
     return bool(device.type & cl.device_type.CPU)
 
 
-def choose(device, search: Search, size: tuple[int, ...], dtype, vlen: int, storage: str = "") -> Choice:
+def choose(device, search: Search, size: tuple[int, ...], dtype, vlen: int, variant: str = "") -> Choice:
     """The choice for a device; never an error."""
     if not search.has(size):
         return {}
-    for stored in dict.fromkeys((storage, "")):
-        tuned = results(device).get(key(search.name, size, dtype, stored))
+    for known in dict.fromkeys((variant, "")):
+        tuned = results(device).get(key(search.name, size, dtype, known))
         if tuned is not None and fits(device, search, tuned, size, dtype, vlen):
             return tuned
     if is_cpu(device):

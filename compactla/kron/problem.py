@@ -29,7 +29,7 @@ def as_sequence(a, name):
 
 @dataclass(frozen=True)
 class Target:
-    """What scalars have to fit."""
+    """Type and device that scalars must fit."""
 
     dtype: np.dtype
 
@@ -183,7 +183,7 @@ class Problem:
         return out
 
     def is_planned(self, arrays):
-        """Whether what is computed with lies where the NumPy arrays do that were given, and is not empty."""
+        """Whether the operands are the NumPy arrays that were given, without copies, and are not empty."""
         there = map(address, (*self.operands, self.X)) if self.queue is None else ()
         return 0 not in (self.nm, *self.d, *self.e) and [*there] == [*map(address, arrays)]
 
@@ -194,7 +194,7 @@ class Problem:
         return backend(self.queue, "kron").needed(name, self.operands, self.X, Y, self.d, self.e, launch)
 
     def check_out(self, out):
-        """Refuse what cannot be written to."""
+        """Refuse an output that cannot be written to."""
         if self.packed:
             if not isinstance(out, Pack):
                 raise TypeError(f"out is a {type(out).__name__}, must be a Pack as X")
@@ -236,7 +236,7 @@ class Problem:
                 raise ValueError(f"work shares memory with {name}, must not")
 
     def check_here(self, A, name):
-        """Refuse what does not live where X does."""
+        """Refuse an array that does not live where X does."""
         if isinstance(A, Pack):
             there = A.queue
         else:

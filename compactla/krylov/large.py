@@ -102,7 +102,7 @@ class Hessenberg:
     Parameters
     ----------
     m : int
-        At most how many columns.
+        Maximum number of columns.
     norm : float
         Of the residual that a cycle begins with.
     """

@@ -2,8 +2,10 @@
 
 import math
 import threading
+from collections.abc import Callable
 from functools import partial
 from operator import matmul
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +17,8 @@ from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.sparse.csr import after
-from compactla.view import REAL, backend
+from compactla.types import Queue
+from compactla.view import REAL, backend, place
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
 MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
@@ -38,11 +41,24 @@ class SparseMatrix:
     Attributes
     ----------
     shape, dtype, queue
+        Shape, type and device.
     data : ndarray or pyopencl.array.Array
-        (blocks, b, b): the values, which may be changed, or replaced by others like them.
+        (blocks, b, b): the values, which may be changed or replaced.
+
+    See Also
+    --------
+    compactla.krylov.gmres, compactla.LinePreconditioner
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np, scipy.sparse as sp
+    >>> A = cla.krylov.SparseMatrix(4 * sp.eye_array(6))
+    >>> x, report = cla.krylov.gmres(A, np.ones(6))
+    >>> x
+    array([0.25, 0.25, 0.25, 0.25, 0.25, 0.25])
     """
 
-    def __init__(self, A, queue=None, dtype=None):
+    def __init__(self, A: Any, queue: Queue = None, dtype: Any = None) -> None:
         run = backend(queue)
         if not (A.format == "bsr" and A.blocksize[0] == A.blocksize[1]):
             A = A.tocsr()
@@ -56,7 +72,12 @@ class SparseMatrix:
         indices = np.ascontiguousarray(A.indices[:stored], np.int32)
         self.indptr, self.indices = (run.upload(a, queue) for a in (A.indptr.astype(np.int64), indices))
 
-    def multiply(self, launch=None):
+    def __repr__(self) -> str:
+        m, n = self.shape
+        sizes = f"{m} x {n}, {len(self.data)} blocks {self.b} x {self.b}"
+        return f"SparseMatrix({sizes}, {self.dtype}, device={place(self.queue)})"
+
+    def multiply(self, launch: Any = None) -> Callable[..., None]:
         """A function of x and y, y <- A x, for the values there are now; see `blocks`."""
         rows = BlockRows(self.indptr, self.indices, self.data, None)
         product = backend(self.queue, "sweeps").product
@@ -175,7 +196,7 @@ class System:
         return into
 
     def keep(self, a, row, name):
-        """Row <- what a user's product has returned."""
+        """Row <- the result of a user's product."""
         if self.queue is not None and not is_device_array(a):
             raise TypeError(f"{name} has made a {type(a).__name__}, must make an array like its argument")
         if a.size != self.n:

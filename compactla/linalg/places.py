@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import ndarray
 
-from compactla.checks import is_device_array
+from compactla.checks import is_device_array, stays
 from compactla.cpu.ordinary import lie
 from compactla.cuda.interchange import taken
 from compactla.strides import in_stack
@@ -34,7 +34,7 @@ def as_arrays(*given, devices=()):
         wrap = None
         if type(a) is not ndarray:
             if is_device_array(a):
-                return on_device(given, devices), None
+                return on_device(given, devices, kind_of(a)), None
             override = getattr(type(a), "__array_function__", None)
             if override is not None and override is not ndarray.__array_function__:
                 return None
@@ -44,14 +44,19 @@ def as_arrays(*given, devices=()):
     return arrays, wrap
 
 
-def on_device(given, names):
-    """Arguments of which one is a pyopencl Array; a TypeError if another is none, or if there should be none."""
+def kind_of(a):
+    """How errors call an array on a device."""
+    return "array in CUDA memory" if stays(a) else "pyopencl Array"
+
+
+def on_device(given, names, there):
+    """Arguments of which one is an array on a device; a TypeError if another is none, or if there should be none."""
     if not names:
-        raise TypeError("an argument is an array on a device, must be a NumPy array")
+        raise TypeError(f"an argument is a {there}, must be a NumPy array: see its method get")
     for a, name in zip(given, names, strict=True):
         if not is_device_array(a):
             kind = f"{type(a).__module__}.{type(a).__qualname__}"
-            raise TypeError(f"{name} is a {kind}, must be an array on the device of the other, or both on the CPU")
+            raise TypeError(f"{name} is a {kind}, must be a {there} as the other is, or both on the CPU")
     return given
 
 

@@ -31,7 +31,7 @@ def on_stacks(function, regular=lambda m, n, **_: np.eye(m, n)):
         if not lead:
             return function(*arrays, **options)
         if math.prod(lead):
-            stacks = [np.broadcast_to(a, lead + a.shape[-2:]).reshape(-1, *a.shape[-2:]) for a in arrays]
+            stacks = [np.broadcast_to(a, lead + a.shape[-2:]).reshape(math.prod(lead), *a.shape[-2:]) for a in arrays]
             found = [function(*matrices, **options) for matrices in zip(*stacks, strict=True)]
             if isinstance(found[0], tuple):
                 return tuple(np.stack(x).reshape(lead + x[0].shape) for x in zip(*found, strict=True))

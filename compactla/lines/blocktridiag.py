@@ -1,6 +1,7 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -8,10 +9,12 @@ from compactla.checks import (
     as_array,
     check_contiguous,
     check_device_array,
+    check_info,
     check_launch,
     check_queue,
     is_device_array,
     on_host,
+    stays,
 )
 from compactla.copies import Copied
 from compactla.cuda.interchange import given, takes_arrays
@@ -23,12 +26,13 @@ from compactla.lines.parted import KINDS, PartedLines
 from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.vectors import check_out, check_rows
+from compactla.lines.vectors import check_out, check_rows, write
 from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.recording import Recording, always, refuse
 from compactla.room import Results
-from compactla.view import backend, packed_dtype
+from compactla.types import Array, Events, Queue
+from compactla.view import backend, packed_dtype, place
 
 
 def _block(kind, T):
@@ -50,19 +54,19 @@ class BlockTridiag(Copied):
         ``upper[:, k]`` couples row k to unknown k + 1. With `periodic` lines (nlines, K, b, b): ``upper[:, K-1]``
         couples row K - 1 to unknown 0.
     vlen : int, optional
-        Vector length V; default: what suits the device, or less for fewer, and long, lines.
+        Vector length V. Default: that of the device, or less for few and long lines.
     queue : pyopencl.CommandQueue, optional
-        Where the lines are copied to and factored; default: where `diag` lives.
+        Queue of the device that lines are copied to and factored on. Default: that of `diag`.
     parts : int, optional
-        Into how many parts lines are cut, at most: more lines at once for a device that so few would leave idle, for
-        nearly twice the work. 1 is for never; default: as the numbers of lines, blocks and processors suggest, not that
-        of threads.
+        Maximum number of parts that lines are cut into. A few long lines would leave most of a device idle, so they are
+        split into parts that are solved in parallel, for nearly twice the work. 1: never. Default: by the numbers of
+        lines, blocks and processors, but not of threads.
     periodic : bool or (nlines,) array_like of bool, optional
         Which lines close to rings. Where K is 2 the same two blocks are coupled twice, where it is 1 a block is
         coupled to itself: couplings add up.
     pivots : {"report", "raise", "perturb", "shift"}, optional
-        What is done about small pivots, where nobody swaps rows across blocks. "report": nothing, zeros are told by
-        `info`. "raise": the same, and then a `PivotError`, which has the report of all lines. "perturb": a pivot whose
+        Treatment of small pivots, since rows are not swapped across blocks. "report": zeros are in `info`. "raise":
+        zeros raise a `PivotError`, which has the report of all lines. "perturb": a pivot whose
         modulus is below sqrt(eps) times the largest entry of its diagonal block is replaced by that threshold, with the
         sign of its real part, and counted [2]_. "shift": that threshold is added to every pivot, with the sign of its
         real part, so that all move away from zero [3]_. The largest entry is taken over the block of the matrix and
@@ -71,39 +75,42 @@ class BlockTridiag(Copied):
         Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
         conditioned but meet zero pivots.
     diagnose : bool, optional
-        Watch the pivots, so that `report` has their smallest and the growth factor, also where nothing is done about
-        them. Factoring then takes longer, as it does with any of the above but "report" and "raise".
+        Record the smallest pivots and the growth factors in `report`. Factoring takes longer, as it does with "perturb"
+        and "shift", which record them, too.
     storage : {None, "float32", "float16", "bfloat16"}, optional
-        A smaller type that the factors are stored in, of the real and imaginary parts where they are complex: solves,
-        which wait for the factors to be read, then take about as much less time. Factorization, vectors and arithmetic
-        keep the dtype of the blocks; the factors are rounded when they are stored. An OverflowError is raised by
-        `factor` if the factors of a line that has them are too large for the type, which for float16 means 65504.
+        Smaller type to store the factors in, or their real and imaginary parts. The time of a solve is about
+        proportional to the bytes of the factors. Factorization, vectors and arithmetic keep the dtype of the blocks;
+        factors are rounded when they are stored. `factor` raises an OverflowError if factors of a regular line are too
+        large for the type, for float16 above 65504.
     refine : int, optional
-        Steps of iterative refinement in each solve: solve for the residual of the blocks as they were given, of which a
-        copy is kept, and add. Makes up for smaller storage and for perturbed pivots; each step takes about as long as
-        two solves.
+        Number of steps of iterative refinement in each solve, with residuals of a copy of the original blocks. It makes
+        up for smaller storage and for perturbed pivots. A step takes about as long as two solves.
 
     Attributes
     ----------
     lower, diag, upper : ndarray or pyopencl.array.Array
-        What `refactor` reads: packed as `from_packed` says, and overwritten; or copies of what was given, where lines
-        are periodic or cut.
+        Blocks that `refactor` reads: packed as for `from_packed`, and overwritten; or, for lines that are periodic or
+        cut, copies of the arguments.
     nlines, b, vlen : int
         Number of lines, size of the blocks, vector length.
     dtype : numpy.dtype
         That of the blocks.
     queue : pyopencl.CommandQueue or None
-        Where the lines live; None on the CPU.
+        Queue of the device that holds the lines; None on the CPU.
     info : (nlines,) ndarray of int64, or None before `factor`
-        What `factor` returned.
+        Result of `factor`.
     report : Report or None before `factor`
-        Which block and which pivot of each line failed, and, where pivots were watched, the smallest, the growth
-        factor and how many were replaced.
+        For each line the block and the pivot that failed, and, if they are recorded, the smallest pivot, the growth
+        factor and the number of replaced pivots.
 
     Raises
     ------
     TypeError, ValueError
         If shapes, dtypes or devices do not fit together.
+
+    See Also
+    --------
+    compactla.LinePreconditioner, compactla.Tridiag, compactla.Banded
 
     Notes
     -----
@@ -140,18 +147,20 @@ class BlockTridiag(Copied):
     array([0])
     """
 
+    _info: Any
     _not_copied = ("_spans", "_lock", "_results")
 
     @takes_arrays
     def __init__(
-        self, lower, diag, upper, vlen=None, *, queue=None, parts=None, periodic=False,
-        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
-    ):  # fmt: skip
+        self, lower: Array, diag: Array, upper: Array, vlen: int | None = None, *, queue: Queue = None,
+        parts: int | None = None, periodic: Any = False, pivots: str = "report", pivoting: bool = False,
+        diagnose: bool = False, storage: str | None = None, refine: int = 0,
+    ) -> None:  # fmt: skip
         if queue is not None:
             check_queue(queue, "queue")
         elif is_device_array(diag):
             queue = diag.queue
-        given = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
+        given: Any = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
         nlines, K, b, _ = given[1].shape
         if K < 1:
             raise ValueError(f"diag has shape {given[1].shape}, must have at least one block a line")
@@ -165,25 +174,25 @@ class BlockTridiag(Copied):
             if a.dtype != dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
         if closed and (K == 1 or nlines * b == 0):  # a block that is coupled to itself, or nothing at all
-            folded = fold(*given, ring, queue) if K == 1 else given[1]
+            folded = fold(given[0], given[1], given[2], ring, queue) if K == 1 else given[1]
             none = np.empty((nlines, K - 1, b, b), dtype)
             given, ring = [none, folded, none], np.zeros_like(ring)
         blocks = BlockFormat(b, dtype, check_vlen(vlen, dtype, queue), queue)
         length = np.full(nlines, K)
         pieces, blocks = plan_cut(length, ring, parts, blocks, options, vlen is not None)
         if b and len(pieces.position):
-            arrays, lines = part(given, pieces, blocks, options)
+            self._adopt(*part(given, pieces, blocks, options), options)
         else:
             lines = pack(given, blocks, options)
-            arrays = lines.blocks
-        self._adopt(arrays, lines, options)
-        self._shape = (nlines, K, b)
+            self._adopt(lines.blocks, lines, options)
+        self._shape: Any = (nlines, K, b)
 
     @classmethod
     @takes_arrays
     def from_packed(
-        cls, lower, diag, upper, offset, rows, nlines, *, queue=None,
-        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
+        cls, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, nlines: int, *, queue: Queue = None,
+        pivots: str = "report", pivoting: bool = False, diagnose: bool = False, storage: str | None = None,
+        refine: int = 0,
     ) -> "BlockTridiag":  # fmt: skip
         """Lines that are packed already, of any lengths; used without a copy.
 
@@ -228,22 +237,31 @@ class BlockTridiag(Copied):
         self._prepare()
 
     def _prepare(self):
-        """Set what is not copied along with the lines."""
+        """Set the attributes that are not copied."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
         self._lock, self._results = Lock(), Results()
+
+    def __repr__(self) -> str:
+        blocks = f"of {self._shape[1]} blocks" if self._shape else "of blocks"
+        sizes = f"{self.nlines} lines {blocks} {self.b} x {self.b}"
+        state = "not factored" if self._info is None else "factored"
+        return f"BlockTridiag({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
 
     lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all lines in place.
 
         Parameters
         ----------
+        info : (nlines,) ndarray of int64 or pyopencl.array.Array of int32, optional
+            Where the result goes, where the lines live: contiguous, on a device at the beginning of its buffer. On a
+            device, nothing waits then for the factorization.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -264,46 +282,56 @@ class BlockTridiag(Copied):
         Once factored, lines stay factored: a second call returns the same `info`.
         """
         launch = check_launch(threads, wait_for, self.queue)
+        self._check_info(info)
         with self._lock:
             if self._lines.broken:
                 raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
-            return self._factor(launch) if self.info is None else self.info
+            if self._info is None:
+                return self._factor(info, launch)
+            if info is not None:
+                write(on_host(self._info), info)
+            return self.info if info is None else given(info)
 
     @takes_arrays
-    def refactor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def refactor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
+        self._check_info(info)
         if type(launch) is not Recording:
-            return self._refactor(launch)
+            return self._refactor(info, launch)
         if self._options.pivots == "raise" or not self._lines.is_plain:
-            refuse(launch, self._refactor)
+            refuse(launch, functools.partial(self._refactor, info))
         launch.lock = self._lock
-        launch.add(self._set_info, None)
-        info = self._lines.factor(launch)
-        launch.add(self._set_info, info)
-        return info
+        launch.add(setattr, self, "info", None)
+        found = self._lines.record(launch, info)
+        launch.add(setattr, self, "info", found)
+        return given(found if info is None else info)
 
-    def _refactor(self, launch):
+    def _check_info(self, info):
+        if info is not None:
+            check_info(info, self.nlines, self.queue, "info")
+            self._check_no_factor(info, "info")
+
+    def _refactor(self, info, launch):
         with self._lock:
-            return self._factor(launch)
+            return self._factor(info, launch)
 
-    def _set_info(self, info):
-        self.info = info
-
-    def _factor(self, launch):
+    def _factor(self, info, launch):
         self.info = None
         if isinstance(self._lines, PartedLines):
             self._lines.fill([a.reshape(-1, self.b, self.b) for a in self._arrays], launch)
-        self.info = self._lines.factor(launch)
+        self.info = self._lines.factor(launch, info)
         if self._options.storage:
             refuse_overflow(self._lines.too_large, self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
-        return self.info
+        return self.info if info is None else given(info)
 
     @property
-    def info(self):
+    def info(self) -> Any:
         """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
+        if self._info is not None and is_device_array(self._info) and not stays(self._info):
+            self._info = on_host(self._info).astype(np.int64)
         return given(self._info)
 
     @info.setter
@@ -312,11 +340,11 @@ class BlockTridiag(Copied):
 
     @property
     def report(self) -> Report | None:
-        """What the factorization met, line by line; None before `factor`."""
+        """Report of the factorization, line by line; None before `factor`."""
         return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
     @takes_arrays
-    def solve(self, rhs, *, out=None, threads=None, wait_for=None):
+    def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """Solve with the factored lines.
 
         Parameters
@@ -327,9 +355,9 @@ class BlockTridiag(Copied):
             Where the solutions are written to: an array of the kind and shape of `rhs` and of the dtype of the lines,
             C-contiguous. It may be `rhs`.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -343,10 +371,9 @@ class BlockTridiag(Copied):
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made
-            by `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the
-            lines or, without being the same, with `rhs`; or if `threads` or `wait_for` is not what `compactla.gemm`
-            takes.
+            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made by
+            `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the lines
+            or, without being the same, with `rhs`; or if `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
@@ -387,7 +414,7 @@ class BlockTridiag(Copied):
         return out
 
     @takes_arrays
-    def solve_rows(self, rhs, x, *, threads=None, wait_for=None) -> None:
+    def solve_rows(self, rhs: Array, x: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 
         Parameters
@@ -396,9 +423,9 @@ class BlockTridiag(Copied):
             Right-hand sides and solutions, C-contiguous, of the dtype and on the device of the lines. `x` may be
             `rhs`. Rows of `x` that are on no line are left alone.
         threads : int, optional
-            At most how many threads work on lines on the CPU, as for `compactla.gemm`.
+            Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Raises
         ------
@@ -406,7 +433,7 @@ class BlockTridiag(Copied):
             If the lines are not factored.
         TypeError, ValueError
             If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
-            lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+            lines or, without being the same, with rhs, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
         self._check_no_factor(x, "x")
@@ -415,7 +442,7 @@ class BlockTridiag(Copied):
         self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
-        if self.info is None:
+        if self._info is None:
             raise RuntimeError("the lines are not factored: call factor() first")
 
     def _check_no_factor(self, x, name):

@@ -11,7 +11,7 @@ from compactla.lines.options import Options
 from compactla.lines.pivots import SMALLEST, WATCHED
 from compactla.lines.storage import StoredFactors
 from compactla.overlap import share_memory
-from compactla.recording import Recording, later
+from compactla.recording import Recording, do, later
 from compactla.room import Room, Spare
 from compactla.view import COMPLEX, REAL, backend, packed_dtype
 
@@ -64,14 +64,14 @@ class PackedLines(Copied):
     lower, diag, upper, offset, rows, nlines, queue
         As for `compactla.BlockTridiag.from_packed`.
     options : Options
-        What is done about pivots, and how factors are stored.
+        Policy for pivots, and storage of factors.
 
     Attributes
     ----------
     too_large : (nlines,) ndarray of float64
         The largest factor of each line where it overflows in `storage`, otherwise 0.
     watched : (WATCHED, nlines) ndarray, or None where nobody asked
-        What kernels kept of the pivots of each line.
+        Numbers that kernels kept of the pivots of each line.
     broken : bool
         Whether a factorization was broken off, and what is there is neither blocks nor factors.
     """
@@ -105,8 +105,11 @@ class PackedLines(Copied):
     def blocks(self):
         return self.lower, self.diag, self.upper
 
-    def factor(self, launch):
-        """Factor the blocks in place; returns `info` of each line, on the device where nothing waits for it."""
+    def factor(self, launch, out=None):
+        """Factor the blocks in place; returns `info` of each line, on the device where nothing waits for it.
+
+        It is copied to `out`, if that is given, for which nothing waits.
+        """
         run, kernels, lanes = backend(self.queue), self._kernels, self.npack * self.vlen
         info, watched = kernels.new_info(lanes, self.queue), None
         if self.options.policy:
@@ -114,18 +117,16 @@ class PackedLines(Copied):
             start[:, SMALLEST] = np.inf
             watched = run.upload(start, self.queue)
         overflow = self.stored and self.stored.no_overflow()
-        if type(launch) is Recording:
-            launch.add(self._begin, info)
-            kernels.factor_lines(self.view, info, launch)
-            launch.add(self._end)
-            return info[: self.nlines]
         self.broken = True  # unless all of what follows succeeds
         for block, copy in zip(self.blocks, self._given, strict=False):
             kernels.copy(block, copy, launch)
         kernels.factor_lines(self.view, info, launch, watched)
-        if stays(info) and watched is None and not self.stored:
+        found = info[: self.nlines]
+        if out is not None:
+            kernels.copy(found, out, ())
+        if watched is None and not self.stored and (out is not None or stays(info)):
             self.broken = False
-            return info[: self.nlines]
+            return found
         info = run.download(info)[: self.nlines].astype(np.int64, copy=False)
         if watched is not None:
             kept = run.download(watched).reshape(self.npack, WATCHED, self.diag.ndim - 3, self.vlen)[:, :, 0]
@@ -137,15 +138,28 @@ class PackedLines(Copied):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all of a factorization is one launch, on the CPU, which can be recorded."""
-        return self.queue is None and not (self.options.policy or self.stored or self._given)
+        """Whether all of a factorization is one launch."""
+        return not (self.options.policy or self.stored or self._given)
+
+    def record(self, launch, out=None):
+        """Have a plain factorization recorded; returns the `info` that all calls write to, as `factor` does."""
+        kernels, info = self._kernels, self._kernels.new_info(self.npack * self.vlen, self.queue)
+        found = info[: self.nlines]
+        launch.add(self._begin, info)
+        kernels.factor_lines(self.view, info, launch)
+        if out is not None:
+            do(launch, kernels.copy, found, out)
+        elif self.queue is not None and not stays(info):
+            host = np.empty(self.nlines, np.int64)
+            do(launch, backend(self.queue).bring, found, host)
+            found = host
+        launch.add(setattr, self, "broken", False)
+        return found
 
     def _begin(self, info):
         self.broken = True
-        info.fill(0)
-
-    def _end(self):
-        self.broken = False
+        if self.queue is None:  # others write all of it
+            info.fill(0)
 
     def solve(self, rhs, x, launch) -> None:
         """x <- the solutions for `rhs`, vectors (block rows, b, nrhs); `x` may be `rhs`."""

@@ -27,6 +27,7 @@ from compactla.layout import Pack
 from compactla.lines.packed import PackedLines, couplings_of, sort_into_packs
 from compactla.lines.partition import BlockFormat, Cut, count_parts, cut, plan_cut
 from compactla.lines.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
+from compactla.lines.vectors import write
 from compactla.recording import Recording
 from compactla.room import Spare
 from compactla.view import backend
@@ -69,7 +70,7 @@ class PartedLines(Copied):
         ("diag"), to the ones before them ("lower") or behind them ("upper"), counted as `gather_blocks` or
         `gather_values` of a backend do. The position -1 stands for a zero block, or the identity for "diag".
     format : BlockFormat
-        What the blocks are like.
+        Format of the blocks.
     options : Options
         Of the parts and the separators. Lines in several parts, and rings, know no `pivoting` and no `refine`.
     """
@@ -97,12 +98,13 @@ class PartedLines(Copied):
         if self.separators is not None:
             self.separators.fill(sources, launch)
 
-    def factor(self, launch) -> np.ndarray:
-        """Factor what was filled; returns `info` of each line."""
+    def factor(self, launch, out=None):
+        """Factor what was filled; returns `info` of each line, which is written to `out` if that is given."""
         failed = on_host(self.parts.factor(launch))
-        if self.separators is None:
-            return self._info(failed)
-        return self._info(failed, self.separators.factor(self.parts, launch))
+        info = self._info(failed, None if self.separators is None else self.separators.factor(self.parts, launch))
+        if out is not None:
+            write(info, out)
+        return info
 
     def solve(self, rhs, x, launch) -> None:
         """x <- the solutions for `rhs`, vectors (block rows, b, nrhs); `x` may be `rhs`."""

@@ -1,10 +1,13 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
+from typing import Any
+
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.parted import part_matrix
 from compactla.lines.partition import BlockFormat
+from compactla.types import Array, Events, Queue, Sparse
 
 
 class LinePreconditioner(BlockOperator):
@@ -13,47 +16,47 @@ class LinePreconditioner(BlockOperator):
     Applying it solves, for every line, the block-tridiagonal system of the diagonal blocks and of the
     couplings between neighbours on the line; all other couplings are dropped. Blocks that are missing in the
     sparsity pattern are zero. With lines of one block row it is point-block Jacobi. The factorization does
-    not pivot, but within blocks if it is asked to.
+    not swap rows, except within blocks with ``pivoting=True``.
 
-    It is a `scipy.sparse.linalg.LinearOperator`, to be handed to a Krylov solver as ``M``, and may be applied
-    from several threads at once.
+    It is a `scipy.sparse.linalg.LinearOperator` for a Krylov solver's argument ``M``, and may be applied from several
+    threads at once.
 
     Parameters
     ----------
     M : scipy.sparse BSR or CSR matrix or array, (n, n)
         The matrix: float32, float64, complex64 or complex128. Indices may be unsorted; duplicates are summed. Blocks on
-        lines are copied; `M` is looked at again only if the adjoint is asked for, see `update`.
+        lines are copied; `M` is read again only for the adjoint, see `update`.
     lines : sequence of sequences of int, or (nlines, length) array of int
         The block rows along each line, of any length. Every block row is on exactly one line. Couplings between blocks
-        of one line that are not neighbours on it are chords: they are left out as well, of which a warning tells.
+        of one line that are not neighbours on it are chords, which are dropped, too, with a warning.
     block_size : int, optional
         Size b of the blocks; needed for CSR, taken from the matrix for BSR.
     vlen : int, optional
-        Vector length V; default: what suits the device, or less for fewer, and long, lines.
+        Vector length V. Default: that of the device, or less for few and long lines.
     queue : pyopencl.CommandQueue, optional
-        Where the factors live and the work is done; default: the CPU.
+        Queue of the device that holds the factors and applies them. Default: the CPU.
     threads : int, optional
-        At most how many threads factor and solve on the CPU, as for `compactla.gemm`, where a call says nothing else.
+        Maximum number of CPU threads, as for `compactla.gemm`, for calls that give none.
     parts : int, optional
-        Into how many parts lines are cut, of which then more are at work at once, as for `BlockTridiag`; default: more
-        than one where few and long lines would leave the device idle.
+        Number of parts that lines are cut into, which are solved in parallel, as for `BlockTridiag`. Default: more than
+        one if a few long lines would leave most of the device idle.
     periodic : bool or (nlines,) array_like of bool, optional
         Which lines close to rings: their last block row and their first one are neighbours too. Makes no difference for
         lines of one or two block rows, which have no other couplings.
     pivots : {"report", "raise", "perturb", "shift"}, optional
-        What is done about small pivots: nothing but telling zeros by `info`; raising a `PivotError`, of which `update`
-        leaves a preconditioner that can be used; replacing those below sqrt(eps) times the largest entry of their
-        block; or moving all away from zero by that much. See `compactla.BlockTridiag`.
+        Treatment of small pivots. "report": zeros are in `info`. "raise": zeros raise a `PivotError`; after `update`
+        the preconditioner can still be used. "perturb": pivots below sqrt(eps) times the largest entry of their block
+        are replaced. "shift": all pivots are moved away from zero by that much. See `compactla.BlockTridiag`.
     pivoting : bool, optional
         Swap rows within diagonal blocks, for blocks that meet zero pivots.
     diagnose : bool, optional
-        Watch the pivots also where nothing is done about them, for `report`; factoring takes longer.
+        Record the smallest pivots and growth factors in `report` for any `pivots`; factoring takes longer.
     storage : {None, "float32", "float16", "bfloat16"}, optional
-        A smaller type that the factors are stored in, for applications that take about as much less time as there are
-        fewer bytes to read; vectors and arithmetic keep the dtype of `M`. An OverflowError says where float16 is
-        too small. See `compactla.BlockTridiag`.
+        Smaller type to store the factors in. The time of an application is about proportional to their bytes. Vectors
+        and arithmetic keep the dtype of `M`. Factors that are too large for float16 raise an OverflowError. See
+        `compactla.BlockTridiag`.
     refine : int, optional
-        Steps of iterative refinement of every solve, with the blocks as they are in `M`, of which a copy is kept.
+        Number of steps of iterative refinement in each solve, with a copy of the blocks of `M`.
 
     Attributes
     ----------
@@ -70,9 +73,9 @@ class LinePreconditioner(BlockOperator):
     block_size, vlen : int
         Size of the blocks, vector length.
     queue : pyopencl.CommandQueue or None
-        Where the factors live; None on the CPU.
+        Queue of the device that holds the factors; None on the CPU.
     threads : int or None
-        What was given.
+        Value of the argument.
 
     Raises
     ------
@@ -81,11 +84,15 @@ class LinePreconditioner(BlockOperator):
     ValueError
         If `M` is malformed, not square or does not divide into square blocks, or `lines` lack a block row or repeat
         one, `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together
-        with what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
+        with options for whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
     PivotError
         If a pivot is zero, with ``pivots="raise"``.
     OverflowError
         If factors are too large for `storage`.
+
+    See Also
+    --------
+    compactla.LineRelaxation, compactla.find_lines, compactla.BlockTridiag, compactla.krylov.gmres
 
     References
     ----------
@@ -108,9 +115,10 @@ class LinePreconditioner(BlockOperator):
 
     @takes_arrays
     def __init__(
-        self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
-        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
-    ):  # fmt: skip
+        self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
+        threads: int | None = None, parts: int | None = None, periodic: Any = False, pivots: str = "report",
+        pivoting: bool = False, diagnose: bool = False, storage: str | None = None, refine: int = 0,
+    ) -> None:  # fmt: skip
         options = {
             "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
         }  # fmt: skip
@@ -123,7 +131,7 @@ class LinePreconditioner(BlockOperator):
         self.update(M)
 
     @takes_arrays
-    def solve(self, rhs, *, out=None, threads=None, wait_for=None):
+    def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """Apply the preconditioner.
 
         Parameters
@@ -135,9 +143,9 @@ class LinePreconditioner(BlockOperator):
             Where the solution is written to: an array of the kind and shape of `rhs`, C-contiguous, of the dtype that
             is returned without it. It may be `rhs`.
         threads : int, optional
-            At most how many threads work on the CPU; default: what the preconditioner was made with.
+            Maximum number of CPU threads; default: that of the preconditioner.
         wait_for : list of pyopencl.Event, optional
-            What a device waits for first, as for `compactla.gemm`.
+            Events to wait for before starting (devices only), as for `compactla.gemm`.
 
         Returns
         -------
@@ -154,7 +162,7 @@ class LinePreconditioner(BlockOperator):
         ValueError
             If `rhs` has another shape or, on a device, is not C-contiguous or lives in another context; if `out` is
             none of the above, is read-only, or shares memory with `rhs` without being the same; or if `threads` or
-            `wait_for` is not what `compactla.gemm` takes.
+            `wait_for` is invalid, see `compactla.gemm`.
         RuntimeError
             If the last update was broken off, by an interrupt or for lack of memory.
         """

@@ -1,5 +1,7 @@
 """Vectors that solutions are written to."""
 
+import numpy as np
+
 from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array, is_writeable
 from compactla.overlap import share_memory, span
 
@@ -20,6 +22,14 @@ def check_out(out, rhs, dtype, queue) -> None:
     if not is_writeable(out):
         raise ValueError("out is read-only, must be writeable")
     check_apart("out", out, "rhs", rhs)
+
+
+def write(numbers, out) -> None:
+    """Write integers to an array, which may live on a device."""
+    if isinstance(out, np.ndarray):
+        out[...] = numbers
+    else:
+        out.set(numbers.astype(out.dtype))
 
 
 def check_rows(rhs, x, nrows, b, dtype, queue) -> None:

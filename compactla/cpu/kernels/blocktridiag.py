@@ -17,12 +17,15 @@ from compactla.cpu.simd import INDEX, index
 from compactla.lines.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block, known):
+def factor_batch(block, known, large):
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
+    What comes next is fetched side by side, or, where blocks are `large`, each as late as can be, as the nearest cache
+    would lose it again.
     """
     width = lanes_of(block)
+    at_once, late = known and not large, known and large
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info):
         def block_of(array, slot, v):
@@ -33,14 +36,14 @@ def factor_batch(block, known):
             for v in range(0, V, width):
                 for s in range(first, last + 1):
                     D, F = block_of(diag, s, v), block_of(upper, s - p, v)
+                    E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
                     if s > first:
                         E_before, F_before = block_of(lower, s - p - 1, v), block_of(upper, s - p - 1, v)
-                        E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
-                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
+                        gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if at_once else (F,) if late else ())
                     getrfnp(D, info[p * V + v :], (s - first) * b, "R")
                     if s < last:
-                        trsm(D, F, "L", "L", "N", "U")
-                        trsm(D, F, "L", "U", "N", "R")
+                        trsm(D, F, "L", "L", "N", "U", 1, (E,) if late else ())
+                        trsm(D, F, "L", "U", "N", "R", 1, (D_after,) if late else ())
 
     return kernel
 

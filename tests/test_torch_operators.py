@@ -1,0 +1,298 @@
+"""Operators for PyTorch, on the CPU and, where PyTorch finds one, on a CUDA GPU: results, derivatives, compiling."""
+
+import doctest
+import re
+
+import numpy as np
+import pytest
+
+from cases import exhaustive, slow
+
+NEEDED = "needs PyTorch: .venv/bin/python -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
+torch = pytest.importorskip("torch", reason=NEEDED)
+
+import compactla.torch as ours  # noqa: E402
+from compactla.torch import operators  # noqa: E402
+
+theirs = torch.linalg
+pytestmark = pytest.mark.filterwarnings("ignore")  # of PyTorch, about itself
+DOUBLES = [torch.complex128, slow(torch.float64)]
+DTYPES = [torch.float32, torch.complex128, slow(torch.float64), slow(torch.complex64)]
+
+
+@pytest.fixture(params=["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"])
+def device(request):
+    return request.param
+
+
+@pytest.fixture
+def random(device):
+    """A function that makes tensors of a shape, those of square matrices with large diagonals."""
+    generator = torch.Generator().manual_seed(2)
+
+    def make(*shape, dtype=torch.float64):
+        a = torch.randn(*shape, dtype=dtype, generator=generator)
+        return a.to(device)
+
+    return make
+
+
+def regular(a):
+    return a + 4 * torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+
+
+def hermitian(a):
+    return a + a.mH
+
+
+def positive(a):
+    return regular(a @ a.mH)
+
+
+def same(found, expected, factor=1e4):
+    """Tensors of the same shape and type, equal but for rounding."""
+    eps = factor * torch.finfo(expected.dtype).eps
+    scale = max(1.0, float(expected.abs().max())) if expected.numel() else 1
+    torch.testing.assert_close(found, expected, rtol=0, atol=eps * scale)
+
+
+# Of PyTorch, `matmul` too: functions of one library, or the other, that have no phases in their results.
+FUNCTIONS = {
+    "solve": lambda m, a, b: m.solve(regular(a), b),
+    "solve-vector": lambda m, a, b: m.solve(regular(a), b[0, :, 0]),
+    "solve-vectors": lambda m, a, b: m.solve(regular(a), b[..., 0]),
+    "solve-right": lambda m, a, b: m.solve(regular(a), b.mT, left=False),
+    "inv": lambda m, a, b: m.inv(regular(a)),
+    "cholesky": lambda m, a, b: m.cholesky(positive(a)),
+    "cholesky-upper": lambda m, a, b: m.cholesky(positive(a), upper=True),
+    "eigenvalues": lambda m, a, b: m.eigh(hermitian(a)).eigenvalues,
+    "eigenvectors": lambda m, a, b: m.eigh(hermitian(a), UPLO="U").eigenvectors.abs(),
+    "matmul": lambda m, a, b: m.matmul(a, b),
+    "matmul-vector": lambda m, a, b: m.matmul(b[0, :, 0], a),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_results(random, name, dtype):
+    a, b = random(5, 3, 3, dtype=dtype), random(5, 3, 2, dtype=dtype)
+    same(FUNCTIONS[name](ours, a, b), FUNCTIONS[name](theirs, a, b))
+
+
+@pytest.mark.parametrize("shapes", [((2, 1, 3, 3), (4, 3, 2)), ((3, 3), (4, 3, 1)), ((4, 3, 3), (3,)), ((3, 3), (3,))])
+def test_stacks_are_broadcast(random, shapes):
+    a, b = (random(*shape) for shape in shapes)
+    a = regular(a).requires_grad_()
+    b.requires_grad_()
+    for f, g in ((ours.solve, theirs.solve), (ours.matmul, torch.matmul)):
+        same(f(a, b), g(a, b))
+        for x, y in zip(*(torch.autograd.grad(h(a, b).square().sum(), (a, b)) for h in (f, g)), strict=True):
+            same(x, y)
+
+
+@pytest.mark.parametrize("lead", [(0,), (2, 0), (2, 3)])
+@pytest.mark.parametrize("n", [0, 2])
+def test_empty_stacks(random, lead, n):
+    a, b = random(*lead, n, n), random(*lead, n, 1)
+    for name in ("solve", "inv", "cholesky", "eigenvalues", "matmul"):
+        given = [x.clone().requires_grad_() for x in (a, b)]
+        found = FUNCTIONS[name](ours, *given)
+        assert found.shape == FUNCTIONS[name](theirs, a, b).shape
+        found.sum().backward()
+        assert given[0].grad.shape == a.shape
+    assert ours.matmul(b[..., :0], b[..., :0].mT).abs().sum() == 0
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "matmul-vector"])
+@pytest.mark.parametrize("dtype", DOUBLES)
+def test_derivatives(random, name, dtype):
+    """The first and the second ones, by differences."""
+    a, b = random(2, 3, 3, dtype=dtype).requires_grad_(), random(2, 3, 2, dtype=dtype).requires_grad_()
+    function = FUNCTIONS[name]
+    parts = (a, b) if name.startswith(("solve", "matmul")) else (a,)
+
+    def call(a, b=b):
+        return function(ours, a, b)
+
+    assert torch.autograd.gradcheck(call, parts)
+    assert torch.autograd.gradgradcheck(call, parts, fast_mode=True)
+
+
+@pytest.mark.parametrize("dtype", DOUBLES)
+@pytest.mark.parametrize("ops", ["NT", "CN", slow("TC"), slow("CC")])
+def test_gemm(random, ops, dtype):
+    """Products of all kinds of operands, and what is added."""
+    op = {"N": lambda x: x, "T": lambda x: x.mT, "C": lambda x: x.mH}
+    shapes = [(4, 3) if letter == "N" else (3, 4) for letter in ops[0]] + [(3, 2) if ops[1] == "N" else (2, 3)]
+    a, b = (random(2, *shape, dtype=dtype).requires_grad_() for shape in shapes)
+    c = random(4, 2, dtype=dtype).requires_grad_()
+
+    def call(a, b, c):
+        return ours.gemm(a, b, c, 2, -0.5, *ops)
+
+    same(call(a, b, c), 2 * op[ops[0]](a) @ op[ops[1]](b) - 0.5 * c)
+    assert torch.autograd.gradcheck(call, (a, b, c))
+    assert torch.autograd.gradgradcheck(call, (a, b, c), fast_mode=True)
+
+
+def test_derivatives_of_equal_eigenvalues(device):
+    """Those of the values themselves are finite."""
+    a = torch.eye(3, dtype=torch.float64, device=device).repeat(2, 1, 1).requires_grad_()
+    (g,) = torch.autograd.grad(ours.eigh(a).eigenvalues.square().sum(), a)
+    same(g, 2 * a.detach())
+
+
+def test_derivatives_by_phases(random):
+    a = hermitian(random(2, 3, 3, dtype=torch.complex128)).requires_grad_()
+    with pytest.raises(RuntimeError, match="depend on the phases of eigenvectors"):
+        ours.eigh(a).eigenvectors.imag.sum().backward()
+
+
+def test_matrices_that_fail(random):
+    """They are named, or filled, and so are their derivatives; others are as without them."""
+    a, b = regular(random(4, 3, 3)), random(4, 3, 1)
+    a[2] = 0
+    with pytest.raises(theirs.LinAlgError, match="Singular matrix: 1 of 4 matrices, at 2"):
+        ours.solve(a, b)
+    with pytest.raises(theirs.LinAlgError, match="not positive definite"):
+        ours.cholesky(-a)
+    with pytest.raises(theirs.LinAlgError):
+        ours.inv(a)
+    with pytest.raises(theirs.LinAlgError):
+        ours.eigh(a * np.nan)
+    good = [0, 1, 3]
+    for f in (lambda a, b: ours.solve(a, b, on_error="nan"), lambda a, b: ours.inv(a, on_error="nan"),
+              lambda a, b: ours.cholesky(positive(a) - 4.1 * (a == 0).all(), on_error="nan")):  # fmt: skip
+        whole, part = a.clone().requires_grad_(), a[good].requires_grad_()
+        x, y = f(whole, b), f(part, b[good])
+        assert torch.equal(x[good], y)
+        x.sum().backward()
+        y.sum().backward()
+        assert torch.equal(whole.grad[good], part.grad)
+
+
+def test_single_precision(random):
+    a, b = regular(random(40, 3, 3, dtype=torch.float32)), random(40, 3, 1, dtype=torch.float32)
+    x, y = ours.solve(a, b), ours.solve(a, b, compute="same")
+    same(y, x)
+    assert x.dtype == y.dtype == torch.float32 and not torch.equal(x, y)
+
+
+def test_nothing_is_copied(monkeypatch):
+    """Arrays are the memory of tensors, whatever their strides."""
+    a, seen = regular(torch.randn(4, 3, 3)).mT[::2], []
+    inv = operators.linalg.inv
+    monkeypatch.setattr(operators.linalg, "inv", lambda x, **options: seen.append(x) or inv(x, **options))
+    ours.inv(a)
+    assert np.shares_memory(seen[0], a.numpy()) and seen[0].strides == a.numpy().strides
+
+
+def operands(random, name, dtype):
+    """Arguments of an operator."""
+    a, b = regular(random(4, 3, 3, dtype=dtype)), random(4, 3, 2, dtype=dtype)
+    return {
+        "solve": (a, b, "raise", "double"),
+        "solve_triangular": (a, b, True, "double"),
+        "inv": (a, "nan", "same"),
+        "cholesky": (positive(a), "raise", "double"),
+        "eigh": (hermitian(a), "L", "raise", "double"),
+        "turn": (a.real.to(dtype),),
+        "gemm": (a, b, True, False),
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["solve", "solve_triangular", "inv", "cholesky", "eigh", "turn", "gemm"])
+@pytest.mark.parametrize("dtype", DOUBLES)
+def test_operators_are_as_pytorch_wants_them(random, name, dtype):
+    has_phases = name == "eigh" and dtype.is_complex
+    args = operands(random, name, dtype)
+    args = [x.requires_grad_(not has_phases) if isinstance(x, torch.Tensor) else x for x in args]
+    torch.library.opcheck(getattr(torch.ops.compactla, name).default, tuple(args))
+
+
+def everything(m, a, b):
+    w, V = m.eigh(hermitian(a))
+    x = m.solve(regular(a), b) + m.solve(regular(a), b[..., 0]).unsqueeze(-1)
+    L = m.cholesky(positive(a), upper=True)
+    return m.matmul(m.inv(regular(a)), x).abs().sum() + L.abs().sum() + w.sin().sum() + V.abs().sum()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", exhaustive("inductor")])
+@pytest.mark.parametrize("dtype", DOUBLES)
+@pytest.mark.parametrize("derived", [False, True])
+def test_compiled_programs(random, backend, dtype, derived):
+    torch.compiler.reset()
+    with torch._inductor.config.patch(force_disable_caches=True):
+        compiled = torch.compile(lambda a, b: everything(ours, a, b), fullgraph=True, backend=backend)
+        for nm in (4, 7):  # the second time for any number
+            a, b = (random(nm, *shape, dtype=dtype).requires_grad_(derived) for shape in ((3, 3), (3, 2)))
+            found, expected = compiled(a, b), everything(theirs, a, b)
+            same(found, expected)
+            if derived:
+                for x, y in zip(torch.autograd.grad(found, (a, b)), torch.autograd.grad(expected, (a, b)), strict=True):
+                    same(x, y, 1e6)
+
+
+@pytest.mark.parametrize("dtype", DOUBLES)
+def test_transformed_functions(random, dtype):
+    a, b = random(4, 3, 3, dtype=dtype), random(4, 3, 2, dtype=dtype)
+    derived = {m: torch.func.grad(lambda a, b, m=m: everything(m, a, b), argnums=(0, 1)) for m in (ours, theirs)}
+    expected = derived[theirs](a, b)
+    for found in (derived[ours](a, b), torch.vmap(derived[ours])(a, b)):
+        for x, y in zip(found, expected, strict=True):
+            same(x, y, 1e6)
+    pairs = torch.vmap(torch.vmap(ours.solve, (None, 0)), (0, None))(regular(a), b)
+    same(pairs, theirs.solve(regular(a)[:, None], b))
+    inner = torch.vmap(ours.solve, (2, 0), 1)(regular(a).permute(1, 2, 0), b)
+    same(inner, theirs.solve(regular(a), b).transpose(0, 1))
+
+
+def test_forward_mode_is_refused(random):
+    a = regular(random(2, 3, 3))
+    with pytest.raises(NotImplementedError, match="jvp"):
+        torch.func.jvp(ours.inv, (a,), (a,))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="jvp"):
+        ours.inv(torch.autograd.forward_ad.make_dual(a, a))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda a: ours.inv(a.numpy()), TypeError, "A is a ndarray, must be a torch.Tensor"),
+        (lambda a: ours.inv(a.half()), TypeError, "A: dtype is torch.float16, must be"),
+        (lambda a: ours.inv(a[0, 0]), ValueError, r"A has shape \(3,\), must have 2 axes or more"),
+        (lambda a: ours.cholesky(a[:, 1:]), ValueError, "must be of square matrices"),
+        (lambda a: ours.solve(a, a.float()), TypeError, "B is of torch.float32, must be of torch.float64 as A"),
+        (lambda a: ours.solve(a, a.to("meta")), ValueError, "B is on meta, must be on cpu as A"),
+        (lambda a: ours.solve(a, a[:, 1:]), ValueError, "must fit to A"),
+        (lambda a: ours.solve(a, a[0, 0], left=False), ValueError, "must be of matrices if left is False"),
+        (lambda a: ours.solve(a, a.repeat(2, 1, 1)), ValueError, r"B .* in a stack of \(4,\), must fit to .* \(2,\)"),
+        (lambda a: ours.matmul(a, a[:, 1:]), ValueError, r"must fit to op\(A\)"),
+        (lambda a: ours.eigh(a, "M"), ValueError, "UPLO is 'M', must be 'L' or 'U'"),
+        (lambda a: ours.gemm(a, a, transa="X"), ValueError, "transa is 'X', must be 'N', 'T' or 'C'"),
+        (lambda a: ours.gemm(a, a, beta=1), TypeError, "C is a NoneType, must be"),
+        (lambda a: ours.inv(a, on_error="ignore"), ValueError, "on_error is 'ignore', must be 'raise' or 'nan'"),
+        (lambda a: ours.inv(a, compute="half"), ValueError, "compute is 'half'"),
+    ],
+)
+def test_wrong_arguments(call, error, message):
+    with pytest.raises(error, match=message):
+        call(torch.eye(3, dtype=torch.float64).repeat(2, 1, 1))
+
+
+@pytest.mark.parametrize("name", ["solve", "inv", "cholesky", "eigh", "matmul", "gemm"])
+def test_examples(name):
+    (example,) = doctest.DocTestFinder(recurse=False).find(getattr(ours, name), name)
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.slow
+def test_bicgstab(device, capsys, tmp_path):
+    from compactla.examples import torch_bicgstab
+
+    plot = tmp_path / "bicgstab.png"
+    torch_bicgstab.main(["--cells", "16", "20", "--device", device, "--plot", str(plot)])
+    found = re.findall(r"with (\w+): (\d+) steps, \S+ s, relative residual (\S+)", capsys.readouterr().out)
+    (lines, few, residual), (nothing, many, _) = found
+    assert (lines, nothing) == ("lines", "nothing") and float(residual) < 1e-7 and int(few) < int(many) / 4
+    assert plot.read_bytes().startswith(b"\x89PNG")
