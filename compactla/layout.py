@@ -24,7 +24,7 @@ from compactla.checks import (
 from compactla.cuda.interchange import given, taken, takes_arrays
 from compactla.overlap import address, repeats, share_memory
 from compactla.types import Array, Events, Queue
-from compactla.view import COMPLEX, REAL, View, backend, packed_dtype, place
+from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
 LONGEST = 2**16  # vector
 
@@ -138,20 +138,12 @@ class Pack(Arithmetic):
         return "cpu" if self.queue is None else self.queue.device
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(nm, m, n)"""
-        return self.nm, self.m, self.n
-
-    @property
     def T(self) -> "Pack":
         """The transposed matrices, as a view of the same memory."""
         if self._T is None:
             data = self.view.buffer
             self._T = Pack(data.transpose((0, 2, 1, *range(3, data.ndim))), self.nm)
         return self._T
-
-    def __repr__(self) -> str:
-        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     @takes_arrays
     def unpack(self, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
