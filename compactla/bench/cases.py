@@ -275,11 +275,6 @@ class Solve(Lines):
         return self.error(x if self.queue is None else x.get())
 
 
-def bandwidth_of(loop, rates) -> float:
-    """Bytes per second of a case's loop, of its kinds the fastest; or of the fastest of all, if it was not measured."""
-    return max([rate for name, rate in rates.items() if name.endswith(loop)] or rates.values())
-
-
 def on_device(a, queue, pool=False):
     """The array where the queue is, perhaps in a pool, from which its results come too."""
     if queue is None:
