@@ -23,12 +23,12 @@ _LAZY = {
     **dict.fromkeys(["kron_apply", "kron_sum_apply", "kron_sum_solve", "kron_work"], "kron.products"),
     **{name: f"dense.{name}" for name in routine.names()},
 }
-_MODULES = {"krylov"}  # likewise
+_MODULES = "cpu", "gpu", "krylov", "linalg"  # likewise
 __all__ = ["Pack", "pack", *_LAZY, *_MODULES]
 
 
 def __dir__():
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 
 def __getattr__(name):

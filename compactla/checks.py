@@ -36,11 +36,11 @@ def as_array(a, name) -> np.ndarray:
         return a
     kind = type(a).__name__
     if is_device_array(a) or hasattr(a, "__cuda_array_interface__"):
-        raise TypeError(f"{name} is a {type(a).__module__}.{kind} on a device, must be copied to a NumPy array")
+        raise TypeError(f"{name} is an array on a device, must be copied to a NumPy array")
     check_unmasked(a, name)
     try:
         return np.asarray(a)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last of tensors
         refused = ValueError if isinstance(error, ValueError) else TypeError
         raise refused(f"{name} is a {kind}, must be an array: {error}") from None
 
@@ -83,7 +83,7 @@ def check_writable(path, name) -> None:
 def check_kind(a, queue, name) -> None:
     """Refuse what is no array of the kind that lives where the queue is; None is the CPU."""
     if queue is not None and not is_device_array(a):
-        raise TypeError(f"{name} is a {type(a).__name__}, must be a pyopencl Array on the device")
+        raise TypeError(f"{name} is a {type(a).__name__}, must be an array on the device")
     if queue is None and type(a) is not np.ndarray:
         if not isinstance(a, np.ndarray):
             raise TypeError(f"{name} is a {type(a).__name__}, must be a NumPy array on the CPU")
@@ -127,11 +127,11 @@ def check_info(info, nm, queue, name) -> None:
     """Refuse what is no array for one integer of each matrix."""
     if queue is not None:
         if not is_device_array(info):
-            raise TypeError(f"{name} is a {type(info).__name__}, must be a pyopencl Array on the device")
+            raise TypeError(f"{name} is a {type(info).__name__}, must be an array on the device")
         check_whole(info, queue, name)
     elif type(info) is not np.ndarray:
         raise TypeError(f"{name} is a {type(info).__name__}, must be a NumPy array")
-    elif not info.flags.writeable:
+    if not is_writeable(info):
         raise ValueError(f"{name} is read-only, must be writeable")
     dtype = np.dtype(np.int64 if queue is None else np.int32)
     if info.dtype != dtype:
@@ -154,7 +154,7 @@ def option(name, value, allowed):
 
 
 def check_launch(threads, wait_for, queue, recorded=False):
-    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device.
+    """Arguments of a launch: the maximum number of threads on the CPU, the events to wait for on a device.
 
     Or that it is recorded, where what follows can be.
     """

@@ -2,6 +2,7 @@
 
 import copy
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -25,13 +26,13 @@ class Copied:
     def _prepare(self):
         """Set what is not copied."""
 
-    def __copy__(self):
+    def __copy__(self) -> Any:
         return copy.deepcopy(self)  # one that shared the factors would change with them
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in self._not_copied}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         self.__dict__.update({name: _own(value) for name, value in state.items()})
         self._prepare()
 
@@ -43,7 +44,7 @@ def _own(value):
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(map(_own, value))
     if isinstance(value, Pack):
-        return Pack(_own(value.data), value.nm)
+        return Pack(_own(value.view.buffer), value.nm)
     if not isinstance(value, np.ndarray) or value.flags.writeable:
         return value
     key = id(value)  # the same in several objects of one pickle

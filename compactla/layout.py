@@ -4,8 +4,11 @@ Element (i, j) of matrix q is ``data[q // V, i, j, q % V]``; complex packs hold 
 imaginary parts: ``data[q // V, i, j, :, q % V]``. It is the format of Intel MKL's compact routines.
 """
 
+from typing import Any
+
 import numpy as np
 
+from compactla.arithmetic import Arithmetic
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -20,6 +23,7 @@ from compactla.checks import (
 )
 from compactla.cuda.interchange import given, taken, takes_arrays
 from compactla.overlap import address, repeats, share_memory
+from compactla.types import Array, Events, Queue
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
 LONGEST = 2**16  # vector
@@ -33,7 +37,7 @@ def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     return int(vlen)
 
 
-class Pack:
+class Pack(Arithmetic):
     """A batch of `nm` matrices of size m x n in the compact layout.
 
     Made by `compactla.pack`, by `Pack.zeros`, `Pack.empty` and `Pack.identity`, or, without a copy, from an
@@ -60,6 +64,11 @@ class Pack:
     data : ndarray or pyopencl.array.Array
         The memory itself.
 
+    See Also
+    --------
+    compactla.pack : Packs of arrays.
+    compactla.arithmetic.Arithmetic : ``len(A)``, ``A[q]``, ``A.copy()``, ``A @ B`` and the other operators.
+
     Raises
     ------
     TypeError, ValueError
@@ -68,11 +77,19 @@ class Pack:
     References
     ----------
     .. [1] Kim et al., "Designing Vector-Friendly Compact BLAS and LAPACK Kernels", SC17.
+
+    Examples
+    --------
+    >>> import compactla as cla
+    >>> A = cla.Pack.identity(10, 2, vlen=8)
+    >>> (2 * A @ A)[9]
+    array([[2., 0.],
+           [0., 2.]])
     """
 
     __slots__ = ("_T", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
-    def __init__(self, data, nm=None):
+    def __init__(self, data: Array, nm: int | None = None) -> None:
         data = data if type(data) is np.ndarray else taken(data, "data")
         on_device = is_device_array(data)
         if on_device:
@@ -103,25 +120,22 @@ class Pack:
             address = data.__array_interface__["data"][0]
         ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
         self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue)
-        self._T = None
+        self._T: Pack | None = None
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Pack, (self.view.buffer, self.nm)
 
     @property
-    def data(self):
+    def data(self) -> Any:
+        """The memory itself, (npack, m, n, V) or (npack, m, n, 2, V)."""
         return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property
-    def device(self):
+    def device(self) -> Any:
+        """"cpu", or the device of the memory."""
         return "cpu" if self.queue is None else self.queue.device
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(nm, m, n)"""
-        return self.nm, self.m, self.n
 
     @property
     def T(self) -> "Pack":
@@ -131,22 +145,8 @@ class Pack:
             self._T = Pack(data.transpose((0, 2, 1, *range(3, data.ndim))), self.nm)
         return self._T
 
-    def __getitem__(self, block) -> "Pack":
-        """``A[i0:i1, j0:j1]``: the same block of every matrix, as a view. Steps may be larger than 1."""
-        if not (isinstance(block, tuple) and len(block) == 2 and all(isinstance(s, slice) for s in block)):
-            raise TypeError(f"index is {block!r}, must be two slices: A[i0:i1, j0:j1]")
-        ranges = [range(size)[s] for size, s in zip((self.m, self.n), block, strict=True)]
-        if any(r.step < 0 for r in ranges):
-            raise ValueError(f"index is {block!r}, must have positive steps")
-        # Only plain slices: pyopencl takes others for what they are not.
-        rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
-        return Pack(self.view.buffer[:, rows, columns], self.nm)
-
-    def __repr__(self) -> str:
-        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
-
     @takes_arrays
-    def unpack(self, *, out=None, threads=None, wait_for=None):
+    def unpack(self, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """The matrices as an ordinary array.
 
         Parameters
@@ -167,7 +167,7 @@ class Pack:
         ------
         TypeError, ValueError
             If `out` is of another kind, dtype or shape, is read-only, shares memory with the pack or has several
-            elements in one place, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+            elements in one place, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         launch = check_launch(threads, wait_for, self.queue)
         run = backend(self.queue)
@@ -191,17 +191,8 @@ class Pack:
         run.unpack(self.view, self.nm, out, launch)
         return out
 
-    def __array__(self, dtype=None, copy=None):
-        """What NumPy's functions take: an unpacked copy. A batch on a device is not copied unasked, but refused."""
-        if self.queue is not None:
-            raise TypeError(f"the pack lives on {self.device}, must live on the CPU: see Pack.unpack")
-        if copy is False:
-            raise ValueError("copy is False, must be None or True: a pack has to be unpacked")
-        a = self.unpack()
-        return a if dtype is None else a.astype(dtype, copy=False)
-
     @takes_arrays
-    def to(self, device) -> "Pack":
+    def to(self, device: Any) -> "Pack":
         """A copy of the batch on another device.
 
         Parameters
@@ -229,7 +220,7 @@ class Pack:
         copy[...] = data
         return Pack(copy, self.nm)
 
-    def beside(self, m, n, real=False) -> "Pack":
+    def beside(self, m: int, n: int, real: bool = False) -> "Pack":
         """Unset matrices m x n, as many as here and where these live; `real`: of real numbers of their precision."""
         dtype = REAL[self.dtype.char] if real else self.dtype
         parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
@@ -246,7 +237,9 @@ class Pack:
 
     @classmethod
     @takes_arrays
-    def empty(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
+    def empty(
+        cls, nm: int, m: int, n: int, dtype: Any = np.float64, vlen: int | None = None, *, queue: Queue = None
+    ) -> "Pack":
         """A batch of unset matrices; unused lanes hold the identity.
 
         Parameters
@@ -256,7 +249,7 @@ class Pack:
         dtype : dtype
             float32, float64, complex64 or complex128.
         vlen : int, optional
-            Vector length; default: what suits the device.
+            Vector length; default: one that suits the device.
         queue : pyopencl.CommandQueue, optional
             Where the batch lives; default: the CPU.
 
@@ -273,13 +266,18 @@ class Pack:
 
     @classmethod
     @takes_arrays
-    def zeros(cls, nm, m, n, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
+    def zeros(
+        cls, nm: int, m: int, n: int, dtype: Any = np.float64, vlen: int | None = None, *, queue: Queue = None
+    ) -> "Pack":
         """A batch of zero matrices; unused lanes hold the identity. Parameters as in `empty`."""
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.zeros((m, n), dtype))
 
     @classmethod
     @takes_arrays
-    def identity(cls, nm, m, n=None, dtype=np.float64, vlen=None, *, queue=None) -> "Pack":
+    def identity(
+        cls, nm: int, m: int, n: int | None = None, dtype: Any = np.float64, vlen: int | None = None, *,
+        queue: Queue = None,
+    ) -> "Pack":  # fmt: skip
         """A batch of identity matrices (ones where i == j), square by default. Parameters as in `empty`."""
         n = m if n is None else n
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.eye(m, n, dtype=dtype))
@@ -303,7 +301,10 @@ class Pack:
 
 
 @takes_arrays
-def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> Pack:
+def pack(
+    a: Array, vlen: int | None = None, *, queue: Queue = None, out: Array = None, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Pack a batch of matrices into the compact layout.
 
     Parameters
@@ -311,11 +312,11 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     a : (nm, m, n) array_like or pyopencl.array.Array
         The matrices: float32, float64, complex64 or complex128, with any strides.
     vlen : int, optional
-        Vector length V; default: what suits the device (a SIMD register on a CPU, a warp on a GPU).
+        Vector length V; default: one that suits the device (a SIMD register on a CPU, a warp on a GPU).
     queue : pyopencl.CommandQueue, optional
         Where the pack lives; default: where `a` lives.
     out : Pack, optional
-        A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
+        A pack of as many matrices of this size and dtype to write to, which sets vector length and device.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
@@ -330,8 +331,12 @@ def pack(a, vlen=None, *, queue=None, out=None, threads=None, wait_for=None) -> 
     ------
     TypeError, ValueError
         If `a` is not a batch of matrices of such a dtype, `vlen` is not a positive integer or `queue` no queue,
-        `out` does not fit, is read-only or shares memory with `a`, or `threads` or `wait_for` is not what
-        `compactla.gemm` takes.
+        `out` does not fit, is read-only or shares memory with `a`, or `threads` or `wait_for` is invalid, see
+        `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.Pack, compactla.Pack.unpack
 
     Notes
     -----

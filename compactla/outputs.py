@@ -1,11 +1,14 @@
-"""What routines return beside packs: integers for each matrix, such as pivots, and arrays of real numbers."""
+"""Results of routines beside packs: integers for each matrix, such as pivots, and arrays of real numbers."""
+
+from typing import Any
 
 import numpy as np
 
 from compactla.checks import as_array, stays
 from compactla.cuda.interchange import given, taken
 from compactla.layout import Pack
-from compactla.view import INTEGERS, View, backend
+from compactla.types import Array, Queue
+from compactla.view import INTEGERS, View, backend, place
 
 
 class Integers:
@@ -25,13 +28,13 @@ class Integers:
 
     __slots__ = ("k", "nm", "queue", "view", "vlen")
 
-    def __init__(self, data, nm, queue=None):
+    def __init__(self, data: Array, nm: int, queue: Queue = None) -> None:
         npack, k, _, V = data.shape
         self.nm, self.k, self.vlen, self.queue = nm, k, V, queue
         address = data.offset // data.dtype.itemsize if queue is not None else data.__array_interface__["data"][0]
         self.view = View(data, address, npack, k, 1, k * V, V, V, V, data.dtype, queue)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Integers, (self.view.buffer, self.nm, self.queue)
 
     @classmethod
@@ -41,7 +44,7 @@ class Integers:
         return cls(backend(A.queue).empty(shape, INTEGERS[A.queue is not None], A.queue), A.nm, A.queue)
 
     @classmethod
-    def given(cls, x, A: Pack, k: int, name: str) -> "Integers":
+    def given(cls, x: Array, A: Pack, k: int, name: str) -> "Integers":
         """An argument: one of these, or k integers for each matrix of a batch in an array, from 0 to k - 1."""
         if isinstance(x, Integers):
             context = None if x.queue is None else x.queue.context
@@ -72,7 +75,8 @@ class Integers:
         return cls(data.reshape(npack, k, 1, V), A.nm, A.queue)
 
     @property
-    def data(self):
+    def data(self) -> Any:
+        """The memory itself, (npack, k, 1, V)."""
         return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property
@@ -83,18 +87,18 @@ class Integers:
     def __len__(self) -> int:
         return self.nm
 
-    def __array__(self, dtype=None, copy=None):
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("copy is False, must be None or True: integers have to be unpacked")
         data = backend(self.queue).download(self.view.buffer)[:, :, 0]
         ordinary = data.swapaxes(1, 2).reshape(len(data) * self.vlen, self.k)[: self.nm]
         return ordinary.astype(np.int64 if dtype is None else dtype)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return np.asarray(self)[index]
 
     def __repr__(self) -> str:
-        return f"Integers({self.nm} x {self.k}, device={'cpu' if self.queue is None else self.queue.device!s})"
+        return f"Integers({self.nm} x {self.k}, device={place(self.queue)})"
 
 
 def rows(P: Pack, threads=None):

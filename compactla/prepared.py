@@ -1,7 +1,9 @@
-"""Calls that are prepared: arguments are checked once, and then only what is left to do is done."""
+"""Prepared calls: arguments are checked once, and each later call only launches the work."""
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from compactla.recording import Recording, Unrecorded
 from compactla.sources import PACKAGE
@@ -11,19 +13,22 @@ class Prepared:
     """A call whose arguments were checked, as `prepare` returns it."""
 
     __slots__ = ("__weakref__", "_function", "_kept", "_result", "_steps")
+    _told = ", checked once"
 
-    def __init__(self, function, steps, result, kept):
+    def __init__(self, function: Callable[..., Any], steps: Any, result: Any, kept: Any) -> None:
         self._function, self._steps, self._result, self._kept = function, tuple(steps), result, kept
 
-    def __call__(self):
+    def __call__(self) -> Any:
         for step in self._steps:
             step()
         return self._result
 
     def __repr__(self) -> str:
-        return f"prepare({self._function!r})"
+        name = getattr(self._function, "__qualname__", repr(self._function))
+        owner = getattr(self._function, "__self__", None)
+        return f"{type(self).__name__}({name}" + ("" if owner is None else f" of {owner!r}") + f"{self._told})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(f"{self!r} is for this process, must be prepared again in another")
 
 
@@ -44,9 +49,10 @@ class Alone(Prepared):
 
 
 class Unchanged(Prepared):
-    """An ordinary call, or what does the same without checks."""
+    """An ordinary call, or the same without checks."""
 
     __slots__ = ("_call",)
+    _told = ", checked in each call"
 
     def __init__(self, function, call):
         super().__init__(function, (), None, None)
@@ -56,21 +62,21 @@ class Unchanged(Prepared):
         return self._call()
 
 
-def prepare(function, /, *args, **kwargs):
+def prepare(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Prepared":
     """A call that can be made again and again: its arguments are checked once, and kernels are chosen once.
 
     Parameters
     ----------
     function : function or method
-        What is called: a function of this package, such as `compactla.gemm`, or a method of what it makes, such as
-        ``T.refactor``, ``T.solve`` or ``P.solve``.
+        A function of this package, such as `compactla.gemm`, or a method of one of its objects, such as ``T.refactor``,
+        ``T.solve`` or ``P.solve``.
     *args, **kwargs
-        What it is called with, ``threads`` and ``wait_for`` too.
+        Its arguments, ``threads`` and ``wait_for`` too.
 
     Returns
     -------
     function
-        ``run()`` does what ``function(*args, **kwargs)`` does, and returns what that returns. It keeps its arguments.
+        ``run()`` does the same as ``function(*args, **kwargs)``, with the same result. It keeps its arguments.
 
     Raises
     ------
@@ -80,16 +86,20 @@ def prepare(function, /, *args, **kwargs):
         As the function raises them for these arguments. Nothing was written then, and nothing is written before the
         first ``run()``.
 
+    See Also
+    --------
+    compactla.gemm, compactla.BlockTridiag, compactla.LinePreconditioner
+
     Notes
     -----
-    Packs, arrays and factors are read and written where they are: each ``run()`` takes what they hold then. What a call
-    would convert is read once: scalars, also one for each matrix, and pivots in ordinary arrays.
+    Packs, arrays and factors are read and written where they are: each ``run()`` takes their current contents.
+    Arguments that a call would convert are read once: scalars, also one for each matrix, and pivots in ordinary arrays.
 
     Prepared are all routines on packs, and `compactla.gemm` on arrays of three axes; ``refactor`` and ``solve`` of
     `compactla.BlockTridiag`, ``solve`` of `compactla.LinePreconditioner` and `compactla.LineRelaxation`, and on the CPU
     that of `compactla.Tridiag`, `compactla.Banded` and `compactla.BandedSPD` with factors. Vectors have to be where the
-    lines are, contiguous, and of their dtype. What these would make new, such as `info` or a solution, is made once:
-    every ``run()`` writes to the same arrays and returns them, so that there is something to copy if it shall be kept.
+    lines are, contiguous, and of their dtype. New results of these, such as `info` or a solution, are made once:
+    every ``run()`` writes to the same arrays and returns them, so copy those that are to be kept.
     On a device nothing waits where an array is given for `info`.
 
     All else, such as the functions of `compactla.linalg`, is an ordinary call whenever it is run: with checks, and with
@@ -137,7 +147,7 @@ def prepare(function, /, *args, **kwargs):
 
 
 def check_function(function) -> None:
-    """Refuse what is not to be called, or of another package."""
+    """Refuse objects that cannot be called, or of another package."""
     owner = getattr(function, "__self__", None)
     modules = [getattr(x, "__module__", None) for x in (function, type(owner), type(function))]
     if not callable(function) or not any(str(name).split(".")[0] == PACKAGE.name for name in modules):

@@ -1,9 +1,10 @@
-"""What is recorded of a call instead of being done, for `compactla.prepare` to do it again and again."""
+"""Launches of a call that are recorded instead of made, for `compactla.prepare` to do it again and again."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
+from compactla.cuda.interchange import takes_arrays
 from compactla.locks import Lock
 
 
@@ -50,14 +51,14 @@ class Unrecorded(Exception):
 def refuse(launch, instead=None) -> None:
     """Tell that a call cannot be recorded, if it is; a function of `launch` may do the same without checks."""
     if type(launch) is Recording:
-        raise Unrecorded(instead and functools.partial(instead, launch.told))
+        raise Unrecorded(instead and functools.partial(takes_arrays(instead), launch.told))
 
 
 def later(launch, function, *args) -> bool:
     """Whether a call is recorded: it then calls a function with these arguments and `launch`."""
     if type(launch) is not Recording:
         return False
-    launch.add(function, *args, launch.told)
+    launch.add(takes_arrays(function), *args, launch.told)
     return True
 
 

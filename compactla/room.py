@@ -6,6 +6,7 @@ import numpy as np
 
 from compactla.view import backend
 
+STREAMS = 16  # of CUDA, for which work space is kept
 LARGE = 1 << 18  # bytes of a result from which on new memory costs time, in page faults
 
 
@@ -25,6 +26,40 @@ class Room:
             enough = self._memory if self._memory.size == size else self._memory[:size]
             self._last = enough.reshape(shape)
         return self._last
+
+
+class Spare:
+    """Work space between calls: a call takes some, and gives it back.
+
+    Streams of CUDA do not share any; but graphs, which cannot allocate when they are captured, take some of another.
+    """
+
+    def __init__(self, queue, make):
+        self._queue, self._make, self._kept = queue, make, []
+
+    def take(self):
+        """Memory that was given back in the current stream, or new memory."""
+        stream, others = getattr(self._queue, "stream", None), []
+        try:
+            while True:  # of several threads each takes its own
+                its, work = self._kept.pop()
+                if its == stream:
+                    return work
+                others.append((its, work))
+        except IndexError:
+            if others and self._queue.is_capturing:
+                return others.pop()[1]
+            return self._make()
+        finally:
+            self._kept[:0] = others[::-1]
+
+    def give(self, work) -> None:
+        """Keep it for calls to come."""
+        self._kept.append((getattr(self._queue, "stream", None), work))
+        del self._kept[:-STREAMS]
+
+    def clear(self) -> None:
+        self._kept.clear()
 
 
 class Results:
@@ -49,7 +84,7 @@ class Results:
 
 
 class Holder:
-    """What an array and all views of it refer to: memory becomes free with the last of them."""
+    """The owner of an array and all its views: memory becomes free with the last of them."""
 
     def __init__(self, array, memory, free):
         self.__array_interface__, self.memory, self.free = array.__array_interface__, memory, free

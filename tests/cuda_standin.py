@@ -83,7 +83,7 @@ class Tensor:
         nbytes = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
         self.strides = np.empty(shape, dtype).strides if strides is None else strides
         self.address = machine.allocate(nbytes) if address is None else address
-        self.requires_grad = False
+        self.is_writeable = True
 
     def __del__(self):
         if self.owner is None:
@@ -113,6 +113,9 @@ class Tensor:
 
     def __add__(self, other):
         return self._computed(other, np.add)
+
+    def __matmul__(self, other):
+        return self._computed(other, np.matmul)
 
     def __ne__(self, other):
         return self._computed(other, np.not_equal)
@@ -148,9 +151,9 @@ class StandIn(libraries.Library):
 
     def array(self, x):
         memory = libraries.Memory(0, x)
-        return libraries.Array(
-            self.queue(0), x.shape, x.dtype, strides=x.strides, data=memory, offset=x.address, given=x
-        )
+        a = libraries.Array(self.queue(0), x.shape, x.dtype, strides=x.strides, data=memory, offset=x.address, given=x)
+        a.place.flags.writeable = x.is_writeable
+        return a
 
     def give(self, a):
         if a.given is None:

@@ -1,7 +1,11 @@
 """Arrays in CUDA memory: of the libraries that are there, and of a stand-in for one on an OpenCL device."""
 
+import inspect
 import pickle
+import subprocess
+import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -10,9 +14,12 @@ import scipy.sparse
 import compactla as cla
 from compactla import linalg
 from compactla.cuda import arrays as cuda_arrays
+from compactla.cuda import compile as compiler
+from compactla.cuda import program
 from cuda_libraries import LIBRARIES, available
 from rows import OTHER, ROUTINES, check, known, own
 
+COMPILED = program.compiled  # which the stand-in replaces
 pytestmark = pytest.mark.filterwarnings("default")  # of the libraries
 
 
@@ -60,6 +67,9 @@ def test_packs(library, there, stacks):
     close(library, A.T.unpack(), a.swapaxes(1, 2))
     close(library, A[1:, :2].unpack(), a[:, 1:, :2])
     np.testing.assert_array_equal(A.to("cpu").unpack(), a)
+    np.testing.assert_array_equal([A[3], A.copy()[-1]], a[[3, -1]])
+    close(library, (A @ B).unpack(), a @ b)
+    close(library, (2 * A - A @ there(a[0])).unpack(), 2 * a - a @ a[0])
     close(library, cla.pack(a).to(A).unpack(), a)
     close(library, cla.pack(a, queue=library.device).unpack(), a)
     info = cla.getrfnp(A)
@@ -375,3 +385,181 @@ def test_nothing_is_seen_of_our_own(library, there, stacks, rng):
     seen = [ipiv.data, info, w, T.lower, T.diag, T.factor(), T.info, cla.dot(*[cla.pack(there(b))] * 2)]
     assert not any(isinstance(x, cuda_arrays.Array) for x in seen)
     assert np.asarray(ipiv).shape == (40, 3)
+
+
+def test_functions_of_users(library, there, rng):
+    """Operators, preconditioners and callbacks see the library's arrays, and may call anything with them."""
+    A = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(24, 24)).tocsr()
+    b, dense = rng.random((24, 2)), there(rng.random((3, 3)) + 3 * np.eye(3))
+    expected, seen = np.linalg.solve(A.toarray(), b[:, 0]), []
+
+    def look(x, y):
+        seen.extend([x, linalg.inv(dense)])
+        return y
+
+    def solve(method, *args, **keywords):
+        x, report = method(*args, rtol=1e-12, **keywords)
+        close(library, x, expected, 1e-9)
+        assert report.converged
+
+    solve(cla.krylov.cg, A, there(b)[:, 0], M=lambda x: look(x, x * 0.25), callback=lambda norm: look(dense, None))
+    solve(cla.krylov.gmres, there(A.toarray()), there(b[:, 0]))
+    solve(cla.krylov.cg, lambda x: there(np.stack([A @ library.numpy(x)] * 2, 1))[:, 0], there(b[:, 0]))  # strided
+    assert len(seen) > 2 and all(isinstance(x, library.kind) for x in seen)
+    with pytest.raises(KeyError):
+        cla.krylov.cg(lambda x: {}[1], there(b[:, 0]))
+    with pytest.raises(TypeError, match="A has made a ndarray"):
+        cla.krylov.cg(lambda x: b[:, 0], there(b[:, 0]))
+    assert isinstance(linalg.inv(dense), library.kind)
+
+
+def test_functions_of_users_for_batches(library, there, rng):
+    b, seen = rng.random((6, 24)), []
+
+    def twice(X):
+        seen.append(X.data)
+        return cla.scal(2.0, cla.pack(X.unpack(), vlen=X.vlen))
+
+    x, _ = cla.krylov.cg(twice, cla.pack(there(b[:, :, None])))
+    close(library, x.unpack(), b[:, :, None] / 2)
+    assert all(isinstance(data, library.kind) for data in seen)
+    A = cla.BatchCSR((there(rng.random((6, 4))), [0, 1, 2, 3], [0, 1, 2, 3, 4]))
+    assert isinstance(A @ b[:, :4], np.ndarray) and isinstance(A.toarray(), np.ndarray)
+
+
+def test_what_is_read_only(library, there, stacks, rng):
+    a, b = stacks
+
+    def read_only(values):
+        x = there(values)
+        if library.name == "stand-in":
+            x.is_writeable = False
+        return x
+
+    if library.name not in ("stand-in", "jax"):
+        return
+    A, T = cla.pack(there(a)), cla.Tridiag(*map(there, (b[:, 1:, 0], b[:, :, 0] + 5, b[:, 1:, 1])))
+    *blocks, rhs = lines(rng)
+    L = cla.BlockTridiag(*map(there, blocks))
+    L.factor()
+    calls = {
+        "info": lambda: cla.getrfnp(A, info=read_only(np.zeros(40, np.int32))),
+        "x": lambda: L.solve_rows(there(rhs.reshape(40, 3, 1)), read_only(rhs.reshape(40, 3, 1))),
+        "out": lambda: L.solve(there(rhs), out=read_only(rhs)),
+        "out of packs": lambda: A.unpack(out=read_only(a)),
+        "out of bands": lambda: T.solve(there(b[:, :, 0]), out=read_only(b[:, :, 0])),
+        "out of products": lambda: cla.kron_apply((there(a[0]),), there(b[:, :, 0]), out=read_only(b[:, :, 0])),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"{name.split()[0]} is read-only"):
+            call()
+
+
+def test_half_precision(library, there, stacks):
+    a, b = (x.astype(np.float16) for x in stacks)
+    for call in (lambda: cla.pack(there(a)), lambda: linalg.solve(there(a), there(b)), lambda: linalg.inv(there(a))):
+        with pytest.raises(TypeError, match="float16"):
+            call()
+
+
+def test_decorated_functions(library, there, stacks):
+    assert [*inspect.signature(cla.pack).parameters][:2] == ["a", "vlen"] and cla.pack.__doc__.startswith("Pack a")
+    assert pickle.loads(pickle.dumps(cla.kron_apply)) is cla.kron_apply
+    with pytest.raises(TypeError, match="positional arguments"):
+        cla.pack(*[there(stacks[0])] * 9)
+
+
+def test_warnings_name_the_caller(rng):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        cla.LinePreconditioner(heat(rng), [range(12)])
+    assert [w.filename for w in found] == [__file__]
+
+
+def test_streams_share_no_work_space(library, there, rng):
+    if library.name != "stand-in":
+        return
+    *blocks, rhs = lines(rng)
+    T = cla.BlockTridiag(*map(there, blocks))
+    T.factor()
+    spare, machine = T._lines._spare, library.machine
+    try:
+        for stream in (7, 11, 7):
+            machine.current = stream
+            T.solve(there(rhs))
+        assert sorted(stream for stream, _ in spare._kept) == [7, 11]
+        machine.current, machine.is_capturing = 12, True
+        works = [work for _, work in spare._kept]
+        assert spare.take() in works  # a graph cannot allocate
+    finally:
+        machine.current, machine.is_capturing = 7, False
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr(program, "folder", lambda: tmp_path / "cuda")
+    monkeypatch.setattr(compiler, "version", lambda: (13, 5))
+    monkeypatch.setattr(compiler, "compile", lambda text, _: made.append(text) or b"code of " + text.encode())
+    return made, tmp_path / "cuda"
+
+
+def test_code_on_disk(cache, monkeypatch):
+    made, folder = cache
+    get = COMPILED
+    assert get("a", ["-O"]) == get("a", ["-O"]) == b"code of a" and made == ["a"]
+    get("a", ["-G"])
+    get('#include "lane.h"', ["-O"])
+    monkeypatch.setattr(compiler, "version", lambda: (13, 6))
+    get("a", ["-O"])
+    assert len(made) == len([*folder.iterdir()]) == 4
+    for damage in (b"", b"some", None):
+        for file in folder.iterdir():
+            content = file.read_bytes()
+            file.write_bytes(content[:-1] + b"?" if damage is None else damage)
+        made.clear()
+        assert get("a", ["-O"]) == b"code of a" == get("a", ["-O"]) and made == ["a"]
+
+
+def test_no_room_on_disk(cache, monkeypatch):
+    made, folder = cache
+    folder.write_text("a file where a folder should be")
+    assert COMPILED("a", []) == COMPILED("a", []) == b"code of a" and made == ["a", "a"]
+
+
+def test_no_compiler(monkeypatch):
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc")
+
+    def missing():
+        raise RuntimeError("libnvrtc.so is not there")
+
+    monkeypatch.setattr(nvrtc, "nvrtcVersion", missing)
+    with pytest.raises(ImportError, match="pip install cuda-bindings nvidia-cuda-nvrtc"):
+        compiler.version()
+
+
+CPU_TENSORS = """
+import sys
+import numpy as np
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "cuda" or name == "compactla.cuda.driver":
+            raise ImportError(name)
+
+class Tensor:
+    is_cuda, shape, ndim, dtype = False, (5, 3, 3), 3, np.dtype(float)
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(self.shape)
+    def __dlpack_device__(self):
+        return 1, 0
+
+Tensor.__module__ = "torch"
+sys.meta_path.insert(0, Without())
+import compactla as cla
+assert cla.pack(Tensor()).queue is None
+"""
+
+
+def test_tensors_in_memory_of_the_cpu_need_nothing():
+    subprocess.run([sys.executable, "-c", CPU_TENSORS], check=True, timeout=100)

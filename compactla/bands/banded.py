@@ -4,6 +4,7 @@ from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.checks import check_size
 from compactla.cuda.interchange import takes_arrays
+from compactla.types import Array, Queue
 
 
 class Banded(Systems):
@@ -12,15 +13,15 @@ class Banded(Systems):
     Parameters
     ----------
     l_and_u : tuple of int
-        How many diagonals there are below the main one, and above it.
+        Number of diagonals below the main one, and above it.
     ab : (nsys, l + u + 1, n) array_like or pyopencl.array.Array
-        Diagonals as of `scipy.linalg.solve_banded`: ``ab[:, u + i - j, j]`` is element (i, j). What is outside of the
-        matrices, in the corners, is not read. float32, float64, complex64 or complex128. Without the first axis all
+        Diagonals as of `scipy.linalg.solve_banded`: ``ab[:, u + i - j, j]`` is element (i, j). Elements outside of the
+        matrices, in the corners, are not read. float32, float64, complex64 or complex128. Without the first axis all
         systems share one matrix.
     pivoting : bool, optional
         Whether rows are swapped, as LAPACK's gbtrf does. It is not needed for matrices that are diagonally dominant.
     queue : pyopencl.CommandQueue, optional
-        Where the matrices are copied to and factored; default: where they live.
+        Device that the matrices are copied to and factored on; default: where they live.
 
     Raises
     ------
@@ -47,7 +48,7 @@ class Banded(Systems):
     """
 
     @takes_arrays
-    def __init__(self, l_and_u, ab, pivoting=True, *, queue=None):
+    def __init__(self, l_and_u: tuple[int, int], ab: Array, pivoting: bool = True, *, queue: Queue = None) -> None:
         try:
             lower, upper = l_and_u
         except (TypeError, ValueError):

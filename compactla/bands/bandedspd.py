@@ -3,6 +3,7 @@
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.cuda.interchange import takes_arrays
+from compactla.types import Array, Queue
 
 
 class BandedSPD(Systems):
@@ -12,13 +13,13 @@ class BandedSPD(Systems):
     ----------
     ab : (nsys, u + 1, n) array_like or pyopencl.array.Array
         Diagonals of one triangle as of `scipy.linalg.solveh_banded`: ``ab[:, u + i - j, j]`` is element (i, j) of the
-        upper one, ``ab[:, i - j, j]`` of the lower one. What is outside of the matrices, in a corner, and the imaginary
-        part of the main diagonal are not read. float32, float64, complex64 or complex128. Without the first axis all
-        systems share one matrix.
+        upper one, ``ab[:, i - j, j]`` of the lower one. Elements outside of the matrices, in a corner, and the
+        imaginary part of the main diagonal are not read. float32, float64, complex64 or complex128. Without the first
+        axis all systems share one matrix.
     lower : bool, optional
         Which triangle it is.
     queue : pyopencl.CommandQueue, optional
-        Where the matrices are copied to and factored; default: where they live.
+        Device that the matrices are copied to and factored on; default: where they live.
 
     Raises
     ------
@@ -45,7 +46,7 @@ class BandedSPD(Systems):
     """
 
     @takes_arrays
-    def __init__(self, ab, lower=False, *, queue=None):
+    def __init__(self, ab: Array, lower: bool = False, *, queue: Queue = None) -> None:
         given = check_diagonals({"ab": ab}, queue)
         ab = given["ab"]
         if ab.ndim not in (2, 3) or 0 in ab.shape[-2:]:

@@ -1,4 +1,4 @@
-"""What is known of band matrices when kernels are compiled."""
+"""The form of band matrices, for which kernels are compiled."""
 
 from typing import NamedTuple
 
@@ -25,6 +25,11 @@ class Form(NamedTuple):
     ku: int
     pivoting: bool = False
     lower: bool = False
+
+    def __str__(self) -> str:
+        periodic, pivoting = self.name == "ring", f"pivoting={self.pivoting}"
+        words = {"spd": f"u={self.ku}", "banded": f"l={self.kl}, u={self.ku}, {pivoting}"}
+        return words.get(self.name, f"periodic={periodic}, {pivoting}")
 
     @property
     def stored(self) -> int:

@@ -1,4 +1,4 @@
-"""What classes of band matrices share: arrays of systems, and how they are factored and solved."""
+"""The base of the classes of band matrices: arrays of systems, their factorization and solution."""
 
 import math
 from typing import Any
@@ -14,6 +14,7 @@ from compactla.checks import (
     check_launch,
     check_queue,
     is_device_array,
+    is_writeable,
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
@@ -21,9 +22,10 @@ from compactla.cuda.interchange import given, takes_arrays
 from compactla.lines.vectors import check_apart
 from compactla.overlap import address, repeats, share_memory
 from compactla.recording import refuse
-from compactla.room import Room
+from compactla.room import Room, Spare
 from compactla.strides import in_two_axes
-from compactla.view import backend
+from compactla.types import Array, Events
+from compactla.view import backend, place
 
 MANY = 256  # plans that are kept
 
@@ -43,7 +45,7 @@ class Systems(Copied):
         Where they live; None on the CPU.
     """
 
-    _not_copied = ("_plans", "_room")
+    _not_copied = ("_plans", "_spare")
 
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
         """Take matrices: diagonals (..., n), or all of them (..., m, n), of arrays that were given by their names."""
@@ -70,13 +72,19 @@ class Systems(Copied):
 
     def _prepare(self):
         self._plans: dict[tuple, cpu.Plan | None] = {}
-        self._room = Room(self.dtype, self.queue)
+        dtype, queue = self.dtype, self.queue
+        self._spare = Spare(queue, lambda: Room(dtype, queue))
+
+    def __repr__(self) -> str:
+        sizes = f"{'one matrix' if self.nsys is None else f'{self.nsys} systems'} of {self.n}"
+        state = "not factored" if self._factors is None else "factored"
+        return f"{type(self).__name__}({sizes}, {self._form}, {self.dtype}, device={place(self.queue)}, {state})"
 
     @property
     def info(self) -> np.ndarray | None:
-        """What the last factorization met, (nsys,) integers as of `factor`, which may have been that of a solve.
+        """Result of the last factorization, perhaps by a solve: (nsys,) integers as of `factor`.
 
-        It is None before one. A device is waited for when it is asked for.
+        It is None before the first. Reading it waits for a device.
         """
         if self._found is not None and not isinstance(self._found, np.ndarray):
             self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
@@ -87,7 +95,7 @@ class Systems(Copied):
         self._found = value
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
 
         Parameters
@@ -131,7 +139,10 @@ class Systems(Copied):
         return factors, info[:nsys]
 
     @takes_arrays
-    def solve(self, rhs, *, axis=None, out=None, threads=None, wait_for=None):
+    def solve(
+        self, rhs: Array, *, axis: int | None = None, out: Array = None, threads: int | None = None,
+        wait_for: Events = None,
+    ) -> Array:  # fmt: skip
         """Solve for right-hand sides: with factors, if there are, else factor on the way and keep nothing.
 
         Parameters
@@ -142,7 +153,7 @@ class Systems(Copied):
         axis : int, optional
             The axis of `rhs` along which systems are. The others number them, the last one fastest.
         out : ndarray or pyopencl.array.Array, optional
-            Where the solutions are written to: of the shape of `rhs` and the dtype of the matrices, of any strides. It
+            Array for the solutions: of the shape of `rhs` and the dtype of the matrices, of any strides. It
             may be `rhs`.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
@@ -233,12 +244,14 @@ class Systems(Copied):
         factors, common = self._factors, self.nsys is None
         once = factors is None and not common and B.shape[-1] <= run.FEW and not self._form.wide
         if once and run.fit([*self._matrix, B, X], lead):
-            self._found = run.both(self._form, self.n, self._matrix, B, X, lead, self._room, wait_for)
-            return None
+            room = self._spare.take()
+            self._found = run.both(self._form, self.n, self._matrix, B, X, lead, room, wait_for)
+            return self._spare.give(room)
         if factors is None:
             factors, self.info = self._factored(wait_for)
-        run.solve(self._form, self.n, factors, B, X, lead, common, self._room, wait_for)
-        return None
+        room = self._spare.take()
+        run.solve(self._form, self.n, factors, B, X, lead, common, room, wait_for)
+        return self._spare.give(room)
 
     def _plan(self, B, X, factors):
         """How to solve for arrays (..., n, nrhs), with factors if there are some; None if they must be copied."""
@@ -282,10 +295,10 @@ class Systems(Copied):
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != rhs.shape:
             raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
+        if not is_writeable(out):
+            raise ValueError("out is read-only, must be writeable")
         if is_device_array(rhs):
             return check_apart("out", out, "rhs", rhs)
-        if not out.flags.writeable:
-            raise ValueError("out is read-only, must be writeable")
         if not out.flags.forc and has_repeats(out):
             raise ValueError(f"out has strides {out.strides}, must have each element in a place of its own")
         check_same(out, rhs)

@@ -1,8 +1,11 @@
 """Tridiagonal systems, open or closed to rings."""
 
+from typing import Any
+
 from compactla.bands.form import Form
 from compactla.bands.systems import Systems, along, check_axis, check_diagonals, check_flag
 from compactla.cuda.interchange import takes_arrays
+from compactla.types import Array, Queue
 
 
 class Tridiag(Systems):
@@ -27,7 +30,7 @@ class Tridiag(Systems):
         The axis along which matrices are in arrays of any dimension, whose other axes number the systems; also that of
         `solve` then. Default: the last of two, or the only one of a matrix that all systems share.
     queue : pyopencl.CommandQueue, optional
-        Where the matrices are copied to and factored; default: where they live.
+        Device that the matrices are copied to and factored on; default: where they live.
 
     Raises
     ------
@@ -58,7 +61,10 @@ class Tridiag(Systems):
     """
 
     @takes_arrays
-    def __init__(self, lower, diag, upper, periodic=False, pivoting=True, *, axis=None, queue=None):
+    def __init__(
+        self, lower: Array, diag: Array, upper: Array, periodic: Any = False, pivoting: bool = True, *,
+        axis: Any = None, queue: Queue = None,
+    ) -> None:  # fmt: skip
         given = check_diagonals({"diag": diag, "lower": lower, "upper": upper}, queue)
         periodic, pivoting = check_flag(periodic, "periodic"), check_flag(pivoting, "pivoting")
         diag = given["diag"]

@@ -1,4 +1,4 @@
-"""What a machine can do at most, measured: multiply-adds in registers, and plain loops over memory.
+"""The ceilings of a machine, measured: multiply-adds in registers, and plain loops over memory.
 
 A routine takes at least max(operations / peak, bytes / bandwidth). The bandwidth is that of the cache or memory that
 its data fits in: it is measured on as many bytes, by as many threads.
@@ -204,7 +204,7 @@ def memory_loop(pattern):
 
 
 def processor() -> str:
-    """What the processor calls itself."""
+    """The name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for text in cpuinfo.read_text().splitlines():

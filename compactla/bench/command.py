@@ -93,7 +93,7 @@ def register(commands) -> None:
 
 
 def summary(row) -> str:
-    """What a routine does: the first sentence of its function."""
+    """The work of a routine: the first sentence of its function."""
     return str(row.function.__doc__).split("\n")[0].removesuffix(".")
 
 

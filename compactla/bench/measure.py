@@ -111,7 +111,7 @@ def measure_lines(n, nm, library=None, baselines=True, iterations=None, **option
 
 
 def environment() -> dict:
-    """What was measured on, and with."""
+    """Machine and software of a measurement."""
     return {
         "processor": processor(),
         "target": llvmlite.binding.get_host_cpu_name(),

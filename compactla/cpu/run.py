@@ -5,6 +5,7 @@ There is one batch kernel for all routines: it calls the routine on the packs on
 
 import functools
 import importlib
+import math
 
 import numpy as np
 from numba import types
@@ -23,6 +24,8 @@ from compactla.view import REAL, View
 
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000
+# Sizes up to which kernels know how many lanes a pack has; larger ones may become slower by that.
+SMALL, SMALL_COMPLEX = 8, 5
 SCALAR = {"f": types.float64, "c": types.complex128}
 LITERALS = {"True": True, "False": False}
 shared = functools.cache(compiled)  # by all sizes that are not compiled in
@@ -145,9 +148,9 @@ def choice(row, layouts, fixed, conj, option, far=""):
     values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
     arguments = INT, types.Tuple((*values, *[INTS] * len(row.outputs)))
     source = f"compactla.cpu.kernels.{row.name}"
-    whole = known and lanes == main.vlen
-    pairs = whole and max(sizes, default=0) <= row.paired
-    loop = together if row.together else paired if pairs else packs if whole else batch
+    largest = max(sizes) if known and lanes == main.vlen else math.inf
+    pairs, few = largest <= row.paired, largest <= (SMALL_COMPLEX if main.dtype.kind == "c" else SMALL)
+    loop = together if row.together else paired if pairs else packs if few else batch
     kernel = shared(loop, arguments, "|".join(text), lanes, far == "stream", source=source)
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)

@@ -123,13 +123,13 @@ class Array:
         return np.ndarray(self.shape, self.dtype, memory, -below, self.strides)
 
     def set(self, values) -> None:
-        """Copy NumPy's numbers to a contiguous array."""
+        """Copy NumPy's numbers to a contiguous array; this waits, as arrays may be kept that other streams read."""
         values = np.ascontiguousarray(values, self.dtype)
-        index, stream = self.queue.device.index, self.queue.stream
-        if driver.is_capturing(index, stream):
+        if self.queue.is_capturing:
             raise RuntimeError("a CUDA graph is captured: call the function once before, with arrays of the same sizes")
         if values.size:
-            driver.write(index, self.offset, values, stream)
+            driver.write(self.queue.device.index, self.offset, values, self.queue.stream)
+            self.queue.finish()
 
     def fill(self, number, wait_for=()) -> None:
         """Set all numbers of a contiguous array, of 4 bytes or to zero."""

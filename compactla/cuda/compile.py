@@ -11,7 +11,7 @@ def cuda_source(source: str) -> str:
 
 
 def options(dtype, vlen, defines, arch) -> list[str]:
-    """What the compiler is told for a GPU.
+    """Options of the compiler for a GPU.
 
     Parameters
     ----------
@@ -44,14 +44,8 @@ def compile(source, options) -> bytes:
     ImportError
         If there is no compiler.
     """
-    try:
-        from cuda.bindings import nvrtc
-    except ImportError:
-        raise ImportError(MISSING) from None
-    try:
-        error, program = nvrtc.nvrtcCreateProgram(source.encode(), b"program.cu", 0, [], [])
-    except RuntimeError as missing:  # the library
-        raise ImportError(f"{MISSING} ({missing})") from None
+    nvrtc, _ = _compiler()
+    error, program = nvrtc.nvrtcCreateProgram(source.encode(), b"program.cu", 0, [], [])
     _check(nvrtc, error)
     try:
         (failed,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
@@ -66,7 +60,7 @@ def compile(source, options) -> bytes:
 
 
 def _text(nvrtc, program, size_of, get) -> bytes:
-    """What the compiler has to say about a program."""
+    """The log of the compiler about a program."""
     error, size = size_of(program)
     _check(nvrtc, error)
     text = bytes(size)
@@ -79,9 +73,18 @@ def _check(nvrtc, error) -> None:
         raise RuntimeError(f"NVIDIA's compiler: {error.name}")
 
 
-def version() -> tuple[int, ...]:
-    """The version of the compiler."""
-    from cuda.bindings import nvrtc
+def _compiler():
+    """The compiler and its version; an ImportError if the bindings or the library are missing."""
+    try:
+        from cuda.bindings import nvrtc
 
-    _, *numbers = nvrtc.nvrtcVersion()
-    return tuple(numbers)
+        error, *version = nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as missing:
+        raise ImportError(f"{MISSING} ({missing})") from None
+    _check(nvrtc, error)
+    return nvrtc, tuple(version)
+
+
+def version() -> tuple[int, ...]:
+    """The version of the compiler; an ImportError if there is none."""
+    return _compiler()[1]

@@ -80,9 +80,7 @@ def launch(index, function, grid, group, stream, parameters) -> None:
     args = function, grid[0], grid[1], 1, group[0], group[1], 1, 0, stream, parameters, 0
     (error,) = cu.cuLaunchKernel(*args)
     if error is not SUCCESS:
-        if error not in NO_CONTEXT:
-            checked(lambda: (error,))
-        with current(index):
+        with current(index) if error in NO_CONTEXT else contextlib.nullcontext():
             checked(cu.cuLaunchKernel, *args)
 
 

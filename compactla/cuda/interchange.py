@@ -21,6 +21,7 @@ ROOTS = "torch", "cupy", "cupyx", "jax", "jaxlib"  # packages of the libraries t
 CUDA = 2, 13  # DLPack's numbers of devices: CUDA's memory, and managed memory
 OWN = "compactla", "pyopencl", "numpy", "builtins"
 _roots: dict[type, str] = {}
+_plain: set[type] = {np.ndarray, type(None)}  # types of arguments that stay as they are
 
 
 class _Calls(threading.local):
@@ -39,6 +40,8 @@ def root(kind) -> str:
         known = [package for package in packages if package in ROOTS]
         foreign = not any(package in OWN for package in packages)
         found = _roots[kind] = known[0] if known and foreign else "others" if is_array and foreign else ""
+        if not found and kind not in (tuple, list):
+            _plain.add(kind)
     return found
 
 
@@ -60,7 +63,9 @@ def taken(x, name):
     """An argument: an array in CUDA memory where it lies, a queue for what names a device; all else as it is."""
     kind = type(x)
     if kind is tuple or kind is list:
-        return kind(taken(a, f"{name}[{i}]") for i, a in enumerate(x)) if any(map(is_foreign, x)) else x
+        if not any(map(root, set(map(type, x)))):
+            return x
+        return kind(taken(a, f"{name}[{i}]") for i, a in enumerate(x))
     if not is_foreign(x):
         return x
     from compactla.cuda.libraries import library
@@ -82,6 +87,8 @@ def is_foreign(x) -> bool:
 def given(x):
     """A result as the user sees it: arrays are those of the libraries that they came from."""
     kind = type(x)
+    if kind is np.ndarray:
+        return x
     if kind.__module__ == "compactla.cuda.arrays":
         return x if _calls.inside else x.queue.library.give(x)
     if isinstance(x, tuple) and kind is not tuple and hasattr(x, "_make"):
@@ -97,18 +104,18 @@ def takes_arrays(function: Function) -> Function:
     def call(*args, **keywords):
         if _calls.inside:
             return function(*args, **keywords)
-        args = [x if type(x) in _plain else taken(x, names[i]) for i, x in enumerate(args)]
-        for name, x in keywords.items():
-            if type(x) not in _plain:
-                keywords[name] = taken(x, name)
-        with calls_of_our_own():
+        if len(args) <= len(names):  # others are refused
+            args = [x if type(x) in _plain else taken(x, name) for x, name in zip(args, names)]  # noqa: B905 - is slower
+        if keywords:
+            keywords = {name: x if type(x) in _plain else taken(x, name) for name, x in keywords.items()}
+        _calls.inside = True  # as calls_of_our_own does, which takes longer
+        try:
             found = function(*args, **keywords)
-        return found if type(found) in _plain else given(found)
+        finally:
+            _calls.inside = False
+        return given(found)
 
     return call  # type: ignore[return-value]
-
-
-_plain = {np.ndarray, float, int, str, type(None), bool}
 
 
 class _Within:
@@ -129,6 +136,11 @@ def calls_of_our_own():
     return _Within(True)
 
 
-def calls_of_users():
-    """While this lasts, what is called is the user's own code, of which compactla may be called again."""
-    return _Within(False)
+def called_back(function, name):
+    """A function of the user: it sees arrays of other libraries, may return such, and may call what takes them."""
+
+    def call(*args):
+        with _Within(False):
+            return taken(function(*map(given, args)), name)
+
+    return call

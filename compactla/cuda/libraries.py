@@ -6,6 +6,7 @@ A library is a class here, found by the name of the module that its arrays are o
 import collections
 import functools
 import importlib
+import importlib.util
 import sys
 from typing import Any
 
@@ -91,12 +92,16 @@ class Torch(Library):
             raise TypeError("requires gradients, must not: see compactla.torch, or Tensor.detach")
         if x.layout != torch.strided or x.dtype not in self._numpys:
             raise TypeError(f"is {x.layout} of {x.dtype}, must be strided, of a type that NumPy has")
-        if x.is_conj() or x.is_neg():
+        is_lazy = x.is_conj() or x.is_neg()
+        if is_lazy:
             x = x.resolve_conj().resolve_neg()
         dtype = self._numpys[x.dtype]
         strides = tuple(stride * dtype.itemsize for stride in x.stride())
         queue, memory = self.queue(x.get_device()), Memory(0, x)
-        return Array(queue, tuple(x.shape), dtype, strides=strides, data=memory, offset=x.data_ptr(), given=x)
+        a = Array(queue, tuple(x.shape), dtype, strides=strides, data=memory, offset=x.data_ptr(), given=x)
+        if is_lazy:  # a copy, which is not what would be written to
+            a.place.flags.writeable = False
+        return a
 
     def give(self, a):
         if a.given is None:
@@ -208,7 +213,7 @@ class JAX(Library):
 
 
 class Kept:
-    """What owns an array of JAX."""
+    """The owner of an array of JAX."""
 
     def __init__(self, library, index, array):
         self.library, self.index, self.array = library, index, array

@@ -1,8 +1,9 @@
 """Kernels for CUDA: compiled once for a device and its options, kept on disk, and launched in the current stream."""
 
+import contextlib
 import ctypes
-import os
 import struct
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ import platformdirs
 
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver
-from compactla.sources import digest
+from compactla.gpu.program import SOURCES
+from compactla.sources import digest, digest_of_includes
 
 CODES = {np.dtype(char): char for char in "fd"} | {np.dtype(np.int32): "i"}
 WORD, NULL = "q", 0  # of addresses and integers; what None is
+SEAL = len(digest(b""))  # bytes that files begin with: a digest of all others
 
 
 class Program:
@@ -73,17 +76,18 @@ def folder() -> Path:
 
 
 def compiled(source, options) -> bytes:
-    """Code for a device, from disk if it was compiled before; a disk that can't be written to is no error."""
-    file = folder() / f"{digest(repr((source, options, compiler.version())).encode())}.cubin"
-    try:
-        return file.read_bytes()
-    except OSError:
-        code = compiler.compile(source, options)
-    try:
+    """Code for a device, from disk if what was compiled before is whole there; that nothing can be kept is no error."""
+    parts = source, digest_of_includes(source, SOURCES), options, compiler.version()
+    file = folder() / f"{digest(repr(parts).encode())}.cubin"
+    with contextlib.suppress(OSError):
+        seal, kept = (content := file.read_bytes())[:SEAL], content[SEAL:]
+        if seal == digest(kept).encode():
+            return kept
+    code = compiler.compile(source, options)
+    with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_suffix(f".{os.getpid()}")
-        new.write_bytes(code)
-        new.replace(file)
-    except OSError:
-        pass
+        with tempfile.TemporaryDirectory(dir=file.parent) as own:
+            new = Path(own) / file.name
+            new.write_bytes(digest(code).encode() + code)
+            new.replace(file)
     return code

@@ -6,7 +6,7 @@ from compactla.cuda import arrays, driver
 
 
 class Platform:
-    """What all CUDA devices belong to."""
+    """The platform of all CUDA devices."""
 
     name = "NVIDIA CUDA"
 
@@ -52,6 +52,11 @@ class Queue:
     def stream(self) -> int:
         """The library's current stream."""
         return self.library.stream(self.device.index)
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether that stream records a graph instead of working."""
+        return driver.is_capturing(self.device.index, self.stream)
 
     def empty(self, shape, dtype):
         """A new array."""

@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import factors
+from compactla.types import Array, Events
 
 
-def axpy(alpha, X, Y, *, threads=None, wait_for=None) -> Pack:
+def axpy(alpha: Array, X: Pack, Y: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Sums with multiples, Y <- alpha X + Y, in place.
 
     Parameters
@@ -32,8 +33,11 @@ def axpy(alpha, X, Y, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, Y is read-only or shares memory with X, `alpha` has another length, is complex
-        for real packs or out of the range of their dtype, or `threads` or `wait_for` is not what `compactla.gemm`
-        takes.
+        for real packs or out of the range of their dtype, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.scal, compactla.ger, compactla.gemm
 
     Notes
     -----

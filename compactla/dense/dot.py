@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.outputs import rows
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def dot(X, Y, conj=False, *, threads=None, wait_for=None):
+def dot(X: Pack, Y: Pack, conj: bool = False, *, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inner products of the columns of X and Y.
 
     Parameters
@@ -31,8 +32,12 @@ def dot(X, Y, conj=False, *, threads=None, wait_for=None):
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is not what `compactla.gemm`
-        takes.
+        If the packs do not fit together, `conj` is not a bool, or `threads` or `wait_for` is invalid, see
+        `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.nrm2, compactla.gemv
 
     Notes
     -----

@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def gels(A, B, trans="N", *, info=None, threads=None, wait_for=None):
+def gels(
+    A: Pack, B: Pack, trans: str = "N", *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Least squares, min ||B - op(A) X||, or the X of the smallest norm with op(A) X = B, for A of full rank, in place.
 
     Parameters
@@ -17,10 +20,10 @@ def gels(A, B, trans="N", *, info=None, threads=None, wait_for=None):
         leaves them, of the conjugate transpose where m < n.
     B : Pack
         nm right-hand sides of max(m, n) x r, with A's dtype, vector length and device: as many rows are read as op(A)
-        has. On return the first rows, as many as op(A) has columns, hold the solution; the squares of what is below
-        in a column have the sum that those of its residual have.
+        has. On return the first rows, as many as op(A) has columns, hold the solution; in a column, the squares of
+        the elements below have the same sum as those of its residual.
     trans : {"N", "T", "C"}
-        What op(A) is: A, its transpose, or its conjugate transpose.
+        op(A) is A, its transpose, or its conjugate transpose.
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
@@ -32,15 +35,15 @@ def gels(A, B, trans="N", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or k where the k-th element on the diagonal of R is the first
-        that is exactly zero: the rank is not full, and what B holds is free. No other matrix is touched. For packs on a
-        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
-        solve.
+        that is exactly zero: the rank is not full, and the contents of B are undefined. No other matrix is touched. For
+        packs on a device this waits until the device is done, unless `info` is given: its ``events`` end with that of
+        the solve.
 
     Raises
     ------
     TypeError, ValueError
         If the packs do not fit together, are read-only or share memory, `trans` is unknown, `info` is no such array, or
-        shares memory with one of them, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        shares memory with one of them, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
     --------

@@ -1,6 +1,7 @@
 """gelsy: least squares of the smallest norm, for matrices of any rank."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,12 @@ from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
+def gelsy(
+    A: Pack, B: Pack, rcond: Any = None, *, rank: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Least squares of the smallest norm, min ||B - A X||, for A of any rank, in place.
 
     Parameters
@@ -21,8 +25,8 @@ def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
         nm matrices of m x n, of any rank, each of its own. They are overwritten.
     B : Pack
         nm right-hand sides of max(m, n) x r, with A's dtype, vector length and device, of which the first m rows are
-        read. On return the first n rows hold the solution. Where the rank is n the squares of what is below in a column
-        have the sum that those of its residual have.
+        read. On return the first n rows hold the solution. Where the rank is n, the squares of the elements
+        below in a column have the same sum as those of its residual.
     rcond : number, optional
         Pivots that are smaller than this times the largest of their matrix count as zero; default: max(m, n) times the
         distance of 1 to the next larger number of this precision.
@@ -44,7 +48,7 @@ def gelsy(A, B, rcond=None, *, rank=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If the packs do not fit together, are read-only or share memory, `rcond` is not a number from 0 on, `rank` is no
-        such array, or shares memory with one of them, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        such array, or shares memory with one of them, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
     --------

@@ -11,9 +11,13 @@ from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, reg
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, views
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait_for=None):
+def gemm(
+    A: Array, B: Array, C: Array, alpha: Array = 1, beta: Array = 0, transa: str = "N", transb: str = "N", *,
+    threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Matrix products C <- alpha op(A) op(B) + beta C, in place.
 
     Parameters
@@ -44,7 +48,11 @@ def gemm(A, B, C, alpha=1, beta=0, transa="N", transb="N", *, threads=None, wait
     TypeError, ValueError
         If the operands do not fit together, C is read-only, has several elements in one place, or shares memory with A
         or B, an option is unknown, `threads` is not a positive integer, or given for packs on a device, or `wait_for`
-        for what is on the CPU. Nothing was written then, to none of the arrays of a sequence.
+        for operands on the CPU. Nothing was written then, to none of the arrays of a sequence.
+
+    See Also
+    --------
+    compactla.gemv, compactla.symm, compactla.syrk, compactla.trmm, compactla.kron_apply, compactla.linalg.matmul
 
     Notes
     -----

@@ -4,9 +4,13 @@ from compactla.gpu.search import ITEM, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def gemv(A, x, y, alpha=1, beta=0, trans="N", *, threads=None, wait_for=None) -> Pack:
+def gemv(
+    A: Array, x: Pack, y: Pack, alpha: Array = 1, beta: Array = 0, trans: str = "N", *, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Matrix-vector products y <- alpha op(A) x + beta y, in place.
 
     Parameters
@@ -32,7 +36,11 @@ def gemv(A, x, y, alpha=1, beta=0, trans="N", *, threads=None, wait_for=None) ->
     ------
     TypeError, ValueError
         If the packs do not fit together, y is read-only or shares memory with A or x, `trans` is unknown, or `threads`
-        or `wait_for` is not what `compactla.gemm` takes.
+        or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.gemm, compactla.ger, compactla.trsv
 
     Notes
     -----

@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
+def geqp3(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> tuple[Integers, Pack]:
     """QR factorizations with column pivoting, A P = Q R, in place.
 
     Parameters
@@ -31,12 +32,16 @@ def geqp3(A, *, threads=None, wait_for=None) -> tuple[Integers, Pack]:
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        If A is not a pack, or is read-only, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.geqrf, compactla.gelsy
 
     Notes
     -----
-    LAPACK ``?geqp3``, without columns that stay in front: in every step the column comes first that has the largest
-    norm of what is left, of several the first. Norms are not updated, but computed anew, which costs no pass over the
+    LAPACK ``?geqp3``, without columns that stay in front: in every step the column with the largest remaining
+    norm comes first, of several the first. Norms are not updated, but computed anew, which costs no pass over the
     matrix. Each matrix is pivoted by itself.
 
     Examples

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def geqrf(A, *, threads=None, wait_for=None) -> Pack:
+def geqrf(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """QR factorizations A = Q R, in place.
 
     Parameters
@@ -29,7 +30,11 @@ def geqrf(A, *, threads=None, wait_for=None) -> Pack:
     Raises
     ------
     TypeError, ValueError
-        If A is not a pack, or is read-only, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        If A is not a pack, or is read-only, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.ormqr, compactla.orgqr, compactla.geqp3, compactla.gels, compactla.linalg.qr
 
     Notes
     -----

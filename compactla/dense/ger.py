@@ -4,9 +4,13 @@ from compactla.gpu.search import ITEM, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:
+def ger(
+    x: Pack, y: Pack, A: Pack, alpha: Array = 1, conj: bool = False, *, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Rank-one updates A <- alpha x y^T + A, in place.
 
     Parameters
@@ -32,7 +36,11 @@ def ger(x, y, A, alpha=1, conj=False, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, A is read-only or shares memory with x or y, `conj` is not a bool, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.gemv, compactla.axpy
 
     Notes
     -----

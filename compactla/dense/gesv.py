@@ -6,9 +6,10 @@ from compactla.dense.getrf import in_local, teams
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def gesv(A, B, *, info=None, threads=None, wait_for=None):
+def gesv(A: Pack, B: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Solves B <- inv(A) B by LU factorizations with partial pivoting, in place.
 
     Parameters
@@ -28,14 +29,18 @@ def gesv(A, B, *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or 1 + the index of its first pivot that is exactly zero: there
-        is no solution, and what is in its place is free. No other system is touched. For packs on a device this waits
-        until the device is done, unless `info` is given: its ``events`` end with that of the solves.
+        is no solution, and its contents are undefined. No other system is touched. For packs on a device
+        this waits until the device is done, unless `info` is given: its ``events`` end with that of the solves.
 
     Raises
     ------
     TypeError, ValueError
         If the packs do not fit together, are read-only or share memory, `info` is no such array, or shares memory with
-        them, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        them, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrf, compactla.getrs, compactla.posv, compactla.linalg.solve
 
     Notes
     -----

@@ -6,9 +6,12 @@ from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registe
 from compactla.layout import Pack
 from compactla.outputs import rows
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def gesvd(A, compute_uv=True, *, info=None, threads=None, wait_for=None):
+def gesvd(
+    A: Pack, compute_uv: bool = True, *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> tuple[Pack | None, Array, Pack | None, Array]:
     """Singular value decompositions A = U diag(s) Vh, of which U and Vh have min(m, n) columns and rows.
 
     Parameters
@@ -42,7 +45,11 @@ def gesvd(A, compute_uv=True, *, info=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If A is not a pack, or is read-only, `compute_uv` is not a bool, `info` is no such array, or shares memory with
-        A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.syev, compactla.gelsy, compactla.linalg.svd
 
     Notes
     -----

@@ -8,9 +8,12 @@ from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):
+def getrf(
+    A: Pack, *, threshold: float = 1, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> tuple[Integers, Array]:
     """LU factorizations with partial pivoting, P A = L U, in place.
 
     Parameters
@@ -43,7 +46,11 @@ def getrf(A, *, threshold=1, info=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If A is not a pack, or is read-only, `threshold` is no number from 0 to 1, `info` is no such array, or shares
-        memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrs, compactla.getri, compactla.gesv, compactla.getrfnp, compactla.linalg.lu_factor
 
     Notes
     -----

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def getrfnp(A, *, info=None, threads=None, wait_for=None):
+def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """LU factorizations without pivoting, A <- L\\U, in place.
 
     Parameters
@@ -34,7 +35,11 @@ def getrfnp(A, *, info=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If A is not a pack, or is read-only, `info` is no such array, or shares memory with A, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrsnp, compactla.getrinp, compactla.getrf
 
     Notes
     -----

@@ -1,13 +1,16 @@
 """getri: inverses, with the factors of getrf."""
 
+from typing import Any
+
 from compactla.dense import getrinp
 from compactla.gpu.search import ITEM, Search, squares, team
 from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def getri(A, ipiv, *, info=None, threads=None, wait_for=None):
+def getri(A: Pack, ipiv: Any, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inverses A <- inv(A) with the factors and the swaps that `compactla.getrf` leaves, in place.
 
     Parameters
@@ -16,7 +19,7 @@ def getri(A, ipiv, *, info=None, threads=None, wait_for=None):
         nm matrices of n x n: U on and above the diagonal, and L, with a unit diagonal, below. On return it holds the
         inverses of the matrices that were factored.
     ipiv : Integers, or (nm, n) array_like of int
-        What `compactla.getrf` returned, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
+        Pivots from `compactla.getrf`, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional
@@ -28,14 +31,19 @@ def getri(A, ipiv, *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or 1 + the index of the first exact zero on the diagonal of U:
-        it has no inverse, and what is in its place is free. No other matrix is touched. For packs on a device this
-        waits until the device is done, unless `info` is given: its ``events`` end with that of the inversion.
+        it has no inverse, and its contents are undefined. No other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        inversion.
 
     Raises
     ------
     TypeError, ValueError
         If A is not a pack of square matrices, or is read-only, `ipiv` is no such array or has entries that are no rows,
-        `info` is no such array, or shares memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `info` is no such array, or shares memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrf, compactla.getrinp, compactla.linalg.inv
 
     Notes
     -----

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def getrinp(A, *, info=None, threads=None, wait_for=None):
+def getrinp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inverses A <- inv(A) with the factors that `compactla.getrfnp` leaves, in place.
 
     Parameters
@@ -26,14 +27,19 @@ def getrinp(A, *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or 1 + the index of the first exact zero on the diagonal of U:
-        it has no inverse, and what is in its place is free. No other matrix is touched. For packs on a device this
-        waits until the device is done, unless `info` is given: its ``events`` end with that of the inversion.
+        it has no inverse, and its contents are undefined. No other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        inversion.
 
     Raises
     ------
     TypeError, ValueError
         If A is not a pack of square matrices, or is read-only, `info` is no such array, or shares memory with A, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrfnp, compactla.getri
 
     Notes
     -----

@@ -1,13 +1,18 @@
 """getrs: solves with the factors of getrf."""
 
+from typing import Any
+
 from compactla.dense import getrsnp
 from compactla.gpu.search import ITEM, Search, squares, team
 from compactla.layout import Pack
 from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
+def getrs(
+    A: Pack, ipiv: Any, B: Pack, trans: str = "N", *, threads: int | None = None, wait_for: Events = None
+) -> Pack:
     """Solves B <- inv(op(A)) B with the factors and the swaps that `compactla.getrf` leaves, in place.
 
     Parameters
@@ -15,7 +20,7 @@ def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     A : Pack
         nm matrices of n x n: U on and above the diagonal, and L, with a unit diagonal, below.
     ipiv : Integers, or (nm, n) array_like of int
-        What `compactla.getrf` returned, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
+        Pivots from `compactla.getrf`, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
     B : Pack
         nm right-hand sides of n x r, with A's dtype, vector length and device.
     trans : {"N", "T", "C"}
@@ -34,7 +39,11 @@ def getrs(A, ipiv, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, `ipiv` is no such array or has entries that are no rows, B is read-only or
-        shares memory with A, `trans` is unknown, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        shares memory with A, `trans` is unknown, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrf, compactla.gesv, compactla.trsm, compactla.linalg.lu_solve
 
     Notes
     -----

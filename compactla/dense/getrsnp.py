@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
+def getrsnp(A: Pack, B: Pack, trans: str = "N", *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Solves B <- inv(op(A)) B with the factors that `compactla.getrfnp` leaves, in place.
 
     Parameters
@@ -32,7 +33,11 @@ def getrsnp(A, B, trans="N", *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, B is read-only or shares memory with A, `trans` is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.getrfnp, compactla.trsm
 
     Notes
     -----

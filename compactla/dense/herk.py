@@ -6,9 +6,13 @@ from compactla.dense.syrk import check_sizes, lower, row
 from compactla.layout import Pack
 from compactla.routine import check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
+def herk(
+    A: Pack, C: Pack, uplo: str = "L", trans: str = "N", alpha: Array = 1, beta: Array = 0, *,
+    threads: int | None = None, wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Products of matrices and their conjugate transposes C <- alpha op(A) op(A)^H + beta C, in place.
 
     Parameters
@@ -38,7 +42,11 @@ def herk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, `alpha` or
-        `beta` is not real, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `beta` is not real, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.syrk, compactla.hemm, compactla.gemm
 
     Notes
     -----

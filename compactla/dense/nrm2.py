@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.outputs import rows
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def nrm2(X, *, threads=None, wait_for=None):
+def nrm2(X: Pack, *, threads: int | None = None, wait_for: Events = None) -> Array:
     """2-norms of the columns of X, where no square overflows or underflows.
 
     Parameters
@@ -29,7 +30,11 @@ def nrm2(X, *, threads=None, wait_for=None):
     Raises
     ------
     TypeError, ValueError
-        If X is not a pack, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        If X is not a pack, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.dot, compactla.linalg.norm
 
     Notes
     -----

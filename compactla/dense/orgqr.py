@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
+def orgqr(A: Pack, tau: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """The first columns of the Q that `compactla.geqrf` leaves, in place.
 
     Parameters
@@ -16,7 +17,7 @@ def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
         nm matrices of m x n, m >= n, as `compactla.geqrf` leaves them. On return A holds the first n columns of Q,
         which are orthonormal.
     tau : Pack
-        What `compactla.geqrf` returned: nm columns of n x 1, with A's dtype, vector length and device.
+        Scalars from `compactla.geqrf`: nm columns of n x 1, with A's dtype, vector length and device.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional
@@ -31,7 +32,11 @@ def orgqr(A, tau, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, A has more columns than rows, is read-only or shares memory with tau, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.geqrf, compactla.ormqr
 
     Notes
     -----

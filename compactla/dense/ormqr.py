@@ -5,15 +5,19 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pack:
+def ormqr(
+    A: Pack, tau: Pack, C: Pack, side: str = "L", trans: str = "N", *, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Products C <- op(Q) C, or C <- C op(Q), with the Q that `compactla.geqrf` leaves, in place.
 
     Parameters
     ----------
     A, tau : Pack
-        What `compactla.geqrf` leaves and returns: vectors of reflectors below the diagonal of nm matrices of q x r, and
+        Results of `compactla.geqrf`: vectors of reflectors below the diagonal of nm matrices of q x r, and
         k = min(q, r) scalars, k x 1. Q is q x q, the product of k reflectors. R is not read.
     C : Pack
         nm matrices, of q rows for side "L", of q columns for side "R", with A's dtype, vector length and device.
@@ -35,7 +39,11 @@ def ormqr(A, tau, C, side="L", trans="N", *, threads=None, wait_for=None) -> Pac
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A or tau, an option is unknown, `trans`
-        is "T" for complex matrices, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        is "T" for complex matrices, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.geqrf, compactla.orgqr
 
     Notes
     -----

@@ -6,9 +6,12 @@ from compactla.dense import potrs
 from compactla.gpu.search import ITEM, Choice, Search, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def posv(A, B, uplo="L", *, info=None, threads=None, wait_for=None):
+def posv(
+    A: Pack, B: Pack, uplo: str = "L", *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Solves B <- inv(A) B with symmetric or Hermitian positive definite matrices, which are factored, in place.
 
     Parameters
@@ -31,15 +34,19 @@ def posv(A, B, uplo="L", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or k where the leading minor of order k is the first that is
-        not positive, or NaN: what its triangle and its right-hand sides hold is free. No other matrix is touched. For
-        packs on a device this waits until the device is done, unless `info` is given: its ``events`` end with that of
-        the solve.
+        not positive, or NaN: the contents of its triangle and right-hand sides are undefined. No other matrix is
+        touched. For packs on a device this waits until the device is done, unless `info` is given: its ``events`` end
+        with that of the solve.
 
     Raises
     ------
     TypeError, ValueError
         If the packs do not fit together, one is read-only or shares memory with the other, `uplo` is unknown, `info`
-        is no such array, or shares memory with a pack, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        is no such array, or shares memory with a pack, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.potrf, compactla.potrs, compactla.gesv
 
     Notes
     -----

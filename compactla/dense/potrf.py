@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
+def potrf(
+    A: Pack, uplo: str = "L", *, info: Array = None, threads: int | None = None, wait_for: Events = None
+) -> Array:
     """Cholesky factorizations of symmetric or Hermitian positive definite matrices, in place.
 
     Parameters
@@ -29,15 +32,19 @@ def potrf(A, uplo="L", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or k where the leading minor of order k is the first that is
-        not positive, or NaN: that matrix is not factored, and what its triangle holds is free. No other matrix is
-        touched. For packs on a device this waits until the device is done, unless `info` is given: its ``events`` end
-        with that of the factorization.
+        not positive, or NaN: that matrix is not factored, and the contents of its triangle are undefined. No other
+        matrix is touched. For packs on a device this waits until the device is done, unless `info` is given: its
+        ``events`` end with that of the factorization.
 
     Raises
     ------
     TypeError, ValueError
         If A is not a pack of square matrices, or is read-only, `uplo` is unknown, `info` is no such array, or shares
-        memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.potrs, compactla.posv, compactla.linalg.cholesky
 
     Notes
     -----

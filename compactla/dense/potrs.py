@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Events
 
 
-def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
+def potrs(A: Pack, B: Pack, uplo: str = "L", *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Solves B <- inv(A) B with the factors that `compactla.potrf` leaves, in place.
 
     Parameters
@@ -33,7 +34,11 @@ def potrs(A, B, uplo="L", *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If the packs do not fit together, B is read-only or shares memory with A, `uplo` is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.potrf, compactla.posv, compactla.linalg.cho_solve
 
     Notes
     -----

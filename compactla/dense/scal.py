@@ -6,9 +6,10 @@ from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import factors
+from compactla.types import Array, Events
 
 
-def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:
+def scal(alpha: Array, X: Pack, *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Multiples X <- alpha X, in place.
 
     Parameters
@@ -32,7 +33,11 @@ def scal(alpha, X, *, threads=None, wait_for=None) -> Pack:
     ------
     TypeError, ValueError
         If X is not a pack, or is read-only, `alpha` has another length, is complex for real packs or out of the range
-        of their dtype, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        of their dtype, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.axpy
 
     Notes
     -----

@@ -6,9 +6,13 @@ from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registe
 from compactla.layout import Pack
 from compactla.outputs import rows
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
+def syev(
+    A: Pack, uplo: str = "L", jobz: str = "V", *, info: Array = None, threads: int | None = None,
+    wait_for: Events = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, in place.
 
     Parameters
@@ -42,7 +46,11 @@ def syev(A, uplo="L", jobz="V", *, info=None, threads=None, wait_for=None):
     ------
     TypeError, ValueError
         If A is not a pack of square matrices, or is read-only, `uplo` or `jobz` is unknown, `info` is no such array, or
-        shares memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        shares memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.gesvd, compactla.linalg.eigh
 
     Notes
     -----

@@ -4,9 +4,13 @@ from compactla.gpu.search import ITEM, Search, items, registers, squares, team, 
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_side, views
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
+def symm(
+    A: Array, B: Array, C: Pack, side: str = "L", uplo: str = "L", alpha: Array = 1, beta: Array = 0, *,
+    threads: int | None = None, wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Products with symmetric matrices C <- alpha A B + beta C, or C <- alpha B A + beta C, in place.
 
     Parameters
@@ -36,7 +40,11 @@ def symm(A, B, C, side="L", uplo="L", alpha=1, beta=0, *, threads=None, wait_for
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A or B, an option is unknown, or
-        `threads` or `wait_for` is not what `compactla.gemm` takes.
+        `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.hemm, compactla.gemm, compactla.syrk
 
     Notes
     -----

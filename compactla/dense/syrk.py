@@ -4,9 +4,13 @@ from compactla.gpu.search import ITEM, Search, items, registers, squares, team, 
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 
 
-def syrk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=None) -> Pack:
+def syrk(
+    A: Pack, C: Pack, uplo: str = "L", trans: str = "N", alpha: Array = 1, beta: Array = 0, *,
+    threads: int | None = None, wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Products of matrices and their transposes C <- alpha op(A) op(A)^T + beta C, in place.
 
     Parameters
@@ -36,7 +40,11 @@ def syrk(A, C, uplo="L", trans="N", alpha=1, beta=0, *, threads=None, wait_for=N
     ------
     TypeError, ValueError
         If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.herk, compactla.gemm, compactla.symm
 
     Notes
     -----

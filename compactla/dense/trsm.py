@@ -6,12 +6,14 @@ from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_side, views
 from compactla.scalars import scalar
+from compactla.types import Array, Events
 from compactla.view import lower_left
 
 
 def trsm(
-    A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, *, threads=None, wait_for=None
-) -> Pack:
+    A: Array, B: Pack, side: str = "L", uplo: str = "L", trans: str = "N", diag: str = "N", alpha: Array = 1, *,
+    threads: int | None = None, wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Triangular solves B <- alpha inv(op(A)) B, or B <- alpha B inv(op(A)), in place.
 
     Parameters
@@ -45,7 +47,11 @@ def trsm(
     ------
     TypeError, ValueError
         If the packs do not fit together, B is read-only or shares memory with A, an option is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.trmm, compactla.trsv, compactla.trtri, compactla.getrs, compactla.linalg.solve_triangular
 
     Notes
     -----

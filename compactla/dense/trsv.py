@@ -3,10 +3,14 @@
 from compactla.gpu.search import ITEM, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 from compactla.view import lower_left
 
 
-def trsv(A, x, uplo="L", trans="N", diag="N", *, threads=None, wait_for=None) -> Pack:
+def trsv(
+    A: Array, x: Pack, uplo: str = "L", trans: str = "N", diag: str = "N", *, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """Triangular solves x <- inv(op(A)) x for vectors, in place.
 
     Parameters
@@ -35,7 +39,11 @@ def trsv(A, x, uplo="L", trans="N", diag="N", *, threads=None, wait_for=None) ->
     ------
     TypeError, ValueError
         If the packs do not fit together, x is read-only or shares memory with A, an option is unknown, or `threads` or
-        `wait_for` is not what `compactla.gemm` takes.
+        `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.trsm, compactla.gemv
 
     Notes
     -----

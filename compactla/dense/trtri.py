@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.types import Array, Events
 
 
-def trtri(A, uplo="L", diag="N", *, info=None, threads=None, wait_for=None):
+def trtri(
+    A: Pack, uplo: str = "L", diag: str = "N", *, info: Array = None, threads: int | None = None,
+    wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Inverses of triangular matrices, A <- inv(A), in place.
 
     Parameters
@@ -29,14 +33,19 @@ def trtri(A, uplo="L", diag="N", *, info=None, threads=None, wait_for=None):
     -------
     (nm,) ndarray of int64 or pyopencl.array.Array of int32
         `info`, or a new NumPy array. For each matrix 0, or 1 + the index of the first exact zero on its diagonal: it
-        has no inverse, and what its triangle holds is free. No other matrix is touched. For packs on a device this
-        waits until the device is done, unless `info` is given: its ``events`` end with that of the inversion.
+        has no inverse, and the contents of its triangle are undefined. No other matrix is touched. For packs on a
+        device this waits until the device is done, unless `info` is given: its ``events`` end with that of the
+        inversion.
 
     Raises
     ------
     TypeError, ValueError
         If A is not a pack of square matrices, or is read-only, an option is unknown, `info` is no such array, or shares
-        memory with A, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+        memory with A, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+
+    See Also
+    --------
+    compactla.trsm, compactla.trmm, compactla.getri, compactla.potrf
 
     Notes
     -----

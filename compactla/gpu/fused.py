@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,19 +43,22 @@ class Fused:
         Strides from matrix to matrix, in numbers.
     sizes : list of int
         Bytes of the numbers of operands.
-    any : pyopencl.array.Array
-        An integer that is 0 between calls; kernels make it 1 if a matrix fails.
+    zero : pyopencl.array.Array
+        An integer that is 0.
+    flags : list of pyopencl.array.Array
+        Integers that are 0, which kernels make 1 if a matrix fails; each is of one call at a time.
     """
 
     kernel: Any
     fit: Any
     steps: list[int]
     sizes: list[int]
-    any: Any
+    zero: Any
+    flags: list = field(default_factory=list)
 
     def launch(self, arrays, results, told=NOBODY, failed=None):
         """Start the kernel."""
-        flags = self.any if failed is None else failed
+        flags = self.zero if failed is None else failed
         nm = self.fit.nm
         values = [nm, told, flags.data]
         for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
@@ -68,10 +71,17 @@ class Fused:
         """Compute results, and flags of the matrices that failed; None if none did, or nobody is to `wait` for that."""
         queue, allocator = arrays[0].queue, arrays[0].allocator
         results = [empty(shape, dtype, queue, allocator) for shape, dtype in self.fit.made]
-        self.launch(arrays, results, ANY if wait else NOBODY)
-        if not wait or not download(self.any)[0]:
+        if not wait:
+            self.launch(arrays, results)
             return results, None
-        self.any.fill(0)
+        try:
+            flag = self.flags.pop()
+        except IndexError:
+            flag = upload(np.zeros(1, np.int32), queue)
+        self.launch(arrays, results, ANY, flag)
+        if not download(flag)[0]:
+            self.flags.append(flag)
+            return results, None
         failed = upload(np.zeros(self.fit.nm, np.int32), queue)
         self.launch(arrays, results, EACH, failed)
         return results, download(failed)

@@ -27,8 +27,11 @@ C_NAMES |= {
 
 
 def c_name(kind):
-    """The name in OpenCL C of the numbers of a type."""
-    return C_NAMES[kind.kind if kind.kind == "b" else kind.str[1:]]
+    """The name in OpenCL C of the numbers of a type; a TypeError if there is none."""
+    name = kind.kind if kind.kind == "b" else kind.str[1:]
+    if name not in C_NAMES:
+        raise TypeError(f"an array is of {kind}, must be of a type that devices compute with")
+    return C_NAMES[name]
 
 
 def pack(a, lead, dtype):

@@ -1,4 +1,4 @@
-"""Calls with NumPy arrays like those of an earlier call, of which nothing has to be checked but what may differ."""
+"""Calls with NumPy arrays like those of an earlier call, of which only the differences are checked."""
 
 import functools
 
@@ -21,7 +21,7 @@ class Plan:
     Parameters
     ----------
     name : {"kron", "sum"}
-        What is computed.
+        The product.
     problem : compactla.kron.problem.Problem
         A problem with such arrays, which was solved.
     arrays : sequence of ndarray
@@ -40,7 +40,7 @@ class Plan:
         self.found = functools.lru_cache(RECENT)(self._found)
 
     def _found(self, adds, *starts):
-        """What is launched where arrays begin at such addresses, Y as the last one; None if it shares memory."""
+        """The launch for arrays at these addresses, Y as the last one; None if Y shares memory with another."""
         *others, y = starts
         for x, (low, high) in zip(others, self.near, strict=True):
             if low < x - y < high:

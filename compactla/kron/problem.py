@@ -1,4 +1,4 @@
-"""What Kronecker products are applied to: factors and items, which are checked together."""
+"""The operands of Kronecker products: factors and items, which are checked together."""
 
 import math
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from compactla.checks import (
     check_kind,
     check_launch,
     is_device_array,
+    is_writeable,
     option,
 )
 from compactla.layout import Pack
@@ -28,7 +29,7 @@ def as_sequence(a, name):
 
 @dataclass(frozen=True)
 class Target:
-    """What scalars have to fit."""
+    """Type and device that scalars must fit."""
 
     dtype: np.dtype
 
@@ -182,7 +183,7 @@ class Problem:
         return out
 
     def is_planned(self, arrays):
-        """Whether what is computed with lies where the NumPy arrays do that were given, and is not empty."""
+        """Whether the operands are the NumPy arrays that were given, without copies, and are not empty."""
         there = map(address, (*self.operands, self.X)) if self.queue is None else ()
         return 0 not in (self.nm, *self.d, *self.e) and [*there] == [*map(address, arrays)]
 
@@ -193,7 +194,7 @@ class Problem:
         return backend(self.queue, "kron").needed(name, self.operands, self.X, Y, self.d, self.e, launch)
 
     def check_out(self, out):
-        """Refuse what cannot be written to."""
+        """Refuse an output that cannot be written to."""
         if self.packed:
             if not isinstance(out, Pack):
                 raise TypeError(f"out is a {type(out).__name__}, must be a Pack as X")
@@ -210,7 +211,7 @@ class Problem:
             raise TypeError(f"out is of {out.dtype}, must be of {self.dtype} as X")
         if out.shape != needed:
             raise ValueError(f"out has shape {out.shape}, must have {needed}")
-        if self.queue is None and not data.flags.writeable:
+        if not is_writeable(data):
             raise ValueError("out is read-only, must be writeable")
         if out.view.repeats if self.packed else overlaps(out):
             raise ValueError(f"out has strides {data.strides}, must have memory of its own for every element")
@@ -222,7 +223,7 @@ class Problem:
     def check_work(self, work, name, out, launch):
         """Refuse work space that is too small, or that is used otherwise."""
         check_kind(work, self.queue, "work")
-        if work.ndim != 1 or not work.flags.c_contiguous or (self.queue is None and not work.flags.writeable):
+        if work.ndim != 1 or not work.flags.c_contiguous or not is_writeable(work):
             raise TypeError("work must be a contiguous array of one axis, which can be written: see kron_work")
         self.check_here(work, "work")
         if work.dtype != self.dtype:
@@ -235,7 +236,7 @@ class Problem:
                 raise ValueError(f"work shares memory with {name}, must not")
 
     def check_here(self, A, name):
-        """Refuse what does not live where X does."""
+        """Refuse an array that does not live where X does."""
         if isinstance(A, Pack):
             there = A.queue
         else:

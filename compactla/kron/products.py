@@ -1,18 +1,22 @@
 """Kronecker products and sums of small matrices, applied to many items: arrays of two, three or more axes."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.checks import check_launch
 from compactla.cuda.interchange import takes_arrays
 from compactla.kron.plans import apply
 from compactla.kron.problem import Problem, as_sequence
+from compactla.types import Array, Events
 from compactla.view import backend
 
 
 @takes_arrays
 def kron_apply(
-    factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
-):
+    factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
+    transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Kronecker products applied to items: Y <- alpha (op(A) x op(B) x op(C)) X + beta Y.
 
     With three factors, and all sums over l, m, n::
@@ -39,7 +43,7 @@ def kron_apply(
     transx : {"N", "T"}
         "T": the items are transposed, X is (nm, nb, na); with two factors only.
     work : ndarray or pyopencl.array.Array, optional
-        Work space from `kron_work`; then nothing is allocated but what is returned. Default: work space that the thread
+        Work space from `kron_work`; then only the result is allocated. Default: work space that the thread
         keeps from call to call; on a device a new one, if it is needed.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
@@ -55,6 +59,10 @@ def kron_apply(
     ------
     TypeError, ValueError
         If arguments do not fit together, `out` is read-only, or shares memory with another argument or with itself.
+
+    See Also
+    --------
+    compactla.kron_work, compactla.kron_sum_apply, compactla.gemm
 
     Notes
     -----
@@ -79,8 +87,9 @@ def kron_apply(
 
 @takes_arrays
 def kron_sum_apply(
-    factors, X, out=None, alpha=1, beta=0, trans="NNN", transx="N", *, work=None, threads=None, wait_for=None
-):
+    factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
+    transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Kronecker sums applied to items: Y <- alpha (op(A) x I x I + I x op(B) x I + I x I x op(C)) X + beta Y.
 
     It is the Laplacian of tensor-product elements with the second derivatives A, B and C along their axes.
@@ -102,6 +111,10 @@ def kron_sum_apply(
     TypeError, ValueError
         As of `kron_apply`, and if a factor is not square.
 
+    See Also
+    --------
+    compactla.kron_apply, compactla.kron_sum_solve, compactla.kron_work
+
     Examples
     --------
     >>> import compactla as cla, numpy as np
@@ -114,20 +127,9 @@ def kron_sum_apply(
 
 @takes_arrays
 def kron_sum_solve(
-    vectors,
-    values,
-    X,
-    out=None,
-    alpha=1,
-    beta=0,
-    transx="N",
-    *,
-    shift=0,
-    inverses=None,
-    work=None,
-    threads=None,
-    wait_for=None,
-):
+    vectors: Any, values: Any, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, transx: str = "N", *,
+    shift: Array = 0, inverses: Any = None, work: Array = None, threads: int | None = None, wait_for: Events = None,
+) -> Array:  # fmt: skip
     """Systems with Kronecker sums solved by fast diagonalisation, of the factors' eigenvectors and eigenvalues.
 
     With A = S diag(a) S^-1, B = T diag(b) T^-1 and C = U diag(c) U^-1 this is the inverse of `kron_sum_apply`::
@@ -144,7 +146,7 @@ def kron_sum_solve(
     X, out, alpha, beta, transx, threads, wait_for
         As of `kron_apply`.
     shift : scalar
-        What is added to all sums of eigenvalues.
+        Number that is added to all sums of eigenvalues.
     inverses : sequence, optional
         S^-1, T^-1, U^-1, as `vectors`. Default: the conjugate transposes. Where the eigenvectors are those of pencils
         (K, M), as of ``scipy.linalg.eigh(K, M)``, with S^H M S = I, that default makes this the inverse of
@@ -161,6 +163,10 @@ def kron_sum_solve(
     ------
     TypeError, ValueError
         As of `kron_apply`, and if eigenvalues do not fit to eigenvectors.
+
+    See Also
+    --------
+    compactla.kron_sum_apply, compactla.kron_work
 
     References
     ----------
@@ -184,7 +190,10 @@ def kron_sum_solve(
 
 
 @takes_arrays
-def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, threads=None):
+def kron_work(
+    factors: Array, X: Array, trans: str = "NNN", transx: str = "N", *, sum: bool = False, solve: bool = False,
+    threads: int | None = None,
+) -> Array:  # fmt: skip
     """Work space for `kron_apply` with such arguments, or for `kron_sum_apply` or `kron_sum_solve`.
 
     Parameters
@@ -194,12 +203,24 @@ def kron_work(factors, X, trans="NNN", transx="N", *, sum=False, solve=False, th
     sum, solve : bool
         Whether it is for `kron_sum_apply`, or `kron_sum_solve`.
     threads : int, optional
-        How many threads are to work at most, as for `kron_apply`.
+        Maximum number of CPU threads, as for `kron_apply`.
 
     Returns
     -------
     ndarray or pyopencl.array.Array
         An array of one axis, where X lives and of its type. It can be used in one call at a time, and for fewer items.
+
+    See Also
+    --------
+    compactla.kron_apply, compactla.kron_sum_apply, compactla.kron_sum_solve
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A, X = np.eye(3), np.ones((10, 3, 3))
+    >>> work = cla.kron_work((A, A), X)
+    >>> cla.kron_apply((A, A), X, work=work).shape
+    (10, 3, 3)
     """
     problem = Problem(factors, X, trans, transx)
     launch = check_launch(threads, None, problem.queue)

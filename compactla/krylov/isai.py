@@ -10,7 +10,7 @@ from compactla.dense.getrf import getrf
 from compactla.dense.getrs import getrs
 from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.layout import Pack
-from compactla.sparse.csr import Operator
+from compactla.sparse.csr import BatchCSR, Operator
 from compactla.view import backend
 
 # Sizes that small systems are filled up to, so that few kernels are compiled; larger ones share code.
@@ -39,19 +39,32 @@ class ISAI(Preconditioner):
     TypeError, ValueError
         If `A` is of another kind.
 
+    See Also
+    --------
+    compactla.krylov.ILU0, compactla.krylov.Jacobi
+
     References
     ----------
     .. [1] Anzt, Huckle, Bräckle and Dongarra, "Incomplete sparse approximate inverses for parallel preconditioning",
        Parallel Computing 71 (2018).
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.ISAI(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
     """
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
 
     @property
-    def info(self):
+    def info(self) -> np.ndarray:
+        """(nm,) integers: 0, or i + 1 where the system of row i is the first that is exactly singular."""
         self.operator(check_launch(None, None, self.queue))
         found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.where(found > self.n, 0, found)

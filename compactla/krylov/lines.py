@@ -1,12 +1,15 @@
 """Lines through systems of a batch, along which they are solved exactly."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.checks import check_launch, check_size
 from compactla.cuda.interchange import takes_arrays
 from compactla.krylov.preconditioners import Preconditioner, operator_of
+from compactla.layout import Pack
 from compactla.lines.extraction import check_cover, flatten
-from compactla.sparse.csr import Operator
+from compactla.sparse.csr import BatchCSR, Operator
 from compactla.sparse.elimination import Tiles
 from compactla.sparse.pattern import Pattern
 from compactla.view import backend
@@ -20,7 +23,7 @@ class Lines(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square; what is not in the pattern is zero.
+        The matrices, which are square; entries outside of the pattern are zero.
     lines : sequence of sequences of int
         The block rows along each line, the same for all matrices. A block row is on one line at most; those on none
         are as of `BlockJacobi`.
@@ -37,6 +40,10 @@ class Lines(Preconditioner):
     TypeError, ValueError
         If `A` is of another kind, `b` is not positive, or `lines` hold a block row twice, or one that is none.
 
+    See Also
+    --------
+    compactla.krylov.BlockJacobi, compactla.LinePreconditioner
+
     Examples
     --------
     >>> import compactla as cla, numpy as np
@@ -47,7 +54,7 @@ class Lines(Preconditioner):
     """
 
     @takes_arrays
-    def __init__(self, A, lines, b=1):
+    def __init__(self, A: BatchCSR | Pack, lines: Any, b: int = 1) -> None:
         super().__init__(A)
         if check_size(b, "b") < 1:
             raise ValueError(f"b is {b}, must be positive")
@@ -62,7 +69,8 @@ class Lines(Preconditioner):
         self._info = None
 
     @property
-    def info(self):
+    def info(self) -> np.ndarray:
+        """(nm,) integers: 0, or i + 1 where the first pivot that is exactly zero is that of row i."""
         self.operator(check_launch(None, None, self.queue))
         found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.append(0, self._tiles.order + 1)[found]

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from compactla.checks import is_device_array
+from compactla.checks import is_device_array, on_host
+from compactla.cuda.interchange import called_back
 from compactla.layout import Pack, pack
 
 
@@ -53,9 +54,12 @@ def record(history, count, size, mask):
 def called(function, name, like):
     """A user's function of packs as one of arrays; packs are where `like` is, and as long."""
 
+    function = called_back(function, name)
+
     def call(x):
         y = function(pack(x[:, :, None], like.vlen, queue=like.queue))
-        y = y.unpack() if isinstance(y, Pack) else y.get() if is_device_array(y) else np.asarray(y)
+        y = y.unpack() if isinstance(y, Pack) else y
+        y = on_host(y) if is_device_array(y) else np.asarray(y)
         if y.shape not in (x.shape, (*x.shape, 1)):
             raise ValueError(f"{name} returned an array of shape {y.shape}, must return a Pack like its argument")
         if not np.can_cast(y.dtype, x.dtype, "same_kind"):
@@ -68,6 +72,6 @@ def called(function, name, like):
 def applied(operator):
     """A batch of matrices, or a preconditioner, as a function of arrays."""
     if isinstance(operator, Pack):
-        a = operator.unpack()
+        a = on_host(operator.unpack())
         return lambda x: np.einsum("qij,qj->qi", a, x)
     return lambda x: operator @ x

@@ -1,6 +1,8 @@
-"""What systems are preconditioned by: approximate inverses, made anew when they are used after `A.update`."""
+"""Preconditioners of batches: approximate inverses, made anew when they are used after `A.update`."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +14,12 @@ from compactla.dense.getri import getri
 from compactla.layout import Pack
 from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
 from compactla.sparse.pattern import Pattern
-from compactla.view import backend
+from compactla.types import Array, Events
+from compactla.view import backend, place
 
 
 def operator_of(A, name="A"):
-    """A batch of square matrices as what kernels apply; a dense one is a sparse one without zeros."""
+    """A batch of square matrices as an operator of kernels; a dense one is a sparse one without zeros."""
     if isinstance(A, BatchCSR):
         square, values, pattern = A.shape[0] == A.shape[1], A.values, A.pattern
     elif isinstance(A, Pack):
@@ -54,40 +57,48 @@ class Preconditioner(Copied):
     """
 
     _not_copied = ("_lock",)
+    _make: Callable[..., Operator]
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
         self.queue = A.queue
-        self._made, self._version = None, None
+        self._made: Operator | None = None
+        self._version: Any = None
         self._prepare()
 
     def _prepare(self):
         self._lock = threading.Lock()
 
+    def __repr__(self) -> str:
+        made = self._made is not None and self._version == getattr(self.A, "version", None)
+        sizes, state = f"{self.nm} x {self.n} x {self.n}", "made" if made else "not made"
+        return f"{type(self).__name__}({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
+
     @takes_arrays
-    def update(self):
+    def update(self) -> None:
         """Have it made anew when it is next used."""
         self._made = None
 
-    def operator(self, threads=None):
-        """What kernels apply, of the values that A has now."""
+    def operator(self, threads: int | None = None) -> Operator:
+        """The operator that kernels apply, of the current values of A."""
         with self._lock:
-            version = getattr(self.A, "version", None)
-            if self._made is None or version != self._version:
-                self._made, self._version = self._make(operator_of(self.A), threads), version
-            return self._made
+            version, made = getattr(self.A, "version", None), self._made
+            if made is None or version != self._version:
+                made = self._made = self._make(operator_of(self.A), threads)
+                self._version = version
+            return made
 
-    def within(self, threads=None):
-        """What a kernel applies that solves systems."""
+    def within(self, threads: int | None = None) -> Operator:
+        """The operator that kernels apply which solve systems."""
         return self.operator(threads)
 
-    def __matmul__(self, r):
+    def __matmul__(self, r: Array) -> Any:
         return self.solve(r)
 
     @takes_arrays
-    def solve(self, r, *, threads=None, wait_for=None):
+    def solve(self, r: Array, *, threads: int | None = None, wait_for: Events = None) -> Any:
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
         launch = check_launch(threads, wait_for, self.queue)
         after(launch, self.queue)
@@ -98,7 +109,25 @@ class Preconditioner(Copied):
 
 
 class Identity(Preconditioner):
-    """No preconditioner: M r is r."""
+    """No preconditioner: M r is r.
+
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square.
+
+    See Also
+    --------
+    compactla.krylov.Jacobi, compactla.krylov.ILU0
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.Identity(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
+    """
 
     def _make(self, A, threads):
         return Operator("none", A.values, A.pattern)
@@ -112,7 +141,7 @@ class BlockJacobi(Preconditioner):
     Parameters
     ----------
     A : BatchCSR or Pack
-        The matrices, which are square; what is not in the pattern is zero.
+        The matrices, which are square; entries outside of the pattern are zero.
     b : int
         Rows of a block.
 
@@ -120,10 +149,22 @@ class BlockJacobi(Preconditioner):
     ------
     TypeError, ValueError
         If `A` is of another kind, or `b` is not positive.
+
+    See Also
+    --------
+    compactla.krylov.Jacobi, compactla.krylov.Lines, compactla.krylov.ILU0
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.BlockJacobi(A, 2)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
     """
 
     @takes_arrays
-    def __init__(self, A, b):
+    def __init__(self, A: BatchCSR | Pack, b: int) -> None:
         super().__init__(A)
         if check_size(b, "b") < 1:
             raise ValueError(f"b is {b}, must be positive")
@@ -152,10 +193,28 @@ class BlockJacobi(Preconditioner):
 
 
 class Jacobi(BlockJacobi):
-    """The reciprocals of the diagonal; 1 where it is zero."""
+    """The reciprocals of the diagonal; 1 where it is zero.
+
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square.
+
+    See Also
+    --------
+    compactla.krylov.BlockJacobi, compactla.krylov.ILU0
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.Jacobi(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
+    """
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A, 1)
 
 
@@ -164,25 +223,43 @@ class ILU0(Preconditioner):
 
     Factors are made without interchanges of rows. A pivot that is exactly zero counts as one, and is reported.
 
+    Parameters
+    ----------
+    A : BatchCSR or Pack
+        The matrices, which are square.
+
+    See Also
+    --------
+    compactla.BatchLU, compactla.krylov.ISAI, compactla.krylov.Jacobi
+
     References
     ----------
     .. [1] Saad, Iterative Methods for Sparse Linear Systems, 2nd edition, algorithm 10.4.
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> M = cla.krylov.ILU0(A)
+    >>> bool(cla.krylov.gmres(A, np.ones((2, 3)), M=M)[1].converged.all())
+    True
     """
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
-        self._passed = False
+        self._passed: Any = False
 
     @property
-    def info(self):
+    def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where pivot i is the first that is exactly zero."""
         self.operator(check_launch(None, None, self.queue))
         return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
     @takes_arrays
-    def update(self):
+    def update(self) -> None:
+        """Have the factors made anew when they are next used."""
         super().update()
         self._passed = False
 
@@ -200,7 +277,7 @@ class ILU0(Preconditioner):
         self._info = run.lu_factor(A.values, tiles, factors, threads, incomplete=True)
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 
-    def within(self, threads=None):
+    def within(self, threads: int | None = None) -> Operator:
         """The first solve with new values makes factors in passing, which stay in the cache; the next has them kept."""
         version = getattr(self.A, "version", None)
         if self._passed == version or (self._made is not None and self._version == version):

@@ -1,12 +1,12 @@
-"""What is told of a solve by a Krylov method."""
+"""The report of a solve by a Krylov method."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
 class Report(NamedTuple):
-    """How a solve went: of one large system, numbers; of a batch, arrays with one for each system.
+    """Report of a solve: numbers for one large system, arrays with one number for each system of a batch.
 
     Attributes
     ----------
@@ -21,7 +21,15 @@ class Report(NamedTuple):
         repeated for systems with fewer `iterations` than others; only where it was asked for.
     """
 
-    iterations: int | np.ndarray
-    converged: bool | np.ndarray
-    residual: float | np.ndarray
-    history: np.ndarray | None = None
+    iterations: Any
+    converged: Any
+    residual: Any
+    history: Any = None
+
+    def __repr__(self) -> str:
+        if np.ndim(self.converged) == 0:
+            goal = "converged" if self.converged else "not converged"
+            return f"Report({goal}, {self.iterations} iterations, residual {self.residual:.3g})"
+        count, nm = np.count_nonzero(self.converged), np.size(self.converged)
+        most, worst = np.max(self.iterations, initial=0), np.max(self.residual, initial=0)
+        return f"Report({count} of {nm} systems converged, at most {most} iterations, residuals at most {worst:.3g})"

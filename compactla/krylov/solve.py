@@ -2,18 +2,22 @@
 are one call of a kernel.
 """
 
+from collections.abc import Callable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.arithmetic import copied
+from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, on_host
 from compactla.cuda.interchange import takes_arrays
 from compactla.krylov import plain
 from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
 from compactla.layout import Pack, pack_padded
-from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous, copied
+from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
+from compactla.types import Array, Events
 from compactla.view import REAL, backend
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
@@ -21,9 +25,10 @@ ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 @takes_arrays
 def cg(
-    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
-    callback=None, threads=None, wait_for=None,
-):  # fmt: skip
+    A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
+    M: Any = None, history: bool = False, *, callback: Callable[[float], object] | None = None,
+    threads: int | None = None, wait_for: Events = None,
+) -> tuple[Array, Report]:  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by conjugate gradients.
 
     Parameters
@@ -34,16 +39,16 @@ def cg(
     b : (n,) or (n, 1) array_like or pyopencl.array.Array; for a batch (nm, n) such array, or Pack
         The right-hand side. One on a device is solved for there, by an `A` and `M` that live there: a sparse matrix is
         copied, operators and functions are given Arrays. A pack has n x 1 matrices. For a batch on a device, arrays of
-        NumPy are copied there, and solutions back; with functions, NumPy does what is left to do.
+        NumPy are copied there, and solutions back; with functions, NumPy does the rest of the work.
     x0 : like `b`, optional
-        What to begin with; default: zero. It is not changed.
+        Initial guess; default: zero. It is not changed.
     rtol, atol : float
         The goal: ``||b - A x|| <= max(rtol ||b||, atol)``.
     maxiter : int, optional
         Maximum number of steps; default: 10 n.
     M : optional
-        The preconditioner, approximately the inverse of `A`: a `LinePreconditioner`, a `LineRelaxation`, or what else
-        `A` may be; for a batch one of this module, as `Jacobi`, or a function.
+        The preconditioner, approximately the inverse of `A`: a `LinePreconditioner`, a `LineRelaxation`, or any
+        kind of `A`; for a batch one of this module, as `Jacobi`, or a function.
     history : bool
         Whether the report has the norms of residuals after all steps.
     callback : function, optional
@@ -58,18 +63,22 @@ def cg(
     x : ndarray, pyopencl.array.Array or Pack
         The solution, of the kind and shape of `b`.
     report : Report
-        Iterations, what has converged, true residuals, and their history.
+        Iterations, convergence, true residuals, and their history.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is not of this kind.
 
+    See Also
+    --------
+    compactla.krylov.gmres, compactla.krylov.bicgstab, compactla.LinePreconditioner
+
     Notes
     -----
-    Where the method breaks down, or has reached the goal but for the true residual, it begins anew from what it has, as
-    long as that is better than before. Each system of a batch is solved as if it were alone: what others are, or
-    whether they have a solution, changes no bit of it, and it is left alone when it has converged.
+    Where the method breaks down, or has reached the goal but for the true residual, it restarts from its current
+    solution, as long as that is better than before. Each system of a batch is solved as if it were alone: other
+    systems, with or without a solution, change no bit of it, and it is left alone when it has converged.
 
     Results for one large system do not depend on the number of threads, and norms neither overflow nor underflow on the
     CPU.
@@ -77,33 +86,55 @@ def cg(
     References
     ----------
     .. [1] Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems", J. Res. NBS 49 (1952).
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> x, report = cla.krylov.cg(A, np.ones((2, 3)), M=cla.krylov.Jacobi(A))
+    >>> report.iterations
+    array([1, 1])
     """
     return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
 @takes_arrays
 def bicgstab(
-    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, *,
-    callback=None, threads=None, wait_for=None,
-):  # fmt: skip
+    A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
+    M: Any = None, history: bool = False, *, callback: Callable[[float], object] | None = None,
+    threads: int | None = None, wait_for: Events = None,
+) -> tuple[Array, Report]:  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by BiCGSTAB, preconditioned from the right.
 
     Parameters, results and errors are those of `cg`; A may be any regular matrix. A step has two products with `A` and
     `M`; the last one may be half a step.
 
+    See Also
+    --------
+    compactla.krylov.gmres, compactla.krylov.cg
+
     References
     ----------
     .. [1] van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat. Comput. 13
        (1992).
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np
+    >>> A = cla.pack(np.full((2, 3, 3), 1.0) + 4 * np.eye(3))
+    >>> x, report = cla.krylov.bicgstab(A, np.ones((2, 3)))
+    >>> bool(report.converged.all())
+    True
     """
     return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
 @takes_arrays
 def gmres(
-    A, b, x0=None, rtol=1e-8, atol=0.0, maxiter=None, M=None, history=False, restart=30, ortho="mgs", *,
-    callback=None, threads=None, wait_for=None,
-):  # fmt: skip
+    A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
+    M: Any = None, history: bool = False, restart: int = 30, ortho: str = "mgs", *,
+    callback: Callable[[float], object] | None = None, threads: int | None = None, wait_for: Events = None,
+) -> tuple[Array, Report]:  # fmt: skip
     """Solve A x = b, one large system or each system of a batch, by GMRES, preconditioned from the right.
 
     Parameters, results and errors are those of `cg`; A may be any regular matrix.
@@ -111,11 +142,15 @@ def gmres(
     Parameters
     ----------
     restart : int
-        Steps after which the method begins anew from what it has.
+        Number of steps after which the method restarts.
     ortho : {"mgs", "cgs", "cgs2"}
         How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice. For a
-        large system each of them reads the basis twice in a step, or, for the last, four times: what the modified
-        process subtracts is the solution of a triangular system of products [2]_.
+        large system each of them reads the basis twice in a step, or, for the last, four times: the
+        coefficients of the modified process are the solution of a triangular system of products [2]_.
+
+    See Also
+    --------
+    compactla.krylov.bicgstab, compactla.krylov.cg, compactla.LinePreconditioner, compactla.LineRelaxation
 
     References
     ----------
@@ -153,7 +188,7 @@ def is_large(A, b):
 
 
 class Batch:
-    """What is known of a batch whose matrices are a function: as much as right-hand sides and M tell."""
+    """Sizes, type and device of a batch whose matrices are a function, from the right-hand sides and M."""
 
     def __init__(self, b, M):
         b = b if isinstance(b, Pack) or is_device_array(b) else as_array(b, "b")
@@ -195,7 +230,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         start, _ = columns(x0, "x0", batch, n)
         if start.n != 1:
             raise ValueError(f"x0 has {start.n} columns for each matrix, must have one")
-        copied(start, X)
+        copied(start, X, unit=0)
     maxiter = 10 * n if maxiter is None else check_size(maxiter, "maxiter")
     restart = max(min(restart, n, maxiter), 1)
     numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho
@@ -243,7 +278,7 @@ def interpreted(method, options, A, M, B, X, steps, numbers):
         plain.applied(f) if isinstance(f, BatchCSR | Pack | Preconditioner) else plain.called(f, name, B)
         for f, name in ((A, "A"), (M if M is not None else lambda x: x, "M"))
     )  # fmt: skip
-    b, x = B.unpack()[:, :, 0], X.unpack()[:, :, 0]
+    b, x = (on_host(V.unpack())[:, :, 0] for V in (B, X))
     *_, restart, _ = numbers
     W = np.empty((VECTORS.get(method, restart + 2), *b.shape), b.dtype)
     real = REAL[b.dtype.char]

@@ -2,19 +2,23 @@
 
 import math
 import threading
+from collections.abc import Callable
 from functools import partial
 from operator import matmul
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array
+from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
+from compactla.cuda.interchange import called_back
 from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.sparse.csr import after
-from compactla.view import REAL, backend
+from compactla.types import Queue
+from compactla.view import REAL, backend, place
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
 MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
@@ -37,11 +41,24 @@ class SparseMatrix:
     Attributes
     ----------
     shape, dtype, queue
+        Shape, type and device.
     data : ndarray or pyopencl.array.Array
-        (blocks, b, b): the values, which may be changed, or replaced by others like them.
+        (blocks, b, b): the values, which may be changed or replaced.
+
+    See Also
+    --------
+    compactla.krylov.gmres, compactla.LinePreconditioner
+
+    Examples
+    --------
+    >>> import compactla as cla, numpy as np, scipy.sparse as sp
+    >>> A = cla.krylov.SparseMatrix(4 * sp.eye_array(6))
+    >>> x, report = cla.krylov.gmres(A, np.ones(6))
+    >>> x
+    array([0.25, 0.25, 0.25, 0.25, 0.25, 0.25])
     """
 
-    def __init__(self, A, queue=None, dtype=None):
+    def __init__(self, A: Any, queue: Queue = None, dtype: Any = None) -> None:
         run = backend(queue)
         if not (A.format == "bsr" and A.blocksize[0] == A.blocksize[1]):
             A = A.tocsr()
@@ -55,7 +72,12 @@ class SparseMatrix:
         indices = np.ascontiguousarray(A.indices[:stored], np.int32)
         self.indptr, self.indices = (run.upload(a, queue) for a in (A.indptr.astype(np.int64), indices))
 
-    def multiply(self, launch=None):
+    def __repr__(self) -> str:
+        m, n = self.shape
+        sizes = f"{m} x {n}, {len(self.data)} blocks {self.b} x {self.b}"
+        return f"SparseMatrix({sizes}, {self.dtype}, device={place(self.queue)})"
+
+    def multiply(self, launch: Any = None) -> Callable[..., None]:
         """A function of x and y, y <- A x, for the values there are now; see `blocks`."""
         rows = BlockRows(self.indptr, self.indices, self.data, None)
         product = backend(self.queue, "sweeps").product
@@ -71,7 +93,8 @@ class System:
     def __init__(self, A, b, x0, limits, M, callback, threads, wait_for=None):
         on_device = is_device_array(b)
         self.queue = b.queue if on_device else None
-        self.launch, self.callback = check_launch(threads, wait_for, self.queue), callback
+        self.launch = check_launch(threads, wait_for, self.queue)
+        self.callback = callback and called_back(callback, "callback")
         after(self.launch, self.queue)
         b = b if on_device else as_array(b, "b")
         if b.shape not in ((b.size,), (b.size, 1)):
@@ -146,12 +169,10 @@ class System:
 
     def put(self, a, row):
         """Row <- a vector that was given, divided by a power of two such that norms are in range."""
-        a = a.reshape(self.n)
         if self.queue is None:
-            scaled(a, -self.exponent, self.rows[row])
+            scaled(a.reshape(self.n), -self.exponent, self.rows[row])
         else:
-            a = a.astype(self.dtype) if a.dtype != self.dtype else a
-            backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
+            self.copy(a, row)
 
     @property
     def spare(self):
@@ -175,7 +196,9 @@ class System:
         return into
 
     def keep(self, a, row, name):
-        """Row <- what a user's product has returned."""
+        """Row <- the result of a user's product."""
+        if self.queue is not None and not is_device_array(a):
+            raise TypeError(f"{name} has made a {type(a).__name__}, must make an array like its argument")
         if a.size != self.n:
             raise ValueError(f"{name} has made {a.shape} of ({self.n},), must make a vector like it")
         if not np.can_cast(a.dtype, self.dtype, "same_kind"):
@@ -183,7 +206,13 @@ class System:
         if self.queue is None:
             self.rows[row][:] = a.reshape(self.n)
         else:
-            backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
+            self.copy(a, row)
+
+    def copy(self, a, row):
+        """Row <- a vector on the device, of any type and strides."""
+        if a.dtype != self.dtype or not a.flags.c_contiguous:
+            a = backend(self.queue, "ordinary").spread(a, a.shape, a.strides, self.dtype)
+        backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
 
     def residual(self, row) -> float:
         """Row 0 <- b - A times a row; its norm."""
@@ -222,12 +251,12 @@ class System:
 
 def multiplication(A, name):
     """The function that makes A v of v: A itself, or that of a matrix or an operator."""
-    if hasattr(A, "__matmul__"):
-        return partial(matmul, A)
+    if hasattr(A, "__matmul__") or stays(A):
+        return partial(called_back(matmul, name), A)
     if hasattr(A, "matvec"):
-        return A.matvec
+        return called_back(A.matvec, name)
     if callable(A):
-        return A
+        return called_back(A, name)
     raise TypeError(f"{name} is a {type(A).__name__}, must be a matrix, an operator or a function")
 
 

@@ -4,11 +4,13 @@
 from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
+from compactla.types import Array
 
 
 def cho_factor(
-    a, lower=False, overwrite_a=False, check_finite=True, *, on_error="raise", compute="double", threads=None
-):
+    a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True, *, on_error: str = "raise",
+    compute: str = "double", threads: int | None = None,
+) -> tuple[Array, bool]:  # fmt: skip
     """Factor positive definite matrices a = U^H U, or a = L L^H, for `cho_solve`, for stacks of matrices.
 
     Parameters

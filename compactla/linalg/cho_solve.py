@@ -1,13 +1,19 @@
 """cho_solve: linear systems, with the factors of `cho_factor`."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
+from compactla.types import Array
 
 
-def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True, *, compute="double", threads=None):
+def cho_solve(
+    c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finite: bool = True, *, compute: str = "double",
+    threads: int | None = None,
+) -> Array:  # fmt: skip
     """Solve linear systems a x = b with the factors of positive definite matrices, for stacks of matrices.
 
     Parameters

@@ -4,9 +4,12 @@ from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.types import Array
 
 
-def cholesky(a, /, *, upper=False, on_error="raise", compute="double", threads=None):
+def cholesky(
+    a: Array, /, *, upper: bool = False, on_error: str = "raise", compute: str = "double", threads: int | None = None
+) -> Array:
     """Factor positive definite matrices a = L L^H, or a = U^H U, for stacks of matrices.
 
     Parameters

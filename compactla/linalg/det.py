@@ -5,9 +5,10 @@ import numpy as np
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.types import Array
 
 
-def det(a, *, compute="double", threads=None):
+def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
     """Compute determinants, for stacks of matrices.
 
     Parameters
@@ -57,7 +58,7 @@ def det(a, *, compute="double", threads=None):
     return d[()]
 
 
-def slogdet(a, *, compute="double", threads=None):
+def slogdet(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
     """Compute signs of determinants, and logarithms of their absolute values, for stacks of matrices.
 
     Parameters

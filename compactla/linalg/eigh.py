@@ -6,9 +6,12 @@ from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked, named
+from compactla.types import Array
 
 
-def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
+def eigh(
+    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+) -> Array:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, for stacks of them.
 
     Parameters
@@ -60,13 +63,15 @@ def eigh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
     """
     given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
-        return numpys.eigh(a, UPLO)
+        return numpys.eigh(a, UPLO)  # type: ignore[call-overload]
     arrays, wrap = given
     w, v = EIGH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return EighResult(w, wrap(v) if wrap else v)
 
 
-def eigvalsh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
+def eigvalsh(
+    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+) -> Array:
     """Eigenvalues of symmetric or Hermitian matrices, for stacks of them.
 
     Parameters
@@ -98,7 +103,7 @@ def eigvalsh(a, UPLO="L", *, on_error="raise", compute="double", threads=None):
     """
     given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
-        return numpys.eigvalsh(a, UPLO)
+        return numpys.eigvalsh(a, UPLO)  # type: ignore[call-overload]
     arrays, _ = given
     (w,) = EIGVALSH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return w

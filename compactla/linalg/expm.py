@@ -1,11 +1,13 @@
 """expm: matrix exponentials."""
 
+
 from compactla.linalg import scipys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.types import Array
 
 
-def expm(A, *, compute="double", threads=None):
+def expm(A: Array, *, compute: str = "double", threads: int | None = None) -> Array:
     """The exponentials of matrices, for stacks of them.
 
     Parameters

@@ -4,9 +4,10 @@ from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
+from compactla.types import Array
 
 
-def inv(a, *, on_error="raise", compute="double", threads=None):
+def inv(a: Array, *, on_error: str = "raise", compute: str = "double", threads: int | None = None) -> Array:
     """Compute inverses, for stacks of matrices.
 
     Parameters

@@ -1,6 +1,7 @@
 """lstsq: least squares."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -8,9 +9,13 @@ from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.types import Array
 
 
-def lstsq(a, b, rcond=None, *, on_error="raise", compute="double", threads=None):
+def lstsq(
+    a: Array, b: Array, rcond: Any = None, *, on_error: str = "raise", compute: str = "double",
+    threads: int | None = None,
+) -> Array:  # fmt: skip
     """Least squares: x of the smallest norm of all with the smallest norm of b - a x, for stacks of matrices.
 
     Parameters

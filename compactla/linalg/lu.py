@@ -1,14 +1,20 @@
 """lu_factor and lu_solve: linear systems, of matrices that are factored first."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.linalg import scipys
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
+from compactla.types import Array
 
 
-def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", threads=None):
+def lu_factor(
+    a: Array, overwrite_a: bool = False, check_finite: bool = True, *, compute: str = "double",
+    threads: int | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Factor matrices a = P L U with partial pivoting, for stacks of matrices.
 
     Parameters
@@ -73,7 +79,10 @@ def lu_factor(a, overwrite_a=False, check_finite=True, *, compute="double", thre
     return lu, piv
 
 
-def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True, *, compute="double", threads=None):
+def lu_solve(
+    lu_and_piv: Any, b: Array, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True, *,
+    compute: str = "double", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Solve linear systems a x = b with the factors of a, for stacks of matrices.
 
     Parameters

@@ -12,9 +12,10 @@ from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays, common_lead
 from compactla.linalg.stacks import Result, Stacked
 from compactla.strides import in_stack
+from compactla.types import Array
 
 
-def matmul(x1, x2, /, *, threads=None):
+def matmul(x1: Array, x2: Array, /, *, threads: int | None = None) -> Array:
     """Products x1 x2, for stacks of matrices.
 
     Parameters

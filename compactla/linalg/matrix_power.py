@@ -8,9 +8,12 @@ from compactla.linalg import numpys
 from compactla.linalg.inv import inv
 from compactla.linalg.matmul import matmul
 from compactla.linalg.places import as_arrays
+from compactla.types import Array
 
 
-def matrix_power(a, n, *, on_error="raise", compute="double", threads=None):
+def matrix_power(
+    a: Array, n: int, *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+) -> Array:
     """Raise square matrices to an integer power, for stacks of matrices.
 
     Parameters

@@ -1,16 +1,19 @@
 """cond, matrix_rank, norm, matrix_norm and vector_norm: functions of singular values, and other norms."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays, common_type
 from compactla.linalg.svd import svd, svdvals
+from compactla.types import Array
 
 # Norms of matrices that are made of their singular values.
 SPECTRAL = {2: np.max, -2: np.min, "nuc": np.sum}
 
 
-def cond(x, p=None, *, compute="double", threads=None):
+def cond(x: Array, p: Array = None, *, compute: str = "double", threads: int | None = None) -> Array:
     """Condition numbers of matrices, for stacks of them.
 
     Parameters
@@ -59,7 +62,10 @@ def cond(x, p=None, *, compute="double", threads=None):
     return ratio
 
 
-def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, compute="double", threads=None):
+def matrix_rank(
+    A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None, compute: str = "double",
+    threads: int | None = None,
+) -> Array:  # fmt: skip
     """Ranks of matrices: numbers of singular values that are not negligible; for stacks of them.
 
     Parameters
@@ -113,7 +119,10 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, compute="double", th
     return np.count_nonzero(s > limit, axis=-1)
 
 
-def norm(x, ord=None, axis=None, keepdims=False, *, compute="double", threads=None):
+def norm(
+    x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, *, compute: str = "double",
+    threads: int | None = None,
+) -> Array:  # fmt: skip
     """Norms of vectors and matrices.
 
     Parameters
@@ -145,7 +154,7 @@ def norm(x, ord=None, axis=None, keepdims=False, *, compute="double", threads=No
     >>> linalg.norm(np.array([[[2.0, 0.0], [0.0, 1.0]], [[0.0, 2.0], [2.0, 0.0]]]), "nuc", axis=(1, 2))
     array([3., 4.])
     """
-    of = SPECTRAL.get(ord) if isinstance(ord, int | float | str) else None
+    of: Any = SPECTRAL.get(ord) if isinstance(ord, int | float | str) else None
     given = as_arrays(x) if of else None
     if given is None:
         return numpys.norm(x, ord, axis, keepdims)
@@ -164,7 +173,9 @@ def is_pair(axes, ndim):
     return all(isinstance(i, int) and -ndim <= i < ndim for i in axes) and (axes[0] - axes[1]) % ndim != 0
 
 
-def matrix_norm(x, /, *, keepdims=False, ord="fro", compute="double", threads=None):
+def matrix_norm(
+    x: Array, /, *, keepdims: bool = False, ord: str = "fro", compute: str = "double", threads: int | None = None
+) -> Array:
     """Norms of matrices, for stacks of them.
 
     Parameters
@@ -199,7 +210,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro", compute="double", threads=No
     return norm(x, ord, (-2, -1), keepdims, compute=compute, threads=threads)
 
 
-def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """Norms of vectors.
 
     Parameters

@@ -1,5 +1,7 @@
 """pinv: pseudo-inverses."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.linalg import numpys
@@ -7,11 +9,15 @@ from compactla.linalg.failures import Failure
 from compactla.linalg.places import DOUBLE, as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.linalg.svd import svd, wide
+from compactla.types import Array
 
 NOT_GIVEN = np._NoValue
 
 
-def pinv(a, rcond=None, hermitian=False, *, rtol=NOT_GIVEN, on_error="raise", compute="double", threads=None):
+def pinv(
+    a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NOT_GIVEN, on_error: str = "raise",
+    compute: str = "double", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Pseudo-inverses of matrices, after Moore and Penrose, for stacks of them.
 
     Parameters

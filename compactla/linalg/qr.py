@@ -3,11 +3,12 @@
 from compactla.linalg import numpys
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.types import Array
 
 QRResult = type(numpys.qr([[1.0]]))  # a plain tuple in old versions of NumPy
 
 
-def qr(a, mode="reduced", *, compute="double", threads=None):
+def qr(a: Array, mode: str = "reduced", *, compute: str = "double", threads: int | None = None) -> Array:
     """QR factorizations a = q r, for stacks of matrices.
 
     Parameters
@@ -60,14 +61,14 @@ def qr(a, mode="reduced", *, compute="double", threads=None):
     """
     given, function = as_arrays(a, devices=("a",)), QR.get(mode) if isinstance(mode, str) else None
     if given is None or function is None:
-        return numpys.qr(a, mode)
+        return numpys.qr(a, mode)  # type: ignore[call-overload]
     arrays, wrap = given
     results = function(arrays, (mode,), compute=compute, threads=threads)
     if wrap:
         results = [wrap(x) if result.sizes != "k" else x for x, result in zip(results, function.outputs, strict=True)]
     if mode == "r":
         return results[0]
-    return tuple(results) if mode == "raw" else getattr(QRResult, "_make", QRResult)(results)
+    return tuple(results) if mode == "raw" else getattr(QRResult, "_make", QRResult)(results)  # type: ignore[call-arg]
 
 
 def work(m, n, k, returned):

@@ -7,20 +7,13 @@ from compactla.linalg.bands import Banded, is_index
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
+from compactla.types import Array
 
 
 def solve_banded(
-    l_and_u,
-    ab,
-    b,
-    overwrite_ab=False,
-    overwrite_b=False,
-    check_finite=True,
-    *,
-    on_error="raise",
-    compute="double",
-    threads=None,
-):
+    l_and_u: tuple[int, int], ab: Array, b: Array, overwrite_ab: bool = False, overwrite_b: bool = False,
+    check_finite: bool = True, *, on_error: str = "raise", compute: str = "double", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Solve linear systems a x = b with band matrices, for stacks of matrices.
 
     Parameters

@@ -1,26 +1,20 @@
 """solve_triangular: linear systems of triangular matrices."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.linalg import scipys
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
+from compactla.types import Array
 
 
 def solve_triangular(
-    a,
-    b,
-    trans=0,
-    lower=False,
-    unit_diagonal=False,
-    overwrite_b=False,
-    check_finite=True,
-    *,
-    on_error="raise",
-    compute="double",
-    threads=None,
-):
+    a: Array, b: Array, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
+    check_finite: bool = True, *, on_error: str = "raise", compute: str = "double", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Solve linear systems a x = b of triangular matrices, for stacks of matrices.
 
     Parameters

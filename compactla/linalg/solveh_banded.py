@@ -7,20 +7,13 @@ from compactla.linalg.bands import Banded
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
+from compactla.types import Array
 
 
 def solveh_banded(
-    ab,
-    b,
-    overwrite_ab=False,
-    overwrite_b=False,
-    lower=False,
-    check_finite=True,
-    *,
-    on_error="raise",
-    compute="double",
-    threads=None,
-):
+    ab: Array, b: Array, overwrite_ab: bool = False, overwrite_b: bool = False, lower: bool = False,
+    check_finite: bool = True, *, on_error: str = "raise", compute: str = "double", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Solve linear systems a x = b with Hermitian positive definite band matrices, for stacks of matrices.
 
     Parameters

@@ -7,9 +7,13 @@ from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.failures import Failure
 from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked, named
+from compactla.types import Array
 
 
-def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="raise", compute="double", threads=None):
+def svd(
+    a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, *, on_error: str = "raise",
+    compute: str = "double", threads: int | None = None,
+) -> Array:  # fmt: skip
     """Singular values and vectors of matrices, a = u diag(s) vh, for stacks of them.
 
     Parameters
@@ -67,7 +71,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="ra
     """
     given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None:
-        return numpys.svd(a, full_matrices, compute_uv, hermitian)
+        return numpys.svd(a, full_matrices, compute_uv, hermitian)  # type: ignore[call-overload]
     arrays, wrap = given
     rest = on_error, compute, threads
     if hermitian:
@@ -81,7 +85,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, *, on_error="ra
     return SVDResult(wrap(u), s, wrap(vh)) if wrap else SVDResult(u, s, vh)
 
 
-def svdvals(x, /, *, on_error="raise", compute="double", threads=None):
+def svdvals(x: Array, /, *, on_error: str = "raise", compute: str = "double", threads: int | None = None) -> Array:
     """Singular values of matrices, for stacks of them.
 
     Parameters

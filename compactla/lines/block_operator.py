@@ -1,7 +1,9 @@
-"""What preconditioners share: they follow a sparse matrix, take vectors of every kind, and solvers take them."""
+"""The base of preconditioners: they follow a sparse matrix, take vectors of every kind, and solvers take them."""
 
 import abc
 import contextlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -28,7 +30,8 @@ from compactla.locks import Lock
 from compactla.overlap import share_memory
 from compactla.recording import Recording, always, refuse
 from compactla.room import Results
-from compactla.view import COMPLEX, backend
+from compactla.types import Array, Events, Queue, Sparse
+from compactla.view import COMPLEX, backend, place
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
@@ -48,7 +51,10 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     _warns = True  # of chords, which is done once
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
 
-    def __init__(self, M, lines, block_size, queue, threads, periodic, **options):
+    def __init__(
+        self, M: Sparse, lines: Any, block_size: int | None, queue: Queue, threads: int | None, periodic: Any,
+        **options: Any,
+    ) -> None:  # fmt: skip
         self._pattern = Extraction(M, block_size)
         super().__init__(self._pattern.dtype, self._pattern.shape)
         self._options = Options(self.dtype, **options)
@@ -66,11 +72,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._making, self._results = Lock(), Results()
 
     @takes_arrays
-    def update(self, M, *, threads=None, wait_for=None) -> np.ndarray:
+    def update(self, M: Sparse, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
         Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
-        is first asked for after this, from `M` itself: until then its values have to stay what they are. Sweeps keep a
+        is first asked for after this, from `M` itself: until then its values must not change. Sweeps keep a
         copy for it.
 
         Parameters
@@ -92,7 +98,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         Raises
         ------
         TypeError, ValueError
-            If `M` is not such a matrix, or `threads` or `wait_for` is not what `compactla.gemm` takes. The factors are
+            If `M` is not such a matrix, or `threads` or `wait_for` is invalid, see `compactla.gemm`. The factors are
             left as they were.
         PivotError, OverflowError
             If a pivot is zero, with ``pivots="raise"``, or factors are too large for `storage`. The lines that have
@@ -105,14 +111,14 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return self.info
 
     def _refuse(self):
-        """Raise what the options ask for, of what the factorization met."""
+        """Raise the errors that the options ask for."""
         if self._options.storage:
             refuse_overflow(self._met("too_large"), self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
 
     def _update(self, M, threads=None, wait_for=None) -> None:
-        """As `update`, but nothing is raised of what the factorization meets."""
+        """As `update`, but pivots and overflow raise no errors."""
         launch = self._launch(threads, wait_for)
         if is_device_array(M):
             self._check_values(M)
@@ -145,6 +151,16 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         if data.shape != self._pattern.data_shape:
             raise ValueError(f"M has shape {data.shape}, must be {self._pattern.data_shape}, as data at first")
 
+    def __repr__(self) -> str:
+        b, (m, n) = self.block_size, self.shape
+        sizes = f"{m} x {n}, {len(self._paths.length)} lines of blocks {b} x {b}"
+        state = "factored" if self._is_usable else "not factored"
+        return f"{type(self).__name__}({sizes}, {self.dtype}, device={place(self.queue)}, {self._summary()}{state})"
+
+    def _summary(self):
+        """Options that `repr` tells."""
+        return ""
+
     @contextlib.contextmanager
     def _renewing(self):
         """While values are replaced, and until that has succeeded, there is nothing to solve with."""
@@ -165,7 +181,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """`too_large` or `watched` of the factored lines, in the order of `lines`."""
 
     @property
-    def info(self):
+    def info(self) -> Any:
         """`info` of each line from the last factorization, as `update` returned it; None if it was broken off."""
         return given(self._info)
 
@@ -175,11 +191,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     @property
     def report(self) -> Report | None:
-        """What the factorization met, line by line; None after an update that was broken off."""
+        """Report of the factorization, line by line; None after an update that was broken off."""
         return None if self.info is None else Report.of(self._info, self.block_size, self._met("watched"))
 
     def _solve(self, rhs, x0, out, threads, wait_for):
-        """The operator applied to `rhs`, or what it makes of `x0`, written to `out` if there is one."""
+        """The operator applied to `rhs`, from `x0` if there is one, written to `out` if there is one."""
         launch, run = self._launch(threads, wait_for, recorded=True), backend(self.queue)
         always(launch, self._check_usable)
         rhs = given_rhs = self._vector(rhs, "rhs")
@@ -221,7 +237,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             out[...] = x
         return out
 
-    def solver(self, threads=None):
+    def solver(self, threads: int | None = None) -> Callable[..., None]:
         """A function of `rhs` and `x`: `solve` without checks, for vectors of `_rows` that share no memory."""
         self._check_usable()
         launch = self._launch(threads, None)
@@ -229,7 +245,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     @abc.abstractmethod
     def _apply(self, rhs, x, started, launch):
-        """x <- the operator times rhs, or what comes of x; vectors are (block rows, block_size, nrhs)."""
+        """x <- the operator times rhs, or sweeps from x; vectors are (block rows, block_size, nrhs)."""
 
     def _vector(self, r, name):
         """The vectors, if they are some."""
@@ -274,9 +290,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """The operator of the same kind for the conjugate transpose of the matrix."""
 
     def _adjoint(self):
-        """What `rmatvec` and ``P.H`` apply, made when it is first asked for after an update.
+        """The operator of `rmatvec` and ``P.H``, made when it is first asked for after an update.
 
-        It is made from the matrix itself, of which no copy is kept: its values must still be what they were.
+        It is made from the matrix itself, of which no copy is kept: its values must not have changed.
         """
         self._check_usable()
         with self._making:
@@ -296,7 +312,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return self._hermitian
 
     @takes_arrays
-    def dot(self, x):
+    def dot(self, x: Array) -> Any:
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         if type(x) is np.ndarray or is_device_array(x):
             return self._matvec(x)

@@ -1,6 +1,7 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.recording import Recording, always, refuse
 from compactla.room import Results
-from compactla.view import backend, packed_dtype
+from compactla.types import Array, Events, Queue
+from compactla.view import backend, packed_dtype, place
 
 
 def _block(kind, T):
@@ -67,8 +69,8 @@ class BlockTridiag(Copied):
         zeros raise a `PivotError`, which has the report of all lines. "perturb": a pivot whose
         modulus is below sqrt(eps) times the largest entry of its diagonal block is replaced by that threshold, with the
         sign of its real part, and counted [2]_. "shift": that threshold is added to every pivot, with the sign of its
-        real part, so that all move away from zero [3]_. The largest entry is taken over the block of the matrix and
-        over what elimination has made of it; for a block of zeros it counts as 1.
+        real part, so that all move away from zero [3]_. The largest entry is taken over the block before and
+        after elimination; for a block of zeros it counts as 1.
     pivoting : bool, optional
         Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
         conditioned but meet zero pivots.
@@ -106,6 +108,10 @@ class BlockTridiag(Copied):
     TypeError, ValueError
         If shapes, dtypes or devices do not fit together.
 
+    See Also
+    --------
+    compactla.LinePreconditioner, compactla.Tridiag, compactla.Banded
+
     Notes
     -----
     One pack of V lines is factored by LU of the diagonal block, two triangular solves and one update a block, without
@@ -141,18 +147,20 @@ class BlockTridiag(Copied):
     array([0])
     """
 
+    _info: Any
     _not_copied = ("_spans", "_lock", "_results")
 
     @takes_arrays
     def __init__(
-        self, lower, diag, upper, vlen=None, *, queue=None, parts=None, periodic=False,
-        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
-    ):  # fmt: skip
+        self, lower: Array, diag: Array, upper: Array, vlen: int | None = None, *, queue: Queue = None,
+        parts: int | None = None, periodic: Any = False, pivots: str = "report", pivoting: bool = False,
+        diagnose: bool = False, storage: str | None = None, refine: int = 0,
+    ) -> None:  # fmt: skip
         if queue is not None:
             check_queue(queue, "queue")
         elif is_device_array(diag):
             queue = diag.queue
-        given = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
+        given: Any = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
         nlines, K, b, _ = given[1].shape
         if K < 1:
             raise ValueError(f"diag has shape {given[1].shape}, must have at least one block a line")
@@ -166,25 +174,25 @@ class BlockTridiag(Copied):
             if a.dtype != dtype:
                 raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
         if closed and (K == 1 or nlines * b == 0):  # a block that is coupled to itself, or nothing at all
-            folded = fold(*given, ring, queue) if K == 1 else given[1]
+            folded = fold(given[0], given[1], given[2], ring, queue) if K == 1 else given[1]
             none = np.empty((nlines, K - 1, b, b), dtype)
             given, ring = [none, folded, none], np.zeros_like(ring)
         blocks = BlockFormat(b, dtype, check_vlen(vlen, dtype, queue), queue)
         length = np.full(nlines, K)
         pieces, blocks = plan_cut(length, ring, parts, blocks, options, vlen is not None)
         if b and len(pieces.position):
-            arrays, lines = part(given, pieces, blocks, options)
+            self._adopt(*part(given, pieces, blocks, options), options)
         else:
             lines = pack(given, blocks, options)
-            arrays = lines.blocks
-        self._adopt(arrays, lines, options)
-        self._shape = (nlines, K, b)
+            self._adopt(lines.blocks, lines, options)
+        self._shape: Any = (nlines, K, b)
 
     @classmethod
     @takes_arrays
     def from_packed(
-        cls, lower, diag, upper, offset, rows, nlines, *, queue=None,
-        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
+        cls, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, nlines: int, *, queue: Queue = None,
+        pivots: str = "report", pivoting: bool = False, diagnose: bool = False, storage: str | None = None,
+        refine: int = 0,
     ) -> "BlockTridiag":  # fmt: skip
         """Lines that are packed already, of any lengths; used without a copy.
 
@@ -229,21 +237,27 @@ class BlockTridiag(Copied):
         self._prepare()
 
     def _prepare(self):
-        """Set what is not copied along with the lines."""
+        """Set the attributes that are not copied."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
         self._lock, self._results = Lock(), Results()
+
+    def __repr__(self) -> str:
+        blocks = f"of {self._shape[1]} blocks" if self._shape else "of blocks"
+        sizes = f"{self.nlines} lines {blocks} {self.b} x {self.b}"
+        state = "not factored" if self._info is None else "factored"
+        return f"BlockTridiag({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
 
     lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 
     @takes_arrays
-    def factor(self, *, info=None, threads=None, wait_for=None) -> np.ndarray:
+    def factor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all lines in place.
 
         Parameters
         ----------
         info : (nlines,) ndarray of int64 or pyopencl.array.Array of int32, optional
             Where the result goes, where the lines live: contiguous, on a device at the beginning of its buffer. On a
-            device nothing waits then for a factorization of which no more is to be known.
+            device, nothing waits then for the factorization.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
@@ -279,7 +293,7 @@ class BlockTridiag(Copied):
             return self.info if info is None else given(info)
 
     @takes_arrays
-    def refactor(self, *, info=None, threads=None, wait_for=None) -> np.ndarray:
+    def refactor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
         self._check_info(info)
@@ -314,7 +328,7 @@ class BlockTridiag(Copied):
         return self.info if info is None else given(info)
 
     @property
-    def info(self):
+    def info(self) -> Any:
         """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
         if self._info is not None and is_device_array(self._info) and not stays(self._info):
             self._info = on_host(self._info).astype(np.int64)
@@ -326,11 +340,11 @@ class BlockTridiag(Copied):
 
     @property
     def report(self) -> Report | None:
-        """What the factorization met, line by line; None before `factor`."""
+        """Report of the factorization, line by line; None before `factor`."""
         return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
     @takes_arrays
-    def solve(self, rhs, *, out=None, threads=None, wait_for=None):
+    def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """Solve with the factored lines.
 
         Parameters
@@ -357,10 +371,9 @@ class BlockTridiag(Copied):
         RuntimeError
             If the lines are not factored.
         TypeError, ValueError
-            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made
-            by `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the
-            lines or, without being the same, with `rhs`; or if `threads` or `wait_for` is not what `compactla.gemm`
-            takes.
+            If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made by
+            `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the lines
+            or, without being the same, with `rhs`; or if `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
@@ -401,7 +414,7 @@ class BlockTridiag(Copied):
         return out
 
     @takes_arrays
-    def solve_rows(self, rhs, x, *, threads=None, wait_for=None) -> None:
+    def solve_rows(self, rhs: Array, x: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 
         Parameters
@@ -420,7 +433,7 @@ class BlockTridiag(Copied):
             If the lines are not factored.
         TypeError, ValueError
             If the arrays are of another dtype or shape or live elsewhere, x is read-only or shares memory with the
-            lines or, without being the same, with rhs, or `threads` or `wait_for` is not what `compactla.gemm` takes.
+            lines or, without being the same, with rhs, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
         self._check_no_factor(x, "x")

@@ -9,20 +9,24 @@ from numba.extending import register_jitable
 from compactla.checks import as_array, check_dtype, check_size
 from compactla.cpu.kernel import compiled_once
 from compactla.lines.extraction import check_matrix
+from compactla.types import Array, Sparse
 
 # How much a coupling must stand out for a line to start along it, to go on, and to turn; with coordinates.
 ANISOTROPY = 1.001, 2 / 3, 2.0
 FARTHEST = 2.0, 2.0, 0.0
 TINY = 1e-140  # distance whose square may be too small to be exact
-# What a coupling that goes one way only counts, against one that goes both ways.
+# Weight of a coupling that goes one way only, against one that goes both ways.
 ONE_WAY = 1e-3
-# What a coupling counts that is too weak for its square to be a number other than zero.
+# Weight of a coupling whose square underflows to zero.
 FAINT = 1e-160
 # How often the scale of every unknown is set anew: it need not be exact.
 SWEEPS = 20
 
 
-def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, threshold=0.01, min_length=2):
+def find_lines(
+    M: Sparse, block_size: int | None = None, coordinates: Array = None, *, anisotropy: float | None = None,
+    threshold: float = 0.01, min_length: int = 2,
+) -> list[np.ndarray]:  # fmt: skip
     """Find the lines of a `LinePreconditioner`: the chains of block rows that are coupled most strongly.
 
     Lines start where the anisotropy is strongest, and are walked in both directions: from every block row to the one it
@@ -50,7 +54,7 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
         times as strong as the third strongest of the block row. Default: 1.001 where a line starts, so that a grid that
         is the same in all directions has no lines, 2/3 where it goes on, so that it does not break off where cells are
         about as long as high, and 2 where it turns a corner. With `coordinates`: as the weakest of the block row, where
-        the default is 2; its inverse is what Ifpack2 calls the line detection threshold.
+        the default is 2; its inverse is Ifpack2's line detection threshold.
     threshold : float, optional
         A line does not go along couplings weaker than this fraction of the strongest one at either of its ends.
     min_length : int, optional
@@ -69,6 +73,10 @@ def find_lines(M, block_size=None, coordinates=None, *, anisotropy=None, thresho
     ValueError
         If `M` is malformed, not square or does not divide into square blocks, `coordinates` has another shape or is not
         finite, or a number is out of range.
+
+    See Also
+    --------
+    compactla.LinePreconditioner, compactla.LineRelaxation
 
     References
     ----------

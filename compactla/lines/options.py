@@ -1,4 +1,4 @@
-"""What is asked of a factorization of lines: the options that all who factor lines share."""
+"""Options of the factorization of lines, which all classes of lines share."""
 
 from dataclasses import InitVar, dataclass
 
@@ -19,7 +19,7 @@ class Options:
     dtype : numpy.dtype
         That of the blocks.
     pivots, pivoting, diagnose, storage, refine
-        As for `BlockTridiag`. A `storage` that is what the dtype is made of becomes None.
+        As for `BlockTridiag`. A `storage` equal to the real type of the dtype becomes None.
     """
 
     dtype: InitVar[np.dtype]
@@ -49,7 +49,7 @@ class Options:
 
     @property
     def policy(self) -> str:
-        """What kernels are compiled for: "" if they look at zero pivots only, else what is done about each pivot."""
+        """The kind of kernels: "" if they look at zero pivots only, else the policy for each pivot."""
         treatment = self.pivots if self.pivots in ("perturb", "shift") else "watch"
         if self.pivoting:
             return f"{treatment} pivoting"

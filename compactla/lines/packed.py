@@ -12,7 +12,7 @@ from compactla.lines.pivots import SMALLEST, WATCHED
 from compactla.lines.storage import StoredFactors
 from compactla.overlap import share_memory
 from compactla.recording import Recording, do, later
-from compactla.room import Room
+from compactla.room import Room, Spare
 from compactla.view import COMPLEX, REAL, backend, packed_dtype
 
 
@@ -64,14 +64,14 @@ class PackedLines(Copied):
     lower, diag, upper, offset, rows, nlines, queue
         As for `compactla.BlockTridiag.from_packed`.
     options : Options
-        What is done about pivots, and how factors are stored.
+        Policy for pivots, and storage of factors.
 
     Attributes
     ----------
     too_large : (nlines,) ndarray of float64
         The largest factor of each line where it overflows in `storage`, otherwise 0.
     watched : (WATCHED, nlines) ndarray, or None where nobody asked
-        What kernels kept of the pivots of each line.
+        Numbers that kernels kept of the pivots of each line.
     broken : bool
         Whether a factorization was broken off, and what is there is neither blocks nor factors.
     """
@@ -93,10 +93,13 @@ class PackedLines(Copied):
         self._prepare()
 
     def _prepare(self):
-        self._kernels, self._spare = backend(self.queue, "lines"), []
+        self._kernels = backend(self.queue, "lines")
         self.view = self._kernels.LinesView(
             *self.blocks, self._offset, self._rows, self.options.policy, self._swaps, self.stored
         )
+        view, dtype, queue, vectors = self.view, self.dtype, self.queue, 2 * bool(self._given)
+        make = backend(queue, "lines").Work
+        self._spare = Spare(queue, lambda: (make(view), [Room(dtype, queue) for _ in range(vectors)]))
 
     @property
     def blocks(self):
@@ -163,11 +166,7 @@ class PackedLines(Copied):
         if self._given and later(launch, self.solve, rhs, x):
             return
         kernels = self._kernels
-        # Work arrays are kept; each of several threads that solve at once takes its own.
-        try:
-            work, rooms = self._spare.pop()
-        except IndexError:
-            work, rooms = kernels.Work(self.view), [Room(self.dtype, self.queue) for _ in range(2 * bool(self._given))]
+        work, rooms = self._spare.take()
         work.fit(rhs.shape[2])
         if rooms:
             self._solve_refined(rhs, x, work, [room.array(x.shape) for room in rooms], launch)
@@ -176,7 +175,7 @@ class PackedLines(Copied):
         if type(launch) is Recording:
             launch.keep(work, rhs, x, alone=True)
         else:
-            self._spare.append((work, rooms))
+            self._spare.give((work, rooms))
 
     def _solve_refined(self, rhs, x, work, vectors, launch):
         """Solve, and then for the residual, `refine` times; there is room for two vectors."""

@@ -29,6 +29,7 @@ from compactla.lines.partition import BlockFormat, Cut, count_parts, cut, plan_c
 from compactla.lines.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
 from compactla.lines.vectors import write
 from compactla.recording import Recording
+from compactla.room import Spare
 from compactla.view import backend
 
 KINDS = "lower", "diag", "upper"
@@ -69,7 +70,7 @@ class PartedLines(Copied):
         ("diag"), to the ones before them ("lower") or behind them ("upper"), counted as `gather_blocks` or
         `gather_values` of a backend do. The position -1 stands for a zero block, or the identity for "diag".
     format : BlockFormat
-        What the blocks are like.
+        Format of the blocks.
     options : Options
         Of the parts and the separators. Lines in several parts, and rings, know no `pivoting` and no `refine`.
     """
@@ -226,7 +227,7 @@ class Separators(Copied):
         self._enter = Couplings(lower.data, upper.data, np.arange(len(own) + 1), *where, format.queue)
 
     def _set_up_spikes(self, pieces, end, slots, rows, find, format):
-        """What couples parts to the separators before and behind them, a block each, and the spikes that come of it."""
+        """Couplings of parts to the separators before and behind them, a block each, and the spikes that come of it."""
         lane = by_lanes(slots.order, format.vlen)
         edges = np.where(pieces.before < 0, -1, pieces.start), np.where(pieces.after < 0, -1, end)
         self._edges = [
@@ -309,21 +310,19 @@ class Couplings(Copied):
 
     def _prepare(self):
         self._view = backend(self.queue, "lines").CouplingsView(*self.arrays, self.longest)
-        self._spare = []
+        view, make = self._view, backend(self.queue, "lines").Work
+        self._spare = Spare(self.queue, lambda: make(view))
 
     def apply(self, source, x, launch):
         """x <- source - lower x_before - upper x_after; `source` may be x."""
         kernels = backend(self.queue, "lines")
-        try:
-            work = self._spare.pop()
-        except IndexError:
-            work = kernels.Work(self._view)
+        work = self._spare.take()
         work.fit(x.shape[2])
         kernels.couple_rows(self._view, source, x, work, launch)
         if type(launch) is Recording:
             launch.keep(work, alone=True)
         else:
-            self._spare.append(work)
+            self._spare.give(work)
 
 
 def places_in_spike(slot, lane, format: BlockFormat):

@@ -14,7 +14,7 @@ UNUSED = 1 << 20  # bytes of unused lanes that are put up with
 
 
 class BlockFormat(NamedTuple):
-    """What the blocks of lines are like, and where they live."""
+    """Format of the blocks of lines, and their device."""
 
     b: int
     dtype: np.dtype

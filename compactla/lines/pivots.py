@@ -1,25 +1,26 @@
-"""What a factorization of lines reports about their pivots."""
+"""Reports of the pivots in a factorization of lines."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from compactla.checks import on_host
+from compactla.types import Array
 
-# What kernels that watch pivots keep of each line: rows of an array (packs, WATCHED, V).
+# Numbers that kernels which watch pivots keep of each line: rows of an array (packs, WATCHED, V).
 SMALLEST, LARGEST, FACTOR, REPLACED, NORM = range(5)
 WATCHED = 5
 
 
 class Report(NamedTuple):
-    """What a factorization met, line by line: arrays (nlines,), or None where nobody asked; see `BlockTridiag`.
+    """Report of a factorization, line by line: arrays (nlines,), or None where not asked for; see `BlockTridiag`.
 
     Attributes
     ----------
     info : ndarray of int64
         0, or 1 + the index of the first pivot that is exactly zero, counted over the rows of the line.
     block, pivot : ndarray of int64
-        Which block of the line that is, and which pivot in the block, both from 0; -1 where there is none.
+        Block of the line, and pivot in the block, both from 0; -1 where there is none.
     smallest : ndarray or None
         The smallest |pivot| met, before a policy changed it.
     growth : ndarray or None
@@ -37,9 +38,12 @@ class Report(NamedTuple):
     growth: np.ndarray | None = None
     replaced: np.ndarray | None = None
 
+    def __repr__(self) -> str:
+        return f"Report({len(self.info)} lines, {np.count_nonzero(self.info)} with a zero pivot)"
+
     @classmethod
-    def of(cls, info, b: int, watched=None) -> "Report":
-        """From `info`, the size of blocks, and what kernels kept: (WATCHED, nlines)."""
+    def of(cls, info: Array, b: int, watched: Any = None) -> "Report":
+        """From `info`, the size of blocks, and the numbers that kernels kept: (WATCHED, nlines)."""
         info = on_host(info)
         zero, first = info > 0, np.maximum(info - 1, 0)
         block, pivot = (np.where(zero, place, -1) for place in np.divmod(first, max(b, 1)))
@@ -59,12 +63,12 @@ class PivotError(np.linalg.LinAlgError):
         That of all lines.
     """
 
-    def __init__(self, report: Report):
+    def __init__(self, report: Report) -> None:
         self.report = report
         bad = np.flatnonzero(report.info)
         places = [f"line {q}: pivot {report.pivot[q]} of block {report.block[q]}" for q in bad[:5]]
         more = f", and on {len(bad) - 5} more lines" if len(bad) > 5 else ""
         super().__init__(f"zero pivots on {len(bad)} of {len(report.info)} lines: {'; '.join(places)}{more}")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return PivotError, (self.report,)

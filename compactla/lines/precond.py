@@ -1,10 +1,13 @@
 """The preconditioner that a Krylov solver is handed: an exact solve along every line of a sparse matrix."""
 
+from typing import Any
+
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.parted import part_matrix
 from compactla.lines.partition import BlockFormat
+from compactla.types import Array, Events, Queue, Sparse
 
 
 class LinePreconditioner(BlockOperator):
@@ -81,11 +84,15 @@ class LinePreconditioner(BlockOperator):
     ValueError
         If `M` is malformed, not square or does not divide into square blocks, or `lines` lack a block row or repeat
         one, `periodic` does not fit them, an option is none of the above, `parts` is not positive, or given together
-        with what takes whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
+        with options for whole lines (`pivoting` and `refine`), or `threads` is not positive, or given for a device.
     PivotError
         If a pivot is zero, with ``pivots="raise"``.
     OverflowError
         If factors are too large for `storage`.
+
+    See Also
+    --------
+    compactla.LineRelaxation, compactla.find_lines, compactla.BlockTridiag, compactla.krylov.gmres
 
     References
     ----------
@@ -108,9 +115,10 @@ class LinePreconditioner(BlockOperator):
 
     @takes_arrays
     def __init__(
-        self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
-        pivots="report", pivoting=False, diagnose=False, storage=None, refine=0,
-    ):  # fmt: skip
+        self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
+        threads: int | None = None, parts: int | None = None, periodic: Any = False, pivots: str = "report",
+        pivoting: bool = False, diagnose: bool = False, storage: str | None = None, refine: int = 0,
+    ) -> None:  # fmt: skip
         options = {
             "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
         }  # fmt: skip
@@ -123,7 +131,7 @@ class LinePreconditioner(BlockOperator):
         self.update(M)
 
     @takes_arrays
-    def solve(self, rhs, *, out=None, threads=None, wait_for=None):
+    def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """Apply the preconditioner.
 
         Parameters
@@ -154,7 +162,7 @@ class LinePreconditioner(BlockOperator):
         ValueError
             If `rhs` has another shape or, on a device, is not C-contiguous or lives in another context; if `out` is
             none of the above, is read-only, or shares memory with `rhs` without being the same; or if `threads` or
-            `wait_for` is not what `compactla.gemm` takes.
+            `wait_for` is invalid, see `compactla.gemm`.
         RuntimeError
             If the last update was broken off, by an interrupt or for lack of memory.
         """

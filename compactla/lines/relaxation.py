@@ -15,7 +15,8 @@ from compactla.lines.packed import one_lane
 from compactla.lines.parted import PartedLines, part_matrix
 from compactla.lines.partition import BlockFormat
 from compactla.recording import later
-from compactla.room import Room
+from compactla.room import Room, Spare
+from compactla.types import Array, Events, Queue, Sparse
 from compactla.view import backend
 
 SCHEMES = ("jacobi", "gauss-seidel", "symmetric")
@@ -38,7 +39,7 @@ class Colour(NamedTuple):
 
     rows: slice
     lines: np.ndarray
-    along: PartedLines  # what is on the lines
+    along: PartedLines  # the blocks on the lines
     beside: BlockRows  # the rest of the rows
 
 
@@ -46,7 +47,7 @@ class LineRelaxation(BlockOperator):
     """Sweeps of block line Jacobi, Gauss-Seidel or SOR: ``x <- (1 - damping) x + damping inv(T) (r - R x)``.
 
     T are the lines of a sparse matrix M, as in `LinePreconditioner`, and R is the rest of it, M - T. Jacobi updates all
-    lines at once; the others take lines that are coupled one after the other, in colours, and use what is new.
+    lines at once; the others take coupled lines one after the other, in colours, and use new values.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class LineRelaxation(BlockOperator):
         "symmetric" goes through the colours and back. For a symmetric matrix it is symmetric, as "jacobi" is, and may
         be the preconditioner of conjugate gradients.
     sweeps : int, optional
-        How many sweeps `solve` makes, at most.
+        Maximum number of sweeps of `solve`.
     damping : float, optional
         Factor of every update. Other than 1, Gauss-Seidel is SOR, and "symmetric" SSOR.
     tol : float, optional
@@ -70,16 +71,20 @@ class LineRelaxation(BlockOperator):
     shape, dtype, block_size, queue, threads, info, report
         As for `LinePreconditioner`.
     scheme, sweeps, damping, tol
-        What was given.
+        The arguments.
     ncolours : int
-        How many lots of lines there are.
+        Number of colours.
     sweeps_made : int
-        How many sweeps the last `solve` made.
+        Number of sweeps of the last `solve`.
 
     Raises
     ------
     TypeError, ValueError
         As for `LinePreconditioner`, or if `scheme` is none of the above, or a number is out of range.
+
+    See Also
+    --------
+    compactla.LinePreconditioner, compactla.find_lines, compactla.krylov.cg
 
     Notes
     -----
@@ -108,9 +113,10 @@ class LineRelaxation(BlockOperator):
 
     @takes_arrays
     def __init__(
-        self, M, lines, block_size=None, vlen=None, *, queue=None, threads=None, parts=None, periodic=False,
-        scheme="jacobi", sweeps=1, damping=1.0, tol=None, **options,
-    ):  # fmt: skip
+        self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
+        threads: int | None = None, parts: int | None = None, periodic: Any = False, scheme: str = "jacobi",
+        sweeps: int = 1, damping: float = 1.0, tol: Any = None, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(M, lines, block_size, queue, threads, periodic, **options)
         check_sweeps(scheme, sweeps, damping, tol, self.dtype)
         sweeping = {"scheme": scheme, "sweeps": sweeps, "damping": damping, "tol": tol}
@@ -142,9 +148,13 @@ class LineRelaxation(BlockOperator):
             self._colours.append(Colour(slice(lo, hi), np.flatnonzero(colour == c), along, rest))
         self.update(M)
 
+    def _summary(self):
+        return f"scheme={self.scheme!r}, sweeps={self.sweeps}, "
+
     def _prepare(self):
         super()._prepare()
-        self._spare: list = []
+        dtype, queue = self.dtype, self.queue
+        self._spare = Spare(queue, lambda: [Room(dtype, queue) for _ in range(3)])
 
     def _block_rows(self, entries, blocks):
         """Room for the blocks of some rows: of those that are `entries` of a sparse matrix."""
@@ -171,14 +181,16 @@ class LineRelaxation(BlockOperator):
         return self._of_lines([getattr(colour.along, what) for colour in self._colours])
 
     def _of_lines(self, of_colours):
-        """What there is of the lines of each colour, in the order of `lines`; None if there is nothing."""
+        """Arrays of the lines of all colours in the order of `lines`; None if there are none."""
         if of_colours[0] is None:
             return None
         numbers = np.concatenate([colour.lines for colour in self._colours])
         return np.concatenate(of_colours, axis=-1)[..., np.argsort(numbers)]
 
     @takes_arrays
-    def solve(self, rhs, x0=None, *, out=None, threads=None, wait_for=None):
+    def solve(
+        self, rhs: Array, x0: Array = None, *, out: Array = None, threads: int | None = None, wait_for: Events = None
+    ) -> Any:
         """Make sweeps for right-hand sides.
 
         Parameters
@@ -186,7 +198,7 @@ class LineRelaxation(BlockOperator):
         rhs : (n,) or (n, nrhs) array_like or pyopencl.array.Array
             As for `LinePreconditioner.solve`.
         x0 : array_like or pyopencl.array.Array, optional
-            What the sweeps begin with, of the kind and shape of `rhs`; default: zeros.
+            Initial guess, of the kind and shape of `rhs`; default: zeros.
         out : ndarray or pyopencl.array.Array, optional
             As for `LinePreconditioner.solve`. It may be `x0` too.
         threads, wait_for
@@ -209,13 +221,10 @@ class LineRelaxation(BlockOperator):
         if later(launch, self._apply, rhs, x, started):
             return
         sweeps = backend(self.queue, "sweeps")
-        try:
-            rooms = self._spare.pop()
-        except IndexError:
-            rooms = [Room(self.dtype, self.queue) for _ in range(1 if self._order is None else 3)]
-        room, *sorted_by_colour = (kept.array(x.shape) for kept in rooms)
-        b, z = sorted_by_colour or (rhs, x)
+        taken = self._spare.take()
+        room, b, z = taken[0].array(x.shape), rhs, x
         if self._order is not None:
+            b, z = (kept.array(x.shape) for kept in taken[1:])
             sweeps.permute(self._order, rhs, b, False, launch)
             if started:
                 sweeps.permute(self._order, x, z, False, launch)
@@ -224,7 +233,7 @@ class LineRelaxation(BlockOperator):
         self._sweep(b, z, room, started, launch)
         if self._order is not None:
             sweeps.permute(self._order, z, x, True, launch)
-        self._spare.append(rooms)
+        self._spare.give(taken)
 
     def _sweep(self, b, x, room, started, launch):
         """Sweeps over vectors that are sorted by colour."""

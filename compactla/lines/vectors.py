@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array
+from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array, is_writeable
 from compactla.overlap import share_memory, span
 
 
 def check_out(out, rhs, dtype, queue) -> None:
     """Refuse what the solution for `rhs`, of this dtype, cannot be written to; it may be `rhs` itself."""
     if is_device_array(rhs) and not is_device_array(out):
-        raise TypeError(f"out is a {type(out).__name__}, must be a pyopencl Array as rhs")
+        raise TypeError(f"out is a {type(out).__name__}, must be an array on the device as rhs")
     if is_device_array(rhs):
         check_device_array(out, queue, "out")
     else:
@@ -19,7 +19,7 @@ def check_out(out, rhs, dtype, queue) -> None:
     if out.shape != rhs.shape:
         raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
     check_contiguous(out, "out")
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
+    if not is_writeable(out):
         raise ValueError("out is read-only, must be writeable")
     check_apart("out", out, "rhs", rhs)
 
@@ -44,7 +44,7 @@ def check_rows(rhs, x, nrows, b, dtype, queue) -> None:
         check_contiguous(a, name)
         if queue is not None:
             check_device_array(a, queue, name)
-    if queue is None and not x.flags.writeable:
+    if not is_writeable(x):
         raise ValueError("x is read-only, must be writeable")
     check_apart("x", x, "rhs", rhs)
 

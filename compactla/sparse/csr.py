@@ -1,22 +1,27 @@
 """Sparse matrices of one pattern: their values are packed, and a product goes through all of a pack at once."""
 
 import copy
+from typing import Any
 
 import numpy as np
 
+from compactla.arithmetic import copied
 from compactla.checks import (
     as_array,
     check_device_array,
     check_dtype,
     check_launch,
     is_device_array,
+    is_writeable,
+    on_host,
     option,
 )
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack, pack_padded
 from compactla.overlap import share_memory
 from compactla.sparse.pattern import Pattern
-from compactla.view import backend
+from compactla.types import Array, Events, Queue
+from compactla.view import backend, place
 
 
 class BatchCSR:
@@ -30,11 +35,11 @@ class BatchCSR:
         ``data[:, indptr[i]:indptr[i + 1]]``, in the columns ``indices[indptr[i]:indptr[i + 1]]``, each of which is
         there once.
     shape : (int, int), optional
-        Of a matrix; default: as many columns as there are rows.
+        Shape of a matrix; default: as many columns as rows.
     vlen : int, optional
-        How many matrices are interleaved; default: what suits the processor.
+        Number of matrices that are interleaved; default: one that suits the processor.
     queue : pyopencl.CommandQueue, optional
-        Where the values live; default: where `data` lives.
+        Queue of the device of the values; default: that of `data`.
 
     Attributes
     ----------
@@ -47,14 +52,18 @@ class BatchCSR:
     data : ndarray or pyopencl.array.Array
         The packed values, (npack, nnz, V), or (npack, nnz, 2, V) of complex numbers, in the order of the pattern.
     T, H : object
-        What multiplies with the transposes and the conjugate transposes: ``A.T @ x``. They are views.
+        Operators of the transposes and the conjugate transposes, to multiply with: ``A.T @ x``. They are views.
     version : int
-        How often the values were given anew.
+        Number of updates of the values.
 
     Raises
     ------
     TypeError, ValueError
         If the arguments are not of this kind.
+
+    See Also
+    --------
+    compactla.BatchLU, compactla.krylov.cg, compactla.krylov.ILU0
 
     Examples
     --------
@@ -68,10 +77,13 @@ class BatchCSR:
     __array_ufunc__ = None  # so that ``x @ A`` is refused, and not computed for each element of x
 
     @takes_arrays
-    def __init__(self, arg, shape=None, *, vlen=None, queue=None):
+    def __init__(
+        self, arg: tuple[Array, Array, Array], shape: tuple[int, int] | None = None, *, vlen: int | None = None,
+        queue: Queue = None,
+    ) -> None:  # fmt: skip
         if not isinstance(arg, tuple) or len(arg) != 3:
             raise TypeError(f"arg is a {type(arg).__name__}, must be a tuple (data, indices, indptr)")
-        data = arg[0] if is_device_array(arg[0]) else as_array(arg[0], "data")
+        data: Array = arg[0] if is_device_array(arg[0]) else as_array(arg[0], "data")
         self.dtype = check_dtype(data.dtype, "data")
         self.pattern = Pattern(*arg[1:], shape)
         self.shape, self.nnz = (self.pattern.m, self.pattern.n), len(self.pattern.indices)
@@ -83,36 +95,43 @@ class BatchCSR:
         self.values = self._packed(data, vlen, queue)
         self.vlen, self.version = self.values.vlen, 0
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         sizes = f"{self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}"
-        return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={self.device!s})"
+        return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     @property
-    def queue(self):
+    def queue(self) -> Queue:
+        """The queue of the values; None on the CPU."""
         return self.values.queue
 
     @property
-    def device(self):
+    def device(self) -> Any:
+        """"cpu", or the device of the values."""
         return self.values.device
 
     @property
-    def indices(self):
+    def indices(self) -> np.ndarray:
+        """Columns of the values, in ascending order in each row."""
         return self.pattern.indices
 
     @property
-    def indptr(self):
+    def indptr(self) -> np.ndarray:
+        """Where each row begins in `indices`."""
         return self.pattern.indptr
 
     @property
-    def data(self):
+    def data(self) -> Array:
+        """The packed values, (npack, nnz, V) or (npack, nnz, 2, V)."""
         return self.values.data[:, :, 0]
 
     @property
-    def T(self):
+    def T(self) -> "Transposed":
+        """The transposes, to multiply with."""
         return Transposed(self, "T")
 
     @property
-    def H(self):
+    def H(self) -> "Transposed":
+        """The conjugate transposes, to multiply with."""
         return Transposed(self, "C")
 
     def _packed(self, data, vlen=None, queue=None, out=None, **launch):
@@ -132,7 +151,7 @@ class BatchCSR:
         return out
 
     @takes_arrays
-    def update(self, data, *, threads=None, wait_for=None):
+    def update(self, data: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Give the matrices new values, (nm, nnz) of the same type; preconditioners follow when they are next used.
 
         `data` is a NumPy array or, where the matrices are on a device, a pyopencl Array. `threads` and `wait_for` are
@@ -146,7 +165,7 @@ class BatchCSR:
         self.packed(data, self.values, threads=threads, wait_for=wait_for)
         self.version += 1
 
-    def packed(self, data, out, **launch):
+    def packed(self, data: Array, out: Array, **launch: Any) -> Pack:
         """Other values of the same pattern, (nm, nnz), as a pack: `out`, which is written to."""
         data = data if is_device_array(data) and self.queue is not None else as_array(data, "data")
         if data.dtype != self.dtype:
@@ -154,7 +173,7 @@ class BatchCSR:
         return self._packed(data, out=out, **launch)
 
     @takes_arrays
-    def to(self, device):
+    def to(self, device: Any) -> "BatchCSR":
         """A copy of the batch on another device: a pyopencl.CommandQueue, or "cpu".
 
         Raises
@@ -167,17 +186,20 @@ class BatchCSR:
         return A
 
     @takes_arrays
-    def toarray(self):
+    def toarray(self) -> np.ndarray:
         """The matrices as an ordinary array (nm, m, n)."""
         a = np.zeros((self.nm, *self.shape), self.dtype)
-        a[:, self.pattern.rows, self.indices] = self.values.unpack()[:, :, 0]
+        a[:, self.pattern.rows, self.indices] = on_host(self.values.unpack())[:, :, 0]
         return a
 
-    def __matmul__(self, x):
+    def __matmul__(self, x: Array) -> Any:
         return self.multiply(x)
 
     @takes_arrays
-    def multiply(self, x, y=None, *, alpha=1, beta=0, trans="N", threads=None, wait_for=None):
+    def multiply(
+        self, x: Array, y: Array = None, *, alpha: Array = 1, beta: Array = 0, trans: str = "N",
+        threads: int | None = None, wait_for: Events = None,
+    ) -> Any:  # fmt: skip
         """alpha op(A) x + beta y, of all matrices.
 
         Parameters
@@ -186,11 +208,11 @@ class BatchCSR:
             One or more columns for each matrix; a pack has those of k x nrhs matrices. Arrays of NumPy are copied to
             the device of the matrices, and the products back.
         y : array_like, pyopencl.array.Array or Pack, optional
-            What is added to, of the shape of the result and the kind of `x`; a pack is written to.
+            Vectors to add to, of the shape of the result and the kind of `x`; a pack is written to.
         alpha, beta : number or (nm,) array_like
             One for all systems, or one for each. `y` is not read where beta is zero, nor A and x where alpha is.
         trans : {"N", "T", "C"}
-            Whether op(A) is A, its transpose or its conjugate transpose.
+            op(A) is A, its transpose, or its conjugate transpose.
         threads : int, optional
             Maximum number of CPU threads, as for `compactla.gemm`.
         wait_for : list of pyopencl.Event, optional
@@ -251,15 +273,18 @@ class Transposed:
     __array_ufunc__ = None
 
     @takes_arrays
-    def __init__(self, A, trans):
+    def __init__(self, A: Any, trans: Any) -> None:
         self.A, self.trans, self.shape, self.dtype, self.nm = A, trans, A.shape[::-1], A.dtype, A.nm
 
-    def __matmul__(self, x):
+    def __repr__(self) -> str:
+        return f"{self.A!r}.{'T' if self.trans == 'T' else 'H'}"
+
+    def __matmul__(self, x: Array) -> Any:
         return self.A.multiply(x, trans=self.trans)
 
 
 class Operator:
-    """What kernels apply: packed values by their pattern, and what kind of operator these are.
+    """An operator that kernels apply: packed values, their pattern, and the kind of operator.
 
     For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for
     blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
@@ -302,12 +327,12 @@ def columns(x, name, A, n):
 
 def check_written(y, read):
     """Refuse a pack that cannot be written to, or while these are read."""
-    if y.queue is None and not y.data.flags.writeable:
+    if not is_writeable(y.view.buffer):
         raise ValueError("y is read-only, must be writeable")
     if y.view.repeats:
-        raise ValueError(f"y has strides {y.data.strides}, must have memory of its own for every element")
+        raise ValueError(f"y has strides {y.view.buffer.strides}, must have memory of its own for every element")
     for name, P in read.items():
-        if share_memory(y.data, P.data):
+        if share_memory(y.view.buffer, P.view.buffer):
             raise ValueError(f"y shares memory with {name}, must not: it is written while {name} is read")
 
 
@@ -317,27 +342,17 @@ def one_column(x):
 
 
 def as_given(X, x, ndim):
-    """Columns as what x is: a pack, or an array of so many axes."""
+    """Columns in the kind of x: a pack, or an array of so many axes."""
     if isinstance(x, Pack):
         return X
     if is_device_array(x):
         out = backend(X.queue).empty(X.shape, X.dtype, X.queue, x.allocator)
         return X.unpack(out=out).reshape(X.shape[:ndim])
-    return X.unpack().reshape(X.shape[:ndim])
+    return on_host(X.unpack()).reshape(X.shape[:ndim])
 
 
 def contiguous(X):
     """The pack, or a copy whose memory has no gaps."""
     if X.data.flags.c_contiguous:
         return X
-    return copied(X, X.beside(X.m, X.n))
-
-
-def copied(X, Y):
-    """Y, a pack whose memory has no gaps, <- X."""
-    if X.queue is None:
-        Y.data[...] = X.data
-    else:
-        run = backend(X.queue)
-        run.pack(X.unpack(out=run.empty(X.shape, X.dtype, X.queue)), Y.view, X.nm, max(X.m, 1), 0)
-    return Y
+    return copied(X, X.beside(X.m, X.n), unit=0)

@@ -104,7 +104,7 @@ def tiled(filled, size):
 
 
 def cost(tiles, size):
-    """What elimination costs with this pattern of tiles."""
+    """The cost of elimination with this pattern of tiles."""
     lower, upper = (np.bincount(x, minlength=tiles.n) - 1 for x in halves(tiles))
     multiply_add, tile = COSTS[size]
     return multiply_add * size**3 * int(lower @ upper) + tile * len(tiles.indices)

@@ -1,7 +1,7 @@
 """Direct LU factors of sparse matrices of one pattern: one order of pivots, and one list of operations, for all."""
 
 import threading
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack
 from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
 from compactla.sparse.elimination import in_tiles, ordered
-from compactla.view import backend
+from compactla.types import Array, Events, Queue
+from compactla.view import backend, place
 
 
 class Report(NamedTuple):
@@ -30,6 +31,9 @@ class Report(NamedTuple):
     info: np.ndarray
     smallest: np.ndarray
     growth: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Report({len(self.info)} systems, {np.count_nonzero(self.info)} with a zero pivot)"
 
 
 class BatchLU(Copied):
@@ -58,10 +62,10 @@ class BatchLU(Copied):
     nnz : int
         Entries of L and U together.
     dense : bool
-        Whether the factors are kept as full matrices, for the pattern leaves so few zeros.
+        Whether the factors are stored as full matrices, where the pattern leaves few zeros.
     info : (nm,) ndarray of int64, or None
-        What the last factorization met, which may have been that of a solve: see `factor`. None before it. A device is
-        waited for when it is asked for.
+        Result of the last factorization, perhaps by a solve: see `factor`. None before the first. Reading it waits for
+        a device.
 
     Raises
     ------
@@ -99,7 +103,7 @@ class BatchLU(Copied):
     _not_copied = ("_lock",)
 
     @takes_arrays
-    def __init__(self, A):
+    def __init__(self, A: BatchCSR) -> None:
         if not isinstance(A, BatchCSR):
             raise TypeError(f"A is a {type(A).__name__}, must be a BatchCSR")
         if A.shape[0] != A.shape[1]:
@@ -108,22 +112,28 @@ class BatchLU(Copied):
         self.perm, self._filled = ordered(A.pattern)
         self._tiles = in_tiles(A.pattern, self.perm, self._filled, self._run.tile_of(A.dtype))
         self.nnz, self.dense = len(self._filled.indices), len(self._tiles.indices) == self._tiles.m**2
-        self._found = self._factors = self._own = None
+        self._found: Any = None
+        self._factors: Any = None
+        self._own: Any = None
         self._version, self._factored = A.version, False
         self._prepare()
 
     def _prepare(self):
         self._lock = threading.Lock()
 
-    def __repr__(self):
-        return f"BatchLU({self.nm} x {self.n} x {self.n}, nnz={self.nnz}, {self.dtype}, vlen={self.vlen})"
+    def __repr__(self) -> str:
+        state = "factored" if self._factored and self._version == self.A.version else "not factored"
+        sizes = f"{self.nm} x {self.n} x {self.n}, nnz={self.nnz}"
+        return f"BatchLU({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
 
     @property
-    def queue(self):
+    def queue(self) -> Queue:
+        """The queue of the matrices; None on the CPU."""
         return self.A.queue
 
     @property
-    def info(self):
+    def info(self) -> np.ndarray | None:
+        """Result of the last factorization, (nm,) integers; None before the first."""
         if self._found is None:
             return None
         return backend(self.queue).download(self._found)[: self.nm].astype(np.int64)
@@ -133,7 +143,7 @@ class BatchLU(Copied):
         return backend(self.queue, "sparse")
 
     @takes_arrays
-    def update(self, data, *, threads=None, wait_for=None):
+    def update(self, data: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Take new values of the pattern of A, (nm, nnz), which are factored when they are next needed.
 
         `A` itself keeps its values. After `A.update` those of A count again.
@@ -156,7 +166,7 @@ class BatchLU(Copied):
             self._version, self._factored = self.A.version, False
 
     @takes_arrays
-    def factor(self, *, threads=None, wait_for=None):
+    def factor(self, *, threads: int | None = None, wait_for: Events = None) -> Any:
         """Factor all matrices, as they are now, and keep the factors.
 
         Parameters
@@ -197,7 +207,7 @@ class BatchLU(Copied):
             return self._factors, values
 
     @takes_arrays
-    def solve(self, b, *, trans="N", threads=None, wait_for=None):
+    def solve(self, b: Array, *, trans: str = "N", threads: int | None = None, wait_for: Events = None) -> Any:
         """Solve op(A) x = b, after factoring the matrices if they have changed, or have not been factored.
 
         Parameters
@@ -230,11 +240,11 @@ class BatchLU(Copied):
         return as_given(X, b, ndim)
 
     @takes_arrays
-    def report(self):
+    def report(self) -> Report:
         """How small pivots became and how much entries grew, of the matrices as they are now.
 
         `smallest` near eps, or `growth` near its reciprocal, says that a solution may have few right digits, or none.
-        This costs nothing until it is called, and then several times what a solve does.
+        This costs nothing until it is called, and then several times as much as a solve.
 
         Returns
         -------
@@ -250,7 +260,7 @@ class BatchLU(Copied):
         largest, above = extreme(np.max, values, slice(None)), extreme(np.max, factors, upper)
         with np.errstate(all="ignore"):
             small, large = 1 / extreme(np.max, factors, diagonal), 1 / extreme(np.min, factors, diagonal)
-            info = self.info
+            info: Any = self.info
             return Report(info, np.where(info > 0, 0, small) / largest, np.maximum(above, large) / largest)
 
 

@@ -1,5 +1,7 @@
 """getrfnp at the register level (`factor`) and at the pack level (`getrfnp`)."""
 
+from numba import types
+
 from compactla.checks import option
 from compactla.cpu.emit import Code, Number, routine
 from compactla.cpu.info import report
@@ -8,7 +10,10 @@ from compactla.cpu.loops import starts
 from compactla.cpu.simd import Elements, tile_size
 
 # Pivots that are inverted by Newton's iteration, of real matrices so small that the divider would be waited for.
-SMALL = {(2, 2): {0}, (3, 3): {1}, (4, 4): {1, 3}}
+SMALL = {
+    types.float32: {(2, 2): {0}, (3, 3): {1}},
+    types.float64: {(2, 2): {0}, (3, 3): {1}, (4, 4): {1}},
+}
 
 
 def reciprocal(pivot, many=False):
@@ -70,7 +75,7 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
     diag = option("diag", diag, "NR")
     first = first.index(code) if isinstance(first, Number) else first
     tile = min(tile_size(A.vector, A.m, A.n))
-    many = SMALL.get((A.m, A.n), ()) if not A.vector.is_complex else ()
+    many = SMALL.get(A.vector.dtype, {}).get((A.m, A.n), ())
     if ahead:
         rounds = sum((2 * i + 1) * k for i, k in enumerate(reversed(starts(min(A.m, A.n), tile))))
         code.fetch_ahead(ahead, rounds)

@@ -6,8 +6,7 @@ its parts is contracted along all other axes, and written, before the next one i
 
 from compactla.cpu.emit import check_fit, routine
 from compactla.cpu.items import Packed, made, product_of, reshaped
-from compactla.cpu.kernels.gemm import update
-from compactla.cpu.simd import tile_size
+from compactla.cpu.kernels.gemm import tile_of, update
 
 
 @routine
@@ -52,7 +51,7 @@ def accumulated(code, C, A, B):
 
 
 def add_product(code, C, A, B, beta):
-    rows, columns = tile_size(C.vector, C.m, C.n)
+    rows, columns = tile_of(C)
     for i, m in code.tiles(C.m, rows):
         for j, n in code.tiles(C.n, columns):
             update(code, [(A.block(i, 0, m, A.n), B.block(0, j, A.n, n))], C.block(i, j, m, n), 1, beta)

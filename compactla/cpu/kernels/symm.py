@@ -5,8 +5,8 @@ There is one algorithm, for a lower triangle on the left: all other cases are vi
 
 from compactla.checks import option
 from compactla.cpu.emit import check_fit, routine
-from compactla.cpu.kernels.gemm import rounds, update
-from compactla.cpu.simd import Elements, tile_size
+from compactla.cpu.kernels.gemm import rounds, tile_of, update
+from compactla.cpu.simd import Elements
 
 
 class Symmetric:
@@ -52,7 +52,7 @@ def multiply(code, A, B, C, alpha, beta, tile):
 
 
 def multiply_tiles(code, A, B, C, alpha, beta, tile):
-    rows, columns = tile_size(C.vector, C.m, C.n)
+    rows, columns = tile_of(C)
     for i, t, _ in code.blocks(C.m, rows):
         for m in code.cases(t, rows):
             below = code.add(i, m)
