@@ -81,7 +81,7 @@ def main(argv=None) -> None:
 
 
 class Solve(NamedTuple):
-    """What came of one preconditioner."""
+    """The result with one preconditioner."""
 
     name: str
     history: np.ndarray  # relative residual norm before the first step and after every step of GMRES

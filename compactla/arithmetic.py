@@ -1,4 +1,4 @@
-"""Python's operators on packs, with NumPy's meaning."""
+"""Python's and NumPy's protocols for packs: operators, items, length, copies, and `repr`."""
 
 import functools
 import importlib
@@ -56,10 +56,14 @@ def negative(X, out):
     return multiply(X, -1, out)
 
 
+def positive(X, out):
+    return X.copy() if out is None else None
+
+
 # The functions of NumPy that make packs; each returns None for operands of other kinds.
 OF_PACKS: dict[np.ufunc, Callable[..., Any]] = {
     np.matmul: matmul, np.add: add, np.subtract: subtract, np.multiply: multiply, np.true_divide: divide,
-    np.negative: negative,
+    np.negative: negative, np.positive: positive,
 }  # fmt: skip
 
 
@@ -87,7 +91,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     unpack: Callable[..., Any]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        (out,) = options.pop("out", (None,))[:1]
+        (out,) = options.pop("out", ()) if len(options.get("out", ())) == 1 else (None,)
         if method == "__call__" and ufunc in OF_PACKS and not options:
             found = OF_PACKS[ufunc](*inputs, out)
             if found is not None:
@@ -101,13 +105,21 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         return importlib.import_module("compactla.layout").pack(whole, out=out)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """What NumPy's functions take: an unpacked copy. A batch on a device is not copied unasked, but refused."""
+        """An unpacked copy, for NumPy's functions. A batch on a device is refused: use `unpack`."""
         if self.queue is not None:
             raise TypeError(f"the pack lives on {place(self.queue)}, must live on the CPU: see Pack.unpack")
         if copy is False:
             raise ValueError("copy is False, must be None or True: a pack has to be unpacked")
         a = self.unpack()
         return a if dtype is None else a.astype(dtype, copy=False)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(nm, m, n)"""
+        return self.nm, self.m, self.n
+
+    def __repr__(self) -> str:
+        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__()} - self._hidden)

@@ -154,7 +154,7 @@ def option(name, value, allowed):
 
 
 def check_launch(threads, wait_for, queue, recorded=False):
-    """What a backend is told of a call: at most how many threads on the CPU, the events to wait for on a device.
+    """Arguments of a launch: the maximum number of threads on the CPU, the events to wait for on a device.
 
     Or that it is recorded, where what follows can be.
     """

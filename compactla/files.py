@@ -125,7 +125,7 @@ def check_vector(path, x, n: int) -> np.ndarray:
 
 
 def _parse(path, what, read):
-    """What `read` returns; whatever a parser raises over a broken file becomes a ValueError."""
+    """The result of `read`; any error of a parser over a broken file becomes a ValueError."""
     try:
         return read()
     except OSError as error:

@@ -24,7 +24,7 @@ from compactla.checks import (
 from compactla.cuda.interchange import given, taken, takes_arrays
 from compactla.overlap import address, repeats, share_memory
 from compactla.types import Array, Events, Queue
-from compactla.view import COMPLEX, REAL, View, backend, packed_dtype, place
+from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
 LONGEST = 2**16  # vector
 
@@ -129,16 +129,13 @@ class Pack(Arithmetic):
 
     @property
     def data(self) -> Any:
+        """The memory itself, (npack, m, n, V) or (npack, m, n, 2, V)."""
         return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property
     def device(self) -> Any:
+        """"cpu", or the device of the memory."""
         return "cpu" if self.queue is None else self.queue.device
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(nm, m, n)"""
-        return self.nm, self.m, self.n
 
     @property
     def T(self) -> "Pack":
@@ -147,9 +144,6 @@ class Pack(Arithmetic):
             data = self.view.buffer
             self._T = Pack(data.transpose((0, 2, 1, *range(3, data.ndim))), self.nm)
         return self._T
-
-    def __repr__(self) -> str:
-        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
 
     @takes_arrays
     def unpack(self, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
@@ -322,7 +316,7 @@ def pack(
     queue : pyopencl.CommandQueue, optional
         Where the pack lives; default: where `a` lives.
     out : Pack, optional
-        A pack of as many matrices of this size and dtype to write to, which says what vector length and device are.
+        A pack of as many matrices of this size and dtype to write to, which sets vector length and device.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional

@@ -76,6 +76,7 @@ class Integers:
 
     @property
     def data(self) -> Any:
+        """The memory itself, (npack, k, 1, V)."""
         return self.view.buffer if self.queue is None else given(self.view.buffer)
 
     @property

@@ -187,7 +187,7 @@ class LinePC:
         return operator(M, lines, b, queue=_queue(device, rank), **options)
 
     def _current(self, pc) -> BlockOperator:
-        """What is applied, set up where PETSc does not know that it must be: after `setFromOptions`."""
+        """The operator, set up where PETSc does not know that it must be: after `setFromOptions`."""
         if self.P is None:
             self.setUp(pc)
         return self.P
@@ -208,7 +208,7 @@ class LinePC:
             viewer.printfASCII(f"  lines: {self._state(pc.comm)}\n")
 
     def _state(self, comm) -> str:
-        """What there is on all ranks."""
+        """The parts of all ranks."""
         if _sum(comm, self.P is not None) < comm.size:
             return "not set up yet"
         info, lines = self.P.info, self.options["lines"]

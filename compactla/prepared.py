@@ -92,14 +92,14 @@ def prepare(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Prep
 
     Notes
     -----
-    Packs, arrays and factors are read and written where they are: each ``run()`` takes what they hold then. What a call
-    would convert is read once: scalars, also one for each matrix, and pivots in ordinary arrays.
+    Packs, arrays and factors are read and written where they are: each ``run()`` takes their current contents.
+    Arguments that a call would convert are read once: scalars, also one for each matrix, and pivots in ordinary arrays.
 
     Prepared are all routines on packs, and `compactla.gemm` on arrays of three axes; ``refactor`` and ``solve`` of
     `compactla.BlockTridiag`, ``solve`` of `compactla.LinePreconditioner` and `compactla.LineRelaxation`, and on the CPU
     that of `compactla.Tridiag`, `compactla.Banded` and `compactla.BandedSPD` with factors. Vectors have to be where the
-    lines are, contiguous, and of their dtype. What these would make new, such as `info` or a solution, is made once:
-    every ``run()`` writes to the same arrays and returns them, so that there is something to copy if it shall be kept.
+    lines are, contiguous, and of their dtype. New results of these, such as `info` or a solution, are made once:
+    every ``run()`` writes to the same arrays and returns them, so copy those that are to be kept.
     On a device nothing waits where an array is given for `info`.
 
     All else, such as the functions of `compactla.linalg`, is an ordinary call whenever it is run: with checks, and with

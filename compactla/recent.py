@@ -7,7 +7,7 @@ NUMBER = operator.attrgetter("number")
 
 
 def find(row, views, scalars, conj, compiled, threads):
-    """What a call is remembered by, and a function that makes it again, or None.
+    """The key of a call in memory, and a function that makes it again, or None.
 
     Equal numbers stand for each other where a kernel does not see them, or they have the same bits.
     """

@@ -1,4 +1,4 @@
-"""What is recorded of a call instead of being done, for `compactla.prepare` to do it again and again."""
+"""Launches of a call that are recorded instead of made, for `compactla.prepare` to do it again and again."""
 
 import functools
 from collections.abc import Callable

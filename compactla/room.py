@@ -38,7 +38,7 @@ class Spare:
         self._queue, self._make, self._kept = queue, make, []
 
     def take(self):
-        """What was given back in the current stream, or something new."""
+        """Memory that was given back in the current stream, or new memory."""
         stream, others = getattr(self._queue, "stream", None), []
         try:
             while True:  # of several threads each takes its own
@@ -84,7 +84,7 @@ class Results:
 
 
 class Holder:
-    """What an array and all views of it refer to: memory becomes free with the last of them."""
+    """The owner of an array and all its views: memory becomes free with the last of them."""
 
     def __init__(self, array, memory, free):
         self.__array_interface__, self.memory, self.free = array.__array_interface__, memory, free

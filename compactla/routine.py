@@ -1,4 +1,4 @@
-"""What a routine is: one row, which checks, launches, the tuner, the command line, benchmarks and tests all read.
+"""A routine: one row, which checks, launches, the tuner, the command line, benchmarks and tests all read.
 
 The row of a routine NAME is ``compactla.dense.NAME.ROUTINE``; which there are is what files there are.
 """
@@ -197,7 +197,7 @@ class Routine:
                 raise ValueError(f"{name} is {matrix.m} x {matrix.n}, must be {shape[0]} x {shape[1]}")
 
     def _called(self, operand) -> str:
-        """What messages call an operand: kernels see its transpose where that is an option."""
+        """The name of an operand in messages: kernels see its transpose where that is an option."""
         transposed = {"trans", f"trans{operand.name.lower()}"} & self.options.keys() and not operand.written
         return f"op({operand.name})" if transposed else operand.name
 
@@ -237,7 +237,7 @@ class Routine:
 
     @functools.cached_property
     def _chosen(self) -> dict[tuple, tuple]:
-        """What was chosen before."""
+        """Earlier choices."""
         return {}
 
     def run(self, views, scalars=(), conj=None, compiled=(), nm=0, info=None, threads=None, wait_for=None):
@@ -314,7 +314,7 @@ class Routine:
         return [(i, [j for j in places if j != i]) for i in places if self.operands[i].written]
 
     def results(self, arrays, returned) -> tuple[list, object]:
-        """What a call left behind: every operand as an array (nm, rows, columns), or None, and the output, or None.
+        """The results of a call: every operand as an array (nm, rows, columns), or None, and the output, or None.
 
         Parameters
         ----------
@@ -366,7 +366,7 @@ def check_packs(**packs) -> None:
 
 
 def views(**operands) -> list[View]:
-    """What kernels see of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
+    """Views of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
     last, C = next(reversed(operands.items()))
     operands = {name: A if type(A) in (Pack, np.ndarray) else taken(A, name) for name, A in operands.items()}
     packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
@@ -380,7 +380,7 @@ def is_matrix(a) -> bool:
 
 
 def common_view(a, name, C, last) -> View:
-    """What kernels see of one matrix for all of those of C, which messages call `last`; it may have any strides."""
+    """View of one matrix for all of those of C, which messages call `last`; it may have any strides."""
     check_kind(a, C.queue, name)
     if a.dtype != C.dtype:
         raise TypeError(f"{name} is of {a.dtype}, must be of {C.dtype} as {last}")

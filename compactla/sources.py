@@ -1,4 +1,4 @@
-"""What compiled code is made of: source files and all that they import or include, so that caches go by these alone."""
+"""The sources of compiled code: files and all that they import or include, so that caches go by these alone."""
 
 import functools
 import hashlib
@@ -44,7 +44,7 @@ MODULES, CHANGED = modules()
 
 @functools.cache
 def content(file: str) -> bytes:
-    """What is in a file; an OSError if it is no longer what this process runs."""
+    """The content of a file; an OSError if it has changed since this process imported it."""
     if CHANGED.get(file, changed := os.stat(file).st_mtime_ns) != changed:
         raise OSError(f"{file} was changed since it was imported")
     return Path(file).read_bytes()

@@ -21,7 +21,7 @@ COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What a kernel is chosen by. There is one object for each, which hashes fast: `layout` makes it."""
+    """The key of a kernel. There is one object for each, which hashes fast: `layout` makes it."""
 
     dtype: np.dtype
     vlen: int
@@ -37,7 +37,7 @@ numbers = itertools.count()
 
 @dataclass
 class View:
-    """What a kernel sees of a batch of matrices; strides count real elements and may be negative."""
+    """A batch of matrices, as kernels see it; strides count real elements and may be negative."""
 
     buffer: Any = field(compare=False)  # the array that owns the memory
     address: int  # of the first element: bytes on the CPU, real elements from the buffer's start on a device
@@ -60,7 +60,7 @@ class View:
 
     @cached_property
     def calls(self) -> dict:
-        """What calls were made that write here, or read the last operand here; see `compactla.routine.Routine.run`."""
+        """Earlier calls that write here, or read the last operand here; see `compactla.routine.Routine.run`."""
         return {}
 
     @cached_property

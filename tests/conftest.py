@@ -17,13 +17,28 @@ hypothesis.settings.register_profile("compactla", deadline=None, max_examples=15
 hypothesis.settings.load_profile("compactla")
 
 
-def pytest_configure():
+def pytest_configure(config):
     if not DEVICES:
         raise pytest.UsageError("no OpenCL device works here; `python3 tests/run.py` gets a driver and runs the tests")
     # A size that is known has kernels for all options of a routine: CPUs, which compile slowly, are tested with one.
     for results in (shapes.results(device) for device in DEVICES if shapes.is_cpu(device)):
         for key in [key for key in results if "3" not in key.split()]:
             del results[key]
+    config.pluginmanager.register(Failures(config.pluginmanager))
+
+
+class Failures:
+    """Names each failure when it happens, also among the dots of several processes."""
+
+    def __init__(self, plugins):
+        self.plugins = plugins
+
+    def pytest_runtest_logreport(self, report):
+        terminal = self.plugins.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            reason = getattr(getattr(report.longrepr, "reprcrash", None), "message", "").partition("\n")[0]
+            terminal.write("\n")
+            terminal.write_line(f"FAILED {report.nodeid}: {reason}"[:200], red=True)
 
 
 SECOND = {"s", "z", "float32", "complex128"}  # types of the other precision than those that are tried always

@@ -13,16 +13,19 @@ Where Debian's packages can be installed, it gets PETSc too, for Debian's own Py
 import argparse
 import hashlib
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 PETSC = VENV / "petsc"
+DURATIONS = VENV / "durations"
 NO_TESTS = 5  # what pytest exits with if none is chosen
 
 
@@ -143,6 +146,21 @@ def has_torch():
     return succeeds(PYTHON, "-c", "import importlib.util, sys; sys.exit(not importlib.util.find_spec('torch'))")
 
 
+def durations():
+    """Seconds that runs without failures took, by their arguments."""
+    return json.loads(DURATIONS.read_text()) if DURATIONS.is_file() else {}
+
+
+def expected(arguments):
+    """How long tests take: as long as the last time, or as is usual."""
+    seconds = durations().get(" ".join(arguments))
+    if seconds is not None:
+        return f"{seconds // 60} min {seconds % 60} s the last time"
+    if not arguments:
+        return "5 to 15 minutes on two cores, most of which is compiling; later runs are faster"
+    return "hours on two cores" if arguments == ["--all"] else "for such arguments it is not known how long they take"
+
+
 def main():
     if sys.version_info < (3, 11):
         sys.exit(f"tests/run.py: compactla needs Python 3.11 or later, this is {sys.version.split()[0]}")
@@ -156,11 +174,15 @@ def main():
         wheel = f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
         print(f"Operators for PyTorch are not tested: that takes 200 MB, {wheel}", flush=True)
     codes, tier = set(), "" if options.all else "not slow and not exhaustive"
+    start = time.perf_counter()
+    print(f"Running the tests, in two parts: {expected(sys.argv[1:])}. Failures are named when they happen", flush=True)
     for marked, settings in (("not optimized", {"NUMBA_OPT": "0"}), ("optimized", {})):
         chosen = " and ".join(f"({m})" for m in (marked, tier, options.m) if m)
         pytest = (PYTHON, "-m", "pytest", "--numprocesses=auto", "-m", chosen, *arguments)
         codes.add(subprocess.run(pytest, cwd=ROOT, env=settings | environment).returncode)
     failed = codes - {0, NO_TESTS}
+    if not failed:
+        DURATIONS.write_text(json.dumps(durations() | {" ".join(sys.argv[1:]): round(time.perf_counter() - start)}))
     sys.exit(failed.pop() if failed else min(codes))
 
 

@@ -16,7 +16,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 KERNEL = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(?:#.*\s)?([a-z]\w*)\(")
 SWITCH = re.compile(r"#ifdef (\w+)|\bdefined\((\w+)\)")
 DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^;{(]*?\b(\w+) ?(?:\(|;)|^} (\w+);")
-TEXTS = {file.name: COMMENT.sub("", file.read_text()) for file in sorted(SOURCES.iterdir())}
+TEXTS = {file.name: COMMENT.sub("", file.read_text()) for file in sorted(SOURCES.glob("*.[ch]*"))}
 HEADER = TEXTS.pop("cuda.h")
 SWITCHES = set(itertools.chain(*itertools.chain(*map(SWITCH.findall, TEXTS.values()))))
 

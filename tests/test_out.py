@@ -52,7 +52,7 @@ def wrong_outs(right, rhs, queue):
     else:
         foreign = pyopencl.CommandQueue(pyopencl.Context([queue.device]))
         yield ValueError, "another OpenCL context", pyopencl.array.empty(foreign, shape, dtype)
-        yield TypeError, "out is a ndarray, must be a pyopencl Array as rhs", np.empty(shape, dtype)
+        yield TypeError, "out is a ndarray, must be an array on the device as rhs", np.empty(shape, dtype)
 
 
 def refuses(solve, right, rhs, queue):

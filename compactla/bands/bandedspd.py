@@ -13,9 +13,9 @@ class BandedSPD(Systems):
     ----------
     ab : (nsys, u + 1, n) array_like or pyopencl.array.Array
         Diagonals of one triangle as of `scipy.linalg.solveh_banded`: ``ab[:, u + i - j, j]`` is element (i, j) of the
-        upper one, ``ab[:, i - j, j]`` of the lower one. What is outside of the matrices, in a corner, and the imaginary
-        part of the main diagonal are not read. float32, float64, complex64 or complex128. Without the first axis all
-        systems share one matrix.
+        upper one, ``ab[:, i - j, j]`` of the lower one. Elements outside of the matrices, in a corner, and the
+        imaginary part of the main diagonal are not read. float32, float64, complex64 or complex128. Without the first
+        axis all systems share one matrix.
     lower : bool, optional
         Which triangle it is.
     queue : pyopencl.CommandQueue, optional

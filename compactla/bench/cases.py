@@ -1,4 +1,4 @@
-"""What is measured: the routines on batches of random matrices, the work that they do, and how wrong they are.
+"""Cases to measure: the routines on batches of random matrices, the work that they do, and how wrong they are.
 
 A case runs again and again: factorizations and solves in place are timed on operands that they map to themselves, or
 back and forth. Its residual is that of one call on general operands.
@@ -69,7 +69,7 @@ class Case(abc.ABC):
 
     @abc.abstractmethod
     def call(self) -> Any:
-        """What is timed."""
+        """The call that is timed."""
 
     @abc.abstractmethod
     def residual(self) -> float:
@@ -130,7 +130,7 @@ class Dense(Case):
         return cla.prepare(self.bound.func, *self.bound.args, **self.bound.keywords)
 
     def arguments(self, arrays):
-        """What the public function takes, integers in their layout too."""
+        """Arguments of the public function, integers in their layout too."""
         packs = [None if A.kind else self.pack(a) for A, a in zip(self.row.inputs, arrays, strict=True)]
         main = next(A for A in packs if A is not None)
         return [
@@ -273,11 +273,6 @@ class Solve(Lines):
     def residual(self):
         x = self.call()
         return self.error(x if self.queue is None else x.get())
-
-
-def bandwidth_of(loop, rates) -> float:
-    """Bytes per second of a case's loop, of its kinds the fastest; or of the fastest of all, if it was not measured."""
-    return max([rate for name, rate in rates.items() if name.endswith(loop)] or rates.values())
 
 
 def on_device(a, queue, pool=False):

@@ -1,4 +1,4 @@
-"""What a machine can do at most, measured: multiply-adds in registers, and plain loops over memory.
+"""The ceilings of a machine, measured: multiply-adds in registers, and plain loops over memory.
 
 A routine takes at least max(operations / peak, bytes / bandwidth). The bandwidth is that of the cache or memory that
 its data fits in: it is measured on as many bytes, by as many threads.
@@ -6,13 +6,15 @@ its data fits in: it is measured on as many bytes, by as many threads.
 
 import functools
 import platform
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
 
-from compactla.bench.timing import REPEATS, best, best_of_rounds
+from compactla.bench.timing import REPEATS, best_of_rounds
 from compactla.cpu import matrix
 from compactla.cpu.arrays import empty
 from compactla.cpu.emit import routine
@@ -22,12 +24,29 @@ from compactla.cpu.parallel import THREADS
 from compactla.cpu.simd import native_width
 
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers
-DEVICE_ROUNDS = 2000
-GROUP = 1024  # work-items that a device's loop has a multiple of, for work-groups of a good size
+DEVICE_ROUNDS = 64
+GROUP = 16384  # floats that half of a device's loop has a multiple of, for work-groups of a good size in all vectors
 UNROLL = 8  # vectors that a turn of a loop over memory takes
 PASSES = 3  # over the loops: other work on the machine comes in bursts
 # Plain loops over memory, and what they move, in units of the working set.
 PATTERNS = {"read": 1.0, "copy": 1.0, "streamed copy": 1.0, "update": 2.0, "axpy": 1.5}
+
+
+class Ceiling(NamedTuple):
+    """What the machine does at most with a working set of so many bytes, measured: flop/s and bytes/s."""
+
+    footprint: int
+    level: str
+    threads: int
+    peak: float
+    bandwidth: dict[str, float]
+
+
+class Loop(NamedTuple):
+    """Calls that make so many rounds of a loop, and the operations or bytes of a round."""
+
+    rounds_of: Callable
+    work: float
 
 
 def peak(dtype=np.float64, queue=None, threads=None) -> float:
@@ -40,12 +59,18 @@ def peak(dtype=np.float64, queue=None, threads=None) -> float:
 
 @functools.cache
 def _peak(char, queue, threads):
+    loop = peak_loop(char, queue, threads)
+    return loop.work / best_of_rounds(loop.rounds_of, REPEATS * PASSES)
+
+
+def peak_loop(char, queue, threads) -> Loop:
+    """Multiply-adds in registers, on real numbers of a type."""
     if queue is not None:
         return device_peak(char, queue)
     dtype = np.dtype(char)
     V = native_width(dtype)
     kernel, x = multiply_adds(V), np.full((threads, CHAINS, 1, V), 0.5, dtype)
-    return 2 * x.size / best_of_rounds(lambda rounds: in_threads(kernel, x, [rounds] * threads), REPEATS * PASSES)
+    return Loop(lambda rounds: in_threads(kernel, x, [rounds] * threads), 2 * x.size)
 
 
 def bandwidth(nbytes, queue=None, threads=None) -> dict[str, float]:
@@ -56,23 +81,48 @@ def bandwidth(nbytes, queue=None, threads=None) -> dict[str, float]:
     axpy: y += a x. Bytes that are read and bytes that are written count alike. A device copies and updates.
     """
     threads = THREADS if threads is None else threads
-    return _bandwidth(min(nbytes, working_sets(threads, queue)[-1]), queue, threads)
+    return _bandwidth(within(nbytes, queue, threads), queue, threads)
+
+
+def within(nbytes, queue, threads) -> int:
+    """The working set that loops are measured on for so many bytes."""
+    return min(nbytes, working_sets(threads, queue)[-1])
 
 
 @functools.cache
 def _bandwidth(nbytes, queue, threads):
+    loops = memory_loops(nbytes, queue, threads)
+    times = [[best_of_rounds(loop.rounds_of) for _, loop in loops] for _ in range(1 if queue else PASSES)]
+    return fastest(loops, map(min, zip(*times, strict=True)))
+
+
+def fastest(loops, times) -> dict[str, float]:
+    """Bytes a second by name, of the fastest of each name, from the times of rounds of named loops."""
+    found: dict[str, float] = {}
+    for (name, loop), seconds in zip(loops, times, strict=True):
+        found[name] = max(found.get(name, 0), loop.work / seconds)
+    return found
+
+
+def memory_loops(nbytes, queue, threads, like="") -> list[tuple[str, Loop]]:
+    """Loops over a working set of so many bytes with their names, those of which end in `like`, or all if none does.
+
+    Of a device they are in vectors of its own length (0) and of four floats.
+    """
+    known = PATTERNS if queue is None else ("copy", "update")
+    names = [name for name in known if name.endswith(like)] or known
     if queue is not None:
-        return {name: max(device_sweep(name, nbytes, queue, lanes) for lanes in (0, 4)) for name in ("copy", "update")}
+        x = device_zeros(queue, -(-nbytes // (8 * GROUP)) * 2 * GROUP, "f")
+        return [(name, device_sweep(name, x, queue, lanes)) for name in names for lanes in (0, 4)]
     V = native_width(np.dtype(np.float64))
     rows = max(nbytes // (threads * UNROLL * V * 8), 2)
     slabs = empty((threads, rows, UNROLL, V), np.float64, None)
     slabs[...] = 1
-    times = [{name: sweep_time(name, slabs) for name in PATTERNS} for _ in range(PASSES)]
-    return {name: moved * slabs.nbytes / min(time[name] for time in times) for name, moved in PATTERNS.items()}
+    return [(name, sweep_loop(name, slabs)) for name in names]
 
 
-def sweep_time(pattern, slabs):
-    """Seconds that a loop takes once over all slabs, each thread over its own."""
+def sweep_loop(pattern, slabs) -> Loop:
+    """A loop over all slabs, each thread over its own."""
     kernel, half = memory_loop(pattern), slabs.shape[1] // 2
     whole = pattern in ("read", "update")
     parts = [(slab, slab) if whole else (slab[:half], slab[half : 2 * half]) for slab in slabs]
@@ -82,7 +132,7 @@ def sweep_time(pattern, slabs):
     def sweeps(rounds):
         return in_threads(kernel, *zip(*parts, strict=True), totals, [rounds] * len(slabs))
 
-    return best_of_rounds(sweeps) / covered
+    return Loop(sweeps, PATTERNS[pattern] * slabs.nbytes * covered)
 
 
 def in_threads(kernel, *columns):
@@ -154,7 +204,7 @@ def memory_loop(pattern):
 
 
 def processor() -> str:
-    """What the processor calls itself."""
+    """The name of the processor."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for text in cpuinfo.read_text().splitlines():
@@ -204,6 +254,16 @@ def working_sets(threads, queue=None) -> list[int]:
     return found
 
 
+def roofs(dtype, queue=None, threads=None) -> list[Ceiling]:
+    """The ceilings of a device, or of threads of the CPU (all by default): of each of its caches and of its memory."""
+    threads = 0 if queue is not None else THREADS if threads is None else threads
+    found = []
+    for nbytes in working_sets(threads, queue):
+        rates = peak(dtype, queue, threads), bandwidth(nbytes, queue, threads)
+        found.append(Ceiling(nbytes, level(nbytes, threads, queue), threads, *rates))
+    return found
+
+
 DEVICE_SOURCE = """
 #if DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -230,24 +290,26 @@ kernel void copy(global VECTOR *x, ulong middle)
 """
 
 
-def device_peak(char, queue):
+def device_peak(char, queue) -> Loop:
     kernels, lanes = device_kernels(queue, char)
     items = 4096 * queue.device.max_compute_units
     x = device_zeros(queue, items * lanes, char)
 
-    def call():
-        kernels["multiply_adds"](queue, (items,), None, x.data, np.int32(DEVICE_ROUNDS))
-        queue.finish()
+    def rounds_of(rounds):
+        def call():
+            kernels["multiply_adds"](queue, (items,), None, x.data, np.int32(DEVICE_ROUNDS * rounds))
+            queue.finish()
 
-    return 2 * CHAINS * lanes * items * DEVICE_ROUNDS / best(call)
+        return call
+
+    return Loop(rounds_of, 2 * CHAINS * lanes * items * DEVICE_ROUNDS)
 
 
-def device_sweep(pattern, nbytes, queue, lanes):
-    """Bytes a second that a loop reads and writes, in vectors of so many floats, or of the device's own length (0)."""
+def device_sweep(pattern, x, queue, lanes) -> Loop:
+    """A loop in vectors of so many floats, or of the device's own length (0)."""
     kernels, lanes = device_kernels(queue, "f", lanes)
-    middle = -(-nbytes // (8 * lanes * GROUP)) * GROUP
+    middle = x.size // (2 * lanes)
     items = 2 * middle if pattern == "update" else middle
-    x = device_zeros(queue, 2 * middle * lanes, "f")
 
     def rounds_of(rounds):
         def call():
@@ -257,7 +319,7 @@ def device_sweep(pattern, nbytes, queue, lanes):
 
         return call
 
-    return PATTERNS[pattern] * x.nbytes / best_of_rounds(rounds_of)
+    return Loop(rounds_of, PATTERNS[pattern] * x.nbytes)
 
 
 def device_zeros(queue, size, char):

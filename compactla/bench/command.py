@@ -10,8 +10,8 @@ import scipy
 
 from compactla import routine
 from compactla.bench import cases, mkl
-from compactla.bench.ceilings import processor
-from compactla.bench.measure import as_dict, environment, measure, measure_lines, roofs
+from compactla.bench.ceilings import processor, roofs
+from compactla.bench.measure import as_dict, environment, measure, measure_lines
 from compactla.bench.table import CEILINGS, ROWS, ceiling_line, row_line
 from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
@@ -25,10 +25,12 @@ MOST = 2**63 - 1  # that arrays count
 DESCRIPTION = """\
 Measure a routine, in one run with what bounds it and with what else does its work.
 
-The table has the least time of a call, and fractions of three ceilings, measured in the same run by as many threads:
+The table has the least time of a call, and fractions of three ceilings, measured in turns with it by as many threads:
   peak    multiply-adds in registers
-  bandw.  the fastest of five plain loops over a working set of the same size, which fits the same cache or memory
-  bound   the larger of the two times that these allow
+  bandw.  a plain loop over a working set of the same size, which reads and writes in the proportion that is nearest
+  bound   the larger of the two times that these allow; "+-" is half the distance between the quartiles
+A fraction is the median over rounds of some milliseconds: other work on a machine slows down both that it is made of.
+It passes 100% where a routine reads more for each number that it writes than the loop does.
 Every operand counts once for each time that it is read or written. Residuals are scaled by what rounding may cause, as
 LAPACK's tests do, which accept less than 30; "wrong" is more than that.
   call      from Python, on packs that are there already
@@ -86,12 +88,12 @@ def register(commands) -> None:
     line.add_argument("-B", type=positive, nargs="+", default=SIZES, metavar="SIZE", help="sizes of the blocks")
     line.add_argument("-Nvec", type=positive, default=1, metavar="VECTORS", help="right-hand sides (default: 1)")
     line.add_argument("--parts", type=positive, metavar="P", help="parts of a line (default: as many as suit)")
-    line.add_argument("-Niter", type=positive, metavar="TIMES", help="calls timed (default: what fits into 0.3 s)")
+    line.add_argument("-Niter", type=positive, metavar="TIMES", help="rounds timed (default: what fits into 0.3 s)")
     add("ceilings", run_ceilings, "the machine itself: multiply-adds in registers, and loops over memory")
 
 
 def summary(row) -> str:
-    """What a routine does: the first sentence of its function."""
+    """The work of a routine: the first sentence of its function."""
     return str(row.function.__doc__).split("\n")[0].removesuffix(".")
 
 
@@ -157,9 +159,9 @@ def show(args, work, jobs) -> None:
                 rows.append(row)
                 bar.write(row_line(row))
             bar.update()
-    print("\nceilings   measured in this run: multiply-adds in GFlop/s, loops over a working set in GB/s")
+    print("\nceilings   medians beside the last row: multiply-adds in GFlop/s, loops over a working set in GB/s")
     print(f"\n{CEILINGS}")
-    for measured in {row.ceiling[:3]: row.ceiling for row in rows}.values():
+    for measured in {ceiling[:3]: ceiling for ceiling in (row.turns.ceiling for row in rows)}.values():
         print(ceiling_line(measured))
     if args.json is not None:
         Path(args.json).write_text(json.dumps(environment() | {"rows": [as_dict(row) for row in rows]}, indent=1))

@@ -9,28 +9,12 @@ import numpy as np
 
 import compactla as cla
 from compactla.bench import cases, kernels, mkl
-from compactla.bench.ceilings import bandwidth, level, peak, processor, working_sets
+from compactla.bench.ceilings import processor
 from compactla.bench.peers import Peer, banded, library_peers
-from compactla.bench.timing import TIMINGS, best, best_of_rounds, repeated, seconds_of
+from compactla.bench.timing import best, calls_of, repetitions
+from compactla.bench.turns import Turns, Work, in_turns
 from compactla.cpu.machine import machine
 from compactla.cpu.parallel import THREADS
-
-
-class Ceiling(NamedTuple):
-    """What the machine does at most with a working set of so many bytes, measured: flop/s and bytes/s."""
-
-    footprint: int
-    level: str
-    threads: int
-    peak: float
-    bandwidth: dict[str, float]
-
-    def rate(self, loop) -> float:
-        """Bandwidth of the loop of that name, or of the fastest where it was not measured."""
-        return cases.bandwidth_of(loop, self.bandwidth)
-
-    def least_time(self, flops, nbytes, loop) -> float:
-        return max(flops / self.peak, nbytes / self.rate(loop))
 
 
 class Row(NamedTuple):
@@ -42,41 +26,20 @@ class Row(NamedTuple):
     dtype: str
     what: str
     in_cache: bool
-    seconds: float
     flops: float
     nbytes: int
     residual: float
     loop: str
-    ceiling: Ceiling
+    turns: Turns
 
     @property
-    def of_peak(self):
-        return self.flops / self.seconds / self.ceiling.peak
-
-    @property
-    def of_bandwidth(self):
-        return self.nbytes / self.seconds / self.ceiling.rate(self.loop)
-
-    @property
-    def of_bound(self):
-        return max(self.of_peak, self.of_bandwidth)
+    def seconds(self):
+        return float(min(self.turns.seconds))
 
 
-def ceiling(footprint, dtype, queue=None, threads=None) -> Ceiling:
-    """What bounds work on so many bytes on a device, or on threads of the CPU (all by default), measured now."""
-    threads = 0 if queue is not None else THREADS if threads is None else threads
-    rates = peak(dtype, queue, threads), bandwidth(footprint, queue, threads)
-    return Ceiling(footprint, level(footprint, threads, queue), threads, *rates)
-
-
-def roofs(dtype, queue=None, threads=None) -> list[Ceiling]:
-    """The ceilings of a device, or of threads of the CPU: of each of its caches and of its memory."""
-    return [ceiling(nbytes, dtype, queue, threads) for nbytes in working_sets(threads or THREADS, queue)]
-
-
-def row(case, what, seconds, residual, bound, in_cache=False) -> Row:
-    work = case.flops, case.nbytes, residual, case.loop, bound
-    return Row(case.routine, case.n, case.nm, case.dtype.name, what, in_cache, seconds, *work)
+def row(case, what, turns, residual, in_cache=False) -> Row:
+    work = case.flops, case.nbytes, residual, case.loop, turns
+    return Row(case.routine, case.n, case.nm, case.dtype.name, what, in_cache, *work)
 
 
 def peers(case, library=None) -> list[Peer]:
@@ -105,22 +68,21 @@ def measure(make, n, nm, library=None, baselines=True, iterations=None, **option
     `options` include dtype, queue and threads. `library` is MKL or None, see `mkl.load`.
     """
     case = make(n, nm, **options)
-    bound = ceiling(case.footprint, case.dtype, case.queue, case.threads.get("threads"))
-    yield row(case, "compactla", seconds_of(case, iterations), case.residual(), bound)
+    where = {"queue": case.queue, "threads": case.threads.get("threads"), "rounds": iterations}
+    yield row(case, "compactla", in_turns(calls_of(case), Work.of(case), **where), case.residual())
     cached = None
     if isinstance(case, cases.Dense) and case.queue is None:
         cached = make(n, cases.IN_CACHE, **options | {"threads": None})
-        cached_bound = ceiling(cached.footprint, cached.dtype, threads=1)
-        seconds = best_of_rounds(kernels.rounds_of(cached), TIMINGS)
-        yield row(cached, "compactla", seconds, cached.residual(), cached_bound, True)
+        turns = in_turns(kernels.rounds_of(cached), Work.of(cached), threads=1)
+        yield row(cached, "compactla", turns, cached.residual(), True)
     if not baselines:
         return
     for other in peers(case, library):
-        seconds = repeated(other.call, iterations or 3)
-        yield row(case, other.name, seconds, other.residual(), bound)
+        turns = in_turns(repetitions(other.call), Work.of(case), **where)
+        yield row(case, other.name, turns, other.residual())
     if cached and library and mkl.has(case.routine):
         name, rounds_of, residual = mkl.fastest_in_cache(cached, library)
-        yield row(cached, name, best_of_rounds(rounds_of, TIMINGS), residual(), cached_bound, True)
+        yield row(cached, name, in_turns(rounds_of, Work.of(cached), threads=1), residual(), True)
 
 
 def measure_lines(n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
@@ -134,20 +96,22 @@ def measure_lines(n, nm, library=None, baselines=True, iterations=None, **option
     factor, solve = both
     together = factor._replace(
         routine="both",
-        seconds=factor.seconds + solve.seconds,
         flops=factor.flops + solve.flops,
         nbytes=factor.nbytes + solve.nbytes,
-        ceiling=solve.ceiling,
+        turns=factor.turns.then(solve.turns),
     )
     yield together
     if baselines:
-        other = banded(cases.Solve(n, nm, **options))
-        seconds = repeated(other.call, iterations or 3) * other.scale
-        yield together._replace(what=other.name, seconds=seconds, residual=other.residual())
+        case = cases.Solve(n, nm, **options)
+        other, work = banded(case), Work.of(case)._replace(flops=together.flops, nbytes=together.nbytes)
+        where = {"queue": case.queue, "threads": case.threads.get("threads"), "rounds": iterations}
+        turns = in_turns(repetitions(other.call), work, **where)
+        turns = turns._replace(seconds=turns.seconds * other.scale)
+        yield together._replace(what=other.name, turns=turns, residual=other.residual())
 
 
 def environment() -> dict:
-    """What was measured on, and with."""
+    """Machine and software of a measurement."""
     return {
         "processor": processor(),
         "target": llvmlite.binding.get_host_cpu_name(),
@@ -159,4 +123,7 @@ def environment() -> dict:
 
 def as_dict(measured: Row) -> dict:
     """A row for JSON files."""
-    return measured._asdict() | {"ceiling": measured.ceiling._asdict()}
+    turns = measured.turns
+    fractions = {name: getattr(turns, name)._asdict() for name in ("of_peak", "of_bandwidth", "of_bound")}
+    known = {name: value for name, value in measured._asdict().items() if name != "turns"}
+    return known | {"seconds": measured.seconds, "ceiling": turns.ceiling._asdict()} | fractions

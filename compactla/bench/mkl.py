@@ -174,7 +174,7 @@ class Compact:
 
 
 def size(row, letter, operands, values):
-    """What a letter stands for, of arrays (npack, m, n, ...) as MKL takes them."""
+    """The size that a letter stands for, of arrays (npack, m, n, ...) as MKL takes them."""
     for A, a in zip(reversed(row.inputs), reversed(operands), strict=True):
         if letter in A.sizes:
             transposed = values.get(f"trans{A.name.lower()}", "N") != "N"

@@ -1,4 +1,4 @@
-"""What else does the work of a case: routines of NumPy and SciPy, on ordinary arrays, and of Intel MKL, on packs.
+"""Peers that do the work of a case: routines of NumPy and SciPy, on ordinary arrays, and of Intel MKL, on packs.
 
 NumPy and SciPy take the whole batch in one call, as it is, which they do in one thread. What takes more than a line to
 call is in `numpy_scipy`, and how MKL is called in `mkl`.
@@ -31,7 +31,7 @@ class Peer(NamedTuple):
 
 
 class Peers(NamedTuple):
-    """What other libraries have for a routine.
+    """The peers of a routine in other libraries.
 
     Attributes
     ----------
@@ -201,5 +201,5 @@ OTHERS = {"pack": pack_peers, "unpack": unpack_peers, "factor": lines_peers, "so
 
 
 def library_peers(case) -> list[Peer]:
-    """What NumPy and SciPy have for a case."""
+    """The peers of a case in NumPy and SciPy."""
     return OTHERS.get(case.routine, dense_peers)(case)

@@ -3,7 +3,8 @@
 from compactla.bench.ceilings import PATTERNS
 from compactla.oracle import THRESHOLD
 
-ROWS = f"{'routine':<8} {'n':>3}  {'what':<30} {'time us':>12} {'GFlop/s':>8} {'GB/s':>7}  peak bandw. bound  residual"
+COLUMNS = f"{'routine':<8} {'n':>3}  {'what':<30} {'time us':>12} {'GFlop/s':>8} {'GB/s':>7}"
+ROWS = f"{COLUMNS}  peak bandw.      bound  residual"
 LOOPS = "".join(f"   {name:>5}" for name in PATTERNS)
 CEILINGS = f"{'working set':<22} {'threads':>7} {'GFlop/s':>8}{LOOPS}"
 
@@ -12,8 +13,10 @@ def row_line(row) -> str:
     what = f"{row.what}, in cache" if row.in_cache else row.what
     flops = f"{row.flops / row.seconds / 1e9:8.1f}" if row.flops else f"{'-':>8}"
     speed = f"{microseconds(row.seconds):>12} {flops} {row.nbytes / row.seconds / 1e9:7.1f}"
-    of_peak = percent(row.of_peak) if row.flops else "-"
-    fractions = f"{of_peak:>5} {percent(row.of_bandwidth):>6} {percent(row.of_bound):>5}"
+    of_peak = percent(row.turns.of_peak.median) if row.flops else "-"
+    bound = row.turns.of_bound
+    of_bound = f"{percent(bound.median)} +-{percent(bound.spread)}"
+    fractions = f"{of_peak:>5} {percent(row.turns.of_bandwidth.median):>6} {of_bound:>10}"
     wrong = "" if row.residual < THRESHOLD else "  wrong"
     return f"{row.routine:<8} {row.n:>3}  {what:<30} {speed} {fractions}  {row.residual:>8.2g}{wrong}"
 

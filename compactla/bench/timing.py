@@ -1,5 +1,6 @@
 """How long a call takes: the least of several, since other work on a machine only ever adds to it."""
 
+import math
 import time
 
 SLOW = 0.5  # seconds of a call that is not repeated often
@@ -9,6 +10,7 @@ REPEATS = 4  # timings of a loop of compiled code
 TIMINGS = 50  # of a kernel in such a loop
 BURSTS, PAUSE = 4, 0.15  # measurements, and seconds between them
 DURATION = 2e-3  # seconds that one timing of such a loop takes at least
+ROUNDS, FEW = 7, 2  # in turns, at least; of slow calls
 MOST = 2**30  # rounds of a loop: compilers may have removed what does nothing
 
 
@@ -38,10 +40,53 @@ def least(measure) -> float:
 
 def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
     """Least time of a round, where ``rounds_of(count)`` is a call that makes so many."""
-    rounds = 1
-    while rounds < MOST and best(rounds_of(rounds), least=3) < DURATION:
-        rounds *= 2
+    rounds, _ = enough(rounds_of, DURATION)
     return best(rounds_of(rounds), least=repeats) / rounds
+
+
+def enough(rounds_of, duration):
+    """How many rounds take so many seconds at least, and how many they take."""
+    rounds = 1
+    while (seconds := best(rounds_of(rounds), least=3)) < duration and rounds < MOST:
+        rounds *= 2
+    return rounds, seconds
+
+
+def burst(rounds_of, duration):
+    """A measurement of some such seconds: the least time of a round in a few timings, after one that does not count.
+
+    That brings back what has left the caches since the last measurement. A slow call is timed once.
+    """
+    rounds, seconds = enough(rounds_of, duration / REPEATS)
+    calls, repeats = rounds_of(rounds), math.ceil(min(REPEATS, duration / seconds))
+
+    def measure():
+        times = []
+        while len(times) <= repeats and sum(times) < SLOW:
+            start = time.perf_counter()
+            calls()
+            times.append(time.perf_counter() - start)
+        return min(times[1:] or times) / rounds
+
+    return measure
+
+
+def in_turns(measures, rounds=None, parts=1) -> list[list[float]]:
+    """What each of several measurements returns, by round: they follow each other, so that each sees what others saw.
+
+    A part has so many rounds, or as many as fit into `SECONDS`; pauses are between, since other work comes in bursts.
+    """
+    found: list[list[float]] = [[] for _ in measures]
+    for part in range(parts):
+        time.sleep(PAUSE if part else 0)
+        start, done, wanted = time.perf_counter(), 0, rounds or ROUNDS
+        while done < wanted or (not rounds and time.perf_counter() < start + SECONDS):
+            for times, measure in zip(found, measures, strict=True):
+                times.append(measure())
+            done += 1
+            if not rounds and time.perf_counter() > start + SLOW:
+                wanted = FEW
+    return found
 
 
 def repeated(call, iterations=None) -> float:
@@ -49,7 +94,19 @@ def repeated(call, iterations=None) -> float:
     return best(call, 0 if iterations else SECONDS, iterations or 5)
 
 
-def seconds_of(case, iterations=None) -> float:
-    """Least time of a call of the case: on a device, of calls that follow each other without a wait."""
-    calls = 1 if case.queue is None else max(1, round(AT_ONCE / best(case.run, least=1)))
-    return repeated(lambda: case.run(calls), iterations) / calls
+def repetitions(call):
+    """``repetitions(call)(count)`` is a call that repeats it so often."""
+
+    def rounds_of(count):
+        def calls():
+            for _ in range(count):
+                call()
+
+        return calls
+
+    return rounds_of
+
+
+def calls_of(case):
+    """The same for a case, on whose device calls follow each other without a wait."""
+    return lambda count: lambda: case.run(count)

@@ -120,7 +120,7 @@ def gather_values(source, index, target, threads=None):
 
 @functools.cache
 def missing_blocks(dtype, b):
-    """What stands for the places -1 and -2."""
+    """The numbers for the places -1 and -2."""
     return np.stack([np.zeros((b, b), dtype), np.eye(b, dtype=dtype)])
 
 

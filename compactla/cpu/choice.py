@@ -1,4 +1,4 @@
-"""What kernels are chosen by: what is known of matrices when a kernel is compiled, and what its work costs."""
+"""The choice of kernels: properties of matrices that are known when a kernel is compiled, and the cost of its work."""
 
 from compactla.cpu.lanes import form
 from compactla.cpu.simd import native_width

@@ -65,7 +65,7 @@ class Chunks:
         return b.if_then(b.icmp_signed("<", index(chunk), self.whole))
 
     def _last(self, action):
-        """What there is behind the last whole chunk: along with rows before it, if there are as many as in a chunk."""
+        """The rows behind the last whole chunk: along with rows before it, if there are as many as in a chunk."""
         b, m = self.code.builder, index(self.vectors.m)
         done = b.mul(self.whole, INDEX(self.count))
         with b.if_then(b.icmp_signed("<", done, m)):

@@ -57,7 +57,7 @@ class Choice:
     places: list
 
     def told_at(self, nm, starts):
-        """What the kernel is told of `nm` items, where operands, X and Y begin at these addresses."""
+        """Arguments of the kernel for `nm` items, where operands, X and Y begin at these addresses."""
         told = self.told.copy()
         told[0] = nm
         for place, k in self.places:
@@ -217,7 +217,7 @@ def row_by_row(dtype, d, e, layouts, signs, adds):
 
 
 def words(vlen, d, e, factors, X, Y):
-    """What a kernel is told, as `Choice` has it: factors are numbers of operands and what is told of these."""
+    """Arguments of a kernel, as in `Choice`: factors are numbers of operands and the arguments of these."""
     told, places = [0, vlen, *d, *e], []
     for k, *steps in factors:
         places.append((len(told), k))

@@ -63,7 +63,7 @@ def rooms(mul, name, d, e, given, kind, known):
 
 
 class Told:
-    """What a kernel is told: so many numbers of axes, and of operands.
+    """Arguments of a kernel: so many numbers of axes, and of operands.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Told:
 
 
 class Known:
-    """What a kernel knows while code is emitted, by its text and by the numbers that it is told.
+    """Facts that a kernel knows while code is emitted, from its text and its arguments.
 
     The text has the name of what is computed, the type and V, number of factors and size, how operands, X and Y lie,
     and whether there is a beta.

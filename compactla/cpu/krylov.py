@@ -1,4 +1,4 @@
-"""What Krylov methods for one large system do with vectors, the rows of an array, on the CPU.
+"""Operations of Krylov methods for one large system on vectors, the rows of an array, on the CPU.
 
 Rows are cut into pieces of one size, which threads share, and sums over pieces are added up in one order: results do
 not depend on the number of threads. Kernels read four rows at a time, which is as fast as memory is, while the pieces

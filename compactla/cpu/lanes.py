@@ -1,4 +1,4 @@
-"""What Numba functions see of matrices of vectors.
+"""Matrices of vectors, as Numba functions see them.
 
 In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one vector of its elements, for what is in
 `compactla.cpu.vocabulary`; ``A[i, j] = x`` stores, ``A.T`` and ``A.H`` are views, ``A.m`` and ``A.n`` sizes.
@@ -72,7 +72,7 @@ def matrix(typing_context, a, V, m=None, n=None):
 
 
 def form(dtype, width, m=None, n=None, strides=(None, None), conj=False, stored=""):
-    """What is known of a matrix at compile time, as a string for `at`: "D8 3,3,48,16 conj", "?" for the unknown.
+    """The properties of a matrix at compile time, as a string for `at`: "D8 3,3,48,16 conj", "?" for the unknown.
 
     It ends with what its numbers are `stored` as, if that is a narrower type.
     """

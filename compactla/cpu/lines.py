@@ -40,7 +40,7 @@ def concurrency(b, dtype, vlen, queue):
 
 
 class LinesView:
-    """What kernels see of lines of blocks; the arrays are those of `compactla.lines.packed`."""
+    """Arguments of kernels for lines of blocks; the arrays are those of `compactla.lines.packed`."""
 
     def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None, stored=None):
         _, b, _, *lanes = diag.shape
@@ -79,7 +79,7 @@ def slots_at_once(rows, offset, least, lanes):
 
 
 def new_info(lanes, queue):
-    """What `factor_lines` enters zero pivots into."""
+    """The array that `factor_lines` enters zero pivots into."""
     return np.zeros(lanes, np.int64)
 
 
@@ -190,7 +190,7 @@ def spread_choice(A: Layout):
 
 
 class CouplingsView:
-    """What kernels see of block rows and of what couples them to two others; see `couple_batch`."""
+    """Arguments of kernels for block rows and their couplings to two others; see `couple_batch`."""
 
     longest = 3  # block rows that `Work` has to make room for, whatever the longest pack
 

@@ -72,7 +72,7 @@ class Products:
 
 @functools.lru_cache(4096)
 def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Products:
-    """What computes C <- alpha op(A) op(B) + beta C; op is in the places, and in whether A and B are conjugated."""
+    """Kernel of C <- alpha op(A) op(B) + beta C; op is in the places, and in whether A and B are conjugated."""
     size, real = dtype.itemsize, REAL[dtype.char].itemsize
     swapped = C.T.rank(size) > C.rank(size)
     if swapped:
@@ -102,7 +102,7 @@ def layout(X, size, source):
 
 
 def form(X, kind, size, real, known):
-    """What is compiled in of an operand: how it lies, and its strides if they are of contiguous matrices."""
+    """Compiled-in properties of an operand: how it lies, and its strides if they are of contiguous matrices."""
     whole = (X.rs, X.cs) in ((X.n * size, size), (size, X.m * size))
     strides = f"{X.rs // real},{X.cs // real}" if known and whole else ","
     return f"{kind}:{strides}"
@@ -207,7 +207,7 @@ class Operand:
         return Scattered(self.code, self.base(q), self.m, self.n, self.rs, self.cs, self.parts, self.kind == "turned")
 
     def matrix(self, q, columns):
-        """What the product sees of matrix q."""
+        """The place of matrix q."""
         if self.room:
             return self.room._replace(m=self.m)
         if self.kind == "each":

@@ -186,7 +186,7 @@ class Elements:
         return self._replace(rs=1)._at(sum(min(extent, 0) for extent in extents), 0)
 
     def following(self, stride, lane, lanes):
-        """What to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
+        """Places to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
         b = self.code.builder
         distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
         return self._replace(base=self._shifted(distance))
@@ -265,7 +265,7 @@ class Elements:
 
     @property
     def _suffix(self):
-        """What LLVM's names of functions call vectors of its numbers."""
+        """The part of LLVM's names of functions for vectors of its numbers."""
         letter = "i" if isinstance(self.element, ir.IntType) else "f"
         return f"v{self.vector.lanes}{letter}{8 * itemsize(self.element)}"
 

@@ -35,7 +35,7 @@ def column_form(dtype, lanes, V):
 
 
 def cost(values, count):
-    """What so many multiply-adds with each system of a pack cost."""
+    """The cost of so many multiply-adds with each system of a pack."""
     return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
 
 
@@ -66,7 +66,7 @@ def precondition(M, X, Y, threads=None):
 
 
 def told(M):
-    """What kernels are told of a preconditioner beside its values."""
+    """Arguments of kernels for a preconditioner, beside its values."""
     pattern = M.pattern
     return M.values.m, pattern.indptr, pattern.indices, M.diagonal, M.order, KINDS[M.kind], M.size, extent(M)
 

@@ -1,4 +1,4 @@
-"""What the sweeps of `compactla.lines.relaxation` do beside solving along lines."""
+"""Steps of the sweeps of `compactla.lines.relaxation` beside the solves along lines."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""What Numba functions compute with vectors of lanes: operators, functions, and masks.
+"""Operators, functions and masks of vectors of lanes in Numba functions.
 
 ``+ - * /``, ``-x``, ``abs(x)``, ``x.real``, ``x.imag``, ``x.astype(np.float32)`` and the functions below work on
 vectors of one type. Real vectors go with complex ones of their precision, and numbers with all: ``2 * x``, ``x > 0``.
@@ -57,7 +57,7 @@ def lift(context, builder, kind, value, vector):
 
 
 def lower(x):
-    """What was emitted as a value of Numba's."""
+    """Emitted code as a value of Numba's."""
     if isinstance(x, Lanes):
         return x.wrap()
     return x.value if isinstance(x, Flags) else x

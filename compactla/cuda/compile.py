@@ -11,7 +11,7 @@ def cuda_source(source: str) -> str:
 
 
 def options(dtype, vlen, defines, arch) -> list[str]:
-    """What the compiler is told for a GPU.
+    """Options of the compiler for a GPU.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def compile(source, options) -> bytes:
 
 
 def _text(nvrtc, program, size_of, get) -> bytes:
-    """What the compiler has to say about a program."""
+    """The log of the compiler about a program."""
     error, size = size_of(program)
     _check(nvrtc, error)
     text = bytes(size)

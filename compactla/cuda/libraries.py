@@ -213,7 +213,7 @@ class JAX(Library):
 
 
 class Kept:
-    """What owns an array of JAX."""
+    """The owner of an array of JAX."""
 
     def __init__(self, library, index, array):
         self.library, self.index, self.array = library, index, array

@@ -6,7 +6,7 @@ from compactla.cuda import arrays, driver
 
 
 class Platform:
-    """What all CUDA devices belong to."""
+    """The platform of all CUDA devices."""
 
     name = "NVIDIA CUDA"
 

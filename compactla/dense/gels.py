@@ -23,7 +23,7 @@ def gels(
         has. On return the first rows, as many as op(A) has columns, hold the solution; in a column, the squares of
         the elements below have the same sum as those of its residual.
     trans : {"N", "T", "C"}
-        What op(A) is: A, its transpose, or its conjugate transpose.
+        op(A) is A, its transpose, or its conjugate transpose.
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional

@@ -48,7 +48,7 @@ def gemm(
     TypeError, ValueError
         If the operands do not fit together, C is read-only, has several elements in one place, or shares memory with A
         or B, an option is unknown, `threads` is not a positive integer, or given for packs on a device, or `wait_for`
-        for what is on the CPU. Nothing was written then, to none of the arrays of a sequence.
+        for operands on the CPU. Nothing was written then, to none of the arrays of a sequence.
 
     See Also
     --------

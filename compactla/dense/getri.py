@@ -19,7 +19,7 @@ def getri(A: Pack, ipiv: Any, *, info: Array = None, threads: int | None = None,
         nm matrices of n x n: U on and above the diagonal, and L, with a unit diagonal, below. On return it holds the
         inverses of the matrices that were factored.
     ipiv : Integers, or (nm, n) array_like of int
-        What `compactla.getrf` returned, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
+        Pivots from `compactla.getrf`, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
         Where the result goes, where A lives: contiguous, on a device at the beginning of its buffer.
     threads : int, optional

@@ -20,7 +20,7 @@ def getrs(
     A : Pack
         nm matrices of n x n: U on and above the diagonal, and L, with a unit diagonal, below.
     ipiv : Integers, or (nm, n) array_like of int
-        What `compactla.getrf` returned, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
+        Pivots from `compactla.getrf`, or integers from 0 to n - 1: row i was swapped with row ipiv[i].
     B : Pack
         nm right-hand sides of n x r, with A's dtype, vector length and device.
     trans : {"N", "T", "C"}

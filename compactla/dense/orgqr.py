@@ -17,7 +17,7 @@ def orgqr(A: Pack, tau: Pack, *, threads: int | None = None, wait_for: Events = 
         nm matrices of m x n, m >= n, as `compactla.geqrf` leaves them. On return A holds the first n columns of Q,
         which are orthonormal.
     tau : Pack
-        What `compactla.geqrf` returned: nm columns of n x 1, with A's dtype, vector length and device.
+        Scalars from `compactla.geqrf`: nm columns of n x 1, with A's dtype, vector length and device.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`.
     wait_for : list of pyopencl.Event, optional

@@ -17,7 +17,7 @@ def ormqr(
     Parameters
     ----------
     A, tau : Pack
-        What `compactla.geqrf` leaves and returns: vectors of reflectors below the diagonal of nm matrices of q x r, and
+        Results of `compactla.geqrf`: vectors of reflectors below the diagonal of nm matrices of q x r, and
         k = min(q, r) scalars, k x 1. Q is q x q, the product of k reflectors. R is not read.
     C : Pack
         nm matrices, of q rows for side "L", of q columns for side "R", with A's dtype, vector length and device.

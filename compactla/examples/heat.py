@@ -49,7 +49,7 @@ def faces(conductivity, axis):
 
 
 def ends(axis):
-    """What widens faces by one at the low end of an axis, and at the high one."""
+    """Widths that add one to faces at the low end of an axis, and at the high one."""
     low, high = np.zeros((2, 2), int), np.zeros((2, 2), int)
     low[axis, 0] = high[axis, 1] = 1
     return low, high

@@ -76,7 +76,7 @@ def columns(a):
 
 
 def source(form: Form):
-    """What bands.cl calls the form of the matrices."""
+    """The name of the form of the matrices in bands.cl."""
     return {"banded": 0, "tridiag": 1, "ring": 2, "spd": 3 if form.lower else 4}[form.name]
 
 
@@ -241,5 +241,5 @@ def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
 
 
 def info_of(info, nsys):
-    """What lanes report, of the first systems, as NumPy's integers; in CUDA memory as they are."""
+    """Reports of lanes, of the first systems, as NumPy's integers; in CUDA memory as they are."""
     return info[:nsys] if stays(info) else download(info)[:nsys].astype(np.int64)

@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
     @property
     def where(self):
-        """What kernels are told first."""
+        """The first arguments of kernels."""
         return self.array.base_data, self.start, self.V, self.step
 
 

@@ -78,7 +78,7 @@ def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | 
 
 
 def seen(name, operands, x, y, d, e, interleaved, dtype):
-    """What a kernel is chosen by, which axes are A, B and C, and which operands are theirs, of up to three axes."""
+    """The key of a kernel, which axes are A, B and C, and which operands are theirs, of up to three axes."""
     n = len(d)
     order = sorted(range(n), key=lambda k: -abs((x if d[k] > 1 else y).strides[k]))
     axes: list[int | None] = [None] * 3
@@ -115,7 +115,7 @@ def widest(x, y, axes, N, M, dtype):
 
 
 class Case(NamedTuple):
-    """What a kernel is chosen by.
+    """The key of a kernel.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class Case(NamedTuple):
         return next((found for found in self.usual() if self.local_bytes(found) <= limit), {})
 
     def usual(self) -> Iterator[Choice]:
-        """What is good for most, then with fewer items."""
+        """Choices that are good for most, then with fewer items."""
         largest, item, columns = max(*self.N, *self.M), self.dtype.itemsize, self.N[-1]
         direct = self.factors == 2 and self.name == "kron" and columns > 4 and columns * item <= 64
         wide = self.wide if columns <= 4 else min(self.wide, 2)

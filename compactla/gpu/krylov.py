@@ -1,4 +1,4 @@
-"""What Krylov methods for one large system do with vectors on a device; arguments as for `compactla.cpu.krylov`."""
+"""Operations of Krylov methods for one large system on vectors on a device; arguments as for `compactla.cpu.krylov`."""
 
 import numpy as np
 

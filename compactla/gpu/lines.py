@@ -86,7 +86,7 @@ def concurrency(b, dtype, vlen, queue):
 
 
 class LinesView(NamedTuple):
-    """What kernels see of lines of blocks; the arrays are those of `compactla.lines.packed`."""
+    """Arguments of kernels for lines of blocks; the arrays are those of `compactla.lines.packed`."""
 
     lower: Any
     diag: Any
@@ -104,7 +104,7 @@ class LinesView(NamedTuple):
 
 
 class Work:
-    """What a solve keeps between the way down the lines and the way up, and what it found out about the lines.
+    """Work space of a solve between the ways down and up the lines, and facts about the lines.
 
     `memory` is None where a solve needs nothing, as `couple_rows`.
     """
@@ -140,7 +140,7 @@ class Work:
 
 
 def new_info(lanes, queue):
-    """What `factor_lines` writes for each line."""
+    """Numbers that `factor_lines` writes for each line."""
     return empty((lanes,), np.int32, queue)
 
 
@@ -253,7 +253,7 @@ def spread_lines(lines, ends, edges, spikes, wait_for=()):
 
 
 class CouplingsView(NamedTuple):
-    """What kernels see of block rows and of what couples them to two others; see ``couple_rows`` in blocktridiag.cl."""
+    """Arguments of kernels for block rows and their couplings to two others; see ``couple_rows`` in blocktridiag.cl."""
 
     lower: Any
     upper: Any

@@ -1,4 +1,4 @@
-"""What `tune` times: a call of each routine, on batches that fill a device, checked against its oracle."""
+"""Problems that `tune` times: a call of each routine, on batches that fill a device, checked against its oracle."""
 
 import math
 from collections.abc import Callable

@@ -168,7 +168,7 @@ class Choice(NamedTuple):
 
 @functools.lru_cache(4096)
 def chosen(local, dtype, places, units, conj, add, scattered) -> Choice | None:
-    """What suits GPUs; None if local memory is too small.
+    """A choice that suits GPUs; None if local memory is too small.
 
     Parameters
     ----------

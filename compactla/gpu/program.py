@@ -21,7 +21,7 @@ _build_lock = Lock()
 
 
 class Built:
-    """What is built for a context. Its queues keep it, and programs that were handed out, so that it goes when they do.
+    """Programs of a context. Its queues keep it, and programs that were handed out, so that it goes when they do.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Built:
 
 
 class BuiltForCuda(Built):
-    """What is built for a device of CUDA."""
+    """Programs of a CUDA device."""
 
     def program(self, context, source, dtype, vlen, defines):
         from compactla.cuda.program import Program
@@ -68,7 +68,7 @@ _built: weakref.WeakValueDictionary[Any, Built] = weakref.WeakValueDictionary()
 
 
 def built(queue) -> Built:
-    """What is built for the context of a queue."""
+    """Programs of the context of a queue."""
     try:
         return queue._compactla
     except AttributeError:
@@ -132,7 +132,7 @@ def _program(found, context, source, dtype, vlen, defines):
 
 
 def build_options(context, dtype, vlen, defines) -> list[str]:
-    """What the compiler is told; a ValueError if a device has no double precision where that is asked for."""
+    """Options of the compiler; a ValueError if a device has no double precision where that is asked for."""
     real = REAL[dtype.char]
     for device in context.devices:
         if real == np.float64 and "cl_khr_fp64" not in device.extensions:

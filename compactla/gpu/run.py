@@ -83,7 +83,7 @@ def again(row, views, scalars, conj, option, nm, wait_for):
 
 
 def nothing():
-    """What is to be done for matrices without elements."""
+    """The work for matrices without elements."""
 
 
 def clear(array, wait_for):

@@ -103,7 +103,7 @@ SQUARES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 32)
 
 
 def squares(count) -> tuple[Size, ...]:
-    """What routines with so many sizes are tuned for."""
+    """Sizes that routines with so many letters are tuned for."""
     return tuple((n,) * count for n in SQUARES)
 
 

@@ -32,7 +32,7 @@ def searches() -> dict[str, Search]:
 
 
 def key(routine: str, size: tuple[int, ...], dtype, variant: str = "") -> str:
-    """What results are filed under.
+    """The key of results in a file.
 
     The variant of a solve is the type that factors are stored in, if that is smaller, and that of a routine with a
     scalar beta "beta", if it adds to what is there.

@@ -66,7 +66,7 @@ def rows_of(pattern, queue):
 
 
 def told(M, queue, trans="N"):
-    """What kernels are told of a preconditioner beside its values: of factors, all that csrsv.cl knows."""
+    """Arguments of kernels for a preconditioner, beside its values: of factors, all that csrsv.cl knows."""
     if KINDS[M.kind] != KINDS["lu"]:
         return [*rows_of(M.pattern, queue), *[None] * 4]
     pattern, order, transposed = M.pattern, M.order if M.kind == "lu" else None, trans != "N"

@@ -1,4 +1,4 @@
-"""What sweeps along lines do beside solving, on a device; arguments as for `compactla.cpu.sweeps`."""
+"""Steps of sweeps along lines beside the solves, on a device; arguments as for `compactla.cpu.sweeps`."""
 
 from compactla.gpu.arrays import ordinary
 from compactla.gpu.launch import launch_lanes

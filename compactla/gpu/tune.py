@@ -25,12 +25,13 @@ from compactla.gpu.arrays import default_vlen
 from compactla.gpu.problems import BYTES, kind
 from compactla.gpu.search import Choice
 from compactla.oracle import THRESHOLD
+from compactla.progress import progress_bar
 
 ROUNDS, WARM_UP = 10, 2
 
 
 class Result(NamedTuple):
-    """What became of a candidate."""
+    """The result of a candidate."""
 
     choice: Choice
     seconds: float  # infinite where it was refused
@@ -40,7 +41,7 @@ class Result(NamedTuple):
 
 
 def left_in_memory(log: str) -> str:
-    """What is wrong with a kernel by NVIDIA's build log: a stack frame beyond what was spilled from registers."""
+    """A fault of a kernel in NVIDIA's build log: a stack frame beyond what was spilled from registers."""
     for frame, spilled in re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log):
         if int(frame) > int(spilled):
             return f"{frame} bytes of arrays left in memory"
@@ -195,7 +196,7 @@ def attempt_small(where, routine, size, dtype, vlen, candidate, storage) -> tupl
 
 
 def resources(log: str) -> str:
-    """What NVIDIA's build log says of a kernel's registers and memory."""
+    """The registers and memory of a kernel in NVIDIA's build log."""
     return ", ".join(re.findall(r"\d+ (?:registers|bytes stack frame, \d+ bytes spill stores)", log))
 
 
@@ -215,7 +216,7 @@ def save(device, found: dict[str, dict]) -> None:
     new.replace(file)
 
 
-def tune_all(routine, device, dtypes, storage="", report=print) -> None:
+def tune_all(routine, device, dtypes, storage="") -> None:
     """Tune a device, by its name, for the usual sizes of a routine, or of all, and save what is found.
 
     With `storage` solves are tuned, with factors that are stored in that type.
@@ -231,19 +232,20 @@ def tune_all(routine, device, dtypes, storage="", report=print) -> None:
         raise ValueError(f"--device is {device}, must be opencl or opencl:NAME")
     device = found[0]
     cases = [(r, size, np.dtype(t)) for r in routines for t in dtypes for size in shapes.searches()[r].sizes]
-    with Tuner(device) as tuner:
+    with Tuner(device) as tuner, progress_bar(len(cases), routine) as bar:
         speed = f"a copy moves {tuner.copy / 1e9:.0f} GB/s"
-        report(f"{device.name.strip()}: {speed}; results go to {shapes.user_file(device)}")
+        bar.write(f"{device.name.strip()}: {speed}; results go to {shapes.user_file(device)}")
         for count, (routine, size, dtype) in enumerate(cases, 1):
             results = list(tuner.tune(routine, size, dtype, storage=storage))
             where = f"{count}/{len(cases)}  {shapes.key(routine, size, dtype, storage)}"
             best = min(results, key=lambda r: r.seconds, default=None)
             if best is None or best.remark:
-                report(f"{where}: none of {len(results)} candidates works{': ' + best.remark if best else ''}")
-                continue
-            save(device, {shapes.key(routine, size, dtype, storage): best.choice})
-            speed = f"{best.seconds * 1e3:.4g} ms, {best.fraction:.2f} of a copy"
-            report(f"{where}: {speed}; {describe(best.choice)}, of {len(results)}")
+                bar.write(f"{where}: none of {len(results)} candidates works{': ' + best.remark if best else ''}")
+            else:
+                save(device, {shapes.key(routine, size, dtype, storage): best.choice})
+                speed = f"{best.seconds * 1e3:.4g} ms, {best.fraction:.2f} of a copy"
+                bar.write(f"{where}: {speed}; {describe(best.choice)}, of {len(results)}")
+            bar.update()
 
 
 def describe(candidate) -> str:

@@ -1,4 +1,4 @@
-"""What Kronecker products are applied to: factors and items, which are checked together."""
+"""The operands of Kronecker products: factors and items, which are checked together."""
 
 import math
 from dataclasses import dataclass

@@ -64,6 +64,7 @@ class ISAI(Preconditioner):
 
     @property
     def info(self) -> np.ndarray:
+        """(nm,) integers: 0, or i + 1 where the system of row i is the first that is exactly singular."""
         self.operator(check_launch(None, None, self.queue))
         found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.where(found > self.n, 0, found)

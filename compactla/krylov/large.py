@@ -116,7 +116,7 @@ class Hessenberg:
         self.j, self.exhausted = 0, False
 
     def subtracted(self, found, modified):
-        """What times the vectors is to be added to a new one, by its products with them; adds to the column."""
+        """The coefficients of the vectors to add to a new one, by its products with them; adds to the column."""
         return _subtract(self.products, self.columns[self.j], self.j, found, modified)
 
     def rotate(self, below, eps) -> float:

@@ -13,13 +13,13 @@ import math
 
 
 def ends(words):
-    """What the methods begin with, and what they end or start anew with."""
+    """The start of the methods, and their end or restart."""
     add, apply, copy, maximum, norm = words.add, words.apply, words.copy, words.maximum, words.norm
     number, record, subtract = words.number, words.record, words.subtract
     infinity = math.inf
 
     def begin(A, B, X, R, history, start, maxiter, rtol, atol):
-        """What norms of residuals have to come down to, and R, for which there is no product if X is zero.
+        """The goal for norms of residuals, and R, for which there is no product if X is zero.
 
         Where they have to be zero, as B is, X becomes zero: it would come ever nearer to that, but not there.
         """

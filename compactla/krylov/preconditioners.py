@@ -259,6 +259,7 @@ class ILU0(Preconditioner):
 
     @takes_arrays
     def update(self) -> None:
+        """Have the factors made anew when they are next used."""
         super().update()
         self._passed = False
 

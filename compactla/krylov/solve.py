@@ -145,8 +145,8 @@ def gmres(
         Number of steps after which the method restarts.
     ortho : {"mgs", "cgs", "cgs2"}
         How the basis is made orthogonal: by the modified Gram-Schmidt process, the classical one, or that twice. For a
-        large system each of them reads the basis twice in a step, or, for the last, four times: what the modified
-        process subtracts is the solution of a triangular system of products [2]_.
+        large system each of them reads the basis twice in a step, or, for the last, four times: the
+        coefficients of the modified process are the solution of a triangular system of products [2]_.
 
     See Also
     --------

@@ -196,11 +196,7 @@ class System:
         return into
 
     def keep(self, a, row, name):
-<<<<<<< HEAD
         """Row <- the result of a user's product."""
-=======
-        """Row <- what a user's product has returned."""
->>>>>>> habits
         if self.queue is not None and not is_device_array(a):
             raise TypeError(f"{name} has made a {type(a).__name__}, must make an array like its argument")
         if a.size != self.n:

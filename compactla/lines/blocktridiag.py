@@ -69,8 +69,8 @@ class BlockTridiag(Copied):
         zeros raise a `PivotError`, which has the report of all lines. "perturb": a pivot whose
         modulus is below sqrt(eps) times the largest entry of its diagonal block is replaced by that threshold, with the
         sign of its real part, and counted [2]_. "shift": that threshold is added to every pivot, with the sign of its
-        real part, so that all move away from zero [3]_. The largest entry is taken over the block of the matrix and
-        over what elimination has made of it; for a block of zeros it counts as 1.
+        real part, so that all move away from zero [3]_. The largest entry is taken over the block before and
+        after elimination; for a block of zeros it counts as 1.
     pivoting : bool, optional
         Swap rows within diagonal blocks, as LAPACK's getrf does within a matrix. Needed where blocks are well
         conditioned but meet zero pivots.

@@ -227,7 +227,7 @@ class Separators(Copied):
         self._enter = Couplings(lower.data, upper.data, np.arange(len(own) + 1), *where, format.queue)
 
     def _set_up_spikes(self, pieces, end, slots, rows, find, format):
-        """What couples parts to the separators before and behind them, a block each, and the spikes that come of it."""
+        """Couplings of parts to the separators before and behind them, a block each, and the spikes that come of it."""
         lane = by_lanes(slots.order, format.vlen)
         edges = np.where(pieces.before < 0, -1, pieces.start), np.where(pieces.after < 0, -1, end)
         self._edges = [

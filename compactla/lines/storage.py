@@ -40,7 +40,7 @@ class StoredFactors(Copied):
         self.blocks = [run.empty(a.shape, STORAGE[storage], queue) for a in blocks]
 
     def no_overflow(self):
-        """What `fill` takes as `overflow`."""
+        """The argument `overflow` of `fill`."""
         return backend(self.queue).upload(np.zeros(1, np.int64), self.queue)
 
     def fill(self, blocks, info, overflow, launch) -> np.ndarray:

@@ -9,7 +9,7 @@ from compactla.overlap import share_memory, span
 def check_out(out, rhs, dtype, queue) -> None:
     """Refuse what the solution for `rhs`, of this dtype, cannot be written to; it may be `rhs` itself."""
     if is_device_array(rhs) and not is_device_array(out):
-        raise TypeError(f"out is a {type(out).__name__}, must be a pyopencl Array as rhs")
+        raise TypeError(f"out is a {type(out).__name__}, must be an array on the device as rhs")
     if is_device_array(rhs):
         check_device_array(out, queue, "out")
     else:

@@ -1,4 +1,4 @@
-"""What the routines are held against, by tests, benchmarks and the tuner alike: operands, and how wrong results are.
+"""References of the routines, for tests, benchmarks and the tuner alike: operands, and how wrong results are.
 
 The module of a routine's name has these functions, where operands are arrays (nm, rows, columns) in the order of the
 routine's row, as its public function takes them:
@@ -48,7 +48,7 @@ def op(a, trans):
 
 
 def triangle(a, uplo, diag="N"):
-    """What is read of A: one triangle, without the diagonal if that is taken to be ones."""
+    """The part of A that is read: one triangle, without the diagonal if that is taken to be ones."""
     strict, ones = (1, np.eye(a.shape[-1], dtype=a.dtype)) if diag.upper() == "U" else (0, 0)
     return (np.tril(a, -strict) if uplo.upper() == "L" else np.triu(a, strict)) + ones
 

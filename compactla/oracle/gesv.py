@@ -26,6 +26,6 @@ def free():
 
 
 def spoil(q, k, a, b):
-    """What is left of the column is zero."""
+    """The rest of the column is zero."""
     a[q, :, k] = 0
     return k + 1

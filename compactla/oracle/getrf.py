@@ -36,6 +36,6 @@ def residual(before, after, threshold=1):
 
 
 def spoil(q, k, a, **options):
-    """What is left of the column is zero."""
+    """The rest of the column is zero."""
     a[q, :, k] = 0
     return k + 1

@@ -101,30 +101,37 @@ class BatchCSR:
 
     @property
     def queue(self) -> Queue:
+        """The queue of the values; None on the CPU."""
         return self.values.queue
 
     @property
     def device(self) -> Any:
+        """"cpu", or the device of the values."""
         return self.values.device
 
     @property
     def indices(self) -> np.ndarray:
+        """Columns of the values, in ascending order in each row."""
         return self.pattern.indices
 
     @property
     def indptr(self) -> np.ndarray:
+        """Where each row begins in `indices`."""
         return self.pattern.indptr
 
     @property
     def data(self) -> Array:
+        """The packed values, (npack, nnz, V) or (npack, nnz, 2, V)."""
         return self.values.data[:, :, 0]
 
     @property
     def T(self) -> "Transposed":
+        """The transposes, to multiply with."""
         return Transposed(self, "T")
 
     @property
     def H(self) -> "Transposed":
+        """The conjugate transposes, to multiply with."""
         return Transposed(self, "C")
 
     def _packed(self, data, vlen=None, queue=None, out=None, **launch):

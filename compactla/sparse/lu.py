@@ -128,10 +128,12 @@ class BatchLU(Copied):
 
     @property
     def queue(self) -> Queue:
+        """The queue of the matrices; None on the CPU."""
         return self.A.queue
 
     @property
     def info(self) -> np.ndarray | None:
+        """Result of the last factorization, (nm,) integers; None before the first."""
         if self._found is None:
             return None
         return backend(self.queue).download(self._found)[: self.nm].astype(np.int64)

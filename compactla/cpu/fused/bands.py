@@ -106,7 +106,7 @@ def fetch(A, k):
 
 
 def both(*functions):
-    """What calls functions one after the other."""
+    """A function that calls functions one after the other."""
 
     def call(*args):
         for function in filter(None, functions):

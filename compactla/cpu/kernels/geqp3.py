@@ -23,7 +23,7 @@ class Longest:
         self.found[0, 0], self.column = self.code.zero(self.vector).constant(-1), self.number(0)
 
     def number(self, j) -> Lanes:
-        """What column j behind the first is called."""
+        """The name of column j behind the first."""
         return self.code.broadcast(self.code.add(self.first, j), self.vector)
 
     @property

@@ -20,7 +20,7 @@ def move(code: Code, A: Elements, B):
 
 
 def move_below(code, A, B):
-    """What is below the diagonal, likewise."""
+    """The elements below the diagonal, likewise."""
     for i in code.each(B.m):
         for j in code.each(i):
             A[i, j] = B[i, j]

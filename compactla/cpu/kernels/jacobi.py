@@ -184,7 +184,7 @@ def orthogonalize(code: Code, G: Elements) -> Flags:
 
 
 def rounding(vector):
-    """What a rounded number is off by at most, relatively."""
+    """The largest relative error of a rounded number."""
     return 2.0 ** -(53 if vector.real.bitwidth == 64 else 24)
 
 

@@ -250,7 +250,7 @@ def solve_batch(method, options, packed, column, table, real, tile):
 
 
 def factored(size):
-    """What makes incomplete factors F of values, in tiles of this size; or takes them as they are, if it is zero."""
+    """Function that makes incomplete factors F of values, in tiles of this size; or leaves them, if it is zero."""
 
     def given(values, F, lists, info):
         return values

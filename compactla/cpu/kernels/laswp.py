@@ -35,7 +35,7 @@ def choose(column):
 
 
 def tree(apply, values):
-    """What a function of two makes of many, in as few steps one after the other as do."""
+    """A reduction by a function of two, in as few dependent steps as possible."""
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=False)
         values = [apply(x, y) for x, y in pairs] + values[len(values) & ~1 :]

@@ -33,7 +33,7 @@ def is_right(squares: Lanes) -> Flags:
 
 
 def into_range(squares: Lanes) -> tuple[Lanes, Lanes]:
-    """What numbers with this sum of squares are multiplied by so that it is in range, and what undoes it."""
+    """The factor that brings numbers with this sum of squares into range, and its inverse."""
     limit = 2.0 ** RANGE[squares.vector.real.bitwidth]
     one, up, down = (squares.constant(number) for number in (1, limit, 1 / limit))
     less, more = squares < 1 / limit, squares > limit

@@ -87,7 +87,7 @@ def pbtrf(code, A, F, info, lower=False, ahead=()):
 
 
 def keep_columns(F):
-    """What keeps the factors of a matrix in F."""
+    """Function that keeps the factors of a matrix in F."""
 
     def keep(w, k, inverse, multiples):
         F[0, k] = inverse

@@ -254,7 +254,7 @@ class TwoSided:
 
 
 def result(x: Lanes, failed: Flags) -> Lanes:
-    """What is returned: NaN where there is no result; zeros are positive, whatever happened to them meanwhile."""
+    """The result: NaN where there is no result; zeros are positive, whatever happened to them meanwhile."""
     return failed.select(x.constant(math.nan), x + x.constant(0))
 
 
