@@ -1,10 +1,10 @@
-"""What the benchmarks share: devices, sizes, ceilings, and the classes that a routine's own derive from.
+"""What the benchmarks share: devices, sizes, and the classes that a routine's own derive from.
 
 What is timed, and on what, is in `compactla.bench.cases`.
 """
 
 import abc
-import itertools
+import functools
 import json
 import os
 import subprocess
@@ -19,10 +19,10 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from compactla.bench import cases, mkl
 from compactla.bench.peers import PEERS, Peers
-from compactla.bench.timing import TIMINGS, best_of_rounds, least, repeated, seconds_of
+from compactla.bench.timing import BURSTS, TIMINGS, best_of_rounds, calls_of, in_turns, least, repeated, repetitions
 from compactla.oracle import THRESHOLD
 
-from . import ROOT, cuda
+from . import cuda, take_from_this_tree
 
 # The same everywhere, so that results of several machines fit into one page; what a machine lacks is skipped there.
 CPU = ["numba:1", "numba:all"]
@@ -112,6 +112,19 @@ def rounded(x):
     return float(f"{x:.4g}")
 
 
+def beside(rounds_of, case, *where, **options):
+    """A call that does the work of a case, in turns with its ceilings: see `compactla.bench.turns`."""
+    take_from_this_tree("ceilings", "turns")
+    from compactla.bench import turns
+
+    return turns.in_turns(rounds_of, turns.Work.of(case), *where, **options)
+
+
+def summary(turns, fraction):
+    """What is kept of a measurement: the least time, a fraction and its spread."""
+    return {"seconds": min(turns.seconds), "fraction": fraction.median, "spread": fraction.spread}
+
+
 class Benchmark:
     """What all have in common for asv."""
 
@@ -157,10 +170,8 @@ class InTurns(Once, abc.ABC):
     def measure(self, *parameters):
         """Nanoseconds for a matrix, by library: the least of what is measured in turns."""
         found, nm = self.prepare(*parameters)
-        seconds = {library: [] for library in found}
-        for _, (library, call) in itertools.product(range(ROUNDS), found.items()):
-            seconds[library].append(processor_seconds(call))
-        return {library: 1e9 * min(times) / nm for library, times in seconds.items()}
+        times = in_turns([functools.partial(processor_seconds, call) for call in found.values()], ROUNDS)
+        return {library: 1e9 * min(seconds) / nm for library, seconds in zip(found, times, strict=True)}
 
     def track_time_per_matrix(self, library, *_):
         return rounded(self.measured[library])
@@ -177,19 +188,7 @@ def processor_seconds(call):
     return (time.process_time() - start) / calls
 
 
-class Measured(Once):
-    """What has to do with the ceilings of the run, which are measured once, before all other benchmarks."""
-
-    def setup_cache(self):
-        """The ceilings of every device: {device: {dtype: [dict of a `compactla.bench.measure.Ceiling`]}}.
-
-        Another process measures them, with the package of this tree, so that a commit is not measured against itself.
-        """
-        command = [sys.executable, "-m", "benchmarks.ceilings"]
-        return json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
-
-
-class OnDevices(Measured, OfCase):
+class OnDevices(Once, OfCase):
     """A case on devices and, beside them, in other libraries."""
 
     params = (OURS, DTYPES, SIZES)
@@ -225,7 +224,7 @@ class Latency(OnDevices):
     repeat = (5, 20, 2.0)
     run = None
 
-    def setup(self, ceilings, *parameters):
+    def setup(self, *parameters):
         self.run = self.run or self.prepare(*parameters)  # asv repeats the setup before every call
 
     def time_call(self, *_):
@@ -235,30 +234,34 @@ class Latency(OnDevices):
 class Traffic(OnDevices):
     """Bytes moved in a time, in two units."""
 
-    def setup(self, ceilings, *parameters):
+    def setup(self, *parameters):
         require(bounded_by(parameters[0]))
         self.measured = self.once(parameters, self.measure)
 
-    def measure(self, device, *parameters):
-        run = self.prepare(device, *parameters)
-        seconds = seconds_of(self.case) if device in OURS else repeated(run)
-        work = {name: getattr(self.case, name) for name in ("flops", "nbytes", "footprint", "loop")}
-        return work | {"seconds": seconds}
+    def measure(self, device, dtype, *sizes):
+        run, bound = self.prepare(device, dtype, *sizes), bounded_by(device)
+        calls = calls_of(self.case) if device in OURS else repetitions(run)
+        queue = self.case.queue or open_queue(bound, dtype)  # a case in CUDA has none
+        self.context = queue and queue.context
+        measured = beside(calls, self.case, queue, threads_of(bound))
+        return summary(measured, measured.of_bound) | {"flops": self.case.flops, "nbytes": self.case.nbytes}
 
     def track_bandwidth(self, *_):
         return rounded(self.measured["nbytes"] / self.measured["seconds"] / 1e9)
 
     track_bandwidth.unit = "GB/s"
 
-    def track_fraction_of_bound(self, ceilings, device, dtype, *_):
-        """Part of the speed that memory and arithmetic allow; bandwidths are interpolated between working sets."""
-        work, roofs = self.measured, ceilings[bounded_by(device)][dtype]
-        rates = [cases.bandwidth_of(work["loop"], roof["bandwidth"]) for roof in roofs]
-        sizes = [roof["footprint"] for roof in roofs]
-        bandwidth = np.exp(np.interp(np.log(work["footprint"]), np.log(sizes), np.log(rates)))
-        return rounded(max(work["flops"] / roofs[0]["peak"], work["nbytes"] / bandwidth) / work["seconds"])
+    def track_fraction_of_bound(self, *_):
+        """Part of the speed that memory and arithmetic allow in the same seconds"""
+        return rounded(self.measured["fraction"])
 
     track_fraction_of_bound.unit = "of the bound"
+
+    def track_fraction_spread(self, *_):
+        """Half the distance between its quartiles"""
+        return rounded(self.measured["spread"])
+
+    track_fraction_spread.unit = "of the bound"
 
 
 class Speed(Traffic):
@@ -270,13 +273,13 @@ class Speed(Traffic):
     track_gflops.unit = "GFlop/s"
 
 
-class InCache(Measured, OfCase):
+class InCache(Once, OfCase):
     """A kernel on 64 matrices, in a loop of compiled code and in one thread, against the peak of multiply-adds."""
 
     params = (["numba:1", "mkl:1"], DTYPES, SIZES)
     param_names = ("device", "dtype", "n")
 
-    def setup(self, ceilings, device, dtype, n):
+    def setup(self, device, dtype, n):
         require(device)
         require(bounded_by(device))
         self.measured = self.once((device, dtype, n), self.measure)
@@ -291,18 +294,24 @@ class InCache(Measured, OfCase):
             _, rounds_of, check = mkl.fastest_in_cache(case, mkl.load())
             residual = check()
         assert residual < THRESHOLD, residual
-        return {"seconds": least(lambda: best_of_rounds(rounds_of, TIMINGS)), "flops": case.flops}
+        measured = beside(rounds_of, case, threads=1, parts=BURSTS)
+        return summary(measured, measured.of_peak)
 
     def track_time_per_matrix(self, *_):
         return rounded(1e9 * self.measured["seconds"] / cases.IN_CACHE)
 
     track_time_per_matrix.unit = "ns"
 
-    def track_fraction_of_peak(self, ceilings, device, dtype, n):
-        speed = self.measured["flops"] / self.measured["seconds"]
-        return rounded(speed / ceilings[bounded_by(device)][dtype][0]["peak"])
+    def track_fraction_of_peak(self, *_):
+        return rounded(self.measured["fraction"])
 
     track_fraction_of_peak.unit = "of the peak"
+
+    def track_fraction_spread(self, *_):
+        """Half the distance between its quartiles"""
+        return rounded(self.measured["spread"])
+
+    track_fraction_spread.unit = "of the peak"
 
 
 class Overhead(Benchmark, OfCase):

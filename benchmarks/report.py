@@ -19,8 +19,10 @@ END = "<!-- end -->"
 HEAD = """# What asv measured
 
 Written by `python -m benchmarks.report` from the results in `asv`, in double precision where nothing else is said. A
-percentage is the fraction of the bound: of the speed that max(flops / peak, bytes / bandwidth) allows, with the peak
-and the bandwidth of the same run. What follows, as in "99%, 6.1x", is how many times as long the fastest of the other
+percentage is the fraction of the bound: of the speed that max(flops / peak, bytes / bandwidth) allows. With a ±, half
+the distance between quartiles, it is a median of rounds in which calls alternate with loops that measure the peak and
+the bandwidth. Without one these are of the first minute of the run, and the fraction as uncertain as a shared machine
+is unsteady: by 40 % at worst. What follows, as in "99%, 6.1x", is how many times as long the fastest of the other
 libraries takes in that run: of NumPy, SciPy and MKL's compact routines beside one thread, of cuBLAS and PyTorch beside
 the GPU. Batches are of 16384 matrices, and on the GPU of as many as fill half a gigabyte.
 """

@@ -83,10 +83,18 @@ def fractions(machine, device):
 def fraction(machine, speed, device, n):
     """The fraction of the bound, and how many times as long the fastest peer of the same run takes."""
     run = machine.newest(f"{speed}.track_fraction_of_bound", device, "float64", n)
-    part = run.value(f"{speed}.track_fraction_of_bound", device, "float64", n)
+    part = of_bound(run, speed, device, n)
     ours, *peers = (run.value(f"{speed}.track_bandwidth", name, "float64", n) for name in (device, *PEERS[device]))
     best = max(filter(None, peers), default=None)
-    return listed(percent(part), times(ours / best) if ours and best else "")
+    return listed(part, times(ours / best) if ours and best else "")
+
+
+def of_bound(run, speed, device, n):
+    """The fraction of the bound and, of runs that have it, half the distance between its quartiles."""
+    part, spread = (
+        run.value(f"{speed}.track_fraction_{what}", device, "float64", n) for what in ("of_bound", "spread")
+    )
+    return percent(part) if part is None or spread is None else f"{percent(part)} ± {percent(spread)}"
 
 
 def lines(machine, device):
@@ -112,8 +120,8 @@ def line_time(machine, name, device, b):
     if ours is None:
         return ""
     best = min(filter(None, peers), default=None)
-    part = run.value(f"blocktridiag.{name}Speed.track_fraction_of_bound", device, "float64", b)
-    return listed(milliseconds(ours), percent(part), times(best / ours) if best else "")
+    part = of_bound(run, f"blocktridiag.{name}Speed", device, b)
+    return listed(milliseconds(ours), part, times(best / ours) if best else "")
 
 
 def preconditioner(machine):

@@ -113,6 +113,7 @@ def written(tmp_path_factory):
         },
         {("numba:1", 3): 0.99, ("opencl:gpu", 3): 1.004, ("opencl:gpu", 32): 0.75},
     )
+    new["gemm.GemmSpeed.track_fraction_spread"] = {("opencl:gpu", "float64", 32): 0.021}
     new |= {
         "ceilings.Peak.track_peak": {("numba:1", "float64"): 50.0, ("opencl:gpu", "float64"): 30000.0},
         "ceilings.Bandwidth.track_bandwidth": {
@@ -153,7 +154,7 @@ def test_the_tables(written):
     assert rows[one, "n"] == ["gemm"] and rows[one, "3"] == ["99%, 6.1x"]  # what was not measured has no column
     assert rows[one, "5"][0] == "60%, 2.0x"  # of the older commit, both
     assert rows[gpu, "3"][0] == "100%, 20x"
-    assert rows[gpu, "32"][0] == "75%, 0.8x"
+    assert rows[gpu, "32"][0] == "75% ± 2%, 0.8x"
     assert rows["Lines of 128 blocks on opencl:gpu", "3"] == ["16384", "0.197 ms, 89%, 87x", ""]
     assert rows["Lines of 128 blocks on numba:1", "15"] == ["1024", "1234 ms", ""]
     assert rows["Peak", "`numba:1`"] == ["50.0", ""]
