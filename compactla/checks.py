@@ -36,7 +36,8 @@ def as_array(a, name) -> np.ndarray:
         return a
     kind = type(a).__name__
     if is_device_array(a) or hasattr(a, "__cuda_array_interface__"):
-        raise TypeError(f"{name} is an array on a device, must be copied to a NumPy array")
+        what = "an array" if stays(a) else f"a {type(a).__module__}.{kind}"
+        raise TypeError(f"{name} is {what} on a device, must be copied to a NumPy array")
     check_unmasked(a, name)
     try:
         return np.asarray(a)

@@ -15,6 +15,8 @@
  *   COLUMNS    columns of a work-item: neighbours, which are eliminated at once
  *   TEAM       work-items of a line, BLOCK / COLUMNS
  *   AHEAD      0: blocks are loaded where they are needed; 1: those of lower and diag a row in advance; 2: upper too
+ *   WATCH      1: pivots are watched as in watched_lu.cl; define what watch.h asks for
+ *   PIVOTING   1: and rows are swapped within diagonal blocks
  * SOLVE_TEAM   one work-group for LANES lines of a pack, one work-item for a row of a block
  *   LANES      lines of a work-group, a divisor of V
  *   RHS        right-hand sides that are carried through a line together
@@ -103,6 +105,21 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #endif
 
 #ifdef FACTOR_TEAM
+#if WATCH
+#include "watch.h"
+#define SEE(most, a) most = cla_larger(most, a);
+#define TREATED(pivot) cla_watched_pivot(pivot, threshold, &here)
+#define WATCHED_ARGUMENTS , __global const long *restrict rows, __global CLA_REAL *restrict watched
+#else
+#define SEE(most, a)
+#define TREATED(pivot) pivot
+#define WATCHED_ARGUMENTS
+#endif
+#ifndef PIVOTING
+#define PIVOTING 0
+#endif
+#define COLUMN ((BLOCK + PIVOTING) * LANES) /* of a column in local memory, and the row that its pivot came from */
+
 /* Own columns: F(j, i) for element i of column j, or for element i of the transposed column: row j */
 #define OWN(F) CLA_UNROLL3(BLOCK, OWN_ELEMENTS, F, 0)
 #define OWN_ELEMENTS(F, unused, i) CLA_UNROLL4(COLUMNS, F, 0, 0, i)
@@ -112,22 +129,70 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define LOAD_NEXT_F(a, b, i, j) f_next[j][i] = cla_lane_load(own_upper, at + ELEMENT(i, j));
 #define LOAD_E(a, b, i, j) e[j][i] = cla_lane_load(own_lower, at + ELEMENT(i, j));
 #define LOAD_N(a, b, i, j) n[j][i] = cla_lane_load(own_diag, at_diag + ELEMENT(i, j));
-#define STORE_D(a, b, i, j) cla_lane_store(own_diag, at_diag + ELEMENT(i, j), d[j][i]);
+#define STORE_D(a, b, i, j) cla_lane_store(own_diag, at_diag + ELEMENT(i, TARGET(j)), d[j][i]);
 #define STORE_F(a, b, i, j) cla_lane_store(own_upper, at + ELEMENT(i, j), f[j][i]);
-#define SHARE_E(a, b, i, j) e_part[(i * BLOCK + c * COLUMNS + j) * LANES] = e[j][i];
+#define SHARE_E(a, b, i, j) { \
+        e_part[(i * BLOCK + c * COLUMNS + j) * LANES] = e[j][i]; \
+        SEE(here.largest, e[j][i]) \
+    }
+#define SEE_F(a, b, i, j) SEE(here.largest, f[j][i])
+#define SEE_D(a, b, i, j) SEE(norm, d[j][i])
+#define SEE_N(a, b, i, j) SEE(norm, n[j][i])
 #define CLEAR(a, b, i, j) f[j][i] = cla_lane_real(0);
 #define NEXT_D(a, b, i, j) d[j][i] = n[j][i];
 #define NEXT_F(a, b, i, j) f[j][i] = f_next[j][i];
 
+/* Rows are swapped by selects, since registers have no index. `order` has which row came to be row i in 4 bits, for all
+ * i: column i of the inverse is that column of what is stored. */
+#define SWAP_ROW(x, k, i) \
+    if (i > (k)) { CLA_UNROLL4(COLUMNS, SWAP_AT, x, k, i) }
+#define SWAP_AT(x, k, i, j) { \
+        const cla_lane other = x[j][i]; \
+        x[j][i] = cla_lane_select(place == i, x[j][k], other); \
+        x[j][k] = cla_lane_select(place == i, other, x[j][k]); \
+    }
+#define FIND_ROW(s, k, i) \
+    if (i > (k)) { \
+        const CLA_REAL size = cla_lane_abs1(d[s][i]); \
+        place = size > best ? i : place; \
+        best = size > best ? size : best; \
+    }
+#if PIVOTING
+#define FIND_PIVOT(s, k) { \
+        CLA_REAL best = cla_lane_abs1(d[s][k]); \
+        int place = k; \
+        CLA_UNROLL3(BLOCK, FIND_ROW, s, k) \
+        columns_next[s * COLUMN + BLOCK * LANES] = cla_lane_of_int(place); \
+        if (place != k) { CLA_UNROLL3(BLOCK, SWAP_ROW, d, k) } \
+    }
+#define SWAP_ROWS(p, k) { \
+        const int place = cla_lane_to_int(column[BLOCK * LANES]); \
+        if (place != (k)) { \
+            const ulong both = (order >> 4 * (k) ^ order >> 4 * place) & 15; \
+            order ^= both << 4 * (k) | both << 4 * place; \
+            CLA_UNROLL3(BLOCK, SWAP_ROW, f, (k)) \
+            if (c != p) { CLA_UNROLL3(BLOCK, SWAP_ROW, d, (k)) } \
+        } \
+    }
+#define TARGET(j) ((int)(order >> 4 * (c * COLUMNS + j) & 15) - c * COLUMNS)
+#else
+#define FIND_PIVOT(s, k)
+#define SWAP_ROWS(p, k)
+#define TARGET(j) j
+#endif
+
 /* Step k of Gauss-Jordan elimination: x <- x + m x[k], with 0 for x[k] in the sum, for the columns x of f and, but for
  * the work-item that has the pivot, of d. m is in local memory. */
 #define APPLY(p, s) { \
-        CLA_LOCAL const cla_lane *column = columns + s * (BLOCK * LANES); \
+        CLA_LOCAL const cla_lane *column = columns + s * COLUMN; \
         cla_lane d_k[COLUMNS], f_k[COLUMNS]; \
+        SWAP_ROWS(p, ((p) * COLUMNS + s)) \
         CLA_UNROLL3(COLUMNS, TAKE_ROW, (c == p), ((p) * COLUMNS + s)) \
         CLA_UNROLL3(BLOCK, APPLY_ROW, p, s) \
     }
 #define TAKE_ROW(done, k, j) \
+    if (c * COLUMNS > (k)) { SEE(here.factor, d[j][k]) } \
+    if (!last) { SEE(here.factor, f[j][k]) } \
     f_k[j] = f[j][k]; \
     f[j][k] = cla_lane_real(0); \
     d_k[j] = done ? cla_lane_real(0) : d[j][k]; \
@@ -143,17 +208,19 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 /* Column s of this work-item, the pivot's: turned into m, written to local memory, and applied to its other columns. */
 #define PIVOT_STEP(p, s) { \
         const int k = (p) * COLUMNS + s; \
-        const cla_lane r = -cla_pivot(d[s][k], k, &zero); \
+        FIND_PIVOT(s, k) \
+        const cla_lane r = -cla_pivot(TREATED(d[s][k]), k, &zero); \
         d[s][k] = cla_lane_real(-1); \
         CLA_UNROLL3(BLOCK, PIVOT_ROW, s, 0) \
         CLA_UNROLL3(COLUMNS, PIVOT_COLUMN, s, ((p) * COLUMNS + s)) \
     }
 #define PIVOT_ROW(s, unused, i) \
     d[s][i] = cla_lane_mul(d[s][i], r); \
-    columns_next[(s * BLOCK + i) * LANES] = d[s][i];
+    columns_next[s * COLUMN + i * LANES] = d[s][i];
 #define PIVOT_COLUMN(s, k, j) \
     if (j != s) { \
         const cla_lane t = d[j][k]; \
+        if (j > s) { SEE(here.factor, t) } \
         d[j][k] = cla_lane_real(0); \
         CLA_UNROLL4(BLOCK, PIVOT_UPDATE, s, j, 0) \
     }
@@ -162,7 +229,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define PANEL(p) if (c == p) { CLA_UNROLL2(COLUMNS, PIVOT_STEP, p) }
 #define STEP(p) { \
         columns = columns_next; \
-        columns_next = shared + (turn ^= COLUMNS * BLOCK * LANES); \
+        columns_next = shared + (turn ^= COLUMNS * COLUMN); \
         barrier(CLK_LOCAL_MEM_FENCE); \
         if (p == (TEAM - 1) / 2 && !last) { /* past the last row's products, and a barrier before this one's */ \
             if (AHEAD == 0) { OWN(LOAD_E) } \
@@ -183,9 +250,10 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const CLA_REAL *restrict lower,
                                                      __global CLA_REAL *restrict diag,
                                                      __global CLA_REAL *restrict upper,
-                                                     __global const long *restrict offset, __global int *info)
+                                                     __global const long *restrict offset, __global int *info
+                                                     WATCHED_ARGUMENTS)
 {
-    __local cla_lane column_part[2 * COLUMNS * BLOCK * LANES], e_part_of_all[BLOCK * BLOCK * LANES];
+    __local cla_lane column_part[2 * COLUMNS * COLUMN], e_part_of_all[BLOCK * BLOCK * LANES];
     __local long zeros[TEAM * LANES];
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l, p = q / CLA_VLEN;
@@ -197,7 +265,14 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
     cla_lane d[COLUMNS][BLOCK], e[COLUMNS][BLOCK], f[COLUMNS][BLOCK], n[COLUMNS][BLOCK], f_next[COLUMNS][BLOCK];
     int turn = 0; /* which half of column_part is written next */
     long bad = 0, at = 0, at_diag = 0;
+#if WATCH
+    __local cla_watch watches[TEAM * LANES];
+    cla_watch w = CLA_WATCH_NOTHING;
+    CLA_REAL norm = 0, threshold = 0; /* the largest element of own columns of a diagonal block; of the block */
+    rows += offset[p] * CLA_VLEN + q % CLA_VLEN;
+#endif
     OWN(LOAD_D)
+    OWN(SEE_D)
     OWN(CLEAR)
     if (count > 1) {
         OWN(LOAD_F)
@@ -207,14 +282,37 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
     for (int row = 0; row < count; row++) {
         const int last = row == count - 1;
         int zero = 0;
+#if WATCH
+        const long block_row = rows[row * (long)CLA_VLEN]; /* -1 for padding, which nobody watches */
+        cla_watch here = w;
+        here.largest = fmax(here.largest, norm);
+        if (!last) { OWN(SEE_F) }
+#endif
+#if WATCH && (PERTURB || SHIFT)
+        OWN(SEE_D)
+        watches[c * LANES + l].largest = norm;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int i = 0; i < TEAM; i++) norm = fmax(norm, watches[i * LANES + l].largest);
+        threshold = cla_threshold(norm);
+#endif
+#if PIVOTING
+        ulong order = 0xFEDCBA9876543210;
+#endif
         PANEL(0)
         CLA_UNROLL1(TEAM, STEP)
         if (zero && bad == 0) bad = (long)row * BLOCK + zero;
         OWN(STORE_D)
+#if WATCH
+        if (block_row >= 0) w = here;
+#endif
         if (last) break;
         OWN(STORE_F)
         at_diag += SLOT;
         if (AHEAD == 0) { OWN(LOAD_N) }
+#if WATCH
+        norm = 0;
+        OWN(SEE_N)
+#endif
         CLA_UNROLL1(BLOCK, PRODUCT)
         OWN(NEXT_D)
         at += SLOT;
@@ -226,13 +324,26 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         if (AHEAD > 1 && row + 3 < count) { at += SLOT; OWN(LOAD_NEXT_F) at -= SLOT; }
     }
     zeros[c * LANES + l] = bad;
+#if WATCH
+    watches[c * LANES + l] = w;
+#endif
     barrier(CLK_LOCAL_MEM_FENCE);
     if (c == 0) {
         for (int i = 1; i < TEAM; i++) {
             const long other = zeros[i * LANES + l];
             if (other && (bad == 0 || other < bad)) bad = other;
+#if WATCH
+            const cla_watch also = watches[i * LANES + l];
+            w.smallest = fmin(w.smallest, also.smallest);
+            w.largest = fmax(w.largest, also.largest);
+            w.factor = fmax(w.factor, also.factor);
+            w.replaced += also.replaced;
+#endif
         }
         info[q] = bad;
+#if WATCH
+        cla_watch_store(w, watched, p, q % CLA_VLEN);
+#endif
     }
 }
 #endif

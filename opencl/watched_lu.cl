@@ -1,44 +1,38 @@
 /* Lines of blocks factored with an eye on the pivots, for those that ask for it: the arrays are those of
  * blocktridiag.cl.
  *
- * Define
- *   PERTURB   1: a pivot below the threshold, sqrt(EPSILON) times the largest element of its block, is replaced by it
- *   SHIFT     1: that threshold is added to every pivot, with the sign of the pivot's real part
+ * Define what watch.h asks for, and
  *   PIVOTING  1: rows are swapped within diagonal blocks
  *   INVERSES  1: what is stored is what thomas.cl solves with, where swaps do not show; 0: the factors that
  *             blocktridiag.cl solves with
- *   EPSILON, LEAST  the relative spacing of CLA_REAL numbers, and the smallest whose reciprocal is finite
- * One work-item does one line. `watched` gets the smallest pivot of each line, the largest element of its matrix and of
- * its factor U, and how many pivots were replaced: row i of pack p is at watched[(p * WATCHED + i) * CLA_PARTS * V].
+ * One work-item does one line; factor_team of thomas.cl does the same in teams.
  */
 #include "elimination.h"
 #include "gemm.cl"
 #include "laswp.h"
 #include "trsm.cl"
+#include "watch.h"
 
 #ifndef BLOCK
 #define BLOCK b
 #endif
 #define BLOCK_AT(blocks, slot) cla_matrix_of_batch(blocks, (slot) * CLA_VLEN + v, BLOCK, BLOCK) /* lane v's */
-#define WATCHED 5
-
-typedef struct { CLA_REAL smallest, largest, factor, replaced; } watch;
 
 /* The larger of `most` and the largest |element| of the m x n matrix A. */
 CLA_INLINE CLA_REAL largest(int m, int n, cla_matrix A, CLA_REAL most)
 {
     for (int i = 0; i < m; i++)
-        for (int j = 0; j < n; j++) most = fmax(most, cla_lane_abs(cla_get(A, i, j)));
+        for (int j = 0; j < n; j++) most = cla_larger(most, cla_get(A, i, j));
     return most;
 }
 
 /* A <- L\U with the reciprocals of the pivots, 1 for a zero one, after what is done about each of them; `norm` is the
  * largest element that the block had so far. Returns 0 or 1 + the index of the first zero pivot. */
-CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swaps, watch *w)
+CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swaps, cla_watch *w)
 {
     int info = 0;
     norm = largest(n, n, A, norm);
-    const CLA_REAL threshold = fmax(cla_lane_sqrt(EPSILON) * (norm == 0 ? 1 : norm), (CLA_REAL)LEAST);
+    const CLA_REAL threshold = cla_threshold(norm);
 #define AT(i, j) cla_get(A, i, j)
 #define SET(i, j, x) cla_set(A, i, j, x);
 #define EACH_ROW(F, k, s) for (int i = k + 1; i < n; i++) F(k, s, i)
@@ -49,16 +43,8 @@ CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swap
         cla_int_store(swaps, k, place);
         cla_swap_rows(k, place, n, A);
 #endif
-        cla_lane pivot = AT(k, k);
-        const CLA_REAL size = cla_lane_abs(pivot), away = cla_lane_copysign(threshold, cla_lane_re(pivot));
-        w->smallest = fmin(w->smallest, size);
-        if (PERTURB && size < threshold) {
-            pivot = cla_lane_real(away);
-            w->replaced++;
-        }
-        if (SHIFT) pivot += cla_lane_real(away);
-        w->factor = fmax(cla_lane_abs(pivot), largest(1, n - k - 1, cla_from(A, k, k + 1), w->factor));
-        const cla_lane r = cla_pivot(pivot, k, &info);
+        const cla_lane pivot = cla_watched_pivot(AT(k, k), threshold, w), r = cla_pivot(pivot, k, &info);
+        w->factor = largest(1, n - k - 1, cla_from(A, k, k + 1), w->factor);
         SET(k, k, r)
         CLA_ELIMINATE(k, k)
     }
@@ -85,7 +71,7 @@ __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict low
     if (q >= lanes) return;
     const long first = offset[p], last = offset[p + 1] - 1;
     long bad = 0;
-    watch w = {INFINITY, 0, 0, 0};
+    cla_watch w = CLA_WATCH_NOTHING;
     for (long s = first; s <= last; s++) {
         const cla_matrix D = BLOCK_AT(diag, s);
         const cla_matrix U = BLOCK_AT(upper, s - p);
@@ -93,7 +79,7 @@ __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict low
         const cla_matrix L_before = BLOCK_AT(lower, s - p - 1);
         const cla_matrix U_before = BLOCK_AT(upper, s - p - 1);
         __global int *block_swaps = cla_ints_of_batch(swaps, s * CLA_VLEN + v, BLOCK);
-        watch here = w;
+        cla_watch here = w;
         const CLA_REAL norm = largest(BLOCK, BLOCK, D, 0);
         here.largest = fmax(here.largest, norm);
         if (s < last) {
@@ -125,6 +111,5 @@ __kernel void factor_watched(long lanes, long b, __global CLA_REAL *restrict low
         if (rows[s * CLA_VLEN + v] >= 0) w = here;
     }
     info[q] = bad;
-    const CLA_REAL kept[4] = {w.smallest, w.largest, w.factor, w.replaced};
-    for (int i = 0; i < 4; i++) watched[(p * WATCHED + i) * (CLA_PARTS * CLA_VLEN) + v] = kept[i];
+    cla_watch_store(w, watched, p, v);
 }

@@ -79,7 +79,7 @@ def test_wrapped_memory():
 
 def test_views_and_copies(packs):
     (A,) = packs((3, 4))
-    for index in (0, slice(2), (0, 1), (slice(2), 1), (slice(1), slice(1), slice(1))):
+    for index in (None, slice(2), (0, 1), (slice(2), 1), (slice(1), slice(1), slice(1))):
         with pytest.raises(TypeError, match="index"):
             A[index]
     for device in ("gpu", None, 1):

@@ -241,10 +241,12 @@ def test_lines(queue, dtype, rng, use, b, kernel, tunables):
 
 
 @on_devices
-@with_types(("b",), [(3,), (4,)])
-def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b):
-    """What thomas.cl solves with, where rows were swapped too."""
+@with_types(("b", "team"), [(3, {}), (4, {"COLUMNS": 2, "TEAM": 2, "AHEAD": 1})])
+def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b, team):
+    """What thomas.cl solves with, where rows were swapped too, by one work-item a line or by a team."""
     use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
+    if team:
+        use("factor_watched", "factor_team", LANES=4, **team)
     use("solve", "solve_team", **SOLVE[3])
     blocks, rhs = lines(rng, NM, 5, b, dtype), random(rng, (NM, 5, b, 3), dtype)
     blocks[1][:] = np.roll(blocks[1], 1, axis=-1)
@@ -262,6 +264,41 @@ def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b):
         assert info == 0
         assert abs(T.report.growth[line] / growth - 1) < 1e-3
         assert abs(T.report.smallest[line] / smallest - 1) < 1e-3
+
+
+@on_devices
+@pytest.mark.parametrize("options", [{"pivots": "perturb"}, {"pivots": "shift", "pivoting": True}], ids=str)
+def test_teams_do_about_pivots_what_one_work_item_does(queue, rng, use, options):
+    """Also in lines with padding, and wherever a line stands."""
+    b, reports, solutions = 3, [], []
+    use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
+    use("solve", "solve_team", **SOLVE[1])
+    blocks, rhs = lines(rng, NM, 5, b, np.float64), random(rng, (NM, 5, b), np.float64)
+    blocks[1][:] -= (6 * b - 2) * np.eye(b)
+    make_singular(blocks[1][4, 0], 1)
+    blocks[1][6, 3], blocks[0][6, 2] = 0, 0
+    for q in range(0, NM, 3):  # ends with its third block
+        blocks[0][q, 2:], blocks[2][q, 2:], blocks[1][q, 3:] = 0, 0, np.eye(b)
+    rows = np.arange(12 * 5).reshape(3, VLEN, 5).swapaxes(1, 2)
+    rows[:, 3:] = np.where(np.arange(12).reshape(3, 1, VLEN) % 3 == 0, -1, rows[:, 3:])
+    rows[2, :, NM % VLEN :] = -1
+    for team in ({}, {"COLUMNS": 1, "TEAM": 3, "AHEAD": 1}, {"COLUMNS": 3, "TEAM": 1, "AHEAD": 0}):
+        if team:
+            use("factor_watched", "factor_team", LANES=4, **team)
+        T = cla.BlockTridiag(*blocks, vlen=VLEN, queue=queue)
+        packed = T.lower, T.diag, T.upper
+        T = cla.BlockTridiag.from_packed(*packed, np.arange(4) * 5, rows.reshape(-1, VLEN), NM, queue=queue, **options)
+        T.factor()
+        x = pyopencl.array.to_device(queue, np.zeros((12 * 5, b, 1)))
+        right = np.concatenate([rhs, rhs[:1]]).reshape(x.shape)
+        T.solve_rows(pyopencl.array.to_device(queue, right), x)
+        reports.append(T.report)
+        solutions.append(x.get())
+    for report, x in zip(reports[1:], solutions[1:], strict=True):
+        assert np.array_equal(report.info, reports[0].info) and np.array_equal(report.replaced, reports[0].replaced)
+        np.testing.assert_allclose(report.growth, reports[0].growth, 1e-9)
+        np.testing.assert_allclose(report.smallest, reports[0].smallest, 1e-9, 1e-9)
+        np.testing.assert_allclose(x, solutions[0], 1e-5)
 
 
 @on_devices

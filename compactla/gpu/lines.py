@@ -43,6 +43,16 @@ def plan_factor(queue, b, dtype, vlen, lanes=None):
     return known[key]
 
 
+def plan_watched(queue, b, dtype, vlen, macros):
+    """The kernel that watches pivots in teams and stores inverses; None if one work-item does a line."""
+    key = "factor_watched", dtype.char, vlen, b, tuple(macros.items())
+    known = plans(queue)
+    if key not in known:
+        types = 0, None, None, None, None, None, None, None
+        known[key] = plan(queue, SEARCHES["factor_watched"], (b,), dtype, vlen, types, WATCH=1, BLOCK=b, **macros)
+    return known[key]
+
+
 def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
     """The kernel that solves lines with inverses in them, stored in any way; None for lines with LU factors."""
     if nrhs == 0 or (not storage and plan_factor(queue, b, dtype, vlen) is None):
@@ -165,12 +175,18 @@ def factor_watched(lines, info, watched, wait_for):
     limits = np.finfo(dtype)
     macros = {
         "PERTURB": int(treatment == "perturb"), "SHIFT": int(treatment == "shift"), "PIVOTING": len(pivoting),
-        "INVERSES": int(inverses), "EPSILON": limits.eps, "LEAST": limits.tiny, **specialisation(b, dtype),
+        "EPSILON": limits.eps, "LEAST": limits.tiny,
     }  # fmt: skip
-    scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
-    swaps = empty((1,), np.int32, queue) if swaps is None else swaps
     if watched is None:
         watched = empty((lanes * WATCHED * 2,), diag.dtype, queue)
+    special = plan_watched(queue, b, dtype, vlen, macros) if inverses else None
+    if special is not None and lanes:
+        arrays, values = flatten((lanes, lower, diag, upper, offset, info, rows, watched))
+        launch_plan(queue, wait_for, special, lanes, arrays, values)
+        return
+    macros |= {"INVERSES": int(inverses), **specialisation(b, dtype)}
+    scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
+    swaps = empty((1,), np.int32, queue) if swaps is None else swaps
     args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
     launch_lanes(queue, wait_for, "watched_lu.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
 

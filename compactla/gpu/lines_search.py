@@ -1,5 +1,6 @@
-"""The kernels for lines of blocks of known size, of which few lines are tuned apart, and what tuning tries of them."""
+"""The kernels for lines of blocks of known size, of which few lines and watched pivots are tuned apart, and what tuning tries of them."""
 
+from dataclasses import replace
 
 from compactla.gpu.search import GROUP, LANES, REGISTERS, SQUARES, TEAM, Kernel, Search, registers
 
@@ -30,6 +31,12 @@ def factor_few_candidates(size, dtype, lanes):
     """Small work-groups, which reach more compute units."""
     found = list(lines_candidates(size, dtype, lanes[::-1]))
     return sorted(found, key=lambda choice: (choice["kernel"] == "factor_line") == (size[0] > 3))
+
+
+def watched_candidates(size, dtype, lanes):
+    """Teams, first those whose members have few registers in use, which watching adds to."""
+    found = (choice for choice in factor_candidates(size, dtype, lanes) if choice["kernel"] == "factor_team")
+    return sorted(found, key=lambda choice: (choice["COLUMNS"], abs(choice["AHEAD"] - 1)))
 
 
 def solve_few_candidates(size, dtype, lanes):
@@ -66,6 +73,15 @@ FACTOR = {
     ),
 }
 
+WATCHED = {
+    "factor_team": replace(
+        FACTOR["factor_team"],
+        local=lambda choice, size: (
+            factor_local(choice, size) + (2 * choice["COLUMNS"] + 4 * choice["TEAM"]) * choice["LANES"]
+        ),
+    ),
+}
+
 
 def solve_local(choice, size) -> float:
     return (2 * max(choice["AHEAD"], choice["AHEAD_UP"]) + 1) * size[0] * choice["RHS"] * (choice["LANES"] + 1)
@@ -87,6 +103,7 @@ SEARCHES = {
     for search in (
         Search("factor", "thomas.cl", FACTOR, factor_candidates, tuple((b,) for b in BLOCKS), LARGEST),
         Search("factor_few", "thomas.cl", FACTOR, factor_few_candidates, tuple((b,) for b in BLOCKS), LARGEST),
+        Search("factor_watched", "thomas.cl", WATCHED, watched_candidates, tuple((b,) for b in BLOCKS), LARGEST),
         Search("solve", "thomas.cl", SOLVE, solve_candidates, tuple(EIGHT), LARGEST, free=1),
         Search("solve_few", "thomas.cl", SOLVE, solve_few_candidates, tuple(ONE), LARGEST, free=1),
     )

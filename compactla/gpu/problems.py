@@ -186,6 +186,8 @@ class UnpackBatch(PackBatch):
 class Factor(Problem):
     """Lines of blocks, factored; checked by a solve"""
 
+    pivots = "report"
+
     def values(self):
         return (3 * BLOCKS_A_LINE - 2) * self.size[0] ** 2
 
@@ -207,7 +209,8 @@ class Factor(Problem):
         count = self.npack * self.vlen
         rows = np.arange(count * K).reshape(self.npack, self.vlen, K).swapaxes(1, 2).reshape(-1, self.vlen)
         offset = np.arange(self.npack + 1) * K
-        self.T = BlockTridiag.from_packed(*packed, offset, rows, count, queue=self.queue, storage=self.storage or None)
+        options = {"storage": self.storage or None, "pivots": self.pivots}
+        self.T = BlockTridiag.from_packed(*packed, offset, rows, count, queue=self.queue, **options)
         some = self.rng.uniform(-1, 1, (DISTINCT * self.vlen * K, b, nrhs)).astype(self.dtype)
         self.rhs = pyopencl.array.empty(self.queue, (count * K, b, nrhs), self.dtype)
         for start in range(0, self.rhs.nbytes, some.nbytes):
@@ -267,6 +270,12 @@ class FactorFew(Factor):
         return max(1, FEW_LINES // self.vlen)
 
 
+class FactorWatched(Factor):
+    """Lines of blocks, factored with an eye on the pivots"""
+
+    pivots = "perturb"
+
+
 class SolveFew(Solve):
     packs = FactorFew.packs
 
@@ -316,7 +325,8 @@ class Kron(Problem):
 
 
 OTHERS: dict[str, type[Problem]] = {"pack": PackBatch, "unpack": UnpackBatch, "kron2": Kron, "kron3": Kron}
-OTHERS |= {"factor": Factor, "factor_few": FactorFew, "solve": Solve, "solve_few": SolveFew}
+OTHERS |= {"factor": Factor, "factor_few": FactorFew, "factor_watched": FactorWatched}
+OTHERS |= {"solve": Solve, "solve_few": SolveFew}
 
 
 def kind(name) -> type[Problem]:
