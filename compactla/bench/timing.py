@@ -5,7 +5,7 @@ import time
 
 SLOW = 0.5  # seconds of a call that is not repeated often
 SECONDS = 0.3  # that a call is repeated for
-AT_ONCE = 0.01  # seconds of calls that a device gets before they are waited for
+AT_ONCE = 0.01  # seconds of calls that a device, or several threads, get at once
 REPEATS = 4  # timings of a loop of compiled code
 TIMINGS = 50  # of a kernel in such a loop
 BURSTS, PAUSE = 4, 0.15  # measurements, and seconds between them

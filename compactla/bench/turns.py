@@ -76,7 +76,7 @@ def in_turns(rounds_of, work, queue=None, threads=None, rounds=None, parts=1) ->
     threads = 0 if queue is not None else THREADS if threads is None else threads
     arithmetic = peak_loop(np.finfo(work.dtype).dtype.char, queue, threads)
     loops = memory_loops(within(work.footprint, queue, threads), queue, threads, work.loop)
-    duration = timing.DURATION if queue is None else timing.AT_ONCE
+    duration = timing.DURATION if threads == 1 else timing.AT_ONCE  # threads take a while to begin, as do devices
     called = [rounds_of, arithmetic.rounds_of, *(loop.rounds_of for _, loop in loops)]
     times = timing.in_turns([timing.burst(calls, duration) for calls in called], rounds, parts)
     seconds, peaks, *sweeps = map(np.array, times)
