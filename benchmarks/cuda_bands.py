@@ -13,19 +13,18 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyopencl as cl
 import pyopencl.array as cla
 
 import compactla
-from compactla.devices import devices
 from compactla.gpu import bands
+
+from .cuda_clock import REPEATS, cuda_seconds, open_gpu, opencl_seconds
 
 try:
     import cupy
 except ImportError:  # asv imports all files here
     cupy = None
 
-REPEATS = 5
 LETTERS = {"f": "S", "d": "D"}
 
 
@@ -62,34 +61,8 @@ def of_cusparse(name, algorithm, diagonals, rhs):
     for _ in range(REPEATS):
         for a, b in zip(arrays, given, strict=True):
             a[...] = b
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e-3)
+        times.append(cuda_seconds(call))
     return min(times), cupy.asnumpy(arrays[-1])
-
-
-def seconds_of(call) -> float:
-    """Least time of a call by the device's clock: of the last launch, which its result has as an event."""
-    times = []
-    for _ in range(REPEATS):
-        event = call().events[-1]
-        event.wait()
-        times.append((event.profile.end - event.profile.start) * 1e-9)
-    return min(times)
-
-
-def copy_speed(queue, size):
-    """Bytes that a copy reads and writes a second."""
-    a, b = (cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size) for _ in range(2))
-    times = []
-    for _ in range(3 * REPEATS):
-        event = cl.enqueue_copy(queue, b, a, byte_count=size)
-        event.wait()
-        times.append((event.profile.end - event.profile.start) * 1e-9)
-    return 2 * size / min(times)
 
 
 class Case:
@@ -148,7 +121,7 @@ def ours(case, speed, pivoting):
     for kept in False, True:
         if kept:
             M.factor()
-        seconds = seconds_of(lambda: M.solve(b, out=x, **where))
+        seconds = opencl_seconds(lambda: M.solve(b, out=x, **where).events[-1])
         bound = case.numbers * b.nbytes / speed
         label = f"{'kept' if kept else 'once'}{' pivoting' if pivoting else ''}"
         yield label, seconds, bound / seconds, case.error(x.get())
@@ -178,7 +151,7 @@ def sweep(case, speed):
         for shape in itertools.product((32, 64, 128), (32, 64, 128, 256), (64, 128) if case.interleaved else (64,)):
             for name, value in zip(names, shape, strict=True):
                 setattr(bands, name, value)
-            seconds = seconds_of(lambda: M.solve(b, out=x, **where))
+            seconds = opencl_seconds(lambda: M.solve(b, out=x, **where).events[-1])
             found.append(f"{'/'.join(map(str, shape))}:{100 * case.numbers * b.nbytes / speed / seconds:.0f}%")
         yield " ".join(found)
     for name, value in zip(names, kept, strict=True):
@@ -188,10 +161,7 @@ def sweep(case, speed):
 def main(limit=100.0):
     """Print the table; nothing more is begun after so many seconds."""
     end = time.monotonic() + limit
-    gpu = next(d for d in devices() if d.type & cl.device_type.GPU)
-    queue = cl.CommandQueue(cl.Context([gpu]), properties=cl.command_queue_properties.PROFILING_ENABLE)
-    speed = copy_speed(queue, 2**30)
-    print(f"{gpu.name.strip()}: copy {speed * 1e-9:.0f} GB/s")
+    queue, speed = open_gpu()
     sizes = (("d", 100_000, 128, 1), ("d", 10_000, 128, 1), ("f", 100_000, 128, 1), ("d", 50_000, 256, 2))
     sizes += (("d", 2_000, 4096, 1),)
     for dtype, nsys, n, reach in sizes:

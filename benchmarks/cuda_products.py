@@ -9,13 +9,11 @@ import sys
 import time
 
 import numpy as np
-import pyopencl as cl
 import pyopencl.array as cla
 
 import compactla
-from compactla.devices import devices
 
-from .cuda_bands import REPEATS, copy_speed, seconds_of
+from .cuda_clock import REPEATS, cuda_seconds, open_gpu, opencl_seconds
 
 try:
     import cupy
@@ -28,18 +26,10 @@ CHECKED = 1000  # matrices
 SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 31, 32)
 
 
-def cuda_seconds_of(call) -> float:
-    """Least time of a call in the default stream of CUDA, by the device's clock."""
-    times = []
+def least_seconds(call) -> float:
+    """Least time of a call in CUDA, after one that isn't timed."""
     call()
-    for _ in range(REPEATS):
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        call()
-        end.record()
-        end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(start, end) * 1e-3)
-    return min(times)
+    return min(cuda_seconds(call) for _ in range(REPEATS))
 
 
 class Stacks:
@@ -60,16 +50,17 @@ class Stacks:
         """By library: what gives seconds, and what gives the first products."""
         a, b, c = self.of_size(self.ours, n)
         c.fill(0)
-        yield "compactla", functools.partial(seconds_of, lambda: compactla.gemm(a, b, c)), lambda: c[:CHECKED].get()
+        gemm = functools.partial(compactla.gemm, a, b, c)
+        yield "compactla", lambda: opencl_seconds(lambda: gemm().events[-1]), lambda: c[:CHECKED].get()
         if not self.theirs:
             return
         x, y, z = self.of_size(self.theirs, n)
         left, right, product = (torch.from_dlpack(t) for t in (x, y, z))
         bmm = functools.partial(torch.bmm, left, right, out=product)
-        yield "torch.bmm", functools.partial(cuda_seconds_of, bmm), lambda: cupy.asnumpy(z[:CHECKED])
+        yield "torch.bmm", functools.partial(least_seconds, bmm), lambda: cupy.asnumpy(z[:CHECKED])
         z.fill(0)
         matmul = functools.partial(cupy.matmul, x, y, out=z)
-        yield "cupy.matmul", functools.partial(cuda_seconds_of, matmul), lambda: cupy.asnumpy(z[:CHECKED])
+        yield "cupy.matmul", functools.partial(least_seconds, matmul), lambda: cupy.asnumpy(z[:CHECKED])
 
     def line(self, n, speed):
         """Parts of the speed of a copy, by library."""
@@ -86,10 +77,7 @@ class Stacks:
 def main(limit=200.0, sizes=SIZES):
     """Print the table; nothing more is begun after so many seconds."""
     end = time.monotonic() + limit
-    gpu = next(d for d in devices() if d.type & cl.device_type.GPU)
-    queue = cl.CommandQueue(cl.Context([gpu]), properties=cl.command_queue_properties.PROFILING_ENABLE)
-    speed = copy_speed(queue, 2**30)
-    print(f"{gpu.name.strip()}: copy {speed * 1e-9:.0f} GB/s")
+    queue, speed = open_gpu()
     for char in "df":
         stacks = Stacks(queue, np.dtype(char))
         for n in sizes:

@@ -13,6 +13,7 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 from compactla import linalg
 
 from . import common
+from .cuda_clock import cuda_seconds
 
 try:
     import torch
@@ -72,17 +73,6 @@ def residual(function, arrays, found):
     return float(((made - wanted).abs().amax((1, 2)) / scale).max())
 
 
-def device_seconds(call, times):
-    """Seconds of the device for a call, in PyTorch's current stream."""
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    start.record()
-    for _ in range(times):
-        call()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) * 1e-3 / times
-
-
 def measure(function, n, dtype):
     """Nanoseconds for a matrix, by library: the least of what is measured in turns."""
     arrays = operands(function, n, dtype)
@@ -93,7 +83,7 @@ def measure(function, n, dtype):
         for library, call in found.items():
             try:
                 error = residual(function, arrays, call())
-                seconds[library] = [device_seconds(call, 1)]
+                seconds[library] = [cuda_seconds(call)]
             except (RuntimeError, ValueError, NotImplementedError):
                 if library == "compactla":
                     raise
@@ -102,7 +92,7 @@ def measure(function, n, dtype):
         for _ in range(ROUNDS):
             for library, times in seconds.items():
                 if times[0] < PATIENCE:
-                    times.append(device_seconds(found[library], max(1, int(SECONDS / min(times)))))
+                    times.append(cuda_seconds(found[library], max(1, int(SECONDS / min(times)))))
     return {library: 1e9 * min(times) / STACKS[n] for library, times in seconds.items()}
 
 
