@@ -15,8 +15,7 @@
  *   COLUMNS    columns of a work-item: neighbours, which are eliminated at once
  *   TEAM       work-items of a line, BLOCK / COLUMNS
  *   AHEAD      0: blocks are loaded where they are needed; 1: those of lower and diag a row in advance; 2: upper too
- *   WATCH      1: pivots are watched as in watched_lu.cl; define what watch.h asks for
- *   PIVOTING   1: and rows are swapped within diagonal blocks
+ *   WATCH      1: pivots are watched as by watched_lu.cl, which says what PERTURB, SHIFT, PIVOTING, EPSILON, LEAST are
  * SOLVE_TEAM   one work-group for LANES lines of a pack, one work-item for a row of a block
  *   LANES      lines of a work-group, a divisor of V
  *   RHS        right-hand sides that are carried through a line together
@@ -107,8 +106,8 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #ifdef FACTOR_TEAM
 #if WATCH
 #include "watch.h"
-#define SEE(most, a) most = cla_larger(most, a);
-#define TREATED(pivot) cla_watched_pivot(pivot, threshold, &here)
+#define SEE(most, a) most = cla_larger_size(most, a);
+#define TREATED(pivot) cla_watched_pivot(PERTURB, SHIFT, pivot, threshold, &here)
 #define WATCHED_ARGUMENTS , __global const long *restrict rows, __global CLA_REAL *restrict watched
 #else
 #define SEE(most, a)
@@ -293,7 +292,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         watches[c * LANES + l].largest = norm;
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int i = 0; i < TEAM; i++) norm = fmax(norm, watches[i * LANES + l].largest);
-        threshold = cla_threshold(norm);
+        threshold = cla_threshold(norm, EPSILON, LEAST);
 #endif
 #if PIVOTING
         ulong order = 0xFEDCBA9876543210;

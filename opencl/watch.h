@@ -1,10 +1,4 @@
-/* What a factorization of lines keeps of its pivots, and what it does about them.
- *
- * Define
- *   PERTURB   1: a pivot below the threshold, sqrt(EPSILON) times the largest element of its block, is replaced by it
- *   SHIFT     1: that threshold is added to every pivot, with the sign of the pivot's real part
- *   EPSILON, LEAST  the relative spacing of CLA_REAL numbers, and the smallest whose reciprocal is finite
- */
+/* What a factorization of lines keeps of its pivots, and what it does about them. */
 #ifndef CLA_WATCH_H
 #define CLA_WATCH_H
 
@@ -19,29 +13,30 @@ typedef struct { CLA_REAL smallest, largest, factor, replaced; } cla_watch;
 #define CLA_WATCH_NOTHING {INFINITY, 0, 0, 0}
 
 /* The larger of `most` and |a|, or `most` for a NaN */
-CLA_INLINE CLA_REAL cla_larger(CLA_REAL most, cla_lane a)
+CLA_INLINE CLA_REAL cla_larger_size(CLA_REAL most, cla_lane a)
 {
     const CLA_REAL size = cla_lane_abs(a);
     return size > most ? size : most;
 }
 
-/* Of a block whose largest element is `norm` */
-CLA_INLINE CLA_REAL cla_threshold(CLA_REAL norm)
+/* Of a block whose largest element is `norm`: sqrt(epsilon) times that, and at least `least` */
+CLA_INLINE CLA_REAL cla_threshold(CLA_REAL norm, CLA_REAL epsilon, CLA_REAL least)
 {
-    return fmax(cla_lane_sqrt(EPSILON) * (norm == 0 ? 1 : norm), (CLA_REAL)LEAST);
+    return fmax(cla_lane_sqrt(epsilon) * (norm == 0 ? 1 : norm), least);
 }
 
-/* A pivot after what is done about it */
-CLA_INLINE cla_lane cla_watched_pivot(cla_lane pivot, CLA_REAL threshold, cla_watch *w)
+/* A pivot after what is done about it: to `perturb` replaces it by the threshold if it is below that, to `shift` adds
+ * the threshold, both with the sign of the pivot's real part. */
+CLA_INLINE cla_lane cla_watched_pivot(int perturb, int shift, cla_lane pivot, CLA_REAL threshold, cla_watch *w)
 {
     const CLA_REAL size = cla_lane_abs(pivot), away = cla_lane_copysign(threshold, cla_lane_re(pivot));
     w->smallest = fmin(w->smallest, size);
-    if (PERTURB && size < threshold) {
+    if (perturb && size < threshold) {
         pivot = cla_lane_real(away);
         w->replaced++;
     }
-    if (SHIFT) pivot += cla_lane_real(away);
-    w->factor = cla_larger(w->factor, pivot);
+    if (shift) pivot += cla_lane_real(away);
+    w->factor = cla_larger_size(w->factor, pivot);
     return pivot;
 }
 

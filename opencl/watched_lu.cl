@@ -1,10 +1,13 @@
 /* Lines of blocks factored with an eye on the pivots, for those that ask for it: the arrays are those of
  * blocktridiag.cl.
  *
- * Define what watch.h asks for, and
+ * Define
+ *   PERTURB   1: a pivot below the threshold, sqrt(EPSILON) times the largest element of its block, is replaced by it
+ *   SHIFT     1: that threshold is added to every pivot, with the sign of the pivot's real part
  *   PIVOTING  1: rows are swapped within diagonal blocks
  *   INVERSES  1: what is stored is what thomas.cl solves with, where swaps do not show; 0: the factors that
  *             blocktridiag.cl solves with
+ *   EPSILON, LEAST  the relative spacing of CLA_REAL numbers, and the smallest whose reciprocal is finite
  * One work-item does one line; factor_team of thomas.cl does the same in teams.
  */
 #include "elimination.h"
@@ -22,7 +25,7 @@
 CLA_INLINE CLA_REAL largest(int m, int n, cla_matrix A, CLA_REAL most)
 {
     for (int i = 0; i < m; i++)
-        for (int j = 0; j < n; j++) most = cla_larger(most, cla_get(A, i, j));
+        for (int j = 0; j < n; j++) most = cla_larger_size(most, cla_get(A, i, j));
     return most;
 }
 
@@ -32,7 +35,7 @@ CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swap
 {
     int info = 0;
     norm = largest(n, n, A, norm);
-    const CLA_REAL threshold = cla_threshold(norm);
+    const CLA_REAL threshold = cla_threshold(norm, EPSILON, LEAST);
 #define AT(i, j) cla_get(A, i, j)
 #define SET(i, j, x) cla_set(A, i, j, x);
 #define EACH_ROW(F, k, s) for (int i = k + 1; i < n; i++) F(k, s, i)
@@ -43,7 +46,8 @@ CLA_INLINE int watched_lu(int n, CLA_REAL norm, cla_matrix A, __global int *swap
         cla_int_store(swaps, k, place);
         cla_swap_rows(k, place, n, A);
 #endif
-        const cla_lane pivot = cla_watched_pivot(AT(k, k), threshold, w), r = cla_pivot(pivot, k, &info);
+        const cla_lane pivot = cla_watched_pivot(PERTURB, SHIFT, AT(k, k), threshold, w);
+        const cla_lane r = cla_pivot(pivot, k, &info);
         w->factor = largest(1, n - k - 1, cla_from(A, k, k + 1), w->factor);
         SET(k, k, r)
         CLA_ELIMINATE(k, k)

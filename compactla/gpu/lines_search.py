@@ -1,4 +1,4 @@
-"""The kernels for lines of blocks of known size, of which few lines and watched pivots are tuned apart, and what tuning tries of them."""
+"""Search spaces of the kernels for lines of blocks; few lines, and watched pivots, are tuned apart."""
 
 from dataclasses import replace
 
