@@ -269,7 +269,7 @@ def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b, team):
 @on_devices
 @pytest.mark.parametrize("options", [{"pivots": "perturb"}, {"pivots": "shift", "pivoting": True}], ids=str)
 def test_teams_do_about_pivots_what_one_work_item_does(queue, rng, use, options):
-    """Also in lines with padding, and wherever a line stands."""
+    """Also in lines with padding."""
     b, reports, solutions = 3, [], []
     use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
     use("solve", "solve_team", **SOLVE[1])
