@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse
 
 import compactla as cla
+from cases import slow
 from compactla import linalg
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
@@ -199,7 +200,7 @@ def heat(rng):
     return scipy.sparse.kron(band + far, np.eye(2) + 0.1 * rng.random((2, 2)), format="bsr")
 
 
-@pytest.mark.parametrize("pivoting", [False, True])
+@pytest.mark.parametrize("pivoting", [slow(False), slow(True)])
 def test_bands(library, there, rng, pivoting):
     lower, diag, upper = rng.random((9, 19)), rng.random((9, 20)) + 3, rng.random((9, 19))
     rhs = rng.random((9, 20))
