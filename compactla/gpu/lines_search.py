@@ -1,4 +1,4 @@
-"""Search spaces of the kernels for lines of blocks; few lines, and watched pivots, are tuned apart."""
+"""The kernels for lines of blocks of known size, and what tuning tries: few lines and watched pivots apart."""
 
 from dataclasses import replace
 
@@ -36,7 +36,8 @@ def factor_few_candidates(size, dtype, lanes):
 def watched_candidates(size, dtype, lanes):
     """Teams, first those whose members have few registers in use, which watching adds to."""
     found = (choice for choice in factor_candidates(size, dtype, lanes) if choice["kernel"] == "factor_team")
-    return sorted(found, key=lambda choice: (choice["COLUMNS"], abs(choice["AHEAD"] - 1)))
+    yield from sorted(found, key=lambda choice: (choice["COLUMNS"], abs(choice["AHEAD"] - 1)))
+    yield {"kernel": "factor_team", "LANES": max(lanes), "COLUMNS": 1, "TEAM": size[0], "AHEAD": 0}
 
 
 def solve_few_candidates(size, dtype, lanes):
