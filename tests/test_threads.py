@@ -159,6 +159,7 @@ def count():
         done[10 + row] += z.real * z.imag
         return 0
 
+    count.entry = count
     return count
 
 
@@ -185,6 +186,7 @@ def work():
                 done[i] += k & 1
         return 0
 
+    work.entry = work
     return work
 
 
