@@ -6,8 +6,8 @@ from compactla.view import Layout
 
 # Sizes for which code is compiled that knows the size; larger ones share code.
 STATIC = 32
-# Bytes that are moved in the time of a vector operation, where they come from a cache that is not next to the core.
-MOVED = 32
+# Bytes that are moved in the time of a vector operation, where they come from a cache that several cores share.
+MOVED = 16
 
 
 def width(dtype, vlen):
