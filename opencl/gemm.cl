@@ -67,7 +67,7 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 #endif
 
 #if defined(GEMM_TEAM) || defined(GEMM_MMA)
-#define COPIES (AHEAD == 3)
+#define COPIES (AHEAD >= 3)
 #define SWAP(p, q) \
     { \
         CLA_LOCAL cla_lane *const other = p; \
@@ -213,7 +213,12 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
                 next = 0;
             }
             if (AHEAD && next < K) { FETCH(next) }
-            CLA_UNROLL for (int k = 0; k < DEPTH; k++) {
+#if AHEAD == 4
+            _Pragma("unroll 1")
+#else
+            CLA_UNROLL
+#endif
+            for (int k = 0; k < DEPTH; k++) {
                 cla_lane a[TI], b[TJ];
                 CLA_UNROLL for (int i = 0; i < TI; i++) a[i] = a_part[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
                 CLA_UNROLL for (int j = 0; j < TJ; j++) b[j] = b_part[(k * N + min(COLUMN(j), N - 1)) * LANES + l];

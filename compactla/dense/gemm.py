@@ -143,14 +143,14 @@ def depths(k):
 
 
 TEAM = Kernel(
-    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(4),
+    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(5),
      "ROUNDS": range(1, 65)},
     group=lambda choice, size: choice["LANES"] * -(-size[0] // choice["TI"]) * -(-size[1] // choice["TJ"]),
     local=lambda choice, size: parts(choice) * (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
 )  # fmt: skip
 
 UNITS = Kernel(
-    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(4), "ROUNDS": range(1, 65)},
+    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(5), "ROUNDS": range(1, 65)},
     group=lambda choice, size: 32 * choice["LANES"] * choice["WARPS"],
     local=lambda choice, size: (
         parts(choice) * choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"]))
@@ -160,7 +160,7 @@ UNITS = Kernel(
 
 def parts(choice) -> int:
     """Parts of local memory: one is computed with while another one is filled."""
-    return 1 + (choice["AHEAD"] == 3)
+    return 1 + (choice["AHEAD"] >= 3)
 
 
 def halves(choice, size) -> int:
