@@ -17,13 +17,15 @@
 #define CLA_LOCAL_ADDRESS(p) ((uint)(size_t)(p))
 #endif
 
+#define CLA_BYTES_float "4"
+#define CLA_BYTES_double "8"
 CLA_INLINE void cla_copy_number(CLA_LOCAL CLA_REAL *to, __global const CLA_REAL *from)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                 :: "r"(CLA_LOCAL_ADDRESS(to)), "l"(from), "n"(sizeof(CLA_REAL)));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], " CLA_PASTE(CLA_BYTES_, CLA_REAL) ";"
+                 : : "r"(CLA_LOCAL_ADDRESS(to)), "l"((size_t)from));
 }
 /* Wait for all copies of this work-item. */
-CLA_INLINE void cla_copies_wait(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
+CLA_INLINE void cla_copies_wait(void) { asm volatile("cp.async.wait_all;" : : : "memory"); }
 
 #else
 
