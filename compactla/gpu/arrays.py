@@ -74,9 +74,22 @@ def download(a) -> np.ndarray:
     return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
 
 
+def send(values, a):
+    """a <- a NumPy array, both C-contiguous, of one dtype and size; waits for it."""
+    if stays(a):
+        a.set(values)
+    else:
+        cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=a.offset, wait_for=a.events)
+
+
 def bring(a, target, _=()):
     """target <- a device array, for which this waits."""
-    target[...] = download(a)
+    if a.dtype != target.dtype or not (a.flags.c_contiguous and target.flags.c_contiguous):
+        target[...] = download(a)
+    elif stays(a):
+        a.get(target)
+    elif a.size:
+        cl.enqueue_copy(a.queue, target, a.base_data, src_offset=a.offset, wait_for=a.events)
 
 
 def broadcast(matrix, nm, queue):
