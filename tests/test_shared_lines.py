@@ -1,6 +1,5 @@
 """Lines that several queues share."""
 
-import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -64,8 +63,8 @@ def test_options(rng, queues, options):
     one, P = (cla.LinePreconditioner(M, lines, queue=queue, **options) for queue in (queues[0], queues))
     r = random(rng, M.shape[:1], np.float64)
     assert same_bits(P @ r, one @ r)
-    for name, numbers in vars(one.report).items():
-        np.testing.assert_array_equal(getattr(P.report, name), numbers, name)
+    for found, expected in zip(P.report, one.report, strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_block_rows_of_a_run_are_not_gathered(rng, queues):
@@ -76,12 +75,12 @@ def test_block_rows_of_a_run_are_not_gathered(rng, queues):
     assert same_bits(P @ r, one @ r)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 9])
-def test_more_or_fewer_queues(rng, queues, count):
-    M, lines = scattered(rng, [4, 2, 5], 1, np.float64)
+@pytest.mark.parametrize("count", [2, 3, 9])
+def test_a_queue_more_than_once(rng, queues, count):
+    M, lines = scattered(rng, [4, 2, 5], 3, np.float64)
     r = random(rng, M.shape[:1], np.float64)
-    same = [queues[0]] * count
-    assert same_bits(cla.LinePreconditioner(M, lines, queue=same) @ r, cla.LinePreconditioner(M, lines) @ r)
+    one, P = (cla.LinePreconditioner(M, lines, queue=queue) for queue in (queues[0], queues[:1] * count))
+    assert same_bits(P @ r, one @ r)
 
 
 def test_without_rows(queues):
@@ -156,5 +155,3 @@ def test_wrong_arguments(rng, queues):
         P.solve(r, wait_for=[])
     with pytest.raises(ValueError, match="threads is 2"):
         P.solve(r, threads=2)
-    with pytest.raises(TypeError):  # as with one queue
-        copy.copy(P)
