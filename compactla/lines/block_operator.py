@@ -284,7 +284,8 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """Vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two each."""
         b = self.block_size
         nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
-        return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
+        r = r if r.dtype == self.dtype else r.view(self.dtype)
+        return backend(self.home).reshaped(r, (self.shape[0] // b, b, nrhs))
 
     def _matvec(self, r):
         return self._solve(r, None, None, None, None)

@@ -405,7 +405,7 @@ class BlockTridiag(Copied):
         else:
             x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
         vectors = shape[0] * shape[1], shape[2], rhs.shape[3] if rhs.ndim == 4 else 1
-        self._lines.solve(rhs.reshape(vectors), x.reshape(vectors), launch)
+        self._lines.solve(run.reshaped(rhs, vectors), run.reshaped(x, vectors), launch)
         if on_device or self.queue is None:
             return x
         if out is None:
