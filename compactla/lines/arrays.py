@@ -41,7 +41,8 @@ def check_lines(lower, diag, upper, periodic, queue) -> tuple[list, np.ndarray]:
     if not closed or (K > 1 and nlines * b):
         return blocks, ring
     none = np.empty((nlines, K - 1, b, b), dtype)
-    return [none, fold(blocks[0], blocks[1], blocks[2], ring, queue) if K == 1 else blocks[1], none], np.zeros_like(ring)
+    diag = fold(blocks[0], blocks[1], blocks[2], ring, queue) if K == 1 else blocks[1]
+    return [none, diag, none], np.zeros_like(ring)
 
 
 def pack(blocks, format: BlockFormat, options) -> PackedLines:
