@@ -180,14 +180,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
 
 #ifdef GEMM_MMA
-#if !defined(__NV_CL_C_VERSION) && !defined(__CUDACC__)
-#error "gemm_mma is for the matrix units of NVIDIA's GPUs"
-#endif
+#include "mma.h"
 
-/* c <- c + a b, of which each work-item of a warp has an element of a (8 x 4) and b (4 x 8), and two of c */
-#define MULTIPLY(c, d, a, b) \
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" \
-                 : "+d"(c), "+d"(d) : "d"(a), "d"(b))
 #define WORK_ITEMS (32 * WARPS * LANES)
 #define ROWS ((M + 7) / 8)
 #define COLUMNS ((N + 7) / 8)
@@ -284,7 +278,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
                     a[i] = held[A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
                 CLA_UNROLL for (int j = 0; j < COLUMNS; j++) b[j] = held[B_PLACE(j, s)];
                 CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) MULTIPLY(c[i][j][0], c[i][j][1], a[i], b[j]);
+                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) CLA_MMA(c[i][j][0], c[i][j][1], a[i], b[j]);
             }
         }
         CLA_UNROLL for (int j0 = 0; j0 < COLUMNS; j0 += WIDTH) {
