@@ -81,9 +81,15 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 #define NEXT_A(to, u) (*(to))
 #define NEXT_B(to, u) (*(to))
 #define FETCH_A(u, to, within, l, i, k) \
-    cla_copy_of(to, within, ACOMMON, A, l, (i) * ARS + (k) * ACS)
+    { \
+        if (within) cla_copy_of(to, ACOMMON, A, l, (i) * ARS + (k) * ACS); \
+        else *(to) = cla_lane_real(0); \
+    }
 #define FETCH_B(u, to, within, l, k, j) \
-    cla_copy_of(to, within, BCOMMON, B, l, (k) * BRS + (j) * BCS)
+    { \
+        if (within) cla_copy_of(to, BCOMMON, B, l, (k) * BRS + (j) * BCS); \
+        else *(to) = cla_lane_real(0); \
+    }
 #else
 #define NEXT_A(to, u) a_next[u]
 #define NEXT_B(to, u) b_next[u]
@@ -235,23 +241,18 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
 
 #ifdef GEMM_MMA
-#if !defined(__NV_CL_C_VERSION) && !defined(__CUDACC__)
-#error "gemm_mma is for the matrix units of NVIDIA's GPUs"
-#endif
+#include "mma.h"
 
 /* c <- c + a b, of which each work-item of a warp has an element of a (8 x 4) and b (4 x 8), and two of c */
 #if CLA_COMPLEX
 #define MULTIPLY(c, d, a, b) \
-    MULTIPLY_REAL(c.x, d.x, a.x, b.x); \
-    MULTIPLY_REAL(c.y, d.y, a.x, b.y); \
-    MULTIPLY_REAL(c.x, d.x, -a.y, b.y); \
-    MULTIPLY_REAL(c.y, d.y, a.y, b.x)
+    CLA_MMA(c.x, d.x, a.x, b.x); \
+    CLA_MMA(c.y, d.y, a.x, b.y); \
+    CLA_MMA(c.x, d.x, -a.y, b.y); \
+    CLA_MMA(c.y, d.y, a.y, b.x)
 #else
-#define MULTIPLY MULTIPLY_REAL
+#define MULTIPLY CLA_MMA
 #endif
-#define MULTIPLY_REAL(c, d, a, b) \
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" \
-                 : "+d"(c), "+d"(d) : "d"(a), "d"(b))
 #define WORK_ITEMS (32 * WARPS * LANES)
 #define ROWS ((M + 7) / 8)
 #define COLUMNS ((N + 7) / 8)

@@ -4,8 +4,6 @@ import itertools
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from compactla import products
 from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
