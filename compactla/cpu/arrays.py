@@ -23,7 +23,6 @@ from compactla.overlap import address
 from compactla.view import REAL, View
 
 
-
 def default_vlen(dtype, queue):
     return native_width(dtype)
 
