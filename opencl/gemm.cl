@@ -242,6 +242,9 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 
 #ifdef GEMM_MMA
 #include "mma.h"
+#ifndef CLA_MMA
+#error "matrix units are those of NVIDIA's GPUs"
+#endif
 
 /* c <- c + a b, of which each work-item of a warp has an element of a (8 x 4) and b (4 x 8), and two of c */
 #if CLA_COMPLEX
