@@ -204,7 +204,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     if ((p) * COLUMNS + s < BLOCK) { \
         const int k = (p) * COLUMNS + s; \
         FIND_PIVOT(s, k) \
-        const cla_lane r = -(EARLY && s == 0 && p ? PIVOT_EARLIER(k) : cla_pivot(TREATED(d[s][k]), k, &zero)); \
+        const cla_lane r = -(EARLY && p > 0 && s == 0 ? PIVOT_EARLIER(k) : cla_pivot(TREATED(d[s][k]), k, &zero)); \
         d[s][k] = cla_lane_real(-1); \
         CLA_UNROLL3(BLOCK, PIVOT_ROW, s, 0) \
         CLA_UNROLL3(COLUMNS, PIVOT_COLUMN, s, ((p) * COLUMNS + s)) \
@@ -301,7 +301,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         if (!BY_TURNS) { COPIED(COPY_N) }
         at_diag = 0;
     }
-    if (count > 2 && !BY_TURNS) {
+    if (!BY_TURNS && count > 2) {
         at = CLA_SLOT;
         if (AHEAD == 2) { OWN(LOAD_NEXT_F) }
         COPIED(COPY_F)
@@ -350,7 +350,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         CLA_UNROLL1(BLOCK, PRODUCT)
         OWN(NEXT_D)
         at += CLA_SLOT;
-        if (row + 2 < count && !BY_TURNS) {
+        if (!BY_TURNS && row + 2 < count) {
             at_diag += CLA_SLOT;
             if (IN_ADVANCE) { OWN(LOAD_N) }
             COPIED(COPY_N)
@@ -359,7 +359,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
             COPIED(TAKE_F)
         }
         if (AHEAD == 2) { OWN(NEXT_F) }
-        if (row + 3 < count && !BY_TURNS) {
+        if (!BY_TURNS && row + 3 < count) {
             at += CLA_SLOT;
             if (AHEAD == 2) { OWN(LOAD_NEXT_F) }
             COPIED(COPY_F)
