@@ -73,7 +73,7 @@ OTHERS = [  # in all of their variants
     ("watched_lu.cl", {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0, "INVERSES": 0, **WATCH}),
     ("thomas_solve.cl", {"DESCRIBE_LINES": 1, "BLOCK": 1}),
     *(("thomas.cl", {"FACTOR_LINE": 1, "BLOCK": 3, "GROUP": 8, "AHEAD": ahead}) for ahead in range(2)),
-    *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6 - ahead % 2, "AHEAD": ahead, **LANES}) for ahead in range(4)),
+    *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6 - ahead % 2, "AHEAD": ahead, **LANES}) for ahead in range(5)),
     *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6, "AHEAD": 1, **LANES, "WATCH": 1, "PIVOTING": int(way != "SHIFT"),
                      "PERTURB": 0, "SHIFT": 0, **WATCH, way: 1}) for way in ("PERTURB", "SHIFT")),
     ("thomas_solve.cl", {"REGULAR": 0, "AHEAD": 1, "AHEAD_UP": 2, **SOLVE}),
