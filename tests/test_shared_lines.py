@@ -10,6 +10,7 @@ import scipy.sparse
 
 import compactla as cla
 from cases import random, same_bits
+from compactla.lines import transfers
 from drivers import working_devices
 from systems import convection_diffusion, scattered
 
@@ -70,9 +71,29 @@ def test_options(rng, queues, options):
 def test_block_rows_of_a_run_are_not_gathered(rng, queues):
     M, lines = convection_diffusion(12, 8, 3)
     one, P = (cla.LinePreconditioner(M, lines, queue=queue) for queue in (queues[0], queues))
-    assert all(share._rows.is_run and share._values.is_run for share in P._lines._shares)
+    assert all(len(share._values.first) == 1 for share in P._lines._shares)
     r = random(rng, M.shape[:1], np.float64)
     assert same_bits(P @ r, one @ r)
+
+
+@pytest.mark.parametrize(("long", "staged"), [(1, 1), (10**9, 1), (10**9, 200), (10**9, 10**6)])
+def test_transfers_in_pieces(rng, queues, long, staged, monkeypatch):
+    """Runs that are copied as they are, and gathered row by row, some at a time and all at once."""
+    monkeypatch.setattr(transfers, "LONG", long)
+    monkeypatch.setattr(transfers, "STAGED", staged)
+    rows = np.array([0, 1, 4, 6, 7, 8, 11])
+    there = transfers.Transfers(np.dtype(np.float32), queues[0], transfers.Runs.of(rows))
+    r, x = random(rng, (12, 3, 2), np.float32), np.zeros((12, 3, 2), np.float32)
+
+    def work(b, y, launch):
+        assert same_bits(b.get(), r[rows])
+
+    there.apply(work, r, x, ())
+    expected = np.zeros_like(r)
+    expected[rows] = r[rows]
+    assert same_bits(x, expected)
+    runs = transfers.Runs(np.array([2, 3, 3, 7]), np.array([3, 3, 5, 8]))
+    np.testing.assert_array_equal(runs.numbered(np.array([[2, 3], [-2, 4], [7, -1]])), [[0, 1], [-2, 2], [3, -1]])
 
 
 @pytest.mark.parametrize("count", [2, 3, 9])

@@ -42,12 +42,12 @@ class Array:
         The array of the library that this is, if it is known.
     """
 
-    __slots__ = ("base_data", "given", "offset", "place", "queue")
+    __slots__ = ("_data", "base_data", "given", "offset", "place", "queue")
     allocator = None
     events: list = []  # noqa: RUF012 - streams keep the order
 
     def __init__(self, queue, shape, dtype, order="C", *, strides=None, data, offset=0, events=None, given=None):
-        self.queue, self.base_data, self.offset, self.given = queue, data, offset, given
+        self.queue, self.base_data, self.offset, self.given, self._data = queue, data, offset, given, None
         if offset < BEGIN:  # empty arrays have no address
             self.place = np.ndarray(shape, dtype, SPACE, 0)
         else:
@@ -84,33 +84,36 @@ class Array:
     @property
     def data(self):
         """The address of the first element."""
-        return Memory(self.offset, self.base_data.owner)
+        if self._data is None:
+            self._data = Memory(self.offset, self.base_data.owner)
+        return self._data
 
     @property
     def T(self):
-        return self._seen(self.place.T)
+        return self._seen(self.place.T, self.offset)
 
     def __len__(self):
         return len(self.place)
 
-    def _seen(self, place):
-        """A view."""
+    def _seen(self, place, offset):
+        """A view, which begins at this address."""
         a = Array.__new__(Array)
-        a.queue, a.base_data, a.given, a.place = self.queue, self.base_data, None, place
-        a.offset = place.__array_interface__["data"][0]
+        a.queue, a.base_data, a.given, a.place, a._data = self.queue, self.base_data, None, place, None
+        a.offset = offset
         return a
 
     def __getitem__(self, index):
-        return self._seen(self.place[index if isinstance(index, tuple) else (index, ...)])
+        place = self.place[index if isinstance(index, tuple) else (index, ...)]
+        return self._seen(place, place.__array_interface__["data"][0])
 
     def reshape(self, *shape):
-        return self._seen(_reshaped(self.place, *shape))
+        return self._seen(_reshaped(self.place, *shape), self.offset)
 
     def transpose(self, *axes):
-        return self._seen(self.place.transpose(*axes))
+        return self._seen(self.place.transpose(*axes), self.offset)
 
     def view(self, dtype):
-        return self._seen(self.place.view(dtype))
+        return self._seen(self.place.view(dtype), self.offset)
 
     def get(self, target=None) -> np.ndarray:
         """A NumPy copy, for which this waits; of contiguous arrays in `target`, if that is given."""

@@ -40,13 +40,16 @@ def _context(index):
     return checked(cu.cuDevicePrimaryCtxRetain, checked(cu.cuDeviceGet, index))
 
 
-@contextlib.contextmanager
-def current(index):
-    """The context of a device is the current one while this lasts."""
-    checked(cu.cuCtxPushCurrent, _context(index))
-    try:
-        yield
-    finally:
+class Current:
+    """The context of a device is the current one while this lasts; `contextlib.contextmanager` would take longer."""
+
+    def __init__(self, index):
+        self.index = index
+
+    def __enter__(self):
+        checked(cu.cuCtxPushCurrent, _context(self.index))
+
+    def __exit__(self, *error):
         checked(cu.cuCtxPopCurrent)
 
 
@@ -65,13 +68,13 @@ def describe(index) -> dict:
 
 def load(index, code: bytes):
     """A module of compiled code."""
-    with current(index):
+    with Current(index):
         return checked(cu.cuModuleLoadData, code)
 
 
 def function(index, module, name):
     """A kernel of a module."""
-    with current(index):
+    with Current(index):
         return checked(cu.cuModuleGetFunction, module, name.encode())
 
 
@@ -80,50 +83,50 @@ def launch(index, function, grid, group, stream, parameters) -> None:
     args = function, grid[0], grid[1], 1, group[0], group[1], 1, 0, stream, parameters, 0
     (error,) = cu.cuLaunchKernel(*args)
     if error is not SUCCESS:
-        with current(index) if error in NO_CONTEXT else contextlib.nullcontext():
+        with Current(index) if error in NO_CONTEXT else contextlib.nullcontext():
             checked(cu.cuLaunchKernel, *args)
 
 
 def is_capturing(index, stream) -> bool:
     """Whether a stream records a graph instead of working."""
-    with current(index):
+    with Current(index):
         return checked(cu.cuStreamIsCapturing, stream) != cu.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE
 
 
 def write(index, target, array: np.ndarray, stream) -> None:
     """Copy a contiguous NumPy array to an address."""
-    with current(index):
+    with Current(index):
         checked(cu.cuMemcpyHtoDAsync, target, array.ctypes.data, array.nbytes, stream)
 
 
 def read(index, source, array: np.ndarray, stream) -> None:
     """Fill a contiguous NumPy array with the bytes at an address; waits for the stream."""
-    with current(index):
+    with Current(index):
         checked(cu.cuMemcpyDtoHAsync, array.ctypes.data, source, array.nbytes, stream)
         checked(cu.cuStreamSynchronize, stream)
 
 
 def copy(index, target, source, nbytes, stream) -> None:
     """Copy bytes on a device."""
-    with current(index):
+    with Current(index):
         checked(cu.cuMemcpyDtoDAsync, target, source, nbytes, stream)
 
 
 def fill(index, target, word: int, count, stream) -> None:
     """Set words of 4 bytes."""
-    with current(index):
+    with Current(index):
         checked(cu.cuMemsetD32Async, target, word, count, stream)
 
 
 def synchronize(index, stream) -> None:
     """Wait for a stream."""
-    with current(index):
+    with Current(index):
         checked(cu.cuStreamSynchronize, stream)
 
 
 def mark(index, stream) -> int:
     """An event that is over when all work of a stream until now is."""
-    with current(index):
+    with Current(index):
         event = checked(cu.cuEventCreate, int(cu.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         checked(cu.cuEventRecord, event, stream)
     return event
@@ -131,7 +134,7 @@ def mark(index, stream) -> int:
 
 def is_over(index, event) -> bool:
     """Whether an event is over, which is forgotten then."""
-    with current(index):
+    with Current(index):
         (error,) = cu.cuEventQuery(event)
         if error == cu.CUresult.CUDA_ERROR_NOT_READY:
             return False

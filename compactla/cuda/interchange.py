@@ -8,6 +8,7 @@ Nothing of CUDA is imported before an array in its memory is there.
 """
 
 import functools
+import importlib
 import inspect
 import threading
 from collections.abc import Callable
@@ -68,15 +69,18 @@ def taken(x, name):
         return kind(taken(a, f"{name}[{i}]") for i, a in enumerate(x))
     if not is_foreign(x):
         return x
-    from compactla.cuda.libraries import library
-
-    theirs, is_queue = library(root(kind)), name.partition("[")[0] in ("queue", "device")
+    theirs, is_queue = _libraries().library(root(kind)), name.partition("[")[0] in ("queue", "device")
     index = theirs.device(x)
     try:
         found = theirs.array(x) if index is None else theirs.queue(index)
         return found.queue if index is None and is_queue else found
     except TypeError as error:
         raise TypeError(f"{name} {error}") from None
+
+
+@functools.cache
+def _libraries():
+    return importlib.import_module("compactla.cuda.libraries")
 
 
 def is_foreign(x) -> bool:

@@ -80,22 +80,24 @@ def download(a) -> np.ndarray:
     return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
 
 
-def send(values, a):
-    """a <- a NumPy array, both C-contiguous, of one dtype and size; waits for it."""
+def send(values, a, row=0):
+    """Rows of an array, from this one on, <- numbers of NumPy, both C-contiguous and of one dtype; waits for it."""
     if stays(a):
-        a.set(values)
-    else:
-        cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=a.offset, wait_for=a.events)
+        a[row:].set(values)
+    elif values.size:
+        start = a.offset + row * a.strides[0]
+        cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=start, wait_for=a.events)
 
 
-def bring(a, target, _=()):
-    """target <- a device array, for which this waits."""
+def bring(a, target, _=(), row=0):
+    """target <- the rows of a device array from this one on, as many as it takes; waits for them."""
     if a.dtype != target.dtype or not (a.flags.c_contiguous and target.flags.c_contiguous):
-        target[...] = download(a)
+        target[...] = download(a)[row : row + len(target)]
     elif stays(a):
-        a.get(target)
-    elif a.size:
-        cl.enqueue_copy(a.queue, target, a.base_data, src_offset=a.offset, wait_for=a.events)
+        a[row:].get(target)
+    elif target.size:
+        start = a.offset + row * a.strides[0]
+        cl.enqueue_copy(a.queue, target, a.base_data, src_offset=start, wait_for=a.events)
 
 
 def broadcast(matrix, nm, queue):

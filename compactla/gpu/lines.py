@@ -106,13 +106,13 @@ class LinesView(NamedTuple):
 class Work:
     """Work space of a solve between the ways down and up the lines, and facts about the lines.
 
-    `memory` is None where a solve needs nothing, as `couple_rows`.
+    `memory` is None where a solve needs nothing, as `couple_rows`. `factors` are what kernels are told of the lines.
     """
 
     def __init__(self, lines):
         self.lines = None if isinstance(lines, CouplingsView) else lines
         self.room = Room(packed_dtype(lines.lower), lines.lower.queue)
-        self.nrhs = self.memory = self.described = None
+        self.nrhs = self.memory = self.described = self.factors = None
 
     def fit(self, nrhs):
         """Make room for so many right-hand sides."""
@@ -121,7 +121,7 @@ class Work:
         diag, offset, storage = self.lines.diag, self.lines.offset, self.lines.storage
         b, vlen = diag.shape[1], diag.shape[-1]
         special = plan_solve(diag.queue, b, nrhs, packed_dtype(diag), vlen, 1, (offset.size - 1) * vlen, storage)
-        self.memory = None
+        self.memory = self.factors = None
         if special is not None:
             columns = -(-nrhs // special.choice["RHS"]) * special.choice["RHS"]
             self.memory = self.room.array((max(diag.shape[0], 1) * b * columns * vlen,))
@@ -209,11 +209,13 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
         item = REAL[dtype.char].itemsize
         described = work.describe(offset, rows, vlen)
         special = plan_solve(queue, b, nrhs, dtype, vlen, int(described is not rows), lanes, lines.storage)
-        factors = lines.stored.blocks if lines.stored else (lower, diag, upper)
-        arrays, values = flatten((lanes, nrhs, *factors, offset, described))
-        values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, work.memory.data
+        if work.factors is None:
+            factors = lines.stored.blocks if lines.stored else (lower, diag, upper)
+            work.factors = flatten((lanes, nrhs, *factors, offset, described, work.memory))
+        arrays, (*values, memory) = work.factors
+        values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, memory
         rounds = -(-nrhs // special.choice["RHS"])
-        launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x, work.memory), values, rounds)
+        launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x), values, rounds)
 
 
 def residual_lines(lines, blocks, rhs, x, r, work, wait_for=()):

@@ -26,6 +26,7 @@ from compactla.lines.options import Options
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.shared import Queues
 from compactla.lines.storage import refuse_overflow
+from compactla.lines.transfers import Runs, Transfers
 from compactla.lines.vectors import check_apart, check_out, is_same
 from compactla.locks import Lock
 from compactla.overlap import share_memory
@@ -68,7 +69,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             check_queue(queue, "queue")
         check_launch(threads, None, queue)
         self.block_size, self.queue, self.threads = self._pattern.block_size, queue, threads
-        self.home = None if isinstance(queue, Queues) else queue
+        self.home, self._transfers = None if isinstance(queue, Queues) else queue, None
+        if self.home is not None:
+            self._transfers = Transfers(self.dtype, queue, Runs.all(self._pattern.nrow), apart=not self._in_place)
         self._paths = check_paths(lines, self._pattern.nrow, periodic)
         if self._warns:
             warn_of_chords(M, self.block_size, self._paths, stacklevel=5)
@@ -208,10 +211,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     def _solve(self, rhs, x0, out, threads, wait_for):
         """The operator applied to `rhs`, from `x0` if there is one, written to `out` if there is one."""
-        launch, run = self._launch(threads, wait_for, recorded=True), backend(self.home)
+        launch = self._launch(threads, wait_for, recorded=True)
         always(launch, self._check_usable)
         rhs = given_rhs = self._vector(rhs, "rhs")
         on_device = is_device_array(rhs)
+        home = self.home if on_device else None
         given = rhs.dtype
         if x0 is not None:
             x0 = self._vector(x0, "x0")
@@ -224,25 +228,26 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             check_out(out, rhs, result, self.home)
             if x0 is not None:
                 check_apart("out", out, "x0", x0)
-        if out is not None and result == work and on_device == (self.home is not None):
+        if out is not None and result == work:
             x = out
             if share_memory(out, rhs) and (x0 is not None or not self._in_place):
                 rhs = rhs.copy()
-        elif self.home is None:
+        elif home is None:
             x = self._results.array(rhs.shape, work)
         else:
-            x = run.empty(rhs.shape, work, self.home, rhs.allocator if on_device else None)
+            x = backend(home).empty(rhs.shape, work, home, rhs.allocator)
         if x0 is not None:
             x0 = self._converted(x0, work)
             if not is_same(x0, x):
-                backend(self.home, "lines").copy(x0, x, launch)
+                backend(home, "lines").copy(x0, x, launch)
         converted = self._converted(rhs, work)
-        copies = converted is not given_rhs or result != work or on_device != (self.home is not None)
-        if copies or x0 is not None or (out is not None and x is not out):
+        if converted is not given_rhs or result != work or x0 is not None or (out is not None and x is not out):
             refuse(launch)
-        self._apply(self._rows(converted), self._rows(x), x0 is not None, launch)
-        if not on_device:
-            x = run.download(x)
+        vectors, started = (self._rows(converted), self._rows(x)), x0 is not None
+        if self._transfers is None or on_device:
+            self._apply(*vectors, launch, started)
+        else:
+            self._transfers.apply(self._apply, *vectors, launch, started)
         if out is None:
             return x if result == work else x.astype(result)
         if x is not out:
@@ -253,10 +258,10 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """A function of `rhs` and `x`: `solve` without checks, for vectors of `_rows` that share no memory."""
         self._check_usable()
         launch = self._launch(threads, None)
-        return lambda rhs, x: self._apply(rhs, x, False, launch)
+        return lambda rhs, x: self._apply(rhs, x, launch)
 
     @abc.abstractmethod
-    def _apply(self, rhs, x, started, launch):
+    def _apply(self, rhs, x, launch, started=False):
         """x <- the operator times rhs, or sweeps from x; vectors are (block rows, block_size, nrhs)."""
 
     def _vector(self, r, name):
@@ -275,17 +280,17 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return r
 
     def _converted(self, r, dtype):
-        """The vectors where the operator lives, in another dtype."""
+        """The vectors in another dtype, C-contiguous."""
         if is_device_array(r):
             return r.astype(dtype) if r.dtype != dtype else r
-        return backend(self.home).upload(np.ascontiguousarray(r, dtype), self.home)
+        return np.ascontiguousarray(r, dtype)
 
     def _rows(self, r):
         """Vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two each."""
         b = self.block_size
         nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
         r = r if r.dtype == self.dtype else r.view(self.dtype)
-        return backend(self.home).reshaped(r, (self.shape[0] // b, b, nrhs))
+        return backend(self.home if is_device_array(r) else None).reshaped(r, (self.shape[0] // b, b, nrhs))
 
     def _matvec(self, r):
         return self._solve(r, None, None, None, None)

@@ -23,6 +23,7 @@ from compactla.lines.parted import KINDS, PartedLines
 from compactla.lines.partition import BlockFormat, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
+from compactla.lines.transfers import Runs, Transfers
 from compactla.lines.vectors import as_rhs, check_out, check_rows, write
 from compactla.locks import Lock
 from compactla.overlap import span
@@ -216,6 +217,7 @@ class BlockTridiag(Copied):
         self._lines, self._options, self.info = lines, options, None
         self.nlines, self.b, self.vlen = lines.nlines, lines.b, lines.vlen
         self.dtype, self.queue = lines.dtype, lines.queue
+        self._transfers = None if self.queue is None else Transfers(self.dtype, self.queue, Runs.all(lines.nrows))
         self._prepare()
 
     def _prepare(self):
@@ -363,27 +365,25 @@ class BlockTridiag(Copied):
         if out is not None:
             check_out(out, rhs, self.dtype, self.queue)
             self._check_no_factor(out, "out")
-        launch, run = check_launch(threads, wait_for, self.queue, recorded=True), backend(self.queue)
+        launch = check_launch(threads, wait_for, self.queue, recorded=True)
         always(launch, self._check_factored)
-        if rhs.dtype != self.dtype or on_device != (self.queue is not None) or not rhs.flags.c_contiguous:
+        if rhs.dtype != self.dtype or not rhs.flags.c_contiguous:
             refuse(launch)
+        run = backend(self.queue if on_device else None)
         if on_device:
             rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
             x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
-        elif self.queue is None:
+        else:
             rhs = np.ascontiguousarray(rhs, self.dtype)
             x = self._results.array(rhs.shape, self.dtype) if out is None else out
-        else:
-            x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
         nlines, K, b, *nrhs = rhs.shape
-        vectors = nlines * K, b, *(nrhs or [1])
-        self._lines.solve(run.reshaped(rhs, vectors), run.reshaped(x, vectors), launch)
+        shape = nlines * K, b, *(nrhs or [1])
+        vectors = run.reshaped(rhs, shape), run.reshaped(x, shape)
         if on_device or self.queue is None:
-            return x
-        if out is None:
-            return run.download(x)
-        out[...] = run.download(x)
-        return out
+            self._lines.solve(*vectors, launch)
+        else:
+            self._transfers.apply(self._lines.solve, *vectors, launch)
+        return x
 
     @takes_arrays
     def solve_rows(self, rhs: Array, x: Array, *, threads: int | None = None, wait_for: Events = None) -> None:

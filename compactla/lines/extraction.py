@@ -9,6 +9,7 @@ from compactla.checks import check_dtype, check_size, check_unmasked
 from compactla.copies import Copied
 from compactla.cpu.kernel import compiled_once
 from compactla.lines.partition import check_periodic
+from compactla.lines.transfers import Runs
 
 
 class Paths(NamedTuple):
@@ -241,11 +242,10 @@ class Extraction(Copied):
         _find_blocks(self.indptr, self.indices, row, column, no_row, place)
         return place[:, 0, 0] if self.format == "bsr" else place
 
-    def places_of(self, rows) -> np.ndarray:
-        """Places of all values of these block rows, row after row."""
-        start = self.indptr[:: 1 if self.format == "bsr" else self.block_size].astype(np.int64)
-        count = np.diff(start)[rows]
-        return np.arange(count.sum()) + np.repeat(start[rows] - (np.cumsum(count) - count), count)
+    def values_of(self, rows: Runs) -> Runs:
+        """All values of these block rows."""
+        start = self.indptr[:: 1 if self.format == "bsr" else self.block_size]
+        return Runs(start[rows.first], start[rows.stop])
 
     def matrix(self, data):
         """The matrix of this pattern with these values, in the order that the places count."""

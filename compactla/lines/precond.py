@@ -181,7 +181,7 @@ class LinePreconditioner(BlockOperator):
     def _met(self, what):
         return getattr(self._lines, what)
 
-    def _apply(self, rhs, x, started, launch):
+    def _apply(self, rhs, x, launch, started=False):
         self._lines.solve(rhs, x, launch)
 
     def _new_adjoint(self, MH, lines, **given):

@@ -217,8 +217,8 @@ class LineRelaxation(BlockOperator):
         """
         return self._solve(rhs, x0, out, threads, wait_for)
 
-    def _apply(self, rhs, x, started, launch):
-        if later(launch, self._apply, rhs, x, started):
+    def _apply(self, rhs, x, launch, started=False):
+        if later(launch, self._apply, rhs, x):
             return
         sweeps = backend(self.queue, "sweeps")
         taken = self._spare.take()

@@ -10,17 +10,15 @@ import numpy as np
 
 from compactla.checks import check_queue, on_host
 from compactla.copies import Copied
-from compactla.cpu.kernel import compiled_once
 from compactla.cuda.interchange import calls_of_our_own
 from compactla.layout import check_vlen
 from compactla.lines.parted import part_matrix
 from compactla.lines.partition import BlockFormat
 from compactla.lines.pivots import WATCHED
+from compactla.lines.transfers import WORD, Runs, Transfers
 from compactla.recording import later
 from compactla.room import Room
 from compactla.view import backend
-
-WORD = np.dtype(np.uint32)  # that rows are copied in
 
 
 class Queues(list):
@@ -60,7 +58,10 @@ class SharedLines(Copied):
         mine = [np.flatnonzero(place == i) for i in range(len(queues))]
         some = [(lines, queue) for lines, queue in zip(mine, queues, strict=True) if len(lines)]
         some = some or [(mine[0], queues[0])]  # of a matrix without rows
-        self._shares = [Share(lines, pattern, paths, parts, vlen, options, queue) for lines, queue in some]
+        others = pattern, paths, parts, vlen, options
+        with ThreadPoolExecutor(len(some)) as pool:
+            made = [pool.submit(at_work, Share, lines, *others, queue) for lines, queue in some]
+        self._shares = [share.result() for share in made]
         self.vlen = max(share.lines.vlen for share in self._shares)
 
     def fill(self, sources, _) -> None:
@@ -114,41 +115,34 @@ class Share(Copied):
         The thread.
     """
 
-    _not_copied = "worker", "_vectors", "_staged"
+    _not_copied = "worker", "_staged"
 
     def __init__(self, numbers, pattern, paths, parts, vlen, options, queue):
-        self.numbers, self._queue, self._dtype = numbers, queue, pattern.dtype
+        self.numbers, self._queue = numbers, queue
         which = np.zeros(len(paths.length), bool)
         which[numbers] = True
         paths = paths.some(which)
-        own = np.sort(paths.rows)
-        self._rows, self._values = Picked(own), Picked(pattern.places_of(own))
+        own = Runs.of(np.sort(paths.rows))
+        self._vectors, self._values = Transfers(pattern.dtype, queue, own), pattern.values_of(own)
         blocks = BlockFormat(pattern.block_size, pattern.dtype, check_vlen(vlen, pattern.dtype, queue), queue)
-        pattern, rows = SomeValues(pattern, self._values), self._rows.numbered(paths.rows)
+        pattern, rows = SomeValues(pattern, self._values), own.numbered(paths.rows)
         self.lines = part_matrix(pattern, paths, rows, parts, blocks, options, vlen is not None)
         self._prepare()
 
     def _prepare(self):
-        self.worker = ThreadPoolExecutor(1)
-        self._vectors, self._staged = Room(self._dtype, self._queue), Room(self._dtype, None)
+        self.worker, self._staged = ThreadPoolExecutor(1), Room(WORD, None)
 
     def fill(self, values) -> None:
-        shape = len(self._values.index), *values.shape[1:]
-        values = self._values.of(values, None if self._values.is_run else np.empty(shape, values.dtype))
-        self.lines.fill([backend(self._queue).upload(values, self._queue)] * 3, ())
+        shape = len(self._values), *values.shape[1:]
+        there = backend(self._queue).empty(shape, values.dtype, self._queue)
+        self._values.send(values, there, self._staged)
+        self.lines.fill([there] * 3, ())
 
     def factor(self) -> np.ndarray:
         return on_host(self.lines.factor(()))
 
     def solve(self, rhs, x) -> None:
-        run, shape = backend(self._queue), (len(self._rows.index), *rhs.shape[1:])
-        vectors = self._vectors.array(shape)
-        staged = None if self._rows.is_run else self._staged.array(shape)
-        run.send(self._rows.of(rhs, staged), vectors)
-        self.lines.solve(vectors, vectors, ())
-        run.bring(vectors, self._rows.of(x) if staged is None else staged)
-        if staged is not None:
-            put_rows(words(staged), self._rows.index, words(x))
+        self._vectors.apply(self.lines.solve, rhs, x, ())
 
 
 def at_work(work, *args):
@@ -157,30 +151,10 @@ def at_work(work, *args):
         return work(*args)
 
 
-class Picked:
-    """Some of the rows of arrays, those with these numbers, which rise."""
-
-    def __init__(self, index):
-        self.index = index
-        self.first, last = (int(index[0]), int(index[-1])) if len(index) else (0, -1)
-        self.is_run = last - self.first + 1 == len(index)
-
-    def numbered(self, rows):
-        """What the numbers of rows are among these; negative ones stay."""
-        return np.where(rows < 0, rows, np.searchsorted(self.index, rows))
-
-    def of(self, a, target=None):
-        """Those of an array: a view if they are a run, else a copy in `target`."""
-        if self.is_run:
-            return a[self.first : self.first + len(self.index)]
-        take_rows(words(a), self.index, words(target))
-        return target
-
-
 class SomeValues:
     """The pattern of a matrix of which only some values are there."""
 
-    def __init__(self, pattern, values: Picked):
+    def __init__(self, pattern, values: Runs):
         self._pattern, self._values = pattern, values
 
     def find(self, row, column, no_row):
@@ -197,24 +171,3 @@ def share_out(paths, count) -> np.ndarray:
         middle = np.cumsum(length) - length / 2
         share[order] = middle * count / length.sum()
     return share
-
-
-def words(a):
-    """Rows of words in the place of a contiguous array."""
-    return a.reshape(len(a), -1).view(WORD)
-
-
-@compiled_once
-def take_rows(source, rows, target):
-    """target <- these rows of `source`"""
-    for i in range(len(rows)):
-        for j in range(source.shape[1]):
-            target[i, j] = source[rows[i], j]
-
-
-@compiled_once
-def put_rows(source, rows, target):
-    """These rows of `target` <- source"""
-    for i in range(len(rows)):
-        for j in range(source.shape[1]):
-            target[rows[i], j] = source[i, j]
