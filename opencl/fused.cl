@@ -1,8 +1,9 @@
 /* Functions on stacks of ordinary matrices in one pass: one work-item a matrix, all of it in registers.
  *
- * Arguments and macros are those of ordinary.h. Define FUSED_NAME; GROUP, the work-items of a work-group; ASTAGED, BSTAGED,
- * 1 if the matrices lie one after the other without gaps: then they go through local memory, so that neighbours read
- * neighbours; and LINE, the elements of the largest matrix that goes there, or one more, for the sake of the banks.
+ * Arguments and macros are those of ordinary.h. Define FUSED_NAME; GROUP, the work-items of a work-group; ASTAGED and
+ * BSTAGED, 1 if the matrices lie one after the other without gaps: then they go through local memory, so that
+ * neighbours read neighbours; and LINE, the elements of the largest matrix that goes there, or one more, for the sake
+ * of the banks.
  */
 #include "potrf.cl"
 #include "getrf.cl"
@@ -25,7 +26,8 @@
 /* x(i, j) <- element (i, j) of this work-item's matrix of A, m x n */
 #define READ(A, m, n, x) \
     if (A##STAGED) { \
-        EACH_SHARED((m) * (n), t, v, e) tile[v * LINE + e] = ELEMENT(A, A##0 + (q0 * ((m) * (n)) + t) * A##PARTS); \
+        EACH_SHARED((m) * (n), t, v, e) \
+            tile[v * LINE + e] = CLA_NUMBER_AT(A, A##0 + (q0 * ((m) * (n)) + t) * A##PARTS); \
         BETWEEN \
         CLA_UNROLL for (int i = 0; i < (m); i++) \
             CLA_UNROLL for (int j = 0; j < (n); j++) x(i, j) = tile[l * LINE + (i * A##RS + j * A##CS) / A##PARTS]; \
@@ -33,7 +35,7 @@
     } else { \
         const long first = A##0 + min(q, nm - 1) * A##step; \
         CLA_UNROLL for (int i = 0; i < (m); i++) \
-            CLA_UNROLL for (int j = 0; j < (n); j++) x(i, j) = ELEMENT(A, first + i * A##RS + j * A##CS); \
+            CLA_UNROLL for (int j = 0; j < (n); j++) x(i, j) = CLA_NUMBER_AT(A, first + i * A##RS + j * A##CS); \
     }
 
 /* Matrices of X, m x n <- x(i, j) */
@@ -61,8 +63,8 @@
 #ifdef FUSED_SOLVE
 #define COLUMNS (N + R)
 #define KEEP(k, place)
-#define SOLUTION(i, j) CHECKED(IN_B(i, j))
-__kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *failed ARGUMENT(A) ARGUMENT(B),
+#define SOLUTION(i, j) CLA_CHECKED(IN_B(i, j))
+__kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *failed CLA_ARGUMENT(A) CLA_ARGUMENT(B),
                                               __global TARGET *restrict X)
 {
     ROOM
@@ -80,7 +82,7 @@ __kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *
         }
     }
     WRITE(X, N, R, SOLUTION)
-    REPORT
+    CLA_REPORT
 }
 #endif
 
@@ -93,8 +95,8 @@ __kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *
         order[k] = place == i ? lower : upper; \
         order[i] = place == i ? upper : lower; \
     }
-#define INVERSE(i, j) CHECKED(x[i])
-__kernel CLA_GROUP_OF(GROUP) void fused_inv(long nm, long told, __global int *failed ARGUMENT(A),
+#define INVERSE(i, j) CLA_CHECKED(x[i])
+__kernel CLA_GROUP_OF(GROUP) void fused_inv(long nm, long told, __global int *failed CLA_ARGUMENT(A),
                                             __global TARGET *restrict X)
 {
     ROOM
@@ -125,16 +127,16 @@ __kernel CLA_GROUP_OF(GROUP) void fused_inv(long nm, long told, __global int *fa
     BETWEEN
     EACH_SHARED(N * N, t, v, e) cla_put(X, q0 * (N * N) + t, tile[v * LINE + e]);
 #endif
-    REPORT
+    CLA_REPORT
 }
 #endif
 
 #ifdef FUSED_CHOLESKY
 #define LOWER(i, j) a[i][j]
 #define UPPER(i, j) a[j][i] /* of the conjugates, which are lower */
-#define FACTOR_OF_L(i, j) ((i) < (j) ? cla_lane_real(0) : CHECKED(a[i][j]))
-#define FACTOR_OF_U(i, j) ((i) > (j) ? cla_lane_real(0) : CHECKED(cla_lane_conj(a[j][i])))
-__kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global int *failed ARGUMENT(A),
+#define FACTOR_OF_L(i, j) ((i) < (j) ? cla_lane_real(0) : CLA_CHECKED(a[i][j]))
+#define FACTOR_OF_U(i, j) ((i) > (j) ? cla_lane_real(0) : CLA_CHECKED(cla_lane_conj(a[j][i])))
+__kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global int *failed CLA_ARGUMENT(A),
                                                  __global TARGET *restrict X)
 {
     ROOM
@@ -161,7 +163,7 @@ __kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global in
 #else
     WRITE(X, N, N, FACTOR_OF_L)
 #endif
-    REPORT
+    CLA_REPORT
 }
 #endif
 
@@ -171,9 +173,9 @@ __kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global in
 #define KEEP(k, place) odd ^= place != k;
 __kernel CLA_GROUP_OF(GROUP) void
 #ifdef FUSED_DET
-fused_det(long nm, long told, __global int *failed ARGUMENT(A), __global TARGET *restrict X)
+fused_det(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global TARGET *restrict X)
 #else
-fused_slogdet(long nm, long told, __global int *failed ARGUMENT(A), __global TARGET *restrict X,
+fused_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global TARGET *restrict X,
               __global TARGET *restrict logarithm)
 #endif
 {

@@ -1,8 +1,8 @@
 /* Solutions and inverses of stacks of ordinary matrices in one pass: a team of work-items a matrix.
  *
- * Arguments and macros are those of ordinary.h. A work-item holds rows of A and of the right-hand sides in registers; rows
- * are not swapped, but each becomes a pivot's once, and is passed to the others through local memory. Define INV, 1 for
- * inverses, where R is N, else 0. Tunables:
+ * Arguments and macros are those of ordinary.h. A work-item holds rows of A and of the right-hand sides in registers;
+ * rows are not swapped, but each becomes a pivot's once, and is passed to the others through local memory. Define INV,
+ * 1 for inverses, where R is N, else 0. Tunables:
  *
  * ROWS      rows of a work-item
  * TEAM      work-items of a matrix, ROWS TEAM >= N
@@ -47,7 +47,8 @@ CLA_INLINE uint cla_most_unsigned(uint x)
 CLA_INLINE int cla_first(int yes)
 {
     int y;
-    asm volatile("{.reg .pred p; .reg .b32 m; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 m, p, -1; brev.b32 m, m; bfind.shiftamt.u32 %0, m;}" : "=r"(y) : "r"(yes));
+    asm volatile("{.reg .pred p; .reg .b32 m; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 m, p, -1; brev.b32 m, m; "
+                 "bfind.shiftamt.u32 %0, m;}" : "=r"(y) : "r"(yes));
     return y;
 }
 #endif
@@ -81,9 +82,9 @@ CLA_INLINE CLA_REAL cla_other(CLA_REAL x, int distance)
 #endif
 
 #if INV
-#define OPERANDS ARGUMENT(A)
+#define OPERANDS CLA_ARGUMENT(A)
 #else
-#define OPERANDS ARGUMENT(A) ARGUMENT(B)
+#define OPERANDS CLA_ARGUMENT(A) CLA_ARGUMENT(B)
 #endif
 
 __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __global int *failed OPERANDS,
@@ -99,7 +100,7 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
 #if STAGED
     CLA_UNROLL for (int e0 = 0; e0 < N * N; e0 += TEAM) {
         const int e = e0 + c;
-        if (e < N * N) tile[e / N * LINE + e % N] = ELEMENT(A, first + e * APARTS);
+        if (e < N * N) tile[e / N * LINE + e % N] = CLA_NUMBER_AT(A, first + e * APARTS);
     }
     TOGETHER
 #endif
@@ -111,13 +112,13 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
 #if STAGED
             a[p][j] = tile[ARS > ACS ? i * LINE + j : j * LINE + i];
 #else
-            a[p][j] = ELEMENT(A, first + i * ARS + j * ACS);
+            a[p][j] = CLA_NUMBER_AT(A, first + i * ARS + j * ACS);
 #endif
         CLA_UNROLL for (int j = 0; j < R; j++)
 #if INV
             a[p][N + j] = cla_lane_real(i == j);
 #else
-            a[p][N + j] = ELEMENT(B, B0 + min(q, nm - 1) * Bstep + i * BRS + j * BCS);
+            a[p][N + j] = CLA_NUMBER_AT(B, B0 + min(q, nm - 1) * Bstep + i * BRS + j * BCS);
 #endif
     }
 #if !WARP
@@ -186,6 +187,6 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
                     a[p][N + j] = cla_lane_fnma(a[p][k], tile[k * R + j], a[p][N + j]);
     }
     if (q < nm)
-        for (int e = c; e < N * R; e += TEAM) cla_put(X, q * (N * R) + e, CHECKED(tile[e]));
-    if (c == 0) REPORT
+        for (int e = c; e < N * R; e += TEAM) cla_put(X, q * (N * R) + e, CLA_CHECKED(tile[e]));
+    if (c == 0) CLA_REPORT
 }

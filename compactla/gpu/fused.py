@@ -29,8 +29,9 @@ ELEMENTS: dict[str, Callable[..., int]] = {
 }
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
-TEAMS = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: 2 * n}  # elements of a row that a team has
-LARGEST_OF_TEAM = 32
+# Elements of a row of a matrix that a team has.
+TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: 2 * n}
+LARGEST_OF_TEAM, OF_A_ROW = 32, 160  # rows, and registers for one
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
@@ -165,7 +166,7 @@ def team(function, device, fit, whole) -> dict[str, object]:
     if function.name not in TEAMS or n > LARGEST_OF_TEAM or not staged(device):
         return {}
     width = TEAMS[function.name](**fit.number)
-    if registers(width, computed) > REGISTERS:
+    if registers(width, computed) > OF_A_ROW:
         return {}
     inv = function.name == "inv"
     size = 1 << (n - 1).bit_length()
