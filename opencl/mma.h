@@ -1,4 +1,5 @@
-/* Products of doubles on the matrix units of NVIDIA's GPUs from compute capability 8.0 on; other compilers refuse them.
+/* Products of doubles on the matrix units of NVIDIA's GPUs from compute capability 8.0 on. For other compilers there
+ * is no CLA_MMA, and kernels refuse them.
  *
  * A matrix is in the registers of a warp: work-item 4 g + r has element (g, r) of a, 8 x 4, element (r, g) of b, 4 x 8,
  * and elements (g, 2 r) and (g, 2 r + 1) of c, 8 x 8. All work-items of a warp come here together.
@@ -6,10 +7,7 @@
 #ifndef CLA_MMA_H
 #define CLA_MMA_H
 
-#if !defined(__NV_CL_C_VERSION) && !defined(__CUDACC__)
-#error "matrix units are those of NVIDIA's GPUs"
-#endif
-
+#if defined(__NV_CL_C_VERSION) || defined(__CUDACC__)
 /* (c, d) <- (c, d) + a b */
 #define CLA_MMA(c, d, a, b) \
     asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" \
@@ -48,5 +46,6 @@
             }
 #define CLA_MMA_IN_PAIRS(n, c, a, b) \
     CLA_MMA_##n((c)[i][j][0], (c)[i][j][1], (c)[i + 1][j][0], (c)[i + 1][j][1], &(a)[i][s], &(a)[i + 1][s], &(b(j))[s]);
+#endif
 
 #endif

@@ -230,7 +230,7 @@ def test_any_source(shape, steps, axes, shift, vlen, dtype, fixed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("past", [arrays.PAST, 0])
+@pytest.mark.parametrize("past", [1 << 30, 0])
 @given(**ANY_STRIDES)
 @settings(max_examples=150)
 def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
@@ -240,7 +240,7 @@ def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
     expected, view = strided(shape, steps, axes, shift, dtype)
     view[...] = a
     A = cla.pack(a, vlen)
-    with mock.patch.object(arrays, "PAST", past):
+    with mock.patch.object(arrays, "past_caches", lambda: past):
         A.unpack(out=target)
     assert same_bits(memory, expected)
 
@@ -248,7 +248,7 @@ def test_any_target(past, shape, steps, axes, shift, vlen, dtype):
 @pytest.mark.parametrize(("vlen", "dtype"), in_turns([1, 8, 2, 16, 3, 4, 32]), ids=str)
 @pytest.mark.parametrize("source", NUMPY_SOURCES.values(), ids=NUMPY_SOURCES)
 def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng):
-    monkeypatch.setattr(arrays, "PAST", 0)
+    monkeypatch.setattr(arrays, "past_caches", lambda: 0)
     for shape in ((35, 4, 3), (400, 5, 5), (3, 1, 1), (37, 17, 9)):
         a = source(random(rng, shape, dtype))
         check(a, cla.pack(a, vlen))
@@ -262,7 +262,7 @@ def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng)
 
 def test_threads_share_cache_lines_past_the_caches(monkeypatch, rng):
     """Where the part of one thread ends within a cache line, the other's bytes of it stay."""
-    monkeypatch.setattr(arrays, "PAST", 0)
+    monkeypatch.setattr(arrays, "past_caches", lambda: 0)
     monkeypatch.setattr(parallel, "THREADS", 3)
     monkeypatch.setattr(parallel, "boxes", np.zeros((2, BOX), np.int64))
     a = random(rng, (60013, 3, 3), np.float32)

@@ -16,13 +16,11 @@ from compactla.cpu.kernels.pack import (
     transfer_batch,
     unpack_past_batch,
 )
+from compactla.cpu.machine import past_caches
 from compactla.cpu.parallel import share
 from compactla.cpu.simd import native_width
 from compactla.overlap import address
 from compactla.view import REAL, View
-
-# Bytes from which on packs are stored past the caches.
-PAST = 32 << 20
 
 
 def default_vlen(dtype, queue):
@@ -80,7 +78,7 @@ def _transfer(array, A, nm, direction, threads):
     lanes = lanes_at_once(real, A.vlen)
     places = A.address, A.ps * real.itemsize, A.rs * real.itemsize, A.cs * real.itemsize
     shape = A.vlen, A.m, A.n, *array.strides, *places[2:], size
-    past = cost * size > PAST
+    past = cost * size > past_caches()
     plan = planned_past(*shape) if past and direction == "unpack" else None
     if plan:
         kernel = unpack_past_kernel(A.dtype.char, lanes)

@@ -78,7 +78,7 @@ def slots_at_once(rows, offset, least, lanes):
     return np.where(group < least, 1, np.where(place % lanes, 0, group))
 
 
-def new_info(lanes, queue):
+def new_info(lanes, queue, allocator=None):
     """The array that `factor_lines` enters zero pivots into."""
     return np.zeros(lanes, np.int64)
 

@@ -48,12 +48,18 @@ def empty(shape, dtype, queue, allocator=None, values=None):
 
 def reused(a):
     """The allocator of an array, for work space; None if kernels run out of order: they may need what is freed."""
-    return None if a.queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE else a.allocator
+    return None if out_of_order(a.queue) else a.allocator
 
 
 def pool(queue):
-    """An allocator that keeps memory for arrays to come; None where a library has its own."""
-    return MemoryPool(ImmediateAllocator(queue)) if isinstance(queue, cl.CommandQueue) else None
+    """An allocator that keeps memory for arrays to come; None where a library has its own, or as for `reused`."""
+    if not isinstance(queue, cl.CommandQueue) or out_of_order(queue):
+        return None
+    return MemoryPool(ImmediateAllocator(queue))
+
+
+def out_of_order(queue):
+    return queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
 def upload(a, queue):

@@ -139,9 +139,9 @@ class Work:
         return self.described
 
 
-def new_info(lanes, queue):
+def new_info(lanes, queue, allocator=None):
     """Numbers that `factor_lines` writes for each line."""
-    return empty((lanes,), np.int32, queue)
+    return empty((lanes,), np.int32, queue, allocator)
 
 
 def swaps_like(diag, queue):

@@ -76,7 +76,7 @@ class PackedLines(Copied):
         Whether a factorization was broken off, and what is there is neither blocks nor factors.
     """
 
-    _not_copied = ("view", "_kernels", "_spare")
+    _not_copied = ("view", "_kernels", "_spare", "_pool")
 
     def __init__(self, lower, diag, upper, offset, rows, nlines, options: Options, queue):
         run = backend(queue)
@@ -99,6 +99,8 @@ class PackedLines(Copied):
         )
         view, dtype, queue, vectors = self.view, self.dtype, self.queue, 2 * bool(self._given)
         make = backend(queue, "lines").Work
+        # Where memory is freed some drivers wait for what was launched.
+        self._pool = None if queue is None else backend(queue).pool(queue)
         self._spare = Spare(queue, lambda: (make(view), [Room(dtype, queue) for _ in range(vectors)]))
 
     @property
@@ -111,7 +113,7 @@ class PackedLines(Copied):
         It is copied to `out`, if that is given, for which nothing waits.
         """
         run, kernels, lanes = backend(self.queue), self._kernels, self.npack * self.vlen
-        info, watched = kernels.new_info(lanes, self.queue), None
+        info, watched = kernels.new_info(lanes, self.queue, self._pool), None
         if self.options.policy:
             start = np.zeros((self.npack, WATCHED, *self.diag.shape[3:]), self.diag.dtype)
             start[:, SMALLEST] = np.inf
