@@ -31,16 +31,16 @@
                    "d"((A)[3]), "d"((b)[0]), "d"((b)[1]), "d"((b)[2]), "d"((b)[3]))
 
 /* c + a b for so many blocks of rows and columns, and blocks of 4 columns of a: c[i][j] is a pair, a[i] and b(j) are
- * elements side by side. TALL: 0, or so many blocks of 4 columns that an instruction takes of two of rows. */
+ * elements side by side. TALL: 1 to take two blocks of rows at a time, 0 on GPUs that can't. */
 #define CLA_MMA_BLOCKS(rows, columns, steps, c, a, b) \
     CLA_UNROLL for (int s = 0; s < (steps); s++) \
         CLA_UNROLL for (int i = 0; i < (rows); i++) \
             CLA_UNROLL for (int j = 0; j < (columns); j++) { \
                 const int pair = i / 2 * 2; \
                 if (!TALL || pair + 1 == (rows)) CLA_MMA((c)[i][j][0], (c)[i][j][1], (a)[i][s], (b(j))[s]); \
-                else if (i == pair && TALL == 4 && s / 4 * 4 + 4 <= (steps)) { \
+                else if (i == pair && s / 4 * 4 + 4 <= (steps)) { \
                     if (s % 4 == 0) CLA_MMA_IN_PAIRS(4, c, a, b) \
-                } else if (i == pair && TALL >= 2 && s / 2 * 2 + 2 <= (steps)) { \
+                } else if (i == pair && s / 2 * 2 + 2 <= (steps)) { \
                     if (s % 2 == 0) CLA_MMA_IN_PAIRS(2, c, a, b) \
                 } else if (i == pair) CLA_MMA_IN_PAIRS(1, c, a, b) \
             }

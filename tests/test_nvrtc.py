@@ -24,7 +24,7 @@ UNITS = {
         "KRON_MMA": 1,
         "GROUP": 64,
         "SLICES": 2,
-        "TALL": 4,
+        "TALL": 1,
         "AHEAD": 1,
         "FACTORS": 3,
         "SUM": 0,
