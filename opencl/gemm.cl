@@ -58,7 +58,7 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *            A warp computes blocks of 8 x 8 elements of a matrix.
  *   LANES, DEPTH, AHEAD, ROUNDS   as above; DEPTH is a multiple of 4
  *   WARPS    warps of a matrix: each has every WARPS-th row of blocks of C
- *   TALL     of mma.h
+ *   TALL     0, or at most so many blocks of 4 columns an instruction, of two of rows: of mma.h
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM) || defined(GEMM_MMA)
 #define A_AT(l, i, k) cla_lane_load_of(ACOMMON, 0, A, l, (i) * ARS + (k) * ACS) /* in lane l from the first */
