@@ -12,7 +12,12 @@ def find(row, views, scalars, conj, compiled, threads):
     Equal numbers stand for each other where a kernel does not see them, or they have the same bits.
     """
     last = views[row.main]
-    if len(views) == 3:
+    if len(views) == 1:  # written out, for a map takes longer
+        key = row, last.number, scalars, conj, compiled, threads
+    elif len(views) == 2:
+        a, b = views
+        key = row, a.number, b.number, scalars, conj, compiled, threads
+    elif len(views) == 3:
         a, b, c = views
         key = row, a.number, b.number, c.number, scalars, conj, compiled, threads
     else:

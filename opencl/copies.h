@@ -1,8 +1,8 @@
 /* Copies from packs to local memory that the work-item which begins them need not wait for at once.
  *
  * NVIDIA's GPUs make them so from compute capability 8.0 on; of others compilers for NVIDIA's refuse this, and copies
- * are there at once on what is not NVIDIA's. What a work-item copied it sees after cla_copies_wait, and those of its
- * work-group after a barrier behind that.
+ * are there at once on what is not NVIDIA's. What a work-item copied it sees after cla_copies_wait, or but for what it
+ * committed the last n times after CLA_COPIES_WAIT_BUT(n), and those of its work-group after a barrier behind that.
  */
 #ifndef CLA_COPIES_H
 #define CLA_COPIES_H
@@ -22,9 +22,13 @@ CLA_INLINE void cla_copy_number(CLA_LOCAL CLA_REAL *to, __global const CLA_REAL 
                  :: "r"(CLA_LOCAL_ADDRESS(to)), "l"(from), "n"(sizeof(CLA_REAL)) : "memory");
 }
 CLA_INLINE void cla_copies_wait(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
+CLA_INLINE void cla_copies_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
+#define CLA_COPIES_WAIT_BUT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 #else
 CLA_INLINE void cla_copy_number(CLA_LOCAL CLA_REAL *to, __global const CLA_REAL *from) { *to = *from; }
 CLA_INLINE void cla_copies_wait(void) {}
+CLA_INLINE void cla_copies_commit(void) {}
+#define CLA_COPIES_WAIT_BUT(n)
 #endif
 
 /* *to <- the element at p[i], its imaginary part im further, or that of a pack, or what cla_lane_load_of loads */

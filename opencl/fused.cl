@@ -1,19 +1,15 @@
 /* Functions on stacks of ordinary matrices in one pass: one work-item a matrix, all of it in registers.
  *
- * Operands have any type of numbers and any strides, and are computed with as CLA_REAL. Define FUSED_NAME; GROUP, the
- * work-items of a work-group; N, R, the sizes; for operands A and B their numbers' type ATYPE, of which APARTS make an
- * element, and ARS, ACS, the strides from row to row and column to column in such numbers; ASTAGED, 1 if the matrices
- * lie one after the other without gaps: then they go through local memory, so that neighbours read neighbours; and for
- * results their numbers' type TARGET, and LINE, the elements of the largest matrix that goes through local memory, or
- * one more, for the sake of the banks. Arguments: nm; 1 if `failed` is one flag that says whether a matrix fails, 2 if
- * it is a flag for each, 0 if nobody wants to know; `failed`; for each operand its buffer, where it begins, and the
- * stride from matrix to matrix in numbers; results. Those of matrices that fail are NaN.
+ * Arguments and macros are those of ordinary.h. Define FUSED_NAME; GROUP, the work-items of a work-group; ASTAGED and
+ * BSTAGED, 1 if the matrices lie one after the other without gaps: then they go through local memory, so that
+ * neighbours read neighbours; and LINE, the elements of the largest matrix that goes there, or one more, for the sake
+ * of the banks.
  */
 #include "potrf.cl"
 #include "getrf.cl"
+#include "ordinary.h"
 #include "unroll.h"
 
-#define ARGUMENT(A) , __global const A##TYPE *restrict A, long A##0, long A##step
 #define HEAD const long q0 = get_group_id(0) * (long)GROUP, q = q0 + get_local_id(0); \
     const int here = min((long)GROUP, nm - q0), l = get_local_id(0)
 #if LINE
@@ -27,13 +23,11 @@
     CLA_UNROLL for (int u = 0; u < (size); u++) \
         for (int t = u * GROUP + l, v = t / (size), e = t % (size), once = 1; once && t < here * (size); once = 0)
 
-#define ELEMENT(A, i) number(A##PARTS, (CLA_REAL)A[i], (CLA_REAL)A[(i) + A##PARTS - 1])
-CLA_INLINE cla_lane number(int parts, CLA_REAL re, CLA_REAL im) { return cla_lane_of(re, parts == 2 ? im : 0); }
-
 /* x(i, j) <- element (i, j) of this work-item's matrix of A, m x n */
 #define READ(A, m, n, x) \
     if (A##STAGED) { \
-        EACH_SHARED((m) * (n), t, v, e) tile[v * LINE + e] = ELEMENT(A, A##0 + (q0 * ((m) * (n)) + t) * A##PARTS); \
+        EACH_SHARED((m) * (n), t, v, e) \
+            tile[v * LINE + e] = CLA_NUMBER_AT(A, A##0 + (q0 * ((m) * (n)) + t) * A##PARTS); \
         BETWEEN \
         CLA_UNROLL for (int i = 0; i < (m); i++) \
             CLA_UNROLL for (int j = 0; j < (n); j++) x(i, j) = tile[l * LINE + (i * A##RS + j * A##CS) / A##PARTS]; \
@@ -41,16 +35,8 @@ CLA_INLINE cla_lane number(int parts, CLA_REAL re, CLA_REAL im) { return cla_lan
     } else { \
         const long first = A##0 + min(q, nm - 1) * A##step; \
         CLA_UNROLL for (int i = 0; i < (m); i++) \
-            CLA_UNROLL for (int j = 0; j < (n); j++) x(i, j) = ELEMENT(A, first + i * A##RS + j * A##CS); \
+            CLA_UNROLL for (int j = 0; j < (n); j++) x(i, j) = CLA_NUMBER_AT(A, first + i * A##RS + j * A##CS); \
     }
-
-CLA_INLINE void put(__global TARGET *p, long i, cla_lane a)
-{
-    p[i * CLA_PARTS] = (TARGET)cla_lane_re(a);
-#if CLA_COMPLEX
-    p[i * CLA_PARTS + 1] = (TARGET)cla_lane_im(a);
-#endif
-}
 
 /* Matrices of X, m x n <- x(i, j) */
 #if LINE
@@ -58,16 +44,13 @@ CLA_INLINE void put(__global TARGET *p, long i, cla_lane a)
     CLA_UNROLL for (int i = 0; i < (m); i++) \
         CLA_UNROLL for (int j = 0; j < (n); j++) tile[l * LINE + i * (n) + j] = x(i, j); \
     BETWEEN \
-    EACH_SHARED((m) * (n), t, v, e) put(X, q0 * ((m) * (n)) + t, tile[v * LINE + e]);
+    EACH_SHARED((m) * (n), t, v, e) cla_put(X, q0 * ((m) * (n)) + t, tile[v * LINE + e]);
 #else
 #define WRITE(X, m, n, x) \
     if (q < nm) \
         CLA_UNROLL for (int i = 0; i < (m); i++) \
-            CLA_UNROLL for (int j = 0; j < (n); j++) put(X, (q * (m) + i) * (n) + j, x(i, j));
+            CLA_UNROLL for (int j = 0; j < (n); j++) cla_put(X, (q * (m) + i) * (n) + j, x(i, j));
 #endif
-
-#define CHECKED(x) cla_lane_select(bad != 0, cla_lane_of(NAN, NAN), x)
-#define REPORT if (bad && told && q < nm) failed[told == 2 ? q : 0] = 1;
 
 /* LU factorizations, of a matrix a with `COLUMNS` columns; order[i] <- the row that has become row i */
 #define LIMIT 1
@@ -80,8 +63,8 @@ CLA_INLINE void put(__global TARGET *p, long i, cla_lane a)
 #ifdef FUSED_SOLVE
 #define COLUMNS (N + R)
 #define KEEP(k, place)
-#define SOLUTION(i, j) CHECKED(IN_B(i, j))
-__kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *failed ARGUMENT(A) ARGUMENT(B),
+#define SOLUTION(i, j) CLA_CHECKED(IN_B(i, j))
+__kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *failed CLA_ARGUMENT(A) CLA_ARGUMENT(B),
                                               __global TARGET *restrict X)
 {
     ROOM
@@ -99,7 +82,7 @@ __kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *
         }
     }
     WRITE(X, N, R, SOLUTION)
-    REPORT
+    CLA_REPORT
 }
 #endif
 
@@ -112,8 +95,8 @@ __kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *
         order[k] = place == i ? lower : upper; \
         order[i] = place == i ? upper : lower; \
     }
-#define INVERSE(i, j) CHECKED(x[i])
-__kernel CLA_GROUP_OF(GROUP) void fused_inv(long nm, long told, __global int *failed ARGUMENT(A),
+#define INVERSE(i, j) CLA_CHECKED(x[i])
+__kernel CLA_GROUP_OF(GROUP) void fused_inv(long nm, long told, __global int *failed CLA_ARGUMENT(A),
                                             __global TARGET *restrict X)
 {
     ROOM
@@ -137,23 +120,23 @@ __kernel CLA_GROUP_OF(GROUP) void fused_inv(long nm, long told, __global int *fa
         CLA_UNROLL for (int i = 0; i < N; i++) tile[l * LINE + i * N + j] = INVERSE(i, j);
 #else
         if (q < nm)
-            CLA_UNROLL for (int i = 0; i < N; i++) put(X, (q * N + i) * N + j, INVERSE(i, j));
+            CLA_UNROLL for (int i = 0; i < N; i++) cla_put(X, (q * N + i) * N + j, INVERSE(i, j));
 #endif
     }
 #if LINE
     BETWEEN
-    EACH_SHARED(N * N, t, v, e) put(X, q0 * (N * N) + t, tile[v * LINE + e]);
+    EACH_SHARED(N * N, t, v, e) cla_put(X, q0 * (N * N) + t, tile[v * LINE + e]);
 #endif
-    REPORT
+    CLA_REPORT
 }
 #endif
 
 #ifdef FUSED_CHOLESKY
 #define LOWER(i, j) a[i][j]
 #define UPPER(i, j) a[j][i] /* of the conjugates, which are lower */
-#define FACTOR_OF_L(i, j) ((i) < (j) ? cla_lane_real(0) : CHECKED(a[i][j]))
-#define FACTOR_OF_U(i, j) ((i) > (j) ? cla_lane_real(0) : CHECKED(cla_lane_conj(a[j][i])))
-__kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global int *failed ARGUMENT(A),
+#define FACTOR_OF_L(i, j) ((i) < (j) ? cla_lane_real(0) : CLA_CHECKED(a[i][j]))
+#define FACTOR_OF_U(i, j) ((i) > (j) ? cla_lane_real(0) : CLA_CHECKED(cla_lane_conj(a[j][i])))
+__kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global int *failed CLA_ARGUMENT(A),
                                                  __global TARGET *restrict X)
 {
     ROOM
@@ -180,7 +163,7 @@ __kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global in
 #else
     WRITE(X, N, N, FACTOR_OF_L)
 #endif
-    REPORT
+    CLA_REPORT
 }
 #endif
 
@@ -190,9 +173,9 @@ __kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global in
 #define KEEP(k, place) odd ^= place != k;
 __kernel CLA_GROUP_OF(GROUP) void
 #ifdef FUSED_DET
-fused_det(long nm, long told, __global int *failed ARGUMENT(A), __global TARGET *restrict X)
+fused_det(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global TARGET *restrict X)
 #else
-fused_slogdet(long nm, long told, __global int *failed ARGUMENT(A), __global TARGET *restrict X,
+fused_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global TARGET *restrict X,
               __global TARGET *restrict logarithm)
 #endif
 {
@@ -205,11 +188,11 @@ fused_slogdet(long nm, long told, __global int *failed ARGUMENT(A), __global TAR
     cla_determinant d = cla_determinant_of(odd);
 #ifdef FUSED_DET
     CLA_UNROLL for (int k = 0; k < N; k++) cla_determinant_times(&d, AT(k, k));
-    if (q < nm) put(X, q, cla_determinant_value(d));
+    if (q < nm) cla_put(X, q, cla_determinant_value(d));
 #else
     CLA_UNROLL for (int k = 0; k < N; k++) cla_determinant_times_sign(&d, AT(k, k));
     if (q < nm) {
-        put(X, q, d.product);
+        cla_put(X, q, d.product);
         logarithm[q] = (TARGET)d.sum;
     }
 #endif

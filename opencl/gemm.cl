@@ -50,13 +50,15 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *            work-items of a warp read different banks
  *   DEPTH    columns of A in local memory
  *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out;
- *            3: they go to a second part of local memory past registers, where the device has such copies (copies.h)
+ *            3: they go to a second part of local memory past registers, where the device has such copies (copies.h);
+ *            4: and no loop over columns is written out; 5: and to a third part those of the columns after them
  *   ROUNDS   how often LANES matrices a work-group takes on, where there are many: the first loads of the next are
  *            under way during the products of the last
  * GEMM_MMA   likewise on the matrix units of NVIDIA's GPUs from compute capability 8.0 on, of doubles; others refuse it.
  *            A warp computes blocks of 8 x 8 elements of a matrix.
  *   LANES, DEPTH, AHEAD, ROUNDS   as above; DEPTH is a multiple of 4
  *   WARPS    warps of a matrix: each has every WARPS-th row of blocks of C
+ *   TALL     of mma.h
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM) || defined(GEMM_MMA)
 #define A_AT(l, i, k) cla_lane_load_of(ACOMMON, 0, A, l, (i) * ARS + (k) * ACS) /* in lane l from the first */
@@ -68,11 +70,20 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 
 #if defined(GEMM_TEAM) || defined(GEMM_MMA)
 #define COPIES (AHEAD >= 3)
-#define SWAP(p, q) \
+#define PARTS (AHEAD == 5 ? 3 : COPIES ? 2 : 1) /* of local memory */
+#define NEXT_PART(p) p = p == parts + (PARTS - 1) * PART_SIZE ? parts : p + PART_SIZE;
+/* Begins copies to the next part, of these matrices or of those of the next round */
+#define COPY \
     { \
-        CLA_LOCAL cla_lane *const other = p; \
-        p = q; \
-        q = other; \
+        if (q_next < lanes) { FETCH(k_next) } \
+        cla_copies_commit(); \
+        NEXT_PART(copied) \
+        k_next += DEPTH; \
+        if (k_next >= K) { \
+            k_next = 0; \
+            q_next += step; \
+            TURN_TO(q_next) \
+        } \
     }
 /* FETCH_A: the u-th element of a work-item's share to a register, or on its way to local memory; zero if it is not
  * `within`. NEXT_A: what was fetched there. PUT: it goes to local memory as it is multiplied; copies are there, and few
@@ -137,6 +148,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 #define B_SIZE (DEPTH * N * LANES)
 #define A_SHARE ((A_SIZE + WORK_ITEMS - 1) / WORK_ITEMS)
 #define B_SHARE ((B_SIZE + WORK_ITEMS - 1) / WORK_ITEMS)
+#define PART_SIZE (A_SIZE + B_SIZE)
 #define WHOLE (K % DEPTH == 0)
 
 /* Whether there is the u-th element of a work-item's share of so many */
@@ -154,11 +166,11 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 #define FETCH(k0) \
     CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
         const int i = A_FLAT ? 0 : QUOTIENT(u, DEPTH), k = A_FLAT ? NUMBER(u) : REMAINDER(u, DEPTH); \
-        if (HAS(u, A_SIZE)) FETCH_A(u, a_copied + u * WORK_ITEMS + t, WHOLE || k0 + k < K, l, i, k0 + k); \
+        if (HAS(u, A_SIZE)) FETCH_A(u, copied + u * WORK_ITEMS + t, WHOLE || k0 + k < K, l, i, k0 + k); \
     } \
     CLA_UNROLL for (int u = 0; u < B_SHARE; u++) { \
         const int k = B_FLAT ? 0 : QUOTIENT(u, N), j = B_FLAT ? NUMBER(u) : REMAINDER(u, N); \
-        if (HAS(u, B_SIZE)) FETCH_B(u, b_copied + u * WORK_ITEMS + t, WHOLE || k0 + k < K, l, k0 + k, j); \
+        if (HAS(u, B_SIZE)) FETCH_B(u, copied + A_SIZE + u * WORK_ITEMS + t, WHOLE || k0 + k < K, l, k0 + k, j); \
     }
 
 __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
@@ -167,9 +179,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
                                                  __global const CLA_REAL *restrict B, long b0, long bps,
                                                  __global CLA_REAL *restrict C, long c0, long cps)
 {
-    __local cla_lane a_parts[(1 + COPIES) * A_SIZE], b_parts[(1 + COPIES) * B_SIZE];
-    CLA_LOCAL cla_lane *a_part = a_parts + COPIES * A_SIZE, *b_part = b_parts + COPIES * B_SIZE;
-    CLA_LOCAL cla_lane *a_copied = a_parts, *b_copied = b_parts; /* where copies are under way to */
+    __local cla_lane parts[PARTS * PART_SIZE];
+    CLA_LOCAL cla_lane *here = parts + (PARTS - 1) * PART_SIZE, *copied = parts; /* and where the next copies go */
     const int t = get_local_id(0), l = t % LANES, f = t / LANES, tj = f % TEAMJ, ti = f / TEAMJ;
     __global const CLA_REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
     __global CLA_REAL *const all_of_c = C + c0 + l;
@@ -185,7 +196,13 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
     B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
     long q = get_group_id(0) * (long)LANES;
     TURN_TO(q)
+#if COPIES
+    long q_next = q;
+    int k_next = 0;
+    CLA_UNROLL for (int ahead = 1; ahead < PARTS; ahead++) COPY
+#else
     if (AHEAD) { FETCH(0) }
+#endif
 #if ROUNDS > 1
     for (; q < lanes; q += step)
 #endif
@@ -201,33 +218,38 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
 #if COPIES
-            cla_copies_wait();
-            SWAP(a_part, a_copied)
-            SWAP(b_part, b_copied)
+            CLA_COPIES_WAIT_BUT(PARTS - 2);
+            NEXT_PART(here)
 #else
             barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
 #endif
             PUT(A_SHARE, HAS(u, A_SIZE), ACONJ && CLA_COMPLEX,
-                a_part[u * WORK_ITEMS + t], CONJUGATED(ACONJ, NEXT_A(a_part + u * WORK_ITEMS + t, u)))
+                here[u * WORK_ITEMS + t], CONJUGATED(ACONJ, NEXT_A(here + u * WORK_ITEMS + t, u)))
             PUT(B_SHARE, HAS(u, B_SIZE), ALPHA || BCONJ && CLA_COMPLEX,
-                b_part[u * WORK_ITEMS + t], SCALE(CONJUGATED(BCONJ, NEXT_B(b_part + u * WORK_ITEMS + t, u))))
+                here[A_SIZE + u * WORK_ITEMS + t],
+                SCALE(CONJUGATED(BCONJ, NEXT_B(here + A_SIZE + u * WORK_ITEMS + t, u))))
             barrier(CLK_LOCAL_MEM_FENCE);
+#if COPIES
+            COPY
+#else
             int next = k0 + DEPTH;
             if (ROUNDS > 1 && next >= K && q + step < lanes) {
                 TURN_TO(q + step)
                 next = 0;
             }
             if (AHEAD && next < K) { FETCH(next) }
-#if AHEAD == 4
+#endif
+#if AHEAD >= 4
             _Pragma("unroll 1")
 #else
             CLA_UNROLL
 #endif
             for (int k = 0; k < DEPTH; k++) {
                 cla_lane a[TI], b[TJ];
-                CLA_UNROLL for (int i = 0; i < TI; i++) a[i] = a_part[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
-                CLA_UNROLL for (int j = 0; j < TJ; j++) b[j] = b_part[(k * N + min(COLUMN(j), N - 1)) * LANES + l];
+                CLA_UNROLL for (int i = 0; i < TI; i++) a[i] = here[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
+                CLA_UNROLL for (int j = 0; j < TJ; j++)
+                    b[j] = here[A_SIZE + (k * N + min(COLUMN(j), N - 1)) * LANES + l];
                 CLA_UNROLL for (int i = 0; i < TI; i++)
                     CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = cla_lane_fma(a[i], b[j], c[i][j]);
             }
@@ -242,21 +264,26 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 
 #ifdef GEMM_MMA
 #include "mma.h"
-
-/* c <- c + a b, of which each work-item of a warp has an element of a (8 x 4) and b (4 x 8), and two of c */
-#if CLA_COMPLEX
-#define MULTIPLY(c, d, a, b) \
-    CLA_MMA(c.x, d.x, a.x, b.x); \
-    CLA_MMA(c.y, d.y, a.x, b.y); \
-    CLA_MMA(c.x, d.x, -a.y, b.y); \
-    CLA_MMA(c.y, d.y, a.y, b.x)
-#else
-#define MULTIPLY CLA_MMA
+#ifndef CLA_MMA
+#error "matrix units are those of NVIDIA's GPUs"
 #endif
+
 #define WORK_ITEMS (32 * WARPS * LANES)
 #define ROWS ((M + 7) / 8)
 #define COLUMNS ((N + 7) / 8)
 #define STEPS (DEPTH / 4)
+/* What an instruction takes of them; with two blocks of rows, if TALL */
+#define STEPS_AT_ONCE (TALL > 1 && STEPS % TALL == 0 ? TALL : TALL > 1 && STEPS % 2 == 0 ? 2 : 1)
+#define B_RE(j) b[0][j]
+#define B_IM(j) b[1][j]
+#define MULTIPLY(c, a, b) CLA_MMA_BLOCKS(ROWS_SHARE, COLUMNS, STEPS_AT_ONCE, c, a, b)
+#if CLA_COMPLEX
+#define EACH_PART(a, i, s, e) a[0][i][s] = (e).x, a[1][i][s] = (e).y;
+#define ELEMENT(i, j, h) cla_lane_of(c[0][i][j][h], c[1][i][j][h])
+#else
+#define EACH_PART(a, i, s, e) a[0][i][s] = e;
+#define ELEMENT(i, j, h) c[0][i][j][h]
+#endif
 #define ROWS_SHARE ((ROWS + WARPS - 1) / WARPS) /* in blocks, for each warp */
 #define COLUMNS_SHARE ((COLUMNS + WARPS - 1) / WARPS)
 #define A_SHARE (ROWS_SHARE * STEPS)
@@ -268,6 +295,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 /* A matrix in local memory is halves of blocks, 32 elements each, in the order of the work-items of a warp. The padding
  * is for what moves them: neighbours are lanes of an element. */
 #define MATRIX_SIZE (32 * (AB_SIZE < 2 * ROWS ? 2 * ROWS : AB_SIZE) + (LANES * CLA_PARTS < 16 ? 16 / CLA_PARTS / LANES : 1))
+#define PART_SIZE (LANES * MATRIX_SIZE)
 #define A_PLACE(row, step) (((row) * STEPS + (step)) * 32)
 #define B_PLACE(column, step) (((column) * STEPS + (step)) * 32 + A_PLACE(ROWS, 0))
 #define C_PLACE(row, column, h) ((((row) * WIDTH + (column)) * 2 + (h)) * 32)
@@ -304,8 +332,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
                                                 __global const CLA_REAL *restrict B, long b0, long bps,
                                                 __global CLA_REAL *restrict C, long c0, long cps)
 {
-    __local cla_lane matrices[(1 + COPIES) * LANES * MATRIX_SIZE];
-    CLA_LOCAL cla_lane *here = matrices + COPIES * LANES * MATRIX_SIZE, *copied = matrices; /* as in gemm_team */
+    __local cla_lane parts[PARTS * PART_SIZE];
+    CLA_LOCAL cla_lane *here = parts + (PARTS - 1) * PART_SIZE, *copied = parts; /* as in gemm_team */
     const int t = get_local_id(0);
     const int l = t % LANES, f = t / LANES % 32, part = t / LANES / 32; /* of what it moves: lane, element, and block */
     const int own = t / 32 % WARPS;                                     /* of what it computes */
@@ -313,7 +341,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
     __global const CLA_REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
     __global CLA_REAL *const all_of_c = C + c0 + l;
     const long step = get_num_groups(0) * (long)LANES;
-    cla_lane c_next[C_SHARE], c[ROWS_SHARE][COLUMNS][2];
+    cla_lane c_next[C_SHARE];
+    CLA_REAL c[CLA_PARTS][ROWS_SHARE][COLUMNS][2]; /* real and imaginary parts */
 #if !COPIES
     cla_lane a_next[A_SHARE], b_next[B_SHARE];
 #endif
@@ -322,22 +351,28 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
     B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
     long q = get_group_id(0) * (long)LANES;
     TURN_TO(q)
+#if COPIES
+    long q_next = q;
+    int k_next = 0;
+    CLA_UNROLL for (int ahead = 1; ahead < PARTS; ahead++) COPY
+#else
     if (AHEAD) { FETCH(0) }
+#endif
 #if ROUNDS > 1
     for (; q < lanes; q += step)
 #endif
     {
         C = all_of_c + q / CLA_VLEN * cps + CLA_GROUP_LANE(q);
-        CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-            CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-                CLA_UNROLL for (int h = 0; h < 2; h++) c[i][j][h] = cla_lane_real(0);
+        CLA_UNROLL for (int p = 0; p < CLA_PARTS; p++)
+            CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
+                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) c[p][i][j][0] = c[p][i][j][1] = 0;
 #if AHEAD == 2
         CLA_UNROLL
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
 #if COPIES
-            cla_copies_wait();
-            SWAP(here, copied)
+            CLA_COPIES_WAIT_BUT(PARTS - 2);
+            NEXT_PART(here)
 #else
             barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
@@ -350,19 +385,36 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
             int next = k0 + DEPTH;
             if (next >= K) {
                 CLA_UNROLL for (int u = 0; u < C_SHARE; u++) { FETCH_C(u, 0) }
-                if (ROUNDS > 1 && q + step < lanes) {
+                if (!COPIES && ROUNDS > 1 && q + step < lanes) {
                     TURN_TO(q + step)
                     next = 0;
                 }
             }
+#if COPIES
+            COPY
+#else
             if (AHEAD && next < K) { FETCH(next) }
-            CLA_UNROLL for (int s = 0; s < STEPS; s++) {
-                cla_lane a[ROWS_SHARE], b[COLUMNS];
+#endif
+            CLA_UNROLL for (int s0 = 0; s0 < STEPS; s0 += STEPS_AT_ONCE) {
+                CLA_REAL a[CLA_PARTS][ROWS_SHARE][STEPS_AT_ONCE], b[CLA_PARTS][COLUMNS][STEPS_AT_ONCE];
+                CLA_UNROLL for (int s = 0; s < STEPS_AT_ONCE; s++) {
+                    CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) {
+                        const cla_lane e = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s0 + s)];
+                        EACH_PART(a, i, s, e)
+                    }
+                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) {
+                        const cla_lane e = here[held + B_PLACE(j, s0 + s)];
+                        EACH_PART(b, j, s, e)
+                    }
+                }
+                MULTIPLY(c[0], a[0], B_RE)
+#if CLA_COMPLEX
+                MULTIPLY(c[1], a[0], B_IM)
+                MULTIPLY(c[1], a[1], B_RE)
                 CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                    a[i] = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
-                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) b[j] = here[held + B_PLACE(j, s)];
-                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) { MULTIPLY(c[i][j][0], c[i][j][1], a[i], b[j]); }
+                    CLA_UNROLL for (int s = 0; s < STEPS_AT_ONCE; s++) a[1][i][s] = -a[1][i][s];
+                MULTIPLY(c[0], a[1], B_IM)
+#endif
             }
         }
         CLA_UNROLL for (int j0 = 0; j0 < COLUMNS; j0 += WIDTH) {
@@ -371,7 +423,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
                 CLA_UNROLL for (int j = 0; j < WIDTH; j++)
                     CLA_UNROLL for (int h = 0; h < 2; h++)
                         if (j0 + j < COLUMNS && (ROWS % WARPS == 0 || i * WARPS + own < ROWS))
-                            here[held + C_PLACE(i * WARPS + own, j, h)] = c[i][j0 + j][h];
+                            here[held + C_PLACE(i * WARPS + own, j, h)] = ELEMENT(i, j0 + j, h);
             barrier(CLK_LOCAL_MEM_FENCE);
             CLA_UNROLL for (int u = 0; u < C_SHARE; u++)
                 if (HAS_C(u, j0)) {

@@ -360,6 +360,9 @@ __kernel CLA_GROUP_OF(GROUP) void kron_team(COMMON)
  */
 #ifdef KRON_MMA
 #include "mma.h"
+#ifndef CLA_MMA
+#error "matrix units are those of NVIDIA's GPUs"
+#endif
 
 #define WARPS (GROUP / 32)
 #define BLOCKS(m) (((m) + 7) / 8)

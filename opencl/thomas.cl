@@ -15,7 +15,9 @@
  *   COLUMNS    columns of a work-item: neighbours, which are eliminated at once
  *   TEAM       work-items of a line, BLOCK / COLUMNS; the last may have fewer columns
  *   AHEAD      0: blocks are loaded where they are needed; 1: those of lower and diag a row in advance; 2: upper too;
- *              3: all, to local memory, by copies.h, of teams of more than one and without WATCH
+ *              3: all, to local memory, by copies.h, of teams of more than one and without WATCH; 4: likewise, but
+ *              upper and diag by turns to the same place: half the room, and upper has less time
+ *   EARLY      1: all work-items take the reciprocal of the next pivot, while they apply the step before; without WATCH
  *   WATCH      1: pivots are watched as by watched_lu.cl, which says what PERTURB, SHIFT, PIVOTING, EPSILON, LEAST are
  */
 #include "copies.h"
@@ -88,7 +90,12 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #ifndef PIVOTING
 #define PIVOTING 0
 #endif
-#if AHEAD == 3
+#ifndef EARLY
+#define EARLY 0
+#endif
+#define COPIES (AHEAD >= 3)
+#define BY_TURNS (AHEAD == 4)
+#if COPIES
 #define COPIED(F) OWN(F)
 #else
 #define COPIED(F)
@@ -197,7 +204,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     if ((p) * COLUMNS + s < BLOCK) { \
         const int k = (p) * COLUMNS + s; \
         FIND_PIVOT(s, k) \
-        const cla_lane r = -cla_pivot(TREATED(d[s][k]), k, &zero); \
+        const cla_lane r = -(EARLY && p > 0 && s == 0 ? PIVOT_EARLIER(k) : cla_pivot(TREATED(d[s][k]), k, &zero)); \
         d[s][k] = cla_lane_real(-1); \
         CLA_UNROLL3(BLOCK, PIVOT_ROW, s, 0) \
         CLA_UNROLL3(COLUMNS, PIVOT_COLUMN, s, ((p) * COLUMNS + s)) \
@@ -214,21 +221,34 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     }
 #define PIVOT_UPDATE(s, j, unused, i) d[j][i] = cla_lane_fma(d[s][i], t, d[j][i]);
 
+/* All work-items take the reciprocal, while they apply the step before; who has the pivot says whether it is zero. */
+#define RECIPROCAL(k) cla_lane_recip(cla_lane_select(cla_lane_is_zero(d[0][k]), cla_lane_real(1), d[0][k]))
+#define PIVOT_EARLIER(k) (zero = cla_lane_is_zero(d[0][k]) && zero == 0 ? k + 1 : zero, earlier)
+
 #define PANEL(p) if (c == p) { CLA_UNROLL2(COLUMNS, PIVOT_STEP, p) }
-#define TURN_OF_E (AHEAD == 3 ? 0 : (TEAM - 1) / 2)
+#define TURN_OF_E (COPIES ? 0 : (TEAM - 1) / 2)
 #define STEP(p) { \
         columns = columns_next; \
         columns_next = shared + (turn ^= COLUMNS * COLUMN); \
-        if (AHEAD == 3 && p == TEAM - 1) cla_copies_wait(); \
+        if ((COPIES && p == TEAM - 1) || (BY_TURNS && p == 0)) cla_copies_wait(); \
         barrier(CLK_LOCAL_MEM_FENCE); \
         if (p == TURN_OF_E && !last) { /* past the last row's products, and a barrier before this one's */ \
             if (AHEAD == 0) { OWN(LOAD_E) } \
-            if (AHEAD < 3) { OWN(SHARE_E) } \
+            if (!COPIES) { OWN(SHARE_E) } \
             COPIED(COPY_E) \
             if (IN_ADVANCE && row + 2 < count) { at += CLA_SLOT; OWN(LOAD_E) at -= CLA_SLOT; } \
         } \
+        if (BY_TURNS && p == 0 && !last) { \
+            COPIED(TAKE_F) \
+            at_diag += CLA_SLOT; \
+            COPIED(COPY_N) \
+            at_diag -= CLA_SLOT; \
+        } \
         CLA_UNROLL2(COLUMNS, APPLY, p) \
-        if (p + 1 < TEAM) { PANEL(p + 1) } \
+        if (p + 1 < TEAM) { \
+            if (EARLY) earlier = RECIPROCAL(((p + 1 < TEAM ? p + 1 : 0) * COLUMNS)); \
+            PANEL(p + 1) \
+        } \
     }
 
 #define PRODUCT_COLUMN(k, unused, i, j) n[j][i] = cla_lane_fnma(m, f[j][k], n[j][i]);
@@ -245,9 +265,10 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
                                                      WATCHED_ARGUMENTS)
 {
     __local cla_lane column_part[2 * COLUMNS * COLUMN], e_part_of_all[BLOCK * BLOCK * LANES];
-#if AHEAD == 3
-    __local cla_lane f_copied_of_all[COLUMNS * BLOCK * LANES * TEAM], n_copied_of_all[COLUMNS * BLOCK * LANES * TEAM];
-    CLA_LOCAL cla_lane *f_copied = f_copied_of_all + get_local_id(0), *n_copied = n_copied_of_all + get_local_id(0);
+#if COPIES
+    __local cla_lane copied[(BY_TURNS ? 1 : 2) * COLUMNS * BLOCK * LANES * TEAM];
+    CLA_LOCAL cla_lane *n_copied = copied + get_local_id(0);
+    CLA_LOCAL cla_lane *f_copied = n_copied + (BY_TURNS ? 0 : COLUMNS * BLOCK * LANES * TEAM);
 #endif
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l, p = q / CLA_VLEN;
@@ -258,6 +279,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
     __global CLA_REAL *own_diag = diag + offset[p] * CLA_SLOT + first;
     CLA_LOCAL cla_lane *shared = column_part + l, *columns, *columns_next = shared, *e_part = e_part_of_all + l;
     cla_lane d[COLUMNS][BLOCK], e[COLUMNS][BLOCK], f[COLUMNS][BLOCK], n[COLUMNS][BLOCK], f_next[COLUMNS][BLOCK];
+    cla_lane earlier = cla_lane_real(0);
     int turn = 0; /* which half of column_part is written next */
     int bad = 0;
     long at = 0, at_diag = 0;
@@ -271,14 +293,15 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
     OWN(SEE_D)
     OWN(CLEAR)
     if (count > 1) {
-        OWN(LOAD_F)
+        if (BY_TURNS) { COPIED(COPY_F) }
+        else { OWN(LOAD_F) }
         if (IN_ADVANCE) { OWN(LOAD_E) }
         at_diag = CLA_SLOT;
         if (IN_ADVANCE) { OWN(LOAD_N) }
-        COPIED(COPY_N)
+        if (!BY_TURNS) { COPIED(COPY_N) }
         at_diag = 0;
     }
-    if (count > 2) {
+    if (!BY_TURNS && count > 2) {
         at = CLA_SLOT;
         if (AHEAD == 2) { OWN(LOAD_NEXT_F) }
         COPIED(COPY_F)
@@ -315,6 +338,11 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         at_diag += CLA_SLOT;
         if (AHEAD == 0) { OWN(LOAD_N) }
         COPIED(TAKE_N)
+        if (BY_TURNS && row + 2 < count) {
+            at += CLA_SLOT;
+            COPIED(COPY_F)
+            at -= CLA_SLOT;
+        }
 #if WATCH
         norm = 0;
         OWN(SEE_N)
@@ -322,7 +350,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         CLA_UNROLL1(BLOCK, PRODUCT)
         OWN(NEXT_D)
         at += CLA_SLOT;
-        if (row + 2 < count) {
+        if (!BY_TURNS && row + 2 < count) {
             at_diag += CLA_SLOT;
             if (IN_ADVANCE) { OWN(LOAD_N) }
             COPIED(COPY_N)
@@ -331,7 +359,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
             COPIED(TAKE_F)
         }
         if (AHEAD == 2) { OWN(NEXT_F) }
-        if (row + 3 < count) {
+        if (!BY_TURNS && row + 3 < count) {
             at += CLA_SLOT;
             if (AHEAD == 2) { OWN(LOAD_NEXT_F) }
             COPIED(COPY_F)

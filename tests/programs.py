@@ -35,6 +35,8 @@ OTHERS = [  # in all of their variants
     ("gemm_stacks.cl", {"GEMM_BLOCKS": 1, "PLACES": 1}),
     *(("fused.cl", {**FUSED, f"FUSED_{name}": 1, "LINE": line, "ASTAGED": int(line > 0)})
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
+    *(("fused_teams.cl", FUSED | {"INV": inv, "ROWS": 2, "TEAM": 2, "MATRICES": 4, "STAGED": inv, "WARP": 0})
+      for inv in range(2)),
     ("stacks.cl", {"SPREAD": 1, "AXES": 3, "SOURCE": "float", "TARGET": "char", "SOURCE_PARTS": 1, "TARGET_PARTS": 2}),
     ("stacks.cl", {"FILL": 1, "CLEAR": 1, "M": 3, "N": 2, "DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),
     ("pack.cl", {}),
@@ -73,7 +75,7 @@ OTHERS = [  # in all of their variants
     ("watched_lu.cl", {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0, "INVERSES": 0, **WATCH}),
     ("thomas_solve.cl", {"DESCRIBE_LINES": 1, "BLOCK": 1}),
     *(("thomas.cl", {"FACTOR_LINE": 1, "BLOCK": 3, "GROUP": 8, "AHEAD": ahead}) for ahead in range(2)),
-    *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6 - ahead % 2, "AHEAD": ahead, **LANES}) for ahead in range(4)),
+    *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6 - ahead % 2, "AHEAD": ahead, **LANES}) for ahead in range(5)),
     *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6, "AHEAD": 1, **LANES, "WATCH": 1, "PIVOTING": int(way != "SHIFT"),
                      "PERTURB": 0, "SHIFT": 0, **WATCH, way: 1}) for way in ("PERTURB", "SHIFT")),
     ("thomas_solve.cl", {"REGULAR": 0, "AHEAD": 1, "AHEAD_UP": 2, **SOLVE}),

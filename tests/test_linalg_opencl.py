@@ -1,11 +1,13 @@
 """Functions on stacks of matrices in pyopencl Arrays, on every OpenCL device."""
 
+import functools
+
 import numpy as np
 import pyopencl.array as cla
 import pytest
 
 from compactla import linalg
-from compactla.gpu import fused
+from compactla.gpu import fused, launch
 from drivers import working_devices
 
 pytestmark = [
@@ -209,3 +211,28 @@ def test_through_local_memory(queue, rng, monkeypatch):
     compare(linalg.inv(on(queue, a), compute="same"), np.linalg.inv(a))
     compare(linalg.det(on(queue, a), compute="same"), np.linalg.det(a))
     compare(linalg.cholesky(on(queue, hermitian(a))), np.linalg.cholesky(hermitian(a)))
+
+
+def test_teams(queue, rng, monkeypatch):
+    """Work-items that share a matrix; one matrix is singular, and one is not finite."""
+    monkeypatch.setattr(fused, "staged", lambda device: True)
+    monkeypatch.setattr(fused, "REGISTERS", 0)
+    monkeypatch.setattr(fused, "team", functools.partial(team, fused.team))
+    launch.plans(queue).clear()
+    a, b = random(rng, (21, 3, 3), "F"), random(rng, (21, 3, 2), "d")
+    a[4], a[9, 1, 1], good = 0, np.nan, np.delete(np.arange(21), [4, 9])
+    x = linalg.solve(on(queue, a), on(queue, b), on_error="nan", compute="same").get()
+    np.testing.assert_allclose(x[good], np.linalg.solve(a[good], b[good]), 1e-3, 1e-3)
+    assert np.isnan(x[[4, 9]]).all()
+    x = linalg.inv(on(queue, a.swapaxes(1, 2)).transpose((0, 2, 1)), on_error="nan", compute="same").get()
+    np.testing.assert_allclose(x[good], np.linalg.inv(a[good]), 1e-3, 1e-3)
+    ran = [plan for plan in launch.plans(queue).values() if type(plan) is fused.Fused and plan.matrices == 4]
+    assert len(ran) == 2
+    with pytest.raises(linalg.LinAlgError, match=r"at 4$"):
+        linalg.inv(on(queue, a[:9]))
+    launch.plans(queue).clear()
+
+
+def team(usual, *args):
+    """Macros of a team where one work-item has two rows."""
+    return usual(*args) | {"ROWS": 2, "TEAM": 2, "MATRICES": 4}

@@ -116,9 +116,10 @@ def units(size, lanes) -> Iterator[Choice]:
     depths = [depth for depth in (4, 8, 16) if -(-k // 4) * 4 % depth == 0]
     for warps, depth, some in itertools.product((1, 2), depths, (8, 4, 16)):
         if some in lanes and 4 <= some * warps <= 16 and 8 <= depth * some // 4 <= 16:
-            for ahead, rounds in ((2, 1), (0, 1), (3, 8), (1, 8), (2, 8)):
-                yield {"kernel": "gemm_mma", "LANES": some, "DEPTH": depth, "WARPS": warps, "AHEAD": ahead,
-                       "ROUNDS": rounds}  # fmt: skip
+            for (ahead, rounds), tall in itertools.product(((2, 1), (0, 1), (1, 8)), (0, depth // 4)):
+                if tall <= 2:
+                    yield {"kernel": "gemm_mma", "LANES": some, "DEPTH": depth, "WARPS": warps, "AHEAD": ahead,
+                           "ROUNDS": rounds, "TALL": tall}  # fmt: skip
 
 
 def tiles(m, n, dtype):
@@ -141,14 +142,15 @@ def depths(k):
 
 
 TEAM = Kernel(
-    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(5),
+    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(6),
      "ROUNDS": range(1, 65)},
     group=lambda choice, size: choice["LANES"] * -(-size[0] // choice["TI"]) * -(-size[1] // choice["TJ"]),
     local=lambda choice, size: parts(choice) * (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
 )  # fmt: skip
 
 UNITS = Kernel(
-    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(5), "ROUNDS": range(1, 65)},
+    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(6), "ROUNDS": range(1, 65),
+     "TALL": range(5)},
     group=lambda choice, size: 32 * choice["LANES"] * choice["WARPS"],
     local=lambda choice, size: (
         parts(choice) * choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"]))
@@ -157,8 +159,8 @@ UNITS = Kernel(
 
 
 def parts(choice) -> int:
-    """Parts of local memory: one is computed with while another one is filled."""
-    return 1 + (choice["AHEAD"] >= 3)
+    """Parts of local memory: one is computed with while others are filled."""
+    return {3: 2, 4: 2, 5: 3}.get(choice["AHEAD"], 1)
 
 
 def halves(choice, size) -> int:

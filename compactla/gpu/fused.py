@@ -1,4 +1,7 @@
-"""Functions on stacks of small matrices in one launch: `fused.cl` reads ordinary arrays, and writes results, once."""
+"""Functions on stacks of small matrices in one launch, which reads ordinary arrays, and writes results, once.
+
+In `fused.cl` one work-item has a matrix, in `fused_teams.cl` a team of them has a larger one.
+"""
 
 import math
 from collections.abc import Callable
@@ -26,6 +29,9 @@ ELEMENTS: dict[str, Callable[..., int]] = {
 }
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
+# Elements of a row of a matrix that a team has.
+TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: 2 * n}
+LARGEST_OF_TEAM, OF_A_ROW = 32, 160  # rows, and registers for one
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
@@ -43,6 +49,8 @@ class Fused:
         Strides from matrix to matrix, in numbers.
     sizes : list of int
         Bytes of the numbers of operands.
+    group, matrices : int
+        Work-items of a work-group, and the matrices that they have.
     zero : pyopencl.array.Array
         An integer that is 0.
     flags : list of pyopencl.array.Array
@@ -53,6 +61,8 @@ class Fused:
     fit: Any
     steps: list[int]
     sizes: list[int]
+    group: int
+    matrices: int
     zero: Any
     flags: list = field(default_factory=list)
 
@@ -64,8 +74,8 @@ class Fused:
         for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
             values += a.base_data, a.offset // size, step
         values += [x.data for x in results]
-        work_items = -(-nm // GROUP) * GROUP, 1
-        launch(arrays[0].queue, (), self.kernel, work_items, (GROUP, 1), [*arrays, *results, flags], values)
+        work_items = -(-nm // self.matrices) * self.group, 1
+        launch(arrays[0].queue, (), self.kernel, work_items, (self.group, 1), [*arrays, *results, flags], values)
 
     def run(self, arrays, wait):
         """Compute results, and flags of the matrices that failed; None if none did, or nobody is to `wait` for that."""
@@ -96,14 +106,10 @@ def fused(function, options, arrays, fit):
         As of `compactla.gpu.stacks.kernel`.
     """
     queue, number, computed = arrays[0].queue, fit.number, fit.computed
-    elements = ELEMENTS.get(function.name)
-    if elements is None or registers(elements(**number), computed) > REGISTERS:
-        return None
-    together = staged(queue.device)
-    if shapes.is_cpu(queue.device) and max(number.values()) > LARGEST_ON_CPU:
+    if function.name not in ELEMENTS:
         return None
     macros: dict[str, object] = {letter.upper(): size for letter, size in number.items() if letter != "1"}
-    steps, sizes, largest = [], [], 0
+    steps, sizes, whole = [], [], []
     for name, a in zip("AB", arrays, strict=False):
         m, n = a.shape[-2:]
         strides, step = in_stack(a, fit.lead)
@@ -111,27 +117,61 @@ def fused(function, options, arrays, fit):
         if step is None or a.offset % real.itemsize or any(stride % real.itemsize for stride in strides):
             return None
         item, ends = a.dtype.itemsize, strides[-2:]
-        whole = step == m * n * item and (ends == (n * item, item) or ends == (item, m * item))
-        share = whole and m * n > 1 and together
-        largest = max(largest, m * n) if share else largest
-        macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize, f"{name}STAGED": int(share)}
+        whole.append(step == m * n * item and (ends == (n * item, item) or ends == (item, m * item)))
+        macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize}
         macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
         steps.append(step // real.itemsize)
         sizes.append(real.itemsize)
-    if together:
-        largest = max(largest, *(math.prod(number[letter] for letter in x.sizes) for x in function.outputs), 1)
-    line = largest + 1 - largest % 2 if largest else 0
-    if line * GROUP * computed.itemsize > LOCAL_BYTES:
+    macros |= {"TARGET": C_NAMES[REAL[fit.common.char].str[1:]]}
+    if registers(ELEMENTS[function.name](**number), computed) <= REGISTERS:
+        more = alone(function, options, arrays, fit, whole)
+        file, name = "fused.cl", f"fused_{function.name}"
+        group = matrices = GROUP
+    else:
+        more = team(function, queue.device, fit, whole[0])
+        file, name = "fused_teams.cl", "fused_team"
+        matrices = more.get("MATRICES", 0)
+        group = matrices * more.get("TEAM", 0)
+    if not more:
         return None
-    macros |= {name.upper(): int(value == "U") for name, value in options.items() if name == "uplo"}
-    macros |= {"TARGET": C_NAMES[REAL[fit.common.char].str[1:]], "LINE": line, "GROUP": GROUP}
-    name = f"fused_{function.name}"
     types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs)]
     try:
-        code = kernel(queue, "fused.cl", name, computed, 1, types, **{name.upper(): 1}, **macros)
+        code = kernel(queue, file, name, computed, 1, types, **macros, **more)
     except RuntimeError:  # does not build here
         return None
-    return Fused(code, fit, steps, sizes, upload(np.zeros(1, np.int32), queue))
+    return Fused(code, fit, steps, sizes, group, matrices, upload(np.zeros(1, np.int32), queue))
+
+
+def alone(function, options, arrays, fit, whole) -> dict[str, object]:
+    """Macros of `fused.cl`, of operands of which some are `whole`, without gaps; none if it takes too much."""
+    device = arrays[0].queue.device
+    if shapes.is_cpu(device) and max(fit.number.values()) > LARGEST_ON_CPU:
+        return {}
+    elements = [math.prod(a.shape[-2:]) for a in arrays]
+    shared = [staged(device) and ready and count > 1 for count, ready in zip(elements, whole, strict=True)]
+    largest = max((count for count, share in zip(elements, shared, strict=True) if share), default=0)
+    if staged(device):
+        largest = max(largest, *(math.prod(fit.number[letter] for letter in x.sizes) for x in function.outputs), 1)
+    line = largest + 1 - largest % 2 if largest else 0
+    if line * GROUP * fit.computed.itemsize > LOCAL_BYTES:
+        return {}
+    macros = {name.upper(): int(value == "U") for name, value in options.items() if name == "uplo"}
+    macros |= {f"{name}STAGED": int(share) for name, share in zip("AB", shared, strict=False)}
+    return macros | {f"FUSED_{function.name.upper()}": 1, "LINE": line, "GROUP": GROUP}
+
+
+def team(function, device, fit, whole) -> dict[str, object]:
+    """Macros of `fused_teams.cl`, of an A that is `whole`, without gaps; none if it has no such function or sizes."""
+    n, computed = fit.number["n"], fit.computed
+    if function.name not in TEAMS or n > LARGEST_OF_TEAM or not staged(device):
+        return {}
+    width = TEAMS[function.name](**fit.number)
+    if registers(width, computed) > OF_A_ROW:
+        return {}
+    inv = function.name == "inv"
+    size = 1 << (n - 1).bit_length()
+    return {"INV": int(inv), **({"R": n} if inv else {}), "ROWS": 1, "TEAM": size, "MATRICES": 32 // size,
+            "STAGED": int(whole), "WARP": 0}  # fmt: skip
 
 
 def staged(device):

@@ -225,11 +225,12 @@ class Case(NamedTuple):
     def units(self) -> Iterator[Choice]:
         """Choices for NVIDIA's matrix units."""
         m, wide = max(self.N), min(self.wide, 2)
-        for tall, slices, items in itertools.product((4, 0)[m <= 8 :], (1, 2, 4)[: 3 if m <= 16 else 1], (1, 2, 4)):
-            total = items * self.slices
-            for rounds, ahead, times in ((1, 0, 1), (1, 0, 2), (4, 0, 2), (4, 1, 1), (16, 1, 1)):
-                warps = -(-total // (slices * times)) if self.factors == 3 else 2 * items
-                count = items if self.factors == 3 else warps * slices
+        times = ((1, 0, 1), (1, 0, 2), (4, 0, 2), (4, 1, 1))  # rounds, ahead, and slices that a warp takes in turn
+        for tall, slices in itertools.product((1, 0)[m <= 8 :], (2, 4) if m <= 16 else (1,)):
+            for warps, (rounds, ahead, turns) in itertools.product((2, 4), times):
+                if self.factors == 3:
+                    warps = -(-self.slices // (slices * turns))
+                count = 1 if self.factors == 3 else warps * slices
                 found = {"kernel": "kron_mma", "GROUP": 32 * warps, "ITEMS": count, "SLICES": slices, "TALL": tall,
                          "WIDE": wide, "ROUNDS": rounds, "AHEAD": ahead}  # fmt: skip
                 if 2 <= warps <= 16 and self.local_bytes(found) <= LOCAL_BYTES:
@@ -296,7 +297,7 @@ def search(factors) -> Search:
         ),
         "kron_mma": Kernel(
             {"GROUP": range(32, GROUP_SIZE + 1, 32), "ITEMS": range(1, ITEMS + 1), "SLICES": range(1, 9),
-             "TALL": range(5), "WIDE": range(1, 3), "ROUNDS": range(1, 65), "AHEAD": range(2)},
+             "TALL": range(2), "WIDE": range(1, 3), "ROUNDS": range(1, 65), "AHEAD": range(2)},
             local=lambda choice, size: square(factors, size, np.dtype(np.float64)).local(choice),
             whole=lambda choice, size: not choice["AHEAD"]
             or square(factors, size, np.dtype(np.float64)).is_ready(choice),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from compactla.gpu.search import GROUP, LANES, REGISTERS, SQUARES, TEAM, Kernel, Search, registers
 
 LARGEST = 16  # block
-COPIES = 3  # as AHEAD: a block row is copied to local memory in advance
+COPIES, BY_TURNS = 3, 4  # as AHEAD: a block row is copied to local memory in advance
 
 
 def factor_candidates(size, dtype, lanes):
@@ -29,6 +29,7 @@ def lines_candidates(size, dtype, lanes):
         for some in lanes:
             if registers(2 * columns * b, dtype) <= REGISTERS - 40 and b * some // columns >= 16:
                 yield team(b, some, columns, COPIES)
+                yield team(b, some, columns, BY_TURNS)
 
 
 def team(b, lanes, columns, ahead):
@@ -67,18 +68,19 @@ def solve_candidates(size, dtype, lanes):
 
 def is_whole(choice, size) -> bool:
     """Whether a team does all columns."""
-    return choice["TEAM"] == -(-size[0] // choice["COLUMNS"]) > (choice["AHEAD"] == COPIES)
+    return choice["TEAM"] == -(-size[0] // choice["COLUMNS"]) >= 1 + (choice["AHEAD"] >= COPIES)
 
 
 def factor_local(choice, size) -> int:
     columns, own = choice["COLUMNS"], choice["COLUMNS"] * choice["TEAM"]
-    return (2 * columns + size[0] + 2 * own * (choice["AHEAD"] == COPIES)) * size[0] * choice["LANES"]
+    copies = {COPIES: 2, BY_TURNS: 1}.get(choice["AHEAD"], 0)
+    return (2 * columns + size[0] + copies * own) * size[0] * choice["LANES"]
 
 
 FACTOR = {
     "factor_line": Kernel({"GROUP": GROUP, "AHEAD": range(3)}),
     "factor_team": Kernel(
-        {"LANES": LANES, "COLUMNS": range(1, 6), "TEAM": TEAM, "AHEAD": range(COPIES + 1)},
+        {"LANES": LANES, "COLUMNS": range(1, 6), "TEAM": TEAM, "AHEAD": range(BY_TURNS + 1)},
         group=lambda choice, size: choice["LANES"] * choice["TEAM"],
         local=factor_local,
         whole=is_whole,

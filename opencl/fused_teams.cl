@@ -1,0 +1,192 @@
+/* Solutions and inverses of stacks of ordinary matrices in one pass: a team of work-items a matrix.
+ *
+ * Arguments and macros are those of ordinary.h. A work-item holds rows of A and of the right-hand sides in registers;
+ * rows are not swapped, but each becomes a pivot's once, and is passed to the others through local memory. Define INV,
+ * 1 for inverses, where R is N, else 0. Tunables:
+ *
+ * ROWS      rows of a work-item
+ * TEAM      work-items of a matrix, ROWS TEAM >= N
+ * MATRICES  matrices of a work-group
+ * STAGED    1: matrices go through local memory, so that neighbours read neighbours; they have no gaps
+ * WARP      1: teams are parts of NVIDIA's warps, and need no barriers; TEAM is a power of 2
+ */
+#include "elimination.h"
+#include "ordinary.h"
+#include "unroll.h"
+
+#define ALL (N + R)
+#define WIDTH (ALL + ALL % 2)
+#define LINE (N | 1) /* odd: neighbours are in different banks */
+#define TILE (STAGED && N * LINE > N * R ? N * LINE : N * R)
+
+#if WARP == 2
+typedef struct {
+    int high;
+    uint low;
+} CLA_WORDS;
+CLA_INLINE CLA_WORDS cla_words(CLA_REAL x)
+{
+    CLA_WORDS w;
+    w.low = 0;
+    if (sizeof(CLA_REAL) == 4) asm("mov.b32 %0, %1;" : "=r"(w.high) : "f"((float)x));
+    else asm("mov.b64 {%0, %1}, %2;" : "=r"(w.low), "=r"(w.high) : "d"((double)x));
+    return w;
+}
+CLA_INLINE int cla_most(int x)
+{
+    int y;
+    asm volatile("redux.sync.max.s32 %0, %1, -1;" : "=r"(y) : "r"(x));
+    return y;
+}
+CLA_INLINE uint cla_most_unsigned(uint x)
+{
+    uint y;
+    asm volatile("redux.sync.max.u32 %0, %1, -1;" : "=r"(y) : "r"(x));
+    return y;
+}
+CLA_INLINE int cla_first(int yes)
+{
+    int y;
+    asm volatile("{.reg .pred p; .reg .b32 m; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 m, p, -1; brev.b32 m, m; "
+                 "bfind.shiftamt.u32 %0, m;}" : "=r"(y) : "r"(yes));
+    return y;
+}
+#endif
+#if WARP
+#define TOGETHER asm volatile("bar.warp.sync -1;" ::: "memory");
+#define EXCHANGED(type, y, x, distance) \
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=" type(y) : type(x), "r"(distance))
+CLA_INLINE int cla_other_int(int x, int distance)
+{
+    int y;
+    EXCHANGED("r", y, x, distance);
+    return y;
+}
+CLA_INLINE CLA_REAL cla_other(CLA_REAL x, int distance)
+{
+    int low, high;
+    if (sizeof(CLA_REAL) == 4) {
+        float y;
+        EXCHANGED("f", y, (float)x, distance);
+        return y;
+    }
+    asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x));
+    low = cla_other_int(low, distance);
+    high = cla_other_int(high, distance);
+    double y;
+    asm("mov.b64 %0, {%1, %2};" : "=d"(y) : "r"(low), "r"(high));
+    return y;
+}
+#else
+#define TOGETHER barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+
+#if INV
+#define OPERANDS CLA_ARGUMENT(A)
+#else
+#define OPERANDS CLA_ARGUMENT(A) CLA_ARGUMENT(B)
+#endif
+
+__kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __global int *failed OPERANDS,
+                                                       __global TARGET *restrict X)
+{
+    __local cla_lane tiles[MATRICES * TILE];
+    __local cla_lane pivots[2 * MATRICES * WIDTH] __attribute__((aligned(16)));
+    const int c = get_local_id(0) % TEAM, member = get_local_id(0) / TEAM;
+    const long q = get_group_id(0) * (long)MATRICES + member, first = A0 + min(q, nm - 1) * Astep;
+    CLA_LOCAL cla_lane *tile = tiles + member * TILE;
+    cla_lane a[ROWS][ALL], r[ROWS];
+    int bad = 0, step[ROWS]; /* at which a row becomes a pivot's: N of a free one, -1 of what is no row */
+#if STAGED
+    CLA_UNROLL for (int e0 = 0; e0 < N * N; e0 += TEAM) {
+        const int e = e0 + c;
+        if (e < N * N) tile[e / N * LINE + e % N] = CLA_NUMBER_AT(A, first + e * APARTS);
+    }
+    TOGETHER
+#endif
+    CLA_UNROLL for (int p = 0; p < ROWS; p++) {
+        const int i = min(p * TEAM + c, N - 1);
+        step[p] = p * TEAM + c < N ? N : -1;
+        r[p] = cla_lane_real(0);
+        CLA_UNROLL for (int j = 0; j < N; j++)
+#if STAGED
+            a[p][j] = tile[ARS > ACS ? i * LINE + j : j * LINE + i];
+#else
+            a[p][j] = CLA_NUMBER_AT(A, first + i * ARS + j * ACS);
+#endif
+        CLA_UNROLL for (int j = 0; j < R; j++)
+#if INV
+            a[p][N + j] = cla_lane_real(i == j);
+#else
+            a[p][N + j] = CLA_NUMBER_AT(B, B0 + min(q, nm - 1) * Bstep + i * BRS + j * BCS);
+#endif
+    }
+#if !WARP
+    __local CLA_REAL sizes[MATRICES * TEAM];
+#endif
+    CLA_UNROLL for (int k = 0; k < N; k++) {
+        CLA_LOCAL cla_lane *row = pivots + (member * 2 + k % 2) * WIDTH;
+        CLA_REAL best = -1;
+        int own = 0, place = c;
+        CLA_UNROLL for (int p = 0; p < ROWS; p++) { /* what is not a number counts as infinite */
+            const CLA_REAL size = step[p] == N ? fmin(cla_lane_abs1(a[p][k]), (CLA_REAL)INFINITY) : -1;
+            own = size > best ? p : own;
+            best = size > best ? size : best;
+        }
+#if WARP == 2
+        const CLA_WORDS bits = cla_words(best);
+        int most = cla_most(bits.high);
+        int first_one = bits.high == most;
+        if (sizeof(CLA_REAL) == 8) {
+            const uint low = first_one ? bits.low : 0, lowest = cla_most_unsigned(low);
+            first_one = first_one && low == lowest;
+        }
+        place = cla_first(first_one);
+#elif WARP
+        CLA_UNROLL for (int distance = TEAM / 2; distance > 0; distance /= 2) {
+            const CLA_REAL size = cla_other(best, distance);
+            const int where = cla_other_int(place, distance), better = size > best || (size == best && where < place);
+            best = better ? size : best;
+            place = better ? where : place;
+        }
+#else
+        sizes[member * TEAM + c] = best;
+        TOGETHER
+        best = -2;
+        CLA_UNROLL for (int t = 0; t < TEAM; t++) {
+            const CLA_REAL size = sizes[member * TEAM + t];
+            place = size > best ? t : place;
+            best = size > best ? size : best;
+        }
+#endif
+        if (c == place) {
+            CLA_UNROLL for (int j = k; j < ALL; j++) {
+                cla_lane x = a[0][j];
+                CLA_UNROLL for (int p = 1; p < ROWS; p++) x = cla_lane_select(own == p, a[p][j], x);
+                row[j] = x;
+            }
+            CLA_UNROLL for (int p = 0; p < ROWS; p++) step[p] = own == p ? k : step[p];
+        }
+        TOGETHER
+        const cla_lane reciprocal = cla_pivot(row[k], k, &bad);
+        CLA_UNROLL for (int p = 0; p < ROWS; p++) {
+            const cla_lane zero = cla_lane_real(0);
+            const cla_lane multiple = cla_lane_select(step[p] == N, cla_lane_mul(a[p][k], reciprocal), zero);
+            r[p] = cla_lane_select(step[p] == k, reciprocal, r[p]);
+            CLA_UNROLL for (int j = k + 1; j < ALL; j++) a[p][j] = cla_lane_fnma(multiple, row[j], a[p][j]);
+        }
+    }
+    CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
+        CLA_UNROLL for (int p = 0; p < ROWS; p++)
+            if (step[p] == k)
+                CLA_UNROLL for (int j = 0; j < R; j++) tile[k * R + j] = cla_lane_mul(r[p], a[p][N + j]);
+        TOGETHER
+        CLA_UNROLL for (int p = 0; p < ROWS; p++)
+            if (step[p] < k)
+                CLA_UNROLL for (int j = 0; j < R; j++)
+                    a[p][N + j] = cla_lane_fnma(a[p][k], tile[k * R + j], a[p][N + j]);
+    }
+    if (q < nm)
+        for (int e = c; e < N * R; e += TEAM) cla_put(X, q * (N * R) + e, CLA_CHECKED(tile[e]));
+    if (c == 0) CLA_REPORT
+}
