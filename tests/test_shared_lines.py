@@ -140,10 +140,11 @@ def test_several_threads_prepared_calls_and_solvers(rng, queues):
     with ThreadPoolExecutor(4) as pool:
         for x, alone in zip(pool.map(P.solve, vectors), expected, strict=True):
             assert same_bits(x, alone)
-    x = np.empty_like(vectors[0])
-    run = cla.prepare(P.solve, vectors[0], out=x)
-    run()
-    assert same_bits(x, expected[0])
+    one, x = cla.LinePreconditioner(M, lines, queue=queues[0]), np.empty_like(vectors[0])
+    for run in (cla.prepare(P.solve, vectors[0], out=x), cla.prepare(one.solve, vectors[0], out=x)):
+        x[:] = 0
+        run()
+        assert same_bits(x, expected[0])
     x, report = cla.krylov.gmres(M, vectors[0][:, 0], M=P, threads=1)
     assert report.converged
     np.testing.assert_allclose(M @ x, vectors[0][:, 0], atol=1e-6)
