@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.gpu.search import ITEM, REGISTERS, TEAM, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.types import Array, Events
@@ -62,14 +62,20 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 164:
         yield from items("getrfnp_item")
-    for columns in sorted({c for c in (2, 3, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
-        if registers(columns * m, dtype) <= REGISTERS:
-            for panel in (1, 0) if n > 24 else (0, 1):
-                team = -(-n // columns)
+    for columns in sorted({c for c in (1, 2, 3, 4) if c <= n}, key=lambda c: (c == 1, -(-n // c) * c - n)):
+        team = -(-n // columns)
+        if registers(columns * m, dtype) <= REGISTERS and team <= max(TEAM):
+            for panel, loops in modes(columns, team, n):
                 for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 160))):
                     if 64 <= some * team <= 512:
                         yield {"kernel": "getrfnp_team", "LANES": some, "COLUMNS": columns, "TEAM": team,
-                               "PANEL": panel}  # fmt: skip
+                               "PANEL": panel, "LOOPS": loops}  # fmt: skip
+
+
+def modes(columns, team, n) -> Iterator[tuple[int, int]]:
+    """What PANEL and LOOPS may be, as far as it compiles in time."""
+    for panel in (0,) if columns == 1 else (0, 1):
+        yield from ((panel, loops) for loops in (1, 2, team) if loops == 1 or loops < team or (loops == team and n <= 10))
 
 
 def local(choice, size) -> int:
@@ -83,7 +89,7 @@ ROUTINE = Routine(
     madds=lambda m, n: m * n * min(m, n) / 2 - min(m, n) ** 3 / 6,
     outputs=("info",),
     search=Search(
-        "getrfnp", "getrfnp.cl", {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2)}, local)}, candidates,
+        "getrfnp", "getrfnp.cl", {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2), "LOOPS": TEAM}, local)}, candidates,
         squares(2),
     ),
 )  # fmt: skip
