@@ -5,8 +5,8 @@
  *
  * CLA_UNROLL1(n, F) writes F(0) F(1) .. F(n - 1), n at most 32. The others nest in it, since a macro is not expanded
  * within itself: CLA_UNROLL2(n, F, a) writes F(a, 0) .., CLA_UNROLL3(n, F, a, b) F(a, b, 0) .., CLA_UNROLL4 likewise.
- * CLA_UNROLL, before a for loop, asks the compiler to do it: enough where no condition is in the way. CLA_NO_UNROLL asks
- * it not to.
+ * CLA_UNROLL, before a for loop, asks the compiler to do it: enough where no condition is in the way. CLA_UNROLL_SOME
+ * asks for eight turns at a time, as far as compilers' time allows, and CLA_NO_UNROLL for none.
  */
 #ifndef CLA_UNROLL_H
 #define CLA_UNROLL_H
@@ -14,6 +14,7 @@
 #include "lane.h"
 
 #define CLA_UNROLL _Pragma("unroll")
+#define CLA_UNROLL_SOME _Pragma("unroll 8")
 #define CLA_NO_UNROLL _Pragma("unroll 1")
 #define CLA_GROUP_OF(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 

@@ -75,7 +75,8 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
 def modes(columns, team, n) -> Iterator[tuple[int, int]]:
     """What PANEL and LOOPS may be, as far as it compiles in time."""
     for panel in (0,) if columns == 1 else (0, 1):
-        yield from ((panel, loops) for loops in (1, 2, team) if loops == 1 or loops < team or (loops == team and n <= 10))
+        for loops in sorted({1, min(2, team), team if n <= 10 else 1}):
+            yield panel, loops
 
 
 def local(choice, size) -> int:
@@ -83,13 +84,12 @@ def local(choice, size) -> int:
     return (2 * columns * size[0] + choice["TEAM"]) * choice["LANES"]
 
 
+KERNELS = {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2), "LOOPS": TEAM}, local)}
+
 ROUTINE = Routine(
     "getrfnp",
     operands=(Matrix("A", "mn", written=True),),
     madds=lambda m, n: m * n * min(m, n) / 2 - min(m, n) ** 3 / 6,
     outputs=("info",),
-    search=Search(
-        "getrfnp", "getrfnp.cl", {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2), "LOOPS": TEAM}, local)}, candidates,
-        squares(2),
-    ),
-)  # fmt: skip
+    search=Search("getrfnp", "getrfnp.cl", KERNELS, candidates, squares(2)),
+)
