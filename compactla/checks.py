@@ -174,6 +174,8 @@ def check_launch(threads, wait_for, queue, recorded=False):
         raise ValueError(f"threads is {threads!r}, must be None for data on a device")
     if wait_for is None:
         return ()
+    if isinstance(queue, list):
+        raise ValueError(f"wait_for is {wait_for!r}, must be None for several queues")
     from pyopencl import Event  # which is there, as there is a queue
 
     if type(queue).__module__.startswith("compactla"):

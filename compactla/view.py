@@ -132,9 +132,11 @@ def backend(queue, name="arrays"):
 
 
 def place(queue) -> str:
-    """The name of a device, for people."""
+    """The name of a device, or of several, for people."""
     if queue is None:
         return "cpu"
+    if isinstance(queue, list):
+        return " and ".join(map(place, queue))
     return queue.device.name.strip() if type(queue).__module__.startswith("pyopencl") else str(queue.device)
 
 

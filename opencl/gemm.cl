@@ -7,6 +7,7 @@
 #ifndef CLA_GEMM_CL
 #define CLA_GEMM_CL
 
+#include "copies.h"
 #include "tile.h"
 
 /* As BLAS: beta = 0 does not read C, alpha = 0 does not read A and B. C overlaps neither A nor B. */
@@ -48,7 +49,8 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *   TI, TJ   rows and columns of a tile; a work-item's rows are neighbours, its columns are TEAMJ apart, so that the
  *            work-items of a warp read different banks
  *   DEPTH    columns of A in local memory
- *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out
+ *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out;
+ *            3: they go to a second part of local memory past registers, where the device has such copies (copies.h)
  *   ROUNDS   how often LANES matrices a work-group takes on, where there are many: the first loads of the next are
  *            under way during the products of the last
  * GEMM_MMA   likewise on the matrix units of NVIDIA's GPUs from compute capability 8.0 on, of doubles; others refuse it.
@@ -62,6 +64,41 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
 #define CONJUGATED(flag, a) ((flag) ? cla_lane_conj(a) : (a))
 #define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b)) /* alpha goes to B */
+#endif
+
+#if defined(GEMM_TEAM) || defined(GEMM_MMA)
+#define COPIES (AHEAD >= 3)
+#define SWAP(p, q) \
+    { \
+        CLA_LOCAL cla_lane *const other = p; \
+        p = q; \
+        q = other; \
+    }
+/* FETCH_A: the u-th element of a work-item's share to a register, or on its way to local memory; zero if it is not
+ * `within`. NEXT_A: what was fetched there. PUT: it goes to local memory as it is multiplied; copies are there, and few
+ * change. */
+#if COPIES
+#define NEXT_A(to, u) (*(to))
+#define NEXT_B(to, u) (*(to))
+#define FETCH_A(u, to, within, l, i, k) \
+    { \
+        if (within) cla_copy_of(to, ACOMMON, A, l, (i) * ARS + (k) * ACS); \
+        else *(to) = cla_lane_real(0); \
+    }
+#define FETCH_B(u, to, within, l, k, j) \
+    { \
+        if (within) cla_copy_of(to, BCOMMON, B, l, (k) * BRS + (j) * BCS); \
+        else *(to) = cla_lane_real(0); \
+    }
+#else
+#define NEXT_A(to, u) a_next[u]
+#define NEXT_B(to, u) b_next[u]
+#define FETCH_A(u, to, within, l, i, k) a_next[u] = (within) ? A_AT(l, i, k) : cla_lane_real(0)
+#define FETCH_B(u, to, within, l, k, j) b_next[u] = (within) ? B_AT(l, k, j) : cla_lane_real(0)
+#endif
+#define PUT(share, mine, changes, to, value) \
+    if (!COPIES || (changes)) CLA_UNROLL for (int u = 0; u < share; u++) \
+            if (mine) to = value;
 #endif
 
 #ifdef GEMM_ITEM
@@ -94,24 +131,34 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 #ifdef GEMM_TEAM
 #define TEAMI ((M + TI - 1) / TI)
 #define TEAMJ ((N + TJ - 1) / TJ)
-#define WORK_ITEMS (LANES * TEAMI * TEAMJ)
+#define TEAM (TEAMI * TEAMJ)
+#define WORK_ITEMS (LANES * TEAM)
 #define A_SIZE (M * DEPTH * LANES) /* what is in local memory of A and of B, and a work-item's share in moving it */
 #define B_SIZE (DEPTH * N * LANES)
 #define A_SHARE ((A_SIZE + WORK_ITEMS - 1) / WORK_ITEMS)
 #define B_SHARE ((B_SIZE + WORK_ITEMS - 1) / WORK_ITEMS)
 #define WHOLE (K % DEPTH == 0)
 
+/* Whether there is the u-th element of a work-item's share of so many */
+#define HAS(u, all) (((u) + 1) * WORK_ITEMS <= (all) || (u) * WORK_ITEMS + t < (all))
+/* Quotient and remainder of what number it has among those of its lane; without a division for each u where possible */
+#define NUMBER(u) ((u) * TEAM + f)
+#define QUOTIENT(u, n) \
+    (TEAM % (n) == 0 ? (u) * (TEAM / (n)) + f / (n) : (n) % TEAM == 0 ? (u) / (((n) + TEAM - 1) / TEAM) : NUMBER(u) / (n))
+#define REMAINDER(u, n) \
+    (TEAM % (n) == 0 ? f % (n) : (n) % TEAM == 0 ? (u) % (((n) + TEAM - 1) / TEAM) * TEAM + f : NUMBER(u) % (n))
+#define A_FLAT (K == DEPTH && ARS == K * ACS) /* what is in local memory lies together */
+#define B_FLAT (WHOLE && BRS == N * BCS)
+
 /* This work-item's share of columns k0 to k0 + DEPTH of A and of these rows of B; zeros past the last. */
 #define FETCH(k0) \
     CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
-        const int e = u * WORK_ITEMS + t, k = e / LANES % DEPTH, i = e / LANES / DEPTH; \
-        if (A_SIZE % WORK_ITEMS == 0 || e < A_SIZE) \
-            a_next[u] = WHOLE || k0 + k < K ? A_AT(e % LANES, i, k0 + k) : cla_lane_real(0); \
+        const int i = A_FLAT ? 0 : QUOTIENT(u, DEPTH), k = A_FLAT ? NUMBER(u) : REMAINDER(u, DEPTH); \
+        if (HAS(u, A_SIZE)) FETCH_A(u, a_copied + u * WORK_ITEMS + t, WHOLE || k0 + k < K, l, i, k0 + k); \
     } \
     CLA_UNROLL for (int u = 0; u < B_SHARE; u++) { \
-        const int e = u * WORK_ITEMS + t, j = e / LANES % N, k = e / LANES / N; \
-        if (B_SIZE % WORK_ITEMS == 0 || e < B_SIZE) \
-            b_next[u] = WHOLE || k0 + k < K ? B_AT(e % LANES, k0 + k, j) : cla_lane_real(0); \
+        const int k = B_FLAT ? 0 : QUOTIENT(u, N), j = B_FLAT ? NUMBER(u) : REMAINDER(u, N); \
+        if (HAS(u, B_SIZE)) FETCH_B(u, b_copied + u * WORK_ITEMS + t, WHOLE || k0 + k < K, l, k0 + k, j); \
     }
 
 __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
@@ -120,12 +167,17 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
                                                  __global const CLA_REAL *restrict B, long b0, long bps,
                                                  __global CLA_REAL *restrict C, long c0, long cps)
 {
-    __local cla_lane a_part[A_SIZE], b_part[B_SIZE];
-    const int t = get_local_id(0), l = t % LANES, tj = t / LANES % TEAMJ, ti = t / LANES / TEAMJ;
+    __local cla_lane a_parts[(1 + COPIES) * A_SIZE], b_parts[(1 + COPIES) * B_SIZE];
+    CLA_LOCAL cla_lane *a_part = a_parts + COPIES * A_SIZE, *b_part = b_parts + COPIES * B_SIZE;
+    CLA_LOCAL cla_lane *a_copied = a_parts, *b_copied = b_parts; /* where copies are under way to */
+    const int t = get_local_id(0), l = t % LANES, f = t / LANES, tj = f % TEAMJ, ti = f / TEAMJ;
     __global const CLA_REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
     __global CLA_REAL *const all_of_c = C + c0 + l;
     const long step = get_num_groups(0) * (long)LANES;
-    cla_lane a_next[A_SHARE], b_next[B_SHARE], c[TI][TJ];
+    cla_lane c[TI][TJ];
+#if !COPIES
+    cla_lane a_next[A_SHARE], b_next[B_SHARE];
+#endif
 #define ROW(i) (ti * TI + (i))
 #define COLUMN(j) ((j) * TEAMJ + tj)
 #define TURN_TO(q) \
@@ -148,22 +200,31 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
         CLA_UNROLL
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
+#if COPIES
+            cla_copies_wait();
+            SWAP(a_part, a_copied)
+            SWAP(b_part, b_copied)
+#else
             barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
-            CLA_UNROLL for (int u = 0; u < A_SHARE; u++)
-                if (A_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < A_SIZE)
-                    a_part[u * WORK_ITEMS + t] = CONJUGATED(ACONJ, a_next[u]);
-            CLA_UNROLL for (int u = 0; u < B_SHARE; u++)
-                if (B_SIZE % WORK_ITEMS == 0 || u * WORK_ITEMS + t < B_SIZE)
-                    b_part[u * WORK_ITEMS + t] = SCALE(CONJUGATED(BCONJ, b_next[u]));
+#endif
+            PUT(A_SHARE, HAS(u, A_SIZE), ACONJ && CLA_COMPLEX,
+                a_part[u * WORK_ITEMS + t], CONJUGATED(ACONJ, NEXT_A(a_part + u * WORK_ITEMS + t, u)))
+            PUT(B_SHARE, HAS(u, B_SIZE), ALPHA || BCONJ && CLA_COMPLEX,
+                b_part[u * WORK_ITEMS + t], SCALE(CONJUGATED(BCONJ, NEXT_B(b_part + u * WORK_ITEMS + t, u))))
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (k0 + DEPTH < K) {
-                if (AHEAD) { FETCH(k0 + DEPTH) }
-            } else if (ROUNDS > 1 && q + step < lanes) {
+            int next = k0 + DEPTH;
+            if (ROUNDS > 1 && next >= K && q + step < lanes) {
                 TURN_TO(q + step)
-                if (AHEAD) { FETCH(0) }
+                next = 0;
             }
-            CLA_UNROLL for (int k = 0; k < DEPTH; k++) {
+            if (AHEAD && next < K) { FETCH(next) }
+#if AHEAD == 4
+            _Pragma("unroll 1")
+#else
+            CLA_UNROLL
+#endif
+            for (int k = 0; k < DEPTH; k++) {
                 cla_lane a[TI], b[TJ];
                 CLA_UNROLL for (int i = 0; i < TI; i++) a[i] = a_part[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
                 CLA_UNROLL for (int j = 0; j < TJ; j++) b[j] = b_part[(k * N + min(COLUMN(j), N - 1)) * LANES + l];
@@ -180,14 +241,18 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
 
 #ifdef GEMM_MMA
-#if !defined(__NV_CL_C_VERSION) && !defined(__CUDACC__)
-#error "gemm_mma is for the matrix units of NVIDIA's GPUs"
-#endif
+#include "mma.h"
 
 /* c <- c + a b, of which each work-item of a warp has an element of a (8 x 4) and b (4 x 8), and two of c */
+#if CLA_COMPLEX
 #define MULTIPLY(c, d, a, b) \
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};" \
-                 : "+d"(c), "+d"(d) : "d"(a), "d"(b))
+    CLA_MMA(c.x, d.x, a.x, b.x); \
+    CLA_MMA(c.y, d.y, a.x, b.y); \
+    CLA_MMA(c.x, d.x, -a.y, b.y); \
+    CLA_MMA(c.y, d.y, a.y, b.x)
+#else
+#define MULTIPLY CLA_MMA
+#endif
 #define WORK_ITEMS (32 * WARPS * LANES)
 #define ROWS ((M + 7) / 8)
 #define COLUMNS ((N + 7) / 8)
@@ -202,7 +267,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define C_SHARE (ROWS_SHARE * WIDTH * 2)
 /* A matrix in local memory is halves of blocks, 32 elements each, in the order of the work-items of a warp. The padding
  * is for what moves them: neighbours are lanes of an element. */
-#define MATRIX_SIZE (32 * (AB_SIZE < 2 * ROWS ? 2 * ROWS : AB_SIZE) + (LANES < 16 ? 16 / LANES : 1))
+#define MATRIX_SIZE (32 * (AB_SIZE < 2 * ROWS ? 2 * ROWS : AB_SIZE) + (LANES * CLA_PARTS < 16 ? 16 / CLA_PARTS / LANES : 1))
 #define A_PLACE(row, step) (((row) * STEPS + (step)) * 32)
 #define B_PLACE(column, step) (((column) * STEPS + (step)) * 32 + A_PLACE(ROWS, 0))
 #define C_PLACE(row, column, h) ((((row) * WIDTH + (column)) * 2 + (h)) * 32)
@@ -210,14 +275,19 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define MINE(u, all) ((all) % WARPS == 0 || (u) * WARPS + part < (all))
 #define WITHIN(i, all) ((all) % 8 == 0 || (i) < (all))
 
+/* Where the u-th element of a work-item's share of A or B goes */
+#define A_OF_SHARE(u) A_PLACE((u) / STEPS * WARPS + part, (u) % STEPS)
+#define B_OF_SHARE(u) B_PLACE((u) / STEPS * WARPS + part, (u) % STEPS)
 #define FETCH(k0) \
     CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
         const int i = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
-        a_next[u] = WITHIN(i, M) && MINE(u / STEPS, ROWS) && (WHOLE || k < K) ? A_AT(l, i, k) : cla_lane_real(0); \
+        if (MINE(u / STEPS, ROWS)) \
+            FETCH_A(u, copied + moved + A_OF_SHARE(u), WITHIN(i, M) && (WHOLE || k < K), l, i, k); \
     } \
     CLA_UNROLL for (int u = 0; u < B_SHARE; u++) { \
         const int j = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
-        b_next[u] = WITHIN(j, N) && MINE(u / STEPS, COLUMNS) && (WHOLE || k < K) ? B_AT(l, k, j) : cla_lane_real(0); \
+        if (MINE(u / STEPS, COLUMNS)) \
+            FETCH_B(u, copied + moved + B_OF_SHARE(u), WITHIN(j, N) && (WHOLE || k < K), l, k, j); \
     }
 #define WHOLE (K % DEPTH == 0)
 /* Where the u-th element is of this work-item's share of columns of C from block j0 on */
@@ -234,16 +304,19 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
                                                 __global const CLA_REAL *restrict B, long b0, long bps,
                                                 __global CLA_REAL *restrict C, long c0, long cps)
 {
-    __local cla_lane matrices[LANES * MATRIX_SIZE];
+    __local cla_lane matrices[(1 + COPIES) * LANES * MATRIX_SIZE];
+    CLA_LOCAL cla_lane *here = matrices + COPIES * LANES * MATRIX_SIZE, *copied = matrices; /* as in gemm_team */
     const int t = get_local_id(0);
     const int l = t % LANES, f = t / LANES % 32, part = t / LANES / 32; /* of what it moves: lane, element, and block */
     const int own = t / 32 % WARPS;                                     /* of what it computes */
-    CLA_LOCAL cla_lane *const moved = matrices + l * MATRIX_SIZE + f;
-    CLA_LOCAL cla_lane *const held = matrices + t / 32 / WARPS * MATRIX_SIZE + t % 32;
+    const int moved = l * MATRIX_SIZE + f, held = t / 32 / WARPS * MATRIX_SIZE + t % 32; /* where these are */
     __global const CLA_REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
     __global CLA_REAL *const all_of_c = C + c0 + l;
     const long step = get_num_groups(0) * (long)LANES;
-    cla_lane a_next[A_SHARE], b_next[B_SHARE], c_next[C_SHARE], c[ROWS_SHARE][COLUMNS][2];
+    cla_lane c_next[C_SHARE], c[ROWS_SHARE][COLUMNS][2];
+#if !COPIES
+    cla_lane a_next[A_SHARE], b_next[B_SHARE];
+#endif
 #define TURN_TO(q) \
     A = all_of_a + (ACOMMON ? 0 : (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q)); \
     B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
@@ -262,29 +335,34 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
         CLA_UNROLL
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
+#if COPIES
+            cla_copies_wait();
+            SWAP(here, copied)
+#else
             barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
-            CLA_UNROLL for (int u = 0; u < A_SHARE; u++)
-                if (MINE(u / STEPS, ROWS)) moved[A_PLACE(u / STEPS * WARPS + part, u % STEPS)] = a_next[u];
-            CLA_UNROLL for (int u = 0; u < B_SHARE; u++)
-                if (MINE(u / STEPS, COLUMNS)) moved[B_PLACE(u / STEPS * WARPS + part, u % STEPS)] = b_next[u];
+#endif
+            PUT(A_SHARE, MINE(u / STEPS, ROWS), ACONJ && CLA_COMPLEX, here[moved + A_OF_SHARE(u)],
+                CONJUGATED(ACONJ, NEXT_A(here + moved + A_OF_SHARE(u), u)))
+            PUT(B_SHARE, MINE(u / STEPS, COLUMNS), BCONJ && CLA_COMPLEX, here[moved + B_OF_SHARE(u)],
+                CONJUGATED(BCONJ, NEXT_B(here + moved + B_OF_SHARE(u), u)))
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (k0 + DEPTH < K) {
-                if (AHEAD) { FETCH(k0 + DEPTH) }
-            } else {
+            int next = k0 + DEPTH;
+            if (next >= K) {
                 CLA_UNROLL for (int u = 0; u < C_SHARE; u++) { FETCH_C(u, 0) }
                 if (ROUNDS > 1 && q + step < lanes) {
                     TURN_TO(q + step)
-                    if (AHEAD) { FETCH(0) }
+                    next = 0;
                 }
             }
+            if (AHEAD && next < K) { FETCH(next) }
             CLA_UNROLL for (int s = 0; s < STEPS; s++) {
                 cla_lane a[ROWS_SHARE], b[COLUMNS];
                 CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                    a[i] = held[A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
-                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) b[j] = held[B_PLACE(j, s)];
+                    a[i] = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
+                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) b[j] = here[held + B_PLACE(j, s)];
                 CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) MULTIPLY(c[i][j][0], c[i][j][1], a[i], b[j]);
+                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) { MULTIPLY(c[i][j][0], c[i][j][1], a[i], b[j]); }
             }
         }
         CLA_UNROLL for (int j0 = 0; j0 < COLUMNS; j0 += WIDTH) {
@@ -293,12 +371,12 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
                 CLA_UNROLL for (int j = 0; j < WIDTH; j++)
                     CLA_UNROLL for (int h = 0; h < 2; h++)
                         if (j0 + j < COLUMNS && (ROWS % WARPS == 0 || i * WARPS + own < ROWS))
-                            held[C_PLACE(i * WARPS + own, j, h)] = c[i][j0 + j][h];
+                            here[held + C_PLACE(i * WARPS + own, j, h)] = c[i][j0 + j][h];
             barrier(CLK_LOCAL_MEM_FENCE);
             CLA_UNROLL for (int u = 0; u < C_SHARE; u++)
                 if (HAS_C(u, j0)) {
-                    cla_lane product = SCALE(moved[C_PLACE(u / 2 / WIDTH * WARPS + part, u / 2 % WIDTH, u % 2)]);
-                    if (BETA) product = cla_lane_fma(cla_lane_of(beta, beta_im), c_next[u], product);
+                    cla_lane product = SCALE(here[moved + C_PLACE(u / 2 / WIDTH * WARPS + part, u / 2 % WIDTH, u % 2)]);
+                    if (BETA) product = product + cla_lane_scale(cla_lane_of(beta, beta_im), c_next[u]);
                     FETCH_C(u, j0 + WIDTH)
                     cla_lane_store(C, C_AT(C_ROW(u), C_COLUMN(u, j0)), product);
                 }

@@ -5,7 +5,7 @@
  *   PERTURB   1: a pivot below the threshold, sqrt(EPSILON) times the largest element of its block, is replaced by it
  *   SHIFT     1: that threshold is added to every pivot, with the sign of the pivot's real part
  *   PIVOTING  1: rows are swapped within diagonal blocks
- *   INVERSES  1: what is stored is what thomas.cl solves with, where swaps do not show; 0: the factors that
+ *   INVERSES  1: what is stored is what thomas_solve.cl solves with, where swaps do not show; 0: the factors that
  *             blocktridiag.cl solves with
  *   EPSILON, LEAST  the relative spacing of CLA_REAL numbers, and the smallest whose reciprocal is finite
  * One work-item does one line; factor_team of thomas.cl does the same in teams.

@@ -71,14 +71,14 @@ OTHERS = [  # in all of their variants
     ("blocktridiag.cl", {"COUPLE_ROWS": 1, "BLOCK": 3, "HELD": 2}),
     ("watched_lu.cl", {"PERTURB": 1, "SHIFT": 0, "PIVOTING": 1, "INVERSES": 1, **WATCH, **TILE}),
     ("watched_lu.cl", {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0, "INVERSES": 0, **WATCH}),
-    ("thomas.cl", {"DESCRIBE_LINES": 1, "BLOCK": 1}),
+    ("thomas_solve.cl", {"DESCRIBE_LINES": 1, "BLOCK": 1}),
     *(("thomas.cl", {"FACTOR_LINE": 1, "BLOCK": 3, "GROUP": 8, "AHEAD": ahead}) for ahead in range(2)),
-    *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6, "AHEAD": ahead, **LANES}) for ahead in range(3)),
+    *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6 - ahead % 2, "AHEAD": ahead, **LANES}) for ahead in range(4)),
     *(("thomas.cl", {"FACTOR_TEAM": 1, "BLOCK": 6, "AHEAD": 1, **LANES, "WATCH": 1, "PIVOTING": int(way != "SHIFT"),
                      "PERTURB": 0, "SHIFT": 0, **WATCH, way: 1}) for way in ("PERTURB", "SHIFT")),
-    ("thomas.cl", {"REGULAR": 0, "AHEAD": 1, "AHEAD_UP": 2, **SOLVE}),
-    *(("thomas.cl", {"REGULAR": 1, "AHEAD": 2, "AHEAD_UP": 1, "CLA_STORED": f"CLA_STORED_{name.upper()}", **SOLVE})
-      for name in ("REAL", *STORAGE)),
+    ("thomas_solve.cl", {"REGULAR": 0, "AHEAD": 1, "AHEAD_UP": 2, **SOLVE}),
+    *(("thomas_solve.cl", {"REGULAR": 1, "AHEAD": 2, "AHEAD_UP": 1, **SOLVE,
+                           "CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in ("REAL", *STORAGE)),
 ]  # fmt: skip
 
 

@@ -193,6 +193,16 @@ def test_preconditioners(library, there, rng, relaxed):
     close(library, P @ there(r), host @ r)
 
 
+def test_devices_that_share_lines(library, there, rng):
+    M, lines = heat(rng), np.arange(12).reshape(3, 4)
+    one, P = (cla.LinePreconditioner(M, lines, queue=queue) for queue in (library.device, [library.device] * 2))
+    r = rng.random(M.shape[0])
+    assert (P @ r).tobytes() == (one @ r).tobytes()
+    assert not P.update(M).any()
+    with pytest.raises(TypeError, match="P lives on several devices"):
+        P.solve(there(r))
+
+
 def heat(rng):
     """A matrix of 2 x 2 blocks on a grid of 3 x 4."""
     band = scipy.sparse.diags_array([-1.0, 2.5, -1.0], offsets=[-1, 0, 1], shape=(12, 12))

@@ -381,6 +381,34 @@ def test_candidates_of_the_tuner(rng, monkeypatch, queue, n):
     assert len(seen) > 10
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("queue", DEVICES, indirect=True)
+@pytest.mark.parametrize(
+    ("d", "tunables"), [((9, 9), (0, 1, 8)), ((12,) * 3, (4, 2, 1)), ((5,) * 3, (1, 1, 2))], ids=str
+)
+def test_matrix_units(rng, monkeypatch, queue, d, tunables):
+    monkeypatch.setattr("compactla.gpu.kron_team.is_cpu", lambda device: False)
+    monkeypatch.setattr("compactla.gpu.kron_team.FILL", 0)
+    choice = dict(zip(("TALL", "WIDE", "ITEMS"), tunables, strict=True))
+    choice |= {"kernel": "kron_mma", "GROUP": 64, "SLICES": 2, "ROUNDS": 2, "AHEAD": 0}
+    name, trans, dtype = f"kron{len(d)}", "N" * len(d), np.dtype(np.float64)
+    assert shapes.searches()[name].knows(choice, d[:1])
+    monkeypatch.setitem(shapes.results(queue.device), shapes.key(name, d[:1], dtype), choice)
+    launch.plans(queue).clear()
+    factors, X = made(rng, d, d, 21, dtype, trans, ())
+    expected, Y = exact(factors, X, trans), rng.standard_normal(X.shape)
+    given, items, result = *there([factors, X], queue), there(Y, queue)
+    cla.kron_apply(given, items, result, alpha=-0.5, beta=2)
+    assert_close(here(result), -0.5 * expected + 2 * Y, d)
+    X[3] = np.nan
+    found = here(cla.kron_apply(given, there(X, queue)))
+    assert np.isnan(found[3]).all()
+    assert_close(np.delete(found, 3, 0), np.delete(expected, 3, 0), d)
+    ran = [plan and plan.choice for plan in launch.plans(queue).values()]
+    assert set(map(bool, ran)) == {"NVIDIA" in queue.device.platform.name}  # others refuse it
+    launch.plans(queue).clear()
+
+
 @pytest.mark.parametrize("queue", DEVICES, indirect=True)
 def test_what_is_elsewhere_is_refused(rng, queue, elsewhere):
     factors, X = made(rng, (3, 4), (3, 4), 5, np.float64, "NN", ())

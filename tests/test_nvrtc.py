@@ -10,14 +10,26 @@ import pytest
 from cases import exhaustive
 from compactla.cuda.compile import MISSING, compile, cuda_source, options
 from compactla.gpu.program import SOURCES
-from programs import GEMM, OTHERS, of_rows
+from programs import GEMM, KRON, OTHERS, of_rows
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 KERNEL = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(?:#.*\s)?([a-z]\w*)\(")
 SWITCH = re.compile(r"#ifdef (\w+)|\bdefined\((\w+)\)")
 DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^;{(]*?\b(\w+) ?(?:\(|;)|^} (\w+);")
 # Matrix units multiply doubles.
-UNITS = GEMM | {"GEMM_MMA": 1, "LANES": 8, "DEPTH": 8, "WARPS": 1, "AHEAD": 2, "ROUNDS": 1, "M": 24, "N": 24, "K": 24}
+UNITS = {
+    "gemm.cl": {"GEMM_MMA": 1, "LANES": 8, "DEPTH": 8, "WARPS": 1, "AHEAD": 2, "ROUNDS": 1} | dict.fromkeys("MNK", 24),
+    "kron.cl": {
+        "KRON_MMA": 1,
+        "GROUP": 64,
+        "SLICES": 2,
+        "TALL": 4,
+        "AHEAD": 1,
+        "FACTORS": 3,
+        "SUM": 0,
+        "INTERLEAVED": 0,
+    },
+}
 TEXTS = {file.name: COMMENT.sub("", file.read_text()) for file in sorted(SOURCES.glob("*.[ch]*"))}
 HEADER = TEXTS.pop("cuda.h")
 SWITCHES = set(itertools.chain(*itertools.chain(*map(SWITCH.findall, TEXTS.values()))))
@@ -33,7 +45,7 @@ def ptx(source, dtype, vlen=32, **defines):
 
 def programs(file, dtype):
     """Macros that a file is compiled with, as many as make all of its kernels."""
-    found = {"mma": UNITS} if (file, dtype) == ("gemm.cl", "d") else {}
+    found = {"mma": {"gemm.cl": GEMM, "kron.cl": KRON}[file] | UNITS[file]} if file in UNITS and dtype == "d" else {}
     for name, defines in itertools.chain(OTHERS, of_rows()):
         if name == file:
             found.setdefault(frozenset(SWITCHES & defines.keys()), defines)
@@ -45,7 +57,7 @@ def programs(file, dtype):
 @pytest.mark.parametrize("dtype", "dF")
 @pytest.mark.parametrize("file", TEXTS)
 def test_kernels_compile(file, dtype):
-    kernels = set(KERNEL.findall(TEXTS[file])) - ({"gemm_mma"} if dtype != "d" else set())
+    kernels = set(KERNEL.findall(TEXTS[file])) - ({"gemm_mma", "kron_mma"} if dtype != "d" else set())
     for defines in programs(file, dtype):
         kernels -= set(re.findall(r"\.entry (\w+)", ptx(f'#include "{file}"\n', dtype, **defines)))
     assert not kernels

@@ -63,7 +63,7 @@ GEMM = [
     ((5, 3, 4), "gemm_item", {"GROUP": 8}),
     ((6, 4, 8), "gemm_team", {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, "AHEAD": 0, "ROUNDS": 1}),
     ((6, 4, 8), "gemm_team", {"LANES": 2, "TI": 3, "TJ": 2, "DEPTH": 4, "AHEAD": 2, "ROUNDS": 4}),
-    ((5, 7, 5), "gemm_team", {"LANES": 4, "TI": 2, "TJ": 3, "DEPTH": 3, "AHEAD": 1, "ROUNDS": 1}),
+    ((5, 7, 5), "gemm_team", {"LANES": 4, "TI": 2, "TJ": 3, "DEPTH": 3, "AHEAD": 3, "ROUNDS": 2}),
 ]
 
 
@@ -220,6 +220,8 @@ FACTOR = [
     (4, "factor_team", {"LANES": 2, "COLUMNS": 2, "TEAM": 2, "AHEAD": 1}),
     (3, "factor_team", {"LANES": 4, "COLUMNS": 1, "TEAM": 3, "AHEAD": 2}),
     (2, "factor_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 1, "AHEAD": 2}),
+    (3, "factor_team", {"LANES": 2, "COLUMNS": 2, "TEAM": 2, "AHEAD": 1}),
+    (3, "factor_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 2, "AHEAD": 3}),
 ]
 SOLVE = {1: {"LANES": 4, "RHS": 1, "AHEAD": 2, "AHEAD_UP": 3}, 3: {"LANES": 2, "RHS": 2, "AHEAD": 1, "AHEAD_UP": 1}}
 
@@ -246,7 +248,7 @@ def test_lines(queue, dtype, rng, use, b, kernel, tunables):
 @on_devices
 @with_types(("b", "team"), [(3, {}), (4, {"COLUMNS": 2, "TEAM": 2, "AHEAD": 1})])
 def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b, team):
-    """What thomas.cl solves with, where rows were swapped too, by one work-item a line or by a team."""
+    """What thomas_solve.cl solves with, where rows were swapped too, by one work-item a line or by a team."""
     use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
     if team:
         use("factor_watched", "factor_team", LANES=4, **team)

@@ -45,6 +45,10 @@ def download(a):
     return a
 
 
+def reshaped(a, shape):
+    return a.reshape(shape)
+
+
 def broadcast(matrix, nm, queue):
     return np.broadcast_to(matrix, (nm, *matrix.shape))
 

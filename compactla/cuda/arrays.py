@@ -112,8 +112,11 @@ class Array:
     def view(self, dtype):
         return self._seen(self.place.view(dtype))
 
-    def get(self) -> np.ndarray:
-        """A NumPy copy, for which this waits."""
+    def get(self, target=None) -> np.ndarray:
+        """A NumPy copy, for which this waits; of contiguous arrays in `target`, if that is given."""
+        if target is not None and self.size:
+            driver.read(self.queue.device.index, self.offset, target, self.queue.stream)
+            return target
         if not self.size:
             return np.empty(self.shape, self.dtype)
         ends = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]

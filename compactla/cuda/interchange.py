@@ -70,11 +70,11 @@ def taken(x, name):
         return x
     from compactla.cuda.libraries import library
 
-    theirs = library(root(kind))
+    theirs, is_queue = library(root(kind)), name.partition("[")[0] in ("queue", "device")
     index = theirs.device(x)
     try:
         found = theirs.array(x) if index is None else theirs.queue(index)
-        return found.queue if index is None and name in ("queue", "device") else found
+        return found.queue if index is None and is_queue else found
     except TypeError as error:
         raise TypeError(f"{name} {error}") from None
 

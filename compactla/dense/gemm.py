@@ -4,8 +4,6 @@ import itertools
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from compactla import products
 from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.layout import Pack
@@ -104,11 +102,11 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
         team = -(-m // tile[0]) * -(-n // tile[1])
         for depth in depths(k):
             for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 200))):
-                for ahead, rounds in ((2, 1), (0, 1), (1, 8), (2, 8)):
+                for ahead, rounds in ((2, 1), (0, 1), (3, 8), (1, 8), (2, 8)):
                     if 64 <= some * team <= 512 or some == lanes[0]:
                         yield {"kernel": "gemm_team", "LANES": some, "TI": tile[0], "TJ": tile[1], "DEPTH": depth,
                                "AHEAD": ahead, "ROUNDS": rounds}  # fmt: skip
-    if dtype == np.float64 and min(size) >= 16:
+    if dtype.char in "dD" and min(size) > 12:
         yield from units(size, lanes)
 
 
@@ -118,7 +116,7 @@ def units(size, lanes) -> Iterator[Choice]:
     depths = [depth for depth in (4, 8, 16) if -(-k // 4) * 4 % depth == 0]
     for warps, depth, some in itertools.product((1, 2), depths, (8, 4, 16)):
         if some in lanes and 4 <= some * warps <= 16 and 8 <= depth * some // 4 <= 16:
-            for ahead, rounds in ((2, 1), (0, 1), (1, 8), (2, 8)):
+            for ahead, rounds in ((2, 1), (0, 1), (3, 8), (1, 8), (2, 8)):
                 yield {"kernel": "gemm_mma", "LANES": some, "DEPTH": depth, "WARPS": warps, "AHEAD": ahead,
                        "ROUNDS": rounds}  # fmt: skip
 
@@ -143,17 +141,24 @@ def depths(k):
 
 
 TEAM = Kernel(
-    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(3),
+    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(5),
      "ROUNDS": range(1, 65)},
     group=lambda choice, size: choice["LANES"] * -(-size[0] // choice["TI"]) * -(-size[1] // choice["TJ"]),
-    local=lambda choice, size: (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
+    local=lambda choice, size: parts(choice) * (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
 )  # fmt: skip
 
 UNITS = Kernel(
-    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(3), "ROUNDS": range(1, 65)},
+    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(5), "ROUNDS": range(1, 65)},
     group=lambda choice, size: 32 * choice["LANES"] * choice["WARPS"],
-    local=lambda choice, size: choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"])),
+    local=lambda choice, size: (
+        parts(choice) * choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"]))
+    ),
 )
+
+
+def parts(choice) -> int:
+    """Parts of local memory: one is computed with while another one is filled."""
+    return 1 + (choice["AHEAD"] >= 3)
 
 
 def halves(choice, size) -> int:

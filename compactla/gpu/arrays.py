@@ -74,9 +74,22 @@ def download(a) -> np.ndarray:
     return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
 
 
+def send(values, a):
+    """a <- a NumPy array, both C-contiguous, of one dtype and size; waits for it."""
+    if stays(a):
+        a.set(values)
+    else:
+        cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=a.offset, wait_for=a.events)
+
+
 def bring(a, target, _=()):
     """target <- a device array, for which this waits."""
-    target[...] = download(a)
+    if a.dtype != target.dtype or not (a.flags.c_contiguous and target.flags.c_contiguous):
+        target[...] = download(a)
+    elif stays(a):
+        a.get(target)
+    elif a.size:
+        cl.enqueue_copy(a.queue, target, a.base_data, src_offset=a.offset, wait_for=a.events)
 
 
 def broadcast(matrix, nm, queue):
@@ -87,9 +100,24 @@ def broadcast(matrix, nm, queue):
 
 def seen_as(a, shape, strides):
     """A view of an array of other axes."""
-    return type(a)(
-        a.queue, tuple(shape), a.dtype, strides=tuple(strides), data=a.base_data, offset=a.offset, events=a.events
+    if stays(a):
+        return type(a)(a.queue, shape, a.dtype, strides=strides, data=a.base_data, offset=a.offset)
+    view = object.__new__(type(a))  # the constructor takes many times as long
+    size = math.prod(shape)
+    vars(view).update(
+        vars(a), shape=tuple(shape), strides=tuple(strides), size=size, nbytes=size * a.dtype.itemsize, _flags=None
     )
+    return view
+
+
+def reshaped(a, shape):
+    """A view of a C-contiguous array in another shape."""
+    if stays(a):
+        return a.reshape(shape)
+    strides = [a.dtype.itemsize]
+    for n in shape[:0:-1]:
+        strides.append(strides[-1] * max(n, 1))
+    return seen_as(a, shape, strides[::-1])
 
 
 def ordinary(a) -> View:

@@ -11,7 +11,7 @@ import numpy as np
 from compactla.gpu import shapes
 from compactla.gpu.launch import FILL, launch
 from compactla.gpu.program import kernel
-from compactla.gpu.search import GROUP, LOCAL_BYTES, REGISTERS, Choice, Kernel, Search
+from compactla.gpu.search import GROUP, GROUP_SIZE, LOCAL_BYTES, REGISTERS, Choice, Kernel, Search
 from compactla.gpu.shapes import is_cpu
 from compactla.view import REAL
 
@@ -149,9 +149,13 @@ class Case(NamedTuple):
         sizes = {extents[slot] for extents in (self.N, self.M) for slot in SLOTS[self.factors]}
         if self.name == "kron" and self.factors > 1 and not self.interleaved and len(sizes) == 1:
             tuned = shapes.choose(device, SEARCHES[f"kron{self.factors}"], (largest,), self.dtype, 1)
-            if tuned and self.wide % tuned["WIDE"] == 0 and self.local_bytes(tuned) <= limit:
+            if tuned and self.has(tuned) and self.local_bytes(tuned) <= limit:
                 return tuned
         return next((found for found in self.usual() if self.local_bytes(found) <= limit), {})
+
+    def has(self, choice) -> bool:
+        """Whether what was tuned for contiguous items and common factors is for these."""
+        return self.wide % choice["WIDE"] == 0 and not (choice["kernel"] == "kron_mma" and any(self.own))
 
     def usual(self) -> Iterator[Choice]:
         """Choices that are good for most, then with fewer items."""
@@ -191,6 +195,8 @@ class Case(NamedTuple):
 
     def is_ready(self, choice) -> bool:
         """Whether loads of the next items can be under way."""
+        if choice["kernel"] == "kron_mma":
+            return choice["ITEMS"] * self.slices <= choice["GROUP"] // 32 * choice["SLICES"]
         lines = choice["ITEMS"] * self.N[1] * self.N[2] // choice["WIDE"]
         return self.factors > 1 and not choice["DIRECT"] and lines <= choice["GROUP"] * choice["PENCILS"]
 
@@ -200,13 +206,34 @@ class Case(NamedTuple):
 
     def local(self, choice) -> int:
         """Elements there."""
-        count, rows, wide = choice["ITEMS"], choice["ROWS"], choice["WIDE"]
+        count, wide = choice["ITEMS"], choice["WIDE"]
+        if choice["kernel"] == "kron_mma":
+            return count * self.slices * ((self.M[1] * self.M[2] + 1) // 4 * 4 + 2) + 8 if self.factors == 3 else 0
+        rows = choice["ROWS"]
         extents = [max(sizes) for sizes in zip(self.N, self.M, strict=True)]
         extents[-1] = extents[-1] if self.interleaved else (extents[-1] // wide | 1) * wide
         tiles = (2 if self.name == "sum" else 1) * count * math.prod(extents)
         sizes = [n * -(-m // rows) * rows for n, m in zip(self.N, self.M, strict=True)]
         kept = zip(itertools.cycle(sizes), self.own[: 6 if self.name == "solve" else 3], strict=False)
         return tiles + sum((count if own else 1) * size for size, own in kept)
+
+    @property
+    def slices(self) -> int:
+        """Slices of an item, which warps take into their registers."""
+        return self.N[0] if self.factors == 3 else 1
+
+    def units(self) -> Iterator[Choice]:
+        """Choices for NVIDIA's matrix units."""
+        m, wide = max(self.N), min(self.wide, 2)
+        for tall, slices, items in itertools.product((4, 0)[m <= 8 :], (1, 2, 4)[: 3 if m <= 16 else 1], (1, 2, 4)):
+            total = items * self.slices
+            for rounds, ahead, times in ((1, 0, 1), (1, 0, 2), (4, 0, 2), (4, 1, 1), (16, 1, 1)):
+                warps = -(-total // (slices * times)) if self.factors == 3 else 2 * items
+                count = items if self.factors == 3 else warps * slices
+                found = {"kernel": "kron_mma", "GROUP": 32 * warps, "ITEMS": count, "SLICES": slices, "TALL": tall,
+                         "WIDE": wide, "ROUNDS": rounds, "AHEAD": ahead}  # fmt: skip
+                if 2 <= warps <= 16 and self.local_bytes(found) <= LOCAL_BYTES:
+                    yield found
 
     def candidates(self) -> Iterator[Choice]:
         """Choices worth a try."""
@@ -228,6 +255,8 @@ class Case(NamedTuple):
                     fits = count <= ITEMS and self.local_bytes(found) <= LOCAL_BYTES
                     if fits and (not ahead or self.is_ready(found)):
                         yield found
+        if self.dtype.kind == "f" and m >= 8 and not any(self.own):
+            yield from self.units()
 
 
 def square(factors, size, dtype) -> Case:
@@ -264,7 +293,14 @@ def search(factors) -> Search:
              "WIDE": range(1, 5), "DIRECT": range(2), "WHOLE": range(2), "ROUNDS": range(1, 65), "AHEAD": range(2)},
             local=lambda choice, size: square(factors, size, np.dtype(np.float64)).local(choice),
             whole=functools.partial(is_whole, factors),
-        )
+        ),
+        "kron_mma": Kernel(
+            {"GROUP": range(32, GROUP_SIZE + 1, 32), "ITEMS": range(1, ITEMS + 1), "SLICES": range(1, 9),
+             "TALL": range(5), "WIDE": range(1, 3), "ROUNDS": range(1, 65), "AHEAD": range(2)},
+            local=lambda choice, size: square(factors, size, np.dtype(np.float64)).local(choice),
+            whole=lambda choice, size: not choice["AHEAD"]
+            or square(factors, size, np.dtype(np.float64)).is_ready(choice),
+        ),
     }  # fmt: skip
     sizes = tuple((m,) for m in (2, 4, 6, 8, 10, 12, 16, 24, 32)[: 7 if factors == 3 else None])
     return Search(f"kron{factors}", "kron.cl", kernels, functools.partial(candidates, factors), sizes, LARGEST)

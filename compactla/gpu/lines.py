@@ -133,7 +133,7 @@ class Work:
             queue, lanes = rows.queue, (offset.size - 1) * vlen
             lines, irregular = empty((3 * lanes,), np.int64, queue), upload(np.zeros(1, np.int32), queue)
             args = lanes, offset, rows, lines, irregular
-            launch_lanes(queue, (), "thomas.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
+            launch_lanes(queue, (), "thomas_solve.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
                          DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
             self.described = rows if download(irregular)[0] else lines
         return self.described

@@ -5,6 +5,7 @@ from dataclasses import replace
 from compactla.gpu.search import GROUP, LANES, REGISTERS, SQUARES, TEAM, Kernel, Search, registers
 
 LARGEST = 16  # block
+COPIES = 3  # as AHEAD: a block row is copied to local memory in advance
 
 
 def factor_candidates(size, dtype, lanes):
@@ -23,8 +24,16 @@ def lines_candidates(size, dtype, lanes):
             for ahead in (2, 1, 0) if columns == 1 else (1, 0):
                 limit = REGISTERS + 40 * (ahead == 0)
                 if registers((3 + ahead) * columns * b, dtype) <= limit and b * some // columns >= 16:
-                    yield {"kernel": "factor_team", "LANES": some, "COLUMNS": columns, "TEAM": b // columns,
-                           "AHEAD": ahead}  # fmt: skip
+                    yield team(b, some, columns, ahead)
+    for columns in range(1, min(b - 1, 3) + 1):
+        for some in lanes:
+            if registers(2 * columns * b, dtype) <= REGISTERS - 40 and b * some // columns >= 16:
+                yield team(b, some, columns, COPIES)
+
+
+def team(b, lanes, columns, ahead):
+    """A choice of factor_team."""
+    return {"kernel": "factor_team", "LANES": lanes, "COLUMNS": columns, "TEAM": -(-b // columns), "AHEAD": ahead}
 
 
 def factor_few_candidates(size, dtype, lanes):
@@ -36,8 +45,9 @@ def factor_few_candidates(size, dtype, lanes):
 def watched_candidates(size, dtype, lanes):
     """Teams, first those whose members have few registers in use, which watching adds to."""
     found = (choice for choice in factor_candidates(size, dtype, lanes) if choice["kernel"] == "factor_team")
+    found = (choice for choice in found if choice["AHEAD"] < COPIES)
     yield from sorted(found, key=lambda choice: (choice["COLUMNS"], abs(choice["AHEAD"] - 1)))
-    yield {"kernel": "factor_team", "LANES": max(lanes), "COLUMNS": 1, "TEAM": size[0], "AHEAD": 0}
+    yield team(size[0], max(lanes), 1, 0)
 
 
 def solve_few_candidates(size, dtype, lanes):
@@ -57,17 +67,18 @@ def solve_candidates(size, dtype, lanes):
 
 def is_whole(choice, size) -> bool:
     """Whether a team does all columns."""
-    return size[0] % choice["COLUMNS"] == 0 and choice["TEAM"] == -(-size[-1] // choice["COLUMNS"])
+    return choice["TEAM"] == -(-size[0] // choice["COLUMNS"]) > (choice["AHEAD"] == COPIES)
 
 
 def factor_local(choice, size) -> int:
-    return (2 * choice["COLUMNS"] * size[0] + size[0] ** 2 + choice["TEAM"]) * choice["LANES"]
+    columns, own = choice["COLUMNS"], choice["COLUMNS"] * choice["TEAM"]
+    return (2 * columns + size[0] + 2 * own * (choice["AHEAD"] == COPIES)) * size[0] * choice["LANES"]
 
 
 FACTOR = {
     "factor_line": Kernel({"GROUP": GROUP, "AHEAD": range(3)}),
     "factor_team": Kernel(
-        {"LANES": LANES, "COLUMNS": range(1, 6), "TEAM": TEAM, "AHEAD": range(3)},
+        {"LANES": LANES, "COLUMNS": range(1, 6), "TEAM": TEAM, "AHEAD": range(COPIES + 1)},
         group=lambda choice, size: choice["LANES"] * choice["TEAM"],
         local=factor_local,
         whole=is_whole,
@@ -77,9 +88,11 @@ FACTOR = {
 WATCHED = {
     "factor_team": replace(
         FACTOR["factor_team"],
+        tunables=FACTOR["factor_team"].tunables | {"AHEAD": range(COPIES)},
         local=lambda choice, size: (
             factor_local(choice, size) + (2 * choice["COLUMNS"] + 4 * choice["TEAM"]) * choice["LANES"]
         ),
+        whole=lambda choice, size: choice["COLUMNS"] * choice["TEAM"] == size[0],
     ),
 }
 
@@ -105,7 +118,7 @@ SEARCHES = {
         Search("factor", "thomas.cl", FACTOR, factor_candidates, tuple((b,) for b in BLOCKS), LARGEST),
         Search("factor_few", "thomas.cl", FACTOR, factor_few_candidates, tuple((b,) for b in BLOCKS), LARGEST),
         Search("factor_watched", "thomas.cl", WATCHED, watched_candidates, tuple((b,) for b in BLOCKS), LARGEST),
-        Search("solve", "thomas.cl", SOLVE, solve_candidates, tuple(EIGHT), LARGEST, free=1),
-        Search("solve_few", "thomas.cl", SOLVE, solve_few_candidates, tuple(ONE), LARGEST, free=1),
+        Search("solve", "thomas_solve.cl", SOLVE, solve_candidates, tuple(EIGHT), LARGEST, free=1),
+        Search("solve_few", "thomas_solve.cl", SOLVE, solve_few_candidates, tuple(ONE), LARGEST, free=1),
     )
 }

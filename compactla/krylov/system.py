@@ -109,7 +109,7 @@ class System:
                 raise TypeError(f"{name} is a {type(operator).__name__}, must be of one system as b is")
             if getattr(operator, "shape", (self.n, self.n)) != (self.n, self.n):
                 raise ValueError(f"{name} has shape {operator.shape}, must be {(self.n, self.n)} for b")
-        if isinstance(M, BlockOperator) and on_device and M.queue is None:
+        if isinstance(M, BlockOperator) and on_device and M.home is None:
             raise TypeError("M lives on the CPU, must live on the device of b")
         types = [a.dtype for a in (A, b, x0, M) if getattr(a, "dtype", None) is not None]
         self.dtype = check_dtype(np.result_type(np.float32, *types), "the dtype of A, b, x0 and M together")
@@ -119,7 +119,7 @@ class System:
         if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):
             raise TypeError(f"A: dtype is {A.dtype}, must be {self.dtype}, that of b")
         self.A = A if isinstance(A, SparseMatrix) else multiplication(A, "A")
-        its_own = isinstance(M, BlockOperator) and (M.queue is None) == (self.queue is None)
+        its_own = isinstance(M, BlockOperator) and (M.home is None) == (self.queue is None)
         self.solves_blocks = its_own and M.dtype in (self.dtype, REAL[self.dtype.char])
         self.M = M if M is None or self.solves_blocks else multiplication(M, "M")
         self.b, self.x0 = b, x0
@@ -136,7 +136,7 @@ class System:
             self.blocks, self.multiply = self.in_blocks(self.A.b, self.A.dtype), self.A.multiply(self.launch)
         if self.solves_blocks:
             self.lines = self.in_blocks(self.M.block_size, self.M.dtype)
-            self.solve = self.M.solver(self.launch if self.queue is None else None)
+            self.solve = self.M.solver(self.launch if self.M.queue is None else None)
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
         self.put(self.b, self.rhs)

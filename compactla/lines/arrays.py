@@ -6,7 +6,7 @@ from compactla.checks import as_array, check_contiguous, check_device_array, che
 from compactla.layout import pack_padded
 from compactla.lines.packed import PackedLines, one_lane
 from compactla.lines.parted import KINDS, PartedLines
-from compactla.lines.partition import BlockFormat
+from compactla.lines.partition import BlockFormat, check_periodic
 from compactla.view import backend
 
 
@@ -23,6 +23,26 @@ def check_blocks(a, name, diag, queue):
     if a.ndim != 4 or a.shape[2] != a.shape[3]:
         raise ValueError(f"{name} has shape {a.shape}, must be (lines, blocks, b, b)")
     return a
+
+
+def check_lines(lower, diag, upper, periodic, queue) -> tuple[list, np.ndarray]:
+    """The three arrays, and which lines are rings: none of those of one block, to which its couplings are added."""
+    blocks = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
+    (nlines, K, b, _), dtype = blocks[1].shape, blocks[1].dtype
+    if K < 1:
+        raise ValueError(f"diag has shape {blocks[1].shape}, must have at least one block a line")
+    ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
+    must = nlines, K - 1 + closed, b, b
+    for name, a in (("lower", blocks[0]), ("upper", blocks[2])):
+        if a.shape != must:
+            raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
+        if a.dtype != dtype:
+            raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
+    if not closed or (K > 1 and nlines * b):
+        return blocks, ring
+    none = np.empty((nlines, K - 1, b, b), dtype)
+    diag = fold(blocks[0], blocks[1], blocks[2], ring, queue) if K == 1 else blocks[1]
+    return [none, diag, none], np.zeros_like(ring)
 
 
 def pack(blocks, format: BlockFormat, options) -> PackedLines:

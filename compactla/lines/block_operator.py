@@ -24,6 +24,7 @@ from compactla.lines.chords import warn_of_chords
 from compactla.lines.extraction import Extraction, check_paths, check_pattern, split
 from compactla.lines.options import Options
 from compactla.lines.pivots import PivotError, Report
+from compactla.lines.shared import Queues
 from compactla.lines.storage import refuse_overflow
 from compactla.lines.vectors import check_apart, check_out, is_same
 from compactla.locks import Lock
@@ -45,6 +46,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         As for `LinePreconditioner`.
     **options
         Those of `Options`.
+
+    Attributes
+    ----------
+    home : pyopencl.CommandQueue or None
+        Queue of the device where vectors are; None on the host.
     """
 
     _not_copied: tuple[str, ...] = ("_making", "_results")
@@ -58,10 +64,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._pattern = Extraction(M, block_size)
         super().__init__(self._pattern.dtype, self._pattern.shape)
         self._options = Options(self.dtype, **options)
-        if queue is not None:
+        if queue is not None and not isinstance(queue, Queues):
             check_queue(queue, "queue")
         check_launch(threads, None, queue)
         self.block_size, self.queue, self.threads = self._pattern.block_size, queue, threads
+        self.home = None if isinstance(queue, Queues) else queue
         self._paths = check_paths(lines, self._pattern.nrow, periodic)
         if self._warns:
             warn_of_chords(M, self.block_size, self._paths, stacklevel=5)
@@ -126,7 +133,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         else:
             values = self._pattern.values(M)
         matrix = self._kept(M, values)
-        values = values if is_device_array(M) else backend(self.queue).upload(values, self.queue)
+        values = values if is_device_array(M) else backend(self.home).upload(values, self.home)
         with self._renewing():
             self.info = self._factor(values, launch)
             self._matrix, self._is_current, self._sample = matrix, False, sample(matrix)
@@ -140,11 +147,16 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             threads.told = self.threads
         return check_launch(self.threads if threads is None else threads, wait_for, self.queue, recorded)
 
+    @property
+    def _where(self):
+        """Where it lives, for people."""
+        return "the CPU" if self.queue is None else "several devices"
+
     def _check_values(self, data):
         """Refuse a device array that is not the data of a matrix like the first."""
-        if self.queue is None:
-            raise TypeError("M is a pyopencl Array, must be a scipy.sparse matrix as P lives on the CPU")
-        check_whole(data, self.queue, "M")
+        if self.home is None:
+            raise TypeError(f"M is a pyopencl Array, must be a scipy.sparse matrix as P lives on {self._where}")
+        check_whole(data, self.home, "M")
         check_contiguous(data, "M")
         if data.dtype != self.dtype:
             raise TypeError(f"M: dtype is {data.dtype}, must be {self.dtype} as at first")
@@ -196,7 +208,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     def _solve(self, rhs, x0, out, threads, wait_for):
         """The operator applied to `rhs`, from `x0` if there is one, written to `out` if there is one."""
-        launch, run = self._launch(threads, wait_for, recorded=True), backend(self.queue)
+        launch, run = self._launch(threads, wait_for, recorded=True), backend(self.home)
         always(launch, self._check_usable)
         rhs = given_rhs = self._vector(rhs, "rhs")
         on_device = is_device_array(rhs)
@@ -209,23 +221,23 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
         result = work if given == work else np.result_type(self.dtype, given)
         if out is not None:
-            check_out(out, rhs, result, self.queue)
+            check_out(out, rhs, result, self.home)
             if x0 is not None:
                 check_apart("out", out, "x0", x0)
-        if out is not None and result == work and on_device == (self.queue is not None):
+        if out is not None and result == work and on_device == (self.home is not None):
             x = out
             if share_memory(out, rhs) and (x0 is not None or not self._in_place):
                 rhs = rhs.copy()
-        elif self.queue is None:
+        elif self.home is None:
             x = self._results.array(rhs.shape, work)
         else:
-            x = run.empty(rhs.shape, work, self.queue, rhs.allocator if on_device else None)
+            x = run.empty(rhs.shape, work, self.home, rhs.allocator if on_device else None)
         if x0 is not None:
             x0 = self._converted(x0, work)
             if not is_same(x0, x):
-                backend(self.queue, "lines").copy(x0, x, launch)
+                backend(self.home, "lines").copy(x0, x, launch)
         converted = self._converted(rhs, work)
-        copies = converted is not given_rhs or result != work or on_device != (self.queue is not None)
+        copies = converted is not given_rhs or result != work or on_device != (self.home is not None)
         if copies or x0 is not None or (out is not None and x is not out):
             refuse(launch)
         self._apply(self._rows(converted), self._rows(x), x0 is not None, launch)
@@ -251,10 +263,10 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """The vectors, if they are some."""
         if not is_device_array(r):
             r = as_array(r, name)
-        elif self.queue is None:
-            raise TypeError(f"{name} is a pyopencl Array, must be a NumPy array as P lives on the CPU")
+        elif self.home is None:
+            raise TypeError(f"{name} is a pyopencl Array, must be a NumPy array as P lives on {self._where}")
         else:
-            check_device_array(r, self.queue, name)
+            check_device_array(r, self.home, name)
             check_contiguous(r, name)
         if r.ndim not in (1, 2) or r.shape[0] != self.shape[0]:
             raise ValueError(f"{name} has shape {r.shape}, must be ({self.shape[0]},) or ({self.shape[0]}, nrhs)")
@@ -266,13 +278,14 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """The vectors where the operator lives, in another dtype."""
         if is_device_array(r):
             return r.astype(dtype) if r.dtype != dtype else r
-        return backend(self.queue).upload(np.ascontiguousarray(r, dtype), self.queue)
+        return backend(self.home).upload(np.ascontiguousarray(r, dtype), self.home)
 
     def _rows(self, r):
         """Vectors as (block rows, b, right-hand sides); complex ones for a real matrix are two each."""
         b = self.block_size
         nrhs = r.size * r.dtype.itemsize // max(self.shape[0] * self.dtype.itemsize, 1)
-        return r.view(self.dtype).reshape(self.shape[0] // b, b, nrhs)
+        r = r if r.dtype == self.dtype else r.view(self.dtype)
+        return backend(self.home).reshaped(r, (self.shape[0] // b, b, nrhs))
 
     def _matvec(self, r):
         return self._solve(r, None, None, None, None)

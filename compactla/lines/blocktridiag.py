@@ -6,9 +6,6 @@ from typing import Any
 import numpy as np
 
 from compactla.checks import (
-    as_array,
-    check_contiguous,
-    check_device_array,
     check_info,
     check_launch,
     check_queue,
@@ -19,14 +16,14 @@ from compactla.checks import (
 from compactla.copies import Copied
 from compactla.cuda.interchange import given, takes_arrays
 from compactla.layout import check_vlen
-from compactla.lines.arrays import check_blocks, fold, pack, part
+from compactla.lines.arrays import check_lines, pack, part
 from compactla.lines.options import Options
 from compactla.lines.packed import PackedLines, check_packed_lines
 from compactla.lines.parted import KINDS, PartedLines
-from compactla.lines.partition import BlockFormat, check_periodic, plan_cut
+from compactla.lines.partition import BlockFormat, plan_cut
 from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.vectors import check_out, check_rows, write
+from compactla.lines.vectors import as_rhs, check_out, check_rows, write
 from compactla.locks import Lock
 from compactla.overlap import span
 from compactla.recording import Recording, always, refuse
@@ -160,26 +157,11 @@ class BlockTridiag(Copied):
             check_queue(queue, "queue")
         elif is_device_array(diag):
             queue = diag.queue
-        given: Any = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
-        nlines, K, b, _ = given[1].shape
-        if K < 1:
-            raise ValueError(f"diag has shape {given[1].shape}, must have at least one block a line")
-        dtype = given[1].dtype
+        given, ring = check_lines(lower, diag, upper, periodic, queue)
+        (nlines, K, b, _), dtype = given[1].shape, given[1].dtype
         options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
-        ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
-        must = nlines, K - 1 + closed, b, b
-        for name, a in (("lower", given[0]), ("upper", given[2])):
-            if a.shape != must:
-                raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
-            if a.dtype != dtype:
-                raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
-        if closed and (K == 1 or nlines * b == 0):  # a block that is coupled to itself, or nothing at all
-            folded = fold(given[0], given[1], given[2], ring, queue) if K == 1 else given[1]
-            none = np.empty((nlines, K - 1, b, b), dtype)
-            given, ring = [none, folded, none], np.zeros_like(ring)
         blocks = BlockFormat(b, dtype, check_vlen(vlen, dtype, queue), queue)
-        length = np.full(nlines, K)
-        pieces, blocks = plan_cut(length, ring, parts, blocks, options, vlen is not None)
+        pieces, blocks = plan_cut(np.full(nlines, K), ring, parts, blocks, options, vlen is not None)
         if b and len(pieces.position):
             self._adopt(*part(given, pieces, blocks, options), options)
         else:
@@ -377,18 +359,7 @@ class BlockTridiag(Copied):
         """
         if self._shape is None:
             raise TypeError("lines of `from_packed` have no common shape, must be solved with solve_rows")
-        on_device = is_device_array(rhs)
-        rhs = rhs if on_device else as_array(rhs, "rhs")
-        shape = self._shape
-        if rhs.ndim not in (3, 4) or rhs.shape[:3] != shape:
-            raise ValueError(f"rhs has shape {rhs.shape}, must be {shape} or {(*shape, 'nrhs')}")
-        if on_device and self.queue is None:
-            raise TypeError("rhs is a pyopencl Array, must be a NumPy array: the lines live on the CPU")
-        if rhs.dtype != self.dtype and not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
-            raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
-        if on_device:
-            check_device_array(rhs, self.queue, "rhs")
-            check_contiguous(rhs, "rhs")
+        rhs, on_device = as_rhs(rhs, self._shape, self.dtype, self.queue), is_device_array(rhs)
         if out is not None:
             check_out(out, rhs, self.dtype, self.queue)
             self._check_no_factor(out, "out")
@@ -404,8 +375,9 @@ class BlockTridiag(Copied):
             x = self._results.array(rhs.shape, self.dtype) if out is None else out
         else:
             x = rhs = run.upload(np.ascontiguousarray(rhs, self.dtype), self.queue)
-        vectors = shape[0] * shape[1], shape[2], rhs.shape[3] if rhs.ndim == 4 else 1
-        self._lines.solve(rhs.reshape(vectors), x.reshape(vectors), launch)
+        nlines, K, b, *nrhs = rhs.shape
+        vectors = nlines * K, b, *(nrhs or [1])
+        self._lines.solve(run.reshaped(rhs, vectors), run.reshaped(x, vectors), launch)
         if on_device or self.queue is None:
             return x
         if out is None:

@@ -241,6 +241,12 @@ class Extraction(Copied):
         _find_blocks(self.indptr, self.indices, row, column, no_row, place)
         return place[:, 0, 0] if self.format == "bsr" else place
 
+    def places_of(self, rows) -> np.ndarray:
+        """Places of all values of these block rows, row after row."""
+        start = self.indptr[:: 1 if self.format == "bsr" else self.block_size].astype(np.int64)
+        count = np.diff(start)[rows]
+        return np.arange(count.sum()) + np.repeat(start[rows] - (np.cumsum(count) - count), count)
+
     def matrix(self, data):
         """The matrix of this pattern with these values, in the order that the places count."""
         make = scipy.sparse.bsr_array if self.format == "bsr" else scipy.sparse.csr_array

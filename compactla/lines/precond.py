@@ -5,8 +5,9 @@ from typing import Any
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
-from compactla.lines.parted import part_matrix
+from compactla.lines.parted import PartedLines, part_matrix
 from compactla.lines.partition import BlockFormat
+from compactla.lines.shared import Queues, SharedLines, check_queues
 from compactla.types import Array, Events, Queue, Sparse
 
 
@@ -33,8 +34,10 @@ class LinePreconditioner(BlockOperator):
         Size b of the blocks; needed for CSR, taken from the matrix for BSR.
     vlen : int, optional
         Vector length V. Default: that of the device, or less for few and long lines.
-    queue : pyopencl.CommandQueue, optional
-        Queue of the device that holds the factors and applies them. Default: the CPU.
+    queue : pyopencl.CommandQueue or list of pyopencl.CommandQueue, optional
+        Queue of the device that holds the factors and applies them. Several devices, of any contexts, share the lines,
+        about as many block rows each, and are applied to NumPy arrays only; all that is copied to a device is its part
+        of these. Default: the CPU.
     threads : int, optional
         Maximum number of CPU threads, as for `compactla.gemm`, for calls that give none.
     parts : int, optional
@@ -72,8 +75,8 @@ class LinePreconditioner(BlockOperator):
         and how many were replaced: arrays (nlines,), in the order of `lines`.
     block_size, vlen : int
         Size of the blocks, vector length.
-    queue : pyopencl.CommandQueue or None
-        Queue of the device that holds the factors; None on the CPU.
+    queue : pyopencl.CommandQueue, list of pyopencl.CommandQueue or None
+        Queue of the device that holds the factors, or queues; None on the CPU.
     threads : int or None
         Value of the argument.
 
@@ -122,11 +125,14 @@ class LinePreconditioner(BlockOperator):
         options = {
             "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
         }  # fmt: skip
-        super().__init__(M, lines, block_size, queue, threads, periodic, **options)
+        super().__init__(M, lines, block_size, check_queues(queue), threads, periodic, **options)
         self._given = {"vlen": vlen, "parts": parts, **options, "pivots": "report" if pivots == "raise" else pivots}
-        blocks = BlockFormat(self.block_size, self.dtype, check_vlen(vlen, self.dtype, queue), queue)
-        paths = self._paths
-        self._lines = part_matrix(self._pattern, paths, paths.rows, parts, blocks, self._options, vlen is not None)
+        queue, paths, pattern = self.queue, self._paths, self._pattern
+        if isinstance(queue, Queues):
+            self._lines: PartedLines | SharedLines = SharedLines(pattern, paths, parts, vlen, self._options, queue)
+        else:
+            blocks = BlockFormat(self.block_size, self.dtype, check_vlen(vlen, self.dtype, queue), queue)
+            self._lines = part_matrix(pattern, paths, paths.rows, parts, blocks, self._options, vlen is not None)
         self.vlen = self._lines.vlen
         self.update(M)
 

@@ -1,9 +1,25 @@
-"""Vectors that solutions are written to."""
+"""Vectors of right-hand sides, and those that solutions are written to."""
 
 import numpy as np
 
-from compactla.checks import check_contiguous, check_device_array, check_kind, is_device_array, is_writeable
+from compactla.checks import as_array, check_contiguous, check_device_array, check_kind, is_device_array, is_writeable
 from compactla.overlap import share_memory, span
+
+
+def as_rhs(rhs, shape, dtype, queue):
+    """Right-hand sides as an array, of vectors of this shape or of several such for each line."""
+    on_device = is_device_array(rhs)
+    rhs = rhs if on_device else as_array(rhs, "rhs")
+    if rhs.ndim not in (3, 4) or rhs.shape[:3] != shape:
+        raise ValueError(f"rhs has shape {rhs.shape}, must be {shape} or {(*shape, 'nrhs')}")
+    if on_device and queue is None:
+        raise TypeError("rhs is a pyopencl Array, must be a NumPy array: the lines live on the CPU")
+    if rhs.dtype != dtype and not np.can_cast(rhs.dtype, dtype, "same_kind"):
+        raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {dtype}")
+    if on_device:
+        check_device_array(rhs, queue, "rhs")
+        check_contiguous(rhs, "rhs")
+    return rhs
 
 
 def check_out(out, rhs, dtype, queue) -> None:

@@ -1,0 +1,47 @@
+/* Copies from packs to local memory that the work-item which begins them need not wait for at once.
+ *
+ * NVIDIA's GPUs make them so from compute capability 8.0 on; of others compilers for NVIDIA's refuse this, and copies
+ * are there at once on what is not NVIDIA's. What a work-item copied it sees after cla_copies_wait, and those of its
+ * work-group after a barrier behind that.
+ */
+#ifndef CLA_COPIES_H
+#define CLA_COPIES_H
+
+#include "lane.h"
+
+#ifdef __CUDACC__
+#define CLA_LOCAL_ADDRESS(p) ((uint)__cvta_generic_to_shared(p))
+#else
+#define CLA_LOCAL_ADDRESS(p) ((uint)(size_t)(p))
+#endif
+
+#if defined(__CUDACC__) || defined(__NV_CL_C_VERSION)
+CLA_INLINE void cla_copy_number(CLA_LOCAL CLA_REAL *to, __global const CLA_REAL *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 :: "r"(CLA_LOCAL_ADDRESS(to)), "l"(from), "n"(sizeof(CLA_REAL)) : "memory");
+}
+CLA_INLINE void cla_copies_wait(void) { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#else
+CLA_INLINE void cla_copy_number(CLA_LOCAL CLA_REAL *to, __global const CLA_REAL *from) { *to = *from; }
+CLA_INLINE void cla_copies_wait(void) {}
+#endif
+
+/* *to <- the element at p[i], its imaginary part im further, or that of a pack, or what cla_lane_load_of loads */
+CLA_INLINE void cla_copy_apart(CLA_LOCAL cla_lane *to, __global const CLA_REAL *p, long i, long im)
+{
+    CLA_LOCAL CLA_REAL *numbers = (CLA_LOCAL CLA_REAL *)to;
+    cla_copy_number(numbers, p + i);
+    if (CLA_COMPLEX) cla_copy_number(numbers + 1, p + i + im);
+}
+CLA_INLINE void cla_copy_begin(CLA_LOCAL cla_lane *to, __global const CLA_REAL *p, long i)
+{
+    cla_copy_apart(to, p, i, CLA_VLEN);
+}
+CLA_INLINE void cla_copy_of(CLA_LOCAL cla_lane *to, int common, __global const CLA_REAL *p, int l, long i)
+{
+    if (common) cla_copy_apart(to, p, i, 1);
+    else cla_copy_begin(to, p, l + i);
+}
+
+#endif
