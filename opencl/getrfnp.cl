@@ -89,8 +89,6 @@ __kernel void getrfnp_batch(long lanes, long nm, long m, long n,
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  *   PANEL     1: they are neighbours and factored at once, which takes fewer barriers; 0: they are TEAM apart, which
  *             shares the work out better
- *   LOOPS     loops over the members of the team, once or, without PANEL, for each of their columns: a loop treats its
- *             first step's rows in all steps, more of them are more code
  */
 #if defined(GETRFNP_ITEM) || defined(GETRFNP_TEAM)
 #include "unroll.h"
@@ -124,78 +122,48 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
 #endif
 
 #ifdef GETRFNP_TEAM
-#define AT_ONCE (PANEL ? COLUMNS : 1) /* columns of L of a round, which go through local memory together */
-#define COLUMN(j) (PANEL ? c * COLUMNS + (j) : c + (j) * TEAM) /* column j of this work-item in the matrix */
-#define ROUNDS ((TEAM + LOOPS - 1) / LOOPS) /* of a loop; the columns that come before those of loop q in pass p: */
-#define BEFORE(p, q) (PANEL ? (q) * ROUNDS * COLUMNS : (p) * TEAM + (q) * ROUNDS)
+#define AT_ONCE (PANEL ? COLUMNS : 1) /* columns of L that go through local memory together */
+/* column j of this work-item in the matrix; which work-item has column k, and as which of its own */
+#define COLUMN(j) (PANEL ? c * COLUMNS + (j) : c + (j) * TEAM)
+#define OWNER(k) (PANEL ? (k) / COLUMNS : (k) % TEAM)
+#define OWN(k) (PANEL ? (k) % COLUMNS : (k) / TEAM)
 
-/* What is left of a work-item's columns in a round, LEFT rows at most; where the pivot of its column s is then. */
+/* A work-item's columns of the matrix; what a step changes of them itself, which is the pivot's column and, of a panel,
+ * those right of it. */
 #define AT(i, j) a[j][i]
 #define SET(i, j, x) AT(i, j) = x;
-#define TOP(s) (PANEL ? (s) : 0)
-#define EACH_ROW(F, k, s) CLA_UNROLL3(M, IF_LEFT, F, s)
-#define IF_LEFT(F, s, i) if (i < LEFT) { F(TOP(s), s, i) }
-#define EACH_COLUMN(F, k, s, i) if (PANEL) { CLA_UNROLL4(COLUMNS, F, k, s, i) }
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = (k) + 1; i < M; i++) F(k, s, i)
+#define EACH_COLUMN(F, k, s, i) if (PANEL) CLA_UNROLL for (int j = (s) + 1; j < COLUMNS; j++) F(k, s, i, j)
 
-/* The step of a column of L in the work-item that has it, as its column s: the column goes to local memory. */
-#define SHARED(s) (columns + ((first / AT_ONCE) % 2 * AT_ONCE + TOP(s)) * (M * LANES))
-#define OWN_STEP(s) \
-    if (first + TOP(s) < STEPS) { \
-        const cla_lane r = cla_pivot(AT(TOP(s), s), first + TOP(s), &bad); \
-        CLA_ELIMINATE(TOP(s), s) \
-        EACH_ROW(SHARE, TOP(s), s) \
+/* Step k in the work-item that has the pivot, in its column s; column k of L goes to local memory. */
+#define LOCAL_COLUMN(k) (columns + ((k) / AT_ONCE % 2 * AT_ONCE + (k) % AT_ONCE) * (M * LANES))
+#define OWN_STEP(k, s) { \
+        CLA_LOCAL cla_lane *column = LOCAL_COLUMN(k); \
+        const cla_lane r = cla_pivot(AT(k, s), k, &bad); \
+        CLA_ELIMINATE(k, s) \
+        CLA_UNROLL for (int i = (k) + 1; i < M; i++) column[i * LANES] = AT(i, s); \
     }
-#define SHARE(k, s, i) if (i > k) SHARED(s)[i * LANES] = AT(i, s);
 
-/* The step in work-items with columns right of it. What it changes of others is never looked at. */
-#define UPDATE(s) if (first + TOP(s) < STEPS) { EACH_ROW(UPDATE_ROW, TOP(s), s) }
-#define UPDATE_ROW(k, s, i) \
-    if (i > k) { \
-        const cla_lane l = SHARED(s)[i * LANES]; \
-        CLA_UNROLL4(COLUMNS, UPDATE_COLUMN, k, s, i) \
-    }
-#define UPDATE_COLUMN(k, s, i, j) if (PANEL || j >= s) AT(i, j) = cla_lane_fnma(l, AT(k, j), AT(i, j));
-
-/* What a step has made: a row of U, and a column of L, which the team shares out. */
-#define STORE(s) \
-    if (first + TOP(s) < STEPS) { \
-        const int k = first + TOP(s); \
-        if (k > 0) { CLA_UNROLL3(COLUMNS, STORE_COLUMN, s, 0) } \
-        for (int i = k + 1 + c; i < M; i += TEAM) \
-            cla_lane_store(A, i * ARS + k * ACS, SHARED(s)[(i - first) * LANES]); \
-    }
-#define STORE_COLUMN(s, unused, j) \
-    if ((PANEL || j >= s) && COLUMN(j) >= k && COLUMN(j) < N) \
-        cla_lane_store(A, k * ARS + COLUMN(j) * ACS, AT(TOP(s), j));
-
-#define SHIFT_ROW(i) CLA_UNROLL4(COLUMNS, SHIFT, 0, 0, i)
-#define SHIFT(unused, none, i, j) if (i + AT_ONCE < LEFT) AT(i, j) = AT((i + AT_ONCE) % M, j);
-
-#define LOOP(p, q) { \
-        enum { LEFT = M - BEFORE(p, q) }; \
-        CLA_NO_UNROLL for (int t = q * ROUNDS; t < min((q + 1) * ROUNDS, LAST(p)); t++) { \
-            const int first = PANEL ? t * COLUMNS : p * TEAM + t; \
-            if (c == t) { EACH_STEP(OWN_STEP, p) } \
-            barrier(CLK_LOCAL_MEM_FENCE); \
-            if (!PANEL || c > t) { EACH_STEP(UPDATE, p) } \
-            EACH_STEP(STORE, p) \
-            CLA_UNROLL3(M, SHIFT_ROW_OF, 0, 0) \
+/* Step k in work-items with columns right of it. */
+#define UPDATE(k, s) { \
+        CLA_LOCAL const cla_lane *column = LOCAL_COLUMN(k); \
+        const cla_lane u = PANEL || c > OWNER(k) ? AT(k, s) : cla_lane_real(0); \
+        CLA_UNROLL for (int i = (k) + 1; i < M; i++) { \
+            const cla_lane l = column[i * LANES]; \
+            CLA_UNROLL for (int j = PANEL ? 0 : s; j < COLUMNS; j++) \
+                AT(i, j) = cla_lane_fnma(l, !PANEL && j == s ? u : AT(k, j), AT(i, j)); \
         } \
     }
-#define SHIFT_ROW_OF(unused, none, i) SHIFT_ROW(i)
 
-#if PANEL
-#define LAST(p) ((STEPS + COLUMNS - 1) / COLUMNS) /* rounds */
-#define EACH_STEP(F, p) CLA_UNROLL2(COLUMNS, CALL, F)
-#define CALL(F, s) F(s)
-#define PANELS(q) LOOP(0, q)
-#define ALL_STEPS CLA_UNROLL1(LOOPS, PANELS)
-#else
-#define LAST(p) min(TEAM, STEPS - p * TEAM)
-#define EACH_STEP(F, p) F(p)
-#define PASS(p) CLA_UNROLL2(LOOPS, LOOP, p)
-#define ALL_STEPS CLA_UNROLL1(COLUMNS, PASS)
-#endif
+/* The steps of the columns that go through local memory together, k0 the first. */
+#define STEPS_FROM(k0) \
+    if (k0 < STEPS && k0 % AT_ONCE == 0) { \
+        if (c == OWNER(k0)) \
+            CLA_UNROLL for (int k = k0; k < min(k0 + AT_ONCE, STEPS); k++) OWN_STEP(k, OWN(k)) \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        if (!PANEL || c > OWNER(k0)) \
+            CLA_UNROLL for (int k = k0; k < min(k0 + AT_ONCE, STEPS); k++) UPDATE(k, OWN(k)) \
+    }
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                                       __global int *info)
@@ -208,10 +176,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __glo
     CLA_LOCAL cla_lane *columns = l_columns + l;
     cla_lane a[COLUMNS][M];
     int bad = 0;
-#define LOAD(i, j) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
-#define LOAD_ROW(i) CLA_UNROLL2(COLUMNS, LOAD, i)
-    CLA_UNROLL1(M, LOAD_ROW)
-    ALL_STEPS
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
+    CLA_UNROLL1(N, STEPS_FROM)
+    CLA_UNROLL for (int i = 1; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
     zero[c * LANES + l] = bad;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (c == 0 && q < nm) {

@@ -136,12 +136,10 @@ def test_trsm(queue, dtype, rng, use, size, kernel, tunables):
 
 GETRF = [
     ((4, 3), "getrfnp_item", {"GROUP": 8}),
-    ((6, 6), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3, "PANEL": 0, "LOOPS": 1}),
-    ((6, 6), "getrfnp_team", {"LANES": 2, "COLUMNS": 2, "TEAM": 3, "PANEL": 1, "LOOPS": 2}),
-    ((7, 5), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3, "PANEL": 0, "LOOPS": 3}),
-    ((4, 7), "getrfnp_team", {"LANES": 4, "COLUMNS": 3, "TEAM": 3, "PANEL": 1, "LOOPS": 1}),
-    ((4, 7), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 4, "PANEL": 0, "LOOPS": 2}),
-    ((7, 5), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3, "PANEL": 1, "LOOPS": 1}),
+    ((6, 6), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3, "PANEL": 0}),
+    ((6, 6), "getrfnp_team", {"LANES": 2, "COLUMNS": 2, "TEAM": 3, "PANEL": 1}),
+    ((7, 5), "getrfnp_team", {"LANES": 4, "COLUMNS": 2, "TEAM": 3, "PANEL": 0}),
+    ((4, 7), "getrfnp_team", {"LANES": 4, "COLUMNS": 3, "TEAM": 3, "PANEL": 1}),
 ]
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, TEAM, Choice, Search, items, registers, squares, team
+from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.types import Array, Events
@@ -62,21 +62,14 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 164:
         yield from items("getrfnp_item")
-    for columns in sorted({c for c in (1, 2, 3, 4) if c <= n}, key=lambda c: (c == 1, -(-n // c) * c - n)):
-        team = -(-n // columns)
-        if registers(columns * m, dtype) <= REGISTERS and team <= max(TEAM):
-            for panel, loops in modes(columns, team, n):
+    for columns in sorted({c for c in (2, 3, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
+        if registers(columns * m, dtype) <= REGISTERS:
+            for panel in (1, 0) if n > 24 else (0, 1):
+                team = -(-n // columns)
                 for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 160))):
                     if 64 <= some * team <= 512:
                         yield {"kernel": "getrfnp_team", "LANES": some, "COLUMNS": columns, "TEAM": team,
-                               "PANEL": panel, "LOOPS": loops}  # fmt: skip
-
-
-def modes(columns, team, n) -> Iterator[tuple[int, int]]:
-    """What PANEL and LOOPS may be, as far as it compiles in time."""
-    for panel in (0,) if columns == 1 else (0, 1):
-        for loops in sorted({1, min(2, team), team if n <= 10 else 1}):
-            yield panel, loops
+                               "PANEL": panel}  # fmt: skip
 
 
 def local(choice, size) -> int:
@@ -84,12 +77,13 @@ def local(choice, size) -> int:
     return (2 * columns * size[0] + choice["TEAM"]) * choice["LANES"]
 
 
-KERNELS = {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2), "LOOPS": TEAM}, local)}
-
 ROUTINE = Routine(
     "getrfnp",
     operands=(Matrix("A", "mn", written=True),),
     madds=lambda m, n: m * n * min(m, n) / 2 - min(m, n) ** 3 / 6,
     outputs=("info",),
-    search=Search("getrfnp", "getrfnp.cl", KERNELS, candidates, squares(2)),
-)
+    search=Search(
+        "getrfnp", "getrfnp.cl", {"getrfnp_item": ITEM, "getrfnp_team": team({"PANEL": range(2)}, local)}, candidates,
+        squares(2),
+    ),
+)  # fmt: skip
