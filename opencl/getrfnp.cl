@@ -159,10 +159,10 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
 #define STEPS_FROM(k0) \
     if (k0 < STEPS && k0 % AT_ONCE == 0) { \
         if (c == OWNER(k0)) \
-            CLA_UNROLL for (int k = k0; k < min(k0 + AT_ONCE, STEPS); k++) OWN_STEP(k, OWN(k)) \
+            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) if (k < STEPS) OWN_STEP(k, OWN(k)) \
         barrier(CLK_LOCAL_MEM_FENCE); \
         if (!PANEL || c > OWNER(k0)) \
-            CLA_UNROLL for (int k = k0; k < min(k0 + AT_ONCE, STEPS); k++) UPDATE(k, OWN(k)) \
+            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) if (k < STEPS) UPDATE(k, OWN(k)) \
     }
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,

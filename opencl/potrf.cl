@@ -195,10 +195,11 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 #define STEPS_FROM(k0) \
     if (k0 % AT_ONCE == 0) { \
         if (c == OWNER(k0)) \
-            CLA_UNROLL for (int k = k0; k < min(k0 + AT_ONCE, N); k++) { \
-                DIVIDE(k, OWN(k)) \
-                if (PANEL) UPDATE_PANEL(k, OWN(k)) \
-            } \
+            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) \
+                if (k < N) { \
+                    DIVIDE(k, OWN(k)) \
+                    if (PANEL) UPDATE_PANEL(k, OWN(k)) \
+                } \
         if (k0 + AT_ONCE < N) { \
             barrier(CLK_LOCAL_MEM_FENCE); \
             if (!PANEL || c > OWNER(k0)) \
