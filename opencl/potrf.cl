@@ -189,7 +189,8 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 #define UPDATE_PANEL(k, s) \
     CLA_UNROLL for (int i = k + 1; i < N; i++) \
         CLA_UNROLL for (int j = s + 1; j < COLUMNS; j++) \
-            if (i >= k - s + j) AT(i, j) = cla_lane_fnma(AT(i, s), cla_lane_conj(AT(min(k - s + j, N - 1), s)), AT(i, j));
+            if (i >= k - s + j) \
+                AT(i, j) = cla_lane_fnma(AT(i, s), cla_lane_conj(AT(min(k - s + j, N - 1), s)), AT(i, j));
 
 /* The steps of the columns that go through local memory together, k0 the first. */
 #define STEPS_FROM(k0) \
