@@ -56,7 +56,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemv_item(long lanes, long nm, CLA_REAL alpha,
         b[j] = cla_lane_load(x, j * XRS);
         if (ALPHA) b[j] = cla_lane_scale(cla_lane_of(alpha, alpha_im), b[j]);
     }
-    CLA_UNROLL for (int i = 0; i < M; i++) {
+    CLA_UNROLL_SOME for (int i = 0; i < M; i++) {
         cla_lane c = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(y, i * YRS)) : cla_lane_real(0);
         CLA_UNROLL for (int j = 0; j < N; j++) c = cla_lane_fma(cla_lane_load_as(ACONJ, A, i * ARS + j * ACS), b[j], c);
         cla_lane_store(y, i * YRS, c);

@@ -82,7 +82,7 @@ __kernel CLA_GROUP_OF(GROUP) void geqrf_item(long lanes, long nm, __global CLA_R
 #define OWN(k) ((k) / TEAM)
 #define AT(i, j) a[j][i]
 #define SET(i, j, x) AT(i, j) = x;
-#define EACH_ROW(F, k, s) CLA_UNROLL3(M, F, k, s)
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = (k) + 1; i < M; i++) F(k, s, i)
 
 /* Reflector k goes to local memory with the conjugate of tau in row k, and is applied to columns on its right: from
  * those of a work-item that are not, 0 is subtracted. */
@@ -93,23 +93,18 @@ __kernel CLA_GROUP_OF(GROUP) void geqrf_item(long lanes, long nm, __global CLA_R
             cla_lane tau; \
             CLA_REFLECTOR(k, OWN(k)) \
             v[k * LANES] = cla_lane_conj(tau); \
-            CLA_UNROLL3(M, SHARE_ROW, k, OWN(k)) \
+            CLA_UNROLL for (int i = k + 1; i < M; i++) v[i * LANES] = AT(i, OWN(k)); \
             cla_lane_store(tau_part, k * TAURS, tau); \
         } \
         barrier(CLK_LOCAL_MEM_FENCE); \
-        CLA_UNROLL2(COLUMNS, APPLY, k) \
+        CLA_UNROLL for (int j = OWN(k); j < COLUMNS; j++) { \
+            cla_lane w = AT(k, j); \
+            CLA_UNROLL for (int i = k + 1; i < M; i++) w = cla_lane_fma(cla_lane_conj(v[i * LANES]), AT(i, j), w); \
+            w = j > OWN(k) || c > OWNER(k) ? cla_lane_mul(v[k * LANES], w) : cla_lane_real(0); \
+            AT(k, j) = AT(k, j) - w; \
+            CLA_UNROLL for (int i = k + 1; i < M; i++) AT(i, j) = cla_lane_fnma(v[i * LANES], w, AT(i, j)); \
+        } \
     }
-#define SHARE_ROW(k, s, i) if (i > k) v[i * LANES] = AT(i, s);
-#define APPLY(k, j) \
-    if (j >= OWN(k)) { \
-        cla_lane w = AT(k, j); \
-        CLA_UNROLL3(M, ADD_ROW, k, j) \
-        w = j > OWN(k) || c > OWNER(k) ? cla_lane_mul(v[k * LANES], w) : cla_lane_real(0); \
-        AT(k, j) = AT(k, j) - w; \
-        CLA_UNROLL3(M, SUBTRACT_ROW, k, j) \
-    }
-#define ADD_ROW(k, j, i) if (i > k) w = cla_lane_fma(cla_lane_conj(v[i * LANES]), AT(i, j), w);
-#define SUBTRACT_ROW(k, j, i) if (i > k) AT(i, j) = cla_lane_fnma(v[i * LANES], w, AT(i, j));
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __global CLA_REAL *restrict A, long a0,
                                                     long aps, __global CLA_REAL *restrict tau_part, long tau0,
@@ -122,13 +117,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __globa
     tau_part += tau0 + cla_lane_place(q, taups);
     CLA_LOCAL cla_lane *vectors = l_vectors + l;
     cla_lane a[COLUMNS][M];
-#define LOAD(i, j) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
-#define LOAD_ROW(i) CLA_UNROLL2(COLUMNS, LOAD, i)
-#define STORE(i, j) if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
-#define STORE_ROW(i) CLA_UNROLL2(COLUMNS, STORE, i)
-    CLA_UNROLL1(M, LOAD_ROW)
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
     CLA_UNROLL1(N, STEP)
-    CLA_UNROLL1(M, STORE_ROW)
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
 }
 #endif
 

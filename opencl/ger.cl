@@ -50,7 +50,7 @@ __kernel CLA_GROUP_OF(GROUP) void ger_item(long lanes, long nm, CLA_REAL alpha, 
         b[j] = cla_lane_load_as(YCONJ, y, j * YRS);
         if (ALPHA) b[j] = cla_lane_scale(cla_lane_of(alpha, alpha_im), b[j]);
     }
-    CLA_UNROLL for (int i = 0; i < M; i++) {
+    CLA_UNROLL_SOME for (int i = 0; i < M; i++) {
         const cla_lane a = cla_lane_load(x, i * XRS);
         CLA_UNROLL for (int j = 0; j < N; j++)
             cla_lane_store(A, i * ARS + j * ACS, cla_lane_fma(a, b[j], cla_lane_load(A, i * ARS + j * ACS)));

@@ -132,8 +132,8 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
  * those right of it. */
 #define AT(i, j) a[j][i]
 #define SET(i, j, x) AT(i, j) = x;
-#define EACH_ROW(F, k, s) CLA_UNROLL3(M, F, k, s)
-#define EACH_COLUMN(F, k, s, i) if (PANEL) { CLA_UNROLL4(COLUMNS, F, k, s, i) }
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = (k) + 1; i < M; i++) F(k, s, i)
+#define EACH_COLUMN(F, k, s, i) if (PANEL) CLA_UNROLL for (int j = (s) + 1; j < COLUMNS; j++) F(k, s, i, j)
 
 /* Step k in the work-item that has the pivot, in its column s; column k of L goes to local memory. */
 #define LOCAL_COLUMN(k) (columns + ((k) / AT_ONCE % 2 * AT_ONCE + (k) % AT_ONCE) * (M * LANES))
@@ -141,43 +141,29 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
         CLA_LOCAL cla_lane *column = LOCAL_COLUMN(k); \
         const cla_lane r = cla_pivot(AT(k, s), k, &bad); \
         CLA_ELIMINATE(k, s) \
-        CLA_UNROLL3(M, SHARE_ROW, k, s) \
+        CLA_UNROLL for (int i = (k) + 1; i < M; i++) column[i * LANES] = AT(i, s); \
     }
-#define SHARE_ROW(k, s, i) if (i > (k)) column[i * LANES] = AT(i, s);
 
 /* Step k in work-items with columns right of it. */
-#define UPDATE(k) { \
+#define UPDATE(k, s) { \
         CLA_LOCAL const cla_lane *column = LOCAL_COLUMN(k); \
-        const cla_lane u = PANEL || c > OWNER(k) ? AT(k, OWN(k)) : cla_lane_real(0); \
-        CLA_UNROLL3(M, UPDATE_ROW, OWN(k), k) \
+        const cla_lane u = PANEL || c > OWNER(k) ? AT(k, s) : cla_lane_real(0); \
+        CLA_UNROLL for (int i = (k) + 1; i < M; i++) { \
+            const cla_lane l = column[i * LANES]; \
+            CLA_UNROLL for (int j = PANEL ? 0 : s; j < COLUMNS; j++) \
+                AT(i, j) = cla_lane_fnma(l, !PANEL && j == s ? u : AT(k, j), AT(i, j)); \
+        } \
     }
-#define UPDATE_ROW(o, k, i) \
-    if (i > k) { \
-        const cla_lane l = column[i * LANES]; \
-        CLA_UNROLL4(COLUMNS, UPDATE_COLUMN, o, k, i) \
-    }
-#define UPDATE_COLUMN(o, k, i, j) \
-    if (PANEL || j >= o) AT(i, j) = cla_lane_fnma(l, !PANEL && j == o ? u : AT(k, j), AT(i, j));
 
-#if PANEL
-#define PANEL_STEP(k0, s) if (k0 + s < STEPS) OWN_STEP(k0 + s, s)
-#define PANEL_UPDATE(k0, s) if (k0 + s < STEPS) UPDATE(k0 + s)
-#define STEP(p) \
-    if (p * COLUMNS < STEPS) { \
-        if (c == p) { CLA_UNROLL2(COLUMNS, PANEL_STEP, p * COLUMNS) } \
+/* The steps of the columns that go through local memory together, k0 the first. */
+#define STEPS_FROM(k0) \
+    if (k0 < STEPS && k0 % AT_ONCE == 0) { \
+        if (c == OWNER(k0)) \
+            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) if (k < STEPS) OWN_STEP(k, OWN(k)) \
         barrier(CLK_LOCAL_MEM_FENCE); \
-        if (c > p) { CLA_UNROLL2(COLUMNS, PANEL_UPDATE, p * COLUMNS) } \
+        if (!PANEL || c > OWNER(k0)) \
+            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) if (k < STEPS) UPDATE(k, OWN(k)) \
     }
-#define ALL_STEPS CLA_UNROLL1(TEAM, STEP)
-#else
-#define STEP(k) \
-    if (k < STEPS) { \
-        if (c == OWNER(k)) OWN_STEP(k, OWN(k)) \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-        UPDATE(k) \
-    }
-#define ALL_STEPS CLA_UNROLL1(N, STEP)
-#endif
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                                       __global int *info)
@@ -190,13 +176,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __glo
     CLA_LOCAL cla_lane *columns = l_columns + l;
     cla_lane a[COLUMNS][M];
     int bad = 0;
-#define LOAD(i, j) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
-#define LOAD_ROW(i) CLA_UNROLL2(COLUMNS, LOAD, i)
-#define STORE(i, j) if (i > 0 && COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
-#define STORE_ROW(i) CLA_UNROLL2(COLUMNS, STORE, i)
-    CLA_UNROLL1(M, LOAD_ROW)
-    ALL_STEPS
-    CLA_UNROLL1(M, STORE_ROW)
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
+    CLA_UNROLL1(N, STEPS_FROM)
+    CLA_UNROLL for (int i = 1; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
     zero[c * LANES + l] = bad;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (c == 0 && q < nm) {

@@ -115,10 +115,9 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
 #endif
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j0 = 0; j0 < N; j0 += TEAM)
-            if (j0 + c < N) {
-                const cla_lane a = A_AT(i, j0 + c);
-                FACTOR(i, j0 + c) = i == j0 + c ? cla_lane_recip(a) : a;
-            }
+            if (j0 + c < N && j0 + c != i) FACTOR(i, j0 + c) = A_AT(i, j0 + c);
+    CLA_UNROLL for (int i = 0; i < N; i += TEAM)
+        if (i + c < N) FACTOR(i + c, i + c) = cla_lane_recip(A_AT(i + c, i + c));
     cla_lane x[COLUMNS][N];
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(FROM(i), min(j * TEAM + c, R - 1)));

@@ -164,12 +164,10 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
         if (k > 0) bad = *first_bad; \
         AT(k, o) = cla_lane_real(cla_root(cla_lane_re(AT(k, o)), k, &bad, &r)); \
         *first_bad = bad; \
-        CLA_UNROLL3(N, DIVIDE_ROW, k, o) \
-    }
-#define DIVIDE_ROW(k, o, i) \
-    if (i > k) { \
-        AT(i, o) = AT(i, o) * r; \
-        column[i * LANES] = AT(i, o); \
+        CLA_UNROLL for (int i = k + 1; i < N; i++) { \
+            AT(i, o) = AT(i, o) * r; \
+            column[i * LANES] = AT(i, o); \
+        } \
     }
 
 /* Columns of this work-item right of column k, minus column k of L times the conjugate of its element in their row;
@@ -177,43 +175,38 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 #define UPDATE(k, o) { \
         CLA_LOCAL const cla_lane *column = LOCAL_COLUMN(k); \
         cla_lane u[COLUMNS]; \
-        CLA_UNROLL3(COLUMNS, TAKE_TOP, k, o) \
-        CLA_UNROLL3(N, UPDATE_ROW, k, o) \
+        CLA_UNROLL for (int j = o; j < COLUMNS; j++) \
+            u[j] = IF_RIGHT(k, j, cla_lane_conj(column[min(COLUMN(j), N - 1) * LANES])); \
+        CLA_UNROLL for (int i = k + 1; i < N; i++) { \
+            const cla_lane l = column[i * LANES]; \
+            CLA_UNROLL for (int j = o; j < COLUMNS; j++) \
+                if (i >= FIRST(j)) AT(i, j) = cla_lane_fnma(IF_RIGHT(k, j, l), u[j], AT(i, j)); \
+        } \
     }
 #define IF_RIGHT(k, j, l) (PANEL || (j) > (k) / TEAM || c > (k) % TEAM ? (l) : cla_lane_real(0))
-#define TAKE_TOP(k, o, j) if (j >= o) u[j] = IF_RIGHT(k, j, cla_lane_conj(column[min(COLUMN(j), N - 1) * LANES]));
-#define UPDATE_ROW(k, o, i) \
-    if (i > k) { \
-        const cla_lane l = column[i * LANES]; \
-        CLA_UNROLL4(COLUMNS, UPDATE_COLUMN, k, o, i) \
-    }
-#define UPDATE_COLUMN(k, o, i, j) \
-    if (j >= o && i >= FIRST(j)) AT(i, j) = cla_lane_fnma(IF_RIGHT(k, j, l), u[j], AT(i, j));
 
-#if PANEL
-#define PANEL_DIVIDE(k0, s) if (k0 + s < N) { DIVIDE((k0 + s), s) CLA_UNROLL3(N, PANEL_ROW, k0, s) }
-#define PANEL_ROW(k0, s, i) if (i > k0 + s) { CLA_UNROLL4(COLUMNS, PANEL_COLUMN, k0, s, i) }
-#define PANEL_COLUMN(k0, s, i, j) \
-    if (j > s && i >= k0 + j) AT(i, j) = cla_lane_fnma(AT(i, s), cla_lane_conj(AT(min(k0 + j, N - 1), s)), AT(i, j));
-#define PANEL_UPDATE(k0, s) UPDATE((k0 + s), 0)
-#define STEP(p) { \
-        if (c == p) { CLA_UNROLL2(COLUMNS, PANEL_DIVIDE, p * COLUMNS) } \
-        if (p < TEAM - 1) { \
+/* Columns of a panel right of its column s, which is column k: likewise, from registers. */
+#define UPDATE_PANEL(k, s) \
+    CLA_UNROLL for (int i = k + 1; i < N; i++) \
+        CLA_UNROLL for (int j = s + 1; j < COLUMNS; j++) \
+            if (i >= k - s + j) \
+                AT(i, j) = cla_lane_fnma(AT(i, s), cla_lane_conj(AT(min(k - s + j, N - 1), s)), AT(i, j));
+
+/* The steps of the columns that go through local memory together, k0 the first. */
+#define STEPS_FROM(k0) \
+    if (k0 % AT_ONCE == 0) { \
+        if (c == OWNER(k0)) \
+            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) \
+                if (k < N) { \
+                    DIVIDE(k, OWN(k)) \
+                    if (PANEL) UPDATE_PANEL(k, OWN(k)) \
+                } \
+        if (k0 + AT_ONCE < N) { \
             barrier(CLK_LOCAL_MEM_FENCE); \
-            if (c > p) { CLA_UNROLL2(COLUMNS, PANEL_UPDATE, p * COLUMNS) } \
+            if (!PANEL || c > OWNER(k0)) \
+                CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) UPDATE(k, PANEL ? 0 : OWN(k + 1)) \
         } \
     }
-#define ALL_STEPS CLA_UNROLL1(TEAM, STEP)
-#else
-#define STEP(k) { \
-        if (c == OWNER(k)) DIVIDE(k, OWN(k)) \
-        if (k < N - 1) { \
-            barrier(CLK_LOCAL_MEM_FENCE); \
-            UPDATE(k, OWN(k + 1)) \
-        } \
-    }
-#define ALL_STEPS CLA_UNROLL1(N, STEP)
-#endif
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void potrf_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                                     __global int *info)
@@ -227,13 +220,13 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void potrf_team(long lanes, long nm, __globa
     CLA_LOCAL int *first_bad = first_bads + l;
     cla_lane a[COLUMNS][N];
     int bad = 0;
-#define LOAD(i, j) if (i >= FIRST(j)) AT(i, j) = i >= COLUMN(j) ? GET_A(i, COLUMN(j)) : cla_lane_real(0);
-#define LOAD_ROW(i) CLA_UNROLL2(COLUMNS, LOAD, i)
-#define STORE(i, j) if (i >= FIRST(j) && i >= COLUMN(j)) PUT_A(i, COLUMN(j), AT(i, j));
-#define STORE_ROW(i) CLA_UNROLL2(COLUMNS, STORE, i)
-    CLA_UNROLL1(N, LOAD_ROW)
-    ALL_STEPS
-    CLA_UNROLL1(N, STORE_ROW)
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (i >= FIRST(j)) AT(i, j) = i >= COLUMN(j) ? GET_A(i, COLUMN(j)) : cla_lane_real(0);
+    CLA_UNROLL1(N, STEPS_FROM)
+    CLA_UNROLL for (int i = 0; i < N; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            if (i >= FIRST(j) && i >= COLUMN(j)) PUT_A(i, COLUMN(j), AT(i, j));
     if (c == OWNER(N - 1) && q < nm) info[q] = bad;
 }
 #endif

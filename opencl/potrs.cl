@@ -56,6 +56,7 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
             CLA_UNROLL for (int j = 0; j < columns; j++) x[j][i] = cla_lane_fnma(e, x[j][k], x[j][i]); \
         } \
     } \
+    READ_AGAIN \
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) { \
         const CLA_REAL inverse = INVERSE(k); \
         CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * inverse; \
@@ -69,6 +70,7 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
 #if defined(POTRS_ITEM) || defined(POSV_ITEM)
 #define L_AT(i, k) a[i][k]
 #define INVERSE(k) d[k]
+#define READ_AGAIN
 
 /* The columns of B pass by. */
 #define SOLVE_B \
@@ -84,6 +86,7 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
 #define BELOW(i, j) ((i) * ((i) - 1) / 2 + (j)) /* where element (i, j) of the strict triangle is in local memory */
 #define L_AT(i, k) triangle[BELOW(i, k) * LANES]
 #define INVERSE(k) diagonal[(k) * LANES]
+#define READ_AGAIN mem_fence(CLK_LOCAL_MEM_FENCE); /* L, which registers have no room for */
 
 /* The columns of this work-item, after all have loaded theirs of L and of B. */
 #define LOAD_B \

@@ -62,9 +62,10 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 164:
         yield from items("getrfnp_item")
-    for columns in sorted({c for c in (2, 3, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
+    widths = {c for c in (1, 2, 3, 4) if c <= n and (c > 1 or registers(m, dtype) >= 64)}
+    for columns in sorted(widths, key=lambda c: (c == 1, -(-n // c) * c - n)):
         if registers(columns * m, dtype) <= REGISTERS:
-            for panel in (1, 0) if n > 24 else (0, 1):
+            for panel in (0,) if columns == 1 else (1, 0) if n > 24 else (0, 1):
                 team = -(-n // columns)
                 for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 160))):
                     if 64 <= some * team <= 512:
