@@ -17,7 +17,6 @@
  *   AHEAD      0: blocks are loaded where they are needed; 1: those of lower and diag a row in advance; 2: upper too;
  *              3: all, to local memory, by copies.h, of teams of more than one and without WATCH; 4: likewise, but
  *              upper and diag by turns to the same place: half the room, and upper has less time
- *   EARLY      1: all work-items take the reciprocal of the next pivot, while they apply the step before; without WATCH
  *   WATCH      1: pivots are watched as by watched_lu.cl, which says what PERTURB, SHIFT, PIVOTING, EPSILON, LEAST are
  */
 #include "copies.h"
@@ -89,9 +88,6 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #endif
 #ifndef PIVOTING
 #define PIVOTING 0
-#endif
-#ifndef EARLY
-#define EARLY 0
 #endif
 #define COPIES (AHEAD >= 3)
 #define BY_TURNS (AHEAD == 4)
@@ -204,7 +200,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     if ((p) * COLUMNS + s < BLOCK) { \
         const int k = (p) * COLUMNS + s; \
         FIND_PIVOT(s, k) \
-        const cla_lane r = -(EARLY && p > 0 && s == 0 ? PIVOT_EARLIER(k) : cla_pivot(TREATED(d[s][k]), k, &zero)); \
+        const cla_lane r = -cla_pivot(TREATED(d[s][k]), k, &zero); \
         d[s][k] = cla_lane_real(-1); \
         CLA_UNROLL3(BLOCK, PIVOT_ROW, s, 0) \
         CLA_UNROLL3(COLUMNS, PIVOT_COLUMN, s, ((p) * COLUMNS + s)) \
@@ -220,10 +216,6 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
         CLA_UNROLL4(BLOCK, PIVOT_UPDATE, s, j, 0) \
     }
 #define PIVOT_UPDATE(s, j, unused, i) d[j][i] = cla_lane_fma(d[s][i], t, d[j][i]);
-
-/* All work-items take the reciprocal, while they apply the step before; who has the pivot says whether it is zero. */
-#define RECIPROCAL(k) cla_lane_recip(cla_lane_select(cla_lane_is_zero(d[0][k]), cla_lane_real(1), d[0][k]))
-#define PIVOT_EARLIER(k) (zero = cla_lane_is_zero(d[0][k]) && zero == 0 ? k + 1 : zero, earlier)
 
 #define PANEL(p) if (c == p) { CLA_UNROLL2(COLUMNS, PIVOT_STEP, p) }
 #define TURN_OF_E (COPIES ? 0 : (TEAM - 1) / 2)
@@ -245,10 +237,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
             at_diag -= CLA_SLOT; \
         } \
         CLA_UNROLL2(COLUMNS, APPLY, p) \
-        if (p + 1 < TEAM) { \
-            if (EARLY) earlier = RECIPROCAL(((p + 1 < TEAM ? p + 1 : 0) * COLUMNS)); \
-            PANEL(p + 1) \
-        } \
+        if (p + 1 < TEAM) PANEL(p + 1) \
     }
 
 #define PRODUCT_COLUMN(k, unused, i, j) n[j][i] = cla_lane_fnma(m, f[j][k], n[j][i]);
@@ -279,7 +268,6 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
     __global CLA_REAL *own_diag = diag + offset[p] * CLA_SLOT + first;
     CLA_LOCAL cla_lane *shared = column_part + l, *columns, *columns_next = shared, *e_part = e_part_of_all + l;
     cla_lane d[COLUMNS][BLOCK], e[COLUMNS][BLOCK], f[COLUMNS][BLOCK], n[COLUMNS][BLOCK], f_next[COLUMNS][BLOCK];
-    cla_lane earlier = cla_lane_real(0);
     int turn = 0; /* which half of column_part is written next */
     int bad = 0;
     long at = 0, at_diag = 0;

@@ -7,7 +7,7 @@
  * within itself: CLA_UNROLL2(n, F, a) writes F(a, 0) .., CLA_UNROLL3(n, F, a, b) F(a, b, 0) .., CLA_UNROLL4 likewise.
  * CLA_UNROLL, before a for loop, asks the compiler to do it, which takes it a fraction of the time: enough where no
  * condition is in the way, and within steps that are written out, where bounds are numbers. CLA_UNROLL_SOME asks for
- * eight turns at a time.
+ * four turns at a time.
  */
 #ifndef CLA_UNROLL_H
 #define CLA_UNROLL_H
@@ -15,7 +15,7 @@
 #include "lane.h"
 
 #define CLA_UNROLL _Pragma("unroll")
-#define CLA_UNROLL_SOME _Pragma("unroll 8")
+#define CLA_UNROLL_SOME _Pragma("unroll 4")
 #define CLA_GROUP_OF(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 
 /* q % V for the first lane q of a work-group, a multiple of LANES. Of q / V beside q % V LLVM makes an instruction of
