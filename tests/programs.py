@@ -45,10 +45,10 @@ OTHERS = [  # in all of their variants
     ("krylov.cl", {"GROUP": 8}),
     ("kron.cl", {"KRON_AXIS": 1, "AXES": 2}),
     ("kron.cl", {"KRON_DIVIDE": 1}),
-    *(("kron.cl", KRON | {"KRON_TEAM": 1, "FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total,
+    *(("kron_team.cl", KRON | {"KRON_TEAM": 1, "FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total,
                           "AHEAD": int(n > 1 and not direct)})
       for n, total, direct in ((1, 0, 0), (2, 0, 1), (2, 1, 0), (3, 0, 0), (3, 1, 0))),
-    *(("kron.cl", KRON | {"KRON_SOLVE": 1, "FACTORS": n, "SUM": 0, "DIRECT": 0, "INTERLEAVED": n % 2})
+    *(("kron_solve.cl", KRON | {"KRON_SOLVE": 1, "FACTORS": n, "SUM": 0, "DIRECT": 0, "INTERLEAVED": n % 2})
       for n in (1, 2, 3)),
     *(("sweeps.cl", {"PRODUCT": product}) for product in range(2)),
     *(("csrmm.cl", {"CSRMM_BATCH": 1, "TRANS": trans, "SCALED": int(trans > 0)}) for trans in range(3)),

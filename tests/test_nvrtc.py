@@ -20,7 +20,7 @@ DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^
 UNITS = {
     "gemm.cl": {"GEMM_MMA": 1, "LANES": 8, "DEPTH": 8, "WARPS": 1, "AHEAD": 2, "ROUNDS": 1, "TALL": 2}
     | dict.fromkeys("MNK", 24),
-    "kron.cl": {
+    "kron_mma.cl": {
         "KRON_MMA": 1,
         "GROUP": 64,
         "SLICES": 2,
@@ -46,11 +46,13 @@ def ptx(source, dtype, vlen=32, **defines):
 
 def programs(file, dtype):
     """Macros that a file is compiled with, as many as make all of its kernels."""
-    found = {"mma": {"gemm.cl": GEMM, "kron.cl": KRON}[file] | UNITS[file]} if file in UNITS and dtype == "d" else {}
+    found: dict = {}
+    if file in UNITS and dtype == "d":
+        found["mma"] = {"gemm.cl": GEMM, "kron_mma.cl": KRON}[file] | UNITS[file]
     for name, defines in itertools.chain(OTHERS, of_rows()):
         if name == file:
             found.setdefault(frozenset(SWITCHES & defines.keys()), defines)
-    if not found and ("#ifndef CLA_" in TEXTS[file] or file.endswith(".cl")):
+    if not found and file not in UNITS and ("#ifndef CLA_" in TEXTS[file] or file.endswith(".cl")):
         return [{}]
     return found.values()
 

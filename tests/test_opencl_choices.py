@@ -456,7 +456,7 @@ BAD = {
     "a large number": ("gemm", {"DEPTH": 10**30}),
     "too few columns": ("trsm", {"COLUMNS": 1}),
     "too small a team": ("trsm", {"TEAM": 1}),
-    "a rest": ("factor", {"COLUMNS": 3}),
+    "too few columns of blocks": ("factor", {"COLUMNS": 1}),
     "too much to move": ("pack", {"GROUP": 1}),
 }
 

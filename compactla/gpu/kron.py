@@ -1,4 +1,4 @@
-"""How a device applies Kronecker products: `kron.cl`, in one pass where an item fits into local memory.
+"""How a device applies Kronecker products: `kron_team.cl`, in one pass where an item fits into local memory.
 
 Else, and on CPUs, where work-items pay for every barrier, one axis after the other through memory.
 """

@@ -17,7 +17,7 @@ from compactla.view import REAL
 
 LARGEST = 64  # extent of an axis, which a work-item has in its registers
 ITEMS = 128  # of a work-group, at most
-SLOTS = {1: (2,), 2: (0, 2), 3: (0, 1, 2)}  # which of kron.cl's axes A, B and C there are
+SLOTS = {1: (2,), 2: (0, 2), 3: (0, 1, 2)}  # which of the kernels' axes A, B and C there are
 
 
 class Team(NamedTuple):
@@ -71,7 +71,7 @@ def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | 
     tunables = {tunable: value for tunable, value in found.items() if tunable != "kernel"}
     try:
         which = str(found["kernel"])
-        code = kernel(queue, "kron.cl", which, dtype, 1, types, **{which.upper(): 1}, **macros, **tunables)
+        code = kernel(queue, f"{which}.cl", which, dtype, 1, types, **{which.upper(): 1}, **macros, **tunables)
     except RuntimeError:  # does not build here
         return None
     return Team(code, axes, numbers, found)
@@ -304,7 +304,7 @@ def search(factors) -> Search:
         ),
     }  # fmt: skip
     sizes = tuple((m,) for m in (2, 4, 6, 8, 10, 12, 16, 24, 32)[: 7 if factors == 3 else None])
-    return Search(f"kron{factors}", "kron.cl", kernels, functools.partial(candidates, factors), sizes, LARGEST)
+    return Search(f"kron{factors}", "kron_team.cl", kernels, functools.partial(candidates, factors), sizes, LARGEST)
 
 
 SEARCHES = {f"kron{factors}": search(factors) for factors in (2, 3)}
