@@ -8,7 +8,8 @@
  * TEAM      work-items of a matrix, ROWS TEAM >= N
  * MATRICES  matrices of a work-group
  * STAGED    1: matrices go through local memory, so that neighbours read neighbours; they have no gaps
- * WARP      1: teams are parts of NVIDIA's warps, and need no barriers; TEAM is a power of 2
+ * WARP      1: teams are parts of NVIDIA's warps, and need no barriers; TEAM is a power of 2, and work-groups are whole
+ *           warps. 2: teams are warps of GPUs of compute capability 8.0 or more
  */
 #include "elimination.h"
 #include "ordinary.h"
