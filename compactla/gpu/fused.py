@@ -30,7 +30,7 @@ ELEMENTS: dict[str, Callable[..., int]] = {
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
 # Elements of a row of a matrix that a team has.
-TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: 2 * n}
+TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: n}
 LARGEST_OF_TEAM, OF_A_ROW = 32, 160  # rows, and registers for those of a work-item
 WARP = 32  # work-items that go together
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
