@@ -2,22 +2,32 @@
  *
  * Arguments and macros are those of ordinary.h. A work-item holds rows of A and of the right-hand sides in registers;
  * rows are not swapped, but each becomes a pivot's once, and is passed to the others through local memory. Define INV,
- * 1 for inverses, where R is N, else 0. Tunables:
+ * 1 for inverses, where R is N, else 0. Inverses are made in place of A, by the elimination of Gauss and Jordan: columns
+ * move left as steps go, and one of the inverse comes in at the right, so that steps need not be written out. Tunables:
  *
  * ROWS      rows of a work-item
  * TEAM      work-items of a matrix, ROWS TEAM >= N
  * MATRICES  matrices of a work-group
  * STAGED    1: matrices go through local memory, so that neighbours read neighbours; they have no gaps
- * WARP      1: teams are parts of NVIDIA's warps, and need no barriers; TEAM is a power of 2
+ * WARP      1: teams are parts of NVIDIA's warps, and need no barriers; TEAM is a power of 2, and work-groups are whole
+ *           warps. 2: teams are warps of GPUs of compute capability 8.0 or more
  */
 #include "elimination.h"
 #include "ordinary.h"
 #include "unroll.h"
 
+#if INV
+#define ALL N
+#define FIRST 0 /* the column of the pivot */
+#define EACH_STEP _Pragma("unroll 1")
+#else
 #define ALL (N + R)
+#define FIRST k
+#define EACH_STEP CLA_UNROLL
+#endif
 #define WIDTH (ALL + ALL % 2)
 #define LINE (N | 1) /* odd: neighbours are in different banks */
-#define TILE (STAGED && N * LINE > N * R ? N * LINE : N * R)
+#define TILE ((STAGED || INV) && N * LINE > N * R ? N * LINE : N * R)
 
 #if WARP == 2
 typedef struct {
@@ -114,22 +124,23 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
 #else
             a[p][j] = CLA_NUMBER_AT(A, first + i * ARS + j * ACS);
 #endif
+#if !INV
         CLA_UNROLL for (int j = 0; j < R; j++)
-#if INV
-            a[p][N + j] = cla_lane_real(i == j);
-#else
             a[p][N + j] = CLA_NUMBER_AT(B, B0 + min(q, nm - 1) * Bstep + i * BRS + j * BCS);
 #endif
     }
+#if INV
+    __local int rows[MATRICES * N]; /* of the pivots */
+#endif
 #if !WARP
     __local CLA_REAL sizes[MATRICES * TEAM];
 #endif
-    CLA_UNROLL for (int k = 0; k < N; k++) {
+    EACH_STEP for (int k = 0; k < N; k++) {
         CLA_LOCAL cla_lane *row = pivots + (member * 2 + k % 2) * WIDTH;
         CLA_REAL best = -1;
         int own = 0, place = c;
         CLA_UNROLL for (int p = 0; p < ROWS; p++) { /* what is not a number counts as infinite */
-            const CLA_REAL size = step[p] == N ? fmin(cla_lane_abs1(a[p][k]), (CLA_REAL)INFINITY) : -1;
+            const CLA_REAL size = step[p] == N ? fmin(cla_lane_abs1(a[p][FIRST]), (CLA_REAL)INFINITY) : -1;
             own = size > best ? p : own;
             best = size > best ? size : best;
         }
@@ -160,22 +171,37 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
         }
 #endif
         if (c == place) {
-            CLA_UNROLL for (int j = k; j < ALL; j++) {
+            CLA_UNROLL for (int j = FIRST; j < ALL; j++) {
                 cla_lane x = a[0][j];
                 CLA_UNROLL for (int p = 1; p < ROWS; p++) x = cla_lane_select(own == p, a[p][j], x);
                 row[j] = x;
             }
             CLA_UNROLL for (int p = 0; p < ROWS; p++) step[p] = own == p ? k : step[p];
+#if INV
+            rows[member * N + k] = own * TEAM + c;
+#endif
         }
         TOGETHER
-        const cla_lane reciprocal = cla_pivot(row[k], k, &bad);
+        const cla_lane reciprocal = cla_pivot(row[FIRST], k, &bad);
         CLA_UNROLL for (int p = 0; p < ROWS; p++) {
             const cla_lane zero = cla_lane_real(0);
-            const cla_lane multiple = cla_lane_select(step[p] == N, cla_lane_mul(a[p][k], reciprocal), zero);
+            const int others = INV ? step[p] != k : step[p] == N;
+            const cla_lane multiple = cla_lane_select(others, cla_lane_mul(a[p][FIRST], reciprocal), zero);
             r[p] = cla_lane_select(step[p] == k, reciprocal, r[p]);
-            CLA_UNROLL for (int j = k + 1; j < ALL; j++) a[p][j] = cla_lane_fnma(multiple, row[j], a[p][j]);
+            CLA_UNROLL for (int j = FIRST + 1; j < ALL; j++)
+                a[p][INV ? j - 1 : j] = cla_lane_fnma(multiple, row[j], a[p][j]);
+#if INV
+            a[p][N - 1] = cla_lane_fnma(multiple, cla_lane_real(1), cla_lane_real(!others));
+#endif
         }
     }
+#if INV
+    CLA_UNROLL for (int p = 0; p < ROWS; p++)
+        if (step[p] >= 0)
+            CLA_UNROLL for (int j = 0; j < N; j++)
+                tile[step[p] * LINE + rows[member * N + j]] = cla_lane_mul(r[p], a[p][j]);
+    TOGETHER
+#else
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
         CLA_UNROLL for (int p = 0; p < ROWS; p++)
             if (step[p] == k)
@@ -186,7 +212,9 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
                 CLA_UNROLL for (int j = 0; j < R; j++)
                     a[p][N + j] = cla_lane_fnma(a[p][k], tile[k * R + j], a[p][N + j]);
     }
+#endif
     if (q < nm)
-        for (int e = c; e < N * R; e += TEAM) cla_put(X, q * (N * R) + e, CLA_CHECKED(tile[e]));
+        for (int e = c; e < N * R; e += TEAM)
+            cla_put(X, q * (N * R) + e, CLA_CHECKED(tile[INV ? e / N * LINE + e % N : e]));
     if (c == 0) CLA_REPORT
 }

@@ -35,7 +35,7 @@ OTHERS = [  # in all of their variants
     ("gemm_stacks.cl", {"GEMM_BLOCKS": 1, "PLACES": 1}),
     *(("fused.cl", {**FUSED, f"FUSED_{name}": 1, "LINE": line, "ASTAGED": int(line > 0)})
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
-    *(("fused_teams.cl", FUSED | {"INV": inv, "ROWS": 2, "TEAM": 2, "MATRICES": 4, "STAGED": inv, "WARP": 0})
+    *(("fused_teams.cl", FUSED | {"INV": inv, "R": 3, "ROWS": 2, "TEAM": 2, "MATRICES": 16, "STAGED": inv, "WARP": 0})
       for inv in range(2)),
     ("stacks.cl", {"SPREAD": 1, "AXES": 3, "SOURCE": "float", "TARGET": "char", "SOURCE_PARTS": 1, "TARGET_PARTS": 2}),
     ("stacks.cl", {"FILL": 1, "CLEAR": 1, "M": 3, "N": 2, "DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),

@@ -233,6 +233,28 @@ def test_teams(queue, rng, monkeypatch):
     launch.plans(queue).clear()
 
 
+def test_teams_that_do_not_build(queue, rng, monkeypatch):
+    """As teams of warps where they are not NVIDIA's: one that has barriers takes their place."""
+    monkeypatch.setattr(fused, "staged", lambda device: True)
+    monkeypatch.setattr(fused, "REGISTERS", 0)
+    usual, tried = fused.team, []
+    monkeypatch.setattr(fused, "team", lambda *args: usual(*args) | {"TEAM": 4, "MATRICES": 8, "WARP": 2})
+    monkeypatch.setattr(fused, "kernel", functools.partial(built, fused.kernel, tried))
+    launch.plans(queue).clear()
+    a = random(rng, (9, 3, 3), "d")
+    compare(linalg.inv(on(queue, a)), np.linalg.inv(a))
+    assert tried == [2, 1, 0]
+    launch.plans(queue).clear()
+
+
+def built(usual, tried, *args, WARP=0, **macros):
+    """A kernel, of a device that has no warps."""
+    tried.append(WARP)
+    if WARP:
+        raise RuntimeError("does not build")
+    return usual(*args, WARP=WARP, **macros)
+
+
 def team(usual, *args):
     """Macros of a team where one work-item has two rows."""
     return usual(*args) | {"ROWS": 2, "TEAM": 2, "MATRICES": 4}

@@ -10,7 +10,7 @@ import pytest
 from cases import exhaustive
 from compactla.cuda.compile import MISSING, compile, cuda_source, options
 from compactla.gpu.program import SOURCES
-from programs import GEMM, KRON, OTHERS, of_rows
+from programs import FUSED, GEMM, KRON, OTHERS, of_rows
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 KERNEL = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(?:#.*\s)?([a-z]\w*)\(")
@@ -70,6 +70,16 @@ def test_kernels_compile(file, dtype):
 def test_all_variants_compile(found):
     for (file, defines), dtype in zip(found() if callable(found) else found, itertools.cycle("fD"), strict=False):
         assert ptx(f'#include "{file}"\n', dtype, **defines)
+
+
+@pytest.mark.parametrize("warp", [1, 2])
+@pytest.mark.parametrize("inv", [0, 1])
+def test_teams_of_warps_compile(inv, warp):
+    """What asm is in, which other compilers do not take."""
+    teams = {"INV": inv, "R": 3, "ROWS": 2 - inv, "TEAM": 16 * warp, "MATRICES": 2 // warp, "STAGED": 1, "WARP": warp}
+    for dtype in "fdFD":
+        text = ptx('#include "fused_teams.cl"\n', dtype, **FUSED | teams)
+        assert ("redux.sync" in text) == (warp == 2) and "bar.warp.sync" in text
 
 
 def names_in(text):

@@ -30,8 +30,9 @@ ELEMENTS: dict[str, Callable[..., int]] = {
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
 # Elements of a row of a matrix that a team has.
-TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: 2 * n}
-LARGEST_OF_TEAM, OF_A_ROW = 32, 160  # rows, and registers for one
+TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: n}
+LARGEST_OF_TEAM, OF_A_ROW = 32, 160  # rows, and registers for those of a work-item
+WARP = 32  # work-items that go together
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
@@ -135,10 +136,14 @@ def fused(function, options, arrays, fit):
     if not more:
         return None
     types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs)]
-    try:
-        code = kernel(queue, file, name, computed, 1, types, **macros, **more)
-    except RuntimeError:  # does not build here
-        return None
+    while True:
+        try:
+            code = kernel(queue, file, name, computed, 1, types, **macros, **more)
+            break
+        except RuntimeError:  # does not build here: GPUs before compute capability 8.0 lack what WARP 2 takes
+            if not more.get("WARP"):
+                return None
+            more["WARP"] -= 1
     return Fused(code, fit, steps, sizes, group, matrices, upload(np.zeros(1, np.int32), queue))
 
 
@@ -168,10 +173,14 @@ def team(function, device, fit, whole) -> dict[str, object]:
     width = TEAMS[function.name](**fit.number)
     if registers(width, computed) > OF_A_ROW:
         return {}
-    inv = function.name == "inv"
-    size = 1 << (n - 1).bit_length()
-    return {"INV": int(inv), **({"R": n} if inv else {}), "ROWS": 1, "TEAM": size, "MATRICES": 32 // size,
-            "STAGED": int(whole), "WARP": 0}  # fmt: skip
+    inv, warps = function.name == "inv", "NVIDIA" in device.platform.name
+    rows = 1 if inv or (n > 16 and warps) or 2 * registers(width, computed) > OF_A_ROW else 2
+    size = 1 << (-(-n // rows) - 1).bit_length()
+    matrices = WARP // size
+    if matrices * (n * max(n + 1, width - n) + 2 * (width + 1) + size) * computed.itemsize > LOCAL_BYTES:
+        return {}
+    return {"INV": int(inv), **({"R": n} if inv else {}), "ROWS": rows, "TEAM": size, "MATRICES": matrices,
+            "STAGED": int(whole), "WARP": (1 + (size == WARP)) * warps}  # fmt: skip
 
 
 def staged(device):
