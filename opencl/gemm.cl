@@ -50,15 +50,15 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *            work-items of a warp read different banks
  *   DEPTH    columns of A in local memory
  *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out;
- *            3: they go to a second part of local memory past registers, where the device has such copies (copies.h);
- *            4: and no loop over columns is written out; 5: and to a third part those of the columns after them
+ *            3: those of the next two times DEPTH go to other parts of local memory, past registers, where the device
+ *            has such copies (copies.h)
  *   ROUNDS   how often LANES matrices a work-group takes on, where there are many: the first loads of the next are
  *            under way during the products of the last
  * GEMM_MMA   likewise on the matrix units of NVIDIA's GPUs from compute capability 8.0 on, of doubles; others refuse it.
  *            A warp computes blocks of 8 x 8 elements of a matrix.
  *   LANES, DEPTH, AHEAD, ROUNDS   as above; DEPTH is a multiple of 4
  *   WARPS    warps of a matrix: each has every WARPS-th row of blocks of C
- *   TALL     0, or at most so many blocks of 4 columns an instruction, of two of rows: of mma.h
+ *   TALL     of mma.h
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM) || defined(GEMM_MMA)
 #define A_AT(l, i, k) cla_lane_load_of(ACOMMON, 0, A, l, (i) * ARS + (k) * ACS) /* in lane l from the first */
@@ -69,8 +69,8 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 #endif
 
 #if defined(GEMM_TEAM) || defined(GEMM_MMA)
-#define COPIES (AHEAD >= 3)
-#define PARTS (AHEAD == 5 ? 3 : COPIES ? 2 : 1) /* of local memory */
+#define COPIES (AHEAD == 3)
+#define PARTS (COPIES ? 3 : 1) /* of local memory */
 #define NEXT_PART(p) p = p == parts + (PARTS - 1) * PART_SIZE ? parts : p + PART_SIZE;
 /* Begins copies to the next part, of these matrices or of those of the next round */
 #define COPY \
@@ -199,7 +199,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #if COPIES
     long q_next = q;
     int k_next = 0;
-    CLA_UNROLL for (int ahead = 1; ahead < PARTS; ahead++) COPY
+    COPY
+    COPY
 #else
     if (AHEAD) { FETCH(0) }
 #endif
@@ -218,7 +219,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
 #if COPIES
-            CLA_COPIES_WAIT_BUT(PARTS - 2);
+            CLA_COPIES_WAIT_BUT(1);
             NEXT_PART(here)
 #else
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -240,12 +241,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
             }
             if (AHEAD && next < K) { FETCH(next) }
 #endif
-#if AHEAD >= 4
-            _Pragma("unroll 1")
-#else
-            CLA_UNROLL
-#endif
-            for (int k = 0; k < DEPTH; k++) {
+            CLA_UNROLL for (int k = 0; k < DEPTH; k++) {
                 cla_lane a[TI], b[TJ];
                 CLA_UNROLL for (int i = 0; i < TI; i++) a[i] = here[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
                 CLA_UNROLL for (int j = 0; j < TJ; j++)
@@ -272,16 +268,14 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define ROWS ((M + 7) / 8)
 #define COLUMNS ((N + 7) / 8)
 #define STEPS (DEPTH / 4)
-/* What an instruction takes of them; with two blocks of rows, if TALL */
-#define STEPS_AT_ONCE (TALL > 1 && STEPS % TALL == 0 ? TALL : TALL > 1 && STEPS % 2 == 0 ? 2 : 1)
 #define B_RE(j) b[0][j]
 #define B_IM(j) b[1][j]
-#define MULTIPLY(c, a, b) CLA_MMA_BLOCKS(ROWS_SHARE, COLUMNS, STEPS_AT_ONCE, c, a, b)
+#define MULTIPLY(c, a, b) CLA_MMA_BLOCKS(ROWS_SHARE, COLUMNS, 1, c, a, b)
 #if CLA_COMPLEX
-#define EACH_PART(a, i, s, e) a[0][i][s] = (e).x, a[1][i][s] = (e).y;
+#define EACH_PART(a, i, e) a[0][i][0] = (e).x, a[1][i][0] = (e).y;
 #define ELEMENT(i, j, h) cla_lane_of(c[0][i][j][h], c[1][i][j][h])
 #else
-#define EACH_PART(a, i, s, e) a[0][i][s] = e;
+#define EACH_PART(a, i, e) a[0][i][0] = e;
 #define ELEMENT(i, j, h) c[0][i][j][h]
 #endif
 #define ROWS_SHARE ((ROWS + WARPS - 1) / WARPS) /* in blocks, for each warp */
@@ -354,7 +348,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
 #if COPIES
     long q_next = q;
     int k_next = 0;
-    CLA_UNROLL for (int ahead = 1; ahead < PARTS; ahead++) COPY
+    COPY
+    COPY
 #else
     if (AHEAD) { FETCH(0) }
 #endif
@@ -371,7 +366,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
 #if COPIES
-            CLA_COPIES_WAIT_BUT(PARTS - 2);
+            CLA_COPIES_WAIT_BUT(1);
             NEXT_PART(here)
 #else
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -395,24 +390,21 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
 #else
             if (AHEAD && next < K) { FETCH(next) }
 #endif
-            CLA_UNROLL for (int s0 = 0; s0 < STEPS; s0 += STEPS_AT_ONCE) {
-                CLA_REAL a[CLA_PARTS][ROWS_SHARE][STEPS_AT_ONCE], b[CLA_PARTS][COLUMNS][STEPS_AT_ONCE];
-                CLA_UNROLL for (int s = 0; s < STEPS_AT_ONCE; s++) {
-                    CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) {
-                        const cla_lane e = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s0 + s)];
-                        EACH_PART(a, i, s, e)
-                    }
-                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) {
-                        const cla_lane e = here[held + B_PLACE(j, s0 + s)];
-                        EACH_PART(b, j, s, e)
-                    }
+            CLA_UNROLL for (int s = 0; s < STEPS; s++) {
+                CLA_REAL a[CLA_PARTS][ROWS_SHARE][1], b[CLA_PARTS][COLUMNS][1];
+                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) {
+                    const cla_lane e = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
+                    EACH_PART(a, i, e)
+                }
+                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) {
+                    const cla_lane e = here[held + B_PLACE(j, s)];
+                    EACH_PART(b, j, e)
                 }
                 MULTIPLY(c[0], a[0], B_RE)
 #if CLA_COMPLEX
                 MULTIPLY(c[1], a[0], B_IM)
                 MULTIPLY(c[1], a[1], B_RE)
-                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                    CLA_UNROLL for (int s = 0; s < STEPS_AT_ONCE; s++) a[1][i][s] = -a[1][i][s];
+                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) a[1][i][0] = -a[1][i][0];
                 MULTIPLY(c[0], a[1], B_IM)
 #endif
             }
