@@ -97,16 +97,16 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n, k = size
     if registers(k * n + n + k, dtype) <= 100:
         yield from items("gemm_item")
-    for tile in tiles(m, n, dtype):
+    for number, tile in enumerate(tiles(m, n, dtype)):
+        if number == 1 and dtype.char in "dD" and min(size) > 12:
+            yield from units(size, lanes)
         team = -(-m // tile[0]) * -(-n // tile[1])
         for depth in depths(k):
             for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 200))):
                 for ahead, rounds in ((2, 1), (0, 1), (3, 1), (1, 8), (3, 8)):
-                    if 64 <= some * team <= 512 or some == lanes[0]:
+                    if 64 <= some * team <= 256 or some == lanes[0]:
                         yield {"kernel": "gemm_team", "LANES": some, "TI": tile[0], "TJ": tile[1], "DEPTH": depth,
                                "AHEAD": ahead, "ROUNDS": rounds}  # fmt: skip
-    if dtype.char in "dD" and min(size) > 12:
-        yield from units(size, lanes)
 
 
 def units(size, lanes) -> Iterator[Choice]:
@@ -123,7 +123,7 @@ def tiles(m, n, dtype):
     """Rows and columns of tiles for an m x n matrix: those that fit without a rest and are of a good size first."""
     limit = 512 // dtype.itemsize  # lanes of a tile: half of the registers
     pairs = [(i, j) for i in range(1, min(m, 16) + 1) for j in range(1, min(n, 8) + 1) if i * j <= limit]
-    rows, columns = (5, 4) if max(m, n) < 20 else (8, 4)
+    rows, columns = (5, 4) if max(m, n) < 20 else (8, 8 if dtype.char == "f" else 4)
 
     def cost(tile):
         waste = -(-m // tile[0]) * tile[0] * -(-n // tile[1]) * tile[1] / (m * n)
