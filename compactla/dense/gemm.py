@@ -142,22 +142,15 @@ TEAM = Kernel(
     {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(4),
      "ROUNDS": range(1, 65)},
     group=lambda choice, size: choice["LANES"] * -(-size[0] // choice["TI"]) * -(-size[1] // choice["TJ"]),
-    local=lambda choice, size: parts(choice) * (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
+    local=lambda choice, size: (3 if choice["AHEAD"] == 3 else 1) * sum(size[:2]) * choice["DEPTH"] * choice["LANES"],
 )  # fmt: skip
 
 UNITS = Kernel(
-    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(4), "ROUNDS": range(1, 65),
+    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(3), "ROUNDS": range(1, 65),
      "TALL": range(2)},
     group=lambda choice, size: 32 * choice["LANES"] * choice["WARPS"],
-    local=lambda choice, size: (
-        parts(choice) * choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"]))
-    ),
+    local=lambda choice, size: choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"])),
 )
-
-
-def parts(choice) -> int:
-    """Parts of local memory: one is computed with while others are filled."""
-    return 3 if choice["AHEAD"] == 3 else 1
 
 
 def halves(choice, size) -> int:
