@@ -50,15 +50,15 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *            work-items of a warp read different banks
  *   DEPTH    columns of A in local memory
  *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out;
- *            3: they go to a second part of local memory past registers, where the device has such copies (copies.h);
- *            4: and no loop over columns is written out; 5: and to a third part those of the columns after them
+ *            3: those of the next two times DEPTH go to other parts of local memory, past registers, where the device
+ *            has such copies (copies.h)
  *   ROUNDS   how often LANES matrices a work-group takes on, where there are many: the first loads of the next are
  *            under way during the products of the last
  * GEMM_MMA   likewise on the matrix units of NVIDIA's GPUs from compute capability 8.0 on, of doubles; others refuse it.
  *            A warp computes blocks of 8 x 8 elements of a matrix.
- *   LANES, DEPTH, AHEAD, ROUNDS   as above; DEPTH is a multiple of 4
+ *   LANES, DEPTH, AHEAD, ROUNDS   as above; DEPTH is a multiple of 4, AHEAD at most 2
  *   WARPS    warps of a matrix: each has every WARPS-th row of blocks of C
- *   TALL     0, or at most so many blocks of 4 columns an instruction, of two of rows: of mma.h
+ *   TALL     of mma.h
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM) || defined(GEMM_MMA)
 #define A_AT(l, i, k) cla_lane_load_of(ACOMMON, 0, A, l, (i) * ARS + (k) * ACS) /* in lane l from the first */
@@ -68,9 +68,36 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 #define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b)) /* alpha goes to B */
 #endif
 
-#if defined(GEMM_TEAM) || defined(GEMM_MMA)
-#define COPIES (AHEAD >= 3)
-#define PARTS (AHEAD == 5 ? 3 : COPIES ? 2 : 1) /* of local memory */
+#ifdef GEMM_ITEM
+__kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
+                                            CLA_REAL beta, CLA_REAL beta_im,
+                                            __global const CLA_REAL *restrict A, long a0, long aps,
+                                            __global const CLA_REAL *restrict B, long b0, long bps,
+                                            __global CLA_REAL *restrict C, long c0, long cps)
+{
+    const long q = get_global_id(0);
+    if (q >= lanes) return;
+    A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
+    B += b0 + (BCOMMON ? 0 : cla_lane_place(q, bps));
+    C += c0 + cla_lane_place(q, cps);
+    cla_lane b[K][N];
+    CLA_UNROLL for (int k = 0; k < K; k++)
+        CLA_UNROLL for (int j = 0; j < N; j++) b[k][j] = SCALE(CONJUGATED(BCONJ, B_AT(0, k, j)));
+    CLA_UNROLL for (int i = 0; i < M; i++) {
+        cla_lane a[K], c[N];
+        CLA_UNROLL for (int k = 0; k < K; k++) a[k] = CONJUGATED(ACONJ, A_AT(0, i, k));
+        CLA_UNROLL for (int j = 0; j < N; j++)
+            c[j] = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(C, C_AT(i, j))) : cla_lane_real(0);
+        CLA_UNROLL for (int k = 0; k < K; k++)
+            CLA_UNROLL for (int j = 0; j < N; j++) c[j] = cla_lane_fma(a[k], b[k][j], c[j]);
+        CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(C, C_AT(i, j), c[j]);
+    }
+}
+#endif
+
+#ifdef GEMM_TEAM
+#define COPIES (AHEAD == 3)
+#define PARTS (COPIES ? 3 : 1) /* of local memory */
 #define NEXT_PART(p) p = p == parts + (PARTS - 1) * PART_SIZE ? parts : p + PART_SIZE;
 /* Begins copies to the next part, of these matrices or of those of the next round */
 #define COPY \
@@ -110,36 +137,7 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 #define PUT(share, mine, changes, to, value) \
     if (!COPIES || (changes)) CLA_UNROLL for (int u = 0; u < share; u++) \
             if (mine) to = value;
-#endif
 
-#ifdef GEMM_ITEM
-__kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                            CLA_REAL beta, CLA_REAL beta_im,
-                                            __global const CLA_REAL *restrict A, long a0, long aps,
-                                            __global const CLA_REAL *restrict B, long b0, long bps,
-                                            __global CLA_REAL *restrict C, long c0, long cps)
-{
-    const long q = get_global_id(0);
-    if (q >= lanes) return;
-    A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
-    B += b0 + (BCOMMON ? 0 : cla_lane_place(q, bps));
-    C += c0 + cla_lane_place(q, cps);
-    cla_lane b[K][N];
-    CLA_UNROLL for (int k = 0; k < K; k++)
-        CLA_UNROLL for (int j = 0; j < N; j++) b[k][j] = SCALE(CONJUGATED(BCONJ, B_AT(0, k, j)));
-    CLA_UNROLL for (int i = 0; i < M; i++) {
-        cla_lane a[K], c[N];
-        CLA_UNROLL for (int k = 0; k < K; k++) a[k] = CONJUGATED(ACONJ, A_AT(0, i, k));
-        CLA_UNROLL for (int j = 0; j < N; j++)
-            c[j] = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(C, C_AT(i, j))) : cla_lane_real(0);
-        CLA_UNROLL for (int k = 0; k < K; k++)
-            CLA_UNROLL for (int j = 0; j < N; j++) c[j] = cla_lane_fma(a[k], b[k][j], c[j]);
-        CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(C, C_AT(i, j), c[j]);
-    }
-}
-#endif
-
-#ifdef GEMM_TEAM
 #define TEAMI ((M + TI - 1) / TI)
 #define TEAMJ ((N + TJ - 1) / TJ)
 #define TEAM (TEAMI * TEAMJ)
@@ -199,7 +197,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #if COPIES
     long q_next = q;
     int k_next = 0;
-    CLA_UNROLL for (int ahead = 1; ahead < PARTS; ahead++) COPY
+    COPY
+    COPY
 #else
     if (AHEAD) { FETCH(0) }
 #endif
@@ -218,7 +217,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
 #if COPIES
-            CLA_COPIES_WAIT_BUT(PARTS - 2);
+            CLA_COPIES_WAIT_BUT(1);
             NEXT_PART(here)
 #else
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -240,12 +239,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
             }
             if (AHEAD && next < K) { FETCH(next) }
 #endif
-#if AHEAD >= 4
-            _Pragma("unroll 1")
-#else
-            CLA_UNROLL
-#endif
-            for (int k = 0; k < DEPTH; k++) {
+            CLA_UNROLL for (int k = 0; k < DEPTH; k++) {
                 cla_lane a[TI], b[TJ];
                 CLA_UNROLL for (int i = 0; i < TI; i++) a[i] = here[(min(ROW(i), M - 1) * DEPTH + k) * LANES + l];
                 CLA_UNROLL for (int j = 0; j < TJ; j++)
@@ -272,16 +266,14 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define ROWS ((M + 7) / 8)
 #define COLUMNS ((N + 7) / 8)
 #define STEPS (DEPTH / 4)
-/* What an instruction takes of them; with two blocks of rows, if TALL */
-#define STEPS_AT_ONCE (TALL > 1 && STEPS % TALL == 0 ? TALL : TALL > 1 && STEPS % 2 == 0 ? 2 : 1)
 #define B_RE(j) b[0][j]
 #define B_IM(j) b[1][j]
-#define MULTIPLY(c, a, b) CLA_MMA_BLOCKS(ROWS_SHARE, COLUMNS, STEPS_AT_ONCE, c, a, b)
+#define MULTIPLY(c, a, b) CLA_MMA_BLOCKS(ROWS_SHARE, COLUMNS, 1, c, a, b)
 #if CLA_COMPLEX
-#define EACH_PART(a, i, s, e) a[0][i][s] = (e).x, a[1][i][s] = (e).y;
+#define EACH_PART(a, i, e) a[0][i][0] = (e).x, a[1][i][0] = (e).y;
 #define ELEMENT(i, j, h) cla_lane_of(c[0][i][j][h], c[1][i][j][h])
 #else
-#define EACH_PART(a, i, s, e) a[0][i][s] = e;
+#define EACH_PART(a, i, e) a[0][i][0] = e;
 #define ELEMENT(i, j, h) c[0][i][j][h]
 #endif
 #define ROWS_SHARE ((ROWS + WARPS - 1) / WARPS) /* in blocks, for each warp */
@@ -295,7 +287,6 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 /* A matrix in local memory is halves of blocks, 32 elements each, in the order of the work-items of a warp. The padding
  * is for what moves them: neighbours are lanes of an element. */
 #define MATRIX_SIZE (32 * (AB_SIZE < 2 * ROWS ? 2 * ROWS : AB_SIZE) + (LANES * CLA_PARTS < 16 ? 16 / CLA_PARTS / LANES : 1))
-#define PART_SIZE (LANES * MATRIX_SIZE)
 #define A_PLACE(row, step) (((row) * STEPS + (step)) * 32)
 #define B_PLACE(column, step) (((column) * STEPS + (step)) * 32 + A_PLACE(ROWS, 0))
 #define C_PLACE(row, column, h) ((((row) * WIDTH + (column)) * 2 + (h)) * 32)
@@ -310,12 +301,12 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
     CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
         const int i = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
         if (MINE(u / STEPS, ROWS)) \
-            FETCH_A(u, copied + moved + A_OF_SHARE(u), WITHIN(i, M) && (WHOLE || k < K), l, i, k); \
+            a_next[u] = WITHIN(i, M) && (WHOLE || k < K) ? A_AT(l, i, k) : cla_lane_real(0); \
     } \
     CLA_UNROLL for (int u = 0; u < B_SHARE; u++) { \
         const int j = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
         if (MINE(u / STEPS, COLUMNS)) \
-            FETCH_B(u, copied + moved + B_OF_SHARE(u), WITHIN(j, N) && (WHOLE || k < K), l, k, j); \
+            b_next[u] = WITHIN(j, N) && (WHOLE || k < K) ? B_AT(l, k, j) : cla_lane_real(0); \
     }
 #define WHOLE (K % DEPTH == 0)
 /* Where the u-th element is of this work-item's share of columns of C from block j0 on */
@@ -332,8 +323,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
                                                 __global const CLA_REAL *restrict B, long b0, long bps,
                                                 __global CLA_REAL *restrict C, long c0, long cps)
 {
-    __local cla_lane parts[PARTS * PART_SIZE];
-    CLA_LOCAL cla_lane *here = parts + (PARTS - 1) * PART_SIZE, *copied = parts; /* as in gemm_team */
+    __local cla_lane here[LANES * MATRIX_SIZE];
     const int t = get_local_id(0);
     const int l = t % LANES, f = t / LANES % 32, part = t / LANES / 32; /* of what it moves: lane, element, and block */
     const int own = t / 32 % WARPS;                                     /* of what it computes */
@@ -341,23 +331,14 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
     __global const CLA_REAL *const all_of_a = A + a0, *const all_of_b = B + b0;
     __global CLA_REAL *const all_of_c = C + c0 + l;
     const long step = get_num_groups(0) * (long)LANES;
-    cla_lane c_next[C_SHARE];
+    cla_lane a_next[A_SHARE], b_next[B_SHARE], c_next[C_SHARE];
     CLA_REAL c[CLA_PARTS][ROWS_SHARE][COLUMNS][2]; /* real and imaginary parts */
-#if !COPIES
-    cla_lane a_next[A_SHARE], b_next[B_SHARE];
-#endif
 #define TURN_TO(q) \
     A = all_of_a + (ACOMMON ? 0 : (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q)); \
     B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
     long q = get_group_id(0) * (long)LANES;
     TURN_TO(q)
-#if COPIES
-    long q_next = q;
-    int k_next = 0;
-    CLA_UNROLL for (int ahead = 1; ahead < PARTS; ahead++) COPY
-#else
     if (AHEAD) { FETCH(0) }
-#endif
 #if ROUNDS > 1
     for (; q < lanes; q += step)
 #endif
@@ -370,49 +351,37 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
         CLA_UNROLL
 #endif
         for (int k0 = 0; k0 < K; k0 += DEPTH) {
-#if COPIES
-            CLA_COPIES_WAIT_BUT(PARTS - 2);
-            NEXT_PART(here)
-#else
             barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
-#endif
-            PUT(A_SHARE, MINE(u / STEPS, ROWS), ACONJ && CLA_COMPLEX, here[moved + A_OF_SHARE(u)],
-                CONJUGATED(ACONJ, NEXT_A(here + moved + A_OF_SHARE(u), u)))
-            PUT(B_SHARE, MINE(u / STEPS, COLUMNS), BCONJ && CLA_COMPLEX, here[moved + B_OF_SHARE(u)],
-                CONJUGATED(BCONJ, NEXT_B(here + moved + B_OF_SHARE(u), u)))
+            CLA_UNROLL for (int u = 0; u < A_SHARE; u++)
+                if (MINE(u / STEPS, ROWS)) here[moved + A_OF_SHARE(u)] = CONJUGATED(ACONJ, a_next[u]);
+            CLA_UNROLL for (int u = 0; u < B_SHARE; u++)
+                if (MINE(u / STEPS, COLUMNS)) here[moved + B_OF_SHARE(u)] = CONJUGATED(BCONJ, b_next[u]);
             barrier(CLK_LOCAL_MEM_FENCE);
             int next = k0 + DEPTH;
             if (next >= K) {
                 CLA_UNROLL for (int u = 0; u < C_SHARE; u++) { FETCH_C(u, 0) }
-                if (!COPIES && ROUNDS > 1 && q + step < lanes) {
+                if (ROUNDS > 1 && q + step < lanes) {
                     TURN_TO(q + step)
                     next = 0;
                 }
             }
-#if COPIES
-            COPY
-#else
             if (AHEAD && next < K) { FETCH(next) }
-#endif
-            CLA_UNROLL for (int s0 = 0; s0 < STEPS; s0 += STEPS_AT_ONCE) {
-                CLA_REAL a[CLA_PARTS][ROWS_SHARE][STEPS_AT_ONCE], b[CLA_PARTS][COLUMNS][STEPS_AT_ONCE];
-                CLA_UNROLL for (int s = 0; s < STEPS_AT_ONCE; s++) {
-                    CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) {
-                        const cla_lane e = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s0 + s)];
-                        EACH_PART(a, i, s, e)
-                    }
-                    CLA_UNROLL for (int j = 0; j < COLUMNS; j++) {
-                        const cla_lane e = here[held + B_PLACE(j, s0 + s)];
-                        EACH_PART(b, j, s, e)
-                    }
+            CLA_UNROLL for (int s = 0; s < STEPS; s++) {
+                CLA_REAL a[CLA_PARTS][ROWS_SHARE][1], b[CLA_PARTS][COLUMNS][1];
+                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) {
+                    const cla_lane e = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
+                    EACH_PART(a, i, e)
+                }
+                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) {
+                    const cla_lane e = here[held + B_PLACE(j, s)];
+                    EACH_PART(b, j, e)
                 }
                 MULTIPLY(c[0], a[0], B_RE)
 #if CLA_COMPLEX
                 MULTIPLY(c[1], a[0], B_IM)
                 MULTIPLY(c[1], a[1], B_RE)
-                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                    CLA_UNROLL for (int s = 0; s < STEPS_AT_ONCE; s++) a[1][i][s] = -a[1][i][s];
+                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) a[1][i][0] = -a[1][i][0];
                 MULTIPLY(c[0], a[1], B_IM)
 #endif
             }

@@ -29,7 +29,7 @@ FUSED = {"GROUP": 32, "N": 3, "R": 2, "UPLO": 1, "TARGET": "float", "APARTS": 1,
          "BTYPE": "float", "ASTAGED": 1, "BSTAGED": 0, "ARS": 3, "ACS": 1, "BRS": 4, "BCS": 2}  # fmt: skip
 OTHERS = [  # in all of their variants
     *(("gemm.cl", {"GEMM_TEAM": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead, **TEAM, "M": m, "N": m, "K": k})
-      for ahead, m, k in ((0, 5, 5), (1, 6, 8), (2, 6, 5))),
+      for ahead, m, k in ((0, 5, 5), (1, 6, 8), (3, 6, 5))),
     *(("gemm_stacks.cl", {"LANES": 4, "TI": 3, "TJ": 2, "WIDE": 1, "WIDEA": 1, "FLAT": flat, "ACOLUMNS": flat // 2,
                           "BCOLUMNS": 1 - flat // 2, "PLACES": 1 - flat // 2} | STACKS) for flat in (0, 2)),
     ("gemm_stacks.cl", {"GEMM_BLOCKS": 1, "PLACES": 1}),

@@ -18,7 +18,7 @@ SWITCH = re.compile(r"#ifdef (\w+)|\bdefined\((\w+)\)")
 DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^;{(]*?\b(\w+) ?(?:\(|;)|^} (\w+);")
 # Matrix units multiply doubles.
 UNITS = {
-    "gemm.cl": {"GEMM_MMA": 1, "LANES": 8, "DEPTH": 8, "WARPS": 1, "AHEAD": 2, "ROUNDS": 1, "TALL": 2}
+    "gemm.cl": {"GEMM_MMA": 1, "LANES": 8, "DEPTH": 8, "WARPS": 1, "AHEAD": 2, "ROUNDS": 1, "TALL": 1}
     | dict.fromkeys("MNK", 24),
     "kron_mma.cl": {
         "KRON_MMA": 1,

@@ -63,7 +63,7 @@ GEMM = [
     ((5, 3, 4), "gemm_item", {"GROUP": 8}),
     ((6, 4, 8), "gemm_team", {"LANES": 4, "TI": 3, "TJ": 2, "DEPTH": 4, "AHEAD": 0, "ROUNDS": 1}),
     ((6, 4, 8), "gemm_team", {"LANES": 2, "TI": 3, "TJ": 2, "DEPTH": 4, "AHEAD": 2, "ROUNDS": 4}),
-    ((5, 7, 5), "gemm_team", {"LANES": 4, "TI": 2, "TJ": 3, "DEPTH": 3, "AHEAD": 5, "ROUNDS": 2}),
+    ((5, 7, 5), "gemm_team", {"LANES": 4, "TI": 2, "TJ": 3, "DEPTH": 3, "AHEAD": 3, "ROUNDS": 2}),
 ]
 
 

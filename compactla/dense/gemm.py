@@ -1,6 +1,5 @@
 """gemm: products of matrices."""
 
-import itertools
 import math
 from collections.abc import Iterator
 
@@ -98,35 +97,33 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n, k = size
     if registers(k * n + n + k, dtype) <= 100:
         yield from items("gemm_item")
-    for tile in tiles(m, n, dtype):
+    for number, tile in enumerate(tiles(m, n, dtype)):
+        if number == 1 and dtype.char in "dD" and min(size) > 12:
+            yield from units(size, lanes)
         team = -(-m // tile[0]) * -(-n // tile[1])
         for depth in depths(k):
             for some in sorted(lanes, key=lambda some: abs(math.log(some * team / 200))):
-                for ahead, rounds in ((2, 1), (0, 1), (3, 8), (1, 8), (2, 8)):
-                    if 64 <= some * team <= 512 or some == lanes[0]:
+                for ahead, rounds in ((2, 1), (0, 1), (3, 1), (1, 8), (3, 8)):
+                    if 64 <= some * team <= 256 or some == lanes[0]:
                         yield {"kernel": "gemm_team", "LANES": some, "TI": tile[0], "TJ": tile[1], "DEPTH": depth,
                                "AHEAD": ahead, "ROUNDS": rounds}  # fmt: skip
-    if dtype.char in "dD" and min(size) > 12:
-        yield from units(size, lanes)
 
 
 def units(size, lanes) -> Iterator[Choice]:
-    """Choices of the kernel for NVIDIA's matrix units: 128 to 512 work-items a group."""
-    k = size[2]
-    depths = [depth for depth in (4, 8, 16) if -(-k // 4) * 4 % depth == 0]
-    for warps, depth, some in itertools.product((1, 2), depths, (8, 4, 16)):
-        if some in lanes and 4 <= some * warps <= 16 and 8 <= depth * some // 4 <= 16:
-            for (ahead, rounds), tall in itertools.product(((2, 1), (0, 1), (1, 8)), (0, depth // 4)):
-                if tall <= 2:
-                    yield {"kernel": "gemm_mma", "LANES": some, "DEPTH": depth, "WARPS": warps, "AHEAD": ahead,
-                           "ROUNDS": rounds, "TALL": tall}  # fmt: skip
+    """Choices of the kernel for NVIDIA's matrix units."""
+    warps, steps = 1 if max(size) <= 32 else 2, -(-size[2] // 4)
+    for some, depth, tall in ((8, 8, 0), (16, 4, 1), (16, 4, 0)):
+        if some in lanes and steps % (depth // 4) == 0:
+            for ahead, rounds in ((2, 1), (0, 1), (0, 2)):
+                yield {"kernel": "gemm_mma", "LANES": some, "DEPTH": depth, "WARPS": warps, "AHEAD": ahead,
+                       "ROUNDS": rounds, "TALL": tall}  # fmt: skip
 
 
 def tiles(m, n, dtype):
     """Rows and columns of tiles for an m x n matrix: those that fit without a rest and are of a good size first."""
     limit = 512 // dtype.itemsize  # lanes of a tile: half of the registers
     pairs = [(i, j) for i in range(1, min(m, 16) + 1) for j in range(1, min(n, 8) + 1) if i * j <= limit]
-    rows, columns = (5, 4) if max(m, n) < 20 else (8, 4)
+    rows, columns = (5, 4) if max(m, n) < 20 else (8, 8 if dtype.char == "f" else 4)
 
     def cost(tile):
         waste = -(-m // tile[0]) * tile[0] * -(-n // tile[1]) * tile[1] / (m * n)
@@ -142,25 +139,18 @@ def depths(k):
 
 
 TEAM = Kernel(
-    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(6),
+    {"LANES": LANES, "TI": range(1, 17), "TJ": range(1, 9), "DEPTH": range(1, 17), "AHEAD": range(4),
      "ROUNDS": range(1, 65)},
     group=lambda choice, size: choice["LANES"] * -(-size[0] // choice["TI"]) * -(-size[1] // choice["TJ"]),
-    local=lambda choice, size: parts(choice) * (size[0] + size[1]) * choice["DEPTH"] * choice["LANES"],
+    local=lambda choice, size: (3 if choice["AHEAD"] == 3 else 1) * sum(size[:2]) * choice["DEPTH"] * choice["LANES"],
 )  # fmt: skip
 
 UNITS = Kernel(
-    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(6), "ROUNDS": range(1, 65),
-     "TALL": range(5)},
+    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(3), "ROUNDS": range(1, 65),
+     "TALL": range(2)},
     group=lambda choice, size: 32 * choice["LANES"] * choice["WARPS"],
-    local=lambda choice, size: (
-        parts(choice) * choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"]))
-    ),
+    local=lambda choice, size: choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"])),
 )
-
-
-def parts(choice) -> int:
-    """Parts of local memory: one is computed with while others are filled."""
-    return {3: 2, 4: 2, 5: 3}.get(choice["AHEAD"], 1)
 
 
 def halves(choice, size) -> int:
