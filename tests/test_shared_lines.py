@@ -1,5 +1,6 @@
 """Lines that several queues share."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse
 
 import compactla as cla
 from cases import random, same_bits
-from compactla.lines import transfers
+from compactla.lines import shared, transfers
 from drivers import working_devices
 from systems import convection_diffusion, scattered
 
@@ -148,6 +149,24 @@ def test_several_threads_prepared_calls_and_solvers(rng, queues):
     x, report = cla.krylov.gmres(M, vectors[0][:, 0], M=P, threads=1)
     assert report.converged
     np.testing.assert_allclose(M @ x, vectors[0][:, 0], atol=1e-6)
+
+
+def test_nothing_is_written_after_an_interrupt(rng, queues, monkeypatch):
+    M, lines = scattered(rng, LENGTHS, 2, np.float64)
+    P = cla.LinePreconditioner(M, lines, queue=queues)
+    r = random(rng, M.shape[:1], np.float64)
+    expected, x, solve = P @ r, np.zeros_like(r), P._lines._shares[1].lines.solve
+
+    def interrupted(_):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shared, "wait", interrupted)
+    monkeypatch.setattr(P._lines._shares[1].lines, "solve", lambda *args: (time.sleep(0.1), solve(*args)))
+    with pytest.raises(KeyboardInterrupt):
+        P.solve(r, out=x)
+    assert same_bits(x, expected)
+    assert same_bits(P @ r, expected)
 
 
 def test_wrong_arguments(rng, queues):

@@ -90,8 +90,14 @@ class SharedLines(Copied):
 
     def _at_once(self, work, *args) -> list:
         """What every share returns from this work, which all do at the same time."""
-        calls = [share.worker.submit(at_work, work, share, *args) for share in self._shares]
-        wait(calls)
+        calls = []
+        try:
+            for share in self._shares:
+                calls.append(share.worker.submit(at_work, work, share, *args))
+            wait(calls)
+        except BaseException:  # an interrupt, after which nothing may write to the vectors of the caller
+            wait(calls)
+            raise
         return [call.result() for call in calls]
 
     def _joined(self, shape, numbers, dtype=np.float64):
