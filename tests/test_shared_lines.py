@@ -169,6 +169,15 @@ def test_nothing_is_written_after_an_interrupt(rng, queues, monkeypatch):
     assert same_bits(P @ r, expected)
 
 
+def test_a_forked_process_is_told(rng, queues, monkeypatch):
+    M, lines = scattered(rng, LENGTHS, 2, np.float64)
+    P = cla.LinePreconditioner(M, lines, queue=queues)
+    monkeypatch.setattr(shared.os, "getpid", lambda: 0)
+    for call in (lambda: P @ np.ones(M.shape[0]), lambda: P.update(M)):
+        with pytest.raises(RuntimeError, match="forked process"):
+            call()
+
+
 def test_wrong_arguments(rng, queues):
     M, lines = scattered(rng, LENGTHS, 2, np.float64)
     for queue, error, message in (

@@ -4,6 +4,7 @@ Each device has a thread of its own, which copies its part of a vector there, so
 copies of ordinary memory keep the thread busy that asks for them, and those of several devices go on at the same time.
 """
 
+import os
 from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
@@ -61,7 +62,7 @@ class SharedLines(Copied):
         others = pattern, paths, parts, vlen, options
         with ThreadPoolExecutor(len(some)) as pool:
             made = [pool.submit(at_work, Share, lines, *others, queue) for lines, queue in some]
-        self._shares = [share.result() for share in made]
+        self._shares, self._process = [share.result() for share in made], os.getpid()
         self.vlen = max(share.lines.vlen for share in self._shares)
 
     def fill(self, sources, _) -> None:
@@ -90,6 +91,8 @@ class SharedLines(Copied):
 
     def _at_once(self, work, *args) -> list:
         """What every share returns from this work, which all do at the same time."""
+        if os.getpid() != self._process:
+            raise RuntimeError("a forked process has no threads for several devices, must make P itself")
         calls = []
         try:
             for share in self._shares:
