@@ -21,6 +21,7 @@ from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
 from compactla.devices import devices, queue_on
 from compactla.files import check_vector, read_lines, read_system, read_vector
+from compactla.gpu.probe import fault
 from compactla.krylov import gmres
 from compactla.lines.finding import find_lines
 from compactla.lines.precond import LinePreconditioner
@@ -267,9 +268,12 @@ def run_info(args) -> None:
         fp64 = "fp64" if device.double_fp_config else "no fp64"
         driver = f"{device.platform.name}, driver {device.driver_version}"
         print(f"opencl      {device.name.strip()} ({driver}, {fp64})")
+        if why := fault(device):
+            print(f"            {why}")
     if not found:
         print("opencl      no devices")
 
 
 if __name__ == "__main__":
+    warnings.formatwarning = lambda message, *_: f"python -m compactla: {message}\n"
     main()

@@ -1,8 +1,14 @@
 """Devices by their names, which are the same everywhere: ``cpu``, ``opencl``, ``opencl:NAME``.
 
-"opencl" is the first OpenCL device, with NAME the first whose name contains that, in any case. pyopencl is not imported
-for "cpu".
+"opencl" is the first OpenCL device that works, with NAME the first of those whose name contains that, in any case.
+pyopencl is not imported for "cpu".
 """
+
+import warnings
+
+from compactla.gpu.probe import fault
+
+OTHER_DRIVERS = "another driver is `pip install intel-opencl-rt`, or pocl-opencl-icd of a Linux distribution"
 
 
 def devices() -> list:
@@ -18,14 +24,16 @@ def devices() -> list:
 
 
 def named(text, option) -> list:
-    """The OpenCL devices that a name stands for, none for the CPU; `option` is what errors call it.
+    """The OpenCL devices that a name stands for and that work, none for the CPU; `option` is what errors call it.
+
+    A device whose driver fails at trial kernels is passed over with a warning.
 
     Raises
     ------
     ValueError
         If it is no such name, or no device has it.
     RuntimeError
-        If there are no OpenCL devices.
+        If there are no OpenCL devices, or the drivers of all that have the name fail.
     """
     kind, colon, name = str(text).partition(":")
     if text == "cpu":
@@ -39,7 +47,18 @@ def named(text, option) -> list:
     if not found:
         known = ", ".join(device.name.strip() for device in there)
         raise ValueError(f"{option} is {text}, must name one of the OpenCL devices: {known}")
-    return found
+    return working(found)
+
+
+def working(found) -> list:
+    """Those of some OpenCL devices that work; a warning names the others, a RuntimeError if all are."""
+    faults = {device: fault(device) for device in found}
+    works = [device for device, why in faults.items() if not why]
+    if not works:
+        raise RuntimeError(f"{'; '.join(faults.values())}; {OTHER_DRIVERS}")
+    for why in filter(None, faults.values()):
+        warnings.warn(f"{why}; {works[0].name.strip()} is taken", RuntimeWarning, stacklevel=2)
+    return works
 
 
 def queue_on(text, option, number=0):

@@ -22,6 +22,7 @@ from compactla.cpu.kernel import compiled_once
 from compactla.cpu.machine import machine
 from compactla.cpu.parallel import THREADS
 from compactla.cpu.simd import native_width
+from compactla.gpu.probe import widest
 
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers
 DEVICE_ROUNDS = 64
@@ -107,7 +108,7 @@ def fastest(loops, times) -> dict[str, float]:
 def memory_loops(nbytes, queue, threads, like="") -> list[tuple[str, Loop]]:
     """Loops over a working set of so many bytes with their names, those of which end in `like`, or all if none does.
 
-    Of a device they are in vectors of its own length (0) and of four floats.
+    Of a device they are in the longest vectors that its driver compiles (0) and in those of four floats.
     """
     known = PATTERNS if queue is None else ("copy", "update")
     names = [name for name in known if name.endswith(like)] or known
@@ -306,7 +307,7 @@ def device_peak(char, queue) -> Loop:
 
 
 def device_sweep(pattern, x, queue, lanes) -> Loop:
-    """A loop in vectors of so many floats, or of the device's own length (0)."""
+    """A loop in vectors of so many floats, or in the longest that the driver compiles (0)."""
     kernels, lanes = device_kernels(queue, "f", lanes)
     middle = x.size // (2 * lanes)
     items = 2 * middle if pattern == "update" else middle
@@ -334,8 +335,8 @@ def device_kernels(queue, char, lanes=0):
     import pyopencl as cl
 
     real = "double" if char == "d" else "float"
-    lanes = lanes or max(getattr(queue.device, f"native_vector_width_{real}"), 1)
+    lanes = lanes or widest(queue.device, real)[0]
     vector = f"{real}{lanes if lanes > 1 else ''}"
     options = [f"-DREAL={real}", f"-DVECTOR={vector}", f"-DDOUBLE={int(char == 'd')}", f"-DCHAINS={CHAINS}"]
     program = cl.Program(queue.context, DEVICE_SOURCE).build(options)
-    return {kernel.function_name: kernel for kernel in program.all_kernels()}, lanes
+    return {name: cl.Kernel(program, name) for name in ("multiply_adds", "update", "copy")}, lanes

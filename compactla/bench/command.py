@@ -16,6 +16,7 @@ from compactla.bench.table import CEILINGS, ROWS, ceiling_line, row_line
 from compactla.checks import check_writable
 from compactla.cpu.parallel import THREADS
 from compactla.devices import queue_on
+from compactla.gpu.probe import widest
 from compactla.progress import progress_bar
 from compactla.view import DTYPES
 
@@ -147,6 +148,7 @@ def show(args, work, jobs) -> None:
     library = None if args.no_baselines else mkl.load(args.mkl)
     print(f"routine    {args.routine}: {work}, {args.dtype}")
     print(f"runs on    {place(args, queue)}")
+    tell_vectors(queue, args.dtype)
     if not args.no_baselines:
         version = f"MKL {library.version}" if library else "no MKL (pip install mkl)"
         print(f"baselines  numpy {np.__version__}, scipy {scipy.__version__}, {version}, on the CPU")
@@ -169,10 +171,20 @@ def show(args, work, jobs) -> None:
 
 def run_ceilings(args) -> None:
     queue = queue_of(args)
-    print(f"runs on    {place(args, queue)}, {args.dtype}\n\n{CEILINGS}")
+    print(f"runs on    {place(args, queue)}, {args.dtype}")
+    tell_vectors(queue, args.dtype)
+    print(f"\n{CEILINGS}")
     for threads in [args.threads] if args.threads or queue is not None else sorted({1, THREADS}):
         for roof in roofs(args.dtype, queue, threads):
             print(ceiling_line(roof))
+
+
+def tell_vectors(queue, dtype) -> None:
+    """Print which vectors the ceilings of a device are measured in, if its driver fails at the longest."""
+    for real in dict.fromkeys(("double" if dtype.char in "dD" else "float", "float") if queue else ()):
+        lanes, why = widest(queue.device, real)
+        if why:
+            print(f"vectors    {why}: ceilings are measured in {real}{lanes}")
 
 
 def place(args, queue) -> str:

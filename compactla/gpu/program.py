@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.checks import check_dtype, check_size
+from compactla.gpu.probe import fault
 from compactla.locks import Lock
 from compactla.sources import PACKAGE, digest_of_includes
 from compactla.view import REAL
@@ -78,6 +79,10 @@ def built(queue) -> Built:
 
 def _built_for(context) -> Built:
     kind = BuiltForCuda if type(context).__module__ == "compactla.cuda.queues" else Built
+    if kind is Built and context not in _built:
+        for device in context.devices:
+            if why := fault(device):
+                raise RuntimeError(why)
     with _build_lock:
         return _built.setdefault(context, kind())
 
@@ -109,7 +114,8 @@ def build(context, source, dtype, vlen=32, **defines):
     TypeError, ValueError
         If the dtype or the vector length is not one of the above, or a device has no double precision.
     RuntimeError
-        If the program does not compile; the message has the compiler's log.
+        If the program does not compile; the message has the compiler's log. If a device's driver fails at small trial
+        kernels, which run first in a process of their own: the message says how.
     """
     dtype = check_dtype(dtype, "dtype")
     if check_size(vlen, "vlen") < 1:
