@@ -8,6 +8,7 @@ import pytest
 
 from cases import DTYPES, slow
 from compactla.gpu import shapes
+from cuda_libraries import available
 from drivers import working_devices
 
 DEVICES = working_devices()
@@ -20,6 +21,8 @@ hypothesis.settings.load_profile("compactla")
 def pytest_configure(config):
     if not DEVICES:
         raise pytest.UsageError("no OpenCL device works here; `python3 tests/run.py` gets a driver and runs the tests")
+    if available() and config.getoption("dist", None) == "load":
+        config.option.dist = "loadgroup"
     # A size that is known has kernels for all options of a routine: CPUs, which compile slowly, are tested with one.
     for results in (shapes.results(device) for device in DEVICES if shapes.is_cpu(device)):
         for key in [key for key in results if "3" not in key.split()]:
@@ -46,10 +49,16 @@ SECOND = {"s", "z", "float32", "complex128"}  # types of the other precision tha
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """What is slow in a module that is slow as a whole is exhaustive, and what is slow of second types."""
+    """Mark tests by their parameters.
+
+    What is slow in a module that is slow as a whole is exhaustive, and what is slow of second types. Tests with a
+    library of CUDA arrays run in one process for each library, which take gigabytes.
+    """
     for item in items:
         slow = [*item.iter_markers("slow")]
         parameters = item.callspec.id.split("-") if hasattr(item, "callspec") else []
+        if library := {*available()}.intersection(["torch" if name == "cuda" else name for name in parameters]):
+            item.add_marker(pytest.mark.xdist_group(*library))
         if len(slow) > 1 or (slow and SECOND.intersection(parameters)):
             item.add_marker(pytest.mark.exhaustive)
 

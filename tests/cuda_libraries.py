@@ -6,15 +6,20 @@ import os
 import numpy as np
 
 import cuda_standin
-from compactla.devices import devices
 from compactla.gpu import shapes
+from drivers import working_devices
 
 REAL = "torch", "cupy", "jax"
+FOUND = "COMPACTLA_CUDA_LIBRARIES"  # an environment variable, for the processes of a test run
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # whichever process imports JAX, and when
 
 
 def available():
-    """Their names."""
-    return [name for name in REAL if importlib.util.find_spec(name) and has_device(name)]
+    """Their names. Only the first process of a test run looks for them, since each would keep memory of the GPU."""
+    if FOUND not in os.environ:
+        found = [name for name in REAL if importlib.util.find_spec(name) and has_device(name)]
+        os.environ[FOUND] = " ".join(found)
+    return os.environ[FOUND].split()
 
 
 def has_device(name):
@@ -37,7 +42,7 @@ class StandIn:
     name, writes = "stand-in", True
 
     def __init__(self, monkeypatch):
-        found = devices()
+        found = working_devices()
         self.machine = cuda_standin.install(monkeypatch, next(filter(shapes.is_cpu, found), found[0]))
         self.kind = cuda_standin.Tensor
         self.device = self.array(np.zeros(1))
@@ -78,7 +83,6 @@ class JAX:
     name, writes = "jax", False  # what is given is never written to
 
     def __init__(self, monkeypatch):
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
         import jax
 
         jax.config.update("jax_enable_x64", True)

@@ -14,7 +14,9 @@ import argparse
 import hashlib
 import importlib.util
 import json
+import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +29,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 PETSC = VENV / "petsc"
 DURATIONS = VENV / "durations"
 NO_TESTS = 5  # what pytest exits with if none is chosen
+MEMORY = 2**31  # bytes that a process of the tests may take
 
 
 def succeeds(*command, env=None):
@@ -38,7 +41,7 @@ def pip(command, *arguments):
 
 
 def has_device(environment):
-    """Whether an OpenCL device works under these environment variables."""
+    """Whether an OpenCL device works under these environment variables; says what is wrong with others."""
     return succeeds(PYTHON, ROOT / "tests" / "drivers.py", env=environment)
 
 
@@ -146,6 +149,19 @@ def has_torch():
     return succeeds(PYTHON, "-c", "import importlib.util, sys; sys.exit(not importlib.util.find_spec('torch'))")
 
 
+def memory():
+    """Bytes of memory that are free here, or infinity where the system does not say."""
+    limits = ("/proc/meminfo", r"MemAvailable: *(\d+) kB", 1024), ("/sys/fs/cgroup/memory.max", r"(\d+)", 1)
+    known = [(re.search(number, Path(file).read_text()), unit) for file, number, unit in limits if Path(file).is_file()]
+    return min((int(found[1]) * unit for found, unit in known if found), default=math.inf)
+
+
+def processes():
+    """How many processes run the tests: one for each core, as far as memory allows."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(max(1, min(cores, memory() // MEMORY)))
+
+
 def durations():
     """Seconds that runs without failures took, by their arguments."""
     return json.loads(DURATIONS.read_text()) if DURATIONS.is_file() else {}
@@ -178,7 +194,7 @@ def main():
     print(f"Running the tests, in two parts: {expected(sys.argv[1:])}. Failures are named when they happen", flush=True)
     for marked, settings in (("not optimized", {"NUMBA_OPT": "0"}), ("optimized", {})):
         chosen = " and ".join(f"({m})" for m in (marked, tier, options.m) if m)
-        pytest = (PYTHON, "-m", "pytest", "--numprocesses=auto", "-m", chosen, *arguments)
+        pytest = (PYTHON, "-m", "pytest", f"--numprocesses={processes()}", "-m", chosen, *arguments)
         codes.add(subprocess.run(pytest, cwd=ROOT, env=settings | environment).returncode)
     failed = codes - {0, NO_TESTS}
     if not failed:
