@@ -1,4 +1,4 @@
-"""Set up everything that the tests need and run them: `python3 tests/run.py [--all] [arguments of pytest]`.
+"""Set up everything that the tests need and run them: `python3 tests/run.py [--all] [--driver X] [pytest's arguments]`.
 
 Without `--all` tests that are marked as slow are left out: more types and sizes of what others show as well, watched
 pivots and smaller types in lines, other programs, broken caches and machines, and all shapes of kernels. Most run with
@@ -6,7 +6,9 @@ NUMBA_OPT=0, since compiling takes most of their time; those that are marked as 
 code as users have it.
 
 Needs Python 3.11 and pip. Makes the virtual environment .venv in the repository root, installs compactla
-there (editable, with the test dependencies), and gets an OpenCL driver if the machine has none that works.
+there (editable, with the test dependencies), and gets an OpenCL driver if the machine has none that works, or the one
+that `--driver` names: PoCL from `pypi`, Intel's runtime (`intel`, from PyPI too) or PoCL from the Linux distribution
+(`apt`); `installed` allows only what is there.
 Where Debian's packages can be installed, it gets PETSc too, for Debian's own Python, in .venv/petsc.
 """
 
@@ -70,10 +72,6 @@ def make_environment():
     stamp.write_text(state)
 
 
-def driver_of_the_machine():
-    return dict(os.environ)
-
-
 def apt_install(package):
     """Whether the Linux distribution has the package and this user may install it."""
     if not shutil.which("apt-get") or os.geteuid() != 0:
@@ -83,7 +81,12 @@ def apt_install(package):
     return succeeds("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", package, env=apt)
 
 
-def driver_from_pip():
+def driver_of_machine():
+    """Environment variables for the drivers that are there."""
+    return dict(os.environ)
+
+
+def driver_from_pypi():
     """PoCL from PyPI, which pyopencl finds: only .venv learns of it."""
     if not pip("install", "pyopencl[pocl]"):
         return None
@@ -91,13 +94,6 @@ def driver_from_pip():
         pip("uninstall", "--yes", "pocl-binary-distribution")
         return None
     return dict(os.environ)
-
-
-def driver_from_apt():
-    """PoCL from the Linux distribution."""
-    if not apt_install("pocl-opencl-icd"):
-        return None
-    return {name: value for name, value in os.environ.items() if not name.startswith("OCL_ICD_")}
 
 
 def driver_of_intel():
@@ -108,13 +104,23 @@ def driver_of_intel():
     return {**os.environ, "OCL_ICD_VENDORS": str(library)}
 
 
-def opencl_environment():
-    """Environment variables under which an OpenCL device works; the first source of a driver that has one."""
-    for source in (driver_of_the_machine, driver_from_pip, driver_from_apt, driver_of_intel):
-        environment = source()
+def driver_from_apt():
+    """PoCL from the Linux distribution."""
+    if not apt_install("pocl-opencl-icd"):
+        return None
+    return {**os.environ, "OCL_ICD_VENDORS": "/etc/OpenCL/vendors"}
+
+
+DRIVERS = {"installed": driver_of_machine, "pypi": driver_from_pypi, "intel": driver_of_intel, "apt": driver_from_apt}
+
+
+def opencl_environment(names):
+    """Environment variables under which an OpenCL device works; the first of these sources of drivers that has one."""
+    for name in names:
+        environment = DRIVERS[name]()
         if environment and has_device(environment):
             return environment
-    sys.exit("tests/run.py: no OpenCL driver works here, and neither apt nor pip could install one that does")
+    sys.exit(f"tests/run.py: no OpenCL driver works here, from none of these: {', '.join(names)}")
 
 
 def make_petsc_environment():
@@ -183,9 +189,10 @@ def main():
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("-m", default="")
+    parser.add_argument("--driver", choices=DRIVERS)
     options, arguments = parser.parse_known_args()
     make_environment()
-    environment = opencl_environment() | petsc_environment()
+    environment = opencl_environment([options.driver] if options.driver else DRIVERS) | petsc_environment()
     if not has_torch():
         wheel = f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
         print(f"Operators for PyTorch are not tested: that takes 200 MB, {wheel}", flush=True)
