@@ -208,7 +208,7 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             if (running) {
                 at->count++;
                 add(S, X, cla_lane_real(alpha), P);
-                add(S, R, cla_lane_real(-alpha), Q);
+                add(S, R, cla_lane_real(CLA_MINUS(alpha)), Q);
             }
             const CLA_REAL size = norm(S, R);
             if (running) record(S, at->count, size);
@@ -239,7 +239,7 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             if (running) {
                 at->count += !second;
                 add(S, X, step, Z);
-                add(S, R, -step, V);
+                add(S, R, CLA_MINUS(step), V);
             }
             const CLA_REAL size = norm(S, R);
             if (running) record(S, at->count, size);
@@ -248,7 +248,7 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             if (second) {
                 const cla_lane beta = cla_lane_mul(quotient(after, rho), quotient(alpha, step));
                 running = running && at->count < most.maxiter && cla_lane_abs1(beta) < INFINITY;
-                add(S, P, -step, Q);
+                add(S, P, CLA_MINUS(step), Q);
                 combine(S, P, beta, R);
             } else {
                 rho = above;
@@ -282,11 +282,11 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
                     const cla_lane h = dot(S, vector(S, i), V);
                     enter(S, column, i, pass ? cla_get(S.H, column, i) + h : h);
                     if (most.ortho) enter(S, solution, i, h);
-                    else if (running) add(S, V, -h, vector(S, i));
+                    else if (running) add(S, V, CLA_MINUS(h), vector(S, i));
                 }
                 cla_team_sync();
                 if (most.ortho && running)
-                    for (int i = 0; i <= j; i++) add(S, V, -cla_get(S.H, solution, i), vector(S, i));
+                    for (int i = 0; i <= j; i++) add(S, V, CLA_MINUS(cla_get(S.H, solution, i)), vector(S, i));
             }
             CLA_REAL below = norm(S, V);
             below = below > least ? below : 0;
@@ -305,7 +305,7 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             enter(S, sine, j, cla_lane_real(below / r));
             enter(S, j, j, cla_lane_real(r));
             enter(S, right, j, cla_lane_mul(cla_lane_conj(c), last));
-            last = last * -(below / r);
+            last = last * CLA_MINUS(below / r);
             const CLA_REAL size = cla_lane_abs(last);
             if (running) {
                 kept++;

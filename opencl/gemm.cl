@@ -381,7 +381,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
 #if CLA_COMPLEX
                 MULTIPLY(c[1], a[0], B_IM)
                 MULTIPLY(c[1], a[1], B_RE)
-                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) a[1][i][0] = -a[1][i][0];
+                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) a[1][i][0] = CLA_MINUS(a[1][i][0]);
                 MULTIPLY(c[0], a[1], B_IM)
 #endif
             }

@@ -108,8 +108,8 @@ __kernel CLA_GROUP_OF(GROUP) void getrinp_item(long lanes, long nm, __global CLA
                 l = cla_lane_fma(AT(i, k), AT(k, j), l);
                 u = cla_lane_fma(AT(k, i), AT(j, k), u);
             }
-            AT(i, j) = -l;
-            AT(j, i) = cla_lane_mul(-u, AT(i, i));
+            AT(i, j) = CLA_MINUS(l);
+            AT(j, i) = cla_lane_mul(CLA_MINUS(u), AT(i, i));
         }
     }
     CLA_UNROLL for (int i = 0; i < N; i++)

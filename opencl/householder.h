@@ -52,9 +52,9 @@ CLA_INLINE cla_coefficients cla_coefficients_of(cla_lane alpha, CLA_REAL sum, CL
     const CLA_REAL norm = cla_lane_copysign(cla_lane_sqrt(cla_add_square(a, squares)), re), total = re + norm;
     const CLA_REAL factor = 1 / (CLA_COMPLEX ? fma(total, total, im * im) : total);
     cla_coefficients h;
-    h.beta = none ? cla_lane_re(alpha) : -norm * (scale > 1 ? 1 / CLA_RANGE : scale < 1 ? CLA_RANGE : 1);
+    h.beta = none ? cla_lane_re(alpha) : CLA_MINUS(norm) * (scale > 1 ? 1 / CLA_RANGE : scale < 1 ? CLA_RANGE : 1);
     h.tau = none ? cla_lane_real(0) : cla_lane_of(total / norm, im / norm);
-    h.inverse = CLA_COMPLEX ? cla_lane_of(total * factor, -im * factor) : cla_lane_real(factor);
+    h.inverse = CLA_COMPLEX ? cla_lane_of(total * factor, CLA_MINUS(im) * factor) : cla_lane_real(factor);
     return h;
 }
 

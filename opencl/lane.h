@@ -37,6 +37,15 @@
 #define CLA_ALL(type, a) ((type)(a)) /* a vector of numbers that are all a */
 #endif
 
+/* -a, of a number or a lane. Intel's compiler for CPUs takes a negation, and what is made of negations and of what
+ * work-items share, for shared: where that lives across a barrier, all work-items get the value of one of them. It knows
+ * better of differences; zeros are +0 then. */
+#ifdef __INTEL_LLVM_COMPILER
+#define CLA_MINUS(a) (0 - (a))
+#else
+#define CLA_MINUS(a) (-(a))
+#endif
+
 /* Of real numbers. rsqrt is right to 2 units in the last place; minimum and maximum are NaN where one of two is. */
 CLA_INLINE CLA_REAL cla_lane_sqrt(CLA_REAL a) { return sqrt(a); }
 CLA_INLINE CLA_REAL cla_lane_rsqrt(CLA_REAL a) { return rsqrt(a); }
@@ -61,24 +70,25 @@ CLA_INLINE cla_lane cla_lane_of(CLA_REAL re, CLA_REAL im)
 }
 CLA_INLINE CLA_REAL cla_lane_re(cla_lane a) { return a.x; }
 CLA_INLINE CLA_REAL cla_lane_im(cla_lane a) { return a.y; }
-CLA_INLINE cla_lane cla_lane_conj(cla_lane a) { return cla_lane_of(a.x, -a.y); }
+CLA_INLINE cla_lane cla_lane_conj(cla_lane a) { return cla_lane_of(a.x, CLA_MINUS(a.y)); }
 CLA_INLINE int cla_lane_is_zero(cla_lane a) { return a.x == 0 && a.y == 0; }
 /* |a|, which neither overflows nor underflows on the way, and |re| + |im| */
 CLA_INLINE CLA_REAL cla_lane_abs(cla_lane a) { return hypot(a.x, a.y); }
 CLA_INLINE CLA_REAL cla_lane_abs1(cla_lane a) { return fabs(a.x) + fabs(a.y); }
 CLA_INLINE cla_lane cla_lane_mul(cla_lane a, cla_lane b)
 {
-    return cla_lane_of(fma(a.x, b.x, -a.y * b.y), fma(a.x, b.y, a.y * b.x));
+    return cla_lane_of(fma(a.x, b.x, CLA_MINUS(a.y) * b.y), fma(a.x, b.y, a.y * b.x));
 }
 /* c + a b */
 CLA_INLINE cla_lane cla_lane_fma(cla_lane a, cla_lane b, cla_lane c)
 {
-    return cla_lane_of(fma(-a.y, b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
+    return cla_lane_of(fma(CLA_MINUS(a.y), b.y, fma(a.x, b.x, c.x)), fma(a.y, b.x, fma(a.x, b.y, c.y)));
 }
 /* c - a b */
 CLA_INLINE cla_lane cla_lane_fnma(cla_lane a, cla_lane b, cla_lane c)
 {
-    return cla_lane_of(fma(a.y, b.y, fma(-a.x, b.x, c.x)), fma(-a.y, b.x, fma(-a.x, b.y, c.y)));
+    return cla_lane_of(fma(a.y, b.y, fma(CLA_MINUS(a.x), b.x, c.x)),
+                       fma(CLA_MINUS(a.y), b.x, fma(CLA_MINUS(a.x), b.y, c.y)));
 }
 /* 1 / a, scaled so that |a|^2 neither overflows nor underflows */
 CLA_INLINE cla_lane cla_lane_recip(cla_lane a)
@@ -86,7 +96,7 @@ CLA_INLINE cla_lane cla_lane_recip(cla_lane a)
     const CLA_REAL s = 1 / fmax(fabs(a.x), fabs(a.y));
     const CLA_REAL x = a.x * s, y = a.y * s;
     const CLA_REAL d = s / fma(x, x, y * y);
-    return cla_lane_of(x * d, -y * d);
+    return cla_lane_of(x * d, CLA_MINUS(y) * d);
 }
 /* a b for a scalar a of BLAS: a real one touches no part with the other's infinity */
 CLA_INLINE cla_lane cla_lane_scale(cla_lane a, cla_lane b)
@@ -130,7 +140,7 @@ CLA_INLINE CLA_REAL cla_lane_abs(cla_lane a) { return fabs(a); }
 CLA_INLINE CLA_REAL cla_lane_abs1(cla_lane a) { return fabs(a); }
 CLA_INLINE cla_lane cla_lane_mul(cla_lane a, cla_lane b) { return a * b; }
 CLA_INLINE cla_lane cla_lane_fma(cla_lane a, cla_lane b, cla_lane c) { return fma(a, b, c); }
-CLA_INLINE cla_lane cla_lane_fnma(cla_lane a, cla_lane b, cla_lane c) { return fma(-a, b, c); }
+CLA_INLINE cla_lane cla_lane_fnma(cla_lane a, cla_lane b, cla_lane c) { return fma(CLA_MINUS(a), b, c); }
 CLA_INLINE cla_lane cla_lane_recip(cla_lane a) { return 1 / a; }
 CLA_INLINE cla_lane cla_lane_scale(cla_lane a, cla_lane b) { return a * b; }
 CLA_INLINE cla_lane_float cla_lane_to_float(cla_lane a) { return (cla_lane_float)a; }

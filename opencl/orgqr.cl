@@ -17,7 +17,7 @@ CLA_INLINE void cla_orgqr(int m, int n, cla_matrix A, cla_matrix tau)
         for (int j = k + 1; j < n; j++) cla_set(A, k, j, zero);
         cla_reflect(m - k, n - k - 1, cla_from(A, k + 1, k), t, cla_from(A, k, k + 1));
         cla_set(A, k, k, cla_lane_real(1) - t);
-        for (int i = k + 1; i < m; i++) cla_set(A, i, k, -cla_lane_mul(t, cla_get(A, i, k)));
+        for (int i = k + 1; i < m; i++) cla_set(A, i, k, CLA_MINUS(cla_lane_mul(t, cla_get(A, i, k))));
     }
 }
 
@@ -68,7 +68,7 @@ __kernel CLA_GROUP_OF(GROUP) void orgqr_item(long lanes, long nm, __global CLA_R
         const cla_lane t = cla_lane_load(tau, k * TAURS);
         CLA_UNROLL for (int j = k + 1; j < N; j++) CLA_REFLECT(k, k, t, j)
         AT(k, k) = cla_lane_real(1) - t;
-        CLA_UNROLL for (int i = k + 1; i < M; i++) AT(i, k) = -cla_lane_mul(t, AT(i, k));
+        CLA_UNROLL for (int i = k + 1; i < M; i++) AT(i, k) = CLA_MINUS(cla_lane_mul(t, AT(i, k)));
     }
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(A, i * ARS + j * ACS, AT(i, j));

@@ -258,7 +258,7 @@ CLA_INLINE cla_lane chain_begun(int back, int l, const cla_lane *factor, const c
 {
     CLA_REAL size;
     cla_lane all = cla_lane_real(1);
-    EACH_ROW all = cla_lane_mul(-factor[back ? DEEP - 1 - e : e], all);
+    EACH_ROW all = cla_lane_mul(CLA_MINUS(factor[back ? DEEP - 1 - e : e]), all);
     cla_lane begin = begun(back, l, all, chain(back, cla_lane_real(0), factor, x, &size), room);
     cla_lane end = chain(back, begin, factor, x, &size);
     const int state = distrusted(back, l, begin, end, TOLERANCE * size, room, flags);

@@ -71,7 +71,7 @@ CLA_INLINE int cla_syev(int n, int uplo, int jobz, cla_matrix A, __global CLA_RE
         }
         if (cla_definite(n, A)) break;
         for (int i = 0; i < n; i++) {
-            CLA_REAL least = -w[i * wrs];
+            CLA_REAL least = CLA_MINUS(w[i * wrs]);
             for (int j = 0; j < n; j++)
                 if (j != i) least += cla_lane_abs1(cla_get(A, min(i, j), max(i, j)));
             shift = fmax(shift, least);

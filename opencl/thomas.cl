@@ -200,7 +200,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     if ((p) * COLUMNS + s < BLOCK) { \
         const int k = (p) * COLUMNS + s; \
         FIND_PIVOT(s, k) \
-        const cla_lane r = -cla_pivot(TREATED(d[s][k]), k, &zero); \
+        const cla_lane r = CLA_MINUS(cla_pivot(TREATED(d[s][k]), k, &zero)); \
         d[s][k] = cla_lane_real(-1); \
         CLA_UNROLL3(BLOCK, PIVOT_ROW, s, 0) \
         CLA_UNROLL3(COLUMNS, PIVOT_COLUMN, s, ((p) * COLUMNS + s)) \

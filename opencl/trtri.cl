@@ -114,7 +114,7 @@ __kernel CLA_GROUP_OF(GROUP) void trtri_item(long lanes, long nm, __global CLA_R
         CLA_UNROLL for (int j = 0; j < i; j++) {
             cla_lane x = DIAG == CLA_UNIT ? a[i][j] : cla_lane_mul(a[i][j], a[j][j]);
             CLA_UNROLL for (int k = j + 1; k < i; k++) x = cla_lane_fma(a[i][k], a[k][j], x);
-            a[i][j] = DIAG == CLA_UNIT ? -x : cla_lane_mul(-x, a[i][i]);
+            a[i][j] = DIAG == CLA_UNIT ? CLA_MINUS(x) : cla_lane_mul(CLA_MINUS(x), a[i][i]);
         }
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < i + (DIAG != CLA_UNIT); j++) cla_lane_store(A, i * ARS + j * ACS, a[i][j]);

@@ -245,6 +245,39 @@ def test_included_files_keep_to_their_names(queue):
     assert {"cla_gemm", "cla_lane", "cla_matrix"} < names and all(name.startswith("cla_") for name in names)
 
 
+ACROSS = """
+#include "unroll.h"
+
+__kernel CLA_GROUP_OF(CLA_VLEN) void across(__global const CLA_REAL *a, CLA_REAL s, __global CLA_REAL *x)
+{
+    __local int all[CLA_VLEN];
+    const int i = get_local_id(0);
+    const cla_lane y = cla_lane_load(a, i), z = cla_lane_of(s, s);
+    const cla_lane made[] = {CLA_MINUS(y), cla_lane_conj(y), cla_lane_mul(y, z), cla_lane_fma(y, z, z),
+                             cla_lane_fnma(y, z, z), cla_lane_recip(y)};
+    CLA_UNROLL for (int k = 0; k < 6; k++) cla_lane_store(x, k * CLA_PARTS * CLA_VLEN + i, made[k]);
+    all[i] = i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    CLA_UNROLL for (int k = 0; k < 6; k++)
+        cla_lane_store(x, (6 + k) * CLA_PARTS * CLA_VLEN + all[CLA_VLEN - 1 - i], made[k]);
+}
+"""
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", "fF")
+def test_lanes_across_barriers(queue, rng, dtype):
+    """Each work-item has its own after a barrier; those of the first half are written in the reverse order then."""
+    y, z = random(rng, (64,), dtype), np.dtype(dtype).type(1.5 + 1.5j if dtype == "F" else 1.5)
+    parts = np.stack([y.real, y.imag])[: 1 + (dtype == "F")]
+    a, x = pyopencl.array.to_device(queue, parts), pyopencl.array.zeros(queue, (2, 6, *parts.shape), np.float32)
+    gpu.build(queue.context, ACROSS, dtype, 64).across(queue, (64,), (64,), a.data, np.float32(1.5), x.data)
+    before, after = x.get()
+    np.testing.assert_array_equal(after[..., ::-1], before)
+    found = before[:, 0] + 1j * before[:, 1] if dtype == "F" else before[:, 0]
+    np.testing.assert_allclose(found, [-y, y.conj(), y * z, z + y * z, z - y * z, 1 / y], 1e-5, 1e-5)
+
+
 @on_devices
 @pytest.mark.parametrize("found", [slow(OTHERS), exhaustive(of_rows)], ids=["others", "routines"])
 def test_no_compiler_warns(queue, found):
