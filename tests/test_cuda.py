@@ -1,5 +1,6 @@
 """Arrays in CUDA memory: of the libraries that are there, and of a stand-in for one on an OpenCL device."""
 
+import functools
 import inspect
 import pickle
 import subprocess
@@ -154,6 +155,25 @@ def test_arguments(library, there, stacks):
         linalg.solve(there(a), b)
     with pytest.raises(TypeError, match="a: dtype"):
         cla.pack(there(a.astype(np.int32)))
+
+
+def test_errors_of_allocators(library, monkeypatch):
+    """Those that do not speak of memory are not taken for a lack of it."""
+    queue = cla.pack(there_is(library)).queue
+    for error, kind in (
+        (RuntimeError("CUDA out of memory. Tried to allocate 1.00 GiB"), MemoryError),
+        (RuntimeError("RESOURCE_EXHAUSTED: Failed to allocate"), MemoryError),
+        (MemoryError("there is no more"), MemoryError),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), RuntimeError),
+    ):
+        monkeypatch.setattr(queue.library, "empty", functools.partial(fail, error))
+        with pytest.raises(kind, match=str(error)) as caught:
+            queue.empty((3,), np.float64)
+        assert (caught.type, caught.value is error) == (kind, kind is RuntimeError)
+
+
+def fail(error, *_):
+    raise error
 
 
 def lines(rng):

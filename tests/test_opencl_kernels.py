@@ -5,6 +5,7 @@ import itertools
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pyopencl as cl
@@ -14,7 +15,7 @@ import pytest
 import compactla as cla
 from cases import exhaustive, in_turns, lines, random, slow
 from compactla import gpu
-from compactla.gpu import program
+from compactla.gpu import arrays, program
 from compactla.oracle import THRESHOLD, widen
 from drivers import working_devices
 from programs import OTHERS, of_rows
@@ -340,3 +341,29 @@ def test_build_arguments(dtype, vlen, error, message):
 def test_what_does_not_fit(queue):
     with pytest.raises(MemoryError, match=r"shape \(\d+, 32, 32, 8\) and float64 does not fit"):
         cla.Pack._allocate(2**43, 32, 32, np.float64, 8, queue)
+
+
+@on_devices
+def test_what_is_no_lack_of_memory(queue, monkeypatch):
+    """Only what says so is a MemoryError: here, sizes that a driver refuses, and flags."""
+    make, flags = cl.Buffer, cl.mem_flags
+    monkeypatch.setattr(cl, "Buffer", lambda context, *_, **options: make(context, flags.READ_WRITE, 0))
+    with pytest.raises(MemoryError, match=r"shape \(1, 3, 3, 8\) and float64 does not fit .* INVALID_BUFFER_SIZE"):
+        cla.Pack._allocate(8, 3, 3, np.float64, 8, queue)
+    monkeypatch.setattr(cl, "Buffer", lambda *_, **options: make(queue.context, flags.READ_ONLY | flags.WRITE_ONLY, 8))
+    with pytest.raises(cl.LogicError, match="INVALID_VALUE"):
+        cla.Pack._allocate(8, 3, 3, np.float64, 8, queue)
+
+
+@pytest.mark.parametrize(
+    ("code", "routine", "lacks"),
+    [
+        ("OUT_OF_HOST_MEMORY", "clEnqueueWriteBuffer", True),
+        ("OUT_OF_RESOURCES", "create_buffer", True),
+        ("OUT_OF_RESOURCES", "clEnqueueWriteBuffer", False),  # of a kernel before
+        ("INVALID_CONTEXT", "clRetainContext", False),
+    ],
+)
+def test_errors_of_memory(code, routine, lacks):
+    error = SimpleNamespace(code=getattr(cl.status_code, code), routine=routine)
+    assert arrays.lacks_memory(error) is lacks

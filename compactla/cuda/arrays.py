@@ -186,6 +186,12 @@ class Array:
         return _restored, (self.queue, self.get())
 
 
+def lacks_memory(error) -> bool:
+    """Whether a library has no room: errors of PyTorch and JAX only say so."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in said or "resource_exhausted" in said
+
+
 def empty(queue, shape, dtype) -> Array:
     """A new array, unset, of the memory of a library."""
     shape, dtype = tuple(map(int, shape)), np.dtype(dtype)
@@ -193,8 +199,10 @@ def empty(queue, shape, dtype) -> Array:
     try:
         given, address, owner = queue.library.empty(shape, dtype, queue.device.index)
     except (MemoryError, RuntimeError) as error:
-        where = queue.device.name
-        raise MemoryError(f"an array of {wanted} bytes does not fit in the memory of {where}: {error}") from None
+        device = queue.device
+        if not (wanted > device.global_mem_size or lacks_memory(error)):
+            raise
+        raise MemoryError(f"an array of {wanted} bytes does not fit in the memory of {device.name}: {error}") from None
     return Array(queue, shape, dtype, data=Memory(0, owner), offset=address, given=given)
 
 

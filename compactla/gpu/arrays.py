@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyopencl as cl
 import pyopencl.array as cla
+from pyopencl import status_code as status
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from compactla.checks import stays
@@ -42,8 +43,17 @@ def empty(shape, dtype, queue, allocator=None, values=None):
         if values is not None:
             return cla.to_device(queue, values, allocator)
         return cla.empty(queue, shape, dtype, allocator=allocator)
-    except (cl.MemoryError, cl.LogicError) as error:
-        raise MemoryError(f"{what}: {error}") from None
+    except cl.Error as error:
+        if lacks_memory(error):
+            raise MemoryError(f"{what}: {error}") from None
+        raise
+
+
+def lacks_memory(error) -> bool:
+    """Whether that is why OpenCL made no buffer; anything else may run out of resources for other reasons."""
+    if isinstance(error, cl.MemoryError) or error.code in (status.INVALID_BUFFER_SIZE, status.OUT_OF_HOST_MEMORY):
+        return True
+    return error.code == status.OUT_OF_RESOURCES and error.routine == "create_buffer"
 
 
 def reused(a):
