@@ -84,11 +84,9 @@ def main():
     parser.add_argument("--threads", type=int)
     parser.add_argument("--repeat", type=int, default=10)
     given = parser.parse_args()
-    queue = None
-    if given.device == "opencl":
-        import pyopencl as cl
+    from compactla.devices import queue_on
 
-        queue = cl.CommandQueue(cl.create_some_context(interactive=False))
+    queue = queue_on(given.device, "--device")
     for b in given.B:
         for routine, variants in (("solve", STORAGE), ("factor", PIVOTS)):
             lines = Lines(queue, given.N, given.L, b, variants)

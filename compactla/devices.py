@@ -61,6 +61,16 @@ def working(found) -> list:
     return works
 
 
+def new_queue(device, properties=0):
+    """A queue on an OpenCL device, in a context of its own, which it keeps: queues of some drivers do not."""
+    import pyopencl as cl
+
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context, properties=properties)
+    queue._compactla_context = context
+    return queue
+
+
 def queue_on(text, option, number=0):
     """A queue on a device by its name, or None for the CPU.
 
@@ -68,8 +78,4 @@ def queue_on(text, option, number=0):
     of `named`.
     """
     found = named(text, option)
-    if not found:
-        return None
-    import pyopencl as cl
-
-    return cl.CommandQueue(cl.Context([found[number % len(found)]]))
+    return new_queue(found[number % len(found)]) if found else None

@@ -1,12 +1,11 @@
 """Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
 
-
 import hypothesis
 import numpy as np
-import pyopencl as cl
 import pytest
 
 from cases import DTYPES, slow
+from compactla.devices import new_queue
 from compactla.gpu import shapes
 from cuda_libraries import available
 from drivers import working_devices
@@ -66,15 +65,13 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session", params=[None, *DEVICES], ids=["numba", *(f"opencl{i}" for i in range(len(DEVICES)))])
 def queue(request):
     """Where packs live: None, the CPU, or a queue of an OpenCL device."""
-    context = request.param and cl.Context([request.param])  # some drivers need it to have a name
-    yield context and cl.CommandQueue(context)
+    return request.param and new_queue(request.param)
 
 
 @pytest.fixture(scope="module")
 def elsewhere():
     """A queue that shares memory with none of the others."""
-    context = cl.Context(DEVICES[:1])
-    yield cl.CommandQueue(context)
+    return new_queue(DEVICES[0])
 
 
 # One real and one complex type, one of each precision, are tried always.

@@ -13,6 +13,7 @@ import pyopencl as cl
 
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, libraries, program
+from compactla.devices import new_queue
 from compactla.gpu import sparse
 
 SIZE, PAGE = 2**28, 4096
@@ -23,7 +24,7 @@ class Machine:
     """The memory, and what happened in it."""
 
     def __init__(self, device):
-        self.queue = cl.CommandQueue(cl.Context([device]))
+        self.queue = new_queue(device)
         self.buffer = cl.Buffer(self.queue.context, cl.mem_flags.READ_WRITE, SIZE)
         self.top, self.live, self.launched, self.is_capturing = PAGE, 0, [], False
         self.current = 7  # the stream
@@ -54,12 +55,13 @@ class Machine:
 
     def load(self, index, code):
         source, options = json.loads(code)
-        return cl.Program(self.queue.context, source).build([*options, "-cl-kernel-arg-info"])
+        built = cl.Program(self.queue.context, source)  # of a cached one some drivers don't know the arguments
+        return built.build([*options, "-cl-kernel-arg-info"], cache_dir=False)
 
     def launch(self, index, kernel, grid, group, stream, parameters):
         self.launched.append((kernel.function_name, grid, group, stream))
         count = kernel.num_args
-        places = (ctypes.c_void_p * count).from_address(parameters)
+        places, parts = (ctypes.c_void_p * count).from_address(parameters), []  # kernels keep no arguments
         for i in range(count):
             name = kernel.get_arg_info(i, cl.kernel_arg_info.TYPE_NAME)
             if name.endswith("*"):
@@ -67,7 +69,8 @@ class Machine:
                 if address == NULL:
                     kernel.set_arg(i, None)
                     continue
-                kernel.set_arg(i, self.buffer.get_sub_region(address, SIZE - address) if address else self.buffer)
+                parts.append(self.buffer.get_sub_region(address, SIZE - address) if address else self.buffer)
+                kernel.set_arg(i, parts[-1])
             else:
                 kind = np.dtype({"long": np.int64, "double": np.float64, "float": np.float32, "int": np.int32}[name])
                 kernel.set_arg(i, np.frombuffer(ctypes.string_at(places[i], kind.itemsize), kind)[0])

@@ -13,6 +13,7 @@ from scipy.sparse import bsr_array
 import compactla as cla
 import reference
 from cases import dominant, lines, random, same_bits
+from compactla.devices import new_queue
 from compactla.examples import bicgstab_opencl
 from compactla.files import read_system
 from compactla.oracle import THRESHOLD
@@ -88,7 +89,8 @@ def test_wait_for(queue, rng):
         assert marker.command_execution_status != cl.command_execution_status.COMPLETE, name
         user.set_status(cl.command_execution_status.COMPLETE)
         marker.wait()
-    done, other = cl.enqueue_marker(queue), cl.UserEvent(cl.Context([queue.device]))
+    context = cl.Context([queue.device])
+    done, other = cl.enqueue_marker(queue), cl.UserEvent(context)
     other.set_status(cl.command_execution_status.COMPLETE)  # some drivers wait for it when its context ends
     for call in (begin | wait).values():
         call(wait_for=[done])
@@ -221,9 +223,37 @@ def test_elements_between_those_of_a_buffer(queue, rng):
 
 @on_devices
 def test_contexts_of_one_device(queue):
-    A, B = (cla.Pack.identity(3, 3, queue=q) for q in (queue, cl.CommandQueue(cl.Context([queue.device]))))
+    A, B = (cla.Pack.identity(3, 3, queue=q) for q in (queue, new_queue(queue.device)))
     with pytest.raises(ValueError, match="A lives in another OpenCL context than B"):
         cla.trsm(A, B)
+
+
+@on_devices
+def test_contexts_of_queues(queue, rng):
+    """Queues keep theirs from the first call on, those that are made here from the beginning."""
+    assert new_queue(queue.device).context.devices == [queue.device]
+    context = cl.Context([queue.device])
+    other = cl.CommandQueue(context)
+    cla.pack(rng.random((3, 2, 2)), queue=other)
+    del context
+    assert other.context.devices == [queue.device]
+
+
+class Left(cl.CommandQueue):
+    """A queue as some drivers have them, whose context is gone."""
+
+    @property
+    def context(self):
+        raise cl.LogicError("INVALID_CONTEXT")
+
+
+Left.__module__ = cl.CommandQueue.__module__
+
+
+@on_devices
+def test_queues_that_lost_their_context(queue):
+    with pytest.raises(ValueError, match="queue has no context any more, must be of a Context that is kept as long"):
+        cla.Pack.zeros(8, 3, 3, queue=Left(queue.context))
 
 
 class Refusing:
@@ -314,7 +344,7 @@ def test_new_values_from_the_device(queue, dtype, rng, make, options):
         fresh = make(M, where, queue=queue)
         assert same_bits(P.solve(r), fresh.solve(r)) and same_bits(P.rmatvec(r), fresh.rmatvec(r))
         before = P.solve(r)
-        other = cl.CommandQueue(cl.Context([queue.device]))
+        other = new_queue(queue.device)
         for error, message, bad in (
             (ValueError, r"must be \(.*, as data at first", pyopencl.array.to_device(queue, M.data[1:].copy())),
             (TypeError, "must be .* as at first", pyopencl.array.zeros(queue, M.data.shape, np.float16)),

@@ -9,6 +9,7 @@ import pytest
 
 import compactla as cla
 from cases import lines, random, same_bits
+from compactla.devices import new_queue
 from conftest import DEVICES
 from systems import scattered
 
@@ -47,10 +48,10 @@ def wrong_outs(right, rhs, queue):
         yield ValueError, "out has strides .*, must be C-contiguous", np.broadcast_to(dtype.type(0), shape)
         yield TypeError, "out is a list, must be a NumPy array", apart.tolist()
         yield TypeError, "out is a MaskedArray", np.ma.zeros(shape, dtype)
-        elsewhere = pyopencl.CommandQueue(pyopencl.Context(DEVICES[:1]))
+        elsewhere = new_queue(DEVICES[0])
         yield TypeError, "out is a.* Array", pyopencl.array.empty(elsewhere, shape, dtype)
     else:
-        foreign = pyopencl.CommandQueue(pyopencl.Context([queue.device]))
+        foreign = new_queue(queue.device)
         yield ValueError, "another OpenCL context", pyopencl.array.empty(foreign, shape, dtype)
         yield TypeError, "out is a ndarray, must be an array on the device as rhs", np.empty(shape, dtype)
 

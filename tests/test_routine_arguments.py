@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 import compactla as cla
 from cases import same_bits
 from compactla import oracle, routine
+from compactla.devices import new_queue
 from drivers import working_devices
 from rows import (
     BATCH,
@@ -341,7 +342,7 @@ def test_info_within_an_operand(name, queue, rng):
 def test_info_waits_where_there_is_nothing_to_do(name, rng):
     row, unordered = routine.named(name), cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
     for device in working_devices():
-        queue = cl.CommandQueue(cl.Context([device]), properties=unordered)
+        queue = new_queue(device, unordered)
         packs, info = packed(name, rng, queue, sizes=(0,) * len(row.letters)), vector(queue, NM)
         queue.finish()
         event = cl.UserEvent(queue.context)

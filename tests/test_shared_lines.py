@@ -4,13 +4,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pyopencl as cl
 import pyopencl.array
 import pytest
 import scipy.sparse
 
 import compactla as cla
 from cases import random, same_bits
+from compactla.devices import new_queue
 from compactla.lines import shared, transfers
 from drivers import working_devices
 from systems import convection_diffusion, scattered
@@ -22,8 +22,7 @@ LENGTHS = [1, 7, 3, 3, 12, 1, 5, 7, 2]
 def queues():
     """Queues of several devices, or contexts."""
     devices = working_devices()
-    contexts = [cl.Context([device]) for device in (devices * 2)[: max(2, len(devices))]]
-    return [cl.CommandQueue(context) for context in contexts]
+    return [new_queue(device) for device in (devices * 2)[: max(2, len(devices))]]
 
 
 @pytest.mark.parametrize("form", ["bsr", "csr"])

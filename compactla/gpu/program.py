@@ -65,6 +65,7 @@ class BuiltForCuda(Built):
         return program.kernel(name, types)
 
 
+# By contexts, which live as long: queues of some drivers do not keep theirs.
 _built: weakref.WeakValueDictionary[Any, Built] = weakref.WeakValueDictionary()
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from compactla.devices import devices, named
+from compactla.devices import devices, named, new_queue
 from compactla.gpu import launch, lines, program, shapes
 from compactla.gpu.arrays import default_vlen
 from compactla.gpu.problems import BYTES, kind
@@ -83,7 +83,7 @@ class Tuner:
     """Tries candidates on a device; use as a context manager."""
 
     def __init__(self, device, nbytes: int | None = None, builders: int | None = None):
-        self.queue = cl.CommandQueue(cl.Context([device]), properties=cl.command_queue_properties.PROFILING_ENABLE)
+        self.queue = new_queue(device, cl.command_queue_properties.PROFILING_ENABLE)
         self.device = device
         gpu = bool(device.type & cl.device_type.GPU)
         self.nbytes = min(nbytes or BYTES[gpu], device.max_mem_alloc_size, device.global_mem_size // 8)
@@ -170,8 +170,7 @@ def attempt(case, candidate, remark, copy) -> Result:
 @functools.cache
 def builders_queue(where):
     """The one queue of a process that builds."""
-    context = cl.Context([devices()[where]])
-    return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    return new_queue(devices()[where], cl.command_queue_properties.PROFILING_ENABLE)
 
 
 def leave_interrupts() -> None:
