@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from compactla.overlap import has_repeats, is_same, share_memory
 from compactla.recording import Recording, Unrecorded
 
 CUDA_ARRAYS = "compactla.cuda.arrays"
@@ -219,6 +220,30 @@ def stays(a) -> bool:
 def is_writeable(a) -> bool:
     """Whether an array can be written to, which pyopencl's always can."""
     return getattr(a.flags, "writeable", True)
+
+
+def check_written(name, a, read, same=()) -> None:
+    """Refuse an array that is read-only, whose elements overlap, or that shares memory with what is read meanwhile.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the array `a`, which may live anywhere.
+    read : dict
+        By their names, the arrays that are read.
+    same : sequence of str
+        Those of them that `a` may be itself, each element in its place.
+    """
+    if not is_writeable(a):
+        raise ValueError(f"{name} is read-only, must be writeable")
+    if has_repeats(a):
+        raise ValueError(f"{name} has strides {a.strides}, must have memory of its own for every element")
+    for other, b in read.items():
+        if share_memory(a, b):
+            if other not in same:
+                raise ValueError(f"{name} shares memory with {other}, must not: it is written while {other} is read")
+            if not is_same(a, b):
+                raise ValueError(f"{name} shares memory with {other}, must be the same or apart from it")
 
 
 def on_host(a) -> np.ndarray:

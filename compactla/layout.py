@@ -17,12 +17,12 @@ from compactla.checks import (
     check_launch,
     check_queue,
     check_size,
+    check_written,
     is_device_array,
-    is_writeable,
     stays,
 )
 from compactla.cuda.interchange import given, taken, takes_arrays
-from compactla.overlap import address, repeats, share_memory
+from compactla.overlap import address
 from compactla.types import Array, Events, Queue
 from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
 
@@ -182,12 +182,7 @@ class Pack(Arithmetic):
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != self.shape:
             raise ValueError(f"out has shape {out.shape}, must be {self.shape}")
-        if not is_writeable(out):
-            raise ValueError("out is read-only, must be writeable")
-        if not out.flags.c_contiguous and repeats(out.shape, out.strides, out.dtype.itemsize):
-            raise ValueError(f"out has strides {out.strides}, must have memory of its own for every element")
-        if share_memory(out, self.view.buffer):
-            raise ValueError("out shares memory with the pack, must not")
+        check_written("out", out, {"the pack": self.view.buffer})
         run.unpack(self.view, self.nm, out, launch)
         return out
 
@@ -393,7 +388,4 @@ def check_target(out, a, dtype, vlen, queue) -> None:
             raise ValueError(f"{name} is {wanted!r}, must be that of out, {its!r}, or left away")
     if is_device_array(a) and out.queue is None:
         raise TypeError("out lives on the CPU, must live on a device as a")
-    if out.view.repeats or not is_writeable(out.view.buffer):
-        raise ValueError("out is read-only or has elements that share memory, must be writeable")
-    if is_device_array(a) == (out.queue is not None) and share_memory(out.view.buffer, a):
-        raise ValueError("out shares memory with a, must not")
+    check_written("out", out.view.buffer, {"a": a})

@@ -3,6 +3,7 @@
 import ctypes
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 # Where an array's object has the address of its data: behind what all objects begin with.
 DATA = object.__basicsize__
@@ -10,7 +11,10 @@ MOST_WORK = 1_000_000  # of NumPy to see whether arrays share memory; takes 0.1 
 
 
 def repeats(shape, strides, size) -> bool:
-    """Whether elements of `size`, in the unit of the strides, overlap; there are at most three axes."""
+    """Whether elements of `size`, in the unit of the strides, overlap, with any number of axes.
+
+    Strides for which this is hard to tell, as it can be to any degree, are taken for those of elements that do.
+    """
     if 0 in shape:
         return False
     axes = sorted((abs(stride), count) for stride, count in zip(strides, shape, strict=True) if count > 1)
@@ -21,47 +25,58 @@ def repeats(shape, strides, size) -> bool:
         extent += stride * (count - 1)
     else:
         return False
-    return any(stride < size for stride, _ in axes) or _meet(axes, size)
-
-
-def _meet(axes, size) -> bool:
-    """Whether steps along the axes lead closer than `size` back to where they began.
-
-    Steps along the longest axis are those that come closest after others along the other axes.
-    """
-    few, some, many = sorted([*axes, (0, 1), (0, 1)], key=lambda axis: axis[1])[-3:]
-    second = np.arange(1 - some[1], some[1]) * some[0]
-    for first in range(few[1]):
-        ahead = second + first * few[0]
-        back = np.clip((2 * ahead + many[0]) // (2 * many[0]), 1 - many[1], many[1] - 1)
-        close = abs(ahead - back * many[0]) < size
-        if first == 0:
-            close[some[1] - 1] = False  # no steps at all
-        if close.any():
+    if axes[0][0] < size:
+        return True
+    steps, counts = zip(*axes, strict=True)
+    some = as_strided(np.empty(1, f"V{size}"), counts, steps)  # which is never read
+    for _ in axes:  # the first in which the places of two elements differ
+        if _meet(some[:1], some[1:]):
             return True
+        some = some[0, ...]
     return False
 
 
+def has_repeats(a) -> bool:
+    """Whether elements of an array overlap, wherever it lives."""
+    return not a.flags.forc and repeats(a.shape, a.strides, a.dtype.itemsize)
+
+
 def share_memory(a, b) -> bool:
-    """Whether arrays that live in one place share memory; on a device, what is between elements counts too.
-
-    Strides for which this is hard to tell, as it can be to any degree, are taken for those of shared memory.
-    """
-    if isinstance(a, np.ndarray):
-        try:
-            return np.may_share_memory(a, b) and np.shares_memory(a, b, max_work=MOST_WORK)  # type: ignore[arg-type]
-        except RuntimeError:  # NumPy's TooHardError, which has been in several places
-            return True
-    if a.size == 0 or b.size == 0 or a.base_data != b.base_data:
+    """Whether arrays have a byte in common, wherever they live."""
+    on_host = isinstance(a, np.ndarray)
+    if on_host != isinstance(b, np.ndarray):
         return False
-    (start, end), (first, last) = _extent(a), _extent(b)
-    return start < last and first < end
+    if on_host:
+        return np.may_share_memory(a, b) and _meet(a, b)
+    if a.size == 0 or b.size == 0:
+        return False
+    (memory, start), (other, first) = origin(a), origin(b)
+    if memory != other:
+        return False
+    (low, high), (lowest, highest) = reach(a), reach(b)
+    return start + low < first + highest and first + lowest < start + high and _meet(*shadows([a, b]))
 
 
-def _extent(a) -> tuple[int, int]:
-    """Where in its buffer a device array begins and ends, in bytes."""
-    start, end = reach(a)
-    return a.offset + start, a.offset + end
+def _meet(a, b) -> bool:
+    """Whether NumPy arrays have a byte in common, or it is too hard for NumPy to tell."""
+    try:
+        return np.shares_memory(a, b, max_work=MOST_WORK)  # type: ignore[arg-type]
+    except RuntimeError:  # NumPy's TooHardError, which has been in several places
+        return True
+
+
+def is_same(a, b) -> bool:
+    """Whether each element of an array has the same place as that of another, wherever these live."""
+    if a.dtype != b.dtype or a.shape != b.shape or a.strides != b.strides:
+        return False
+    return address(a) == address(b) if isinstance(a, np.ndarray) else origin(a) == origin(b)
+
+
+def origin(a) -> tuple:
+    """The memory object that an array on a device is in, and where in it; sub-buffers are in that of their parent."""
+    memory = a.base_data
+    parent = getattr(memory, "associated_memobject", None)
+    return (memory, a.offset) if parent is None else (parent, memory.offset + a.offset)
 
 
 def reach(a) -> tuple[int, int]:
@@ -74,14 +89,16 @@ def reach(a) -> tuple[int, int]:
 
 def shadows(arrays) -> list[np.ndarray]:
     """NumPy arrays, never to be read, which are in the same places as device arrays to each other."""
-    buffers: dict = {None: None}
     if arrays and hasattr(arrays[0], "place"):
         return [a.place for a in arrays]
+    buffers: dict = {None: None}  # that of arrays without elements
+    found = []
     for a in arrays:
-        if a.base_data not in buffers:
-            address = len(buffers) << 44
-            buffers[a.base_data] = (ctypes.c_char * a.base_data.size).from_address(address)
-    return [np.ndarray(a.shape, a.dtype, buffers[a.base_data], a.offset, a.strides) for a in arrays]
+        memory, start = origin(a)
+        if memory not in buffers:
+            buffers[memory] = (ctypes.c_char * memory.size).from_address(len(buffers) << 44)
+        found.append(np.ndarray(a.shape, a.dtype, buffers[memory], start, a.strides))
+    return found
 
 
 def address(a) -> int:
@@ -100,10 +117,8 @@ if address(a := np.empty(1)) != address_slowly(a):
 
 def span(a) -> tuple:
     """Where the memory of a contiguous array begins and ends, in its buffer if it is on a device; and that buffer."""
-    if isinstance(a, np.ndarray):
-        start = address(a)
-        return start, start + a.nbytes, None
-    return a.offset, a.offset + a.nbytes, a.base_data
+    memory, start = (None, address(a)) if isinstance(a, np.ndarray) else origin(a)
+    return start, start + a.nbytes, memory
 
 
 def clash(written, read, places, others, size):

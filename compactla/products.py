@@ -15,7 +15,7 @@ from compactla.checks import check_device_array, check_dtype, check_kind, check_
 from compactla.cpu import products as cpu
 from compactla.cpu.products import SEQUENCE, STACK
 from compactla.cuda.interchange import is_foreign, taken
-from compactla.overlap import address, clash, repeats, shadows, share_memory
+from compactla.overlap import address, clash, has_repeats, shadows, share_memory
 from compactla.recording import Recording, do
 from compactla.routine import is_matrix
 from compactla.scalars import scalar
@@ -123,7 +123,7 @@ def check_stacks(A, B, C):
             raise ValueError(f"{name} has shape {X.shape}, must have three axes, or two for one matrix")
         if X.ndim == 3 and len(X) != len(C):
             raise ValueError(f"{name} has {len(X)} matrices, must have {len(C)} as C")
-    if repeats(C.shape, C.strides, C.dtype.itemsize):
+    if has_repeats(C):
         raise ValueError(f"C has strides {C.strides}, must have memory of its own for every element")
     return dtype
 
@@ -147,7 +147,7 @@ def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
         plan = device.planned(len(C), queue, dtype, [a, b, c], units, conj, bool(alpha), bool(beta))
         known[key] = plan
     for name, X in (("A", A), ("B", B)):
-        if share_memory(C, X) and share_memory(*shadows([C, X])):
+        if share_memory(C, X):
             raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     if not is_writeable(C):
         raise ValueError("C is read-only, must be writeable")
@@ -343,7 +343,7 @@ def planned_group(row, a, b, c, q, dtype, transa, transb):
     """The plan for matrices like these, of which the first is number q."""
     for name, x in (("A", a), ("B", b), ("C", c)):
         check_same(x, f"{name}[{q}]", dtype, "C[0]")
-    if repeats((1, *c.shape), (0, *c.strides), c.itemsize):
+    if has_repeats(c):
         raise ValueError(f"C[{q}] has strides {c.strides}, must have memory of its own for every element")
     try:
         return group_plan(row, dtype, *map(place, (a, b, c)), transa, transb)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.overlap import repeats
+from compactla.overlap import origin, repeats
 
 # The types of matrices, by the letters that BLAS has for them.
 DTYPES: dict[str, np.dtype] = {letter: np.dtype(char) for letter, char in zip("sdcz", "fdFD", strict=True)}
@@ -80,13 +80,18 @@ class View:
         return (1 if self.common else self.vlen) * (2 if self.dtype.kind == "c" else 1)
 
     @property
+    def item(self) -> int:
+        """Bytes of a real element."""
+        return REAL[self.dtype.char].itemsize
+
+    @property
     def unit(self) -> int:
         """How far apart the addresses of neighbouring real elements are."""
-        return 1 if self.queue is not None else REAL[self.dtype.char].itemsize
+        return 1 if self.queue is not None else self.item
 
     @cached_property
     def span(self) -> tuple[int, int]:
-        """Addresses where the memory begins and ends that the elements are in."""
+        """Where the memory begins and ends that the elements are in, in bytes; on a device those of a memory object."""
         if not self.npack * self.m * self.n:
             return 0, 0
         first, last = 0, self.size
@@ -95,7 +100,10 @@ class View:
                 first += end
             else:
                 last += end
-        return self.address + self.unit * first, self.address + self.unit * last
+        start = self.address
+        if self.queue is not None:
+            start = start * self.item + origin(self.buffer)[1] - self.buffer.offset
+        return start + self.item * first, start + self.item * last
 
     @cached_property
     def repeats(self) -> bool:

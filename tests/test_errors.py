@@ -11,7 +11,6 @@ from numpy.lib.stride_tricks import as_strided
 import compactla as cla
 import compactla.cpu as pack_level
 from cases import lines, random, same_bits
-from compactla.overlap import repeats
 
 
 @pytest.fixture
@@ -118,15 +117,6 @@ def test_elements_that_share_memory(rng):
     for strides in ((8, 64, 128), (-32, 8, 16), (8, 64, -128)):
         out = a.unpack(out=as_strided(buffer[100:], (8, 2, 2), strides))
         assert same_bits(out.copy(), a.unpack())
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_which_strides_repeat(size, rng):
-    for _ in range(2000):
-        shape, strides = rng.integers(0, 6, 3).tolist(), rng.integers(-40, 41, 3).tolist()
-        first = np.tensordot(strides, np.indices(shape), 1).reshape(-1, 1)
-        places = (first + np.arange(size)).reshape(-1)
-        assert repeats(shape, strides, size) == (len(np.unique(places)) < len(places))
 
 
 def test_ordinary_arrays_that_share_memory(queue, rng):

@@ -13,14 +13,13 @@ from compactla.checks import (
     check_kind,
     check_launch,
     check_queue,
+    check_written,
     is_device_array,
-    is_writeable,
 )
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
 from compactla.cuda.interchange import given, takes_arrays
-from compactla.lines.vectors import check_apart
-from compactla.overlap import address, repeats, share_memory
+from compactla.overlap import address
 from compactla.recording import refuse
 from compactla.room import Room, Spare
 from compactla.strides import in_two_axes
@@ -295,32 +294,7 @@ class Systems(Copied):
             raise TypeError(f"out: dtype is {out.dtype}, must be {self.dtype}")
         if out.shape != rhs.shape:
             raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
-        if not is_writeable(out):
-            raise ValueError("out is read-only, must be writeable")
-        if is_device_array(rhs):
-            return check_apart("out", out, "rhs", rhs)
-        if not out.flags.forc and has_repeats(out):
-            raise ValueError(f"out has strides {out.strides}, must have each element in a place of its own")
-        check_same(out, rhs)
-        for name, a in self._given.items():
-            if self.queue is None and share_memory(out, a):
-                raise ValueError(f"out shares memory with {name}, must not")
-
-
-def check_same(out, rhs):
-    """Refuse `out` if it shares memory with `rhs`, unless each element has the same place."""
-    same = out.shape == rhs.shape and out.strides == rhs.strides and out.dtype == rhs.dtype
-    if same and out.__array_interface__["data"] == rhs.__array_interface__["data"]:
-        return
-    if np.may_share_memory(out, rhs):
-        check_apart("out", out, "rhs", rhs)
-
-
-def has_repeats(a):
-    """Whether several elements of an array are in one place."""
-    if a.ndim <= 3:
-        return repeats(a.shape, a.strides, a.itemsize)
-    return a.size > 0 and any(n > 1 and stride == 0 for n, stride in zip(a.shape, a.strides, strict=True))
+        check_written("out", out, {"rhs": rhs, **self._given}, same=("rhs",))
 
 
 def check_axis(axis, a, name):

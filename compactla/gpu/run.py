@@ -46,7 +46,8 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     if special is known:
         flags = conj or (False,) * len(views)
         is_empty = not any(A.m * A.n for operand, A in zip(row.operands, layouts, strict=True) if operand.written)
-        special = NOTHING if is_empty else plan_of(row, views, sizes_of(row, layouts), general, flags, option)
+        sizes = sizes_of(row, layouts)
+        special = NOTHING if is_empty else plan_of(row, views, sizes, general, flags, option)
         known[key] = special
     output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]

@@ -11,12 +11,13 @@ from compactla.checks import (
     check_dtype,
     check_kind,
     check_launch,
+    check_written,
     is_device_array,
     is_writeable,
     option,
 )
 from compactla.layout import Pack
-from compactla.overlap import address, repeats, share_memory
+from compactla.overlap import address
 from compactla.scalars import scalar
 from compactla.view import REAL, backend
 
@@ -49,6 +50,8 @@ class Problem:
         Axes of items of X and of Y.
     operands, signs : list
         As of `compactla.cpu.kron.run`.
+    called : list of str
+        What messages call the operands.
     """
 
     def __init__(self, factors, X, trans, transx, name="factors"):
@@ -73,7 +76,7 @@ class Problem:
         if not self.packed and self.X.ndim != n + 1:
             raise ValueError(f"X has {self.X.ndim} axes, must have {n + 1}: those of {n} factors, after nm")
         self.nm = self.X.nm if self.packed else self.X.shape[0]
-        self.operands, self.signs = [], []
+        self.operands, self.signs, self.called = [], [], []
         for k, (F, letter) in enumerate(zip(factors, letters, strict=True)):
             self.add(F, self.names[k], letter)
         self.e, self.d = (tuple(F.shape[axis] for F in self.operands) for axis in (-2, -1))
@@ -86,6 +89,7 @@ class Problem:
             F = transposed(F)
         self.operands.append(F)
         self.signs.append(-1 if letter == "C" else 1)
+        self.called.append(name)
 
     def checked(self, F, name):
         """An operand as a matrix, an array of nm matrices, or a pack."""
@@ -129,16 +133,18 @@ class Problem:
         for name, matrices in given.items():
             if len(matrices) != n:
                 raise ValueError(f"{name} has {len(matrices)} entries, must have {n}, as there are vectors")
-        self.operands, self.signs = [], []
+        self.operands, self.signs, self.called = [], [], []
         for k in range(n):
             if inverses is None:
                 self.operands.append(transposed(vectors[k]))
                 self.signs.append(-1)
+                self.called.append(self.names[k])
             else:
                 self.add(inverses[k], f"inverses[{k}]")
                 if self.operands[-1].shape[-2:] != vectors[k].shape[-2:]:
                     raise ValueError(f"inverses[{k}] has shape {self.operands[-1].shape}, must fit to vectors[{k}]")
         self.operands += vectors
+        self.called += self.names
         self.signs += [1] * n
         for k, (x, size) in enumerate(zip(values, self.d, strict=True)):
             x = items(x, f"values[{k}]")
@@ -151,6 +157,7 @@ class Problem:
             added = scalar("shift", shift, Target(self.dtype)) if k == 0 else 0
             self.operands.append(backend(self.queue, "kron").values(x, self.dtype, added, self.queue))
             self.signs.append(1)
+            self.called.append(f"values[{k}]")
 
     def made(self):
         """A result that nothing was written to yet."""
@@ -198,7 +205,7 @@ class Problem:
         if self.packed:
             if not isinstance(out, Pack):
                 raise TypeError(f"out is a {type(out).__name__}, must be a Pack as X")
-            needed, data = (self.nm, self.e[0], math.prod(self.e[1:])), out.data
+            needed, data = (self.nm, self.e[0], math.prod(self.e[1:])), out.view.buffer
             if out.vlen != self.X.vlen:
                 raise ValueError(f"out has vector length {out.vlen}, must have {self.X.vlen} as X")
         else:
@@ -211,14 +218,7 @@ class Problem:
             raise TypeError(f"out is of {out.dtype}, must be of {self.dtype} as X")
         if out.shape != needed:
             raise ValueError(f"out has shape {out.shape}, must have {needed}")
-        if not is_writeable(data):
-            raise ValueError("out is read-only, must be writeable")
-        if out.view.repeats if self.packed else overlaps(out):
-            raise ValueError(f"out has strides {data.strides}, must have memory of its own for every element")
-        for k, A in enumerate((self.X, *self.operands)):
-            if share_memory(data, A.data if isinstance(A, Pack) else A):
-                name = self.names[(k - 1) % len(self.names)] if k else "X"
-                raise ValueError(f"out shares memory with {name}, must not: it is written while {name} is read")
+        check_written("out", data, self.read())
 
     def check_work(self, work, name, out, launch):
         """Refuse work space that is too small, or that is used otherwise."""
@@ -231,9 +231,11 @@ class Problem:
         least = self.needed(name, out, launch)[1]
         if work.size < least:
             raise ValueError(f"work has {work.size} elements, must have {least} at least: see kron_work")
-        for A, name in ((out, "out"), (self.X, "X"), *((A, "a factor") for A in self.operands)):
-            if share_memory(work, A.data if isinstance(A, Pack) else A):
-                raise ValueError(f"work shares memory with {name}, must not")
+        check_written("work", work, {"out": memory(out), **self.read()})
+
+    def read(self):
+        """The arrays that are read, by their names."""
+        return {"X": memory(self.X)} | {name: memory(A) for name, A in zip(self.called, self.operands, strict=True)}
 
     def check_here(self, A, name):
         """Refuse an array that does not live where X does."""
@@ -274,28 +276,6 @@ def letters_of(trans, n):
     return letters[:n] if len(letters) >= n else ["N"] * n
 
 
-def overlaps(a):
-    """Whether elements of an array overlap."""
-    if a.flags.c_contiguous:
-        return False
-    axes = [(size, stride) for size, stride in zip(a.shape, a.strides, strict=True) if size > 1]
-    joined = []
-    for size, stride in sorted(axes, key=lambda axis: abs(axis[1])):
-        if joined and abs(stride) == joined[-1][0] * joined[-1][1]:
-            joined[-1] = joined[-1][0] * size, joined[-1][1]
-        else:
-            joined.append((size, abs(stride)))
-    if a.size == 0 or len(joined) <= 3:
-        return a.size > 0 and repeats([size for size, _ in joined], [stride for _, stride in joined], a.dtype.itemsize)
-    extent = a.dtype.itemsize
-    for size, stride in joined:
-        if stride < extent:
-            break
-        extent += stride * (size - 1)
-    else:
-        return False
-    offsets = np.zeros(1, np.int64)
-    for size, stride in joined:
-        offsets = (offsets[:, None] + stride * np.arange(size)).ravel()
-    offsets.sort()
-    return bool((np.diff(offsets) < a.dtype.itemsize).any())
+def memory(A):
+    """The array that an operand is in."""
+    return A.view.buffer if isinstance(A, Pack) else A

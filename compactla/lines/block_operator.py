@@ -27,9 +27,9 @@ from compactla.lines.pivots import PivotError, Report
 from compactla.lines.shared import Queues
 from compactla.lines.storage import refuse_overflow
 from compactla.lines.transfers import Runs, Transfers
-from compactla.lines.vectors import check_apart, check_out, is_same
+from compactla.lines.vectors import check_out
 from compactla.locks import Lock
-from compactla.overlap import share_memory
+from compactla.overlap import is_same, share_memory
 from compactla.recording import Recording, always, refuse
 from compactla.room import Results
 from compactla.types import Array, Events, Queue, Sparse
@@ -225,9 +225,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
         result = work if given == work else np.result_type(self.dtype, given)
         if out is not None:
-            check_out(out, rhs, result, self.home)
-            if x0 is not None:
-                check_apart("out", out, "x0", x0)
+            check_out(out, rhs, result, self.home, **({} if x0 is None else {"x0": x0}))
         if out is not None and result == work:
             x = out
             if share_memory(out, rhs) and (x0 is not None or not self._in_place):

@@ -2,8 +2,14 @@
 
 import numpy as np
 
-from compactla.checks import as_array, check_contiguous, check_device_array, check_kind, is_device_array, is_writeable
-from compactla.overlap import share_memory, span
+from compactla.checks import (
+    as_array,
+    check_contiguous,
+    check_device_array,
+    check_kind,
+    check_written,
+    is_device_array,
+)
 
 
 def as_rhs(rhs, shape, dtype, queue):
@@ -22,8 +28,8 @@ def as_rhs(rhs, shape, dtype, queue):
     return rhs
 
 
-def check_out(out, rhs, dtype, queue) -> None:
-    """Refuse what the solution for `rhs`, of this dtype, cannot be written to; it may be `rhs` itself."""
+def check_out(out, rhs, dtype, queue, **read) -> None:
+    """Refuse what the solution for `rhs`, of this dtype, cannot be written to; it may be one of those that are read."""
     if is_device_array(rhs) and not is_device_array(out):
         raise TypeError(f"out is a {type(out).__name__}, must be an array on the device as rhs")
     if is_device_array(rhs):
@@ -35,9 +41,8 @@ def check_out(out, rhs, dtype, queue) -> None:
     if out.shape != rhs.shape:
         raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
     check_contiguous(out, "out")
-    if not is_writeable(out):
-        raise ValueError("out is read-only, must be writeable")
-    check_apart("out", out, "rhs", rhs)
+    read = {"rhs": rhs, **read}
+    check_written("out", out, read, same=tuple(read))
 
 
 def write(numbers, out) -> None:
@@ -60,17 +65,4 @@ def check_rows(rhs, x, nrows, b, dtype, queue) -> None:
         check_contiguous(a, name)
         if queue is not None:
             check_device_array(a, queue, name)
-    if not is_writeable(x):
-        raise ValueError("x is read-only, must be writeable")
-    check_apart("x", x, "rhs", rhs)
-
-
-def check_apart(name, x, other, a) -> None:
-    """Refuse x if it shares memory with `a` without being the same."""
-    if x is not a and share_memory(x, a) and not is_same(x, a):
-        raise ValueError(f"{name} shares memory with {other}, must be the same or apart from it")
-
-
-def is_same(x, a) -> bool:
-    """Whether two arrays are one place in memory, contiguous in the same order, and numbers of one type."""
-    return x.dtype == a.dtype and x.shape == a.shape and x.strides == a.strides and span(x) == span(a)
+    check_written("x", x, {"rhs": rhs}, same=("rhs",))

@@ -11,14 +11,13 @@ from compactla.checks import (
     check_device_array,
     check_dtype,
     check_launch,
+    check_written,
     is_device_array,
-    is_writeable,
     on_host,
     option,
 )
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack, pack_padded
-from compactla.overlap import share_memory
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events, Queue
 from compactla.view import backend, place
@@ -243,7 +242,7 @@ class BatchCSR:
             if (Y.n, given) != (X.n, ndim):
                 raise ValueError("y must have as many columns as x")
             if isinstance(y, Pack):
-                check_written(y, {"x": x, "A": self.values})
+                check_written("y", y.view.buffer, {"x": x.view.buffer, "A": self.values.view.buffer})
         plain = isinstance(alpha, int) and alpha == 1 and isinstance(beta, int) and beta == 0
         scalars = None if plain else self._scalars(alpha, beta, y)
         run = backend(self.queue, "sparse")
@@ -323,17 +322,6 @@ def columns(x, name, A, n):
         cast = backend(A.queue, "ordinary").spread if on_device else None
         x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
     return pack_padded(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
-
-
-def check_written(y, read):
-    """Refuse a pack that cannot be written to, or while these are read."""
-    if not is_writeable(y.view.buffer):
-        raise ValueError("y is read-only, must be writeable")
-    if y.view.repeats:
-        raise ValueError(f"y has strides {y.view.buffer.strides}, must have memory of its own for every element")
-    for name, P in read.items():
-        if share_memory(y.view.buffer, P.view.buffer):
-            raise ValueError(f"y shares memory with {name}, must not: it is written while {name} is read")
 
 
 def one_column(x):
