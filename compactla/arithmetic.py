@@ -2,12 +2,14 @@
 
 import functools
 import importlib
+import operator
 from collections.abc import Callable, Iterator
-from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from compactla.checks import check_written
+from compactla.overlap import meet, share_memory
 from compactla.view import View, backend, place
 
 if TYPE_CHECKING:
@@ -15,8 +17,13 @@ if TYPE_CHECKING:
 
 
 @functools.cache
+def late(module, name):
+    """What a module has that imports this one."""
+    return getattr(importlib.import_module(f"compactla.{module}"), name)
+
+
 def routine(name):
-    return getattr(importlib.import_module(f"compactla.dense.{name}"), name)
+    return late(f"dense.{name}", name)
 
 
 def matmul(X, Y, out):
@@ -27,33 +34,80 @@ def matmul(X, Y, out):
     return routine("gemm")(X, Y, pack.beside(X.shape[-2], Y.shape[-1]))
 
 
-def add(X, Y, out, factor=1):
-    """X + factor Y, of two packs."""
+def add(X, Y, out, sign=1):
+    """X + Y or, for a sign of -1, X - Y, of two packs; parts of complex numbers do not mix, as they do in products."""
     if not (isinstance(X, Arithmetic) and isinstance(Y, Arithmetic)) or (out is not None and out is not X):
         return None
-    return routine("axpy")(factor, Y, X.copy() if out is None else X)
+    axpy = routine("axpy")
+    if X.kind != Y.kind or X.m != Y.m or X.n != Y.n:
+        return axpy(sign, Y, X.copy())  # which is refused
+    if out is None:
+        if X.queue is None:
+            return applied(np.add if sign == 1 else np.subtract, X, Y.view)
+        out = X.copy()
+    elif meet(X.view.span, Y.view.span) and share_memory(X.view.buffer, Y.view.buffer):
+        Y = Y.copy()
+    axpy(sign, Y.parts, out.parts)
+    return out
 
 
 def subtract(X, Y, out):
     return add(X, Y, out, -1)
 
 
+def applied(function, X, *others):
+    """A new pack, of a function of NumPy's for each real number."""
+    Z = X.beside(X.m, X.n)
+    backend(None).apply(function, X.nm, Z.view, X.view, *others)
+    return Z
+
+
 def multiply(X, Y, out):
     """Multiples, by a number on either side."""
-    if isinstance(X, Number):
-        X, Y = Y, X
-    if not isinstance(Y, Number) or (out is not None and out is not X):
+    X, Y = (X, Y) if isinstance(X, Arithmetic) else (Y, X)
+    number = factor(X, Y, out)
+    return None if number is None else routine("scal")(number, X.copy() if out is None else X)
+
+
+def divide(X, Y, out):
+    """Quotients by a number."""
+    number = factor(X, Y, out)
+    if number is None:
         return None
-    return routine("scal")(Y, X.copy() if out is None else X)
+    number = X.dtype.type(late("scalars", "scalar")("divisor", number, X))
+    if out is not None:
+        check_written("out", X.view.buffer, {})
+    if X.queue is not None and number == 0:
+        np.true_divide(X.dtype.type(1), number)  # for NumPy's warning, or its error
+    Z = X.beside(X.m, X.n) if out is None else X
+    backend(X.queue).divide(X.nm, Z.view, X.view, number)
+    return Z
 
 
-def divide(X, number, out):
-    """Multiples, by the reciprocal of a number."""
-    return multiply(X, 1 / number, out) if isinstance(number, Number) else None
+def factor(X, number, out):
+    """A number, if multiples of X by it are of X's type, and go to a new pack or to X itself; otherwise None.
+
+    Integers that no float holds are an OverflowError, as for NumPy.
+    """
+    if not isinstance(X, Arithmetic) or (out is not None and out is not X):
+        return None
+    if type(number) is float:
+        return number
+    if X.dtype.kind == "f" and isinstance(number, complex | np.complexfloating):
+        return None
+    if isinstance(number, int):
+        return float(number)
+    return number if isinstance(number, float | complex | np.number) else None
 
 
 def negative(X, out):
-    return multiply(X, -1, out)
+    if out is not None and out is not X:
+        return None
+    if out is None and X.queue is None:
+        return applied(np.negative, X)
+    Z = X.copy() if out is None else X
+    routine("scal")(-1, Z.parts)
+    return Z
 
 
 def positive(X, out):
@@ -70,15 +124,19 @@ OF_PACKS: dict[np.ufunc, Callable[..., Any]] = {
 class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     """Operators of a `Pack`.
 
-    ``A @ B``, ``A + B``, ``A - B``, ``-A``, and multiples such as ``2 * A`` and ``A / 2``, are new packs, made by
-    `compactla.gemm`, `axpy` and `scal`; ``A += B``, ``A -= B`` and ``A *= 2`` work in place. All other operators and
-    functions of NumPy, such as ``A * B``, ``A == B`` and ``abs(A)``, go element by element through ``np.asarray(A)``
-    and return ordinary arrays, for packs on the CPU.
+    ``A @ B``, ``A + B``, ``A - B``, ``-A``, and multiples and quotients such as ``2 * A`` and ``A / 2``, are new packs
+    of the type of A, to which numbers are rounded; ``A += B``, ``A -= B``, ``A *= 2`` and ``A /= 2`` work in place, as
+    if what stands on the right were copied first. All other operators and functions of NumPy, such as ``A * B``,
+    ``A == B`` and ``abs(A)``, go element by element through ``np.asarray(A)`` and return ordinary arrays, for packs on
+    the CPU.
+
+    Sums and quotients are NumPy's to the bit; on a device quotients of complex numbers may differ in rounding. Where A
+    is divided by zero NumPy warns, as `numpy.errstate` says; of its other warnings not all come.
     """
 
     __slots__ = ()
     __hash__ = object.__hash__
-    _hidden = frozenset({"beside", "is_complex", "kind", "view"})  # from tab completion: the package's own
+    _hidden = frozenset({"beside", "is_complex", "kind", "parts", "view"})  # from tab completion: the package's own
 
     nm: int
     m: int
@@ -91,18 +149,28 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     unpack: Callable[..., Any]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        (out,) = options.pop("out", ()) if len(options.get("out", ())) == 1 else (None,)
-        if method == "__call__" and ufunc in OF_PACKS and not options:
-            found = OF_PACKS[ufunc](*inputs, out)
+        if method == "at" and isinstance(inputs[0], Arithmetic):
+            how = f"a = A.unpack(), np.{ufunc.__name__}.at(a, ...), compactla.pack(a, out=A)"
+            raise TypeError(f"{ufunc.__name__}.at cannot write to a pack: use {how}")
+        outs = options.pop("out", ())
+        if method == "__call__" and ufunc in OF_PACKS and not options and len(outs) < 2:
+            found = OF_PACKS[ufunc](*inputs, *(outs or (None,)))
             if found is not None:
                 return found
         arrays = [np.asarray(a) if isinstance(a, Arithmetic) else a for a in inputs]
-        if not isinstance(out, Arithmetic):
-            given = {} if out is None else {"out": out}
-            return getattr(ufunc, method)(*arrays, **given, **options)
-        whole = np.asarray(out)
-        getattr(ufunc, method)(*arrays, out=whole, **options)
-        return importlib.import_module("compactla.layout").pack(whole, out=out)
+        if not any(isinstance(out, Arithmetic) for out in outs):
+            return getattr(ufunc, method)(*arrays, **({"out": outs} if outs else {}), **options)
+        for out in outs:
+            if isinstance(out, Arithmetic):
+                check_written("out", out.view.buffer, {})
+        wholes = tuple([np.asarray(out) if isinstance(out, Arithmetic) else out for out in outs])
+        found = getattr(ufunc, method)(*arrays, out=wholes, **options)
+        found = found if isinstance(found, tuple) else (found,)
+        results = [
+            late("layout", "pack")(whole, out=out) if isinstance(out, Arithmetic) else result
+            for out, whole, result in zip(outs, wholes, found, strict=True)
+        ]
+        return results[0] if len(results) == 1 else tuple(results)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """An unpacked copy, for NumPy's functions. A batch on a device is refused: use `unpack`."""
@@ -136,8 +204,9 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Any:
         """``A[q]``: a copy of matrix q as a NumPy array; ``A[i0:i1, j0:j1]``: the same block of all, as a view."""
-        if isinstance(index, int | np.integer):
-            return self._matrix(int(index))
+        number = integer(index)
+        if number is not None:
+            return self._matrix(number)
         if not (isinstance(index, tuple) and len(index) == 2 and all(isinstance(s, slice) for s in index)):
             raise TypeError(f"index is {index!r}, must be an integer, A[q], or two slices, A[i0:i1, j0:j1]")
         ranges = [range(size)[s] for size, s in zip((self.m, self.n), index, strict=True)]
@@ -162,6 +231,14 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     def copy(self) -> "Pack":
         """A copy of the batch where it lives, in memory without gaps."""
         return copied(self, self.beside(self.m, self.n))
+
+
+def integer(index) -> int | None:
+    """An index as NumPy sees it, if it is an integer."""
+    try:
+        return None if isinstance(index, bool | np.bool_) else operator.index(index)
+    except TypeError:
+        return None
 
 
 def copied(X, Y, unit=1):

@@ -41,6 +41,11 @@ def has_repeats(a) -> bool:
     return not a.flags.forc and repeats(a.shape, a.strides, a.dtype.itemsize)
 
 
+def meet(span, other) -> bool:
+    """Whether places from a beginning to an end are between those of another."""
+    return span[0] < other[1] and other[0] < span[1]
+
+
 def share_memory(a, b) -> bool:
     """Whether arrays have a byte in common, wherever they live."""
     on_host = isinstance(a, np.ndarray)
@@ -67,7 +72,7 @@ def _meet(a, b) -> bool:
 
 def is_same(a, b) -> bool:
     """Whether each element of an array has the same place as that of another, wherever these live."""
-    if a.dtype != b.dtype or a.shape != b.shape or a.strides != b.strides:
+    if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape or a.strides != b.strides:
         return False
     return address(a) == address(b) if isinstance(a, np.ndarray) else origin(a) == origin(b)
 

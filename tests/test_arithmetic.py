@@ -1,12 +1,14 @@
 """Operators on packs, and what objects say of themselves in one line."""
 
+import operator
+
 import numpy as np
 import pyopencl.array
 import pytest
 import scipy.sparse as sp
 
 import compactla as cla
-from cases import random
+from cases import random, same_bits
 
 
 @pytest.fixture
@@ -55,6 +57,114 @@ def test_operators_make_packs(packs, stacks, queue):
     np.testing.assert_array_equal(A.unpack(), a)
 
 
+def unused_lanes(A):
+    """The matrices in lanes of the last pack that are not in use."""
+    A = A.to("cpu")
+    return cla.Pack(A.data, A.vlen * len(A.data)).unpack()[A.nm :]
+
+
+@pytest.mark.parametrize("char", "fD")
+def test_quotients(queue, rng, char):
+    """They have the bits of NumPy's, and its warnings; unused lanes stay what they were."""
+    dtype = np.dtype(char)
+    a = random(rng, (11, 3, 4), dtype)
+    a[2, 0, 1], a[3, 1, 0], a[5, 0, 2] = 0, np.inf, np.finfo(dtype).tiny
+    A = cla.pack(a, 8, queue=queue)
+    numbers = [3, -0.7, True, 2**70, 1e-30, np.inf, np.nan, np.int8(5), np.float16(0.1), 0, -0.0]
+    for number in [*numbers, *([2 - 3j, 0.1 + 4j, 2j, 0j] if dtype.kind == "c" else [])]:
+        B, b = A[:, ::2].copy(), a[:, :, ::2].copy()
+        with np.errstate(all="ignore"):
+            expected = np.true_divide(a, dtype.type(number))
+            C = A / number
+            assert isinstance(C, cla.Pack) and equal(C.unpack(), expected), number
+            C = A[1:, ::2].copy()
+            C /= number
+            assert equal(C.unpack(), expected[:, 1:, ::2])
+            C = B.T / number
+            assert equal(C.T.unpack(), np.true_divide(b, dtype.type(number)))
+        assert same_bits(unused_lanes(C), unused_lanes(B.T))
+    one, zero = cla.pack(np.ones((3, 2, 2), dtype), 8, queue=queue), 0 * dtype.type(1)
+    with pytest.warns(RuntimeWarning) as caught:
+        assert np.isinf((one / 0).unpack().real).all()
+    assert "divide by zero encountered in divide" in {str(warning.message) for warning in caught}
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError):
+        one / zero
+    for call in (lambda: one / 10**400, lambda: one * -(10**400)):
+        with pytest.raises(OverflowError, match="too large to convert to float"):
+            call()
+
+
+def equal(x, y):
+    """Whether numbers have the same bits, but for those of NaN."""
+    parts = [(x.real, y.real), (x.imag, y.imag)] if x.dtype.kind == "c" else [(x, y)]
+    same = [np.array_equal(p, q, equal_nan=True) and np.array_equal(np.signbit(p[p == 0]), np.signbit(q[q == 0]))
+            for p, q in parts]  # fmt: skip
+    return x.dtype == y.dtype and all(same)
+
+
+@pytest.mark.parametrize("char", "dF")
+def test_sums(queue, rng, char):
+    """They have the bits of NumPy's, also where what is added shares memory."""
+    a = random(rng, (11, 4, 4), np.dtype(char))
+    a[4, 1, 2], a[6, 0, 0], a[7, 2, 2] = np.inf, -0.0, 0
+    A, t = cla.pack(a, 8, queue=queue), a.swapaxes(1, 2)
+    with np.errstate(invalid="ignore"):
+        for found, expected in ((A + A.T, a + t), (A - A.T, a - t), (A - A, a - a), (-A, -a)):
+            assert equal(found.unpack(), expected)
+        for add in (operator.iadd, operator.isub):
+            for first, second in (np.s_[:, :], np.s_[:, :]), (np.s_[:3, :3], np.s_[1:, 1:]):
+                B, b = A.copy(), a.copy()
+                add(B[first], B[second])
+                b[:, *first] = add(a[:, *first].copy(), a[:, *second])
+                assert equal(B.unpack(), b)
+            B = A.copy()
+            B = add(B, B.T)
+            assert equal(B.unpack(), add(a.copy(), t))
+        assert np.negative(A, out=A) is A and equal(A.unpack(), -a)
+
+
+def test_unused_lanes_do_not_matter(queue, rng):
+    """Whatever operators leave there."""
+    a, b = random(rng, (2, 11, 3, 3), np.float64) + 3 * np.eye(3)
+    A, B = cla.pack(a, 8, queue=queue), cla.pack(b, 8, queue=queue)
+    for found, expected in ((A - B, a - b), (A + B, a + b), (A * 0 + B, b), (2 * A, 2 * a)):
+        found, expected = found.copy(), cla.pack(expected, 8, queue=queue)
+        (p, info), (pivots, right) = cla.getrf(found), cla.getrf(expected)
+        assert same_bits(found.unpack(), expected.unpack())
+        assert np.array_equal(p, pivots) and np.array_equal(info, right)
+
+
+def test_outputs(stacks):
+    a, A = stacks[0].real.copy(), cla.pack(stacks[0].real)
+    B, C, d = A.copy(), A.copy(), np.empty_like(a)
+    for ufunc in (np.modf, np.divmod):
+        inputs = (A, 0.3)[: ufunc.nin]
+        first, second = ufunc(a, *inputs[1:])
+        found = ufunc(*inputs, out=(B, C))
+        assert found[0] is B and found[1] is C
+        assert same_bits(B.unpack(), first) and same_bits(C.unpack(), second)
+        assert ufunc(*inputs, out=(d, None))[0] is d and same_bits(d, first)
+        assert ufunc(*inputs, out=(None, C))[1] is C
+    C.data.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        np.modf(2 * A, out=(B, C))
+    assert same_bits(B.unpack(), first)
+    with pytest.raises(ValueError, match="read-only"):
+        C /= 2
+
+
+def test_at_is_refused(stacks):
+    """It would change a copy."""
+    A = cla.pack(stacks[0])
+    for ufunc, how in ((np.add, (0, 1.0)), (np.negative, (0,)), (np.multiply, ([0, 1], A))):
+        with pytest.raises(TypeError, match=rf"{ufunc.__name__}\.at cannot write to a pack"):
+            ufunc.at(A, *how)
+    np.testing.assert_array_equal(A.unpack(), stacks[0])
+    a = np.zeros_like(stacks[0])
+    np.add.at(a, ..., A)
+    np.testing.assert_array_equal(a, stacks[0])
+
+
 def test_other_operators_are_those_of_arrays(stacks):
     a, b = stacks
     A = cla.pack(a)
@@ -64,13 +174,20 @@ def test_other_operators_are_those_of_arrays(stacks):
     np.testing.assert_allclose(A @ b, a @ b, rtol=1e-5)
     A += 1
     close(A, a + 1)
+    R = cla.pack(a.real)
+    for found, expected in ((R * 1j, a.real * 1j), (2j / R, 2j / a.real), (R / 2j, a.real / 2j)):
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal([A[np.int8(2)], A[np.array(2)]], [A[2]] * 2)
 
 
 def test_refusals(packs, queue):
     A, B = packs
     for error, match, call in [
         (ValueError, "truth value", lambda: bool(A)), (IndexError, "from -11 to 10", lambda: A[11]),
-        (TypeError, "two slices", lambda: A[1:3]), (TypeError, "out=A", lambda: A.__setitem__(0, 1)),
+        (TypeError, "two slices", lambda: A[1:3]), (TypeError, "index is True", lambda: A[True]),
+        (TypeError, "index is", lambda: A[np.True_]), (TypeError, "index is", lambda: A[np.array(True)]),
+        (TypeError, "out=A", lambda: A.__setitem__(0, 1)),
         (ValueError, "must have 4 rows", lambda: A @ A), (ValueError, "Y is", lambda: A + B),
     ]:  # fmt: skip
         with pytest.raises(error, match=match):

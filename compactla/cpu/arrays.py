@@ -22,6 +22,8 @@ from compactla.cpu.simd import native_width
 from compactla.overlap import address
 from compactla.view import REAL, View
 
+TOGETHER = 1 << 16  # bytes of packs that are divided at once
+
 
 def default_vlen(dtype, queue):
     return native_width(dtype)
@@ -68,6 +70,44 @@ def unused_lanes(dtype, m, n, period, unit):
 
 def unpack(A: View, nm, target, threads=None):
     _transfer(target, A, nm, "unpack", threads)
+
+
+def apply(function, nm, Z: View, A: View, *others):
+    """Z <- a function of NumPy, of A and other packs or numbers, for each real number; unused lanes are those of A."""
+    whole, rest = divmod(nm, A.vlen)
+    arrays = [X.buffer if isinstance(X, View) else X for X in (A, *others)]
+    if whole:
+        some = arrays if not rest else [x[:whole] if isinstance(x, np.ndarray) else x for x in arrays]
+        function(*some, out=Z.buffer[:whole])
+    if rest:
+        function(*[x[-1, ..., :rest] if isinstance(x, np.ndarray) else x for x in arrays], out=Z.buffer[-1, ..., :rest])
+        if Z is not A:
+            Z.buffer[-1, ..., rest:] = A.buffer[-1, ..., rest:]
+
+
+def divide(nm, Z: View, A: View, number):
+    """Z <- A / number, as NumPy has it; unused lanes are those of A."""
+    if A.dtype.kind == "f" or number == 0:
+        apply(np.true_divide, nm, Z, A, abs(number.real) if A.dtype.kind == "c" else number)
+    else:
+        apply(functools.partial(by_smith, number=number), nm, Z, A)
+
+
+def by_smith(x, number, out):
+    """out <- x / number, of complex numbers whose parts are along the last axis but one: Smith's method, as NumPy's."""
+    re, im = number.real, number.imag
+    with np.errstate(all="ignore"):
+        if abs(re) >= abs(im):
+            own, other, scale = 1, im / re, 1 / (re + im * (im / re))
+        else:
+            own, other, scale = re / im, 1, 1 / (im + re * (re / im))
+        mixed = np.array([[other], [-other]], out.dtype)
+        rows = max(TOGETHER // max(x[:1].nbytes, 1), 1)
+        for first in range(0, len(x), rows):
+            some = x[first : first + rows]
+            found = some[..., ::-1, :] * mixed
+            found += some if own == 1 else some * own
+            np.multiply(found, scale, out=out[first : first + rows])
 
 
 def _transfer(array, A, nm, direction, threads):

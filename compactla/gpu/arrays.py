@@ -159,6 +159,13 @@ def unpack(A: View, nm, target, wait_for=()):
         launch_lanes(A.queue, wait_for, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
 
 
+def divide(nm, Z: View, A: View, number):
+    """Z <- A / number; unused lanes are those of A."""
+    lanes, size = A.npack * A.vlen, A.m * A.n
+    args = lanes, nm, A.m, A.n, float(number.real), float(number.imag), A, Z
+    launch_lanes(A.queue, (), "quotients.cl", "quotients", A.dtype, A.vlen, (lanes, size), *args)
+
+
 def move(routine, wait_for, A: View, other: View, nm, *padding) -> bool:
     """Run a kernel that moves through local memory, unless the device has no use for it."""
     queue, lanes, size = A.queue, A.npack * A.vlen, (A.m, A.n)
