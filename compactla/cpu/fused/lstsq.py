@@ -50,7 +50,8 @@ class LeastSquares:
         self._values(R, c, rcond)
         gemm.emit(code, R.H, c, self.x)
         factors = [f for pair in zip(scale.up, scale_of_c.down, strict=True) for f in pair]
-        copy(code, self.x, self.x, lambda x: times(x, factors))
+        zero = code.zero(vector)  # no zero is negative: turns of other lanes would tell
+        copy(code, self.x, self.x, lambda x: times(x, factors) + zero)
         copy(code, self.s, self.s, scale.restored)
         self._remains(C.block(n, 0, code.sub(m, n), r), n, [f for f in scale_of_c.down for _ in range(2)])
 
