@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 import compactla as cla
 import compactla.cpu as pack_level
 from cases import lines, random, same_bits
+from compactla.cpu import kernel
 
 
 @pytest.fixture
@@ -344,6 +345,12 @@ def test_pack_level(name, body):
     with pytest.raises((numba.core.errors.NumbaError, ValueError), match=rf"\b{name}\b"):
         in_numba(body, a, b, np.zeros(8), np.ones((4, 2, 8), np.float32))
     assert (a == 1).all() and (b == 1).all()
+
+
+def test_kernels_that_may_not_be_compiled(monkeypatch):
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    with pytest.raises(RuntimeError, match="NUMBA_DISABLE_JIT is set, must not be"):
+        kernel.compiled(list, ())
 
 
 def test_pack_level_options_in_lower_case():

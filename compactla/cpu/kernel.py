@@ -43,6 +43,8 @@ def compiled(make, arguments, *key, source=None, reordered=False):
     Its `entry` is the same for callers who know these types, which are not looked at. Where it is `reordered`, which
     depends on the key alone, sums are taken in any order, and products are fused with them. For `source` see `Kept`.
     """
+    if numba.config.DISABLE_JIT:
+        raise RuntimeError("NUMBA_DISABLE_JIT is set, must not be: kernels for the CPU run only as compiled code")
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
     fastmath = REORDERED if reordered else False
