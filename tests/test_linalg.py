@@ -315,17 +315,27 @@ def test_other_arrays(name, tmp_path):
 
 
 class Duck:
+    """Replaces NumPy's functions, and tells which, and what it was given."""
+
     def __array_function__(self, function, types, args, kwargs):
-        return function.__name__
+        return function.__name__, len(args), kwargs
 
 
-@pytest.mark.parametrize("name", NAMES)
+OTHERS = [name for name in ("cond", "matrix_rank", "norm", "vector_norm") if hasattr(np.linalg, name)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS + OTHERS)
 def test_types_that_replace_functions(name):
-    """They are asked, as by NumPy's functions."""
-    for place in range(len(inputs(name))):
-        arrays = operands(name)
+    """They are asked, as by NumPy's functions, with the options that are given and no others, which they may lack."""
+    ours, parameters = getattr(linalg, name), inspect.signature(getattr(np.linalg, name)).parameters.values()
+    count = sum(p.default is p.empty for p in parameters)
+    for place in range(count):
+        arrays = [np.eye(3)] * count
         arrays[place] = Duck()
-        assert getattr(linalg, name)(*arrays, **EXTRA.get(name, {})) == name
+        assert ours(*arrays) == (name, count, {})
+        for p in [*parameters][count:]:
+            value = object()
+            assert ours(*arrays, **{p.name: value}) == (name, count, {p.name: value})
 
 
 def bad_matrix(name, n=N):

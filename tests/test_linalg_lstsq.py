@@ -109,6 +109,20 @@ def test_a_matrix_that_is_not_finite():
         assert_array_equal(np.delete(x, 5, 0), np.delete(y, 5, 0))
 
 
+def test_where_numpy_finds_no_end():
+    """LAPACK iterates for ever on some matrices with NaN or infinities: these fail as others do."""
+    a, b = np.tile(np.eye(7, 4), (11, 1, 1)), random((11, 7, 1))
+    a[2, 2, 2], a[4, 0, 0] = np.nan, np.inf
+    s = linalg.lstsq(a, b, on_error="nan")[3]
+    assert_array_equal(np.isnan(s).all(1), np.isin(np.arange(11), [2, 4]))
+    with pytest.raises(linalg.LinAlgError, match=r"SVD did not converge.*: 2 of 11 matrices, at 2, 4"):
+        linalg.lstsq(a, b)
+    with pytest.raises(linalg.LinAlgError, match=r"SVD did not converge in Linear Least Squares$"):
+        linalg.lstsq(a[2, :4], np.ones(4))
+    with pytest.raises(linalg.LinAlgError, match="Incompatible dimensions"):
+        linalg.lstsq(a[2], np.ones(4))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("char", "fdFD")
 @pytest.mark.parametrize("m, n, r", [(1, 1, 1), (8, 8, 8), (32, 32, 1), (32, 8, 3), (8, 32, 3), (100, 3, 1)])

@@ -196,6 +196,12 @@ def test_what_fails(queue):
             call(nan)
 
 
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
+def test_pinv_of_nothing(queue, shape):
+    found = linalg.pinv(cla.Array(queue, shape, np.float64))
+    assert type(found) is cla.Array and found.shape == (shape[0], shape[2], shape[1])
+
+
 def test_only_on_the_cpu(queue, rng):
     a = on(queue, rng.random((3, 2, 2)))
     for call in linalg.cond, linalg.matrix_rank, lambda a: linalg.svd(a, hermitian=True):

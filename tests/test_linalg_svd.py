@@ -82,6 +82,33 @@ def test_pinv(keywords):
     np.testing.assert_allclose(linalg.pinv(a, **keywords), np.linalg.pinv(a, **keywords), atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["H", "?", "d"])
+@pytest.mark.parametrize("keywords", [{}, {"rtol": None}, {"rtol": 0.5}])
+def test_pinv_of_nothing(kind, keywords):
+    """It has NumPy's type, or NumPy's error: integers have no epsilon."""
+    for shape in (0, 3, 3), (2, 0, 3), (2, 3, 0):
+        a = np.zeros(shape, kind)
+        try:
+            expected = np.linalg.pinv(a, **keywords)
+        except ValueError as error:
+            with pytest.raises(ValueError, match=str(error)):
+                linalg.pinv(a, **keywords)
+        else:
+            found = linalg.pinv(a, **keywords)
+            assert found.shape == expected.shape and found.dtype == expected.dtype
+
+
+def test_infinities():
+    """Results are NaN, as NumPy's where it finds an end, which it does not if they are in the first column."""
+    a = np.random.default_rng(0).standard_normal((5, 3, 3))
+    expected = [*linalg.svd(a), linalg.pinv(a)]
+    a[1, 2, 0], a[3, 0, 1] = np.inf, -np.inf
+    for x, y in zip([*linalg.svd(a), linalg.pinv(a)], expected, strict=True):
+        assert np.isnan(x[[1, 3]]).all()
+        assert x[::2].tobytes() == y[::2].tobytes()
+    assert np.isnan(linalg.svd(a[1]).S).all() and np.isnan(linalg.pinv(a[1])).all()
+
+
 @pytest.mark.exhaustive
 def test_pinv_of_wide_and_tall():
     a = np.random.default_rng(0).standard_normal((2, 3, 7, 4))

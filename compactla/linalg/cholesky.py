@@ -2,7 +2,7 @@
 
 from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays
+from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
@@ -61,7 +61,7 @@ def cholesky(
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return numpys.cholesky(a, upper=upper)
+        return numpys.cholesky(a, **told(cholesky, upper=upper))
     arrays, wrap = given
     (x,) = CHOLESKY(arrays, ("U" if upper else "L", "yes"), on_error, compute, threads)
     return wrap(x) if wrap else x

@@ -4,7 +4,7 @@ import numpy as np
 
 from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays
+from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
@@ -63,7 +63,7 @@ def eigh(
     """
     given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
-        return numpys.eigh(a, UPLO)  # type: ignore[call-overload]
+        return numpys.eigh(a, **told(eigh, UPLO=UPLO))
     arrays, wrap = given
     w, v = EIGH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return EighResult(w, wrap(v) if wrap else v)
@@ -103,7 +103,7 @@ def eigvalsh(
     """
     given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
-        return numpys.eigvalsh(a, UPLO)  # type: ignore[call-overload]
+        return numpys.eigvalsh(a, **told(eigvalsh, UPLO=UPLO))
     arrays, _ = given
     (w,) = EIGVALSH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return w

@@ -9,6 +9,7 @@ from numpy.linalg import LinAlgError
 
 from compactla.checks import on_host
 from compactla.cpu.stacks import FAILED, UNSURE
+from compactla.linalg.places import common_type
 from compactla.view import backend
 
 NAMED = 5  # failures in a message
@@ -74,7 +75,7 @@ def attempt(function, arrays, options):
     try:
         return listed(function.numpy(a, *others, **keywords)), None
     except LinAlgError:
-        if a.ndim < 2 or not a.size:
+        if a.ndim < 2 or not a.size or common_type(a.dtype) is None:
             raise
     failed = np.array([bool(reason(function, matrix, keywords)) for matrix in a.reshape(-1, *a.shape[-2:])])
     failed = failed.reshape(a.shape[:-2])

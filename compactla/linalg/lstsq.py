@@ -7,7 +7,7 @@ import numpy as np
 
 from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays
+from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
@@ -75,12 +75,12 @@ def lstsq(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return numpys.lstsq(a, b, rcond)
+        return numpys.lstsq(a, b, **told(lstsq, rcond=rcond))
     original = a, b
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:
         try:
-            return numpys.lstsq(*original, rcond)
+            return solved(*original, rcond)
         except numpys.LinAlgError:
             if on_error != "nan":
                 raise
@@ -103,6 +103,15 @@ def limit_of(a, b, rcond, compute):
     return eps / 2 if rcond <= 0 or rcond >= 1 else rcond
 
 
+def solved(a, b, rcond):
+    """What numpy.linalg.lstsq returns or raises; for some matrices with NaN or infinities it finds no end."""
+    matrix = np.asarray(a)
+    if matrix.dtype.kind in "fc" and not np.isfinite(matrix).all():
+        numpys.lstsq(np.zeros_like(matrix), b, rcond)  # refuses what does not fit together
+        raise numpys.LinAlgError(MESSAGE)
+    return numpys.lstsq(a, b, rcond)
+
+
 def one_by_one(a, b, rcond):
     """Results of numpy.linalg.lstsq for each matrix, with residuals for all."""
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], rcond.shape[:-2])
@@ -111,7 +120,7 @@ def one_by_one(a, b, rcond):
     results = [np.empty(lead + shape, x.dtype) for shape, x in zip(shapes, trial, strict=True)]
     a, b, rcond = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (a, b, rcond))
     for index in np.ndindex(lead):
-        x, residuals, rank, s = numpys.lstsq(a[index], b[index], rcond[index].item())
+        x, residuals, rank, s = solved(a[index], b[index], rcond[index].item())
         for result, found in zip(results, (x, residuals if residuals.size else np.nan, rank, s), strict=True):
             result[index] = found
     return tuple(results)
@@ -123,16 +132,14 @@ def madds(m, n, r, **_):
     return 2 * k * k * (longest - k / 3) + 10 * k * k * (k + r) + 2 * longest * k * r
 
 
+MESSAGE = "SVD did not converge in Linear Least Squares"
 LSTSQ = Stacked(
     "lstsq",
     inputs={"a": "mn", "b": "mr", "rcond": "11"},
     outputs=(Result("nr"), Result("r", "real"), Result("", "i"), Result("k", "real")),
     work=madds,
     numpy=one_by_one,
-    failure=Failure(
-        "SVD did not converge in Linear Least Squares",
-        probe=lambda a: numpys.lstsq(a, np.zeros((len(a), 1)), None),
-    ),
+    failure=Failure(MESSAGE, probe=lambda a: solved(a, np.zeros((len(a), 1)), None)),
     implied={"k": lambda m, n, **_: min(m, n)},
     limits=Limits(
         largest=48,

@@ -60,9 +60,11 @@ def matrix_power(
     if as_arrays(a) is None or power is None:
         return numpys.matrix_power(a, n)
     a = np.asanyarray(a)
+    if a.dtype == object:
+        return numpys.matrix_power(a, power)
     if power < 0:
         a, power = inv(a, on_error=on_error, compute=compute, threads=threads), -power
-    if power < 2 or type(a) is not np.ndarray or a.dtype == object or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+    if power < 2 or type(a) is not np.ndarray or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         return numpys.matrix_power(a, power)
     result = None
     while True:

@@ -6,9 +6,9 @@ import numpy as np
 
 from compactla.linalg import numpys
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import DOUBLE, as_arrays
+from compactla.linalg.places import DOUBLE, as_arrays, common_type, told
 from compactla.linalg.stacks import Limits, Result, Stacked
-from compactla.linalg.svd import svd, wide
+from compactla.linalg.svd import svd, where_it_ends, wide
 from compactla.types import Array
 
 NOT_GIVEN = np._NoValue
@@ -67,12 +67,10 @@ def pinv(
             [1.  , 0.  ]]])
     """
     given = as_arrays(a, devices=() if hermitian else ("a",))
-    if given is None or (rcond is not None and rtol is not NOT_GIVEN):
-        return numpys.pinv(a, rcond, hermitian, rtol=rtol)
+    both = rcond is not None and rtol is not NOT_GIVEN
+    if given is None or both or is_numpys(given[0][0]):
+        return numpys.pinv(a, **told(pinv, rcond=rcond, hermitian=hermitian, rtol=rtol))
     (a,), wrap = given
-    if a.ndim < 2 or not a.size:
-        x = numpys.pinv(a, rcond, hermitian)
-        return wrap(x) if wrap else x
     real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
     if rcond is None:
         rcond = 1e-15 if rtol is NOT_GIVEN else rtol
@@ -84,6 +82,11 @@ def pinv(
     return wrap(x) if wrap else x
 
 
+def is_numpys(a):
+    """Whether NumPy alone has to do with an array: one that is empty, or of other types, or that it refuses."""
+    return type(a) is np.ndarray and (a.ndim < 2 or not a.size or common_type(a.dtype) is None)
+
+
 def product(a, limit, hermitian, **settings):
     """Pseudo-inverses from singular values and vectors, step by step."""
     u, s, vh = svd(a, False, hermitian=hermitian, **settings)
@@ -93,7 +96,8 @@ def product(a, limit, hermitian, **settings):
 
 
 def with_numpy(a, limit=None, wide=False):
-    return numpys.pinv(a, limit if limit is None else limit[..., 0, 0])
+    limit = limit if limit is None else limit[..., 0, 0]
+    return where_it_ends(lambda a: numpys.pinv(a, limit), a)
 
 
 PINV = Stacked(

@@ -1,6 +1,7 @@
 """Arguments as NumPy takes them, and where matrices of a stack are in memory."""
 
 import functools
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,6 +43,18 @@ def as_arrays(*given, devices=()):
             a = np.asarray(a)
         arrays.append(a)
     return arrays, wrap
+
+
+def told(function, **options):
+    """The options of a function that are not its defaults: types that replace NumPy's functions may know no others."""
+    usual = defaults(function)
+    return {name: value for name, value in options.items() if value is not usual[name]}
+
+
+@functools.cache
+def defaults(function):
+    """The defaults of the parameters of a function."""
+    return {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
 
 
 def kind_of(a):

@@ -1,7 +1,7 @@
 """qr: QR factorizations."""
 
 from compactla.linalg import numpys
-from compactla.linalg.places import as_arrays
+from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
@@ -61,7 +61,7 @@ def qr(a: Array, mode: str = "reduced", *, compute: str = "double", threads: int
     """
     given, function = as_arrays(a, devices=("a",)), QR.get(mode) if isinstance(mode, str) else None
     if given is None or function is None:
-        return numpys.qr(a, mode)  # type: ignore[call-overload]
+        return numpys.qr(a, **told(qr, mode=mode))
     arrays, wrap = given
     results = function(arrays, (mode,), compute=compute, threads=threads)
     if wrap:

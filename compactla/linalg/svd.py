@@ -1,11 +1,13 @@
 """svd and svdvals: singular values and vectors."""
 
+import functools
+
 import numpy as np
 
 from compactla.linalg import numpys
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays
+from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
@@ -71,7 +73,8 @@ def svd(
     """
     given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None:
-        return numpys.svd(a, full_matrices, compute_uv, hermitian)  # type: ignore[call-overload]
+        options = told(svd, full_matrices=full_matrices, compute_uv=compute_uv, hermitian=hermitian)
+        return numpys.svd(a, **options)
     arrays, wrap = given
     rest = on_error, compute, threads
     if hermitian:
@@ -141,11 +144,24 @@ def wide(a):
     return a.ndim > 1 and a.shape[-2] < a.shape[-1]
 
 
+def where_it_ends(function, a):
+    """NumPy's results for matrices, NaN for those with infinities: LAPACK's iteration has no end for some of them."""
+    if a.ndim < 2 or a.dtype.kind not in "fc":
+        return function(a)
+    infinite = np.isinf(a).any((-2, -1)) & ~np.isnan(a).any((-2, -1))
+    if not infinite.any():
+        return function(a)
+    found = function(np.where(infinite[..., None, None], a.dtype.type(0), a))
+    for x in found if isinstance(found, tuple) else (found,):
+        x[infinite] = np.nan
+    return found
+
+
 def stacked(name, outputs, columns="", **keywords):
     """A function of m x n matrices; `columns` says whether there are k or m of U, and k or n rows of Vh."""
 
     def numpy(a, wide):
-        return numpys.svd(a, **keywords)
+        return where_it_ends(functools.partial(numpys.svd, **keywords), a)
 
     implied = {"k": lambda m, n, **_: min(m, n)}
     if columns:
