@@ -1,6 +1,6 @@
 """Singular values and vectors by way of a real bidiagonal matrix, and the QR algorithm on that.
 
-Lanes iterate side by side, as in `compactla.cpu.kernels.tridiagonal`, and no zero is negative in the end, as there.
+Lanes iterate side by side, as in `compactla.cpu.kernels.tridiagonal`: no sign may depend on that of a zero.
 """
 
 from compactla.cpu.emit import Code
@@ -39,11 +39,9 @@ def singular(code: Code, A: Elements, s: Elements, U: Elements | None, V: Elemen
     for i in code.each(n):
         x = s[i, 0]
         if U and V:
-            zero, sign = code.zero(A.vector), (x < 0).select(x.constant(-1), x.constant(1))
+            sign = (x < 0).select(x.constant(-1), x.constant(1))
             for k in code.each(n):
-                V[k, i] = V[k, i].fma(sign, zero)
-            for k in code.each(m):
-                U[k, i] = U[k, i] + zero
+                V[k, i] = sign * V[k, i]
         s[i, 0] = scale.restored(abs(x))
     return failed | scale.unknown
 

@@ -205,8 +205,8 @@ class Order:
                     A[i, 0], A[following, 0] = exchanged(swap, A[i, 0], A[following, 0])
 
     def arrange(self, G: Elements):
-        """Bring the columns of G into the order."""
-        code, places = self.code, self.places
+        """Bring the columns of G into the order; zeros become positive, whatever rotations made of them."""
+        code, places, zero = self.code, self.places, self.code.zero(G.vector)
         row = code.room(G.vector, 1, G.n)
         item = G.vector.real.bitwidth // 8
         own = places[0, 0]._new(ir.Constant(places.vector.part, [item * lane for lane in range(places.vector.lanes)]))
@@ -217,7 +217,7 @@ class Order:
             with code.loop(G.n) as j:
                 row[0, j] = G[i, j]
             with code.loop(G.n) as j:
-                G[i, j] = row.gathered(0, 0, offsets[j, 0])
+                G[i, j] = row.gathered(0, 0, offsets[j, 0]) + zero
 
 
 def sort(values: list[Lanes]):
@@ -230,7 +230,10 @@ def sort(values: list[Lanes]):
 
 
 def arrange(code: Code, keys: Elements, *matrices: Elements):
-    """Sort real numbers, one below the other, in every lane, and columns of matrices likewise."""
+    """Sort real numbers, one below the other, in every lane, and columns of matrices; zeros become positive."""
+    zero = code.zero(keys.vector)
+    with code.loop(keys.m) as i:
+        keys[i, 0] = keys[i, 0] + zero
     if not isinstance(keys.m, int) or keys.m > SHORT:
         order = Order(code, keys)
         for G in matrices:
@@ -246,4 +249,4 @@ def arrange(code: Code, keys: Elements, *matrices: Elements):
             for j, swap in swaps:
                 row[j], row[j + 1] = exchanged(swap, row[j], row[j + 1])
             for j, x in enumerate(row):
-                G[i, j] = x
+                G[i, j] = x + zero

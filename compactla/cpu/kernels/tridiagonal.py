@@ -1,8 +1,8 @@
 """Eigenvalues and eigenvectors of Hermitian matrices by way of a real tridiagonal one, and the QR algorithm on that.
 
 Lanes iterate side by side: each has its own shift and its own blocks, of which the last one gets a step of its shift.
-Where a lane has nothing to do its rotations are the identity, by the bit but for the signs of zeros, of which none is
-negative in the end. So no lane depends on another.
+Where a lane has nothing to do its rotations are the identity, by the bit but for the signs of zeros, which `arrange`
+makes positive. So no lane depends on another.
 """
 
 from typing import NamedTuple
@@ -44,12 +44,8 @@ def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
             m, left = code.sub(n, top), code.sub(n, rest)
             reflect(code, A.block(rest, k, left, 1), tau[k, 0], V.block(top, top, 1, m), V.block(rest, top, left, m))
     failed = iterate(code, w, e, V)
-    zero = code.zero(A.vector)
     for i in code.each(n):
-        w[i, 0] = scale.restored(w[i, 0]) + zero.real
-        if V:
-            for j in code.each(n):
-                V[i, j] = V[i, j] + zero
+        w[i, 0] = scale.restored(w[i, 0])
     return failed | scale.unknown
 
 
