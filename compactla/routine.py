@@ -100,6 +100,8 @@ class Routine:
         The OpenCL kernels for known sizes.
     options : dict
         Options of the public function, and the letters, or other values, that they may be: the first is the default.
+    real : dict
+        Letters of options that only real matrices have, by the names of the options.
     compiled : tuple of str
         Those of the options which kernels take; all others make views.
     scalars : dict
@@ -128,6 +130,7 @@ class Routine:
     madds: Callable[..., float]
     search: Search
     options: dict[str, Sequence] = field(default_factory=dict)
+    real: dict[str, str] = field(default_factory=dict)
     compiled: tuple[str, ...] = ()
     scalars: dict[str, float] = field(default_factory=dict)
     real_scalars: bool = False
@@ -229,6 +232,16 @@ class Routine:
             pairs = zip(self.options.items(), values, strict=True)
             found = tuple(option(name, value, letters) for (name, letters), value in pairs)
             return self._chosen.setdefault(key, found)
+
+    def allowed(self, dtype) -> dict[str, Sequence]:
+        """The options, and the values that they may have for matrices of a type."""
+        without = self.real if np.dtype(dtype).kind == "c" else {}
+        return {name: [x for x in values if x not in without.get(name, ())] for name, values in self.options.items()}
+
+    def refuse(self, name, value):
+        """Refuse a value of an option that only real matrices have."""
+        letters = " or ".join(map(repr, self.allowed("D")[name]))
+        raise ValueError(f"{name} is {value!r}, must be {letters} for complex matrices")
 
     @functools.cached_property
     def _lettered(self) -> bool:

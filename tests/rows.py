@@ -90,9 +90,9 @@ def rectangles(row):
     return [sizes[: len(row.letters)] for sizes in shapes] if len(row.letters) > 1 else []
 
 
-def options(row):
+def options(row, dtype):
     """All combinations of the options, as keyword arguments."""
-    return [dict(zip(row.options, letters, strict=True)) for letters in product(*row.options.values())]
+    return [dict(zip(row.options, letters, strict=True)) for letters in product(*row.allowed(dtype).values())]
 
 
 def factors(row):
@@ -129,7 +129,7 @@ def both(row, dtype):
 
 def in_turn(row, n, dtype):
     """Options and scalars, as keyword arguments, that kernels of n x n are compiled for: sizes take turns."""
-    every, fixed = options(row), sorted(row.fixed) or [tuple(general(row, dtype).values())]
+    every, fixed = options(row, dtype), sorted(row.fixed) or [tuple(general(row, dtype).values())]
     names = row.scalars if row.fixed else factors(row)
     count = min(2 if n < 10 else 1, len(every))  # large kernels take long to compile
     turn = 2 * structural(np.dtype(dtype).char.lower()).index(n)

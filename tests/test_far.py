@@ -31,7 +31,7 @@ SIZES += [exhaustive(size, np.dtype("F")) for size in ((9, 32), (6, 3), (17, Non
 def test_routines(name, size, dtype, rng, monkeypatch):
     """All scalars that kernels are compiled for, with options in turns; a failed pivot among them."""
     row, (n, vlen) = routine.named(name), size
-    every, fixed = options(row), sorted(row.fixed)
+    every, fixed = options(row, dtype), sorted(row.fixed)
     calls = [dict(zip(row.scalars, values, strict=True)) for values in fixed] or [ones(row)]
     for i, scalars in enumerate(calls):
         letters = every[5 * (n + i) % len(every)] | scalars

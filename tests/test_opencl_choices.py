@@ -187,7 +187,7 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
     sizes, choice = next(found)
     use(name, **choice)
     for values in product(*(row.options[option] for option in row.compiled)):
-        options = {option: letters[-1] for option, letters in row.options.items()}
+        options = {option: letters[-1] for option, letters in row.allowed(dtype).items()}
         options |= dict(zip(row.compiled, values, strict=True))
         before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), **sizes, **options)
         failed = judge.spoil(bad, 2, *before, **options) if "info" in row.outputs else 0

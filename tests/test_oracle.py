@@ -19,7 +19,7 @@ def sizes(row):
 def calls(name, rng, dtype):
     """Operands before and after calls with all options, and what the oracle is told of a call."""
     row = routine.named(name)
-    for letters in options(row):
+    for letters in options(row, dtype):
         letters |= general(row, np.dtype(dtype))
         before = operands(name, rng, sizes(row), dtype, NM, **letters)
         yield before, call(name, before, **letters)[0], letters
@@ -73,10 +73,10 @@ def test_results_of_other_options_are_seen(name, dtype, rng):
     """Of square matrices, for which all options have a result; but not where the other leaves more of it free."""
     row, residual = routine.named(name), oracle.named(name).residual
     free = getattr(oracle.named(name), "free", lambda **options: ())
-    for letters in options(row):
+    for letters in options(row, dtype):
         before = operands(name, rng, known(row), dtype, NM, **letters)
         after, _ = call(name, before, **letters)
-        for option, allowed in row.options.items():
+        for option, allowed in row.allowed(dtype).items():
             for value in allowed:
                 other = letters | {option: value}
                 real = dtype is np.float64 and (option == "conj" or {value, letters[option]} == {"T", "C"})
@@ -92,7 +92,7 @@ def test_results_of_other_options_are_seen(name, dtype, rng):
 def test_repeated_calls(name, dtype, rng):
     """Operands for calls that are timed are those of a routine, and stay what they are or nearly."""
     row = routine.named(name)
-    for letters in options(row):
+    for letters in options(row, dtype):
         drawn = oracle.named(name).operands(lambda m, n: random(rng, (NM, m, n), dtype), *known(row), **letters)
         start = arrays = oracle.named(name).repeatable(*drawn, **letters)
         for _ in range(20):

@@ -53,14 +53,14 @@ def test_squares(name, queue, n, dtype, rng):
 @pytest.mark.parametrize("name", ROUTINES)
 def test_options_of_a_size(name, queue, rng):
     row = routine.named(name)
-    for letters in options(row):
+    for letters in options(row, OTHER[own(name).char]):
         check(name, rng, known(row), OTHER[own(name).char], queue=queue, **letters)
 
 
 @with_types(ROUTINES, mark=slow)
 def test_rectangles(name, queue, dtype, rng):
     row = routine.named(name)
-    every, shapes = options(row), rectangles(row) or [unknown(row)]
+    every, shapes = options(row, dtype), rectangles(row) or [unknown(row)]
     step = min(3, -(-len(every) // 2))  # of many options, each is tried with some of the sizes
     for i, letters in enumerate(every):
         for sizes in shapes[(i + i // step) % step :: step] or shapes:
@@ -74,7 +74,7 @@ def test_any_shape(name, queue, data):
     row = routine.named(name)
     sizes = data.draw(st.tuples(*[st.integers(0, 50)] * len(row.letters)), "sizes")
     nm = data.draw(st.integers(0, 40), "nm")
-    letters = data.draw(st.sampled_from(options(row)), "options")
+    letters = data.draw(st.sampled_from(options(row, np.float64)), "options")
     normal = st.floats(-2, 2).filter(lambda x: x == 0 or abs(x) > 1e-6)  # nothing is subnormal
     letters |= {name: data.draw(normal, name) for name in factors(row)}
     check(name, np.random.default_rng(0), sizes, np.float64, nm, queue=queue, **letters)
@@ -132,7 +132,7 @@ def test_vector_lengths_and_batches(name, queue, vlen, dtype, rng):
 @with_types(ROUTINES)
 def test_layouts(name, queue, dtype, layout, rng):
     row = routine.named(name)
-    every = options(row)
+    every = options(row, dtype)
     for letters in every[:: max(1, min(5, len(every) // 2))]:
         check(name, rng, unknown(row), dtype, queue=queue, layout=layout, **letters, **general(row, dtype))
 
@@ -212,7 +212,7 @@ def test_results_depend_on_nothing_but_the_matrix(name, queue, dtype, rng):
 @each(ROUTINES)
 def test_lower_case(name, queue, rng):
     row = routine.named(name)
-    letters = {option: allowed[-1] for option, allowed in row.options.items()}
+    letters = {option: allowed[-1] for option, allowed in row.allowed(own(name)).items()}
     lower = {option: letter.lower() for option, letter in letters.items() if isinstance(letter, str)}
     letters, how = {option: letters[option] for option in lower}, {"queue": queue, **general(row, own(name))}
     arrays = operands(name, rng, unknown(row), own(name), **letters)

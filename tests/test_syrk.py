@@ -1,19 +1,19 @@
 """What is peculiar to syrk and herk: C <- alpha op(A) op(A)^T + beta C, or with op(A)^H."""
 
 import functools
-import itertools
 import re
 
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.errors import NumbaError
 
 import compactla as cla
 from cases import exhaustive, same_bits
 from compactla import cpu, oracle
 from compactla.cpu import matrix
 from compactla.routine import named
-from rows import call, masks, operands, results
+from rows import call, masks, operands, options, results
 
 pytestmark = pytest.mark.slow
 
@@ -80,15 +80,33 @@ def kernel(name, V, uplo, trans, n=None, k=None):
 @both
 @pytest.mark.parametrize("known", [(7, 4), exhaustive((None, None))])
 def test_packs(name, known, dtype, rng):
-    for uplo, trans in itertools.product("LU", "NTC"):
-        letters = {"uplo": uplo, "trans": trans}
+    for letters in options(named(name), dtype):
         before = operands(name, rng, (7, 4), dtype, 16, **letters)
         A, C = (cla.pack(a, 8) for a in before)
-        kernel(name, 8, uplo, trans, *known)(A.data, C.data, 0.5, -2)
+        kernel(name, 8, **letters, **dict(zip("nk", known, strict=True)))(A.data, C.data, 0.5, -2)
         after = before[0], C.unpack()
         assert oracle.named(name).residual(before, after, **letters, alpha=0.5, beta=-2).max() < oracle.THRESHOLD
         unread = masks(named(name), before, letters)[1]
         assert same_bits(after[1][:, unread], before[1][:, unread])
+
+
+@pytest.mark.parametrize(("name", "trans", "others"), [("syrk", "C", "NT"), ("herk", "T", "NC")])
+def test_letters_for_real_matrices(name, trans, others, queue, rng):
+    """They are refused for complex ones, as in BLAS."""
+    arrays = operands(name, rng, (4, 4), np.complex64)
+    A, C = (cla.pack(a, queue=queue) for a in arrays)
+    message = f"trans is '{trans}', must be '{others[0]}' or '{others[1]}' for complex matrices"
+    for letter in trans, trans.lower():
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            getattr(cla, name)(A, C, trans=letter)
+    assert same_bits(C.unpack(), arrays[1])
+
+
+@pytest.mark.parametrize(("name", "trans"), [("syrk", "C"), ("herk", "T")])
+def test_letters_for_real_matrices_in_numba(name, trans):
+    a = np.zeros((1, 3, 3, 2, 8))
+    with pytest.raises((NumbaError, ValueError), match=rf"\btrans is '{trans}', must be"):
+        kernel(name, 8, "L", trans)(a, a.copy(), 1.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def herk(
     uplo : {"L", "U"}
         Which triangle.
     trans : {"N", "T", "C"}
-        op(A) is A, its transpose, or its conjugate transpose.
+        op(A) is A or its conjugate transpose. "T" is "C" for real matrices, and an error for complex ones.
     alpha, beta : real scalar
         Where `beta` is zero the triangle of C is overwritten, whatever it held; where `alpha` is zero A is not read.
     threads : int, optional
@@ -41,8 +41,8 @@ def herk(
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, `alpha` or
-        `beta` is not real, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
+        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown or not for
+        complex matrices, `alpha` or `beta` is not real, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
     --------
@@ -64,6 +64,8 @@ def herk(
     if not type(A) is type(C) is Pack or A.kind != C.kind:
         check_packs(A=A, C=C)
     uplo, trans = ROUTINE.chosen(uplo, trans)
+    if trans == "T" and C.is_complex:
+        ROUTINE.refuse("trans", trans)
     check_sizes(A, C, trans)
     alpha, beta = real_scalar("alpha", alpha, C), real_scalar("beta", beta, C)
     conj = None
@@ -84,4 +86,4 @@ def real_scalar(name, value, target):
     return number
 
 
-ROUTINE = replace(row("herk"), real_scalars=True)
+ROUTINE = replace(row("herk", "T"), real_scalars=True)

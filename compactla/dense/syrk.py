@@ -23,7 +23,7 @@ def syrk(
     uplo : {"L", "U"}
         Which triangle.
     trans : {"N", "T", "C"}
-        op(A) is A, its transpose, or its conjugate transpose.
+        op(A) is A or its transpose. "C" is "T" for real matrices, and an error for complex ones.
     alpha, beta : scalar
         Where `beta` is zero the triangle of C is overwritten, whatever it held; where `alpha` is zero A is not read.
     threads : int, optional
@@ -39,8 +39,8 @@ def syrk(
     Raises
     ------
     TypeError, ValueError
-        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown, or `threads` or
-        `wait_for` is invalid, see `compactla.gemm`.
+        If the packs do not fit together, C is read-only or shares memory with A, an option is unknown or not for
+        complex matrices, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
 
     See Also
     --------
@@ -62,13 +62,14 @@ def syrk(
     if not type(A) is type(C) is Pack or A.kind != C.kind:
         check_packs(A=A, C=C)
     uplo, trans = ROUTINE.chosen(uplo, trans)
+    if trans == "C" and C.is_complex:
+        ROUTINE.refuse("trans", trans)
     check_sizes(A, C, trans)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    conj = (True, False) if trans == "C" and C.is_complex else None
     a, c = lower(A, C, uplo, trans)
     if a.n == 0:  # an empty sum is zero, whatever multiplies it
         alpha = type(alpha)(0)
-    ROUTINE.run((a, c), (alpha, beta), conj, (), 0, None, threads, wait_for)
+    ROUTINE.run((a, c), (alpha, beta), None, (), 0, None, threads, wait_for)
     return C
 
 
@@ -86,8 +87,8 @@ def lower(A, C, uplo, trans):
     return A.view if trans == "N" else A.view.T, C.view if uplo == "L" else C.view.T
 
 
-def row(name) -> Routine:
-    """The row of syrk, or of herk."""
+def row(name, real) -> Routine:
+    """The row of syrk, or of herk; `real` is the letter of `trans` that is for real matrices, as in BLAS."""
 
     def candidates(size, dtype, lanes):
         n, k = size
@@ -101,10 +102,11 @@ def row(name) -> Routine:
         operands=(Matrix("A", "nk"), Matrix("C", "nn", written=True, half=True, scaled_by="beta")),
         madds=lambda n, k: n * (n + 1) / 2 * max(k, 1),
         options={"uplo": "LU", "trans": "NTC"},
+        real={"trans": real},
         scalars={"alpha": 1, "beta": 0},
         fixed=frozenset({(1, 0), (1, 1), (-1, 1)}),
         search=Search(name, f"{name}.cl", {f"{name}_item": ITEM, f"{name}_team": shared}, candidates, squares(2)),
     )
 
 
-ROUTINE = row("syrk")
+ROUTINE = row("syrk", "C")

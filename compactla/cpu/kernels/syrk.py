@@ -48,7 +48,7 @@ def syrk(code, A, C, uplo="L", trans="N", alpha=1, beta=0, ahead=()):
     A, C : matrix
         Rectangular and symmetric, from `matrix`. Only one triangle of C is read and written.
     uplo, trans : str
-        Which triangle, and what op(A) is: constants as in BLAS.
+        Which triangle, and what op(A) is: constants as in BLAS, where "C" is for real matrices only.
     alpha, beta : number
         The constants alpha = 1 or -1 with beta = 0 or 1 are compiled in.
         If beta is zero C is not read, if alpha is zero A is not read.
@@ -56,6 +56,6 @@ def syrk(code, A, C, uplo="L", trans="N", alpha=1, beta=0, ahead=()):
         Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
     C = C.T if option("uplo", uplo, "LU") == "U" else C
-    A = {"N": A, "T": A.T, "C": A.H}[option("trans", trans, "NTC")]
+    A = A if option("trans", trans, "NT" if A.vector.is_complex else "NTC") == "N" else A.T
     alpha, beta = prepared(code, A, C, alpha, beta, ahead)
     multiply_half(code, A, A.T, C, alpha, beta, Symmetric)
