@@ -116,7 +116,7 @@ class Routine:
     outputs : tuple of str
         The array of one integer a matrix that is written, if there is one: "info" or "rank".
     implied : dict
-        Sizes of operands that follow from the others: by letter, functions of these.
+        Sizes of operands that follow from the others: by letter, functions of these. The public function checks them.
     static : int, optional
         The largest size that is compiled into Numba kernels; default: that of all routines.
     together : bool
@@ -176,8 +176,7 @@ class Routine:
     def sizes(self, matrices) -> tuple[int, ...]:
         """The sizes of the letters, from layouts or views of all operands; a ValueError if these do not fit."""
         found: dict[str, tuple[int, str]] = {"1": (1, "")}
-        pairs = list(zip(self.operands, matrices, strict=True))
-        for operand, matrix in pairs:
+        for operand, matrix in zip(self.operands, matrices, strict=True):
             name = self._called(operand)
             for letter, size, axis in zip(operand.sizes, (matrix.m, matrix.n), ("rows", "columns"), strict=True):
                 if letter in self.implied:
@@ -186,23 +185,12 @@ class Routine:
                 if size != needed:
                     shape = f"{name} is {matrix.m} x {matrix.n}"
                     raise ValueError(f"{shape}, must have {needed} {axis if needed != 1 else axis[:-1]}{where}")
-        sizes = tuple(found[letter][0] for letter in self.letters)
-        if self.implied:
-            self._check_implied(pairs, self.numbers(sizes))
-        return sizes
-
-    def _check_implied(self, pairs, number):
-        """Refuse operands whose sizes do not follow from the others."""
-        for operand, matrix in pairs:
-            shape = tuple(number[letter] for letter in operand.sizes)
-            if (matrix.m, matrix.n) != shape:
-                name = self._called(operand)
-                raise ValueError(f"{name} is {matrix.m} x {matrix.n}, must be {shape[0]} x {shape[1]}")
+        return tuple(found[letter][0] for letter in self.letters)
 
     def _called(self, operand) -> str:
-        """The name of an operand in messages: kernels see its transpose where that is an option."""
-        transposed = {"trans", f"trans{operand.name.lower()}"} & self.options.keys() and not operand.written
-        return f"op({operand.name})" if transposed else operand.name
+        """The name of an operand in messages; kernels see a transpose where that is an option, "trans" of the first."""
+        names = {f"trans{operand.name.lower()}", "trans" if operand is self.operands[0] else ""}
+        return f"op({operand.name})" if names & self.options.keys() and not operand.written else operand.name
 
     def touched(self, sizes, dtype) -> list[float]:
         """How many elements of `dtype` are as long as what is read or written of each operand of a matrix."""

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import re
 
 import numpy as np
 import pyopencl as cl
@@ -139,6 +140,21 @@ def test_sizes_that_do_not_fit(name, queue, rng):
                 other = cla.Pack.zeros(NM, *shape, vlen=VLEN, queue=queue)
                 if letters.count(letter) > 1:
                     refuse(name, ValueError, operand.name, *replaced(packs, i, other))
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "message"),
+    [
+        ("gels", ((7, 4), (6, 5)), "B is 6 x 5, must have 7 rows: A is 7 x 4"),
+        ("gels", ((4, 7), (6, 5)), "B is 6 x 5, must have 7 rows: A is 4 x 7"),
+        ("gelsy", ((4, 7), (8, 5)), "B is 8 x 5, must have 7 rows: A is 4 x 7"),
+        ("gemv", ((5, 5), (4, 1), (5, 1)), "x is 4 x 1, must have 5 rows, as many as there are columns of op(A)"),
+    ],
+)
+def test_which_size_does_not_fit(name, shapes, message):
+    """Both operands are named, and their sizes are those that they have."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        function(name)(*(cla.Pack.zeros(2, *shape) for shape in shapes))
 
 
 @every_routine

@@ -68,14 +68,22 @@ def gels(
     if not type(A) is type(B) is Pack or A.kind != B.kind:
         check_packs(A=A, B=B)
     (trans,) = ROUTINE.chosen(trans)
+    m, n = A.m, A.n
+    if B.m != (n if m < n else m):
+        refuse(A, B)
     if trans == "T" and not A.is_complex:
         trans = "C"
     a, conj = A.view, None
-    if A.m < A.n:  # op(A) is (A^H)^H, A^H or A^T
+    if m < n:  # op(A) is (A^H)^H, A^H or A^T
         a, conj = a.T, (A.is_complex and trans != "T", False, False)
         trans = "C" if trans == "N" else "N"
-    tau = A.beside(min(A.m, A.n), 1)
+    tau = A.beside(min(m, n), 1)
     return ROUTINE.run((a, B.view, tau.view), (), conj, (trans,), A.nm, info, threads, wait_for)
+
+
+def refuse(A, B):
+    """Refuse right-hand sides that do not have the rows of solutions and of residuals."""
+    raise ValueError(f"B is {B.m} x {B.n}, must have {max(A.m, A.n)} rows: A is {A.m} x {A.n}")
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:

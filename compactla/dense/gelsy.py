@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.dense.gels import madds
+from compactla.dense.gels import madds, refuse
 from compactla.gpu.search import Choice, Search, squares
 from compactla.layout import Pack
 from compactla.outputs import Integers
@@ -74,12 +74,16 @@ def gelsy(
     """
     if not type(A) is type(B) is Pack or A.kind != B.kind:
         check_packs(A=A, B=B)
+    m, n = A.m, A.n
+    longer = n if m < n else m
+    if B.m != longer:
+        refuse(A, B)
     if rcond is None:
-        rcond = max(A.m, A.n) * float(np.finfo(A.dtype).eps)
+        rcond = longer * float(np.finfo(A.dtype).eps)
     number = scalar("rcond", rcond, A)
     if number.imag or not number.real >= 0:
         raise ValueError(f"rcond is {rcond!r}, must be a real number from 0 on")
-    jpvt, tau = Integers.beside(A, A.n), A.beside(min(A.m, A.n), 1)
+    jpvt, tau = Integers.beside(A, n), A.beside(min(m, n), 1)
     views = A.view, B.view, jpvt.view, tau.view
     return ROUTINE.run(views, (number,), None, (), A.nm, rank, threads, wait_for)
 
