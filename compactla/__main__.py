@@ -172,7 +172,7 @@ def right_hand_side(args, M, rhs):
 
 
 def near_one(x):
-    """`x` times a power of two, so that norms of it neither overflow nor underflow."""
+    """`x` times a power of two, so that neither norms nor small residuals beside them overflow or underflow."""
     parts = x.view(x.real.dtype)
     return np.ldexp(parts, -np.frexp(abs(parts).max())[1]).view(x.dtype)
 

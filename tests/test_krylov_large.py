@@ -14,6 +14,7 @@ from cases import random
 from compactla.krylov import Jacobi, SparseMatrix, bicgstab, cg, gmres
 from drivers import working_devices
 from systems import convection_diffusion, shipped
+from systems_sparse import there
 
 pytestmark = pytest.mark.slow
 
@@ -176,9 +177,92 @@ def test_start_and_limits(rng, solve):
     assert further.converged and relative(M, again, b) <= 1e-3
     np.testing.assert_array_equal(solve(M, b, x0=again, rtol=1e-3)[0], again)
     assert solve(M, b, maxiter=0)[1] == (0, False, pytest.approx(norm), None)
-    for size in (1e-300, 1e300):
-        x, report = solve(M, size * b)
-        assert report.converged and relative(M, x / size, b) <= 1.01e-8
+
+
+FAR = {"d": 900, "F": 90}  # powers of two of which the squares are out of range
+EVERYWHERE = pytest.mark.parametrize("dtype", ["d", "F"])
+
+
+def definite(rng, dtype):
+    """A Hermitian matrix, lines through it, and a right-hand side."""
+    M, lines = convection_diffusion(6, 8, 2, wind=0)
+    return M.astype(dtype), lines, random(rng, M.shape[0], dtype)
+
+
+def in_powers(x, power):
+    """x times a power of two, in its own type."""
+    return np.ldexp(x.view(x.real.dtype), power).view(x.dtype)
+
+
+def scales(far):
+    """Powers of two for A, b and M."""
+    for of_a, of_b in ((0, 0), (0, far), (0, -far), (far, 0), (-far, 0), (far, far), (-far, -far)):
+        yield from ((of_a, of_b, of_m) for of_m in {0, far, -far} if abs(of_a + of_m) <= far)
+
+
+@EVERYWHERE
+@ALL
+def test_scales(rng, queue, solve, dtype):
+    """So far from one that squares overflow or underflow: as many steps, and the same digits."""
+    M, _, b = definite(rng, dtype)
+    rtol, expected = 1e-4 if dtype == "F" else 1e-8, None
+    for of_a, of_b, of_m in scales(FAR[dtype]):
+        A, norms, factor = M.copy(), [], in_powers(np.ones(1, b.real.dtype), of_m)[0]
+        A.data = in_powers(M.data, of_a)
+        how = {"M": (lambda v, factor=factor: v * factor) if of_m else None, "rtol": rtol, "history": True}
+        x, report = solve(A, there(queue, in_powers(b, of_b)), callback=norms.append, **how)
+        assert report.residual == report.history[-1] and norms[0] == report.history[1]
+        found = in_powers(there(None, x), of_a - of_b), np.ldexp(report.history, -of_b)
+        expected = expected or found
+        assert report.converged and relative(M, found[0], b) <= 1.01 * rtol
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
+@EVERYWHERE
+@ALL
+def test_scales_with_a_preconditioner_of_the_same(rng, queue, solve, dtype):
+    M, lines, b = definite(rng, dtype)
+    rtol, far, steps = 1e-4 if dtype == "F" else 1e-8, FAR[dtype], set()
+    for of_a, of_b in ((0, 0), (far, far), (-far, -far), (-far, 0)):
+        A = M.copy()
+        A.data = in_powers(M.data, of_a)
+        P = cla.LinePreconditioner(A, lines, queue=queue)
+        x, report = solve(A, there(queue, in_powers(b, of_b)), M=P, rtol=rtol)
+        assert report.converged and relative(M, in_powers(there(None, x), of_a - of_b), b) <= 1.01 * rtol
+        steps.add(report.iterations)
+    assert len(steps) == 1
+
+
+@EVERYWHERE
+@ALL
+def test_guesses_that_hide_the_right_hand_side(rng, queue, solve, dtype):
+    """b is lost in what is rounded of b - A x0, or that overflows: zero is the better guess."""
+    M, _, b = definite(rng, dtype)
+    rtol, far = 1e-4 if dtype == "F" else 1e-8, FAR[dtype]
+    for of_x0, of_b in ((0, -far), (far, 0), (far, -far), (0, -far // 4)):
+        given, x0 = in_powers(b, of_b), in_powers(np.ones(len(b), dtype), of_x0)
+        x, report = solve(M, there(queue, given), rtol=rtol)
+        again, other = solve(M, there(queue, given), there(queue, x0), rtol=rtol)
+        assert report.converged and other == report
+        np.testing.assert_array_equal(there(None, again), there(None, x))
+    x, report = solve(M, there(queue, given), there(queue, x0), atol=2.0 ** (far // 2))
+    assert report.converged and report.iterations == 0
+    np.testing.assert_array_equal(there(None, x), x0)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@EVERYWHERE
+@ALL
+def test_what_is_not_finite(rng, queue, solve, dtype, bad):
+    M, _, b = definite(rng, dtype)
+    for where in ("M", "b", "x0"):
+        given = {"M": M.copy(), "b": b.copy(), "x0": np.ones_like(b)}
+        (given[where].data if where == "M" else given[where])[3] = bad
+        x0 = there(queue, given["x0"]) if where == "x0" else None
+        _, report = solve(given["M"], there(queue, given["b"]), x0, maxiter=20)
+        assert not report.converged and report.iterations <= 1
+        assert where != "b" or not report.residual < np.inf
 
 
 @ALL

@@ -17,8 +17,8 @@ def cg(system, restart, ortho):
     while system.goes_on():
         x, _ = system.spare
         moved = system.precondition(r, z)
-        system.combine((x, 0, span(system.x), [1]), (p, 0, span(moved), [1]), measured=False)
         rho = system.dots(span(r), span(moved))[0, 0].real
+        system.combine((x, 0, span(system.x), [1]), (p, 0, span(moved), [1]), measured=False)
         while True:
             system.product(p, q)
             sigma = system.dots(span(p), span(q))[0, 0].real

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
+from compactla.cpu.kernels.norms import RANGE
 from compactla.cuda.interchange import called_back
 from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
@@ -21,7 +22,7 @@ from compactla.types import Queue
 from compactla.view import REAL, backend, place
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
-MODERATE = 20  # powers of two, to either side, for which vectors are left as they are
+MODERATE = 7  # what is left alone has exponents up to this part of the largest ones of its type
 
 kept = threading.local()
 
@@ -88,6 +89,10 @@ class System:
     """A linear system that is being solved: vectors are rows of one array, by their numbers.
 
     The residual is row 0 whenever `goes_on` is asked. `limits` are rtol, atol and maxiter.
+
+    Whatever b, A and M are, numbers are so near to one that no square overflows or underflows: what is not is divided
+    by powers of two, which change no digit. b and residuals, what A makes, and what M makes have `exponents` of these;
+    that of x is the difference of the first two.
     """
 
     def __init__(self, A, b, x0, limits, M, callback, threads, wait_for=None):
@@ -99,7 +104,7 @@ class System:
         b = b if on_device else as_array(b, "b")
         if b.shape not in ((b.size,), (b.size, 1)):
             raise ValueError(f"b has shape {b.shape}, must be (n,) or (n, 1)")
-        self.n, self.shape = b.size, b.shape
+        self.n = b.size
         if x0 is not None:
             x0 = x0 if is_device_array(x0) else as_array(x0, "x0")
             if is_device_array(x0) != on_device or x0.shape != b.shape:
@@ -113,7 +118,8 @@ class System:
             raise TypeError("M lives on the CPU, must live on the device of b")
         types = [a.dtype for a in (A, b, x0, M) if getattr(a, "dtype", None) is not None]
         self.dtype = check_dtype(np.result_type(np.float32, *types), "the dtype of A, b, x0 and M together")
-        self.eps = float(np.finfo(self.dtype).eps)
+        self.kind = np.finfo(self.dtype)
+        self.eps = float(self.kind.eps)
         if scipy.sparse.issparse(A):
             A = SparseMatrix(A, self.queue, self.dtype if A.dtype.kind == "c" else REAL[self.dtype.char])
         if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):
@@ -122,16 +128,15 @@ class System:
         its_own = isinstance(M, BlockOperator) and (M.home is None) == (self.queue is None)
         self.solves_blocks = its_own and M.dtype in (self.dtype, REAL[self.dtype.char])
         self.M = M if M is None or self.solves_blocks else multiplication(M, "M")
-        self.b, self.x0 = b, x0
-        rtol, atol, maxiter = limits
+        self.given = b, x0
+        *self.tolerances, maxiter = limits
         self.most = 10 * self.n if maxiter is None else check_size(maxiter, "maxiter")
-        self.rtol, self.atol = rtol, atol
-        self.exponent = 0 if on_device else exponent(b)
+        self.exponents, self.is_near = {"b": 0, "A": 0, "M": 0}, False
 
     def place(self, count):
         """Make room for so many vectors, and put the system beside them."""
         self.rows = self.room(count + 4)
-        self.dots, self.combine = self.rows.dots, self.rows.combine
+        self.dots, self.combine = self.first_dots, self.rows.combine
         if isinstance(self.A, SparseMatrix):
             self.blocks, self.multiply = self.in_blocks(self.A.b, self.A.dtype), self.A.multiply(self.launch)
         if self.solves_blocks:
@@ -139,16 +144,14 @@ class System:
             self.solve = self.M.solver(self.launch if self.M.queue is None else None)
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
-        self.put(self.b, self.rhs)
-        size = math.sqrt(self.combine((self.rhs, 1, range(0), ()))[0])
-        self.goal = max(self.rtol * size, math.ldexp(self.atol, -self.exponent))
+        (b, x0), (rtol, atol) = self.given, self.tolerances
+        self.put(b, self.rhs)
+        self.norm, self.exponents["b"] = self.near_one(self.rhs)
+        self.goal = max(rtol * self.norm, scaled(atol, -self.exponents["b"]))
         self.is_stuck = False
-        if self.x0 is None or size == 0:
+        if x0 is None or not self.begins_with(x0):
             self.combine((self.x, 0, range(0), ()), (0, 0, span(self.rhs), [1]), measured=False)
-            self.norm = size
-        else:
-            self.put(self.x0, self.x)
-            self.norm = self.residual(self.x)
+        self.made = None, 0
         self.history = [self.norm]
 
     def room(self, count):
@@ -168,11 +171,52 @@ class System:
         return blocks[b, dtype]
 
     def put(self, a, row):
-        """Row <- a vector that was given, divided by a power of two such that norms are in range."""
+        """Row <- a vector that was given."""
         if self.queue is None:
-            scaled(a.reshape(self.n), -self.exponent, self.rows[row])
+            self.rows[row][:] = a.reshape(self.n)
         else:
             self.copy(a, row)
+
+    def begins_with(self, x0) -> bool:
+        """x <- x0, but where b is zero, or lost in what is rounded of b - A x0, and x0 is finite."""
+        self.put(x0, self.x)
+        self.shift(self.x, -self.exponents["b"])
+        norm = self.residual(self.x)
+        if self.norm == 0 or not (norm <= self.goal or self.eps * norm <= self.norm):
+            row, _ = self.spare
+            self.put(x0, row)
+            if self.near_one(row)[0] < math.inf:
+                return False
+        self.norm = norm
+        return True
+
+    def near_one(self, row, unit=1.0):
+        """Divide a row by the power of two that its norm is near to, in this unit, unless that is moderate.
+
+        Returns the norm then, and the exponent, which is 0 too where the norm is zero or not finite.
+        """
+        shift = 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            square, _ = self.combine((row, 1, range(0), ()))
+            limit = RANGE[self.kind.bits]
+            if not 2.0**-limit <= square <= 2.0**limit:  # as for `compactla.nrm2`
+                shift = limit if square > 1 else -limit
+                self.shift(row, -shift)
+                square, _ = self.combine((row, 1, range(0), ()))
+        norm = math.sqrt(square)
+        exponent = shift + math.frexp(norm / unit)[1] if 0 < norm < math.inf else 0
+        if abs(exponent) <= self.kind.maxexp // MODERATE:
+            exponent = 0
+        self.shift(row, shift - exponent)
+        return math.ldexp(norm, shift - exponent), exponent
+
+    def shift(self, row, exponent):
+        """Row <- ``2 ** exponent`` times it."""
+        most = self.kind.maxexp - 2
+        while exponent:
+            step = max(min(exponent, most), -most)
+            self.combine((row, 2.0**step, range(0), ()), measured=False)
+            exponent -= step
 
     @property
     def spare(self):
@@ -184,6 +228,8 @@ class System:
             self.multiply(self.blocks[row], self.blocks[into])
         else:
             self.keep(self.A(self.rows[row]), into, "A")
+        if not self.is_near:
+            self.is_made(into, "A")
 
     def precondition(self, row, into):
         """M times a row: the number of the row that has it."""
@@ -193,7 +239,35 @@ class System:
             self.solve(self.lines[row], self.lines[into])
         else:
             self.keep(self.M(self.rows[row]), into, "M")
+        if not self.is_near:
+            self.is_made(into, "M")
         return into
+
+    def is_made(self, row, name):
+        """Divide what an operator has made by its power of two."""
+        self.made = name, row
+        if self.exponents[name]:
+            self.shift(row, -self.exponents[name])
+
+    def first_dots(self, rows, others, scale=1.0):
+        """`Rows.dots`, for the first products with what M and A have made, which tell how large the operator is.
+
+        `others` end with what one of them has made of the residual.
+        """
+        name, row = self.made
+        if name is None:
+            return self.rows.dots(rows, others, scale)
+        unit, limit = self.norm * scale, 2.0 ** (self.kind.maxexp // MODERATE)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self.rows.dots(rows, others, scale)
+            if not unit**2 / limit <= abs(found[-1, -1]) <= unit**2 * limit:
+                _, self.exponents[name] = self.near_one(row, unit)
+                found = self.rows.dots(rows, others)
+        if name == "A":  # the last one
+            self.dots, self.is_near = self.rows.dots, not (self.exponents["A"] or self.exponents["M"])
+            for x in self.loose:
+                self.shift(x, self.exponents["A"])
+        return found
 
     def keep(self, a, row, name):
         """Row <- the result of a user's product."""
@@ -227,7 +301,7 @@ class System:
         """Note the residual after a step; whether there may be another before x is formed."""
         self.history.append(norm)
         if self.callback is not None:
-            self.callback(math.ldexp(norm, self.exponent))
+            self.callback(scaled(norm, self.exponents["b"]))
         return self.goal < norm < math.inf and len(self.history) <= self.most
 
     def advance(self, row):
@@ -239,14 +313,15 @@ class System:
         self.history[-1] = self.norm
 
     def result(self, history):
-        x = self.rows[self.x]
-        x = scaled(x, self.exponent, np.empty_like(x)) if self.queue is None else x.copy()
+        exponent = self.exponents["b"]
+        self.shift(self.x, exponent - self.exponents["A"])
+        x = self.rows[self.x].copy()
         if self.queue is None and self.rows.memory.nbytes <= KEPT:
             kept.rows = self.rows
-        norms = np.ldexp(self.history, self.exponent)
-        converged = bool(self.norm <= self.goal)
-        report = Report(len(norms) - 1, converged, float(norms[-1]), norms if history else None)
-        return x.reshape(self.shape), report
+        converged = bool(self.norm <= self.goal and self.norm < math.inf)
+        norms = np.array([scaled(norm, exponent) for norm in self.history]) if history else None
+        report = Report(len(self.history) - 1, converged, scaled(self.norm, exponent), norms)
+        return x.reshape(self.given[0].shape), report
 
 
 def multiplication(A, name):
@@ -265,18 +340,9 @@ def span(first, second=None) -> range:
     return range(first, first + 1) if second is None else range(first, 2 * second - first, second - first)
 
 
-def exponent(b) -> int:
-    """Of the power of two that the largest number of a vector is near to, or 0 where squares are in range anyway."""
-    parts = (b.real, b.imag) if b.dtype.kind == "c" else (b,)
-    largest = max(max(float(a.max(initial=0)), -float(a.min(initial=0))) for a in parts)
-    near = math.frexp(largest)[1] if 0 < largest < math.inf else 0
-    return near if abs(near) > MODERATE else 0
-
-
-def scaled(a, exponent, out):
-    """out <- a times a power of two."""
-    out[:] = a
-    if exponent:
-        parts = out.view(REAL[out.dtype.char])
-        np.ldexp(parts, exponent, out=parts)
-    return out
+def scaled(number, exponent) -> float:
+    """A real number times ``2 ** exponent``."""
+    try:
+        return math.ldexp(number, exponent)
+    except OverflowError:
+        return math.inf
