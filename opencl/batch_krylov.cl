@@ -25,6 +25,7 @@ typedef struct {
     __global const long *indptr; /* of A */
     __global const int *indices;
     cla_csr_factors M; /* or what else is a preconditioner, by its values */
+    CLA_REAL of_b, of_a; /* what b and residuals, and what A makes, are multiplied by, powers of two */
     __global CLA_REAL *history; /* of this lane, or nothing */
     CLA_LOCAL cla_lane *room;
     CLA_LOCAL int *flags;
@@ -72,12 +73,12 @@ __kernel GROUP_OF_TEAMS void precondition_batch(
 }
 #else
 
-/* Y <- alpha A X, where alpha is 1, or 0 for an X of zeros, with which A is not read */
+/* Y <- alpha A X, scaled, where alpha is 1, or 0 for an X of zeros, with which A is not read */
 CLA_INLINE void apply(cla_system S, int alpha, cla_matrix X, cla_matrix Y)
 {
     cla_team_sync();
-    cla_csrmm(S.n, 1, S.A, S.indptr, S.indices, 0, cla_lane_of_int(alpha), cla_lane_real(0), X, Y, cla_team_member(),
-              CLA_TEAM);
+    cla_csrmm(S.n, 1, S.A, S.indptr, S.indices, 0, cla_lane_real(alpha ? S.of_a : 0), cla_lane_real(0), X, Y,
+              cla_team_member(), CLA_TEAM);
     cla_team_sync();
 }
 
@@ -140,9 +141,31 @@ CLA_INLINE void combine(cla_system S, cla_matrix P, cla_lane a, cla_matrix R)
 CLA_INLINE void scale(cla_system S, cla_matrix X, CLA_REAL a) { EACH_ROW(i) cla_set(X, i, 0, cla_get(X, i, 0) * a); }
 CLA_INLINE void copy(cla_system S, cla_matrix X, cla_matrix Y) { EACH_ROW(i) cla_set(Y, i, 0, cla_get(X, i, 0)); }
 
-CLA_INLINE void subtract(cla_system S, cla_matrix B, cla_matrix R)
+/* Scales x, and the first product Y with A, once it is known how. */
+CLA_INLINE void divide_a(cla_system S, cla_matrix X, cla_matrix Y)
 {
-    EACH_ROW(i) cla_set(R, i, 0, cla_get(B, i, 0) - cla_get(R, i, 0));
+    if (S.of_a != 1) EACH_ROW(i) {
+        cla_set(X, i, 0, cla_get(X, i, 0) * (1 / S.of_a));
+        cla_set(Y, i, 0, cla_get(Y, i, 0) * S.of_a);
+    }
+}
+
+/* R <- a B - R */
+CLA_INLINE void subtract(cla_system S, cla_matrix B, CLA_REAL a, cla_matrix R)
+{
+    EACH_ROW(i) cla_set(R, i, 0, cla_get(B, i, 0) * a - cla_get(R, i, 0));
+}
+
+#define FEW (sizeof(CLA_REAL) == 4 ? 4 : 32) /* powers of two that b may be from one, */
+#define MANY (4 * FEW) /* and what A or M makes, which it takes a pass over each product to change */
+
+/* The inverse of a power of two that is near to a size; 1 if that is within 2^most, zero or not finite. */
+CLA_INLINE CLA_REAL inverse(CLA_REAL size, int most)
+{
+    const int largest = sizeof(CLA_REAL) == 4 ? 126 : 1022;
+    int power = 0;
+    if (size > 0 && size < INFINITY) frexp(size, &power);
+    return abs(power) <= most ? 1 : ldexp((CLA_REAL)1, max(-largest, min(largest, -power)));
 }
 
 CLA_INLINE void record(cla_system S, int count, CLA_REAL size)
@@ -163,9 +186,9 @@ CLA_INLINE void enter(cla_system S, int i, int j, cla_lane a)
 
 /* How far a system has come. */
 typedef struct {
-    int going, moved; /* whether it goes on, and whether x is not zero */
+    int going, moved, given; /* whether it goes on, whether x is not zero, and whether it begins with finite numbers */
     int count, before; /* steps, and those when it began anew */
-    CLA_REAL limit, size;
+    CLA_REAL whole, limit, size; /* of b, and of the residual what it has to be, and what it is */
 } cla_progress;
 
 /* What a method is told. */
@@ -174,12 +197,21 @@ typedef struct {
     CLA_REAL eps;
 } cla_limits;
 
-/* Computes the residual; systems go on if they have come nearer, and not there. Whether any does. */
+/* Computes the residual; systems go on if they have come nearer, and not there. Whether any does. X becomes zero where b
+ * is, or is lost in what is rounded. */
 CLA_INLINE int goes_on(cla_system S, cla_limits most, cla_matrix X, cla_matrix R, cla_progress *at)
 {
     apply(S, at->moved, X, R);
-    subtract(S, S.B, R);
+    subtract(S, S.B, S.of_b, R);
     at->size = norm(S, R);
+    if (at->before < 0 && at->given && (!(at->size <= at->limit || most.eps * at->size <= at->whole) ||
+                                        (at->whole == 0 && at->limit == 0))) {
+        EACH_ROW(i) {
+            cla_set(X, i, 0, cla_lane_real(0));
+            cla_set(R, i, 0, cla_get(S.B, i, 0) * S.of_b);
+        }
+        at->size = at->whole;
+    }
     if (at->going) record(S, at->count, at->size);
     at->going = at->going && at->count > at->before && at->size > at->limit && at->size < INFINITY;
     at->going = at->going && at->count < most.maxiter;
@@ -189,21 +221,36 @@ CLA_INLINE int goes_on(cla_system S, cla_limits most, cla_matrix X, cla_matrix R
 }
 
 #ifdef CG_BATCH
-CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress *at)
+CLA_INLINE CLA_REAL solve(cla_system S, cla_limits most, cla_matrix X, cla_progress *at)
 {
+    int is_new = 1;
+    CLA_REAL of_m = 1;
     const cla_matrix R = vector(S, 0), P = vector(S, 1), Q = vector(S, 2), Z = vector(S, 3);
     while (goes_on(S, most, X, R, at)) {
         int running = at->going, is_first = 1;
         CLA_REAL rho = 1;
         while (any(S, running)) {
             precondition(S, 1, R, Z);
-            const CLA_REAL after = cla_lane_re(dot(S, R, Z));
+            if (of_m != 1) scale(S, Z, of_m);
+            CLA_REAL after = cla_lane_re(dot(S, R, Z));
+            if (is_new && running) {
+                of_m = inverse(fabs(after) / (at->size * at->size), MANY);
+                if (of_m != 1) scale(S, Z, of_m);
+                after *= of_m;
+            }
             if (is_first) copy(S, Z, P);
             else combine(S, P, cla_lane_real(after / rho), Z);
             rho = after;
             is_first = 0;
             apply(S, 1, P, Q);
-            const CLA_REAL alpha = rho / cla_lane_re(dot(S, P, Q));
+            CLA_REAL sigma = cla_lane_re(dot(S, P, Q));
+            if (is_new && running) {
+                S.of_a = inverse(fabs(sigma) / (at->size * at->size), MANY);
+                divide_a(S, X, Q);
+                sigma *= S.of_a;
+            }
+            is_new = 0;
+            const CLA_REAL alpha = rho / sigma;
             running = running && fabs(alpha) < INFINITY;
             if (running) {
                 at->count++;
@@ -215,13 +262,15 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             running = running && size > at->limit && size < INFINITY && at->count < most.maxiter;
         }
     }
+    return S.of_a;
 }
 #endif
 
 #ifdef BICGSTAB_BATCH
 /* A round of the inner loop is half a step: alpha is <shadow, R> / <shadow, Q>, and omega <T, R> / <T, T>. */
-CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress *at)
+CLA_INLINE CLA_REAL solve(cla_system S, cla_limits most, cla_matrix X, cla_progress *at)
 {
+    int is_new = 1;
     const cla_matrix R = vector(S, 0), P = vector(S, 1), Q = vector(S, 2), Z = vector(S, 3), T = vector(S, 4);
     const cla_matrix shadow = vector(S, 5);
     while (goes_on(S, most, X, R, at)) {
@@ -233,7 +282,14 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             const cla_matrix V = second ? T : Q, left = second ? T : shadow;
             precondition(S, 1, second ? R : P, Z);
             apply(S, 1, Z, V);
-            const cla_lane above = dot(S, left, R), below = dot(S, left, V);
+            const cla_lane above = dot(S, left, R);
+            cla_lane below = dot(S, left, V);
+            if (is_new && running) {
+                S.of_a = inverse(cla_lane_abs1(below) / (at->size * at->size), MANY);
+                divide_a(S, X, V);
+                below = below * S.of_a;
+            }
+            is_new = 0;
             const cla_lane step = second ? above / cla_lane_re(below) : quotient(above, below);
             running = running && cla_lane_abs1(step) > 0 && cla_lane_abs1(step) < INFINITY;
             if (running) {
@@ -257,12 +313,14 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             second = !second;
         }
     }
+    return S.of_a;
 }
 #endif
 
 #ifdef GMRES_BATCH
-CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress *at)
+CLA_INLINE CLA_REAL solve(cla_system S, cla_limits most, cla_matrix X, cla_progress *at)
 {
+    int is_new = 1;
     /* In H are a triangle of so many columns, and below it rotations, right-hand sides, solutions, a column to be. */
     const int m = most.restart, cosine = m, sine = m + 1, right = m + 2, solution = m + 3, column = m + 4;
     const cla_matrix R = vector(S, 0), Z = vector(S, m + 1);
@@ -275,7 +333,14 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
             const cla_matrix V = vector(S, j + 1);
             precondition(S, 1, vector(S, j), Z);
             apply(S, 1, Z, V);
-            largest = cla_lane_maximum(largest, norm(S, V));
+            CLA_REAL length = norm(S, V);
+            if (is_new && running) {
+                S.of_a = inverse(length, MANY);
+                divide_a(S, X, V);
+                length *= S.of_a;
+            }
+            is_new = 0;
+            largest = cla_lane_maximum(largest, length);
             const CLA_REAL least = 8 * most.eps * largest;
             for (int pass = 0; pass < max(most.ortho, 1); pass++) {
                 for (int i = 0; i <= j; i++) {
@@ -325,11 +390,13 @@ CLA_INLINE void solve(cla_system S, cla_limits most, cla_matrix X, cla_progress 
         precondition(S, 1, Z, vector(S, 1));
         if (kept) add(S, X, cla_lane_real(1), vector(S, 1));
     }
+    return S.of_a;
 }
 #endif
 
 /* x, contiguous packs, is what to start with, if there is a start, and the solution. `results` has counts, norms of
- * residuals and their limits for each lane, `past` the norms after so many steps; in `work` is room for each group. */
+ * residuals, whether these are what they had to be, and the unit of `past`, the norms after so many steps; in `work` is
+ * room for each group. */
 __kernel GROUP_OF_TEAMS void solve_batch(
     long lanes, long n, long b, long start, long maxiter, long restart, long ortho, long vectors, long steps, long size,
     CLA_REAL rtol, CLA_REAL atol, CLA_REAL eps, __global const long *indptr, __global const int *indices,
@@ -359,22 +426,29 @@ __kernel GROUP_OF_TEAMS void solve_batch(
     S.H.rs = (restart + 1) * step;
     for (long q = get_global_id(0); q < lanes; q += get_global_size(0)) {
         const cla_matrix given = cla_matrix_of_batch(x, q, n, 1), X = vector(S, vectors);
-        __global CLA_REAL *const found = results + cla_lane_place(q, 3 * CLA_VLEN);
+        __global CLA_REAL *const found = results + cla_lane_place(q, 4 * CLA_VLEN);
         S.A = cla_matrix_of_packs(a, q, a0, aps, ars, acs, 0);
         S.M.values = cla_matrix_of_packs(m, q, m0, mps, mrs, mcs, 0);
         S.B = cla_matrix_of_packs(rhs, q, b0, bps, brs, bcs, 0);
         S.history = steps ? past + cla_lane_place(q, steps * CLA_VLEN) : 0;
-        copy(S, given, X);
-        cla_progress at = {1, start, 0, -1, 0, 0};
         const CLA_REAL whole = norm(S, S.B);
-        at.limit = cla_lane_maximum(rtol * whole, atol);
-        if (whole == 0 && at.limit == 0) scale(S, X, 0);
-        solve(S, most, X, &at);
-        copy(S, X, given);
+        S.of_b = inverse(whole, FEW);
+        S.of_a = 1;
+        cla_progress at = {1, start, 0, 0, -1, whole * S.of_b, 0, 0};
+        at.limit = cla_lane_maximum(rtol * at.whole, atol * S.of_b);
+        cla_lane none = cla_lane_real(0); /* unless x is not finite */
+        EACH_ROW(i) {
+            none = none + cla_get(given, i, 0) * 0;
+            cla_set(X, i, 0, cla_get(given, i, 0) * S.of_b);
+        }
+        at.given = start && cla_lane_is_zero(cla_team_sum(S.room, CLA_TEAM, none));
+        const CLA_REAL of_a = solve(S, most, X, &at);
+        EACH_ROW(i) cla_set(given, i, 0, cla_get(X, i, 0) * (1 / S.of_b) * of_a);
         if (cla_team_member() == 0) {
             found[0] = at.count;
-            found[CLA_VLEN] = at.size;
-            found[2 * CLA_VLEN] = at.limit;
+            found[CLA_VLEN] = at.size / S.of_b;
+            found[2 * CLA_VLEN] = at.size <= at.limit && at.size < INFINITY;
+            found[3 * CLA_VLEN] = 1 / S.of_b;
         }
     }
 }

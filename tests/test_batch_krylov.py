@@ -386,6 +386,69 @@ def test_refused_operands():
         krylov.cg(A, np.ones((2, 3)), M=krylov.Jacobi(cla.pack(np.tile(np.eye(4), (2, 1, 1)))))
 
 
+FAR = {"f": 60, "d": 900}  # powers of two of which the squares are out of range
+
+
+@pytest.fixture
+def scaled(system, dtype):
+    """Systems of which each has its powers of two, for A and for b, and the same systems without."""
+    A, _, b = system
+    powers = np.array([(i, j) for i in (0, 1, -1) for j in (0, 1, -1) if i * j >= 0]) * FAR[dtype.char.lower()]
+    of_a, of_b = np.tile(powers.T, 3)[:, :NM]
+    data = A.values.unpack()[:, :, 0]
+    return A, b, (in_powers(data, of_a), A.indices, A.indptr), in_powers(b, of_b), of_a, of_b
+
+
+def in_powers(x, powers):
+    """The rows of x times powers of two, in its own type."""
+    return np.ldexp(x.view(x.real.dtype), np.asarray(powers)[:, None]).view(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+@pytest.mark.parametrize("method", METHODS)
+def test_scales(queue, method, scaled, dtype):
+    """So far from one that squares overflow or underflow: as many steps, and the same digits."""
+    A, b, data, far, of_a, of_b = scaled
+    run, rtol = getattr(krylov, method), RTOL[dtype.char.lower()]
+    A, D = (cla.BatchCSR(parts, queue=queue) for parts in ((A.values.unpack()[:, :, 0], *data[1:]), data))
+    for M, given, preconditioner in (
+        (None, D, None),
+        (krylov.Jacobi(A), D, krylov.Jacobi(D)),
+        *([(None, lambda v: D @ v, None)] if queue is None else []),
+    ):
+        x, report = run(A if given is D else lambda v: A @ v, b, rtol=rtol, M=M, history=True)
+        y, other = run(given, far, rtol=rtol, M=preconditioner, history=True)
+        assert other.converged.all() and np.array_equal(other.iterations, report.iterations)
+        assert np.array_equal(in_powers(y, of_a - of_b), x)
+        assert np.array_equal(in_powers(other.history, -of_b), report.history)
+        assert np.array_equal(other.history[:, -1], other.residual)
+
+
+@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+@pytest.mark.parametrize("method", METHODS)
+def test_guesses_that_hide_the_right_hand_side(queue, method, scaled, dtype):
+    """b is lost in what is rounded of b - A x0, or that overflows: zero is the better guess."""
+    A, b, _, far, _, of_b = scaled
+    A, rtol, run = on(queue, A), RTOL[dtype.char.lower()], getattr(krylov, method)
+    x0 = in_powers(np.ones_like(b), np.where(of_b > 0, 0, np.arange(NM) % 2 * FAR[dtype.char.lower()]))
+    hidden = (of_b < 0) | (x0[:, 0] != 1)
+    for given in (A, *([lambda v: A @ v] if queue is None else [])):
+        (x, report), (y, other) = (run(given, far, start, rtol=rtol) for start in (None, x0))
+        assert other.converged.all() and np.array_equal(x[hidden], y[hidden])
+        assert np.array_equal(other.iterations[hidden], report.iterations[hidden])
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_not_finite(queue, method, bad):
+    a, b, x0 = np.tile(3 * np.eye(N) + 1, (4, 1, 1)), np.ones((4, N)), np.zeros((4, N))
+    a[0, 2, 2] = b[1, 2] = x0[2, 2] = bad
+    P = cla.pack(a, queue=queue)
+    for given in (P, *([lambda v: P @ v] if queue is None else [])):
+        _, report = getattr(krylov, method)(given, b, x0, maxiter=20)
+        assert np.array_equal(report.converged, [False, False, False, True]) and not report.residual[1] < np.inf
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_right_hand_sides_of_zeros(queue, method):
     a = np.tile(np.eye(3) * 2, (3, 1, 1))

@@ -273,6 +273,6 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     numbers, steps = (vectors + 1) * max(B.m, 1) + table, history.shape[1]
     sizes = M.size, start, maxiter, restart, ortho, vectors, steps, numbers
     macros = {f"{method}_batch".upper(): 1, "PRECONDITIONER": KINDS[M.kind]}
-    values = *map(int, sizes), rtol, atol, *(options or (0.0,)), *rows_of(A.pattern, B.queue), *told(M, B.queue)
+    values = *map(int, sizes), rtol, atol, options[0], *rows_of(A.pattern, B.queue), *told(M, B.queue)
     packs = A.values.view, M.values.view, B.view, X.data, out, history
     teams("batch_krylov.cl", "solve_batch", B, B.m, values, packs, numbers, wait_for, **macros)

@@ -2,7 +2,8 @@
 
 A factory gets the words that a method is written in (`compactla.cpu.kernels.krylov` or `compactla.krylov.plain`) and
 returns a function ``iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho)``. It improves
-X and puts into `out`, for each system, its iterations, the norm of its residual, and what that had to come down to.
+X and puts into `out`, for each system, its iterations, the norm of its residual, whether that is what it had to be, and
+the unit of `history`.
 
 Numbers of V systems are vectors, of which each lane is a system. X and counts change in the lanes of a mask only:
 systems that are done are left alone. One that seems to have converged is checked by its true residual, when all those
@@ -12,59 +13,122 @@ beside it are done, or as far, too; if it has not, it goes on from there with a 
 import math
 
 
-def ends(words):
-    """The start of the methods, and their end or restart."""
-    add, apply, copy, maximum, norm = words.add, words.apply, words.copy, words.maximum, words.norm
-    number, record, subtract = words.number, words.record, words.subtract
+def ends(words, eps, exponents):
+    """The start of the methods, their products, and their end or restart.
+
+    Numbers are kept near one by powers of two, which change no digit: b and residuals are multiplied by ``b``, what A
+    makes by ``a``, and X by the quotient. `exponents` are those of the type.
+    """
+    add, apply, copy, keep, maximum, norm = words.add, words.apply, words.copy, words.keep, words.maximum, words.norm
+    number, record, scale, select, subtract = words.number, words.record, words.scale, words.select, words.subtract
     infinity = math.inf
+    powers = tuple(2.0 ** (exponents >> shift) for shift in range(1, exponents.bit_length()))
+    few = 2.0 ** (exponents // 32)  # how far b may be from one
+    many = 2.0 ** (exponents // 8)  # and what A or M makes, which it takes a pass over each product to change
+
+    def inverse(size, most):
+        """Powers of two near to the inverses of sizes; 1 for those that are moderate, zero or not finite."""
+        one = number(1.0, size)
+        found, rest = one, select((size > 0) & (size < infinity), size, one)
+        moderate = (rest < most) & (rest * most > 1)
+        if not moderate.all():
+            for power in powers:
+                factor = select(rest > power, one / power, select(rest * power < 1, power * one, one))
+                found, rest = found * factor, rest * factor
+            found = select(moderate, one, found)
+        return found
+
+    def resize(X, by):
+        if (by != 1).any():
+            scale(X, by)
 
     def begin(A, B, X, R, history, start, maxiter, rtol, atol):
         """The goal for norms of residuals, and R, for which there is no product if X is zero.
 
-        Where they have to be zero, as B is, X becomes zero: it would come ever nearer to that, but not there.
+        X becomes zero where B is, as it would come ever nearer to that, but not there, and where B is lost in what is
+        rounded of the residual.
         """
         whole = norm(B)
-        limit = maximum(rtol * whole, atol)
+        b = inverse(whole, few)
+        whole = whole * b
+        limit = maximum(rtol * whole, atol * b)
         if start:
-            add((whole == 0) & (limit == 0), X, number(-1.0, whole), X)
+            finite = norm(X) < infinity
+            resize(X, b)
             apply(A, X, R)
-            subtract(B, R)
+            subtract(B, b, R)
+            size = norm(R)
+            useful = ((size <= limit) | (eps * size <= whole)) & ((whole > 0) | (limit > 0)) | ~finite
+            if not useful.all():
+                keep(useful, X)
+                keep(useful, R)
+                add(~useful, R, b, B)
+                size = select(useful, size, whole)
         else:
             copy(B, R)
-        size = norm(R)
+            resize(R, b)
+            size = whole
         count = number(0.0, size)
         record(history, count, size, limit == limit)
-        return limit, count, size, (size > limit) & (size < infinity) & (count < maxiter)
+        return b, limit, count, size, (size > limit) & (size < infinity) & (count < maxiter)
 
-    def finish(A, B, X, R, history, going, before, count, limit, maxiter):
+    def multiply(A, a, X, Y):
+        apply(A, X, Y)
+        resize(Y, a)
+
+    def measure(size, running):
+        """The power of two for A or M, by how large its first product is where systems are running."""
+        return inverse(select(running, size, number(1.0, size)), many)
+
+    def finish(A, a, B, b, X, R, history, going, before, count, limit, maxiter):
         """R and its norm, and the systems that go on: if they have come nearer, and not there."""
-        apply(A, X, R)
-        subtract(B, R)
+        multiply(A, a, X, R)
+        subtract(B, b, R)
         size = norm(R)
         record(history, count, size, going)
         return size, going & (count > before) & (size > limit) & (size < infinity) & (count < maxiter)
 
-    return words.compiled(begin), words.compiled(finish)
+    def leave(out, X, a, b, count, size, limit):
+        unit, zero = 1 / b, number(0.0, size)
+        resize(X, unit)
+        resize(X, a)
+        out[0, 0], out[1, 0], out[3, 0] = count, size * unit, unit
+        out[2, 0] = select((size <= limit) & (size < infinity), unit * b, zero)
+
+    inverse, resize, multiply = map(words.compiled, (inverse, resize, multiply))
+    return (*map(words.compiled, (begin, measure, finish, leave)), multiply, resize)
 
 
-def cg(words):
+def cg(words, eps, exponents):
     """Conjugate gradients, for Hermitian positive definite A and M."""
-    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
+    begin, measure, finish, leave, multiply, resize = ends(words, eps, exponents)
     add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
-    record, select, vector = words.record, words.select, words.vector
+    number, precondition, record = words.number, words.precondition, words.record
+    select, vector = words.select, words.vector
     infinity = math.inf
 
     def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
         R, P, Q, Z = vector(W, 0), vector(W, 1), vector(W, 2), vector(W, 3)
-        limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        b, limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        a, m, is_new = number(1.0, size), number(1.0, size), True
         while going.any():
             running, before = going, count
             precondition(M, R, Z)
-            copy(Z, P)
             rho = dot(R, Z).real
+            if is_new:
+                m = measure(abs(rho) / (size * size), running)
+                rho = rho * m
+            resize(Z, m)
+            copy(Z, P)
             while running.any():
-                apply(A, P, Q)
-                alpha = rho / dot(P, Q).real
+                multiply(A, a, P, Q)
+                sigma = dot(P, Q).real
+                if is_new:
+                    a, is_new = measure(abs(sigma) / (size * size), running), False
+                    resize(X, 1 / a)
+                    resize(Q, a)
+                    sigma = sigma * a
+                alpha = rho / sigma
                 running = running & (abs(alpha) < infinity)
                 count = select(running, count + 1, count)
                 add(running, X, alpha, P)
@@ -75,26 +139,29 @@ def cg(words):
                 if not running.any():
                     break
                 precondition(M, R, Z)
+                resize(Z, m)
                 after = dot(R, Z).real
                 combine(P, after / rho, Z)
                 rho = after
-            size, going = finish(A, B, X, R, history, going, before, count, limit, maxiter)
-        out[0, 0], out[1, 0], out[2, 0] = count, size, limit
+            size, going = finish(A, a, B, b, X, R, history, going, before, count, limit, maxiter)
+        leave(out, X, a, b, count, size, limit)
 
     return iterate
 
 
-def bicgstab(words):
+def bicgstab(words, eps, exponents):
     """Stabilized bi-conjugate gradients, for any A; a step that ends half way, since it is there, counts as one."""
-    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
+    begin, measure, finish, leave, multiply, resize = ends(words, eps, exponents)
     add, combine, copy, dot, norm = words.add, words.combine, words.copy, words.dot, words.norm
-    abs1, record, select, vector = words.abs1, words.record, words.select, words.vector
+    abs1, number, precondition = words.abs1, words.number, words.precondition
+    record, select, vector = words.record, words.select, words.vector
     infinity = math.inf
 
     def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
         R, P, Q, Z = vector(W, 0), vector(W, 1), vector(W, 2), vector(W, 3)
         T, shadow = vector(W, 4), vector(W, 5)
-        limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        b, limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        a, is_new = number(1.0, size), True
         while going.any():
             running, before = going, count
             copy(R, shadow)
@@ -102,8 +169,14 @@ def bicgstab(words):
             rho = dot(shadow, R)
             while running.any():
                 precondition(M, P, Z)
-                apply(A, Z, Q)
-                alpha = rho / dot(shadow, Q)
+                multiply(A, a, Z, Q)
+                sigma = dot(shadow, Q)
+                if is_new:
+                    a, is_new = measure(abs1(sigma) / (size * size), running), False
+                    resize(X, 1 / a)
+                    resize(Q, a)
+                    sigma = sigma * a
+                alpha = rho / sigma
                 running = running & (abs1(alpha) > 0) & (abs1(alpha) < infinity)
                 count = select(running, count + 1, count)
                 add(running, X, alpha, Z)
@@ -114,7 +187,7 @@ def bicgstab(words):
                 if not running.any():
                     break
                 precondition(M, R, Z)
-                apply(A, Z, T)
+                multiply(A, a, Z, T)
                 omega = dot(T, R) / dot(T, T).real
                 running = running & (abs1(omega) > 0) & (abs1(omega) < infinity)
                 add(running, X, omega, Z)
@@ -127,32 +200,33 @@ def bicgstab(words):
                 add(running, P, -omega, Q)
                 combine(P, beta, R)
                 rho = after
-            size, going = finish(A, B, X, R, history, going, before, count, limit, maxiter)
-        out[0, 0], out[1, 0], out[2, 0] = count, size, limit
+            size, going = finish(A, a, B, b, X, R, history, going, before, count, limit, maxiter)
+        leave(out, X, a, b, count, size, limit)
 
     return iterate
 
 
-def gmres(words, eps):
+def gmres(words, eps, exponents):
     """The generalized minimal residual, for any A, which starts anew from where it is after `restart` steps.
 
     `ortho` says how a vector is made orthogonal to those before it: 0, to one after the other, 1, to all at once, 2,
     twice. What remains of it counts as nothing below 8 `eps` times the largest product with A, and a system that is
     singular so far is left where it is.
     """
-    (begin, finish), apply, precondition = ends(words), words.apply, words.precondition
+    begin, measure, finish, leave, multiply, resize = ends(words, eps, exponents)
     add, scale, dot, norm, number = words.add, words.scale, words.dot, words.norm, words.number
     clear, conj, record, select, sqrt, vector = (
         words.clear, words.conj, words.record, words.select, words.sqrt, words.vector
     )  # fmt: skip
-    maximum = words.maximum
+    maximum, precondition = words.maximum, words.precondition
     infinity = math.inf
 
     def iterate(A, M, B, X, W, H, history, out, start, maxiter, rtol, atol, restart, ortho):
         # In H are a triangle of so many columns, and below it four rows: rotations, right-hand sides, solutions.
         C, S, G, Y = restart, restart + 1, restart + 2, restart + 3
         R, Z = vector(W, 0), vector(W, restart + 1)
-        limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        b, limit, count, size, going = begin(A, B, X, R, history, start, maxiter, rtol, atol)
+        a, is_new = number(1.0, size), True
         zero = number(0.0, size)
         while going.any():
             running, before, kept, largest = going, count, zero, zero
@@ -162,8 +236,14 @@ def gmres(words, eps):
             while j < restart and running.any():
                 V = vector(W, j + 1)
                 precondition(M, vector(W, j), Z)
-                apply(A, Z, V)
-                largest = maximum(largest, norm(V))
+                multiply(A, a, Z, V)
+                length = norm(V)
+                if is_new:
+                    a, is_new = measure(length, running), False
+                    resize(X, 1 / a)
+                    resize(V, a)
+                    length = length * a
+                largest = maximum(largest, length)
                 least = 8 * eps * largest
                 for i in range(j + 1):
                     H[i, j] = zero
@@ -207,8 +287,8 @@ def gmres(words, eps):
                 add(kept > i, Z, H[Y, i], vector(W, i))
             precondition(M, Z, vector(W, 1))
             add(kept > 0, X, number(1.0, zero), vector(W, 1))
-            size, going = finish(A, B, X, R, history, going, before, count, limit, maxiter)
-        out[0, 0], out[1, 0], out[2, 0] = count, size, limit
+            size, going = finish(A, a, B, b, X, R, history, going, before, count, limit, maxiter)
+        leave(out, X, a, b, count, size, limit)
 
     return iterate
 

@@ -7,6 +7,7 @@ import numpy as np
 from compactla.checks import is_device_array, on_host
 from compactla.cuda.interchange import called_back
 from compactla.layout import Pack, pack
+from compactla.view import REAL
 
 
 def words(apply, precondition):
@@ -21,15 +22,16 @@ def words(apply, precondition):
         conj=np.conj,
         copy=lambda X, Y: np.copyto(Y, X),
         dot=lambda X, Y: np.einsum("qi,qi->q", X.conj(), Y),
+        keep=lambda mask, X: np.copyto(X, 0, where=~mask[:, None]),
         maximum=np.maximum,
-        norm=lambda X: np.linalg.norm(X, axis=1),
+        norm=norm,
         number=lambda x, like: np.full_like(like, x),
         precondition=lambda M, X, Y: np.copyto(Y, precondition(X)),
         record=record,
         scale=scale,
         select=np.where,
         sqrt=np.sqrt,
-        subtract=lambda B, R: np.subtract(B, R, out=R),
+        subtract=lambda B, a, R: np.subtract(a[:, None] * B, R, out=R),
         vector=lambda W, k: W[k],
     )
 
@@ -40,6 +42,13 @@ def add(mask, Y, a, X):
 
 def combine(P, a, R):
     P[...] = R + a[:, None] * P
+
+
+def norm(X):
+    """The 2-norms of vectors; no square overflows or underflows."""
+    parts = np.ascontiguousarray(X).view(REAL[X.dtype.char])
+    _, exponents = np.frexp(abs(parts).max(1, initial=0))
+    return np.ldexp(np.linalg.norm(np.ldexp(parts, -exponents[:, None]), axis=1), exponents)
 
 
 def scale(X, a):

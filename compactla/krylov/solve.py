@@ -80,8 +80,11 @@ def cg(
     solution, as long as that is better than before. Each system of a batch is solved as if it were alone: other
     systems, with or without a solution, change no bit of it, and it is left alone when it has converged.
 
-    Results for one large system do not depend on the number of threads, and norms neither overflow nor underflow on the
-    CPU.
+    Norms and inner products neither overflow nor underflow: where b, or what `A` or `M` makes, is far from one, it is
+    multiplied by powers of two, which change no digit. So functions have to be linear. An `x0` so large that `b` is
+    lost in what is rounded of ``b - A x0`` counts as zero. What is not finite has not converged.
+
+    Results for one large system do not depend on the number of threads.
 
     References
     ----------
@@ -234,20 +237,21 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     maxiter = 10 * n if maxiter is None else check_size(maxiter, "maxiter")
     restart = max(min(restart, n, maxiter), 1)
     numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho
-    options = (float(np.finfo(batch.dtype).eps),) if method == "gmres" else ()
+    kind = np.finfo(batch.dtype)
+    options = float(kind.eps), int(kind.maxexp)
     steps = (maxiter + 1) * bool(history)
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
         found, past = compiled(method, options, operator, M.within(launch), B, X, steps, numbers, launch)
     else:
         found, past = interpreted(method, options, A, M, B, X, steps, numbers)
-    count, size, limit = found
+    count, residual, converged, unit = found
     iterations = count.astype(np.int64)
-    converged = (size <= limit) & np.isfinite(size)
     if past is not None:
         past = past[:, : iterations.max(initial=0) + 1]
-        past = np.where(np.arange(past.shape[1]) <= iterations[:, None], past, size[:, None])
-    return as_given(X, b, ndim), Report(iterations, converged, size, past)
+        with np.errstate(over="ignore", invalid="ignore"):
+            past = np.where(np.arange(past.shape[1]) <= iterations[:, None], past * unit[:, None], residual[:, None])
+    return as_given(X, b, ndim), Report(iterations, converged > 0, residual, past)
 
 
 def check_preconditioner(M, batch, n):
@@ -263,12 +267,12 @@ def check_preconditioner(M, batch, n):
 
 
 def compiled(method, options, A, M, B, X, steps, numbers, launch):
-    """Solve by a kernel: iterations, norms and limits, and the history."""
+    """Solve by a kernel: what methods put into `out`, and the history."""
     npack, V, queue, real = B.view.npack, B.vlen, B.queue, REAL[B.dtype.char]
     arrays = backend(queue)
-    out, history = (arrays.empty((npack, rows, V), real, queue) for rows in (3, steps))
+    out, history = (arrays.empty((npack, rows, V), real, queue) for rows in (4, steps))
     backend(queue, "sparse").solve(method, options, A, M, contiguous(B), X, out, history, *numbers, launch)
-    found = arrays.download(out).swapaxes(0, 1).reshape(3, -1)[:, : B.nm]
+    found = arrays.download(out).swapaxes(0, 1).reshape(4, -1)[:, : B.nm]
     return found, arrays.download(history).swapaxes(1, 2).reshape(-1, steps)[: B.nm] if steps else None
 
 
@@ -282,7 +286,7 @@ def interpreted(method, options, A, M, B, X, steps, numbers):
     *_, restart, _ = numbers
     W = np.empty((VECTORS.get(method, restart + 2), *b.shape), b.dtype)
     real = REAL[b.dtype.char]
-    out, history = np.empty((3, 1, len(b)), real), np.zeros((len(b), steps), real)
+    out, history = np.empty((4, 1, len(b)), real), np.zeros((len(b), steps), real)
     with np.errstate(all="ignore"):
         iterate = METHODS[method](plain.words(apply, precondition), *options)
         iterate(None, None, b, x, W, {}, history, out, *numbers)

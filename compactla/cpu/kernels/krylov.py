@@ -125,10 +125,17 @@ def clear(code, X):
 
 
 @word()
-def subtract(code, B, R):
-    """R <- B - R"""
+def keep(code, mask, X):
+    """X <- 0 but in the lanes of a mask."""
+    with code.loop(X.m) as i:
+        X[i, 0] = mask.select(X[i, 0], code.zero(X.vector))
+
+
+@word()
+def subtract(code, B, a, R):
+    """R <- a B - R"""
     with code.loop(B.m) as i:
-        R[i, 0] = B[i, 0] - R[i, 0]
+        R[i, 0] = multiplied(a, B[i, 0], -R[i, 0])
 
 
 @word()
@@ -185,7 +192,7 @@ def precondition(code, M, X, Y):
 
 WORDS = {
     **{"abs1": abs1, "add": add, "apply": apply, "clear": clear, "combine": combine, "conj": conj, "copy": copy},
-    **{"dot": dot, "maximum": maximum, "norm": norm, "number": broadcast, "precondition": precondition},
+    **{"dot": dot, "keep": keep, "maximum": maximum, "norm": norm, "number": broadcast, "precondition": precondition},
     **{"record": record, "scale": scale, "select": select, "sqrt": sqrt, "subtract": subtract},
 }
 
@@ -243,7 +250,7 @@ def solve_batch(method, options, packed, column, table, real, tile):
                 )
                 B, X = of(b, p, v, n), of(x, p, v, n)
                 past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
-                result = at(out, 3 * p * V + v, 3, 1, V, V, V, real)
+                result = at(out, 4 * p * V + v, 4, 1, V, V, V, real)
                 iterate(A, M, B, X, W, H, past, result, start, maxiter, rtol, atol, restart, ortho)
 
     return kernel
