@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from compactla.locks import ReadWriteLock
 from compactla.recording import Recording, Unrecorded
 from compactla.sources import PACKAGE
 
@@ -46,6 +47,19 @@ class Alone(Prepared):
             for step in self._steps:
                 step()
         return self._result
+
+
+class Changing(Prepared):
+    """A call that makes new factors, while no other uses them."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock, *args):
+        super().__init__(*args)
+        self._lock = lock
+
+    def __call__(self):
+        return self._lock.write(super().__call__)
 
 
 class Unchanged(Prepared):
@@ -142,7 +156,10 @@ def prepare(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Prep
             call = error.instead or call
         else:
             found = function, recording.steps, result, (args, kwargs, recording.kept)
-            return Prepared(*found) if recording.lock is None else Alone(recording.lock, *found)
+            if recording.lock is None:
+                return Prepared(*found)
+            kind = Changing if isinstance(recording.lock, ReadWriteLock) else Alone
+            return kind(recording.lock, *found)
     return Unchanged(function, call)
 
 

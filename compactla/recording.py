@@ -19,8 +19,9 @@ class Recording:
         What is to be done, in order.
     kept : list
         What has to live as long.
-    lock : Lock or None
-        What a call holds, where only one at a time may be made: there is memory that calls write to and read again.
+    lock : Lock, ReadWriteLock or None
+        What a call holds, where only one at a time may be made: there is memory that calls write to and read again, or
+        factors that no other call may change, or, with a `ReadWriteLock`, that no other call may use.
     """
 
     def __init__(self, threads):
@@ -68,8 +69,9 @@ def do(launch, function, *args) -> None:
         function(*args, launch)
 
 
-def always(launch, check) -> None:
-    """Make a check now, and in each call that is recorded."""
+def uses(launch, lock, check) -> None:
+    """Make a check now, and in each call that is recorded, which then reads what a `ReadWriteLock` is for."""
     check()
     if type(launch) is Recording:
+        launch.lock = lock.for_calls()
         launch.add(check)

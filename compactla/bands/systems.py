@@ -19,14 +19,16 @@ from compactla.checks import (
 from compactla.copies import Copied
 from compactla.cpu import bands as cpu
 from compactla.cuda.interchange import given, takes_arrays
+from compactla.locks import read_write_lock
 from compactla.overlap import address
-from compactla.recording import refuse
+from compactla.recording import Recording, refuse, uses
 from compactla.room import Room, Spare
 from compactla.strides import in_two_axes
 from compactla.types import Array, Events
 from compactla.view import backend, place
 
 MANY = 256  # plans that are kept
+UNKNOWN: Any = object()  # in place of a plan
 
 
 class Systems(Copied):
@@ -44,7 +46,7 @@ class Systems(Copied):
         Where they live; None on the CPU.
     """
 
-    _not_copied = ("_plans", "_spare")
+    _not_copied = ("_lock", "_plans", "_spare")
 
     def _adopt(self, form: Form, given: dict, matrix, axis=None):
         """Take matrices: diagonals (..., n), or all of them (..., m, n), of arrays that were given by their names."""
@@ -55,7 +57,8 @@ class Systems(Copied):
         self.nsys = math.prod(self._lead) if self._lead else None
         self.dtype, self.queue = main.dtype, getattr(main, "queue", None)
         self._found: Any = None
-        self._factors: Any = None
+        self._kept: Any = None  # memory of factors
+        self._factors: Any = None  # None too where a factorization was broken off
         self._prepare()
         if self.queue is not None:
             run = backend(self.queue, "bands")
@@ -70,6 +73,7 @@ class Systems(Copied):
             self._matrix = [np.array(diagonal, order="C") for diagonal in self._matrix]
 
     def _prepare(self):
+        self._lock = read_write_lock()
         self._plans: dict[tuple, cpu.Plan | None] = {}
         dtype, queue = self.dtype, self.queue
         self._spare = Spare(queue, lambda: Room(dtype, queue))
@@ -85,9 +89,11 @@ class Systems(Copied):
 
         It is None before the first. Reading it waits for a device.
         """
-        if self._found is not None and not isinstance(self._found, np.ndarray):
-            self._found = backend(self.queue, "bands").info_of(self._found, math.prod(self._lead))
-        return given(self._found)
+        with self._lock.here.lock:
+            found = self._found
+            if found is not None and not isinstance(found, np.ndarray):
+                found = self._found = backend(self.queue, "bands").info_of(found, math.prod(self._lead))
+            return given(found)
 
     @info.setter
     def info(self, value):
@@ -115,11 +121,15 @@ class Systems(Copied):
         The arrays that were given are read now, and may be filled with new values before a call, unless they had to be
         copied: lists, or strides of more than two axes. They are not written.
         """
-        launch = check_launch(threads, wait_for, self.queue)
-        factors, info = self._factored(launch, self._factors)
-        if factors is not self._factors:
+        return self._lock.write(self._factor, check_launch(threads, wait_for, self.queue))
+
+    def _factor(self, launch):
+        self._factors = None
+        factors, info = self._factored(launch, self._kept)
+        if factors is not self._kept:
             self._plans = {}
-        self._factors, self.info = factors, info
+        self._kept = self._factors = factors
+        self.info = info
         return info
 
     def _factored(self, launch, factors=None):
@@ -172,22 +182,30 @@ class Systems(Copied):
             is read-only, has several elements in one place, or shares memory with the matrices or, without being the
             same, with `rhs`; or if an option is not as above.
         """
-        on_device = is_device_array(rhs) and self.queue is not None
+        on_device = self.queue is not None and is_device_array(rhs)
         rhs = rhs if on_device else as_array(rhs, "rhs")
         if rhs.dtype != self.dtype and not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
         axis = self._check_axis(rhs, axis)
-        self._check_out(out, rhs)
+        if out is not None:
+            self._check_out(out, rhs, on_device)
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
-        if self.queue is not None or self._factors is None or rhs.dtype != self.dtype:
-            refuse(launch)
-        if self.queue is not None:
-            return self._solve_on_device(rhs, axis, out, launch)
-        x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
-        rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
-        if rhs.size:
-            self._solve(rhs, x, axis, launch)
-        return x
+        with self._lock.here.lock:
+            if self.queue is not None or self._factors is None or rhs.dtype != self.dtype:
+                refuse(launch)
+            elif type(launch) is Recording:
+                uses(launch, self._lock, self._check_factored)
+            if self.queue is not None:
+                return self._solve_on_device(rhs, axis, out, launch)
+            x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
+            rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
+            if rhs.size:
+                self._solve(rhs, x, axis, launch)
+            return x
+
+    def _check_factored(self):
+        if self._factors is None:
+            raise RuntimeError("factoring failed after it had begun: factor must be called again")
 
     def _solve(self, rhs, x, axis, launch):
         columns = 1 if axis is not None else rhs.shape[-1]
@@ -195,11 +213,11 @@ class Systems(Copied):
         if factors is None and (self.nsys is None or columns > cpu.FEW or self._form.wide):
             (factors, self.info), plans = self._factored(launch), {}
         key = rhs.shape, rhs.strides, x.strides, axis, factors is None
-        if key not in plans:
+        plan = plans.get(key, UNKNOWN)
+        if plan is UNKNOWN:
             if len(plans) >= MANY:
                 plans.clear()
-            plans[key] = self._plan(vectors(rhs, axis), vectors(x, axis), factors)
-        plan = plans[key]
+            plan = plans[key] = self._plan(vectors(rhs, axis), vectors(x, axis), factors)
         if plan is None:  # strides that kernels do not take
             refuse(launch)
             copied = np.array(rhs, order="C")
@@ -282,10 +300,8 @@ class Systems(Copied):
             raise ValueError(f"rhs has shape {rhs.shape}, must be ({count}, {n}) or ({count}, {n}, nrhs)")
         return 1 if rhs.ndim == 2 else None
 
-    def _check_out(self, out, rhs):
-        if out is None:
-            return
-        if is_device_array(rhs):
+    def _check_out(self, out, rhs, on_device):
+        if on_device:
             check_kind(out, self.queue, "out")
             check_device_array(out, self.queue, "out")
         elif type(out) is not np.ndarray:

@@ -65,8 +65,9 @@ class ISAI(Preconditioner):
     @property
     def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where the system of row i is the first that is exactly singular."""
-        self.operator(check_launch(None, None, self.queue))
-        found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
+        with self._reading:
+            self.operator(check_launch(None, None, self.queue))
+            found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.where(found > self.n, 0, found)
 
     @cached_property

@@ -71,8 +71,9 @@ class Lines(Preconditioner):
     @property
     def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where the first pivot that is exactly zero is that of row i."""
-        self.operator(check_launch(None, None, self.queue))
-        found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
+        with self._reading:
+            self.operator(check_launch(None, None, self.queue))
+            found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.append(0, self._tiles.order + 1)[found]
 
     def _make(self, A, threads):

@@ -1,6 +1,6 @@
 """Preconditioners of batches: approximate inverses, made anew when they are used after `A.update`."""
 
-import threading
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +12,7 @@ from compactla.cuda.interchange import takes_arrays
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.layout import Pack
+from compactla.locks import Lock
 from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events
@@ -69,7 +70,7 @@ class Preconditioner(Copied):
         self._prepare()
 
     def _prepare(self):
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def __repr__(self) -> str:
         made = self._made is not None and self._version == getattr(self.A, "version", None)
@@ -79,11 +80,17 @@ class Preconditioner(Copied):
     @takes_arrays
     def update(self) -> None:
         """Have it made anew when it is next used."""
-        self._made = None
+        with self._lock:
+            self._made = None
+
+    @property
+    def _reading(self):
+        """What is held while the values of A must not change; a pack is its owner's."""
+        return self.A._lock.here.lock if isinstance(self.A, BatchCSR) else contextlib.nullcontext()
 
     def operator(self, threads: int | None = None) -> Operator:
-        """The operator that kernels apply, of the current values of A."""
-        with self._lock:
+        """The operator that kernels apply, of the current values of A; these must not change while it is used."""
+        with self._reading, self._lock:
             version, made = getattr(self.A, "version", None), self._made
             if made is None or version != self._version:
                 made = self._made = self._make(operator_of(self.A), threads)
@@ -104,7 +111,8 @@ class Preconditioner(Copied):
         after(launch, self.queue)
         R, ndim = columns(r, "r", self, self.n)
         R, Y = contiguous(R), R.beside(R.m, R.n)
-        backend(self.queue, "sparse").precondition(self.operator(launch), R, Y, launch)
+        with self._reading:
+            backend(self.queue, "sparse").precondition(self.operator(launch), R, Y, launch)
         return as_given(Y, r, ndim)
 
 
@@ -254,8 +262,9 @@ class ILU0(Preconditioner):
     @property
     def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where pivot i is the first that is exactly zero."""
-        self.operator(check_launch(None, None, self.queue))
-        return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
+        with self._reading:
+            self.operator(check_launch(None, None, self.queue))
+            return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
     @takes_arrays
     def update(self) -> None:

@@ -16,6 +16,7 @@ from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
 from compactla.layout import Pack, pack_padded
+from compactla.locks import reading
 from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
 from compactla.types import Array, Events
 from compactla.view import REAL, backend
@@ -212,7 +213,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         from compactla.krylov import large, system
 
         one = system.System(A, b, x0, (rtol, atol, maxiter), M, callback, threads, wait_for)
-        return large.solve(method, one, history, restart, ortho)
+        return reading(one.locks, large.solve, method, one, history, restart, ortho)
     if callback is not None:
         raise ValueError("callback is given for a batch, must be None")
     given = isinstance(A, BatchCSR | Pack)
@@ -242,7 +243,8 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     steps = (maxiter + 1) * bool(history)
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
-        found, past = compiled(method, options, operator, M.within(launch), B, X, steps, numbers, launch)
+        locks = [matrices._lock for matrices in (A, M.A) if isinstance(matrices, BatchCSR)]
+        found, past = reading(locks, compiled, method, options, A, M, B, X, steps, numbers, launch)
     else:
         found, past = interpreted(method, options, A, M, B, X, steps, numbers)
     count, residual, converged, unit = found
@@ -269,9 +271,9 @@ def check_preconditioner(M, batch, n):
 def compiled(method, options, A, M, B, X, steps, numbers, launch):
     """Solve by a kernel: what methods put into `out`, and the history."""
     npack, V, queue, real = B.view.npack, B.vlen, B.queue, REAL[B.dtype.char]
-    arrays = backend(queue)
+    arrays, operators = backend(queue), (operator_of(A), M.within(launch))
     out, history = (arrays.empty((npack, rows, V), real, queue) for rows in (4, steps))
-    backend(queue, "sparse").solve(method, options, A, M, contiguous(B), X, out, history, *numbers, launch)
+    backend(queue, "sparse").solve(method, options, *operators, contiguous(B), X, out, history, *numbers, launch)
     found = arrays.download(out).swapaxes(0, 1).reshape(4, -1)[:, : B.nm]
     return found, arrays.download(history).swapaxes(1, 2).reshape(-1, steps)[: B.nm] if steps else None
 

@@ -124,6 +124,7 @@ class System:
             A = SparseMatrix(A, self.queue, self.dtype if A.dtype.kind == "c" else REAL[self.dtype.char])
         if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):
             raise TypeError(f"A: dtype is {A.dtype}, must be {self.dtype}, that of b")
+        self.locks = [operator._lock for operator in (A, M) if isinstance(operator, BlockOperator)]
         self.A = A if isinstance(A, SparseMatrix) else multiplication(A, "A")
         its_own = isinstance(M, BlockOperator) and (M.home is None) == (self.queue is None)
         self.solves_blocks = its_own and M.dtype in (self.dtype, REAL[self.dtype.char])

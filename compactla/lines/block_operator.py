@@ -28,9 +28,9 @@ from compactla.lines.shared import Queues
 from compactla.lines.storage import refuse_overflow
 from compactla.lines.transfers import Runs, Transfers
 from compactla.lines.vectors import check_out
-from compactla.locks import Lock
+from compactla.locks import Lock, read_write_lock
 from compactla.overlap import is_same, share_memory
-from compactla.recording import Recording, always, refuse
+from compactla.recording import Recording, refuse, uses
 from compactla.room import Results
 from compactla.types import Array, Events, Queue, Sparse
 from compactla.view import COMPLEX, backend, place
@@ -54,7 +54,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         Queue of the device where vectors are; None on the host.
     """
 
-    _not_copied: tuple[str, ...] = ("_making", "_results")
+    _not_copied: tuple[str, ...] = ("_lock", "_making", "_results")
     _warns = True  # of chords, which is done once
     _in_place = True  # whether the vectors that it is applied to may be those that it makes
 
@@ -79,15 +79,15 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._prepare()
 
     def _prepare(self):
-        self._making, self._results = Lock(), Results()
+        self._lock, self._making, self._results = read_write_lock(), Lock(), Results()
 
     @takes_arrays
     def update(self, M: Sparse, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
-        Must not run while another thread applies the preconditioner. The adjoint, `rmatvec` and ``H``, is made when it
-        is first asked for after this, from `M` itself: until then its values must not change. Sweeps keep a
-        copy for it.
+        It waits for calls of other threads that apply the preconditioner, and they for it. The adjoint, `rmatvec` and
+        ``H``, is made when it is first asked for after this, from `M` itself: until then its values must not change.
+        Sweeps keep a copy for it.
 
         Parameters
         ----------
@@ -116,9 +116,12 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         MemoryError
             If there is no room on the device. Nothing is solved with then before another update has succeeded.
         """
+        return self._lock.write(self._update_checked, M, threads, wait_for)
+
+    def _update_checked(self, M, threads, wait_for):
         self._update(M, threads, wait_for)
         self._refuse()
-        return self.info
+        return given(self._info)
 
     def _refuse(self):
         """Raise the errors that the options ask for."""
@@ -198,7 +201,8 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     @property
     def info(self) -> Any:
         """`info` of each line from the last factorization, as `update` returned it; None if it was broken off."""
-        return given(self._info)
+        with self._lock.here.lock:
+            return given(self._info)
 
     @info.setter
     def info(self, info):
@@ -207,50 +211,53 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     @property
     def report(self) -> Report | None:
         """Report of the factorization, line by line; None after an update that was broken off."""
-        return None if self.info is None else Report.of(self._info, self.block_size, self._met("watched"))
+        with self._lock.here.lock:
+            return None if self.info is None else Report.of(self._info, self.block_size, self._met("watched"))
 
     def _solve(self, rhs, x0, out, threads, wait_for):
         """The operator applied to `rhs`, from `x0` if there is one, written to `out` if there is one."""
         launch = self._launch(threads, wait_for, recorded=True)
-        always(launch, self._check_usable)
-        rhs = given_rhs = self._vector(rhs, "rhs")
-        on_device = is_device_array(rhs)
-        home = self.home if on_device else None
-        given = rhs.dtype
-        if x0 is not None:
-            x0 = self._vector(x0, "x0")
-            if x0.shape != rhs.shape or is_device_array(x0) != on_device:
-                raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of rhs")
-            given = np.result_type(given, x0.dtype)
-        work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
-        result = work if given == work else np.result_type(self.dtype, given)
-        if out is not None:
-            check_out(out, rhs, result, self.home, **({} if x0 is None else {"x0": x0}))
-        if out is not None and result == work:
-            x = out
-            if share_memory(out, rhs) and (x0 is not None or not self._in_place):
-                rhs = rhs.copy()
-        elif home is None:
-            x = self._results.array(rhs.shape, work)
-        else:
-            x = backend(home).empty(rhs.shape, work, home, rhs.allocator)
-        if x0 is not None:
-            x0 = self._converted(x0, work)
-            if not is_same(x0, x):
-                backend(home, "lines").copy(x0, x, launch)
-        converted = self._converted(rhs, work)
-        if converted is not given_rhs or result != work or x0 is not None or (out is not None and x is not out):
-            refuse(launch)
-        vectors, started = (self._rows(converted), self._rows(x)), x0 is not None
-        if self._transfers is None or on_device:
-            self._apply(*vectors, launch, started)
-        else:
-            self._transfers.apply(self._apply, *vectors, launch, started)
-        if out is None:
-            return x if result == work else x.astype(result)
-        if x is not out:
-            out[...] = x
-        return out
+        with self._lock.here.lock:
+            if not self._is_usable or type(launch) is Recording:
+                uses(launch, self._lock, self._check_usable)
+            rhs = given_rhs = self._vector(rhs, "rhs")
+            on_device = is_device_array(rhs)
+            home = self.home if on_device else None
+            given = rhs.dtype
+            if x0 is not None:
+                x0 = self._vector(x0, "x0")
+                if x0.shape != rhs.shape or is_device_array(x0) != on_device:
+                    raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of rhs")
+                given = np.result_type(given, x0.dtype)
+            work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
+            result = work if given == work else np.result_type(self.dtype, given)
+            if out is not None:
+                check_out(out, rhs, result, self.home, **({} if x0 is None else {"x0": x0}))
+            if out is not None and result == work:
+                x = out
+                if share_memory(out, rhs) and (x0 is not None or not self._in_place):
+                    rhs = rhs.copy()
+            elif home is None:
+                x = self._results.array(rhs.shape, work)
+            else:
+                x = backend(home).empty(rhs.shape, work, home, rhs.allocator)
+            if x0 is not None:
+                x0 = self._converted(x0, work)
+                if not is_same(x0, x):
+                    backend(home, "lines").copy(x0, x, launch)
+            converted = self._converted(rhs, work)
+            if converted is not given_rhs or result != work or x0 is not None or (out is not None and x is not out):
+                refuse(launch)
+            vectors, started = (self._rows(converted), self._rows(x)), x0 is not None
+            if self._transfers is None or on_device:
+                self._apply(*vectors, launch, started)
+            else:
+                self._transfers.apply(self._apply, *vectors, launch, started)
+            if out is None:
+                return x if result == work else x.astype(result)
+            if x is not out:
+                out[...] = x
+            return out
 
     def solver(self, threads: int | None = None) -> Callable[..., None]:
         """A function of `rhs` and `x`: `solve` without checks, for vectors of `_rows` that share no memory."""
@@ -293,7 +300,11 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     def _matvec(self, r):
         return self._solve(r, None, None, None, None)
 
-    _matmat = _matvec
+    def _rmatvec(self, r):
+        with self._lock.here.lock:  # also from when the adjoint is there
+            return self._adjoint()._matvec(r)
+
+    _matmat, _rmatmat = _matvec, _rmatvec
 
     def _conjugate_transposed(self):
         """The conjugate transpose of the matrix."""
@@ -310,22 +321,25 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
         It is made from the matrix itself, of which no copy is kept: its values must not have changed.
         """
-        self._check_usable()
-        with self._making:
+        with self._lock.here.lock, self._making:
+            self._check_usable()
             if not self._is_current:
-                if not is_device_array(self._matrix):
-                    check_pattern(self._matrix)
-                if sample(self._matrix) != self._sample:
-                    raise ValueError("the matrix was changed since it was given, update must be called with it first")
-                if self._hermitian is None:
-                    rows, length, ring = self._paths
-                    given = {"block_size": self.block_size, "queue": self.queue, "threads": self.threads}
-                    lines = split(rows, length)
-                    self._hermitian = self._new_adjoint(self._conjugate_transposed(), lines, periodic=ring, **given)
-                else:
-                    self._hermitian._update(self._conjugate_transposed())
+                self._make_adjoint()
                 self._is_current = True
-        return self._hermitian
+            return self._hermitian
+
+    def _make_adjoint(self):
+        if not is_device_array(self._matrix):
+            check_pattern(self._matrix)
+        if sample(self._matrix) != self._sample:
+            raise ValueError("the matrix was changed since it was given, update must be called with it first")
+        MH, adjoint = self._conjugate_transposed(), self._hermitian
+        if adjoint is not None:
+            adjoint._lock.write(adjoint._update, MH)
+            return
+        rows, length, ring = self._paths
+        given = {"block_size": self.block_size, "queue": self.queue, "threads": self.threads}
+        self._hermitian = self._new_adjoint(MH, split(rows, length), periodic=ring, **given)
 
     @takes_arrays
     def dot(self, x: Array) -> Any:

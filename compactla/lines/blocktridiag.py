@@ -1,7 +1,7 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,12 +25,18 @@ from compactla.lines.pivots import PivotError, Report
 from compactla.lines.storage import refuse_overflow
 from compactla.lines.transfers import Runs, Transfers
 from compactla.lines.vectors import as_rhs, check_out, check_rows, write
-from compactla.locks import Lock
+from compactla.locks import read_write_lock
 from compactla.overlap import span
-from compactla.recording import Recording, always, refuse
+from compactla.recording import Recording, refuse, uses
 from compactla.room import Results
 from compactla.types import Array, Events, Queue
 from compactla.view import backend, packed_dtype, place
+
+
+class Rewritten(NamedTuple):
+    """The `info` of a prepared call, which writes to it again."""
+
+    array: Any
 
 
 def _block(kind, T):
@@ -223,7 +229,7 @@ class BlockTridiag(Copied):
     def _prepare(self):
         """Set the attributes that are not copied."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
-        self._lock, self._results = Lock(), Results()
+        self._lock, self._results = read_write_lock(), Results()
 
     def __repr__(self) -> str:
         blocks = f"of {self._shape[1]} blocks" if self._shape else "of blocks"
@@ -267,14 +273,17 @@ class BlockTridiag(Copied):
         """
         launch = check_launch(threads, wait_for, self.queue)
         self._check_info(info)
-        with self._lock:
-            if self._lines.broken:
-                raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
-            if self._info is None:
-                return self._factor(info, launch)
-            if info is not None:
-                write(on_host(self._info), info)
-            return self.info if info is None else given(info)
+        return self._lock.write(self._factor_once, info, launch)
+
+    def _factor_once(self, info, launch):
+        self._check_whole()
+        found = self._own_info()
+        if found is None:
+            return self._factor(info, launch)
+        if info is None:
+            return found
+        write(on_host(self._info), info)
+        return given(info)
 
     @takes_arrays
     def refactor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
@@ -286,9 +295,9 @@ class BlockTridiag(Copied):
         if self._options.pivots == "raise" or not self._lines.is_plain:
             refuse(launch, functools.partial(self._refactor, info))
         launch.lock = self._lock
-        launch.add(setattr, self, "info", None)
+        launch.add(setattr, self, "_info", None)
         found = self._lines.record(launch, info)
-        launch.add(setattr, self, "info", found)
+        launch.add(setattr, self, "_info", Rewritten(found))
         return given(found if info is None else info)
 
     def _check_info(self, info):
@@ -297,8 +306,7 @@ class BlockTridiag(Copied):
             self._check_no_factor(info, "info")
 
     def _refactor(self, info, launch):
-        with self._lock:
-            return self._factor(info, launch)
+        return self._lock.write(self._factor, info, launch)
 
     def _factor(self, info, launch):
         self.info = None
@@ -309,11 +317,17 @@ class BlockTridiag(Copied):
             refuse_overflow(self._lines.too_large, self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
-        return self.info if info is None else given(info)
+        return self._own_info() if info is None else given(info)
 
     @property
     def info(self) -> Any:
         """`info` of each line from the last factorization, as `factor` returned it; None if it was broken off."""
+        with self._lock.here.lock:
+            return self._own_info()
+
+    def _own_info(self):
+        if type(self._info) is Rewritten:
+            self._info = self._info.array.copy()
         if self._info is not None and is_device_array(self._info) and not stays(self._info):
             self._info = on_host(self._info).astype(np.int64)
         return given(self._info)
@@ -325,7 +339,8 @@ class BlockTridiag(Copied):
     @property
     def report(self) -> Report | None:
         """Report of the factorization, line by line; None before `factor`."""
-        return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
+        with self._lock.here.lock:
+            return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
     @takes_arrays
     def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
@@ -366,24 +381,26 @@ class BlockTridiag(Copied):
             check_out(out, rhs, self.dtype, self.queue)
             self._check_no_factor(out, "out")
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
-        always(launch, self._check_factored)
-        if rhs.dtype != self.dtype or not rhs.flags.c_contiguous:
-            refuse(launch)
-        run = backend(self.queue if on_device else None)
-        if on_device:
-            rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
-            x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
-        else:
-            rhs = np.ascontiguousarray(rhs, self.dtype)
-            x = self._results.array(rhs.shape, self.dtype) if out is None else out
-        nlines, K, b, *nrhs = rhs.shape
-        shape = nlines * K, b, *(nrhs or [1])
-        vectors = run.reshaped(rhs, shape), run.reshaped(x, shape)
-        if on_device or self.queue is None:
-            self._lines.solve(*vectors, launch)
-        else:
-            self._transfers.apply(self._lines.solve, *vectors, launch)
-        return x
+        with self._lock.here.lock:
+            if self._info is None or type(launch) is Recording:
+                uses(launch, self._lock, self._check_factored)
+            if rhs.dtype != self.dtype or not rhs.flags.c_contiguous:
+                refuse(launch)
+            run = backend(self.queue if on_device else None)
+            if on_device:
+                rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
+                x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
+            else:
+                rhs = np.ascontiguousarray(rhs, self.dtype)
+                x = self._results.array(rhs.shape, self.dtype) if out is None else out
+            nlines, K, b, *nrhs = rhs.shape
+            shape = nlines * K, b, *(nrhs or [1])
+            vectors = run.reshaped(rhs, shape), run.reshaped(x, shape)
+            if on_device or self.queue is None:
+                self._lines.solve(*vectors, launch)
+            else:
+                self._transfers.apply(self._lines.solve, *vectors, launch)
+            return x
 
     @takes_arrays
     def solve_rows(self, rhs: Array, x: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
@@ -410,12 +427,20 @@ class BlockTridiag(Copied):
         check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
         self._check_no_factor(x, "x")
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
-        always(launch, self._check_factored)
-        self._lines.solve(rhs, x, launch)
+        with self._lock.here.lock:
+            if self._info is None or type(launch) is Recording:
+                uses(launch, self._lock, self._check_factored)
+            self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
         if self._info is None:
+            self._check_whole()
             raise RuntimeError("the lines are not factored: call factor() first")
+
+    def _check_whole(self):
+        """Refuse what was left of blocks."""
+        if self._lines.broken:
+            raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
 
     def _check_no_factor(self, x, name):
         """Refuse vectors that share memory with the lines."""

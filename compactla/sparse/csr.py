@@ -1,6 +1,5 @@
 """Sparse matrices of one pattern: their values are packed, and a product goes through all of a pack at once."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,38 @@ from compactla.checks import (
     on_host,
     option,
 )
+from compactla.copies import Copied
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack, pack_padded
+from compactla.locks import read_write_lock
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events, Queue
 from compactla.view import backend, place
 
 
-class BatchCSR:
+class Replaced(Copied):
+    """An object whose values are replaced; where that was broken off there are some of both, which must not be used."""
+
+    _is_whole = True
+
+    def _replaced(self, A, data, out, launch):
+        """`out`, which other values of the pattern of A were written to."""
+        try:
+            A.packed(data, out, **launch)
+        except (TypeError, ValueError):  # before anything is written
+            raise
+        except BaseException:
+            self._is_whole = False
+            raise
+        self._is_whole = True
+        return out
+
+    def _check_whole(self):
+        if not self._is_whole:
+            raise RuntimeError("an update failed and left values of both matrices: update must be called again")
+
+
+class BatchCSR(Replaced):
     """A batch of sparse matrices of one pattern, on the CPU or an OpenCL device.
 
     Parameters
@@ -74,6 +97,7 @@ class BatchCSR:
     """
 
     __array_ufunc__ = None  # so that ``x @ A`` is refused, and not computed for each element of x
+    _not_copied = ("_lock",)
 
     @takes_arrays
     def __init__(
@@ -91,8 +115,12 @@ class BatchCSR:
         if is_device_array(data):
             check_device_array(data, data.queue if queue is None else queue, "data")
         self.nm = data.shape[0]
-        self.values = self._packed(data, vlen, queue)
-        self.vlen, self.version = self.values.vlen, 0
+        self._values = self._packed(data, vlen, queue)
+        self.vlen, self.version = self._values.vlen, 0
+        self._prepare()
+
+    def _prepare(self):
+        self._lock = read_write_lock()
 
     def __repr__(self) -> str:
         sizes = f"{self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}"
@@ -101,12 +129,18 @@ class BatchCSR:
     @property
     def queue(self) -> Queue:
         """The queue of the values; None on the CPU."""
-        return self.values.queue
+        return self._values.queue
 
     @property
     def device(self) -> Any:
         """"cpu", or the device of the values."""
-        return self.values.device
+        return self._values.device
+
+    @property
+    def values(self) -> Pack:
+        """The values, as matrices of one column."""
+        self._check_whole()
+        return self._values
 
     @property
     def indices(self) -> np.ndarray:
@@ -154,15 +188,22 @@ class BatchCSR:
         """Give the matrices new values, (nm, nnz) of the same type; preconditioners follow when they are next used.
 
         `data` is a NumPy array or, where the matrices are on a device, a pyopencl Array. `threads` and `wait_for` are
-        as for `compactla.gemm`.
+        as for `compactla.gemm`. It waits for calls of other threads that use the matrices, and they for it.
 
         Raises
         ------
         TypeError, ValueError
             If `data` is of another dtype or shape, or lives elsewhere.
         """
-        self.packed(data, self.values, threads=threads, wait_for=wait_for)
+        self._lock.write(self._update, data, {"threads": threads, "wait_for": wait_for})
+
+    def _update(self, data, launch):
+        self._replaced(self, data, self._values, launch)
         self.version += 1
+
+    def beside(self) -> Pack:
+        """Room for other values of the same pattern."""
+        return self._values.beside(self.nnz, 1)
 
     def packed(self, data: Array, out: Array, **launch: Any) -> Pack:
         """Other values of the same pattern, (nm, nnz), as a pack: `out`, which is written to."""
@@ -180,15 +221,17 @@ class BatchCSR:
         TypeError
             If `device` is none of these.
         """
-        A = copy.copy(self)
-        A.values, A.version = self.values.to(device), 0
+        A = type(self).__new__(type(self))
+        with self._lock.here.lock:
+            A.__setstate__({**self.__getstate__(), "_values": self.values.to(device), "version": 0})
         return A
 
     @takes_arrays
     def toarray(self) -> np.ndarray:
         """The matrices as an ordinary array (nm, m, n)."""
         a = np.zeros((self.nm, *self.shape), self.dtype)
-        a[:, self.pattern.rows, self.indices] = on_host(self.values.unpack())[:, :, 0]
+        with self._lock.here.lock:
+            a[:, self.pattern.rows, self.indices] = on_host(self.values.unpack())[:, :, 0]
         return a
 
     def __matmul__(self, x: Array) -> Any:
@@ -247,7 +290,8 @@ class BatchCSR:
         scalars = None if plain else self._scalars(alpha, beta, y)
         run = backend(self.queue, "sparse")
         X, whole = (X, Y) if self.queue else (contiguous(X), contiguous(Y))  # devices take any strides
-        run.multiply(self.values, self.pattern, X, whole, trans, scalars, launch)
+        with self._lock.here.lock:
+            run.multiply(self.values, self.pattern, X, whole, trans, scalars, launch)
         if whole is not Y:
             Y.data[...] = whole.data
         return as_given(Y, x, ndim)

@@ -1,15 +1,15 @@
 """Direct LU factors of sparse matrices of one pattern: one order of pivots, and one list of operations, for all."""
 
-import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compactla.checks import check_launch, option
-from compactla.copies import Copied
 from compactla.cuda.interchange import takes_arrays
 from compactla.layout import Pack
-from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
+from compactla.locks import read_write_lock
+from compactla.sparse.csr import BatchCSR, Replaced, after, as_given, columns, contiguous
 from compactla.sparse.elimination import in_tiles, ordered
 from compactla.types import Array, Events, Queue
 from compactla.view import backend, place
@@ -36,7 +36,7 @@ class Report(NamedTuple):
         return f"Report({len(self.info)} systems, {np.count_nonzero(self.info)} with a zero pivot)"
 
 
-class BatchLU(Copied):
+class BatchLU(Replaced):
     """The LU factors of a batch of sparse matrices of one pattern, to solve systems with.
 
     The order of pivots, the fill and the list of operations are found once, from the pattern, for all matrices. Rows
@@ -119,7 +119,7 @@ class BatchLU(Copied):
         self._prepare()
 
     def _prepare(self):
-        self._lock = threading.Lock()
+        self._lock = read_write_lock()
 
     def __repr__(self) -> str:
         state = "factored" if self._factored and self._version == self.A.version else "not factored"
@@ -134,9 +134,10 @@ class BatchLU(Copied):
     @property
     def info(self) -> np.ndarray | None:
         """Result of the last factorization, (nm,) integers; None before the first."""
-        if self._found is None:
-            return None
-        return backend(self.queue).download(self._found)[: self.nm].astype(np.int64)
+        with self._lock.here.lock:
+            if self._found is None:
+                return None
+            return backend(self.queue).download(self._found)[: self.nm].astype(np.int64)
 
     @property
     def _run(self):
@@ -160,10 +161,12 @@ class BatchLU(Copied):
         TypeError, ValueError
             If `data` is of another dtype or shape.
         """
-        with self._lock:
-            out = self.A.values.beside(self.A.nnz, 1) if self._own is None else self._own
-            self._own = self.A.packed(data, out, threads=threads, wait_for=wait_for)
-            self._version, self._factored = self.A.version, False
+        self._lock.write(self._update, data, {"threads": threads, "wait_for": wait_for})
+
+    def _update(self, data, launch):
+        out = self.A.beside() if self._own is None else self._own
+        self._own = self._replaced(self.A, data, out, launch)
+        self._version, self._factored = self.A.version, False
 
     @takes_arrays
     def factor(self, *, threads: int | None = None, wait_for: Events = None) -> Any:
@@ -181,30 +184,37 @@ class BatchLU(Copied):
             whose rows and columns are in the order of `perm`.
         """
         launch = check_launch(threads, wait_for, self.queue)
-        with self._lock:
-            self._factor(self._values(), launch)
-            return self.info
+        with self.A._lock.here.lock:
+            return self._lock.write(self._factor, launch)
 
     def _values(self):
         """The values that count now, as a pack."""
         if self._version != self.A.version:
-            self._version, self._own, self._factored = self.A.version, None, False
+            self._version, self._own, self._factored, self._is_whole = self.A.version, None, False, True
+        self._check_whole()
         return self.A.values if self._own is None else self._own
 
-    def _factor(self, values, launch):
+    def _factor(self, launch):
+        values = self._values()
         if self._factors is None:
             self._factors = values.beside(self._tiles.count, 1)
         self._factored = False
         self._found = self._run.lu_factor(values, self._tiles, self._factors, launch)
         self._factored = True
+        return self.info
 
-    def _current(self, launch):
-        """The factors of the values that count now, and these."""
-        with self._lock:
-            values = self._values()
-            if not self._factored:
-                self._factor(values, launch)
-            return self._factors, values
+    def _with_factors(self, launch, use: Callable[..., Any], *args: Any) -> Any:
+        """What a function returns of the factors of the values that count now, of these, and of arguments."""
+        with self.A._lock.here.lock:
+            while True:
+                with self._lock.here.lock:
+                    if self._factored and self._version == self.A.version:
+                        return use(self._factors, self._values(), *args)
+                self._lock.write(self._factor_once, launch)
+
+    def _factor_once(self, launch):
+        if not self._factored or self._version != self.A.version:  # as another thread may have done just now
+            self._factor(launch)
 
     @takes_arrays
     def solve(self, b: Array, *, trans: str = "N", threads: int | None = None, wait_for: Events = None) -> Any:
@@ -234,10 +244,12 @@ class BatchLU(Copied):
         after(launch, self.queue)
         B, ndim = columns(b, "b", self, self.n)
         B = contiguous(B)
-        factors, _ = self._current(launch)
         X = B.beside(B.m, B.n) if isinstance(b, Pack) else B
-        self._run.lu_solve(factors, self._tiles, B, X, trans, launch)
+        self._with_factors(launch, self._solve, B, X, trans, launch)
         return as_given(X, b, ndim)
+
+    def _solve(self, factors, values, B, X, trans, launch):
+        self._run.lu_solve(factors, self._tiles, B, X, trans, launch)
 
     @takes_arrays
     def report(self) -> Report:
@@ -251,7 +263,9 @@ class BatchLU(Copied):
         Report
             Arrays (nm,) `info`, `smallest` and `growth`; NaN where a matrix has NaN, or is zero.
         """
-        factors, values = self._current(check_launch(None, None, self.queue))
+        return self._with_factors(check_launch(None, None, self.queue), self._report)
+
+    def _report(self, factors, values):
         if self.queue is not None:
             factors, values = factors.to("cpu"), values.to("cpu")
         rows, columns, pivots = self._filled.rows, self._filled.indices, np.arange(self.n)
