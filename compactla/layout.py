@@ -21,6 +21,7 @@ from compactla.checks import (
     is_device_array,
     stays,
 )
+from compactla.copies import Made
 from compactla.cuda.interchange import given, taken, takes_arrays
 from compactla.overlap import address
 from compactla.types import Array, Events, Queue
@@ -37,7 +38,7 @@ def check_vlen(vlen, dtype: np.dtype, queue) -> int:
     return int(vlen)
 
 
-class Pack(Arithmetic):
+class Pack(Arithmetic, Made):
     """A batch of `nm` matrices of size m x n in the compact layout.
 
     Made by `compactla.pack`, by `Pack.zeros`, `Pack.empty` and `Pack.identity`, or, without a copy, from an
@@ -125,8 +126,8 @@ class Pack(Arithmetic):
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Pack, (self.view.buffer, self.nm)
+    def _parts(self) -> tuple[Any, ...]:
+        return self.view.buffer, self.nm
 
     @property
     def data(self) -> Any:

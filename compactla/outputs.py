@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from compactla.checks import as_array, stays
+from compactla.copies import Made
 from compactla.cuda.interchange import given, taken
 from compactla.layout import Pack
 from compactla.types import Array, Queue
 from compactla.view import INTEGERS, View, backend, place
 
 
-class Integers:
+class Integers(Made):
     """Columns of integers beside a batch of matrices, in its layout, such as the pivots of `compactla.getrf`.
 
     ``np.asarray`` makes an ordinary array of them, (nm, k) of int64, for which it waits on a device.
@@ -34,8 +35,8 @@ class Integers:
         address = data.offset // data.dtype.itemsize if queue is not None else data.__array_interface__["data"][0]
         self.view = View(data, address, npack, k, 1, k * V, V, V, V, data.dtype, queue)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Integers, (self.view.buffer, self.nm, self.queue)
+    def _parts(self) -> tuple[Any, ...]:
+        return self.view.buffer, self.nm, self.queue
 
     @classmethod
     def beside(cls, A: Pack, k: int) -> "Integers":

@@ -14,10 +14,11 @@ from numba import njit
 
 import compactla as cla
 from cases import dominant, lines, random, same_bits
-from compactla import locks, routine
+from compactla import routine
 from compactla.cpu import arrays, handover, parallel, run
 from compactla.cpu import lines as cpu_lines
 from compactla.cpu.handover import BOX, TAKEN, THERE
+from compactla.lines import packed
 from rows import ROUTINES, all_same, function, general, known, operands, results, unknown
 from systems import scattered
 
@@ -277,14 +278,18 @@ def test_interrupts_at_every_instruction(seven, count, work):
     assert (done == done[0]).all()  # all of a call was done, or nothing
 
 
-def test_interrupts_while_locks_are_taken(rng):
+def test_interrupts_while_locks_are_held(rng):
     """No lock stays with a call that was interrupted."""
     T = cla.BlockTridiag(*lines(rng, 9, 2, 3, np.float64))
+    T.factor()
     P = cla.LinePreconditioner(scipy.sparse.eye_array(6, format="bsr"), [[0, 1, 2], [3, 4, 5]])
-    for call, lock in ((T.refactor, T._lock), (lambda: P.rmatvec(np.ones(6)), P._making)):
-        steps = 0
-        while interrupted(call, steps, locks):
-            with ThreadPoolExecutor(1) as other:
-                assert other.submit(lock.acquire, blocking=False).result(), steps
-                other.submit(lock.release).result()
-            steps += 1
+    run, rhs = cla.prepare(T.refactor), random(rng, (9, 2, 3), np.float64)
+    with ThreadPoolExecutor(1) as other:
+        for call, lock in ((lambda: T.solve(rhs), T._lock), (run, T._lock), (lambda: P.rmatvec(np.ones(6)), P._lock)):
+            steps = 0
+            while interrupted(call, steps, packed):
+                assert other.submit(lock.write, int).result(60) == 0
+                steps += 1
+            assert steps
+    with P._making:
+        pass

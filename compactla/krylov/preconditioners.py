@@ -72,6 +72,10 @@ class Preconditioner(Copied):
     def _prepare(self):
         self._lock = Lock()
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        with self._reading, self._lock:
+            return super().__deepcopy__(memo)
+
     def __repr__(self) -> str:
         made = self._made is not None and self._version == getattr(self.A, "version", None)
         sizes, state = f"{self.nm} x {self.n} x {self.n}", "made" if made else "not made"

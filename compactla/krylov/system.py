@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
+from compactla.copies import Copied
 from compactla.cpu.kernels.norms import RANGE
 from compactla.cuda.interchange import called_back
 from compactla.krylov.report import Report
@@ -27,7 +28,7 @@ MODERATE = 7  # what is left alone has exponents up to this part of the largest 
 kept = threading.local()
 
 
-class SparseMatrix:
+class SparseMatrix(Copied):
     """A sparse matrix where the work is done, for products in threads or on a device.
 
     Parameters

@@ -81,6 +81,10 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     def _prepare(self):
         self._lock, self._making, self._results = read_write_lock(), Lock(), Results()
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        with self._reading, self._making:
+            return super().__deepcopy__(memo)
+
     @takes_arrays
     def update(self, M: Sparse, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.

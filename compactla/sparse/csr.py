@@ -326,7 +326,7 @@ class Transposed:
         return self.A.multiply(x, trans=self.trans)
 
 
-class Operator:
+class Operator(Copied):
     """An operator that kernels apply: packed values, their pattern, and the kind of operator.
 
     For factors `diagonal` says where the diagonal is, and for those in tiles `order` which row each pivot is of; for

@@ -121,6 +121,10 @@ class BatchLU(Replaced):
     def _prepare(self):
         self._lock = read_write_lock()
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        with self.A._reading:  # before its own lock, as everywhere
+            return super().__deepcopy__(memo)
+
     def __repr__(self) -> str:
         state = "factored" if self._factored and self._version == self.A.version else "not factored"
         sizes = f"{self.nm} x {self.n} x {self.n}, nnz={self.nnz}"
