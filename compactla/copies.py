@@ -19,6 +19,7 @@ class Made:
     """An object that is copied and pickled by what it is made from: arrays, numbers and a queue."""
 
     __slots__ = ()
+    _way_to_host = "see to('cpu')"
 
     def _parts(self) -> tuple[Any, ...]:
         """The arguments that make the same."""
@@ -45,6 +46,7 @@ class Copied:
     """
 
     _not_copied: tuple[str, ...] = ()
+    _way_to_host = "make it there"
 
     def _prepare(self):
         """Set what is not copied."""
@@ -126,5 +128,5 @@ def _check_pickled(x):
     queue = getattr(x, "queue", None)
     queues = queue if isinstance(queue, list) else [queue]
     if any(type(one).__module__.startswith("pyopencl") for one in queues):
-        how = "see to('cpu')" if hasattr(x, "to") else "make it there"
-        raise TypeError(f"{type(x).__name__} lives on {place(queue)}, must live on the CPU to be pickled: {how}")
+        where = f"{type(x).__name__} lives on {place(queue)}"
+        raise TypeError(f"{where}, must live on the CPU to be pickled: {x._way_to_host}")

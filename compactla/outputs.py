@@ -28,6 +28,7 @@ class Integers(Made):
     """
 
     __slots__ = ("k", "nm", "queue", "view", "vlen")
+    _way_to_host = "see numpy.asarray"
 
     def __init__(self, data: Array, nm: int, queue: Queue = None) -> None:
         npack, k, _, V = data.shape

@@ -113,13 +113,15 @@ def prepare(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Prep
     `compactla.BlockTridiag`, ``solve`` of `compactla.LinePreconditioner` and `compactla.LineRelaxation`, and on the CPU
     that of `compactla.Tridiag`, `compactla.Banded` and `compactla.BandedSPD` with factors. Vectors have to be where the
     lines are, contiguous, and of their dtype. New results of these, such as `info` or a solution, are made once:
-    every ``run()`` writes to the same arrays and returns them, so copy those that are to be kept.
+    every ``run()`` writes to the same arrays and returns them, so copy those that are to be kept. ``T.info`` is such a
+    copy.
     On a device nothing waits where an array is given for `info`.
 
     All else, such as the functions of `compactla.linalg`, is an ordinary call whenever it is run: with checks, and with
     new results.
 
-    Several threads may run it, one at a time where there is work space.
+    Several threads may run it, one at a time where there is work space or there are factors. Factors are used, or made
+    anew, as by the method itself: calls that change them wait for calls that use them, and these for them.
 
     Examples
     --------

@@ -1,5 +1,6 @@
 """Arrays in CUDA memory: of the libraries that are there, and of a stand-in for one on an OpenCL device."""
 
+import copy
 import functools
 import inspect
 import pickle
@@ -403,9 +404,18 @@ def test_streams(library, there, stacks):
         assert float(abs(x - jnp.cumsum(jnp.ones((100_000, 3, 3)), axis=0) - jnp.eye(3)).max()) < 1e-3
 
 
-def test_pickles(library, there, stacks):
+def test_copies_and_pickles(library, there, stacks, rng):
     a, _ = stacks
     close(library, pickle.loads(pickle.dumps(cla.pack(there(a)))).unpack(), a)
+    *blocks, b = map(there, lines(rng))
+    T = cla.BlockTridiag(*blocks)
+    T.factor()
+    P = cla.LinePreconditioner(scipy.sparse.eye_array(6, format="bsr"), [[0, 1, 2], [3, 4, 5]], queue=T.queue)
+    for copied in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        U, Q = copied(T), copied(P)
+        assert U.queue is T.queue and Q.queue is P.queue
+        close(library, U.solve(b), library.numpy(T.solve(b)))
+        np.testing.assert_array_equal(Q @ np.ones(6), np.ones(6))
 
 
 def test_nothing_is_seen_of_our_own(library, there, stacks, rng):

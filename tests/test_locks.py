@@ -46,7 +46,7 @@ def block_tridiagonal(queue, rng, prepared=False):
     changing, solving = "lines:factor_lines", "lines:solve_lines"
     if prepared:
         run, refactor = cla.prepare(T.solve, rhs, out=x), cla.prepare(T.refactor)
-        solve, changing, solving = lambda: there(None, run()).copy(), "packed:_begin", "blocktridiag:_check_factored"
+        solve, changing, solving = alone(run), "packed:_begin", "blocktridiag:_check_factored"
 
     def change(k):
         # filling is the user's, who sees to it that nobody solves: here it is a part of the change
@@ -58,6 +58,17 @@ def block_tridiagonal(queue, rng, prepared=False):
         refactor()
 
     return Case(change, lambda: there(None, solve()), changing, solving)
+
+
+def alone(run):
+    """A call that one thread makes at a time, with a copy of its result, which the next call writes to."""
+    lock = threading.Lock()
+
+    def call():
+        with lock:
+            return there(None, run()).copy()
+
+    return call
 
 
 def preconditioner(kind, name, queue, rng):
@@ -72,7 +83,7 @@ def preconditioner(kind, name, queue, rng):
     solve, solving = solves.get(name), "lines:solve_lines"
     if name == "prepared":
         run = cla.prepare(P.solve, there(queue, r), out=there(queue, np.empty_like(r)))
-        solve, solving = lambda: there(None, run()).copy(), "block_operator:_check_usable"
+        solve, solving = alone(run), "block_operator:_check_usable"
     return Case(lambda k: P.update(M[k]), solve, "lines:factor_lines", solving)
 
 

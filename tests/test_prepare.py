@@ -238,6 +238,20 @@ def test_factors_that_are_lost(rng):
         run()
 
 
+def test_info_that_is_kept(queue, rng):
+    """What the lines say of a factorization stays, while a prepared call returns the same array each time."""
+    T = cla.BlockTridiag(*lines(rng, 9, 2, 3, np.float64), queue=queue)
+    regular, refactor = [taken(a).copy() for a in (T.lower, T.diag, T.upper)], cla.prepare(T.refactor)
+    found = []
+    for factor in (0, 1):
+        for a, values in zip((T.lower, T.diag, T.upper), regular, strict=True):
+            a[...] = placed(factor * values, queue)
+        result = refactor()
+        found.append((T.info, T.report.info))
+        assert same_bits(taken(result).astype(np.int64), T.info)
+    assert all((info == 1).all() for info in found[0]) and not any(info.any() for info in found[1])
+
+
 @pytest.mark.parametrize("kind", [cla.LinePreconditioner, slow(cla.LineRelaxation)])
 def test_preconditioners(kind, queue, rng):
     M = scipy.sparse.kron(scipy.sparse.diags_array([-1.0, 4, -1], offsets=[-1, 0, 1], shape=(30, 30)), np.eye(3))

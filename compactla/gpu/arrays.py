@@ -86,7 +86,7 @@ def download(a) -> np.ndarray:
         return a.get()
     extent = a.dtype.itemsize + sum((n - 1) * stride for n, stride in zip(a.shape, a.strides, strict=True))
     memory = np.empty(extent, np.uint8)
-    cl.enqueue_copy(a.queue, memory, a.base_data, src_offset=a.offset, wait_for=a.events)
+    cl.enqueue_copy(a.queue, memory, a.base_data, src_offset=a.offset, wait_for=list(a.events))
     return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
 
 
@@ -96,7 +96,7 @@ def send(values, a, row=0):
         a[row:].set(values)
     elif values.size:
         start = a.offset + row * a.strides[0]
-        cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=start, wait_for=a.events)
+        cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=start, wait_for=list(a.events))
 
 
 def bring(a, target, _=(), row=0):
@@ -107,7 +107,7 @@ def bring(a, target, _=(), row=0):
         a[row:].get(target)
     elif target.size:
         start = a.offset + row * a.strides[0]
-        cl.enqueue_copy(a.queue, target, a.base_data, src_offset=start, wait_for=a.events)
+        cl.enqueue_copy(a.queue, target, a.base_data, src_offset=start, wait_for=list(a.events))
 
 
 def broadcast(matrix, nm, queue):

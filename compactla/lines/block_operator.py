@@ -119,6 +119,8 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             none of these can be solved with all the same.
         MemoryError
             If there is no room on the device. Nothing is solved with then before another update has succeeded.
+        RuntimeError
+            If it is called within a solve that uses it, as by the callback of a Krylov method.
         """
         return self._lock.write(self._update_checked, M, threads, wait_for)
 

@@ -287,7 +287,10 @@ class BlockTridiag(Copied):
 
     @takes_arrays
     def refactor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
-        """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`."""
+        """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`.
+
+        No thread may solve while they are filled, for they hold the factors; calls of other threads wait for this one.
+        """
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
         self._check_info(info)
         if type(launch) is not Recording:
@@ -325,16 +328,16 @@ class BlockTridiag(Copied):
         with self._lock.here.lock:
             return self._own_info()
 
+    @info.setter
+    def info(self, info):
+        self._info = info
+
     def _own_info(self):
         if type(self._info) is Rewritten:
             self._info = self._info.array.copy()
         if self._info is not None and is_device_array(self._info) and not stays(self._info):
             self._info = on_host(self._info).astype(np.int64)
         return given(self._info)
-
-    @info.setter
-    def info(self, info):
-        self._info = info
 
     @property
     def report(self) -> Report | None:
@@ -368,7 +371,7 @@ class BlockTridiag(Copied):
         Raises
         ------
         RuntimeError
-            If the lines are not factored.
+            If the lines are not factored, or the last factorization was broken off.
         TypeError, ValueError
             If `rhs` is of another shape or of a dtype that does not cast, or lives elsewhere, or the lines were made by
             `from_packed`; if `out` is of another kind, dtype or shape, is read-only, or shares memory with the lines

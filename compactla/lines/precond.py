@@ -20,7 +20,7 @@ class LinePreconditioner(BlockOperator):
     not swap rows, except within blocks with ``pivoting=True``.
 
     It is a `scipy.sparse.linalg.LinearOperator` for a Krylov solver's argument ``M``, and may be applied from several
-    threads at once.
+    threads at once, which wait for an `update` by another.
 
     Parameters
     ----------

@@ -98,6 +98,7 @@ class BatchCSR(Replaced):
 
     __array_ufunc__ = None  # so that ``x @ A`` is refused, and not computed for each element of x
     _not_copied = ("_lock",)
+    _way_to_host = "see to('cpu')"
 
     @takes_arrays
     def __init__(
