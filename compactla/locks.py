@@ -101,7 +101,7 @@ class ReadWriteLock(threading.local):
             if len(shared.readers) > 1:  # not this thread alone
                 locks = [reader.withdrawn() for reader in living(shared.readers) if reader is not here]
                 return holding(locks, shared.between_calls, (function, args))
-            return shared.between_calls(function, args) if shared.calls else function(*args)
+            return holding(living(shared.calls), function, args) if shared.calls else function(*args)
 
 
 def read_write_lock() -> ReadWriteLock:
@@ -124,9 +124,8 @@ def holding(locks, function, args) -> Any:
     """Call a function with these locks held, which are let go however it ends."""
     if not locks:
         return function(*args)
-    first, *others = locks
-    with first:
-        return holding(others, function, args) if others else function(*args)
+    with locks[0]:
+        return function(*args) if len(locks) == 1 else holding(locks[1:], function, args)
 
 
 def _reopen():

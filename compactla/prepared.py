@@ -59,7 +59,7 @@ class Changing(Prepared):
         self._lock = lock
 
     def __call__(self):
-        return self._lock.write(super().__call__)
+        return self._lock.write(Prepared.__call__, self)
 
 
 class Unchanged(Prepared):

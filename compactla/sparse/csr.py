@@ -140,7 +140,8 @@ class BatchCSR(Replaced):
     @property
     def values(self) -> Pack:
         """The values, as matrices of one column."""
-        self._check_whole()
+        if not self._is_whole:
+            self._check_whole()
         return self._values
 
     @property
@@ -280,7 +281,7 @@ class BatchCSR(Replaced):
         if y is not None and kinds[0] != kinds[1]:
             raise TypeError(f"y is a {type(y).__name__}, must be of the kind of x")
         if y is None:
-            Y = self.values.beside(m, X.n)
+            Y = self._values.beside(m, X.n)
         else:
             Y, given = columns(y, "y", self, m)
             if (Y.n, given) != (X.n, ndim):

@@ -199,26 +199,29 @@ class BatchLU(Replaced):
         return self.A.values if self._own is None else self._own
 
     def _factor(self, launch):
-        values = self._values()
+        self._factor_values(self._values(), launch)
+        return self.info
+
+    def _factor_values(self, values, launch):
         if self._factors is None:
             self._factors = values.beside(self._tiles.count, 1)
         self._factored = False
         self._found = self._run.lu_factor(values, self._tiles, self._factors, launch)
         self._factored = True
-        return self.info
 
     def _with_factors(self, launch, use: Callable[..., Any], *args: Any) -> Any:
-        """What a function returns of the factors of the values that count now, of these, and of arguments."""
+        """What a function returns of arguments, while there are factors of the values that count now."""
         with self.A._lock.here.lock:
             while True:
                 with self._lock.here.lock:
-                    if self._factored and self._version == self.A.version:
-                        return use(self._factors, self._values(), *args)
+                    if self._factored and self._is_whole and self._version == self.A.version:
+                        return use(*args)
                 self._lock.write(self._factor_once, launch)
 
     def _factor_once(self, launch):
-        if not self._factored or self._version != self.A.version:  # as another thread may have done just now
-            self._factor(launch)
+        values = self._values()
+        if not self._factored:  # which another thread may have done just now
+            self._factor_values(values, launch)
 
     @takes_arrays
     def solve(self, b: Array, *, trans: str = "N", threads: int | None = None, wait_for: Events = None) -> Any:
@@ -252,8 +255,8 @@ class BatchLU(Replaced):
         self._with_factors(launch, self._solve, B, X, trans, launch)
         return as_given(X, b, ndim)
 
-    def _solve(self, factors, values, B, X, trans, launch):
-        self._run.lu_solve(factors, self._tiles, B, X, trans, launch)
+    def _solve(self, B, X, trans, launch):
+        self._run.lu_solve(self._factors, self._tiles, B, X, trans, launch)
 
     @takes_arrays
     def report(self) -> Report:
@@ -269,7 +272,8 @@ class BatchLU(Replaced):
         """
         return self._with_factors(check_launch(None, None, self.queue), self._report)
 
-    def _report(self, factors, values):
+    def _report(self):
+        factors, values = self._factors, self._values()
         if self.queue is not None:
             factors, values = factors.to("cpu"), values.to("cpu")
         rows, columns, pivots = self._filled.rows, self._filled.indices, np.arange(self.n)
