@@ -88,7 +88,7 @@ class Pack(Arithmetic, Made):
            [0., 2.]])
     """
 
-    __slots__ = ("_T", "_parts", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
+    __slots__ = ("_T", "_real", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
     def __init__(self, data: Array, nm: int | None = None) -> None:
         data = data if type(data) is np.ndarray else taken(data, "data")
@@ -122,7 +122,7 @@ class Pack(Arithmetic, Made):
         ps, rs, cs = strides[0] // item, strides[1] // item, strides[2] // item
         self.view = View(data, address, npack, m, n, ps, rs, cs, vlen, self.dtype, self.queue)
         self._T: Pack | None = None
-        self._parts: Pack | None = None
+        self._real: Pack | None = None
         # What packs have to share to be arguments of one call.
         self.kind = (self.nm, vlen, self.dtype.char, None if self.queue is None else self.queue.context)
 
@@ -152,15 +152,15 @@ class Pack(Arithmetic, Made):
         """The real and the imaginary parts as real matrices, in twice as many lanes; a view of the same memory."""
         if not self.is_complex:
             return self
-        if self._parts is None:
+        if self._real is None:
             data = self.view.buffer
             shape = *data.shape[:3], 2 * self.vlen
             if self.queue is None:
                 data = data.reshape(shape)
             else:  # where reshape takes no gaps
                 data = backend(self.queue).seen_as(data, shape, (*data.strides[:3], data.dtype.itemsize))
-            self._parts = Pack(data)
-        return self._parts
+            self._real = Pack(data)
+        return self._real
 
     @takes_arrays
     def unpack(self, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
@@ -244,7 +244,7 @@ class Pack(Arithmetic, Made):
         P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, parts == 2, self.queue
         start, column = address(data) if self.queue is None else data.offset // data.dtype.itemsize, parts * V
         P.view = View(data, start, npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
-        P._T, P._parts, P.kind = None, None, (self.nm, V, dtype.char, self.kind[3])
+        P._T, P._real, P.kind = None, None, (self.nm, V, dtype.char, self.kind[3])
         return P
 
     @classmethod
