@@ -309,7 +309,7 @@ def test_chords():
     """Couplings that lines of the program leave out are told of once."""
     M, lines = convection_diffusion(1, 8, B)
     M = M.tolil()
-    M[0, 3 * B] = M[3 * B, 0] = 0.1
+    M[0, 3 * B] = M[3 * B, 0] = 1e4
     A = petsc_matrix(scipy.sparse.block_diag([M] * COMM.size))
     pc = PETSc.PC().create(COMM)
     pc.setOperators(A)

@@ -137,12 +137,15 @@ def test_three_directions():
     assert as_lists(lines) == expected.tolist()
 
 
-def test_a_ring_is_opened():
-    """Its ends would be coupled; that they are neighbours, with ``periodic=True``, is for those to say who know it."""
+@pytest.mark.parametrize("weakest", [None, 0, 7, 11])
+def test_a_ring_is_opened_at_its_weakest_coupling(weakest):
+    """That its ends are neighbours, with ``periodic=True``, is for those to say who know it."""
     M = 4 * scipy.sparse.eye_array(12, format="lil")
     for i in range(12):
-        M[i, (i + 1) % 12] = M[(i + 1) % 12, i] = -1
-    assert as_lists(cla.find_lines(M.tocsr(), 1)) == [[*range(11)], [11]]
+        M[i, (i + 1) % 12] = M[(i + 1) % 12, i] = -0.5 if i == weakest else -1
+    (line,) = as_lists(cla.find_lines(M.tocsr(), 1))
+    after = 11 if weakest is None else weakest
+    assert line in ([(after + 1 + i) % 12 for i in range(12)], [(after - i) % 12 for i in range(12)])
 
 
 def chords(M, lines):
@@ -197,15 +200,73 @@ def test_lines_have_no_chords(rng, with_coordinates, anisotropy):
     assert not chords(M, found)
 
 
-def test_chords_however_weak():
-    """A block that is not zero is a chord also where nothing but zero is left of its norm."""
-    weak = scipy.sparse.diags_array(np.full(4, 1e-200), offsets=2, shape=(6, 6))
-    M = (tridiagonal(6) + weak).tobsr((1, 1))
+def column_with_a_chord(there, back):
+    """A column in which block rows 1 and 6 are coupled, too."""
+    M = tridiagonal(8).tolil()
+    M[1, 6], M[6, 1] = there, back
+    return M.tobsr((1, 1))
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "broken"),
+    [
+        *[(-0.9, -0.9, False), (-1, -1, True), (-1.1, -1.1, True), (-1, 0, False), (-1, -0.5, False)],
+        *[(1e-200, 1e-200, False), (1e-9, 1e-9, False), (0.1, 0.1, True), (np.nan, -0.5, True)],
+    ],
+)
+def test_chords_are_weaker_than_what_a_break_gives_up(there, back, broken):
+    """One that is positive makes the line's matrix indefinite when it is left out; or not, where it is very small."""
+    found = cla.find_lines(column_with_a_chord(there, back))
+    assert (as_lists(found) != [[*range(8)]]) == broken
+
+
+def with_wells(b, strength):
+    """Columns of a grid, and two wells along some of their cells, eliminated: all cells of a well are coupled."""
+    M = scipy.sparse.kron(grid((4, 1), (5, 1), (12, 30)), np.eye(b) + 0.2 * np.ones((b, b)))
+    for cells in (range(28, 34), range(136, 143)):
+        w = np.zeros(240)
+        w[cells] = strength * (2 + np.sin(cells))
+        M = M + scipy.sparse.kron(np.diag(w) - np.outer(w, w) / w.sum(), np.eye(b, k=b - 1) + np.eye(b))
+    return M.tocsr().tobsr((b, b)), np.arange(240).reshape(20, 12)
+
+
+@pytest.mark.parametrize("b", [1, 3])
+def test_wells_do_not_break_lines(b):
+    M, columns = with_wells(b, 10)
     found = cla.find_lines(M)
-    assert max(map(len, found)) == 2
+    assert as_lists(found) == columns.tolist()
+    assert len(chords(M, found)) == 10 + 15
+    S = cla.LineRelaxation(M, found, scheme="symmetric")
+    x = np.sin(np.arange(M.shape[0]))
+    for _ in range(10):
+        before, x = np.linalg.norm(x), x - S @ (M @ x)
+    assert np.linalg.norm(x) < 0.95 * before
+
+
+@pytest.mark.parametrize("strength", [1, 100])
+def test_lines_are_as_good_as_columns_through_wells(strength):
+    M, columns = with_wells(3, strength)
+    rhs = np.sin(np.arange(M.shape[0]))
+    assert iterations(M, cla.find_lines(M), rhs) <= 1.1 * iterations(M, columns, rhs) + 1
+
+
+def test_differences_of_fourth_order():
+    """Their outer coefficients are small and positive: lines that left them out would be indefinite."""
+    along = scipy.sparse.diags_array([1 / 12, -4 / 3, 5 / 2, -4 / 3, 1 / 12], offsets=range(-2, 3), shape=(24, 24))
+    M = scipy.sparse.kron(tridiagonal(6), scipy.sparse.eye_array(24)) + 100 * scipy.sparse.kron(np.eye(6), along)
+    M = M.tobsr((1, 1))
+    found = cla.find_lines(M)
     assert not chords(M, found)
-    M.data[M.data == 1e-200] = 0
-    assert as_lists(cla.find_lines(M)) == [[*range(6)]]
+    assert steps(cla.LinePreconditioner, M, found) < 150
+
+
+def test_a_row_that_is_coupled_to_all():
+    """A chain, all of which is coupled weakly to its first block row: chords as long as the line, one after another."""
+    n = 3000
+    M = tridiagonal(n).tolil()
+    M[0, 2:] = M[2:, 0] = -1e-3
+    M[0, 0] = 2 + 1e-3 * n
+    assert max(map(len, cla.find_lines(M.tobsr((1, 1))))) >= n - 1
 
 
 def test_the_symmetric_sweep_contracts():

@@ -309,12 +309,12 @@ def test_several_preconditioners_at_once(rng, queue):
             assert same_bits(x, alone)
 
 
-def with_chords(b=2):
-    """A matrix of which rows 0 and 4, 1 and 3 (one way), and 6 and 8 are coupled, two lines, and what is left out."""
+def with_chords(b=2, value=1e6):
+    """A matrix of which rows 0 and 4, 1 and 3 (one way), and 6 and 8 are coupled by this value, and two lines."""
     M, lines = convection_diffusion(2, 5, b)
     M = M.tolil()
     for row, column in ((0, 4), (4, 0), (1, 3), (6, 8), (8, 6)):
-        M[row * b, column * b + b - 1] = 0.5
+        M[row * b, column * b] = value
     return M.tocsr(), lines
 
 
@@ -332,6 +332,11 @@ def test_chords_are_counted_once(make, form):
     assert warned[0].filename == __file__
 
 
+def test_no_warning_of_chords_that_are_weaker_than_links():
+    M, lines = with_chords(value=-0.5)
+    assert not cla.LinePreconditioner(M, lines, 2).info.any()
+
+
 def test_chords_are_left_out():
     M, lines = with_chords()
     with pytest.warns(UserWarning, match="chords"):
@@ -347,5 +352,5 @@ def test_neighbours_and_zeros_are_no_chords(make):
     ring[2:4, 6:8] = 0
     ring[12:14, 16:18] = ring[16:18, 12:14] = 0
     make(ring, lines, 2, periodic=[True, False])
-    M.data[abs(M.data) == 0.5] = 0
+    M.data[M.data == 1e6] = 0
     make(M, lines, 2)

@@ -5,16 +5,18 @@ import warnings
 import numpy as np
 
 from compactla.cpu.kernel import compiled_once
+from compactla.lines.couplings import couplings, in_blocks
+from compactla.lines.walking import outweighing
 
 MESSAGE = (
-    "lines have chords ({count}): couplings between block rows of one line that are not neighbours on it, the first of "
-    "them rows {row} and {column} of lines[{line}]. Solves leave these out, and sweeps may diverge; lines from "
-    "compactla.find_lines have none"
+    "lines have chords ({count}): couplings between block rows of one line that are not neighbours on it, and stronger "
+    "than some that are between these; the first of them rows {row} and {column} of lines[{line}]. Solves leave these "
+    "out, and sweeps may diverge; lines from compactla.find_lines have only weaker ones"
 )
 
 
 def warn_of_chords(M, b, paths, stacklevel=3) -> None:
-    """Warn where lines have chords, and say how many.
+    """Warn where lines have chords that outweigh a link between their ends, and say how many.
 
     Parameters
     ----------
@@ -36,9 +38,22 @@ def warn_of_chords(M, b, paths, stacklevel=3) -> None:
         values = M.data[entries[:, 2]].reshape(len(entries), -1)
         chords = np.unique(np.sort(entries[(values != 0).any(axis=1), :2], axis=1), axis=0)
         if len(chords):
+            chords = chords[_outweighing(in_blocks(M, b), chords, paths)]
+        if len(chords):
             row, column = chords[0]
             text = MESSAGE.format(count=len(chords), row=row, column=column, line=line[row])
             warnings.warn(text, UserWarning, stacklevel=stacklevel)
+
+
+def _outweighing(M, chords, paths) -> np.ndarray:
+    """Which chords outweigh a link between their ends."""
+    S, opposite = couplings(M)
+    places = np.sort(np.argsort(paths.rows)[chords], axis=1)
+    order = np.argsort(places[:, 1])
+    outweighs = np.empty(len(chords), np.bool_)
+    graph, blocks = (S.indptr, S.indices, S.data), (M.indptr, M.indices, opposite)
+    outweighs[order] = outweighing(*graph, *blocks, paths.rows, places[order])
+    return outweighs
 
 
 @compiled_once

@@ -29,7 +29,7 @@ class LinePreconditioner(BlockOperator):
         lines are copied; `M` is read again only for the adjoint, see `update`.
     lines : sequence of sequences of int, or (nlines, length) array of int
         The block rows along each line, of any length. Every block row is on exactly one line. Couplings between blocks
-        of one line that are not neighbours on it are chords, which are dropped, too, with a warning.
+        of one line that are not neighbours on it are chords, which are dropped, too; of strong ones there is a warning.
     block_size : int, optional
         Size b of the blocks; needed for CSR, taken from the matrix for BSR.
     vlen : int, optional
