@@ -260,6 +260,12 @@ def test_differences_of_fourth_order():
     assert steps(cla.LinePreconditioner, M, found) < 150
 
 
+def test_no_chords_along_positive_couplings():
+    M = column_with_a_chord(-0.5, -0.5)
+    M.data[M.data == -1] = 1
+    assert not chords(M, cla.find_lines(M))
+
+
 def test_a_row_that_is_coupled_to_all():
     """A chain, all of which is coupled weakly to its first block row: chords as long as the line, one after another."""
     n = 3000

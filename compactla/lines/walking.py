@@ -64,7 +64,7 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
                 break
             tail, before, row, slot = row, link[start, 0], start, side
             if before >= 0:
-                _turn_round(graph, path, link, start)
+                _turn_round(path, link, start)
             while True:
                 enough = least[0] if before < 0 else least[1]
                 following, s = _strongest(*graph, line, enough, row)
@@ -79,7 +79,7 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
                 line[following] = start
                 link[row, slot] = following
                 link[following, 0] = row
-                ahead[row], weakest[row] = following, s
+                ahead[row], weakest[row] = following, 0
                 before, row, slot = row, following, 1
                 if verdict == CLOSES:
                     _open(graph, link, tail, row)
@@ -88,12 +88,12 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
 
 
 @register_jitable
-def _turn_round(graph, path, link, start):
+def _turn_round(path, link, start):
     """Let the block rows of a line, that has gone one way from its start, lead back there."""
     _, ahead, weakest = path
     previous, row = start, link[start, 0]
     while row >= 0:
-        ahead[row], weakest[row] = previous, _strength(graph, previous, row)
+        ahead[row], weakest[row] = previous, 0
         previous, row = row, link[row, 1]
 
 
@@ -144,7 +144,7 @@ def _choose(graph, blocks, path, least, apart, tail, before, row):
             goes_on = chords == 0 or (
                 s > beside
                 and s > apart * _second(graph, line, row, other)
-                and _are_weaker(graph, blocks, path, row, other, s)
+                and _are_weaker(graph, blocks, path, row, other)
             )
             closes = chords == 1 and tail != before and not _is_opposite(blocks, tail, other)
             if (goes_on or closes) and not _is_weak_turn(*graph, least[2], before, row, other, s):
@@ -153,15 +153,15 @@ def _choose(graph, blocks, path, least, apart, tail, before, row):
 
 
 @register_jitable
-def _are_weaker(graph, blocks, path, row, other, s):
+def _are_weaker(graph, blocks, path, row, other):
     """Whether the chords of a line that goes on to `other` are, than each link between their ends."""
     indptr, indices, strength = graph
-    line = path[0]
+    line, s = path[0], _link(graph, blocks, row, other)
     for k in range(indptr[other], indptr[other + 1]):
         member = indices[k]
         if line[member] == line[row] and member != row:
             c = STRONGER * strength[k] * (OPPOSITE if _is_opposite(blocks, other, member) else 1)
-            if not (c < s and c < _weakest(path, member, row)):
+            if not (c < s and c < _weakest(graph, blocks, path, member, row)):
                 return False
     return True
 
@@ -174,12 +174,25 @@ def _is_opposite(blocks, row, other):
 
 
 @register_jitable
-def _weakest(path, row, end):
-    """The weakest link of a line between a block row on it and its end; where that is gets nearer for the next call."""
+def _link(graph, blocks, row, other):
+    """What a link counts beside chords, which do not go along one of the other sign than diffusion has."""
+    return _strength(graph, row, other) / (OPPOSITE if _is_opposite(blocks, row, other) else 1)
+
+
+@register_jitable
+def _weakest(graph, blocks, path, row, end):
+    """The weakest link of a line between a block row on it and its end.
+
+    Each block row has one `ahead` of it, and the `weakest` link on the way there, or 0 as long as nobody has asked. The
+    next call finds them further ahead.
+    """
     _, ahead, weakest = path
     least = np.inf
     while row != end:
         following = ahead[row]
+        for i in (row, following):
+            if i != end and weakest[i] == 0:
+                weakest[i] = _link(graph, blocks, i, ahead[i])
         if following != end:
             weakest[row] = min(weakest[row], weakest[following])
             ahead[row] = following = ahead[following]
@@ -269,16 +282,16 @@ def outweighing(indptr, indices, strength, block_indptr, block_indices, opposite
     The lines are `rows`, one after the other, and `chords` (n, 2) are places there, sorted by the second.
     """
     graph, blocks = (indptr, indices, strength), (block_indptr, block_indices, opposite)
-    path = rows, np.empty(len(rows), np.int64), np.empty(len(rows))
-    _, ahead, weakest = path
+    ahead = np.empty(len(rows), np.int64)
+    path = rows, ahead, np.zeros(len(rows))
     outweighs, end = np.zeros(len(chords), np.bool_), 0
     for i in range(len(chords)):
         while end < chords[i, 1]:
-            ahead[rows[end]], weakest[rows[end]] = rows[end + 1], _strength(graph, rows[end], rows[end + 1])
+            ahead[rows[end]] = rows[end + 1]
             end += 1
         row, other = rows[chords[i, 0]], rows[end]
         c = _strength(graph, row, other) * (OPPOSITE if _is_opposite(blocks, row, other) else 1)
-        outweighs[i] = not c <= _weakest(path, row, other)
+        outweighs[i] = not c <= _weakest(graph, blocks, path, row, other)
     return outweighs
 
 
