@@ -189,6 +189,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
 #define ROW(i) (ti * TI + (i))
 #define COLUMN(j) ((j) * TEAMJ + tj)
+#define IN_C(i, j) ((M % TI == 0 || ROW(i) < M) && (N % TJ == 0 || COLUMN(j) < N))
 #define TURN_TO(q) \
     A = all_of_a + (ACOMMON ? 0 : (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q)); \
     B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
@@ -210,7 +211,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
         CLA_UNROLL for (int i = 0; i < TI; i++)
             CLA_UNROLL for (int j = 0; j < TJ; j++)
                 c[i][j] = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im),
-                                                cla_lane_load(C, C_AT(min(ROW(i), M - 1), min(COLUMN(j), N - 1))))
+                                                cla_lane_load_if(IN_C(i, j), C, C_AT(ROW(i), COLUMN(j))))
                                : cla_lane_real(0);
 #if AHEAD == 2
         CLA_UNROLL
@@ -250,8 +251,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
         }
         CLA_UNROLL for (int i = 0; i < TI; i++)
             CLA_UNROLL for (int j = 0; j < TJ; j++)
-                if (M % TI == 0 || ROW(i) < M)
-                    if (N % TJ == 0 || COLUMN(j) < N) cla_lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
+                if (IN_C(i, j)) cla_lane_store(C, C_AT(ROW(i), COLUMN(j)), c[i][j]);
     }
 }
 #endif

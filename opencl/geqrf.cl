@@ -76,8 +76,7 @@ __kernel CLA_GROUP_OF(GROUP) void geqrf_item(long lanes, long nm, __global CLA_R
 #endif
 
 #ifdef GEQRF_TEAM
-/* column j of this work-item in the matrix; which work-item has column k, and as which of its own */
-#define COLUMN(j) (c + (j) * TEAM)
+/* Which work-item has column k, and as which of its own */
 #define OWNER(k) ((k) % TEAM)
 #define OWN(k) ((k) / TEAM)
 #define AT(i, j) a[j][i]
@@ -118,11 +117,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __globa
     CLA_LOCAL cla_lane *vectors = l_vectors + l;
     cla_lane a[COLUMNS][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            AT(i, j) = cla_lane_load_if(CLA_HAS_COLUMN(j, N), A, i * ARS + CLA_COLUMN(j) * ACS);
     CLA_UNROLL1(N, STEP)
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
+            if (CLA_HAS_COLUMN(j, N)) cla_lane_store(A, i * ARS + CLA_COLUMN(j) * ACS, AT(i, j));
 }
 #endif
 

@@ -124,7 +124,8 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
 #ifdef GETRFNP_TEAM
 #define AT_ONCE (PANEL ? COLUMNS : 1) /* columns of L that go through local memory together */
 /* column j of this work-item in the matrix; which work-item has column k, and as which of its own */
-#define COLUMN(j) (PANEL ? c * COLUMNS + (j) : c + (j) * TEAM)
+#define COLUMN(j) (PANEL ? c * COLUMNS + (j) : CLA_COLUMN(j))
+#define HAS(j) (N == COLUMNS * TEAM || COLUMN(j) < N)
 #define OWNER(k) (PANEL ? (k) / COLUMNS : (k) % TEAM)
 #define OWN(k) (PANEL ? (k) % COLUMNS : (k) / TEAM)
 
@@ -177,11 +178,11 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __glo
     cla_lane a[COLUMNS][M];
     int bad = 0;
     CLA_UNROLL for (int i = 0; i < M; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) AT(i, j) = cla_lane_load(A, i * ARS + min(COLUMN(j), N - 1) * ACS);
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) AT(i, j) = cla_lane_load_if(HAS(j), A, i * ARS + COLUMN(j) * ACS);
     CLA_UNROLL1(N, STEPS_FROM)
     CLA_UNROLL for (int i = 1; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
+            if (HAS(j)) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
     zero[c * LANES + l] = bad;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (c == 0 && q < nm) {

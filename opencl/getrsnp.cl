@@ -120,7 +120,8 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
         if (i + c < N) FACTOR(i + c, i + c) = cla_lane_recip(A_AT(i + c, i + c));
     cla_lane x[COLUMNS][N];
     CLA_UNROLL for (int i = 0; i < N; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(FROM(i), min(j * TEAM + c, R - 1)));
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(FROM(i), CLA_COLUMN(j)));
     barrier(CLK_LOCAL_MEM_FENCE);
 #define SOLVE(k, unit, first, end) { \
         const cla_lane d = FACTOR(k, k); \
@@ -134,7 +135,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) SOLVE(k, TRANS, 0, k)
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (R == COLUMNS * TEAM || j * TEAM + c < R) cla_lane_store(B, B_AT(TO(i), j * TEAM + c), x[j][i]);
+            if (CLA_HAS_COLUMN(j, R)) cla_lane_store(B, B_AT(TO(i), CLA_COLUMN(j)), x[j][i]);
 }
 #endif
 

@@ -29,7 +29,9 @@
 #define CLA_PARTS (1 + CLA_COMPLEX) /* CLA_REAL numbers in an element */
 #define CLA_PASTE_(a, b) a##b
 #define CLA_PASTE(a, b) CLA_PASTE_(a, b)
-#define CLA_INLINE static inline __attribute__((always_inline))
+#ifndef CLA_INLINE
+#define CLA_INLINE static inline __attribute__((always_inline)) /* a compiler that does not optimize may be told less */
+#endif
 #ifndef CLA_LOCAL
 #define CLA_LOCAL __local /* where a pointer points; arrays are declared with __local */
 #endif
@@ -182,6 +184,13 @@ CLA_INLINE void cla_lane_store_apart(__global CLA_REAL *p, long i, long im, cla_
 /* The element of a pack at p[i]. */
 CLA_INLINE cla_lane cla_lane_load(__global const CLA_REAL *p, long i) { return cla_lane_load_apart(p, i, CLA_VLEN); }
 CLA_INLINE void cla_lane_store(__global CLA_REAL *p, long i, cla_lane a) { cla_lane_store_apart(p, i, CLA_VLEN, a); }
+
+/* The element of a pack at p[i] where there is one, else 0: at the edge of a matrix. What the work-item at the edge has is
+ * no substitute, which that may have stored already. */
+CLA_INLINE cla_lane cla_lane_load_if(int exists, __global const CLA_REAL *p, long i)
+{
+    return exists ? cla_lane_load(p, i) : cla_lane_real(0);
+}
 
 /* The element of a pack at p[i], conjugated or as it is. */
 CLA_INLINE cla_lane cla_lane_load_as(int conj, __global const CLA_REAL *p, long i)

@@ -134,7 +134,8 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void ormqr_team(long lanes, long nm,
     SHARE_REFLECTORS(K)
     cla_lane x[COLUMNS][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(C, C_AT(i, min(j * TEAM + c, N - 1)));
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, N), C, C_AT(i, CLA_COLUMN(j)));
     barrier(CLK_LOCAL_MEM_FENCE);
     CLA_UNROLL for (int p = 0; p < K; p++) {
         const int k = TRANS ? p : K - 1 - p;
@@ -142,7 +143,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void ormqr_team(long lanes, long nm,
     }
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(C, C_AT(i, j * TEAM + c), x[j][i]);
+            if (CLA_HAS_COLUMN(j, N)) cla_lane_store(C, C_AT(i, CLA_COLUMN(j)), x[j][i]);
 }
 #endif
 

@@ -92,12 +92,13 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
 #define LOAD_B \
     cla_lane x[COLUMNS][N]; \
     CLA_UNROLL for (int i = 0; i < N; i++) \
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, R - 1)));
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) \
+            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(i, CLA_COLUMN(j)));
 #define SOLVE_B \
     SOLVE(x, COLUMNS) \
     CLA_UNROLL for (int i = 0; i < N; i++) \
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++) \
-            if (R == COLUMNS * TEAM || j * TEAM + c < R) cla_lane_store(B, B_AT(i, j * TEAM + c), x[j][i]);
+            if (CLA_HAS_COLUMN(j, R)) cla_lane_store(B, B_AT(i, CLA_COLUMN(j)), x[j][i]);
 #endif
 
 #ifdef POTRS_ITEM

@@ -121,7 +121,8 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trmm_team(long lanes, long nm, CLA_REAL
             if (j0 + c < i + (DIAG == CLA_NONUNIT)) triangle[AT(i, j0 + c) * LANES] = A_AT(i, j0 + c);
     cla_lane x[COLUMNS][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_load(B, B_AT(i, min(j * TEAM + c, N - 1)));
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, N), B, B_AT(i, CLA_COLUMN(j)));
     barrier(CLK_LOCAL_MEM_FENCE);
     CLA_UNROLL for (int i = FIRST; i < M; i++) {
         cla_lane y[COLUMNS];
@@ -132,7 +133,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trmm_team(long lanes, long nm, CLA_REAL
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++) y[j] = cla_lane_fma(a, x[j][k], y[j]);
         }
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(B, B_AT(i, j * TEAM + c), SCALE(y[j]));
+            if (CLA_HAS_COLUMN(j, N)) cla_lane_store(B, B_AT(i, CLA_COLUMN(j)), SCALE(y[j]));
     }
 }
 #endif

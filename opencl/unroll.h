@@ -18,6 +18,11 @@
 #define CLA_UNROLL_SOME _Pragma("unroll 4")
 #define CLA_GROUP_OF(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 
+/* Which column of a matrix is the j-th of work-item c, where the TEAM of a matrix have columns that are TEAM apart, and
+ * whether it has one, of n. */
+#define CLA_COLUMN(j) ((j) * TEAM + c)
+#define CLA_HAS_COLUMN(j, n) ((n) == COLUMNS * TEAM || CLA_COLUMN(j) < (n))
+
 /* q % V for the first lane q of a work-group, a multiple of LANES. Of q / V beside q % V LLVM makes an instruction of
  * which PoCL 5.0 notes that the work-items of a group share its value, and not that it is removed later: what then
  * comes to lie in its memory counts as shared, and all work-items compute with the number of the last of them. */
