@@ -23,14 +23,15 @@
     CLA_UNROLL for (int u = 0; u < (size); u++) \
         for (int t = u * GROUP + l, v = t / (size), e = t % (size), once = 1; once && t < here * (size); once = 0)
 
-/* x(i, j) <- element (i, j) of this work-item's matrix of A, m x n */
+/* x(i, j) <- element (i, j) of this work-item's matrix of A, m x n, or of the last where it has none */
 #define READ(A, m, n, x) \
     if (A##STAGED) { \
         EACH_SHARED((m) * (n), t, v, e) \
             tile[v * LINE + e] = CLA_NUMBER_AT(A, A##0 + (q0 * ((m) * (n)) + t) * A##PARTS); \
         BETWEEN \
         CLA_UNROLL for (int i = 0; i < (m); i++) \
-            CLA_UNROLL for (int j = 0; j < (n); j++) x(i, j) = tile[l * LINE + (i * A##RS + j * A##CS) / A##PARTS]; \
+            CLA_UNROLL for (int j = 0; j < (n); j++) \
+                x(i, j) = tile[min(l, here - 1) * LINE + (i * A##RS + j * A##CS) / A##PARTS]; \
         BETWEEN \
     } else { \
         const long first = A##0 + min(q, nm - 1) * A##step; \

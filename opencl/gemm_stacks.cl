@@ -109,6 +109,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
 #endif
     const int t = get_local_id(0), tj = t % TEAMJ, ti = t / TEAMJ % TEAMI, l = t / (TEAMJ * TEAMI);
     const long q0 = get_group_id(0) * (long)LANES;
+    const int given = min((long)l, nm - 1 - q0); /* whose numbers it computes with: the last where it has no matrix */
 #if FLAT
     FLAT_IN(A, a0, a_of, AOWN, M * K)
     FLAT_IN(B, b0, b_of, BOWN, K * N)
@@ -152,9 +153,9 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
         cla_lane a[TI];
         wide b[TJ];
         CLA_UNROLL for (int i = 0; i < TI; i++)
-            a[i] = CONJUGATED(ACONJ, A_OF(AOWN ? l : 0, min(ti * TI + i, M - 1), k));
+            a[i] = CONJUGATED(ACONJ, A_OF(AOWN ? given : 0, min(ti * TI + i, M - 1), k));
         CLA_UNROLL for (int j = 0; j < TJ; j++)
-            b[j] = CONJUGATED(BCONJ, B_OF(BOWN ? l : 0, k, min(j * TEAMJ + tj, UNITS - 1)));
+            b[j] = CONJUGATED(BCONJ, B_OF(BOWN ? given : 0, k, min(j * TEAMJ + tj, UNITS - 1)));
         CLA_UNROLL for (int i = 0; i < TI; i++)
             CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = WIDE_FMA(a[i], b[j], c[i][j]);
     }
@@ -207,7 +208,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
  * are neighbours in memory. */
 static void taken(CLA_LOCAL cla_lane *to, __global const CLA_REAL *from, long m, long k, long rs, long cs, long conj)
 {
-    const int columns = (rs < 0 ? -rs : rs) < (cs < 0 ? -cs : cs);
+    const int columns = abs(rs) < abs(cs);
     for (int e = get_local_id(0); e < BLOCK * DEPTH; e += TEAM * TEAM) {
         const int i = columns ? e % BLOCK : e / DEPTH, d = columns ? e / BLOCK : e % DEPTH;
         cla_lane x = cla_lane_real(0);

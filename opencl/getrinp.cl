@@ -76,9 +76,11 @@ __kernel void getrinp_batch(long lanes, long nm, long n,
 #define SWAPS __global const int *restrict ipiv, long ipiv0, long ipivps,
 #define ORDER(order, step) CLA_ORDER(N, ipiv + ipiv0 + cla_lane_place(q, ipivps), order, step)
 #define TO(i) order[(i) * STEP]
+#define FENCES (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* a team stores columns that other members have loaded */
 #else
 #define SWAPS
 #define TO(i) (i)
+#define FENCES CLK_LOCAL_MEM_FENCE
 #endif
 #endif
 
@@ -143,7 +145,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __glo
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j0 = 0; j0 < N; j0 += TEAM)
             if (j0 + c < N) FACTOR(i, j0 + c) = cla_lane_load(A, i * ARS + (j0 + c) * ACS);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(FENCES);
     int bad = 0;
     cla_lane x[COLUMNS][N];
     CLA_UNROLL for (int i = 0; i < N; i++) {
@@ -166,7 +168,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __glo
 #undef FACTOR
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (N == COLUMNS * TEAM || j * TEAM + c < N) cla_lane_store(A, i * ARS + TO(j * TEAM + c) * ACS, x[j][i]);
+            if (CLA_HAS_COLUMN(j, N)) cla_lane_store(A, i * ARS + TO(CLA_COLUMN(j)) * ACS, x[j][i]);
     if (c == 0 && q < nm) info[q] = bad;
 }
 #endif

@@ -45,6 +45,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     }
     EACH d[i][j] = cla_lane_load(diag, CLA_ELEMENT(i, j));
     if (count > 1) CLA_UNROLL for (int u = 0; u < AHEAD; u++) FETCH(u, u)
+    else CLA_UNROLL for (int u = 0; u <= AHEAD; u++) EACH e[u][i][j] = f[u][i][j] = n[u][i][j] = cla_lane_real(0);
     for (int row0 = 0; row0 < count; row0 += AHEAD + 1)
         CLA_UNROLL for (int u = 0; u <= AHEAD; u++) {
             const int row = row0 + u; /* past the last row nothing is stored */
@@ -122,12 +123,12 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define COPY_F(a, b, i, j) if (HAS(j)) cla_copy_begin(&IN_OWN(f, i, j), own_upper, at + CLA_ELEMENT(i, j));
 #define COPY_N(a, b, i, j) if (HAS(j)) cla_copy_begin(&IN_OWN(n, i, j), own_diag, at_diag + CLA_ELEMENT(i, j));
 #define IN_OWN(x, i, j) x##_copied[((i) * COLUMNS + j) * (LANES * TEAM)]
-#define TAKE_F(a, b, i, j) f[j][i] = IN_OWN(f, i, j);
-#define TAKE_N(a, b, i, j) n[j][i] = IN_OWN(n, i, j);
+#define TAKE_F(a, b, i, j) f[j][i] = HAS(j) ? IN_OWN(f, i, j) : cla_lane_real(0);
+#define TAKE_N(a, b, i, j) n[j][i] = HAS(j) ? IN_OWN(n, i, j) : cla_lane_real(0);
 #define SEE_F(a, b, i, j) SEE(here.largest, f[j][i])
 #define SEE_D(a, b, i, j) SEE(norm, d[j][i])
 #define SEE_N(a, b, i, j) SEE(norm, n[j][i])
-#define CLEAR(a, b, i, j) f[j][i] = cla_lane_real(0);
+#define CLEAR(a, b, i, j) f[j][i] = f_next[j][i] = cla_lane_real(0);
 #define NEXT_D(a, b, i, j) d[j][i] = n[j][i];
 #define NEXT_F(a, b, i, j) f[j][i] = f_next[j][i];
 
@@ -164,10 +165,12 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
         } \
     }
 #define TARGET(j) ((int)(order >> 4 * (c * COLUMNS + j) & 15) - c * COLUMNS)
+#define FENCES (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* a team stores columns that other members have loaded */
 #else
 #define FIND_PIVOT(s, k)
 #define SWAP_ROWS(p, k)
 #define TARGET(j) j
+#define FENCES CLK_LOCAL_MEM_FENCE
 #endif
 
 /* Step k of Gauss-Jordan elimination: x <- x + m x[k], with 0 for x[k] in the sum, for the columns x of f and, but for
@@ -223,7 +226,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
         columns = columns_next; \
         columns_next = shared + (turn ^= COLUMNS * COLUMN); \
         if ((COPIES && p == TEAM - 1) || (BY_TURNS && p == 0)) cla_copies_wait(); \
-        barrier(CLK_LOCAL_MEM_FENCE); \
+        barrier(FENCES); \
         if (p == TURN_OF_E && !last) { /* past the last row's products, and a barrier before this one's */ \
             if (AHEAD == 0) { OWN(LOAD_E) } \
             if (!COPIES) { OWN(SHARE_E) } \

@@ -155,7 +155,7 @@ __kernel CLA_GROUP_OF(LANES * BLOCK) void solve_team(long lanes, long nrhs, __gl
     if (count > 1) FETCH(f, upper, u, min(row, count - 2)) else EACH_COLUMN f[u][k] = cla_stored_of(0, 0);
     CLA_UNROLL for (int u = 0; u < AHEAD_UP; u++) { FETCH_UP(u, max(count - 1 - u, 0)) }
     EACH(h) VECTOR(2 * AHEAD_UP - 1, c, h) = cla_lane_real(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); /* x may be rhs, which others have read */
     turn = 0;
     for (int row0 = count - 1; row0 >= 0; row0 -= AHEAD_UP, turn ^= 1) {
         EACH_MOVED(AHEAD_UP) to[n] = ROW_AT(max(row0 - k, 0), v);
