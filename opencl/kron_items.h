@@ -75,12 +75,15 @@ typedef CLA_PASTE(CLA_REAL, WIDE) cla_wide;
         f[e] = scaled ? cla_lane_scale(cla_lane_of(alpha, alpha_im), a) : a; \
     }
 
+/* Pencil p of so many that lie along an axis, of a work-item the first of which is `first`; that one again where there
+ * are no more, since those of others may be overwritten already. */
+#define PENCIL(first, p, count) ((first) + (p) * GROUP < (count) ? (first) + (p) * GROUP : (first))
 /* Apply a factor f, m x n, along an axis of `type`, of which GET reads n numbers and PUT writes ROWS from i0 on. */
 #define APPLY(type, zero, times, own, f, m, n, U, V, GET, PUT) \
     for (int e0 = t; e0 < ITEMS * (U) * (V); e0 += GROUP * PENCILS) { \
         type x[PENCILS][n]; \
         CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
-            const int e = min(e0 + p * GROUP, ITEMS * (U) * (V) - 1); \
+            const int e = PENCIL(e0, p, ITEMS * (U) * (V)); \
             GET(x[p], LANE(e, U, V), OUTER(e, U, V), INNER(e, U, V)) \
         } \
         for (int i0 = 0; i0 < (m); i0 += ROWS) { \
@@ -90,7 +93,7 @@ typedef CLA_PASTE(CLA_REAL, WIDE) cla_wide;
             CLA_UNROLL for (int j = 0; j < (n); j++) { \
                 CLA_UNROLL for (int i = 0; i < ROWS; i++) \
                     CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
-                        const int l = own ? LANE(min(e0 + p * GROUP, ITEMS * (U) * (V) - 1), U, V) : 0; \
+                        const int l = own ? LANE(PENCIL(e0, p, ITEMS * (U) * (V)), U, V) : 0; \
                         y[p][i] = times(f[(l * ROUNDED(m) + i0) * (n) + j * ROWS + i], x[p][j], y[p][i]); \
                     } \
             } \
@@ -151,7 +154,7 @@ typedef CLA_PASTE(CLA_REAL, WIDE) cla_wide;
     { \
         const long now = q0, q0 = now + (later); \
         CLA_UNROLL for (int p = 0; p < PENCILS; p++) { \
-            const int e = min(t + p * GROUP, ITEMS * NB * (NC / WIDE) - 1); \
+            const int e = min(PENCIL(t, p, ITEMS * NB * (NC / WIDE)), ITEMS * NB * (NC / WIDE) - 1); \
             const int l = LANE(e, NB, NC / WIDE), b = OUTER(e, NB, NC / WIDE), c = INNER(e, NB, NC / WIDE); \
             CLA_UNROLL for (int j = 0; j < NA; j++) ahead[p][j] = X_AT(l, j, b, c); \
         } \
