@@ -30,8 +30,7 @@ CLA_INLINE void cla_determinant_times(cla_determinant *d, cla_lane a)
 {
     const cla_lane product = cla_lane_mul(d->product, a);
     const CLA_REAL size = cla_lane_abs1(product);
-    int power = 0;
-    if (size > 0 && size < INFINITY) frexp(size, &power);
+    const int power = size > 0 && size < INFINITY ? ilogb(size) + 1 : 0;
     d->exponent += power;
     d->product = cla_shifted(product, -power);
 }
