@@ -177,7 +177,8 @@ def elements_of(arrays):
         alike.setdefault((a.shape, a.strides), []).append(q)
     found, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for ((m, n), (rs, cs)), some in alike.items():
-        offsets = (np.arange(m)[:, None] * rs + np.arange(n) * cs).ravel()
+        i, j = np.arange(m, dtype=np.int64), np.arange(n, dtype=np.int64)
+        offsets = (i[:, None] * rs + j * cs).ravel()
         starts = np.array([address(arrays[q]) for q in some], np.int64)
         found.append((starts[:, None] + offsets).ravel())
         owners.append(np.repeat(some, m * n))

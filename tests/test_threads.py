@@ -232,6 +232,14 @@ def test_helpers_are_lent_to_one_call_at_a_time(seven, work):
     assert not parallel.boxes[:, TAKEN].any()
 
 
+@pytest.mark.parametrize("done", [np.zeros(6, np.int32), np.zeros(12, np.int64)[::2], np.zeros(6)])
+def test_arrays_that_a_kernel_does_not_take(seven, work, done):
+    """They are refused before threads write beyond their ends."""
+    with pytest.raises(TypeError, match=r"an array for .*work.* is of .*, must be of int64 and C-contiguous"):
+        parallel.share(work, 1e9, (0, 3, 1, done))
+    assert not done.any()
+
+
 def threads_at_work(count):
     """How many threads a call has that could use seven."""
     done = np.zeros(17, np.int64)

@@ -163,7 +163,7 @@ class Compact:
 
     def transfer(self, name, a, A):
         m, n = a.shape[1:]
-        addresses = a.ctypes.data + np.arange(len(a)) * a.strides[0]
+        addresses = a.ctypes.data + np.arange(len(a), dtype=np.int64) * a.strides[0]
         call = self.prepare(name, m, n, pointer(addresses), n, pointer(A), n, nm=len(a))
         call.matrices = a  # which addresses do not keep
         return call

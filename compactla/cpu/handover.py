@@ -20,6 +20,7 @@ from numba.np.numpy_support import as_dtype, from_dtype
 
 from compactla.cpu.kernel import INT, compiled, compiled_once
 from compactla.cpu.simd import INDEX
+from compactla.overlap import address
 
 # Words of a box: whether a call has it, whether there is a helper, the locks that it waits for and releases, and a
 # function with its arguments; a cache line.
@@ -167,12 +168,15 @@ class Words:
     def __init__(self, kernel):
         *kinds, last = kernel.signatures[0][2:]
         rest = [*last] if isinstance(last, types.BaseTuple) else []
-        kinds = [code_of(kind) for kind in (kinds if rest else [*kinds, last])]
-        self.codes = [*kinds, *map(code_of, rest)]
+        kinds = kinds if rest else [*kinds, last]
+        self.name = kernel.py_func.__qualname__
+        self.dtypes = [as_dtype(kind.dtype) if isinstance(kind, types.Array) else None for kind in (*kinds, *rest)]
+        codes, others = ([code_of(kind) for kind in some] for some in (kinds, rest))
+        self.codes = codes + others
         self.plain = set(self.codes) <= {"q", "d"}
         self.struct = struct.Struct("q" + "".join(FORMATS.get(code, "qq") for code in self.codes))
-        codes = "".join(kinds) + f"({''.join(map(code_of, rest))})" * bool(rest)
-        self.kernel, self.function = c_address(kernel), c_address(caller(codes))
+        of_caller = "".join(codes) + f"({''.join(others)})" * bool(rest)
+        self.kernel, self.function = c_address(kernel), c_address(caller(of_caller))
 
     def filled(self, rows):
         """Memory with the words of several sets of arguments."""
@@ -184,9 +188,12 @@ class Words:
         return memory
 
     def numbers(self, args):
-        for code, x in zip(self.codes, args, strict=True):
-            if code.startswith("["):
-                yield from (x.ctypes.data, x.size)
+        for code, dtype, x in zip(self.codes, self.dtypes, args, strict=True):
+            if dtype is not None:
+                if x.dtype != dtype or not x.flags.c_contiguous:
+                    has = f"of {x.dtype}, with strides {x.strides} and shape {x.shape}"
+                    raise TypeError(f"an array for {self.name} is {has}, must be of {dtype} and C-contiguous")
+                yield from (address(x), x.size)
             elif code == "D":
                 yield from (x.real, x.imag)
             else:

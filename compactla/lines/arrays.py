@@ -53,10 +53,11 @@ def pack(blocks, format: BlockFormat, options) -> PackedLines:
         A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, format.queue, max(b, 1), int(name == "diag"))
         packed.append(A.data.reshape(A.data.shape[0] * a.shape[1], b, *A.data.shape[2:]))
     npack = -(-nlines // vlen)
-    line = np.arange(npack * vlen).reshape(npack, 1, vlen)
+    line = np.arange(npack * vlen, dtype=np.int64).reshape(npack, 1, vlen)
     rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
     lower, diag, upper = packed
-    return PackedLines(lower, diag, upper, np.arange(npack + 1) * K, rows, nlines, options, format.queue)
+    offset = np.arange(npack + 1, dtype=np.int64) * K
+    return PackedLines(lower, diag, upper, offset, rows, nlines, options, format.queue)
 
 
 def part(blocks, pieces, format: BlockFormat, options) -> tuple[list, PartedLines]:
@@ -72,14 +73,14 @@ def part(blocks, pieces, format: BlockFormat, options) -> tuple[list, PartedLine
             return np.where(position < 0, -2, position)
         return np.where(position < 0, -1, line * couplings + (k if kind == "upper" else (k - 1) % K))
 
-    return copies, PartedLines(pieces, np.arange(nlines * K), find, format, options)
+    return copies, PartedLines(pieces, np.arange(nlines * K, dtype=np.int64), find, format, options)
 
 
 def fold(lower, diag, upper, ring, queue):
     """`diag` of lines of one block plus, for rings, the couplings of that block to itself; such lines are no rings."""
     run = backend(queue)
     nlines, _, b, _ = diag.shape
-    own, sums = np.where(ring, np.arange(nlines), -1)[:, None], diag
+    own, sums = np.where(ring, np.arange(nlines, dtype=np.int64), -1)[:, None], diag
     for a in (lower, upper):
         taken = run.empty((nlines, b, b), diag.dtype, queue)
         source = a.copy() if is_device_array(a) else run.upload(np.ascontiguousarray(a), queue)

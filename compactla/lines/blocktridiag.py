@@ -168,7 +168,7 @@ class BlockTridiag(Copied):
         (nlines, K, b, _), dtype = given[1].shape, given[1].dtype
         options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
         blocks = BlockFormat(b, dtype, check_vlen(vlen, dtype, queue), queue)
-        pieces, blocks = plan_cut(np.full(nlines, K), ring, parts, blocks, options, vlen is not None)
+        pieces, blocks = plan_cut(np.full(nlines, K, np.int64), ring, parts, blocks, options, vlen is not None)
         if b and len(pieces.position):
             self._adopt(*part(given, pieces, blocks, options), options)
         else:

@@ -64,7 +64,7 @@ def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
     """All lines in one array, and their lengths."""
     if isinstance(lines, np.ndarray) and lines.ndim == 2:
         check_unmasked(lines, "lines")
-        arrays, length = [lines.ravel()], np.full(len(lines), lines.shape[1])
+        arrays, length = [lines.ravel()], np.full(len(lines), lines.shape[1], np.int64)
     else:
         try:
             lines = list(lines)
@@ -227,8 +227,8 @@ class Extraction(Copied):
     def blocks(self) -> Blocks:
         """All blocks that the matrix has, those of a row side by side."""
         if self.format == "bsr":
-            return Blocks(self.indptr, self.indices, np.arange(len(self.indices)))
-        b, numbered = self.block_size, np.arange(1, len(self.indices) + 1)
+            return Blocks(self.indptr, self.indices, np.arange(len(self.indices), dtype=np.int64))
+        b, numbered = self.block_size, np.arange(1, len(self.indices) + 1, dtype=np.int64)
         B = scipy.sparse.csr_array((numbered, self.indices, self.indptr), shape=self.shape).tobsr(blocksize=(b, b))
         return Blocks(B.indptr, B.indices, B.data - 1)
 

@@ -38,7 +38,7 @@ def sort_into_packs(rows, length, vlen: int) -> Slots:
     place[order] = np.arange(nlines)
     pack, lane = np.divmod(place, vlen)
     first_slot = offset[pack] - (np.cumsum(length) - length)
-    packed = np.full((offset[-1], vlen), -1)
+    packed = np.full((offset[-1], vlen), -1, np.int64)
     packed[np.arange(len(rows)) + first_slot[line], lane[line]] = rows
     return Slots(order, offset, packed)
 

@@ -82,7 +82,8 @@ class PartedLines(Copied):
     def __init__(self, pieces: Cut, rows, find, format: BlockFormat, options):
         self._cut, self.nlines, self.nrows = pieces, len(pieces.first), int(rows.max(initial=-1)) + 1
         self.b, self.dtype, self.vlen, self.queue = format
-        slots = sort_into_packs(np.delete(np.arange(len(rows)), pieces.position), pieces.length, format.vlen)
+        kept = np.delete(np.arange(len(rows), dtype=np.int64), pieces.position)
+        slots = sort_into_packs(kept, pieces.length, format.vlen)
         following, leading = couplings_of(slots)
         self._order = slots.order
         positions = following, slots.rows, leading
@@ -340,7 +341,7 @@ def in_order(kind, position):
 
 def by_lanes(a, vlen):
     """The entries of `a`, one a lane, with -1 in unused lanes: (npack, vlen)."""
-    lanes = np.full(-(-len(a) // vlen) * vlen, -1)
+    lanes = np.full(-(-len(a) // vlen) * vlen, -1, np.int64)
     lanes[: len(a)] = a
     return lanes.reshape(-1, vlen)
 

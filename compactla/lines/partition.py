@@ -69,17 +69,17 @@ def cut(length, ring, parts) -> Cut:
     first = np.cumsum(length) - length
     line = np.repeat(np.arange(len(length)), parts)
     first_part = (np.cumsum(parts) - parts)[line]
-    place = np.arange(len(line)) - first_part  # of a part on its line
+    place = np.arange(len(line), dtype=np.int64) - first_part  # of a part on its line
     # Block rows without the separators, of which a ring has one more: some parts have one more than the others.
     least, longer = (a[line] for a in np.divmod(length - parts + ~ring, parts))
     size = least + (place < longer)
     start = first[line] + place * (least + 1) + np.minimum(place, longer)
     is_last = place == parts[line] - 1
     separated = ring[line] | ~is_last  # from what comes behind
-    after = np.where(separated, np.cumsum(separated) - 1, -1)
+    after = np.where(separated, np.cumsum(separated, dtype=np.int64) - 1, -1)
     before = np.where(place > 0, np.roll(after, 1), after[first_part + parts[line] - 1])
     previous = np.flatnonzero(separated)
-    following = np.where(is_last, first_part, np.arange(1, len(line) + 1))[previous]
+    following = np.where(is_last, first_part, np.arange(1, len(line) + 1, dtype=np.int64))[previous]
     return Cut(ring, first, line, start, size, before, after, (start + size)[previous], previous, following)
 
 
@@ -109,7 +109,7 @@ def count_parts(parts, length, ring, blocks: BlockFormat, whole="") -> np.ndarra
     elif check_size(parts, "parts") < 1:
         raise ValueError(f"parts is {parts}, must be at least 1")
     else:
-        chosen = np.full(len(length), min(parts, length.max(initial=1)))
+        chosen = np.full(len(length), min(parts, length.max(initial=1)), np.int64)
     return np.minimum(chosen, np.maximum((length + ~ring) // 2, 1))
 
 

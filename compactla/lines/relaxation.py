@@ -308,7 +308,7 @@ def colour_lines(blocks, line, nlines) -> np.ndarray:
     row = np.repeat(line, np.diff(blocks.indptr))
     graph = coo_array((np.ones(len(row)), (row, line[blocks.indices])), shape=(nlines, nlines)).tocsr()
     graph = csr_array(graph + graph.T)
-    colour = np.full(nlines, -1)
+    colour = np.full(nlines, -1, np.int64)
     _colour_greedily(graph.indptr, graph.indices, colour)
     return colour
 

@@ -89,7 +89,7 @@ def in_order(order, lower, upper):
     """The pattern of L + U from the rows and columns that each pivot changes, in the order of pivots."""
     n, place = len(order), np.empty(len(order), np.int64)
     place[order] = np.arange(n)
-    pivots = np.arange(n)
+    pivots = np.arange(n, dtype=np.int64)
     rows, columns = [pivots], [pivots]
     for mine, others, given in ((rows, columns, lower), (columns, rows, upper)):
         mine.append(place[np.fromiter((i for some in given for i in some), np.int64)])
@@ -124,7 +124,7 @@ def in_tiles(pattern, order, filled, largest):
 @functools.lru_cache(PATTERNS)
 def unfilled(pattern, size):
     """Tiles of factors without fill in the order of rows."""
-    return Tiles(pattern, np.arange(pattern.n), pattern, size)
+    return Tiles(pattern, np.arange(pattern.n, dtype=np.int64), pattern, size)
 
 
 class Tiles:
@@ -190,7 +190,7 @@ class Tiles:
 
     @cached_property
     def sources(self):
-        sources = np.full(self.count, -1)
+        sources = np.full(self.count, -1, np.int64)
         sources[self.places] = np.arange(len(self.places)) if self.taken is None else self.taken
         return sources
 

@@ -38,7 +38,7 @@ class Pattern:
             raise ValueError(f"indptr must ascend from 0 to the {len(given)} entries of indices")
         if len(given) and not 0 <= given.min() <= given.max() < self.n:
             raise ValueError(f"indices are from {given.min()} to {given.max()}, must be from 0 to {self.n - 1}")
-        self.rows = np.repeat(np.arange(self.m), counts)
+        self.rows = np.repeat(np.arange(self.m, dtype=np.int64), counts)
         key = self.rows * max(self.n, 1) + given
         order = np.argsort(key, kind="stable")
         if not np.diff(key[order]).all():
@@ -72,7 +72,7 @@ class Pattern:
     @cached_property
     def places(self):
         """(m, n) where each entry is among the values, -1 for one that is not; there must be few enough."""
-        places = np.full((self.m, self.n), -1)
+        places = np.full((self.m, self.n), -1, np.int64)
         places[self.rows, self.indices] = np.arange(len(self.indices))
         return places
 
@@ -102,7 +102,7 @@ class Pattern:
     def blocks(self, b):
         """(blocks, b, b) where the entries of the blocks on the diagonal are, -1 for zero, -2 for one behind n."""
         count = -(-self.n // b)
-        places = np.full((count, b, b), -1)
+        places = np.full((count, b, b), -1, np.int64)
         block, row, column = self.rows // b, self.rows % b, self.indices % b
         inside = block == self.indices // b
         places[block[inside], row[inside], column[inside]] = np.flatnonzero(inside)

@@ -349,7 +349,7 @@ def gather_batch(char, lanes):
 @functools.lru_cache(32)
 def ordered(m, n, si, sj, ar, ac, size):
     """The order of m x n elements of `size` bytes that goes through memory as they lie there, and its runs' length."""
-    i, j = np.arange(m)[:, None], np.arange(n)
+    i, j = np.arange(m, dtype=np.int64)[:, None], np.arange(n, dtype=np.int64)
     order = np.stack([i * si + j * sj, i * ar + j * ac], 2)
     if n == 1 or (m > 1 and abs(si) < abs(sj)):
         order, m, n, si, sj = order.swapaxes(0, 1), n, m, sj, si
