@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compactla.cpu.machine import machine
 from processes import python
 
 pytestmark = pytest.mark.slow
@@ -266,8 +267,9 @@ print(native_width(np.dtype(np.float64)))
 """
 
 
-def test_a_processor_without_fma():
+def test_processors_without_fma():
     """NUMBA_CPU_NAME=generic is the least of its kind: 16-byte registers and no fused multiply-add on x86-64."""
-    output = python(PROCESSOR, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
-    if platform.machine() in ("x86_64", "AMD64"):
-        assert output == "2\n"
+    widths = {"generic": 2} | ({"sandybridge": 4} if X86 and machine()[0] > 16 else {})
+    for name, width in widths.items():
+        output = python(PROCESSOR, NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES="")
+        assert not X86 or output == f"{width}\n"

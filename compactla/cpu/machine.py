@@ -2,10 +2,26 @@
 
 import functools
 
+import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
 
 # CPUs, by LLVM's names, whose division is faster than Newton's iteration: Zen 5 divides 8 numbers in 4 cycles.
 DIVIDERS = {"znver5"}
+ARM = "aarch64", "arm64"  # how triples begin: Apple's name is the second
+# What LLVM compiles to see what a CPU has, and what its assembly has where that is there.
+PROBE = """
+define <8 x double> @add(<8 x double> %x) {
+  %y = fadd <8 x double> %x, %x
+  ret <8 x double> %y
+}
+
+define i64 @round(<4 x float> %x) {
+  %y = fptrunc <4 x float> %x to <4 x half>
+  %z = bitcast <4 x half> %y to i64
+  ret i64 %z
+}
+"""
+SEEN_BY = {"avx512f": "zmm", "avx": "ymm", "f16c": "vcvtps2ph"}
 
 
 def target():
@@ -14,22 +30,34 @@ def target():
     return triple, name, {*features.split(",")}
 
 
+def has(feature):
+    """Whether the CPU has a feature of x86: what the list of its features does not say follows from its name."""
+    features = target()[2]
+    return f"+{feature}" in features or (f"-{feature}" not in features and SEEN_BY[feature] in assembly())
+
+
+@functools.cache
+def assembly():
+    """What the CPU's name and features make of `PROBE`."""
+    triple, name, features = target()
+    compiler = llvm.Target.from_triple(triple).create_target_machine(cpu=name, features=",".join(features))
+    return compiler.emit_assembly(llvm.parse_assembly(PROBE))
+
+
 @functools.cache
 def machine():
     """Bytes of a vector register, and number of vector registers."""
-    features = target()[2]
-    if "+avx512f" in features:
+    if target()[0].startswith(ARM):
+        return 16, 32
+    if has("avx512f"):
         return 64, 32
-    if "+avx" in features:
-        return 32, 16
-    return 16, 32 if "+neon" in features else 16
+    return 32 if has("avx") else 16, 16
 
 
 @functools.cache
 def has_half():
     """Whether numbers of 16 bits are converted by instructions."""
-    triple, _, features = target()
-    return "+f16c" in features or triple.startswith("aarch64")
+    return target()[0].startswith(ARM) or has("f16c")
 
 
 @functools.cache
