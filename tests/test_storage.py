@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 import compactla as cla
 import reference
 from cases import BATCH, exhaustive, lines, make_singular, random, same_bits
+from compactla.cpu import storage as cpu_storage
 from compactla.gpu import arrays
 from compactla.oracle import THRESHOLD
 from systems import line_part, scattered
@@ -173,6 +174,15 @@ def test_copies_solve(rng):
     T = cla.BlockTridiag(*blocks, storage="float32", refine=1)
     T.factor()
     assert same_bits(pickle.loads(pickle.dumps(T)).solve(rhs), T.solve(rhs))
+
+
+def test_copies_where_there_are_no_conversions(monkeypatch, rng):
+    """Factors from a processor that has them are refused."""
+    T = cla.BlockTridiag(*lines(rng, 7, K, B, np.float64), storage="float16")
+    pickled = pickle.dumps(T)
+    monkeypatch.setattr(cpu_storage, "has_half", lambda: False)
+    with pytest.raises(ValueError, match="storage is 'float16', must be another: the processor has no instructions"):
+        pickle.loads(pickled)
 
 
 @pytest.mark.parametrize("storage", EPS)

@@ -141,7 +141,8 @@ class Systems(Copied):
         nsys = math.prod(self._lead)
         info = padded(nsys, self.dtype)
         if nsys:
-            factors = factors or cpu.new_factors(self._form, nsys, self.n, self.dtype)
+            if factors is None or factors.lanes != cpu.lanes_of(self.dtype):
+                factors = cpu.new_factors(self._form, nsys, self.n, self.dtype)
             operands = in_two(self._matrix, self._lead)
             plan = cpu.plan(self._form, "factor", self.dtype, self.n, operands, factors=factors)
             plan.run([address(info)], launch)

@@ -47,6 +47,11 @@ class Factors(NamedTuple):
     L: np.ndarray
     swaps: np.ndarray
 
+    @property
+    def lanes(self):
+        """V, which is another where factors come from a machine with other registers."""
+        return self.U.shape[-1]
+
 
 class Systems(NamedTuple):
     """Where matrices of some systems are: an array (outer, inner, m, n) of any strides; maybe taken row by row."""
@@ -73,7 +78,7 @@ class Systems(NamedTuple):
 
 
 def lanes_of(dtype):
-    """Lanes of the packs of factors."""
+    """Lanes of the packs of new factors."""
     return native_width(dtype)
 
 
@@ -149,7 +154,7 @@ def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) 
     common : bool
         Whether all systems have the matrix of the first.
     """
-    V, parts = lanes_of(dtype), 2 if dtype.kind == "c" else 1
+    V, parts = factors.lanes if factors else lanes_of(dtype), 2 if dtype.kind == "c" else 1
     outer, inner = operands[0].shape[:2]
     nsys, columns, deep = outer * inner, 0 if action == "factor" else operands[-1].shape[3], min(outer, inner) > 1
     if inner == 1:  # one of the axes is all there is

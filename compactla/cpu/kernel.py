@@ -4,6 +4,7 @@ import functools
 import hashlib
 import os
 import pickle
+import re
 import stat
 import sys
 import tempfile
@@ -113,7 +114,8 @@ class Kept(NullCache):
         versions = numba.__version__, sys.implementation.cache_tag
         settings = [vars(numba.config).get(setting) for setting in SETTINGS]
         kind = repr((name, self.key, signature, TARGET, settings, versions)).encode()
-        return f"{name}.{digest(kind)}.nbc", kind + digest_of_imports(*self.files).encode()
+        file = re.sub(r"[^\w.]", "", name)  # functions in others have "<locals>" there, which Windows takes in no file
+        return f"{file}.{digest(kind)}.nbc", kind + digest_of_imports(*self.files).encode()
 
 
 def sealed(identity, code):

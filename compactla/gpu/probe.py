@@ -78,17 +78,23 @@ def faults(device, types) -> dict[str, str]:
 @functools.cache
 def passed(device, kind) -> Path:
     """A file that is there if a type has worked on this driver, device and processor."""
-    import llvmlite.binding
     import platformdirs
     import pyopencl as cl
 
     from compactla.sources import digest
 
-    processor = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
     driver = device.platform.name, device.platform.version, device.name, device.driver_version, cl.VERSION_TEXT
     settings = sorted(item for item in os.environ.items() if item[0].startswith(("POCL_", "CL_", "OCL_")))
-    known = repr((driver, processor, settings, kind, SOURCE))
+    known = repr((driver, processor(), settings, kind, SOURCE))
     return Path(platformdirs.user_cache_dir("compactla")) / "drivers" / digest(known.encode())
+
+
+@functools.cache
+def processor() -> str:
+    """The CPU and its instructions, for caches: devices of several kinds may have one name."""
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
 def attempt(device, types) -> tuple[list[str], str]:

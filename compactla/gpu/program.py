@@ -9,9 +9,9 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.checks import check_dtype, check_size
-from compactla.gpu.probe import fault
+from compactla.gpu.probe import fault, processor
 from compactla.locks import Lock
-from compactla.sources import PACKAGE, digest_of_includes
+from compactla.sources import PACKAGE, digest, digest_of_includes
 from compactla.view import REAL
 
 # a wheel carries the sources inside the package, a checkout beside it
@@ -147,6 +147,8 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     options = definitions(dtype, vlen, defines)
     if all("NVIDIA" in device.platform.name for device in context.devices):
         options.append("-cl-nv-verbose")  # the log says what is in registers and what in memory
+    if any(device.type & cl.device_type.CPU for device in context.devices):
+        options.append(f"-DCLA_CPU=0x{digest(processor().encode())}")  # pyopencl keeps programs by a device's name
     return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
 
 

@@ -35,9 +35,12 @@ class StoredFactors(Copied):
 
     def __init__(self, blocks, offset, storage, queue):
         run = backend(queue)
-        backend(queue, "storage").check_storage(storage, queue)
         self.storage, self.offset, self.queue = storage, offset, queue
+        self._prepare()
         self.blocks = [run.empty(a.shape, STORAGE[storage], queue) for a in blocks]
+
+    def _prepare(self):
+        backend(self.queue, "storage").check_storage(self.storage, self.queue)  # here, where copies are used
 
     def no_overflow(self):
         """The argument `overflow` of `fill`."""
