@@ -1,12 +1,11 @@
 """Compact-layout batched linear algebra for thousands of small matrices, on CPUs and OpenCL devices."""
 
 import importlib
-from importlib.metadata import version
 
 from compactla import routine
 from compactla.layout import Pack, pack
 
-__version__ = version("compactla")
+__version__ = "0.1.0"
 # What is imported when it is first asked for, and where from: routines are found by their names.
 _LAZY = {
     "Banded": "bands.banded",
