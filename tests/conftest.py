@@ -1,5 +1,7 @@
 """Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
 
+import importlib.util
+
 import hypothesis
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from cuda_libraries import available
 from drivers import working_devices
 
 DEVICES = working_devices()
+collect_ignore = [] if importlib.util.find_spec("cuda") else ["test_cuda.py"]  # there are no bindings for macOS
 
 # Sizes are compiled for: the same examples in every run find their kernels in the cache.
 hypothesis.settings.register_profile("compactla", deadline=None, max_examples=15, derandomize=True, database=None)
@@ -18,8 +21,9 @@ hypothesis.settings.load_profile("compactla")
 
 
 def pytest_configure(config):
-    if not DEVICES:
-        raise pytest.UsageError("no OpenCL device works here; `python3 tests/run.py` gets a driver and runs the tests")
+    if not DEVICES and config.option.keyword != "numba":
+        found = "no OpenCL device works here: `python3 tests/run.py` gets a driver and runs the tests"
+        raise pytest.UsageError(f"{found}, `-k numba` those of the CPU alone")
     if available() and config.getoption("dist", None) == "load":
         config.option.dist = "loadgroup"
     # A size that is known has kernels for all options of a routine: CPUs, which compile slowly, are tested with one.
@@ -48,11 +52,12 @@ SECOND = {"s", "z", "float32", "complex128"}  # types of the other precision tha
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark tests by their parameters.
+    """Mark tests by their parameters; where no device works, leave out those that need one.
 
     What is slow in a module that is slow as a whole is exhaustive, and what is slow of second types. Tests with a
     library of CUDA arrays run in one process for each library, which take gigabytes.
     """
+    items[:] = [item for item in items if DEVICES or "elsewhere" not in item.fixturenames]
     for item in items:
         slow = [*item.iter_markers("slow")]
         parameters = item.callspec.id.split("-") if hasattr(item, "callspec") else []

@@ -5,7 +5,6 @@ import os
 
 import numpy as np
 
-import cuda_standin
 from compactla.gpu import shapes
 from drivers import working_devices
 
@@ -42,14 +41,16 @@ class StandIn:
     name, writes = "stand-in", True
 
     def __init__(self, monkeypatch):
-        found = working_devices()
+        import cuda_standin
+
+        self.module, found = cuda_standin, working_devices()
         self.machine = cuda_standin.install(monkeypatch, next(filter(shapes.is_cpu, found), found[0]))
         self.kind = cuda_standin.Tensor
         self.device = self.array(np.zeros(1))
 
     def array(self, a):
         """A copy of an array of NumPy, contiguous."""
-        return cuda_standin.of(self.machine, a)
+        return self.module.of(self.machine, a)
 
     def numpy(self, x):
         """A copy in NumPy of an array of the library."""

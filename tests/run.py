@@ -8,7 +8,7 @@ code as users have it.
 Needs Python 3.11 and pip. Makes the virtual environment .venv in the repository root, installs compactla
 there (editable, with the test dependencies), and gets an OpenCL driver if the machine has none that works, or the one
 that `--driver` names: PoCL from `pypi`, Intel's runtime (`intel`, from PyPI too) or PoCL from the Linux distribution
-(`apt`); `installed` allows only what is there.
+(`apt`); `installed` allows only what is there. With `--driver none` there are only tests that say `numba`, of the CPU.
 Where Debian's packages can be installed, it gets PETSc too, for Debian's own Python, in .venv/petsc.
 """
 
@@ -189,10 +189,14 @@ def main():
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("-m", default="")
-    parser.add_argument("--driver", choices=DRIVERS)
+    parser.add_argument("--driver", choices=[*DRIVERS, "none"])
     options, arguments = parser.parse_known_args()
     make_environment()
-    environment = opencl_environment([options.driver] if options.driver else DRIVERS) | petsc_environment()
+    if options.driver == "none":
+        environment, arguments = dict(os.environ), ["-k", "numba", *arguments]
+    else:
+        environment = opencl_environment([options.driver] if options.driver else DRIVERS)
+    environment |= petsc_environment()
     if not has_torch():
         wheel = f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
         print(f"Operators for PyTorch are not tested: that takes 200 MB, {wheel}", flush=True)

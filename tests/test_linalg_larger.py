@@ -1,6 +1,5 @@
 """Stacks that are larger than a machine: functions of compactla.linalg as Dask and xarray call them, block by block."""
 
-import resource
 import threading
 import time
 
@@ -101,6 +100,7 @@ def worst(a, b, x):
 @pytest.mark.exhaustive
 def test_more_than_workers_hold():
     """Three gigabytes, made, solved and reduced in blocks, by two workers that may hold three quarters of one each."""
+    resource = pytest.importorskip("resource", reason="only Unix tells how much memory there was")
     n, block, size, limit = 8, 2**17, 3 * 2**30, 3 * 2**28
     a = da.random.default_rng(1).random((size // (8 * n * n), n, n), chunks=(block, n, n)) - 0.5
     b = da.ones((len(a), n, 1), chunks=(block, n, 1))

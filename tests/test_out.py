@@ -48,8 +48,8 @@ def wrong_outs(right, rhs, queue):
         yield ValueError, "out has strides .*, must be C-contiguous", np.broadcast_to(dtype.type(0), shape)
         yield TypeError, "out is a list, must be a NumPy array", apart.tolist()
         yield TypeError, "out is a MaskedArray", np.ma.zeros(shape, dtype)
-        elsewhere = new_queue(DEVICES[0])
-        yield TypeError, "out is a.* Array", pyopencl.array.empty(elsewhere, shape, dtype)
+        for device in DEVICES[:1]:
+            yield TypeError, "out is a.* Array", pyopencl.array.empty(new_queue(device), shape, dtype)
     else:
         foreign = new_queue(queue.device)
         yield ValueError, "another OpenCL context", pyopencl.array.empty(foreign, shape, dtype)

@@ -14,7 +14,6 @@ import compactla as cla
 import reference
 from cases import in_turns, random, same_bits
 from compactla.oracle import THRESHOLD
-from drivers import working_devices
 from systems import STORED, convection_diffusion, line_part, scattered
 
 LENGTHS = [1, 7, 3, 3, 12, 1, 5, 7, 2]
@@ -228,12 +227,11 @@ def test_wrong_arguments(change, error, message):
         cla.LinePreconditioner(**(arguments | change))
 
 
-def test_arrays_of_a_device(rng, queue, dtype):
+def test_arrays_of_a_device(rng, queue, elsewhere, dtype):
     M, lines = scattered(rng, LENGTHS, 3, dtype)
     P = cla.LinePreconditioner(M, lines, queue=queue)
     R = random(rng, (M.shape[0], 2), dtype)
-    context = pyopencl.Context(working_devices()[:1])
-    foreign = pyopencl.array.to_device(pyopencl.CommandQueue(context), R)
+    foreign = pyopencl.array.to_device(elsewhere, R)
     if queue is None:
         with pytest.raises(TypeError, match="P lives on the CPU"):
             P.solve(foreign)
