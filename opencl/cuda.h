@@ -63,7 +63,7 @@ template <typename T, typename U> static inline auto max(T a, U b) -> decltype(a
 #define CLA_OF_TWO(F) F(x, 0), F(y, 1)
 #define CLA_OF_FOUR(F) CLA_OF_TWO(F), F(z, 2), F(w, 3)
 #define CLA_PLUS(e, i) a.e + b.e
-#define CLA_MINUS(e, i) a.e - b.e
+#define CLA_LESS(e, i) a.e - b.e
 #define CLA_TIMES(e, i) a.e * b.e
 #define CLA_OVER(e, i) a.e / b.e
 #define CLA_NEGATIVE(e, i) -a.e
@@ -75,7 +75,7 @@ template <typename T, typename U> static inline auto max(T a, U b) -> decltype(a
 #define CLA_VECTOR(V, T, N, OF) \
     static inline V cla_all(V, T number) { return {OF(CLA_NUMBER)}; } \
     static inline V operator+(V a, V b) { return {OF(CLA_PLUS)}; } \
-    static inline V operator-(V a, V b) { return {OF(CLA_MINUS)}; } \
+    static inline V operator-(V a, V b) { return {OF(CLA_LESS)}; } \
     static inline V operator*(V a, V b) { return {OF(CLA_TIMES)}; } \
     static inline V operator/(V a, V b) { return {OF(CLA_OVER)}; } \
     static inline V operator*(V a, T b) { return a * cla_all(a, b); } \
