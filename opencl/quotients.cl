@@ -6,14 +6,17 @@
 
 #pragma OPENCL FP_CONTRACT OFF
 
-/* x / d, rounded to the nearest number where there is double precision */
+/* x / d, rounded to the nearest number where there is double precision. Compilers make a quotient of singles of one of
+ * doubles that is rounded to single, and NVIDIA's is not that exact: here it is a product with 1 / d that is mended. */
 CLA_INLINE CLA_REAL quotient_of_reals(CLA_REAL x, CLA_REAL d)
 {
 #ifdef cl_khr_fp64
-    return (CLA_REAL)((double)x / (double)d);
-#else
-    return x / d;
+    if (sizeof(CLA_REAL) == sizeof(float)) {
+        const double r = 1 / (double)d, q = x * r, rest = fma(CLA_MINUS(q), (double)d, (double)x);
+        return (CLA_REAL)(rest != 0 && isfinite(rest) ? fma(rest, r, q) : q);
+    }
 #endif
+    return x / d;
 }
 
 /* The same, of complex numbers by Smith's method, as NumPy does. */
