@@ -71,11 +71,13 @@ class Copied:
         _check_pickled(self)
         return super().__reduce_ex__(protocol)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in self._not_copied}
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()  # SciPy's operators have some of their own
+        return {name: value for name, value in state.items() if name not in self._not_copied}
 
     def __setstate__(self, state: Any) -> None:
-        self.__dict__.update({name: _own(value) for name, value in state.items()})
+        take = getattr(super(), "__setstate__", self.__dict__.update)
+        take({name: _own(value) for name, value in state.items()})
         self._prepare()
 
 
