@@ -513,7 +513,7 @@ def test_decorated_functions(library, there, stacks):
 def test_warnings_name_the_caller(rng):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
-        cla.LinePreconditioner(heat(rng), [range(12)])
+        cla.LinePreconditioner(heat(rng), [[*range(0, 12, 2), *range(1, 12, 2)]])
     assert [w.filename for w in found] == [__file__]
 
 

@@ -1,5 +1,6 @@
 """OpenCL drivers that fail: they are tried in a process of their own, and others are taken."""
 
+import os
 import sys
 from types import SimpleNamespace
 
@@ -50,7 +51,8 @@ def failing(device, tmp_path, monkeypatch):
 
     def simulate(kind, statement=FAILURES["aborts"][0]):
         (tmp_path / "sitecustomize.py").write_text(DRIVER.format(kind=kind, statement=statement))
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
 
     kept = probe.fault, probe.widest, probe.passed
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))

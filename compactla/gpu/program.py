@@ -37,6 +37,8 @@ class Built:
     def program(self, context, source, dtype, vlen, defines):
         """A program of OpenCL."""
         options = build_options(context, dtype, vlen, defines)
+        if why := next(filter(None, map(fault, context.devices)), ""):
+            raise RuntimeError(why)
         try:
             with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
                 warnings.simplefilter("ignore", cl.CompilerWarning)
@@ -80,10 +82,6 @@ def built(queue) -> Built:
 
 def _built_for(context) -> Built:
     kind = BuiltForCuda if type(context).__module__ == "compactla.cuda.queues" else Built
-    if kind is Built and context not in _built:
-        for device in context.devices:
-            if why := fault(device):
-                raise RuntimeError(why)
     with _build_lock:
         return _built.setdefault(context, kind())
 
