@@ -22,7 +22,9 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +34,7 @@ PETSC = VENV / "petsc"
 DURATIONS = VENV / "durations"
 NO_TESTS = 5  # what pytest exits with if none is chosen
 MEMORY = 2**31  # bytes that a process of the tests may take
+APT = threading.Lock()  # one at a time installs
 
 
 def succeeds(*command, env=None):
@@ -77,8 +80,9 @@ def apt_install(package):
     if not shutil.which("apt-get") or os.geteuid() != 0:
         return False
     apt = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    succeeds("apt-get", "update", "--quiet", env=apt)
-    return succeeds("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", package, env=apt)
+    with APT:
+        succeeds("apt-get", "update", "--quiet", env=apt)
+        return succeeds("apt-get", "install", "--quiet", "--yes", "--no-install-recommends", package, env=apt)
 
 
 def driver_of_machine():
@@ -98,10 +102,11 @@ def driver_from_pypi():
 
 def driver_of_intel():
     """Intel's runtime from PyPI, which works on processors of other makers too; only .venv learns of it."""
-    library = VENV / "lib" / "libintelocl.so"
+    windows = os.name == "nt"
+    library = VENV / ("Library/bin/intelocl64.dll" if windows else "lib/libintelocl.so")
     if not library.is_file() and not pip("install", "intel-opencl-rt", "intel-cmplr-lib-rt"):
         return None
-    return {**os.environ, "OCL_ICD_VENDORS": str(library)}
+    return {**os.environ, "OCL_ICD_FILENAMES" if windows else "OCL_ICD_VENDORS": str(library)}
 
 
 def driver_from_apt():
@@ -192,11 +197,13 @@ def main():
     parser.add_argument("--driver", choices=[*DRIVERS, "none"])
     options, arguments = parser.parse_known_args()
     make_environment()
-    if options.driver == "none":
-        environment, arguments = dict(os.environ), ["-k", "numba", *arguments]
-    else:
-        environment = opencl_environment([options.driver] if options.driver else DRIVERS)
-    environment |= petsc_environment()
+    with ThreadPoolExecutor() as beside:
+        petsc = beside.submit(petsc_environment)
+        if options.driver == "none":
+            environment, arguments = dict(os.environ), ["-k", "numba", *arguments]
+        else:
+            environment = opencl_environment([options.driver] if options.driver else DRIVERS)
+    environment |= petsc.result()
     if not has_torch():
         wheel = f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
         print(f"Operators for PyTorch are not tested: that takes 200 MB, {wheel}", flush=True)

@@ -9,6 +9,7 @@ import pyopencl as cl
 import pytest
 
 import compactla as cla
+from cases import slow
 from compactla import devices
 from compactla.bench import command
 from compactla.gpu import probe
@@ -68,7 +69,9 @@ def device():
     return working_devices()[0]
 
 
-@pytest.mark.parametrize(("statement", "words"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize(
+    ("statement", "words"), [slow(*case) if name == "hangs" else case for name, case in FAILURES.items()], ids=FAILURES
+)
 def test_failures_are_named(failing, device, statement, words, monkeypatch):
     if "sleep" in statement:
         monkeypatch.setattr(probe, "SECONDS", 5)
