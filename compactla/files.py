@@ -52,7 +52,7 @@ def read_system(path, block_size: int | None = None) -> System:
         raise ValueError(f"{path} has another ending, must be a .npz, .mtx or .mtx.gz file")
     lines = rhs = None
     if str(path).endswith((".mtx", ".mtx.gz")):
-        M = _parse(path, "a matrix", lambda: scipy.io.mmread(path))
+        M = _parse(path, "a matrix", lambda: _market(path))
     else:
         M, lines, rhs = _parse(path, "a matrix", lambda: _system(path))
     if not scipy.sparse.issparse(M):
@@ -108,7 +108,7 @@ def read_vector(path, n: int) -> np.ndarray:
     if str(path).endswith((".npy", ".npz")):
         x = _parse(path, "a vector", lambda: _array(path, "rhs"))
     elif str(path).endswith((".mtx", ".mtx.gz")):
-        x = _parse(path, "a vector", lambda: scipy.io.mmread(path))
+        x = _parse(path, "a vector", lambda: _market(path))
     else:
         x = _parse(path, "a vector", lambda: _text(path))
     if scipy.sparse.issparse(x) and x.shape in ((n, 1), (1, n)):
@@ -122,6 +122,12 @@ def check_vector(path, x, n: int) -> np.ndarray:
         raise ValueError(f"{path} holds a right-hand side of {x.dtype} {x.shape}, must be numbers ({n},)")
     dtype = np.result_type(x.dtype, np.float32)
     return x.reshape(n).astype(DOUBLE.get(dtype.char, dtype), copy=False)
+
+
+def _market(path):
+    """What a Matrix Market file holds. SciPy warns that the class of sparse matrices will be another one."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        return scipy.io.mmread(path)
 
 
 def _parse(path, what, read):

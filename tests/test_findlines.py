@@ -92,7 +92,7 @@ def test_units_of_equations_make_no_difference_to_singular_blocks(units):
     """Of two equations, one couples along the grid, the other more strongly across it."""
     along, across = (scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n)) for n in (4, 5))
     along, across = scipy.sparse.kron(along, np.eye(5)), scipy.sparse.kron(np.eye(4), across)
-    M = scipy.sparse.kron(np.eye(20), [[0, 2], [0, 4]])
+    M = scipy.sparse.kron(scipy.sparse.eye_array(20), [[0, 2], [0, 4]])
     M = M + scipy.sparse.kron(along, np.diag([1, 0])) + scipy.sparse.kron(across, np.diag([0, 3]))
     M = scipy.sparse.diags_array(np.tile([units, 1], 20)) @ M
     assert as_lists(cla.find_lines(M.tocsr(), 2)) == np.arange(20).reshape(4, 5).tolist()
@@ -226,7 +226,8 @@ def with_wells(b, strength):
     for cells in (range(28, 34), range(136, 143)):
         w = np.zeros(240)
         w[cells] = strength * (2 + np.sin(cells))
-        M = M + scipy.sparse.kron(np.diag(w) - np.outer(w, w) / w.sum(), np.eye(b, k=b - 1) + np.eye(b))
+        eliminated = scipy.sparse.csr_array(np.diag(w) - np.outer(w, w) / w.sum())
+        M = M + scipy.sparse.kron(eliminated, np.eye(b, k=b - 1) + np.eye(b))
     return M.tocsr().tobsr((b, b)), np.arange(240).reshape(20, 12)
 
 

@@ -1,5 +1,7 @@
 """svd and svdvals on stacks, and pinv and norms, which need them: accuracy on inputs that are hard, and options."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -91,7 +93,7 @@ def test_pinv_of_nothing(kind, keywords):
         try:
             expected = np.linalg.pinv(a, **keywords)
         except ValueError as error:
-            with pytest.raises(ValueError, match=str(error)):
+            with pytest.raises(ValueError, match=re.escape(str(error))):
                 linalg.pinv(a, **keywords)
         else:
             found = linalg.pinv(a, **keywords)

@@ -83,9 +83,10 @@ def test_names(name):
         option: letters[0] for option, letters in row.options.items()
     }
     assert by_name == [*others, *row.outputs, "threads", "wait_for"]
+    text = inspect.getdoc(run)
     for section in ("Parameters", "Returns", "Raises", "Examples"):
-        assert f"\n    {section}\n    {'-' * len(section)}\n" in run.__doc__
-    assert all(f"\n    {p}" in run.__doc__ or f", {p}" in run.__doc__ for p in parameters)
+        assert f"\n{section}\n{'-' * len(section)}\n" in text
+    assert all(f"\n{p}" in text or f", {p}" in text for p in parameters)
 
 
 @every_routine
