@@ -244,6 +244,22 @@ def test_wells_do_not_break_lines(b):
     assert np.linalg.norm(x) < 0.95 * before
 
 
+@pytest.mark.parametrize("b", [1, 2])
+def test_entries_in_any_order(b):
+    """A chord along a positive coupling is seen wherever its row has it."""
+    M = scipy.sparse.kron(column_with_a_chord(0.1, 0.1), np.eye(b) + 0.1 * np.ones((b, b)), format="csr")
+    expected = as_lists(cla.find_lines(M, b))
+    for row in range(M.shape[0]):
+        entries = slice(M.indptr[row], M.indptr[row + 1])
+        M.indices[entries], M.data[entries] = M.indices[entries][::-1].copy(), M.data[entries][::-1].copy()
+    M.has_sorted_indices = M.has_canonical_format = False
+    before = M.indices.copy()
+    assert as_lists(cla.find_lines(M, b)) == expected and len(expected) > 1
+    with pytest.warns(UserWarning, match="chords"):
+        cla.LinePreconditioner(M, [range(8)], block_size=b)
+    assert (M.indices == before).all()
+
+
 @pytest.mark.parametrize("strength", [1, 100])
 def test_lines_are_as_good_as_columns_through_wells(strength):
     M, columns = with_wells(3, strength)

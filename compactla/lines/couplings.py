@@ -16,7 +16,12 @@ SWEEPS = 20
 
 def in_blocks(M, b):
     """`M` in BSR form, with sorted indices and without duplicates."""
-    return M if M.format == "bsr" and M.has_canonical_format else M.tocsr().tobsr(blocksize=(b, b))
+    if M.format == "bsr" and M.has_canonical_format:
+        return M
+    M = M.tocsr().tobsr(blocksize=(b, b), copy=True)
+    M.sum_duplicates()
+    M.sort_indices()  # which SciPy's conversion leaves as they come
+    return M
 
 
 def couplings(M) -> tuple[scipy.sparse.csr_array, np.ndarray]:

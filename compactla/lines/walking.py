@@ -237,14 +237,6 @@ def _strength(graph, row, other):
 
 
 @register_jitable
-def _coupled(indptr, indices, row, other):
-    for k in range(indptr[row], indptr[row + 1]):
-        if indices[k] == other:
-            return True
-    return False
-
-
-@register_jitable
 def _find(matrix, row, column):
     """Where a matrix in CSR form, whose indices are sorted, has an entry; -1 if nowhere."""
     indptr, indices, _ = matrix
@@ -270,7 +262,7 @@ def _turns(indptr, indices, strength, before, row, other, s):
         while m < stop and indices[m] < corner:
             m += 1
         if m < stop and indices[m] == corner != row:
-            if strength[k] > s or not _coupled(indptr, indices, corner, row):
+            if strength[k] > s or _find((indptr, indices, strength), corner, row) < 0:
                 return True
     return False
 
