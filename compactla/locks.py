@@ -12,6 +12,7 @@ from _thread import RLock
 from typing import Any
 
 _locks: "weakref.WeakSet[Lock]" = weakref.WeakSet()
+TOGETHER = 8  # locks that are taken by one statement, where there are many: each needs a frame of the stack
 
 
 class Lock(RLock):  # type: ignore[misc]
@@ -111,7 +112,7 @@ def read_write_lock() -> ReadWriteLock:
 
 def living(references) -> list:
     """The objects that weak references are to and that are still there."""
-    return [x for reference in tuple(references) if (x := reference()) is not None]
+    return [x for reference in references.copy() if (x := reference()) is not None]
 
 
 def reading(locks, function, *args) -> Any:
@@ -122,6 +123,10 @@ def reading(locks, function, *args) -> Any:
 
 def holding(locks, function, args) -> Any:
     """Call a function with these locks held, which are let go however it ends."""
+    if len(locks) > TOGETHER:
+        a, b, c, d, e, f, g, h, *rest = locks
+        with a, b, c, d, e, f, g, h:  # not an exit stack, which could be interrupted between a lock and its note of it
+            return holding(rest, function, args)
     if not locks:
         return function(*args)
     with locks[0]:

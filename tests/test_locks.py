@@ -361,6 +361,15 @@ def test_what_is_gone():
     assert len(lock.shared.readers) == 1 and not lock.shared.calls
 
 
+def test_many_prepared_calls(rng):
+    """More of them than Python's stack has frames."""
+    T = cla.BlockTridiag(*lines(rng, 3, 3, 2, np.float64))
+    T.factor()
+    rhs = random(rng, (3, 3, 2), np.float64)
+    calls = [cla.prepare(T.solve, rhs) for _ in range(sys.getrecursionlimit() + 100)]
+    assert not T.refactor().any() and len(calls) > sys.getrecursionlimit()
+
+
 def test_matrices_are_locked_in_one_order(rng, pool):
     """Of two batches that a solve reads, whichever is the matrix and whichever the preconditioner's."""
     data = random(rng, (9, N * N), np.float64) + 9 * np.eye(N).reshape(-1)
