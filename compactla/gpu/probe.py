@@ -2,7 +2,8 @@
 gives up may end the process that it runs in.
 
 A driver is tried with one vector type after the other. What worked is kept in the user's cache, for the same driver,
-device and processor, so that a process is started once; what failed is tried again, as settings may have changed.
+device and processor, so that a process is started once; what failed is tried again by the next process that asks, as
+settings may have changed.
 """
 
 import contextlib
@@ -14,6 +15,9 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
+
+_found: dict[Path, str] = {}  # what this process has found out, by the files of `passed`
 SECONDS = 120  # a driver that takes longer hangs
 MARK = "compactla.probe"  # lines of the other process that are ours begin with it
 ITEMS = 8  # work-items in a work-group
@@ -31,7 +35,6 @@ kernel void probe(global VECTOR *x)
 """
 
 
-@functools.cache
 def fault(device) -> str:
     """Why a device cannot be used, in a sentence that names it and its driver; "" if it works.
 
@@ -42,7 +45,6 @@ def fault(device) -> str:
     return next(filter(None, faults(device, types).values()), "")
 
 
-@functools.cache
 def widest(device, real: str) -> tuple[int, str]:
     """The longest vectors of "float" or "double" that a device can be given, and why they are not its own longest.
 
@@ -59,20 +61,20 @@ def widest(device, real: str) -> tuple[int, str]:
 def faults(device, types) -> dict[str, str]:
     """By type, a scalar or a vector: why a device's driver fails at a kernel of that, or "" if it does not."""
     device = device.parent_device or device
-    found = dict.fromkeys(types, "")
-    unknown = [kind for kind in types if not passed(device, kind).exists()]
+    files = {kind: passed(device, kind) for kind in types}
+    unknown = [kind for kind, file in files.items() if file not in _found and not os.path.exists(file)]
     while unknown:
         worked, why = attempt(device, unknown)
         for kind in worked:
-            with contextlib.suppress(OSError):  # no room, or no folder: it is tried again the next time
-                passed(device, kind).parent.mkdir(parents=True, exist_ok=True)
-                passed(device, kind).touch()
-        unknown = unknown[len(worked) :]
-        if why and unknown:
-            driver = f"{device.platform.name.strip()}, OpenCL driver {device.driver_version} of {device.name.strip()}"
-            found[unknown[0]] = f"{driver}, {why} at a kernel of type {unknown[0]}"
-        unknown = unknown[1:] if why else []
-    return found
+            with contextlib.suppress(OSError):  # no room, or no folder
+                files[kind].parent.mkdir(parents=True, exist_ok=True)
+                files[kind].touch()
+        failed = unknown[len(worked)] if why else None
+        driver = f"{device.platform.name.strip()}, OpenCL driver {device.driver_version} of {device.name.strip()}"
+        for kind in unknown[: len(worked) + 1] if why else unknown:
+            _found[files[kind]] = f"{driver}, {why} at a kernel of type {kind}" if kind == failed else ""
+        unknown = unknown[len(worked) + 1 :] if why else []
+    return {kind: _found.get(file, "") for kind, file in files.items()}
 
 
 @functools.cache
@@ -123,9 +125,9 @@ def attempt(device, types) -> tuple[list[str], str]:
 
 
 def ending(process) -> str:
-    """How a process ended that did not say why, with what its driver printed last; "" if it could not begin."""
+    """How a process ended that did not say why, with what its driver printed last; "" if it gave up by itself."""
     code = process.returncode
-    if code >= 0 and MARK.encode() not in process.stdout:
+    if code == 0 or (code > 0 and MARK.encode() not in process.stdout):
         return ""
     name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     last = "".join(process.stderr.decode(errors="replace").strip().splitlines()[-1:])[:200]
@@ -138,20 +140,17 @@ def all_platforms():
     return cl.get_platforms()
 
 
-def works(device, kind) -> bool:
+def works(queue, kind) -> bool:
     """Whether the trial kernel of a type gets its values right, in this process."""
-    import numpy as np
     import pyopencl as cl
 
     real = kind.rstrip("0123456789")
     x = np.arange(8.0 * ITEMS * int(kind[len(real) :] or 1)).reshape(8, ITEMS, -1).astype(real[0])
-    context = cl.Context([device])
-    queue = cl.CommandQueue(context)
-    memory = cl.Buffer(context, cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
+    memory = cl.Buffer(queue.context, cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
     fresh = f"{SOURCE}// {os.urandom(8).hex()}\n"  # not from a cache, which a driver that fails may leave broken
     options = [f"-DVECTOR={kind}", f"-DDOUBLE={int(real == 'double')}", f"-DITEMS={ITEMS}"]
     with warnings.catch_warnings(action="ignore"):  # some drivers write a log about every program
-        program = cl.Program(context, fresh).build(options)
+        program = cl.Program(queue.context, fresh).build(options)
     cl.Kernel(program, "probe")(queue, (8 * ITEMS,), (ITEMS,), memory)
     result = np.empty_like(x)
     cl.enqueue_copy(queue, result, memory)
@@ -159,16 +158,23 @@ def works(device, kind) -> bool:
 
 
 def main(platform, device, name, *types) -> None:
-    """Try types one after the other, in a process of its own, which says of each whether it worked."""
+    """Try types one after the other, in a process of its own, which says of each whether it worked.
+
+    A device that cannot be opened, as it may be another process's alone, is not tried.
+    """
     import pyopencl as cl
 
     found = all_platforms()[int(platform)].get_devices()[int(device)]
     if found.name != name:
         return
+    context = cl.Context([found])
+    queue = cl.CommandQueue(context)
     print(MARK, flush=True)
     for kind in types:
         try:
-            wrong = "" if works(found, kind) else "gives wrong numbers"
+            wrong = "" if works(queue, kind) else "gives wrong numbers"
+        except cl.MemoryError:
+            return
         except cl.Error as error:
             wrong = "fails with " + str(error).strip().splitlines()[0]
         print(MARK, kind, wrong, flush=True)
