@@ -40,7 +40,7 @@ def add(X, Y, out, sign=1):
         return None
     axpy = routine("axpy")
     if X.kind != Y.kind or X.m != Y.m or X.n != Y.n:
-        return axpy(sign, Y, X.copy())  # which is refused
+        return axpy(sign, Y, X)  # which is refused
     if out is None:
         if X.queue is None:
             return applied(np.add if sign == 1 else np.subtract, X, Y.view)

@@ -95,14 +95,14 @@ def check_kind(a, queue, name) -> None:
 def check_queue(queue, name) -> None:
     if not (type(queue).__module__.startswith(DEVICES) and hasattr(queue, "device")):
         raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue or a CUDA device")
-    if not has_context(queue):
+    if type(queue).__module__.startswith("pyopencl") and not has_context(queue):
         must = "must be of a Context that is kept as long: queues of this driver do not keep theirs"
         raise ValueError(f"{name} has no context any more, {must}")
 
 
 def has_context(queue) -> bool:
-    """Whether the context of a queue is still there."""
-    from pyopencl import LogicError  # which is there, as there is a queue
+    """Whether the context of an OpenCL queue is still there."""
+    from pyopencl import LogicError
 
     try:
         return queue.context is not None

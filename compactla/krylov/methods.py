@@ -24,7 +24,7 @@ def ends(words, eps, exponents):
     infinity = math.inf
     powers = tuple(2.0 ** (exponents >> shift) for shift in range(1, exponents.bit_length()))
     few = 2.0 ** (exponents // 32)  # how far b may be from one
-    many = 2.0 ** (exponents // 8)  # and what A or M makes, which it takes a pass over each product to change
+    many = 2.0 ** (exponents // 8)  # and what A makes, and M in cg, which it takes a pass over each product to change
 
     def inverse(size, most):
         """Powers of two near to the inverses of sizes; 1 for those that are moderate, zero or not finite."""

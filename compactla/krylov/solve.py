@@ -81,9 +81,9 @@ def cg(
     solution, as long as that is better than before. Each system of a batch is solved as if it were alone: other
     systems, with or without a solution, change no bit of it, and it is left alone when it has converged.
 
-    Norms and inner products neither overflow nor underflow: where b, or what `A` or `M` makes, is far from one, it is
-    multiplied by powers of two, which change no digit. So functions have to be linear. An `x0` so large that `b` is
-    lost in what is rounded of ``b - A x0`` counts as zero. What is not finite has not converged.
+    Norms and inner products neither overflow nor underflow: where b, or what `A` makes, or what `M` makes in `cg`, is
+    far from one, it is multiplied by powers of two, which change no digit. So functions have to be linear. An `x0` so
+    large that `b` is lost in what is rounded of ``b - A x0`` counts as zero. What is not finite has not converged.
 
     Results for one large system do not depend on the number of threads.
 

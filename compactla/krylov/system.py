@@ -91,8 +91,9 @@ class System:
 
     The residual is row 0 whenever `goes_on` is asked. `limits` are rtol, atol and maxiter.
 
-    Whatever b, A and M are, numbers are so near to one that no square overflows or underflows: what is not is divided
-    by powers of two, which change no digit. b and residuals, what A makes, and what M makes have `exponents` of these;
+    Whatever b and A are, and M in cg, numbers are so near to one that no square overflows or underflows: what is not is
+    divided by powers of two, which change no digit. b and residuals, what A makes, and what M makes have `exponents` of
+    these;
     that of x is the difference of the first two.
     """
 

@@ -238,7 +238,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
             result = work if given == work else np.result_type(self.dtype, given)
             if out is not None:
-                check_out(out, rhs, result, self.home, **({} if x0 is None else {"x0": x0}))
+                check_out(out, rhs, result, self.home, x0)
             if out is not None and result == work:
                 x = out
                 if share_memory(out, rhs) and (x0 is not None or not self._in_place):

@@ -333,11 +333,12 @@ class BlockTridiag(Copied):
         self._info = info
 
     def _own_info(self):
-        if type(self._info) is Rewritten:
-            self._info = self._info.array.copy()
-        if self._info is not None and is_device_array(self._info) and not stays(self._info):
-            self._info = on_host(self._info).astype(np.int64)
-        return given(self._info)
+        info = self._info  # which another thread that reads may replace meanwhile
+        if type(info) is Rewritten:
+            info = self._info = info.array.copy()
+        if info is not None and is_device_array(info) and not stays(info):
+            info = self._info = on_host(info).astype(np.int64)
+        return given(info)
 
     @property
     def report(self) -> Report | None:

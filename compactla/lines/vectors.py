@@ -28,8 +28,8 @@ def as_rhs(rhs, shape, dtype, queue):
     return rhs
 
 
-def check_out(out, rhs, dtype, queue, **read) -> None:
-    """Refuse what the solution for `rhs`, of this dtype, cannot be written to; it may be one of those that are read."""
+def check_out(out, rhs, dtype, queue, x0=None) -> None:
+    """Refuse what the solution for `rhs`, of this dtype, cannot be written to; it may be `rhs` or `x0` itself."""
     if is_device_array(rhs) and not is_device_array(out):
         raise TypeError(f"out is a {type(out).__name__}, must be an array on the device as rhs")
     if is_device_array(rhs):
@@ -41,8 +41,7 @@ def check_out(out, rhs, dtype, queue, **read) -> None:
     if out.shape != rhs.shape:
         raise ValueError(f"out has shape {out.shape}, must be {rhs.shape} as rhs")
     check_contiguous(out, "out")
-    read = {"rhs": rhs, **read}
-    check_written("out", out, read, same=tuple(read))
+    check_written("out", out, {"rhs": rhs} if x0 is None else {"rhs": rhs, "x0": x0}, same=("rhs", "x0"))
 
 
 def write(numbers, out) -> None:
