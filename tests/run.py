@@ -41,8 +41,8 @@ def succeeds(*command, env=None):
     return subprocess.run(command, cwd=ROOT, env=env).returncode == 0
 
 
-def pip(command, *arguments):
-    return succeeds(PYTHON, "-m", "pip", command, "--quiet", *arguments)
+def pip(*arguments):
+    return succeeds(PYTHON, "-m", "pip", "--quiet", *arguments)
 
 
 def has_device(environment):
@@ -135,10 +135,8 @@ def make_petsc_environment():
         return False
     next_numpy = (debian, "-c", "import numpy; print(int(numpy.__version__[0]) + 1)")
     numpy = f"numpy<{subprocess.run(next_numpy, stdout=subprocess.PIPE, text=True).stdout.strip()}"
-    pip = (PYTHON, "-m", "pip", "--python", PETSC / "bin" / "python", "install", "--quiet")
-    return succeeds(debian, "-m", "venv", "--clear", "--system-site-packages", "--without-pip", PETSC) and succeeds(
-        *pip, "--editable", ROOT, numpy, "pytest"
-    )
+    venv = (debian, "-m", "venv", "--clear", "--system-site-packages", "--without-pip", PETSC)
+    return succeeds(*venv) and pip("--python", PETSC / "bin" / "python", "install", "--editable", ROOT, numpy, "pytest")
 
 
 def petsc_environment():
@@ -153,6 +151,13 @@ def petsc_environment():
     # Debian's petsc4py looks for PETSc where only the package for developers puts it.
     folders = sorted(Path("/usr/lib/petscdir").glob("petsc*/*-real"))
     return {"PETSC_PYTHON": str(PETSC / "bin" / "python"), "PETSC_DIR": str(folders[-1])} if folders else {}
+
+
+def share_driver():
+    """Give .venv/petsc the driver from PyPI that .venv has, of which only that learns."""
+    here, there = (any(folder.glob("lib/python*/site-packages/pocl_binary_distribution")) for folder in (VENV, PETSC))
+    if here and not there and (PETSC / "stamp").is_file():
+        pip("--python", PETSC / "bin" / "python", "install", "pyopencl[pocl]")
 
 
 def has_torch():
@@ -204,6 +209,7 @@ def main():
         else:
             environment = opencl_environment([options.driver] if options.driver else DRIVERS)
     environment |= petsc.result()
+    share_driver()
     if not has_torch():
         wheel = f"{PYTHON} -m pip install torch --index-url https://download.pytorch.org/whl/cpu"
         print(f"Operators for PyTorch are not tested: that takes 200 MB, {wheel}", flush=True)
