@@ -117,7 +117,7 @@ def cg(words, eps, exponents):
             rho = dot(R, Z).real
             if is_new:
                 m = measure(abs(rho) / (size * size), running)
-                rho = rho * m
+            rho = rho * m
             resize(Z, m)
             copy(Z, P)
             while running.any():
