@@ -118,11 +118,11 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __globa
     cla_lane a[COLUMNS][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            AT(i, j) = cla_lane_load_if(CLA_HAS_COLUMN(j, N), A, i * ARS + CLA_COLUMN(j) * ACS);
+            AT(i, j) = cla_lane_load_if(CLA_HAS_COLUMN(j, N), A, i * ARS + CLA_COLUMN_OF(j, N) * ACS);
     CLA_UNROLL1(N, STEP)
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (CLA_HAS_COLUMN(j, N)) cla_lane_store(A, i * ARS + CLA_COLUMN(j) * ACS, AT(i, j));
+            if (CLA_COLUMN(j) < N) cla_lane_store(A, i * ARS + CLA_COLUMN(j) * ACS, AT(i, j));
 }
 #endif
 

@@ -178,11 +178,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __glo
     cla_lane a[COLUMNS][M];
     int bad = 0;
     CLA_UNROLL for (int i = 0; i < M; i++)
-        CLA_UNROLL for (int j = 0; j < COLUMNS; j++) AT(i, j) = cla_lane_load_if(HAS(j), A, i * ARS + COLUMN(j) * ACS);
+        CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
+            AT(i, j) = cla_lane_load_if(HAS(j), A, i * ARS + min(COLUMN(j), N - 1) * ACS);
     CLA_UNROLL1(N, STEPS_FROM)
     CLA_UNROLL for (int i = 1; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (HAS(j)) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j));
+            if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j)); /* slower where it is known */
     zero[c * LANES + l] = bad;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (c == 0 && q < nm) {

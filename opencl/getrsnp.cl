@@ -121,7 +121,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
     cla_lane x[COLUMNS][N];
     CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(FROM(i), CLA_COLUMN(j)));
+            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(FROM(i), CLA_COLUMN_OF(j, R)));
     barrier(CLK_LOCAL_MEM_FENCE);
 #define SOLVE(k, unit, first, end) { \
         const cla_lane d = FACTOR(k, k); \

@@ -135,7 +135,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void ormqr_team(long lanes, long nm,
     cla_lane x[COLUMNS][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, N), C, C_AT(i, CLA_COLUMN(j)));
+            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, N), C, C_AT(i, CLA_COLUMN_OF(j, N)));
     barrier(CLK_LOCAL_MEM_FENCE);
     CLA_UNROLL for (int p = 0; p < K; p++) {
         const int k = TRANS ? p : K - 1 - p;

@@ -93,7 +93,7 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
     cla_lane x[COLUMNS][N]; \
     CLA_UNROLL for (int i = 0; i < N; i++) \
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++) \
-            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(i, CLA_COLUMN(j)));
+            x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(i, CLA_COLUMN_OF(j, R)));
 #define SOLVE_B \
     SOLVE(x, COLUMNS) \
     CLA_UNROLL for (int i = 0; i < N; i++) \

@@ -143,7 +143,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trsm_team(long lanes, long nm, CLA_REAL
     cla_lane x[COLUMNS][M];
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            x[j][i] = SCALE(cla_lane_load_if(CLA_HAS_COLUMN(j, N), B, B_AT(i, CLA_COLUMN(j))));
+            x[j][i] = SCALE(cla_lane_load_if(CLA_HAS_COLUMN(j, N), B, B_AT(i, CLA_COLUMN_OF(j, N))));
     barrier(CLK_LOCAL_MEM_FENCE);
     CLA_UNROLL for (int k = 0; k < M; k++) {
         if (DIAG != CLA_UNIT)

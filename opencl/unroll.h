@@ -21,6 +21,7 @@
 /* Which column of a matrix is the j-th of work-item c, where the TEAM of a matrix have columns that are TEAM apart, and
  * whether it has one, of n. */
 #define CLA_COLUMN(j) ((j) * TEAM + c)
+#define CLA_COLUMN_OF(j, n) min(CLA_COLUMN(j), (n) - 1) /* of n, or the last: of what is a place, code is faster */
 #define CLA_HAS_COLUMN(j, n) ((n) == COLUMNS * TEAM || CLA_COLUMN(j) < (n))
 
 /* q % V for the first lane q of a work-group, a multiple of LANES. Of q / V beside q % V LLVM makes an instruction of
