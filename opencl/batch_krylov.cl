@@ -163,8 +163,7 @@ CLA_INLINE void subtract(cla_system S, cla_matrix B, CLA_REAL a, cla_matrix R)
 CLA_INLINE CLA_REAL inverse(CLA_REAL size, int most)
 {
     const int largest = sizeof(CLA_REAL) == 4 ? 126 : 1022;
-    int power = 0;
-    if (size > 0 && size < INFINITY) frexp(size, &power);
+    const int power = size > 0 && size < INFINITY ? ilogb(size) + 1 : 0;
     return abs(power) <= most ? 1 : ldexp((CLA_REAL)1, max(-largest, min(largest, -power)));
 }
 
