@@ -189,7 +189,7 @@ def expected(arguments):
     if seconds is not None:
         return f"{seconds // 60} min {seconds % 60} s the last time"
     if not arguments:
-        return "5 to 15 minutes on two cores, most of which is compiling; later runs are faster"
+        return "5 to 10 minutes on two cores, most of which is compiling; later runs are faster"
     return "hours on two cores" if arguments == ["--all"] else "for such arguments it is not known how long they take"
 
 
