@@ -89,7 +89,7 @@ def open_queue(device, dtype="float32"):
         raise SkipNotImplemented(f"{found.name} has no fp64")
     context = cl.Context([found])
     queue = cl.CommandQueue(context)
-    queue._context = context  # as compactla.devices.new_queue, which not all commits have that asv measures
+    queue._context = context  # as compactla.gpu.devices.new_queue, which not all commits have that asv measures
     return queue
 
 

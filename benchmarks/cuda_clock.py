@@ -2,7 +2,7 @@
 
 import pyopencl as cl
 
-from compactla.devices import devices
+from compactla.gpu.devices import devices
 
 try:
     import cupy

@@ -22,7 +22,7 @@ class Lines:
     """Lines of K blocks of b x b in a number of variants, which share what they are made of."""
 
     def __init__(self, queue, lines, K, b, variants):
-        from compactla.view import backend  # asv imports this file too, with commits that have no such module
+        from compactla.backends import backend  # asv imports this file too, with commits that have no such module
 
         self.run, self.queue = backend(queue), queue
         V = self.run.default_vlen(np.dtype(np.float64), queue)
@@ -84,7 +84,7 @@ def main():
     parser.add_argument("--threads", type=int)
     parser.add_argument("--repeat", type=int, default=10)
     given = parser.parse_args()
-    from compactla.devices import queue_on
+    from compactla.gpu.devices import queue_on
 
     queue = queue_on(given.device, "--device")
     for b in given.B:

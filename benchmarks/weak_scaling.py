@@ -82,7 +82,7 @@ def measure(args):
     os.environ["NUMBA_NUM_THREADS"] = str(args.threads)  # before compactla is imported
     from petsc4py import PETSc
 
-    from compactla.cpu.parallel import THREADS
+    from compactla.cpu.threads.sharing import THREADS
 
     comm, b = PETSc.COMM_WORLD, args.block_size
     rows = own_rows(comm.rank, comm.size, args.lines, args.lines, args.length, b)

@@ -15,10 +15,10 @@ _LAZY = {
     "BlockTridiag": "lines.blocktridiag",
     "LinePreconditioner": "lines.precond",
     "LineRelaxation": "lines.relaxation",
-    "PivotError": "lines.pivots",
+    "PivotError": "pivots",
     "Tridiag": "bands.tridiag",
     "find_lines": "lines.finding",
-    "prepare": "prepared",
+    "prepare": "calls.prepared",
     **dict.fromkeys(["kron_apply", "kron_sum_apply", "kron_sum_solve", "kron_work"], "kron.products"),
     **{name: f"dense.{name}" for name in routine.names()},
 }

@@ -9,6 +9,7 @@ from compactla import routine as routine
 from compactla.bands.banded import Banded as Banded
 from compactla.bands.bandedspd import BandedSPD as BandedSPD
 from compactla.bands.tridiag import Tridiag as Tridiag
+from compactla.calls.prepared import prepare as prepare
 from compactla.dense.axpy import axpy as axpy
 from compactla.dense.dot import dot as dot
 from compactla.dense.gels import gels as gels
@@ -50,10 +51,9 @@ from compactla.layout import Pack as Pack
 from compactla.layout import pack as pack
 from compactla.lines.blocktridiag import BlockTridiag as BlockTridiag
 from compactla.lines.finding import find_lines as find_lines
-from compactla.lines.pivots import PivotError as PivotError
 from compactla.lines.precond import LinePreconditioner as LinePreconditioner
 from compactla.lines.relaxation import LineRelaxation as LineRelaxation
-from compactla.prepared import prepare as prepare
+from compactla.pivots import PivotError as PivotError
 from compactla.sparse.csr import BatchCSR as BatchCSR
 from compactla.sparse.lu import BatchLU as BatchLU
 

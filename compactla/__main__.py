@@ -15,19 +15,20 @@ import numba
 import numpy as np
 import scipy.sparse
 
+from compactla.backends import backend
 from compactla.bench import command
 from compactla.bench.ceilings import processor
 from compactla.checks import check_writable
-from compactla.cpu.parallel import THREADS
-from compactla.devices import devices, queue_on
-from compactla.files import check_vector, read_lines, read_system, read_vector
+from compactla.cli.files import check_vector, read_lines, read_system, read_vector
+from compactla.cli.progress import progress_bar
+from compactla.cpu.threads.sharing import THREADS
+from compactla.dtypes import DTYPES
+from compactla.gpu.devices import devices, queue_on
 from compactla.gpu.probe import fault
 from compactla.krylov import gmres
 from compactla.lines.finding import find_lines
 from compactla.lines.precond import LinePreconditioner
 from compactla.lines.storage import STORAGE
-from compactla.progress import progress_bar
-from compactla.view import DTYPES, backend
 
 RESTART, MOST_STEPS = 50, 1500
 INTERRUPTED, UNREAD = 130, 141  # what shells say of a command that Ctrl-C ended, or whose output nobody reads
@@ -251,7 +252,7 @@ def describe_info(info, what: str) -> str:
 
 
 def run_tune(args) -> None:
-    from compactla.gpu.tune import tune_all
+    from compactla.bench.tune import tune_all
 
     tune_all(args.routine, args.device, args.dtype or ("float64", "float32"), args.storage or "")
 

@@ -4,16 +4,14 @@ import functools
 import importlib
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 
+from compactla.backends import backend, device_name
 from compactla.checks import check_written
 from compactla.overlap import meet, share_memory
-from compactla.view import View, backend, place
-
-if TYPE_CHECKING:
-    from compactla.layout import Pack
+from compactla.view import View
 
 
 @functools.cache
@@ -145,7 +143,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     dtype: np.dtype
     queue: Any
     view: View
-    beside: Callable[..., "Pack"]
+    beside: Callable[..., Any]
     unpack: Callable[..., Any]
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -175,7 +173,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """An unpacked copy, for NumPy's functions. A batch on a device is refused: use `unpack`."""
         if self.queue is not None:
-            raise TypeError(f"the pack lives on {place(self.queue)}, must live on the CPU: see Pack.unpack")
+            raise TypeError(f"the pack lives on {device_name(self.queue)}, must live on the CPU: see Pack.unpack")
         if copy is False:
             raise ValueError("copy is False, must be None or True: a pack has to be unpacked")
         a = self.unpack()
@@ -187,7 +185,9 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         return self.nm, self.m, self.n
 
     def __repr__(self) -> str:
-        return f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
+        return (
+            f"Pack({self.nm} x {self.m} x {self.n}, {self.dtype}, vlen={self.vlen}, device={device_name(self.queue)})"
+        )
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__()} - self._hidden)
@@ -228,7 +228,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         numbers = (data if self.queue is None else backend(self.queue).download(data))[0, ..., lane]
         return np.array(numbers, order="C").view(self.dtype).reshape(self.m, self.n)
 
-    def copy(self) -> "Pack":
+    def copy(self) -> Self:
         """A copy of the batch where it lives, in memory without gaps."""
         return copied(self, self.beside(self.m, self.n))
 

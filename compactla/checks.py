@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from compactla.calls.recording import Recording, Unrecorded
 from compactla.overlap import has_repeats, is_same, share_memory
-from compactla.recording import Recording, Unrecorded
 
 CUDA_ARRAYS = "compactla.cuda.arrays"
 _on_devices: dict[type, bool] = {np.ndarray: False}  # whether objects of a type are arrays on devices

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compactla.arithmetic import Arithmetic
+from compactla.backends import backend
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -21,11 +22,12 @@ from compactla.checks import (
     is_device_array,
     stays,
 )
-from compactla.copies import Made
-from compactla.cuda.interchange import given, taken, takes_arrays
+from compactla.dtypes import COMPLEX, REAL, packed_dtype
+from compactla.foreign import accepts_foreign, adopt, hand_back
 from compactla.overlap import address
+from compactla.pickling import Made
 from compactla.types import Array, Events, Queue
-from compactla.view import COMPLEX, REAL, View, backend, packed_dtype
+from compactla.view import View
 
 LONGEST = 2**16  # vector
 
@@ -91,7 +93,7 @@ class Pack(Arithmetic, Made):
     __slots__ = ("_T", "_real", "dtype", "is_complex", "kind", "m", "n", "nm", "queue", "view", "vlen")
 
     def __init__(self, data: Array, nm: int | None = None) -> None:
-        data = data if type(data) is np.ndarray else taken(data, "data")
+        data = data if type(data) is np.ndarray else adopt(data, "data")
         on_device = is_device_array(data)
         if on_device:
             check_device_array(data, data.queue, "data")
@@ -132,11 +134,11 @@ class Pack(Arithmetic, Made):
     @property
     def data(self) -> Any:
         """The memory itself, (npack, m, n, V) or (npack, m, n, 2, V)."""
-        return self.view.buffer if self.queue is None else given(self.view.buffer)
+        return self.view.buffer if self.queue is None else hand_back(self.view.buffer)
 
     @property
     def device(self) -> Any:
-        """"cpu", or the device of the memory."""
+        """ "cpu", or the device of the memory."""
         return "cpu" if self.queue is None else self.queue.device
 
     @property
@@ -162,7 +164,7 @@ class Pack(Arithmetic, Made):
             self._real = Pack(data)
         return self._real
 
-    @takes_arrays
+    @accepts_foreign
     def unpack(self, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """The matrices as an ordinary array.
 
@@ -203,7 +205,7 @@ class Pack(Arithmetic, Made):
         run.unpack(self.view, self.nm, out, launch)
         return out
 
-    @takes_arrays
+    @accepts_foreign
     def to(self, device: Any) -> "Pack":
         """A copy of the batch on another device.
 
@@ -248,7 +250,7 @@ class Pack(Arithmetic, Made):
         return P
 
     @classmethod
-    @takes_arrays
+    @accepts_foreign
     def empty(
         cls, nm: int, m: int, n: int, dtype: Any = np.float64, vlen: int | None = None, *, queue: Queue = None
     ) -> "Pack":
@@ -277,7 +279,7 @@ class Pack(Arithmetic, Made):
         return P
 
     @classmethod
-    @takes_arrays
+    @accepts_foreign
     def zeros(
         cls, nm: int, m: int, n: int, dtype: Any = np.float64, vlen: int | None = None, *, queue: Queue = None
     ) -> "Pack":
@@ -285,7 +287,7 @@ class Pack(Arithmetic, Made):
         return cls._allocate(nm, m, n, dtype, vlen, queue)._fill(np.zeros((m, n), dtype))
 
     @classmethod
-    @takes_arrays
+    @accepts_foreign
     def identity(
         cls, nm: int, m: int, n: int | None = None, dtype: Any = np.float64, vlen: int | None = None, *,
         queue: Queue = None,
@@ -312,7 +314,7 @@ class Pack(Arithmetic, Made):
         return self
 
 
-@takes_arrays
+@accepts_foreign
 def pack(
     a: Array, vlen: int | None = None, *, queue: Queue = None, out: Array = None, threads: int | None = None,
     wait_for: Events = None,

@@ -58,8 +58,8 @@ import numpy as np
 from petsc4py import PETSc
 from scipy.sparse import csr_array
 
-from compactla.devices import queue_on
-from compactla.files import read_lines
+from compactla.cli.files import read_lines
+from compactla.gpu.devices import queue_on
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_cover, check_matrix, flatten
 from compactla.lines.finding import find_lines

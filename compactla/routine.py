@@ -6,14 +6,16 @@ The row of a routine NAME is ``compactla.dense.NAME.ROUTINE``; which there are i
 import functools
 import importlib
 import operator
+import os
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
-import compactla.dense
-from compactla import recent
+from compactla.backends import backend
+from compactla.calls import memo
 from compactla.checks import (
     check_device_array,
     check_info,
@@ -25,17 +27,19 @@ from compactla.checks import (
     option,
     stays,
 )
-from compactla.cuda.interchange import taken
-from compactla.gpu.search import Search
+from compactla.dtypes import REAL
+from compactla.foreign import adopt
 from compactla.layout import Pack
 from compactla.overlap import address, share_memory
-from compactla.view import REAL, View, backend
+from compactla.search import Search
+from compactla.view import View
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """All routines."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(compactla.dense.__path__)))
+    """All routines: those that have a file."""
+    modules = pkgutil.iter_modules([os.fspath(Path(__file__).with_name("dense"))])
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
 
 def in_order() -> list[str]:
@@ -271,7 +275,7 @@ class Routine:
         key = None
         repeats = self._repeats if queue is None else not self.outputs and self._repeats and stays(last.buffer)
         if repeats and info is wait_for is None and (threads is None or type(threads) is int):
-            key, call = recent.find(self, views, scalars, conj, compiled, threads)
+            key, call = memo.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
                 return call()
         for i, others in self.written:
@@ -292,14 +296,14 @@ class Routine:
         if queue is not None or threads is not None or wait_for is not None:
             limit = check_launch(threads, wait_for, queue, recorded=True)
         if info is not None:
-            info = taken(info, self.outputs[0])
+            info = adopt(info, self.outputs[0])
             check_info(info, nm, queue, *self.outputs)
             for operand, A in zip(self.operands, views, strict=True):
                 if share_memory(info, A.buffer):
                     raise ValueError(f"{self.outputs[0]} shares memory with {operand.name}, must not")
         if key is not None:
             call = last.run.again(self, views, scalars, conj, compiled, nm, limit)
-            recent.remember(key, call, views, self)
+            memo.remember(key, call, views, self)
             return call()
         return last.run.launch(self, views, scalars, conj, compiled, nm, info, limit)
 
@@ -329,7 +333,7 @@ class Routine:
             found = list(returned if len(made) + len(self.outputs) > 1 else [returned])
         else:
             found = []
-        output = taken(found.pop(), *self.outputs) if self.outputs else None
+        output = adopt(found.pop(), *self.outputs) if self.outputs else None
         output = on_host(output).astype(np.int64) if stays(output) else output
         given, new = iter(arrays), iter(found)
         after = [None if A.room else next(new if A.output else given) for A in self.operands]
@@ -339,7 +343,7 @@ class Routine:
         """An operand after a call as an array (nm, rows, columns)."""
         if x is None or isinstance(x, Pack):
             return None if x is None else x.to("cpu").unpack()
-        x = taken(x, operand.name)
+        x = adopt(x, operand.name)
         x = backend(x.queue).download(x) if is_device_array(x) else np.asarray(x)
         if x.ndim == 3:
             return x
@@ -369,7 +373,7 @@ def check_packs(**packs) -> None:
 def views(**operands) -> list[View]:
     """Views of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
     last, C = next(reversed(operands.items()))
-    operands = {name: A if type(A) in (Pack, np.ndarray) else taken(A, name) for name, A in operands.items()}
+    operands = {name: A if type(A) in (Pack, np.ndarray) else adopt(A, name) for name, A in operands.items()}
     packs = {name: A for name, A in operands.items() if name == last or not is_matrix(A)}
     check_packs(**packs)
     return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]

@@ -5,11 +5,13 @@ import functools
 
 import numpy as np
 
+from compactla.backends import backend
 from compactla.checks import as_array, check_contiguous, check_device_array, is_device_array
-from compactla.cuda.interchange import taken
+from compactla.dtypes import REAL
+from compactla.foreign import adopt
 from compactla.layout import Pack, pack
 from compactla.routine import check_packs
-from compactla.view import REAL, View, backend
+from compactla.view import View
 
 NUMBERS = int, float  # of Python, and NumPy's float64
 OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
@@ -61,7 +63,7 @@ def factors(name, value, target) -> View:
         check_packs(**{name: value, "X": target})
         return value.view
     queue, dtype, V = target.queue, target.dtype, target.vlen
-    value = value if type(value) is np.ndarray else taken(value, name)
+    value = value if type(value) is np.ndarray else adopt(value, name)
     on_device = not isinstance(value, NUMBERS) and is_device_array(value)
     given = value if on_device or isinstance(value, NUMBERS) else as_array(value, name)
     if isinstance(value, NUMBERS) or (not on_device and given.ndim == 0):

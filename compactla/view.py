@@ -1,7 +1,6 @@
-"""Views of batches of matrices, as kernels see them, and their devices."""
+"""Views of batches of matrices, as kernels see them."""
 
 import functools
-import importlib
 import itertools
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -9,14 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from compactla.backends import backend
+from compactla.dtypes import REAL
 from compactla.overlap import origin, repeats
-
-# The types of matrices, by the letters that BLAS has for them.
-DTYPES: dict[str, np.dtype] = {letter: np.dtype(char) for letter, char in zip("sdcz", "fdFD", strict=True)}
-INTEGERS = np.dtype(np.int64), np.dtype(np.int32)  # beside matrices on the CPU, and on devices
-REAL: dict[str, np.dtype] = {dtype.char: np.dtype(dtype.char.lower()) for dtype in DTYPES.values()}
-REAL |= {dtype.char: dtype for dtype in INTEGERS}
-COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,31 +121,6 @@ class View:
     @cached_property
     def reversed(self) -> "View":
         return self.rows_reversed.T.rows_reversed.T
-
-
-@functools.cache
-def _module(name):
-    return importlib.import_module(name)
-
-
-def backend(queue, name="arrays"):
-    """Module for where the data lives; pyopencl is not imported before there is a queue."""
-    return _module(f"compactla.cpu.{name}" if queue is None else f"compactla.gpu.{name}")
-
-
-def place(queue) -> str:
-    """The name of a device, or of several, for people."""
-    if queue is None:
-        return "cpu"
-    if isinstance(queue, list):
-        return " and ".join(map(place, queue))
-    return queue.device.name.strip() if type(queue).__module__.startswith("pyopencl") else str(queue.device)
-
-
-def packed_dtype(data) -> np.dtype:
-    """The dtype of compact data: (.., .., .., V) of a real type is that, (.., .., .., 2, V) its complex twin."""
-    real = np.dtype(data.dtype)
-    return real if data.ndim == 4 else COMPLEX[real]
 
 
 def lower_left(A, B, side: str, uplo: str, trans: str):

@@ -1,6 +1,6 @@
 /* Krylov methods for batches of small systems, and what they are preconditioned by: a team of work-items (team.h) has a
  * system, and a work-group those of CLA_TEAM_LANES lanes, which it takes in turns. The methods are those of
- * `compactla.krylov.methods`, word by word. What is a vector of systems there is a number of the lane here, the same for
+ * `compactla.krylov_methods`, word by word. What is a vector of systems there is a number of the lane here, the same for
  * all members of its team. Each member changes rows member, member + CLA_TEAM, ... of vectors only.
  *
  * PRECONDITIONER: 0 none, 1 factors, 2 blocks on the diagonal, 3 a sparse matrix. Define PRECONDITION_BATCH to apply

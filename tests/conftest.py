@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from cases import DTYPES, slow
-from compactla.devices import new_queue
-from compactla.gpu import shapes
+from compactla.gpu.devices import new_queue
+from compactla.gpu.tuning import choices
 from cuda_libraries import available
 from drivers import working_devices
 
@@ -27,7 +27,7 @@ def pytest_configure(config):
     if available() and config.getoption("dist", None) == "load":
         config.option.dist = "loadgroup"
     # A size that is known has kernels for all options of a routine: CPUs, which compile slowly, are tested with one.
-    for results in (shapes.results(device) for device in DEVICES if shapes.is_cpu(device)):
+    for results in (choices.results(device) for device in DEVICES if choices.is_cpu(device)):
         for key in [key for key in results if "3" not in key.split()]:
             del results[key]
     config.pluginmanager.register(Failures(config.pluginmanager))

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from compactla.gpu import shapes
+from compactla.gpu.tuning import choices
 from drivers import working_devices
 
 REAL = "torch", "cupy", "jax"
@@ -44,7 +44,7 @@ class StandIn:
         import cuda_standin
 
         self.module, found = cuda_standin, working_devices()
-        self.machine = cuda_standin.install(monkeypatch, next(filter(shapes.is_cpu, found), found[0]))
+        self.machine = cuda_standin.install(monkeypatch, next(filter(choices.is_cpu, found), found[0]))
         self.kind = cuda_standin.Tensor
         self.device = self.array(np.zeros(1))
 

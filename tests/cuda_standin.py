@@ -13,8 +13,8 @@ import pyopencl as cl
 
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, libraries, program
-from compactla.devices import new_queue
 from compactla.gpu import sparse
+from compactla.gpu.devices import new_queue
 
 SIZE, PAGE = 2**28, 4096
 NULL = 1  # no address, while 0 is where the buffer begins

@@ -5,7 +5,7 @@ Run as a script, it names them, says what is wrong with the others, and exits wi
 
 import sys
 
-from compactla.devices import devices
+from compactla.gpu.devices import devices
 from compactla.gpu.probe import fault
 
 

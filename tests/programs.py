@@ -21,9 +21,21 @@ BANDS = [  # forms with pivoting, their names in bands.cl, and rows of a tile
     {"SOURCE": 0, "REACH": 3, "PIVOTING": 1, "TURNS": 2, "WIDE": 1},
 ]
 STACKS = dict.fromkeys("AOWN BOWN ACONJ BETA GEMM_STACKS".split(), 1) | {"M": 4, "N": 4, "K": 5, "BCONJ": 0}
-KRON = {"GROUP": 4, "ITEMS": 2, "PENCILS": 2, "ROWS": 2, "WIDE": 1, "WHOLE": 1, "ROUNDS": 2, "XV": 1, "YV": 1,
-        "BETA": 1, **{f"{what}{axis}": 2 for what in "MN" for axis in "ABC"}, **{f"{axis}V": 1 for axis in "ABCPQRKLM"},
-        **{f"{axis}{what}": int(axis in "AP") for axis in "ABCPQR" for what in ("OWN", "CONJ")}}
+KRON = {
+    "GROUP": 4,
+    "ITEMS": 2,
+    "PENCILS": 2,
+    "ROWS": 2,
+    "WIDE": 1,
+    "WHOLE": 1,
+    "ROUNDS": 2,
+    "XV": 1,
+    "YV": 1,
+    "BETA": 1,
+    **{f"{what}{axis}": 2 for what in "MN" for axis in "ABC"},
+    **{f"{axis}V": 1 for axis in "ABCPQRKLM"},
+    **{f"{axis}{what}": int(axis in "AP") for axis in "ABCPQR" for what in ("OWN", "CONJ")},
+}
 WATCH = {"FACTOR_WATCHED": 1, "EPSILON": 1e-7, "LEAST": 1e-30}
 FUSED = {"GROUP": 32, "N": 3, "R": 2, "UPLO": 1, "TARGET": "float", "APARTS": 1, "BPARTS": 2, "ATYPE": "char",
          "BTYPE": "float", "ASTAGED": 1, "BSTAGED": 0, "ARS": 3, "ACS": 1, "BRS": 4, "BCS": 2}  # fmt: skip

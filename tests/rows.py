@@ -8,10 +8,10 @@ import pytest
 import compactla as cla
 from cases import exhaustive, random, same_bits, scalars, slow
 from compactla import oracle, routine
-from compactla.cpu.choice import STATIC
-from compactla.cpu.lanes import KINDS
-from compactla.cpu.simd import native_width, tile_size
-from compactla.cpu.vectors import Vector
+from compactla.cpu.cost import STATIC
+from compactla.cpu.emit.matrices import native_width, tile_size
+from compactla.cpu.emit.numba_matrices import KINDS
+from compactla.cpu.emit.vectors import Vector
 
 ROUTINES = routine.names()
 BATCH = 37  # a whole pack at least, and a partial one, for every default vector length

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from cases import random
-from compactla.files import read_system
+from compactla.cli.files import read_system
 from compactla.lines.extraction import check_paths
 from compactla.lines.packed import sort_into_packs
 
@@ -27,9 +27,7 @@ def scattered(rng, lengths, b, dtype):
     wanted[np.diag_indices(nrow)] = True
     pattern = scipy.sparse.csr_array(wanted)
     data = random(rng, (pattern.nnz, b, b), dtype)
-    data[pattern.indices == np.repeat(np.arange(nrow), np.diff(pattern.indptr))] += (
-        6 * b * np.eye(b, dtype=dtype)
-    )
+    data[pattern.indices == np.repeat(np.arange(nrow), np.diff(pattern.indptr))] += 6 * b * np.eye(b, dtype=dtype)
     return scipy.sparse.bsr_array((data, pattern.indices, pattern.indptr), shape=(nrow * b, nrow * b)), lines
 
 

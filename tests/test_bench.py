@@ -12,8 +12,8 @@ from cases import exhaustive, slow
 from compactla import oracle, routine
 from compactla.__main__ import main
 from compactla.bench import cases, ceilings, kernels, mkl, peers, table, timing, turns
-from compactla.cpu.parallel import THREADS
-from compactla.devices import devices
+from compactla.cpu.threads.sharing import THREADS
+from compactla.gpu.devices import devices
 
 DENSE = routine.names()
 SOME = ["gemm", "trsm", "getrfnp", "potrf"]  # whose cases stand for all others

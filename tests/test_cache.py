@@ -10,9 +10,9 @@ import pyopencl as cl
 import pytest
 
 from compactla import gpu
-from compactla.cpu import kernel
+from compactla.cpu import compile
+from compactla.digests import MODULES, imported
 from compactla.gpu import program as programs
-from compactla.sources import MODULES, imported
 from drivers import working_devices
 from processes import ROOT, finish, python, start
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 PROGRAM = """
 import numpy as np
 import compactla as cla
-from compactla.cpu.kernel import Kept
+from compactla.cpu.compile import Kept
 assert cla.__file__.startswith({folder!r}), cla.__file__
 found, load = [], Kept.load_overload
 def look(self, *signature):
@@ -103,7 +103,7 @@ def test_kernels_are_loaded_until_one_of_their_sources_changes(package, tmp_path
 # A kernel whose code a module writes that its key names.
 WRITTEN = """
 from compactla import view
-from compactla.cpu.kernel import compiled
+from compactla.cpu.compile import compiled
 def make(name):
     def kernel(lo, hi):
         pass
@@ -330,4 +330,4 @@ def test_a_group_of_one(monkeypatch):
     ]:  # fmt: skip
         entry = grp.struct_group((name, "x", group, members))
         monkeypatch.setattr(grp, "getgrgid", {group: entry}.__getitem__)
-        assert kernel.is_private(group, 1000) == private
+        assert compile.is_private(group, 1000) == private

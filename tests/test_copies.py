@@ -8,7 +8,7 @@ import pytest
 
 import compactla as cla
 from cases import lines, random, same_bits, slow
-from compactla import copies, krylov
+from compactla import krylov, pickling
 from systems import convection_diffusion
 from systems_sparse import there
 
@@ -39,7 +39,7 @@ def test_pickles_over_memory_that_cannot_be_written(make, options):
         Q.update(2 * M)
         assert same_bits(Q @ (2 * r), P @ r)
         assert same_bits(Q.rmatvec(2 * r), P.rmatvec(r))
-    assert frozen == kept and not copies._writeable
+    assert frozen == kept and not pickling._writeable
 
 
 def block_tridiagonal(queue, rng, **options):

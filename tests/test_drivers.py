@@ -10,9 +10,8 @@ import pytest
 
 import compactla as cla
 from cases import slow
-from compactla import devices
 from compactla.bench import command
-from compactla.gpu import probe
+from compactla.gpu import devices, probe
 from drivers import working_devices
 
 # How a driver's compiler fails: statements of a process in which it is simulated.

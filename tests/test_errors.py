@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 import compactla as cla
 import compactla.cpu as pack_level
 from cases import lines, random, same_bits
-from compactla.cpu import kernel
+from compactla.cpu import compile
 
 
 @pytest.fixture
@@ -350,7 +350,7 @@ def test_pack_level(name, body):
 def test_kernels_that_may_not_be_compiled(monkeypatch):
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     with pytest.raises(RuntimeError, match="NUMBA_DISABLE_JIT is set, must not be"):
-        kernel.compiled(list, ())
+        compile.compiled(list, ())
 
 
 def test_pack_level_options_in_lower_case():

@@ -9,8 +9,8 @@ import pytest
 
 import compactla as cla
 from cases import random, same_bits
-from compactla.gpu import shapes as choices
 from compactla.gpu.arrays import download
+from compactla.gpu.tuning import choices as choices
 from drivers import working_devices
 from test_gemm_memory import PAIRS, applied, expected, laid, shapes
 

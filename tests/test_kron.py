@@ -7,8 +7,9 @@ import pytest
 import compactla as cla
 from cases import DTYPES
 from compactla import gpu
-from compactla.gpu import launch, shapes
+from compactla.gpu import launch
 from compactla.gpu.program import Built
+from compactla.gpu.tuning import choices
 from drivers import working_devices
 
 DEVICES = working_devices()
@@ -103,7 +104,7 @@ def test_product(rng, queue, dtype, d, e, trans, own, nm):
     + [pytest.param(n, m, dtype, marks=EXHAUSTIVE) for n, m in [(2, 16), (3, 3), (3, 10), (4, 3)] for dtype in "fdFD"],
 )
 def test_sizes_that_are_compiled_in(rng, monkeypatch, n, m, dtype):
-    monkeypatch.setattr("compactla.cpu.kron.FEW", 0)
+    monkeypatch.setattr("compactla.cpu.kron.apply.FEW", 0)
     trans = "CNTC"[:n]
     factors, X = made(rng, (m,) * n, (m,) * n, 17, dtype, trans, ())
     expected, room = exact(factors, X, trans), np.full((35, *X.shape[1:]), np.nan, dtype)
@@ -367,13 +368,13 @@ def test_candidates_of_the_tuner(rng, monkeypatch, queue, n):
     dtype, d, seen = np.dtype(np.float32), (4,) * n, set()
     factors, X = made(rng, d, d, 300, dtype, "N" * n, ())
     expected, (factors, X) = exact(factors, X, "N" * n), there([factors, X], queue)
-    search = shapes.searches()[f"kron{n}"]
+    search = choices.searches()[f"kron{n}"]
     for choice in search.candidates((4,), dtype, []):
         switches = choice["ROUNDS"] > 1, *(choice[name] for name in ("WIDE", "DIRECT", "WHOLE", "AHEAD"))
         if switches not in seen:
             seen.add(switches)
             assert search.knows(choice, (4,))
-            monkeypatch.setitem(shapes.results(queue.device), shapes.key(search.name, (4,), dtype), choice)
+            monkeypatch.setitem(choices.results(queue.device), choices.key(search.name, (4,), dtype), choice)
             launch.plans(queue).clear()
             assert_close(here(cla.kron_apply(factors, X)), expected, d)
             assert [plan.choice for plan in launch.plans(queue).values()] == [choice]
@@ -392,8 +393,8 @@ def test_matrix_units(rng, monkeypatch, queue, d, tunables):
     choice = dict(zip(("TALL", "WIDE", "ITEMS"), tunables, strict=True))
     choice |= {"kernel": "kron_mma", "GROUP": 64, "SLICES": 2, "ROUNDS": 2, "AHEAD": 0}
     name, trans, dtype = f"kron{len(d)}", "N" * len(d), np.dtype(np.float64)
-    assert shapes.searches()[name].knows(choice, d[:1])
-    monkeypatch.setitem(shapes.results(queue.device), shapes.key(name, d[:1], dtype), choice)
+    assert choices.searches()[name].knows(choice, d[:1])
+    monkeypatch.setitem(choices.results(queue.device), choices.key(name, d[:1], dtype), choice)
     launch.plans(queue).clear()
     factors, X = made(rng, d, d, 21, dtype, trans, ())
     expected, Y = exact(factors, X, trans), rng.standard_normal(X.shape)

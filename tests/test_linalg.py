@@ -12,8 +12,8 @@ import pytest
 
 from cases import slow
 from compactla import linalg
-from compactla.cpu.simd import native_width
-from compactla.linalg import places
+from compactla.cpu.emit.matrices import native_width
+from compactla.linalg import arguments
 from compactla.linalg.stacks import Stacked
 
 ROWS = {
@@ -162,11 +162,11 @@ def layouts(a):
     yield "list", a.tolist()
 
 
-@pytest.mark.parametrize("few", [places.FEW, pytest.param(0, marks=EVERY)])
+@pytest.mark.parametrize("few", [arguments.FEW, pytest.param(0, marks=EVERY)])
 @pytest.mark.parametrize("name", NAMES)
 def test_layouts(name, few, monkeypatch):
     """Results do not depend on them by a bit, and inputs are left alone; `few` as if there were many matrices."""
-    monkeypatch.setattr(places, "FEW", few)
+    monkeypatch.setattr(arguments, "FEW", few)
     arrays = operands(name)
     expected = bits(ours(name, *arrays))
     for given in zip(*map(layouts, arrays), strict=True):

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from compactla import linalg
-from compactla.linalg import unchanged
+from compactla.linalg import _numpy_only
 
 
 def random(shape, char="d"):
@@ -78,6 +78,6 @@ def test_errors_are_numpys(shapes):
 
 
 def test_all_names():
-    assert {*np.linalg.__all__, "LinAlgError"} >= {*unchanged.__all__}
-    for name in unchanged.__all__:
+    assert {*np.linalg.__all__, "LinAlgError"} >= {*_numpy_only.__all__}
+    for name in _numpy_only.__all__:
         assert getattr(linalg, name) is getattr(np.linalg, name) and name in linalg.__all__

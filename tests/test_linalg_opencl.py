@@ -7,7 +7,8 @@ import pyopencl.array as cla
 import pytest
 
 from compactla import linalg
-from compactla.gpu import fused, launch
+from compactla.gpu import launch
+from compactla.gpu.linalg import fused
 from drivers import working_devices
 
 pytestmark = [

@@ -6,10 +6,10 @@ import scipy.sparse
 
 import compactla as cla
 from cases import slow
+from compactla.lines.cutting import BlockFormat
 from compactla.lines.extraction import Extraction, check_matrix, check_paths
+from compactla.lines.in_parts import part_matrix
 from compactla.lines.options import Options
-from compactla.lines.parted import part_matrix
-from compactla.lines.partition import BlockFormat
 from systems import STORED, convection_diffusion, pack_lines, scattered
 
 LENGTHS = [1, 7, 3, 3, 12, 1, 5, 7]

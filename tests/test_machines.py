@@ -10,10 +10,10 @@ import pyopencl as cl
 import pytest
 
 import factors
-from compactla.cpu import machine
-from compactla.cpu.kernel import Kept
+from compactla.cpu.compile import Kept
+from compactla.cpu.emit import machine
 from compactla.gpu import probe, program
-from compactla.gpu.shapes import is_cpu
+from compactla.gpu.tuning.choices import is_cpu
 from drivers import working_devices
 from processes import python
 
@@ -68,13 +68,13 @@ import numpy as np
 import compactla as cla
 from cases import dominant, lines, random
 from compactla import krylov, linalg
-from compactla.cpu import parallel
+from compactla.cpu.threads import sharing
 from factors import check, problems
 from systems import convection_diffusion
 
 rng = np.random.default_rng(0)
-for least in (parallel.GRAIN, 1):  # for one thread, and for two
-    parallel.GRAIN = least
+for least in (sharing.GRAIN, 1):  # for one thread, and for two
+    sharing.GRAIN = least
     for name, problem in problems(rng).items():
         check(name, *problem)
     a, b = dominant(rng, 301, 3, 3, np.float64), random(rng, (301, 3, 3), np.float64)
@@ -102,7 +102,7 @@ def test_integers_of_32_bits():
 THERE = """
 import pickle
 import numpy as np
-from compactla.cpu.simd import native_width
+from compactla.cpu.emit.matrices import native_width
 from factors import check, problems
 with open({given!r}, "rb") as file:
     for name, problem in pickle.load(file).items():

@@ -15,7 +15,7 @@ import scipy.io
 import scipy.sparse
 
 from compactla.__main__ import Solve, import_pyplot, main, plot
-from compactla.files import read_system
+from compactla.cli.files import read_system
 from systems import convection_diffusion
 
 SHERMAN5 = str(files("compactla") / "data" / "sherman5_b3.npz")
@@ -167,7 +167,7 @@ def test_names_of_files_on_any_terminal(system, monkeypatch):
     [
         (["solve", "system.npz"], "compactla.__main__.read_system"),
         (["bench", "gemm"], "compactla.bench.command.show"),
-        (["tune"], "compactla.gpu.tune.tune_all"),
+        (["tune"], "compactla.bench.tune.tune_all"),
     ],
 )
 def test_interrupted(capsys, monkeypatch, args, works):

@@ -12,9 +12,11 @@ import compactla as cla
 import reference
 from cases import dominant, exhaustive, lines, make_singular, poisoned, random, same_bits, transposed
 from compactla import oracle
-from compactla.gpu import launch, problems, shapes, tune
+from compactla.bench import problems, tune
+from compactla.gpu import launch
 from compactla.gpu import lines as gpu_lines
 from compactla.gpu.arrays import download
+from compactla.gpu.tuning import choices
 from compactla.lines.storage import STORAGE
 from compactla.routine import named, names
 from drivers import working_devices
@@ -38,7 +40,7 @@ def use(monkeypatch, queue):
     """A function that makes `shapes` choose this kernel of a routine, with these tunables."""
     launch.plans(queue).clear()
     used = {}
-    monkeypatch.setattr(shapes, "choose", lambda device, search, *_: used.get(search.name.removesuffix("_few"), {}))
+    monkeypatch.setattr(choices, "choose", lambda device, search, *_: used.get(search.name.removesuffix("_few"), {}))
 
     def choose(routine, kernel, **tunables):
         used[routine] = {"kernel": kernel, **tunables}
@@ -163,7 +165,7 @@ def tried(name, *case):
 
 
 TEAMS = [tried(name, k) for name in names() for k, x in named(name).search.kernels.items() if "COLUMNS" in x.tunables]
-SEARCHES = [exhaustive(s) if s in {*names()} - {*MODELS} else s for s in shapes.searches()]
+SEARCHES = [exhaustive(s) if s in {*names()} - {*MODELS} else s for s in choices.searches()]
 KERNELS = [
     case
     for name in names()
@@ -181,7 +183,7 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
     found = (
         (sizes, choice)
         for sizes in (dict(zip(row.letters, numbers, strict=False)) for numbers in ((6, 5, 7), (4, 3, 5)))
-        for choice in chain(shapes.candidates(queue.device, row.search, tuple(sizes.values()), dtype, 32), [{}])
+        for choice in chain(choices.candidates(queue.device, row.search, tuple(sizes.values()), dtype, 32), [{}])
         if choice.get("kernel", f"{name}_batch") == kernel  # some are for few registers
     )
     sizes, choice = next(found)
@@ -208,7 +210,7 @@ def test_columns_of_no_matrix(queue, rng, use, name, kernel):
     """Two work-items with three columns each have two more than a matrix of four, and leave those alone."""
     row, judge, dtype = named(name), oracle.named(name), own(name)
     sizes = (4,) * len(row.letters)
-    for choice in shapes.candidates(queue.device, row.search, sizes, dtype, 32):
+    for choice in choices.candidates(queue.device, row.search, sizes, dtype, 32):
         if choice["kernel"] == kernel and choice["COLUMNS"] == 3 and choice["LANES"] == 32:
             use(name, **choice)
             before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), *sizes)
@@ -395,25 +397,25 @@ def small_gpu(**changes):
 @pytest.mark.parametrize("vlen", [1, 3, 8, 32, 64])
 def test_unknown_devices_get_something_that_fits(dtype, vlen):
     device = small_gpu()
-    for search in shapes.searches().values():
+    for search in choices.searches().values():
         for n in (0, 1, 2, 3, 7, 13, search.largest, search.largest + 1):
             size = (n,) * len(search.sizes[0])
-            found = shapes.choose(device, search, size, dtype, vlen)
-            assert shapes.fits(device, search, found, size, dtype, vlen)
+            found = choices.choose(device, search, size, dtype, vlen)
+            assert choices.fits(device, search, found, size, dtype, vlen)
             if found == {} and 0 < n <= min(7, search.largest) and dtype.kind == "f" and vlen >= 8:
-                some = search.candidates(size, dtype, shapes.lane_counts(vlen))
+                some = search.candidates(size, dtype, choices.lane_counts(vlen))
                 assert not any(some), (search.name, n)  # there is no kernel for this size
 
 
 def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     device, size, dtype = small_gpu(), (4, 4, 4), np.dtype(np.float32)
-    monkeypatch.setattr(shapes, "SHIPPED", tmp_path)
-    monkeypatch.setattr(shapes.platformdirs, "user_cache_dir", lambda name: str(tmp_path / "user" / name))
-    shapes.results.cache_clear()
-    gemm = shapes.searches()["gemm"]
-    default = shapes.choose(device, gemm, size, dtype, 32)
+    monkeypatch.setattr(choices, "SHIPPED", tmp_path)
+    monkeypatch.setattr(choices.platformdirs, "user_cache_dir", lambda name: str(tmp_path / "user" / name))
+    choices.results.cache_clear()
+    gemm = choices.searches()["gemm"]
+    default = choices.choose(device, gemm, size, dtype, 32)
     shipped, mine = {"kernel": "gemm_item", "GROUP": 128}, {"kernel": "gemm_item", "GROUP": 32}
-    file = tmp_path / shapes.file_name(device)
+    file = tmp_path / choices.file_name(device)
     assert file.name == "some-gpu-9.json"
     for text, expected in (
         ("{not json", default),
@@ -425,13 +427,13 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
         (json.dumps({"results": {"gemm float32 4 4 4": {"kernel": "gemm_item", "GROUP": 4096}}}), default),
     ):
         file.write_text(text)
-        shapes.results.cache_clear()
-        assert shapes.choose(device, gemm, size, dtype, 32) == expected
+        choices.results.cache_clear()
+        assert choices.choose(device, gemm, size, dtype, 32) == expected
     file.write_text(json.dumps({"results": {"gemm float32 4 4 4": shipped}}))
     tune.save(type("Device", (), vars(type(device)) | {"driver_version": "1"})(), {"gemm float32 4 4 4": mine})
-    shapes.results.cache_clear()
-    assert shapes.choose(device, gemm, size, dtype, 32) == mine
-    shapes.results.cache_clear()
+    choices.results.cache_clear()
+    assert choices.choose(device, gemm, size, dtype, 32) == mine
+    choices.results.cache_clear()
 
 
 GOOD = {
@@ -465,30 +467,30 @@ BAD = {
 @pytest.mark.parametrize(("routine", "changes"), BAD.values(), ids=BAD)
 def test_what_kernels_do_not_know_is_not_chosen(tmp_path, monkeypatch, routine, changes):
     """Anything may be in a user's file: with wrong teams results would be wrong."""
-    device, dtype, search = small_gpu(), np.dtype(np.float32), shapes.searches()[routine]
+    device, dtype, search = small_gpu(), np.dtype(np.float32), choices.searches()[routine]
     size = (4,) * len(search.sizes[0])
-    name, good = shapes.key(routine, size, dtype), GOOD[routine]
-    assert shapes.is_choice(good, name) and shapes.is_choice({}, name)
+    name, good = choices.key(routine, size, dtype), GOOD[routine]
+    assert choices.is_choice(good, name) and choices.is_choice({}, name)
     missing = {key: good[key] for key in list(good)[:-1]}
-    default = shapes.choose(device, search, size, dtype, 32)
-    monkeypatch.setattr(shapes, "user_file", lambda device: tmp_path / "user.json")
+    default = choices.choose(device, search, size, dtype, 32)
+    monkeypatch.setattr(choices, "user_file", lambda device: tmp_path / "user.json")
     for bad in (good | changes, missing, {"GROUP": 8}, [good], "gemm_team", 3, True, None):
         (tmp_path / "user.json").write_text(json.dumps({"results": {name: bad, "": good, "gemm": good}}))
-        shapes.results.cache_clear()
-        assert shapes.choose(device, search, size, dtype, 32) == default
-    shapes.results.cache_clear()
+        choices.results.cache_clear()
+        assert choices.choose(device, search, size, dtype, 32) == default
+    choices.results.cache_clear()
 
 
 def test_shipped_results_are_candidates_that_fit():
-    for file in shapes.SHIPPED.glob("*.json"):
+    for file in choices.SHIPPED.glob("*.json"):
         for key, chosen in json.loads(file.read_text())["results"].items():
             routine, dtype, *size = key.split()
             dtype, _, stored = dtype.partition(":")
             assert stored in ("", "beta", *STORAGE)
-            assert routine in shapes.searches() and shapes.is_choice(chosen, key)
+            assert routine in choices.searches() and choices.is_choice(chosen, key)
             size = tuple(map(int, size))
             device = small_gpu(max_work_group_size=1024, local_mem_size=2**16)
-            assert shapes.fits(device, shapes.searches()[routine], chosen, size, np.dtype(dtype), 32)
+            assert choices.fits(device, choices.searches()[routine], chosen, size, np.dtype(dtype), 32)
 
 
 def test_arrays_left_in_memory_are_seen():
@@ -502,13 +504,13 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 2)
     good = {"kernel": "gemm_item", "GROUP": 8}
     bad = {"kernel": "gemm_team", "LANES": 4, "TI": 1, "TJ": 1, "DEPTH": 3, "AHEAD": 0, "ROUNDS": 1, "M": 2}
-    key = shapes.key("gemm", (3, 3, 3), np.dtype(np.float32))
-    monkeypatch.setitem(shapes.results(queue.device), key, {})  # what it was is put back
+    key = choices.key("gemm", (3, 3, 3), np.dtype(np.float32))
+    monkeypatch.setitem(choices.results(queue.device), key, {})  # what it was is put back
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         found = list(tuner.tune("gemm", (3, 3, 3), np.float32, 4, candidates=[bad, good]))
         assert [bool(r.remark) for r in found] == [True, False]
         assert 0 < found[1].seconds < 1 and found[1].fraction > 0
-        assert shapes.results(queue.device)[key] == good
+        assert choices.results(queue.device)[key] == good
 
 
 @on_devices
@@ -517,15 +519,15 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
     candidate = {"kernel": "solve_team", "LANES": 4, "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
-    key = shapes.key("solve", (2, 1), np.dtype(np.float64), storage)
-    monkeypatch.setitem(shapes.results(queue.device), key, {})  # what it was is put back
-    solve = shapes.searches()["solve"]
-    plain = shapes.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4)
+    key = choices.key("solve", (2, 1), np.dtype(np.float64), storage)
+    monkeypatch.setitem(choices.results(queue.device), key, {})  # what it was is put back
+    solve = choices.searches()["solve"]
+    plain = choices.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4)
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         (found,) = tuner.tune("solve", (2, 1), np.float64, 4, candidates=[candidate], storage=storage)
-    assert found.remark == "" and shapes.results(queue.device)[key] == candidate
-    assert shapes.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4, storage) == candidate
-    assert shapes.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4) == plain
+    assert found.remark == "" and choices.results(queue.device)[key] == candidate
+    assert choices.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4, storage) == candidate
+    assert choices.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4) == plain
 
 
 @on_devices
@@ -533,16 +535,16 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
-    before = dict(shapes.results(queue.device))
+    before = dict(choices.results(queue.device))
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         for part in ("factor", routine):
-            search = shapes.searches()[part]
+            search = choices.searches()[part]
             size = next(size for size in search.sizes if size[0] == 2)
-            some = list(shapes.candidates(queue.device, search, size, np.dtype("d"), 4))
+            some = list(choices.candidates(queue.device, search, size, np.dtype("d"), 4))
             found = list(tuner.tune(part, size, np.float64, 4, candidates=some[:1]))
             assert [r.remark for r in found] == [""] and found[0].fraction > 0
-    shapes.results(queue.device).clear()
-    shapes.results(queue.device).update(before)
+    choices.results(queue.device).clear()
+    choices.results(queue.device).update(before)
     launch.plans(queue).clear()
 
 

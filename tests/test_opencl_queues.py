@@ -13,9 +13,9 @@ from scipy.sparse import bsr_array
 import compactla as cla
 import reference
 from cases import dominant, lines, random, same_bits
-from compactla.devices import new_queue
+from compactla.cli.files import read_system
 from compactla.examples import bicgstab_opencl
-from compactla.files import read_system
+from compactla.gpu.devices import new_queue
 from compactla.oracle import THRESHOLD
 from drivers import working_devices
 from rows import residual

@@ -9,7 +9,7 @@ import pytest
 
 import compactla as cla
 from cases import lines, random, same_bits
-from compactla.devices import new_queue
+from compactla.gpu.devices import new_queue
 from conftest import DEVICES
 from systems import scattered
 

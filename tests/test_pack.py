@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import BATCH, DTYPES, LAYOUTS, VLENS, in_turns, random, same_bits
-from compactla.cpu import arrays, parallel
-from compactla.cpu.handover import BOX
+from compactla.cpu import arrays
+from compactla.cpu.threads import sharing
+from compactla.cpu.threads.pool import BOX
 from compactla.layout import pack_padded
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -263,8 +264,8 @@ def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng)
 def test_threads_share_cache_lines_past_the_caches(monkeypatch, rng):
     """Where the part of one thread ends within a cache line, the other's bytes of it stay."""
     monkeypatch.setattr(arrays, "past_caches", lambda: 0)
-    monkeypatch.setattr(parallel, "THREADS", 3)
-    monkeypatch.setattr(parallel, "boxes", np.zeros((2, BOX), np.int64))
+    monkeypatch.setattr(sharing, "THREADS", 3)
+    monkeypatch.setattr(sharing, "boxes", np.zeros((2, BOX), np.int64))
     a = random(rng, (60013, 3, 3), np.float32)
     A = cla.pack(a, 4)
     assert same_bits(A.data, cla.pack(a.T.copy().T, 4).data)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import compactla as cla
 import reference
 from cases import exhaustive, in_turns, lines, make_singular, random, same_bits, slow
-from compactla.cpu import parallel
-from compactla.cpu.handover import BOX
+from compactla.cpu.threads import sharing
+from compactla.cpu.threads.pool import BOX
+from compactla.lines.cutting import BlockFormat, choose_parts
+from compactla.lines.in_parts import PartedLines
 from compactla.lines.packed import PackedLines
-from compactla.lines.parted import PartedLines
-from compactla.lines.partition import BlockFormat, choose_parts
 from compactla.oracle import THRESHOLD
 from systems import convection_diffusion, line_part
 
@@ -149,7 +149,7 @@ def test_how_many_parts(monkeypatch):
         assert (chosen(few_or_short, 2) == 1).all()
     assert (chosen([10_000] * 8, 64) >= 32).all()
     expected = chosen([10_000], 2)
-    monkeypatch.setattr(parallel, "THREADS", 1)
+    monkeypatch.setattr(sharing, "THREADS", 1)
     assert np.array_equal(chosen([10_000], 2), expected)
 
 
@@ -260,9 +260,9 @@ def test_nan_stays_on_its_line(queue, rng):
 
 
 def test_results_do_not_depend_on_threads(rng, monkeypatch):
-    monkeypatch.setattr(parallel, "THREADS", 7)
-    monkeypatch.setattr(parallel, "GRAIN", 1)
-    monkeypatch.setattr(parallel, "boxes", np.zeros((6, BOX), np.int64))
+    monkeypatch.setattr(sharing, "THREADS", 7)
+    monkeypatch.setattr(sharing, "GRAIN", 1)
+    monkeypatch.setattr(sharing, "boxes", np.zeros((6, BOX), np.int64))
     blocks, rhs = rings(rng, 2, 600, 3, np.float64), random(rng, (2, 600, 3, 2), np.float64)
     results = []
     for threads in THREADS:

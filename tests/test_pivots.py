@@ -9,8 +9,8 @@ import scipy.sparse
 import compactla as cla
 import reference
 from cases import BATCH, in_turns, lines, make_singular, random, same_bits
-from compactla.lines.pivots import Report
 from compactla.oracle import THRESHOLD
+from compactla.pivots import Report
 from systems import line_part, scattered
 
 pytestmark = pytest.mark.slow

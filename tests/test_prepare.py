@@ -15,7 +15,7 @@ import compactla as cla
 import rows
 from cases import exhaustive, lines, random, same_bits, slow
 from compactla import linalg
-from compactla.cpu import parallel
+from compactla.cpu.threads import sharing
 from rows import ROUTINES, all_same, known, ones, operands, own, routine
 
 
@@ -289,7 +289,7 @@ def test_ordinary_arrays(n, queue, rng):
 
 def test_several_threads(queue, rng, monkeypatch):
     """A call may be made by several threads, which share its work space."""
-    monkeypatch.setattr(parallel, "GRAIN", 1)
+    monkeypatch.setattr(sharing, "GRAIN", 1)
     T = cla.BlockTridiag(*lines(rng, 40, 6, 3, np.float64), queue=queue)
     T.factor()
     rhs = placed(random(rng, (40, 6, 3), np.float64), queue)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactla.cpu.machine import machine
+from compactla.cpu.emit.machine import machine
 from processes import python
 
 pytestmark = pytest.mark.slow
@@ -19,11 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import compactla as cla
 from compactla.oracle import THRESHOLD
-from compactla.cpu import handover, parallel
-parallel.GRAIN = 100
+from compactla.cpu.threads import pool, sharing
+sharing.GRAIN = 100
 
 def helpers():
-    return parallel.boxes[:, handover.THERE].sum()
+    return sharing.boxes[:, pool.THERE].sum()
 
 def work(seed, threads=None):
     rng = np.random.default_rng(seed)
@@ -228,7 +228,7 @@ NO_ROOM = """
 import resource
 from pathlib import Path
 A, B, C = cla.Pack.zeros(500, 3, 3), cla.Pack.zeros(500, 3, 3), cla.Pack.zeros(500, 3, 3)
-parallel.boxes[:] = 0  # the helpers that there are wait for ever
+sharing.boxes[:] = 0  # the helpers that there are wait for ever
 cla.gemm(A, B, C, threads=2)
 assert helpers() == 1
 limits = resource.getrlimit(resource.RLIMIT_AS)
@@ -245,7 +245,7 @@ import numpy as np
 import compactla as cla
 import reference
 from cases import dominant, lines, random
-from compactla.cpu.simd import native_width
+from compactla.cpu.emit.matrices import native_width
 from compactla.oracle import THRESHOLD
 from rows import residual
 

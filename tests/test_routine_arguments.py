@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 import compactla as cla
 from cases import same_bits
 from compactla import oracle, routine
-from compactla.devices import new_queue
+from compactla.gpu.devices import new_queue
 from drivers import working_devices
 from rows import (
     BATCH,

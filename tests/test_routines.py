@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cases import LAYOUTS, exhaustive, poisoned, same_bits, slow
 from compactla import oracle, routine
-from compactla.cpu.choice import STATIC
+from compactla.cpu.cost import STATIC
 from rows import (
     BATCH,
     MODELS,

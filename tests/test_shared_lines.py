@@ -10,8 +10,8 @@ import scipy.sparse
 
 import compactla as cla
 from cases import random, same_bits
-from compactla.devices import new_queue
-from compactla.lines import shared, transfers
+from compactla.gpu.devices import new_queue
+from compactla.lines import host_copies, several_devices
 from drivers import working_devices
 from systems import convection_diffusion, scattered
 
@@ -79,10 +79,10 @@ def test_block_rows_of_a_run_are_not_gathered(rng, queues):
 @pytest.mark.parametrize(("long", "staged"), [(1, 1), (10**9, 1), (10**9, 200), (10**9, 10**6)])
 def test_transfers_in_pieces(rng, queues, long, staged, monkeypatch):
     """Runs that are copied as they are, and gathered row by row, some at a time and all at once."""
-    monkeypatch.setattr(transfers, "LONG", long)
-    monkeypatch.setattr(transfers, "STAGED", staged)
+    monkeypatch.setattr(host_copies, "LONG", long)
+    monkeypatch.setattr(host_copies, "STAGED", staged)
     rows = np.array([0, 1, 4, 6, 7, 8, 11])
-    there = transfers.Transfers(np.dtype(np.float32), queues[0], transfers.Runs.of(rows))
+    there = host_copies.Transfers(np.dtype(np.float32), queues[0], host_copies.Runs.of(rows))
     r, x = random(rng, (12, 3, 2), np.float32), np.zeros((12, 3, 2), np.float32)
 
     def work(b, y, launch):
@@ -92,7 +92,7 @@ def test_transfers_in_pieces(rng, queues, long, staged, monkeypatch):
     expected = np.zeros_like(r)
     expected[rows] = r[rows]
     assert same_bits(x, expected)
-    runs = transfers.Runs(np.array([2, 3, 3, 7]), np.array([3, 3, 5, 8]))
+    runs = host_copies.Runs(np.array([2, 3, 3, 7]), np.array([3, 3, 5, 8]))
     np.testing.assert_array_equal(runs.numbered(np.array([[2, 3], [-2, 4], [7, -1]])), [[0, 1], [-2, 2], [3, -1]])
 
 
@@ -160,7 +160,7 @@ def test_nothing_is_written_after_an_interrupt(rng, queues, monkeypatch):
         monkeypatch.undo()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shared, "wait", interrupted)
+    monkeypatch.setattr(several_devices, "wait", interrupted)
     monkeypatch.setattr(P._lines._shares[1].lines, "solve", lambda *args: (time.sleep(0.1), solve(*args)))
     with pytest.raises(KeyboardInterrupt):
         P.solve(r, out=x)
@@ -171,7 +171,7 @@ def test_nothing_is_written_after_an_interrupt(rng, queues, monkeypatch):
 def test_a_forked_process_is_told(rng, queues, monkeypatch):
     M, lines = scattered(rng, LENGTHS, 2, np.float64)
     P = cla.LinePreconditioner(M, lines, queue=queues)
-    monkeypatch.setattr(shared.os, "getpid", lambda: 0)
+    monkeypatch.setattr(several_devices.os, "getpid", lambda: 0)
     for call in (lambda: P @ np.ones(M.shape[0]), lambda: P.update(M)):
         with pytest.raises(RuntimeError, match="forked process"):
             call()

@@ -28,8 +28,8 @@ from compactla.cpu import (
     sqrt,
     trsm,
 )
-from compactla.cpu.emit import routine
-from compactla.cpu.kernel import compiled
+from compactla.cpu.compile import compiled
+from compactla.cpu.emit.code import routine
 from compactla.oracle import ratio, widen
 from rows import residual
 

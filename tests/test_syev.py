@@ -55,7 +55,7 @@ def families(rng, n, dtype):
         of(index == 0),  # of rank one
         of(1 + index * float(limits.eps)),  # clustered
         of(1 + 1e-3 * index),
-        of(10.0 ** -index),
+        of(10.0**-index),
         of(-(10.0**-index)),
         np.tri(n, k=1) * np.tri(n, k=1).T * general,  # a band
         general * 10.0 ** -np.maximum.outer(index, index),  # graded down, and up

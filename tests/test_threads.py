@@ -15,9 +15,10 @@ from numba import njit
 import compactla as cla
 from cases import dominant, lines, random, same_bits
 from compactla import routine
-from compactla.cpu import arrays, handover, parallel, run
+from compactla.cpu import arrays, run
 from compactla.cpu import lines as cpu_lines
-from compactla.cpu.handover import BOX, TAKEN, THERE
+from compactla.cpu.threads import pool, sharing
+from compactla.cpu.threads.pool import BOX, TAKEN, THERE
 from compactla.lines import packed
 from rows import ROUTINES, all_same, function, general, known, operands, results, unknown
 from systems import scattered
@@ -50,9 +51,9 @@ CALLED = [*map(dense, ("gemm", "potrf", "potrs")), block_tridiagonal]
 @pytest.fixture
 def seven(monkeypatch):
     """Up to seven threads, also for little work."""
-    monkeypatch.setattr(parallel, "THREADS", 7)
-    monkeypatch.setattr(parallel, "GRAIN", 1)
-    monkeypatch.setattr(parallel, "boxes", np.zeros((6, BOX), np.int64))
+    monkeypatch.setattr(sharing, "THREADS", 7)
+    monkeypatch.setattr(sharing, "GRAIN", 1)
+    monkeypatch.setattr(sharing, "boxes", np.zeros((6, BOX), np.int64))
 
 
 @pytest.mark.parametrize("called", CALLED, ids=lambda called: called.__name__)
@@ -98,7 +99,7 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
 
     def share(kernel, cost, args, threads=None, offset=None, work=None):
         limits.append(threads)
-        return parallel.share(kernel, cost, args, threads, offset, work)
+        return share.share(kernel, cost, args, threads, offset, work)
 
     for module in (run, arrays, cpu_lines):
         monkeypatch.setattr(module, "share", share)
@@ -168,7 +169,7 @@ def count():
 def test_every_item_is_shared_out_once(offset, count, seven):
     for threads in (None, 1, 2, 3, 50):
         done = np.zeros(17, np.int64)
-        parallel.share(count, 1e9, (0, 10, done, 2 + 3j), threads, offset, list(range(7)))
+        sharing.share(count, 1e9, (0, 10, done, 2 + 3j), threads, offset, list(range(7)))
         items, rows = np.split(done, [10])
         busy = rows[: threads or 7] == 6
         assert (items == 1).all()
@@ -206,16 +207,16 @@ def test_a_call_ends_when_all_its_threads_have(seven, interruptible, work):
     while time.perf_counter() - start < 0.5:  # until one thread is that long at it
         rounds, start = 2 * rounds, time.perf_counter()
         work(0, 1, rounds, done)
-    parallel.share(work, 1e9, (0, 3, 1, done))  # what hands it over is compiled
+    sharing.share(work, 1e9, (0, 3, 1, done))  # what hands it over is compiled
     done[:] = 0
     timer = threading.Timer(0.1, _thread.interrupt_main)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        parallel.share(work, 1e9, (0, 3, rounds, done))
+        sharing.share(work, 1e9, (0, 3, rounds, done))
         timer.join()
     assert np.array_equal(done, [rounds // 2] * 3)
-    assert np.array_equal(parallel.boxes[:, THERE], [1, 1, 0, 0, 0, 0])
-    assert not parallel.boxes[:, TAKEN].any()
+    assert np.array_equal(sharing.boxes[:, THERE], [1, 1, 0, 0, 0, 0])
+    assert not sharing.boxes[:, TAKEN].any()
 
 
 def test_helpers_are_lent_to_one_call_at_a_time(seven, work):
@@ -224,26 +225,26 @@ def test_helpers_are_lent_to_one_call_at_a_time(seven, work):
 
     def call(i):
         for _ in range(50):
-            parallel.share(work, 1e9, (0, 40, 1000, done[i]))
+            sharing.share(work, 1e9, (0, 40, 1000, done[i]))
 
     with ThreadPoolExecutor(5) as users:
         list(users.map(call, range(5)))
     assert (done == 50 * 500).all()
-    assert not parallel.boxes[:, TAKEN].any()
+    assert not sharing.boxes[:, TAKEN].any()
 
 
 @pytest.mark.parametrize("done", [np.zeros(6, np.int32), np.zeros(12, np.int64)[::2], np.zeros(6)])
 def test_arrays_that_a_kernel_does_not_take(seven, work, done):
     """They are refused before threads write beyond their ends."""
     with pytest.raises(TypeError, match=r"an array for .*work.* is of .*, must be of int64 and C-contiguous"):
-        parallel.share(work, 1e9, (0, 3, 1, done))
+        sharing.share(work, 1e9, (0, 3, 1, done))
     assert not done.any()
 
 
 def threads_at_work(count):
     """How many threads a call has that could use seven."""
     done = np.zeros(17, np.int64)
-    parallel.share(count, 1e9, (0, 10, done, 2 + 3j), work=list(range(7)))
+    sharing.share(count, 1e9, (0, 10, done, 2 + 3j), work=list(range(7)))
     return np.count_nonzero(done[10:])
 
 
@@ -279,7 +280,7 @@ def test_interrupts_at_every_instruction(seven, count, work):
     done = np.zeros(7, np.int64)
     assert threads_at_work(count) == 7
     steps = 0
-    while interrupted(lambda: parallel.share(work, 1e9, (0, 7, 10, done)), steps, parallel, handover):
+    while interrupted(lambda: sharing.share(work, 1e9, (0, 7, 10, done)), steps, sharing, pool):
         steps += 1
         assert threads_at_work(count) == 7, steps
     assert steps > 100

@@ -1,9 +1,9 @@
 """Systems with general band matrices."""
 
-from compactla.bands.form import Form
+from compactla.band_form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
 from compactla.checks import check_size
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.types import Array, Queue
 
 
@@ -47,7 +47,7 @@ class Banded(Systems):
     array([[1., 1., 1.]])
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, l_and_u: tuple[int, int], ab: Array, pivoting: bool = True, *, queue: Queue = None) -> None:
         try:
             lower, upper = l_and_u

@@ -1,8 +1,8 @@
 """Systems with positive definite band matrices."""
 
-from compactla.bands.form import Form
+from compactla.band_form import Form
 from compactla.bands.systems import Systems, check_diagonals, check_flag
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.types import Array, Queue
 
 
@@ -45,7 +45,7 @@ class BandedSPD(Systems):
     array([[1., 1., 1.]])
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, ab: Array, lower: bool = False, *, queue: Queue = None) -> None:
         given = check_diagonals({"ab": ab}, queue)
         ab = given["ab"]

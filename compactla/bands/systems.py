@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from compactla.bands.form import Form
+from compactla.backends import backend, device_name
+from compactla.band_form import Form
+from compactla.buffers import Buffer, Pool
+from compactla.calls.recording import Recording, refuse, uses
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -16,16 +19,13 @@ from compactla.checks import (
     check_written,
     is_device_array,
 )
-from compactla.copies import Copied
-from compactla.cpu import bands as cpu
-from compactla.cuda.interchange import given, takes_arrays
+from compactla.cpu.bands import systems as cpu
+from compactla.foreign import accepts_foreign, hand_back
 from compactla.locks import read_write_lock
 from compactla.overlap import address
-from compactla.recording import Recording, refuse, uses
-from compactla.room import Room, Spare
+from compactla.pickling import Copied
 from compactla.strides import in_two_axes
 from compactla.types import Array, Events
-from compactla.view import backend, place
 
 MANY = 256  # plans that are kept
 UNKNOWN: Any = object()  # in place of a plan
@@ -76,12 +76,12 @@ class Systems(Copied):
         self._lock = read_write_lock()
         self._plans: dict[tuple, cpu.Plan | None] = {}
         dtype, queue = self.dtype, self.queue
-        self._spare = Spare(queue, lambda: Room(dtype, queue))
+        self._spare = Pool(queue, lambda: Buffer(dtype, queue))
 
     def __repr__(self) -> str:
         sizes = f"{'one matrix' if self.nsys is None else f'{self.nsys} systems'} of {self.n}"
         state = "not factored" if self._factors is None else "factored"
-        return f"{type(self).__name__}({sizes}, {self._form}, {self.dtype}, device={place(self.queue)}, {state})"
+        return f"{type(self).__name__}({sizes}, {self._form}, {self.dtype}, device={device_name(self.queue)}, {state})"
 
     @property
     def info(self) -> np.ndarray | None:
@@ -93,13 +93,13 @@ class Systems(Copied):
             found = self._found
             if found is not None and not isinstance(found, np.ndarray):
                 found = self._found = backend(self.queue, "bands").info_of(found, math.prod(self._lead))
-            return given(found)
+            return hand_back(found)
 
     @info.setter
     def info(self, value):
         self._found = value
 
-    @takes_arrays
+    @accepts_foreign
     def factor(self, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all matrices, and keep the factors.
 
@@ -148,7 +148,7 @@ class Systems(Copied):
             plan.run([address(info)], launch)
         return factors, info[:nsys]
 
-    @takes_arrays
+    @accepts_foreign
     def solve(
         self, rhs: Array, *, axis: int | None = None, out: Array = None, threads: int | None = None,
         wait_for: Events = None,

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from compactla.bands.form import Form
+from compactla.band_form import Form
 from compactla.bands.systems import Systems, along, check_axis, check_diagonals, check_flag
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.types import Array, Queue
 
 
@@ -60,7 +60,7 @@ class Tridiag(Systems):
            [2., 2., 2., 2.]])
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(
         self, lower: Array, diag: Array, upper: Array, periodic: Any = False, pivoting: bool = True, *,
         axis: Any = None, queue: Queue = None,

@@ -12,8 +12,8 @@ import numpy as np
 
 import compactla as cla
 from compactla import oracle, routine
+from compactla.integers import Integers
 from compactla.oracle import lines
-from compactla.outputs import Integers
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core

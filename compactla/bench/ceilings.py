@@ -17,11 +17,11 @@ from llvmlite import ir
 from compactla.bench.timing import REPEATS, best_of_rounds
 from compactla.cpu import matrix
 from compactla.cpu.arrays import empty
-from compactla.cpu.emit import routine
-from compactla.cpu.kernel import compiled_once
-from compactla.cpu.machine import machine
-from compactla.cpu.parallel import THREADS
-from compactla.cpu.simd import native_width
+from compactla.cpu.compile import compiled_once
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.machine import machine
+from compactla.cpu.emit.matrices import native_width
+from compactla.cpu.threads.sharing import THREADS
 from compactla.gpu.probe import widest
 
 CHAINS = 10  # independent multiply-adds: they cover the latency of two units, and fit into 16 registers

@@ -14,11 +14,11 @@ from compactla.bench.ceilings import processor, roofs
 from compactla.bench.measure import as_dict, environment, measure, measure_lines
 from compactla.bench.table import CEILINGS, ROWS, ceiling_line, row_line
 from compactla.checks import check_writable
-from compactla.cpu.parallel import THREADS
-from compactla.devices import queue_on
+from compactla.cli.progress import progress_bar
+from compactla.cpu.threads.sharing import THREADS
+from compactla.dtypes import DTYPES
+from compactla.gpu.devices import queue_on
 from compactla.gpu.probe import widest
-from compactla.progress import progress_bar
-from compactla.view import DTYPES
 
 SIZES = [3, 5, 10, 15]  # those of the SC17 slides, as is the batch
 BATCH = 16384

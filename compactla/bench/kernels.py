@@ -7,8 +7,8 @@ import numpy as np
 
 import compactla as cla
 from compactla.bench import cases
+from compactla.calls.recording import Recording
 from compactla.cpu import gemm, getrfnp, matrix, run, trsm
-from compactla.recording import Recording
 
 
 def rounds_of(case):

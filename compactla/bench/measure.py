@@ -13,8 +13,8 @@ from compactla.bench.ceilings import processor
 from compactla.bench.peers import Peer, banded, library_peers
 from compactla.bench.timing import best, calls_of, repetitions
 from compactla.bench.turns import Turns, Work, in_turns
-from compactla.cpu.machine import machine
-from compactla.cpu.parallel import THREADS
+from compactla.cpu.emit.machine import machine
+from compactla.cpu.threads.sharing import THREADS
 
 
 class Row(NamedTuple):

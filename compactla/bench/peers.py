@@ -56,17 +56,25 @@ PEERS = {
     "hemm": Peers(libraries={"numpy matmul": functools.partial(numpy_scipy.symmetric_matmul, trans="C")}),
     "syrk": Peers(libraries={"numpy matmul": numpy_scipy.matmul_with_transpose}),
     "herk": Peers(libraries={"numpy matmul": functools.partial(numpy_scipy.matmul_with_transpose, adjoint="C")}),
-    "trsm": Peers("side uplo trans diag m n alpha A B", {
-        "numpy solve": numpy_scipy.solve,
-        "scipy solve, triangular": numpy_scipy.solve_triangular,
-    }),
-    "getrfnp": Peers("m n A info", {
-        "scipy lu_factor": lambda a: lambda: lu_factor(a, check_finite=False)[0],
-        "numpy inv": (lambda a: lambda: np.linalg.inv(a), numpy_scipy.inverse_residual),
-    }),
-    "getrf": Peers(libraries={
-        "scipy lu_factor": (lambda a: lambda: lu_factor(a, check_finite=False)[0], numpy_scipy.swapped_residual),
-    }),
+    "trsm": Peers(
+        "side uplo trans diag m n alpha A B",
+        {
+            "numpy solve": numpy_scipy.solve,
+            "scipy solve, triangular": numpy_scipy.solve_triangular,
+        },
+    ),
+    "getrfnp": Peers(
+        "m n A info",
+        {
+            "scipy lu_factor": lambda a: lambda: lu_factor(a, check_finite=False)[0],
+            "numpy inv": (lambda a: lambda: np.linalg.inv(a), numpy_scipy.inverse_residual),
+        },
+    ),
+    "getrf": Peers(
+        libraries={
+            "scipy lu_factor": (lambda a: lambda: lu_factor(a, check_finite=False)[0], numpy_scipy.swapped_residual),
+        }
+    ),
     "gesv": Peers(libraries={"numpy solve": lambda a, b: lambda: np.linalg.solve(a, b)}),
     "getrs": Peers(libraries={"scipy lu_solve": numpy_scipy.lu_solved_swapped}),
     "getri": Peers(libraries={"numpy inv": numpy_scipy.inverse_swapped}),
@@ -78,12 +86,16 @@ PEERS = {
     "axpy": Peers(libraries={"numpy": lambda alpha, x, y: lambda: alpha * x + y}),
     "scal": Peers(libraries={"numpy": lambda alpha, x: lambda: alpha * x}),
     "dot": Peers(libraries={"numpy einsum": (numpy_scipy.inner_products, numpy_scipy.of_columns("dot"))}),
-    "nrm2": Peers(libraries={
-        "numpy norm": (lambda x: lambda: np.linalg.norm(x, axis=1), numpy_scipy.of_columns("nrm2")),
-    }),
-    "gemv": Peers(libraries={
-        "numpy matmul": lambda a, x, y, trans, beta: numpy_scipy.matmul(a, x, y, trans, "N", beta),
-    }),
+    "nrm2": Peers(
+        libraries={
+            "numpy norm": (lambda x: lambda: np.linalg.norm(x, axis=1), numpy_scipy.of_columns("nrm2")),
+        }
+    ),
+    "gemv": Peers(
+        libraries={
+            "numpy matmul": lambda a, x, y, trans, beta: numpy_scipy.matmul(a, x, y, trans, "N", beta),
+        }
+    ),
     "trsv": Peers(libraries={"numpy solve": functools.partial(numpy_scipy.solve, side="L")}),
     "ger": Peers(libraries={"numpy matmul": lambda x, y, a, conj: lambda: a + x @ op(y, "TC"[conj])}),
     "geqrf": Peers("m n A tau work info", {"numpy qr": numpy_scipy.qr}),

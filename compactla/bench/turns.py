@@ -6,7 +6,7 @@ import numpy as np
 
 from compactla.bench import timing
 from compactla.bench.ceilings import Ceiling, fastest, level, memory_loops, peak_loop, within
-from compactla.cpu.parallel import THREADS
+from compactla.cpu.threads.sharing import THREADS
 
 
 class Work(NamedTuple):

@@ -1,14 +1,26 @@
 """Numba kernels: the pack level is public, for use inside `@njit` functions.
 
 `matrix` views the V matrices of one pack as one matrix of vectors, which the routines, such as `gemm`, and the
-arithmetic of vectors work on; `compactla.cpu.vocabulary` says what there is of that.
+arithmetic of vectors work on; `compactla.cpu.emit.numba_vectors` says what there is of that.
 """
 
 import importlib
 
 from compactla import routine
-from compactla.cpu.lanes import matrix
-from compactla.cpu.vocabulary import abs1, broadcast, conj, copysign, fma, fnma, maximum, minimum, rsqrt, select, sqrt
+from compactla.cpu.emit.numba_matrices import matrix
+from compactla.cpu.emit.numba_vectors import (
+    abs1,
+    broadcast,
+    conj,
+    copysign,
+    fma,
+    fnma,
+    maximum,
+    minimum,
+    rsqrt,
+    select,
+    sqrt,
+)
 
 __all__ = ["abs1", "broadcast", "conj", "copysign", "fma", "fnma", "matrix", "maximum", "minimum", "rsqrt", "select"]
 BANDS = "gbtrf", "gbtrs", "gttrf", "gttrs", "pbtrf", "pbtrs", "pttrf", "pttrs", "tbsv"  # at this level alone

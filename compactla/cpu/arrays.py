@@ -5,9 +5,11 @@ import math
 
 import numpy as np
 
-from compactla.cpu.choice import parts
-from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.kernels.pack import (
+from compactla.cpu.compile import INT, INTS, compiled
+from compactla.cpu.cost import parts
+from compactla.cpu.emit.machine import past_caches
+from compactla.cpu.emit.matrices import native_width
+from compactla.cpu.memory.packing import (
     gather_batch,
     lanes_at_once,
     ordered,
@@ -16,11 +18,10 @@ from compactla.cpu.kernels.pack import (
     transfer_batch,
     unpack_past_batch,
 )
-from compactla.cpu.machine import past_caches
-from compactla.cpu.parallel import share
-from compactla.cpu.simd import native_width
+from compactla.cpu.threads.sharing import share
+from compactla.dtypes import REAL
 from compactla.overlap import address
-from compactla.view import REAL, View
+from compactla.view import View
 
 TOGETHER = 1 << 16  # bytes of packs that are divided at once
 

@@ -13,9 +13,9 @@ from numba.extending import register_jitable
 from numba.np.numpy_support import from_dtype
 
 from compactla.cpu.arrays import empty
-from compactla.cpu.handover import pointer
-from compactla.cpu.kernel import INT, compiled
-from compactla.cpu.parallel import share
+from compactla.cpu.compile import INT, compiled
+from compactla.cpu.threads.pool import pointer
+from compactla.cpu.threads.sharing import share
 from compactla.overlap import address
 
 PIECE = 1024  # numbers, real and imaginary parts counted apart

@@ -6,10 +6,11 @@ import math
 import numba
 import numpy as np
 
-from compactla.cpu import parallel
+from compactla.buffers import Buffer
 from compactla.cpu.arrays import empty
-from compactla.cpu.choice import STATIC, known_form, operations, parts, width
-from compactla.cpu.kernel import INT, INTS, compiled
+from compactla.cpu.compile import INT, INTS, compiled
+from compactla.cpu.cost import STATIC, known_form, operations, parts, width
+from compactla.cpu.emit.numba_matrices import form
 from compactla.cpu.kernels.blocktridiag import (
     couple_batch,
     factor_batch,
@@ -18,11 +19,11 @@ from compactla.cpu.kernels.blocktridiag import (
     solve_batch,
     spread_batch,
 )
-from compactla.cpu.lanes import form
-from compactla.cpu.parallel import share
+from compactla.cpu.threads import sharing
+from compactla.cpu.threads.sharing import share
+from compactla.dtypes import REAL, packed_dtype
 from compactla.overlap import address
-from compactla.room import Room
-from compactla.view import REAL, Layout, layout, packed_dtype
+from compactla.view import Layout, layout
 
 # Bytes of the nearest cache, into which the blocks of a step of a factorization and those that come next should fit.
 NEAREST = 48 << 10
@@ -226,7 +227,7 @@ class Work:
 
     def __init__(self, lines):
         self.layout, self.longest, self.nrhs = lines.layout, lines.longest, None
-        self.room = Room(REAL[lines.layout.dtype.char], None)
+        self.room = Buffer(REAL[lines.layout.dtype.char], None)
 
     def fit(self, nrhs):
         """Make room for so many right-hand sides."""
@@ -236,7 +237,7 @@ class Work:
         column = A.m * nrhs * reals(A.dtype)
         spare = -(-2 * column // 16) * 16
         size = spare + (self.longest + 1) * column * width(A.dtype, A.vlen)
-        memory = self.room.array((parallel.THREADS, size))
+        memory = self.room.array((sharing.THREADS, size))
         memory[:, :spare] = 0
         self.addresses = [address(row) for row in memory]
         self.nrhs = nrhs

@@ -12,15 +12,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.cpu.ahead import PAGE, nbytes
-from compactla.cpu.choice import STATIC, known_form, operations, pack_bytes, width
-from compactla.cpu.emit import Code, Number
-from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.lanes import fence, parse_form
-from compactla.cpu.parallel import divided, share
-from compactla.cpu.simd import INDEX, STORED, Elements, shifted
-from compactla.recording import Recording, do
-from compactla.view import REAL, View
+from compactla.calls.recording import Recording, do
+from compactla.cpu.compile import INT, INTS, compiled
+from compactla.cpu.cost import STATIC, known_form, operations, pack_bytes, width
+from compactla.cpu.emit.code import Code, Number
+from compactla.cpu.emit.matrices import INDEX, STORED, Elements, shifted
+from compactla.cpu.emit.numba_matrices import fence, parse_form
+from compactla.cpu.emit.prefetch import PAGE, nbytes
+from compactla.cpu.threads.sharing import divided, share
+from compactla.dtypes import REAL
+from compactla.view import View
 
 # Bytes of operands from which on they are fetched ahead, and results are written past the caches.
 FAR = 8_000_000

@@ -5,9 +5,10 @@ import functools
 import numpy as np
 from numba import types
 
-from compactla.cpu import parallel
-from compactla.cpu.choice import operations, parts, width
-from compactla.cpu.kernel import INT, INTS, compiled
+from compactla.buffers import scratch
+from compactla.cpu.compile import INT, INTS, compiled
+from compactla.cpu.cost import operations, parts, width
+from compactla.cpu.emit.numba_matrices import form
 from compactla.cpu.kernels.csrlu import largest_tile, lu_batch, lusv_batch
 from compactla.cpu.kernels.krylov import (
     KINDS,
@@ -16,16 +17,13 @@ from compactla.cpu.kernels.krylov import (
     product_batch,
     solve_batch,
 )
-from compactla.cpu.lanes import form
-from compactla.cpu.parallel import share
-from compactla.cpu.room import room
-from compactla.krylov.methods import VECTORS
+from compactla.cpu.threads import sharing
+from compactla.cpu.threads.sharing import share
+from compactla.dtypes import REAL
+from compactla.krylov_methods import VECTORS
 from compactla.overlap import address
-from compactla.sparse.elimination import unfilled
-from compactla.view import REAL, layout
+from compactla.view import layout
 
-# From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
-DENSE = 12
 shared = functools.cache(compiled)
 
 
@@ -89,13 +87,6 @@ def factor(values, pattern, factors, threads=None):
     return info
 
 
-def tiles_without_fill(pattern, dtype):
-    """Tiles for incomplete factors, if the pattern is dense enough for these to be faster."""
-    tile = tile_of(dtype)
-    m = -(-pattern.n // tile) * tile
-    return unfilled(pattern, tile) if m**3 <= DENSE * pattern.work else None
-
-
 def lu_factor(values, tiles, factors, threads=None, incomplete=False):
     """The factors of packs of values, in tiles, and info of each lane; those without fill if they are incomplete."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
@@ -138,7 +129,7 @@ def lusv_kernel(dtype, V, columns, size, trans):
 
 
 def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
-    """Solve the systems of a batch; see `compactla.krylov.methods`."""
+    """Solve the systems of a batch; see `compactla.krylov_methods`."""
     values, dtype, V, n = A.values, A.values.dtype, A.values.vlen, B.m
     lanes = width(dtype, V)
     within, norms = column_form(dtype, lanes, lanes), column_form(REAL[dtype.char], lanes, V)
@@ -169,5 +160,5 @@ SOLVE = INT, INT, INT, INTS, INTS, *TOLD, INT, *[INTS] * 8, *[INT] * 8, *[types.
 
 def places_of_rooms(dtype, size):
     """Where each thread has room for so many real numbers to work in, which the calling thread keeps."""
-    work = room(dtype, parallel.THREADS, size)
-    return [address(work) + t * work.strides[0] for t in range(parallel.THREADS)]
+    work = scratch(dtype, sharing.THREADS, size)
+    return [address(work) + t * work.strides[0] for t in range(sharing.THREADS)]

@@ -5,12 +5,12 @@ import functools
 import numpy as np
 from numba import types
 
-from compactla.cpu.emit import routine
-from compactla.cpu.kernel import INT, INTS, compiled
-from compactla.cpu.lanes import at, form, lanes_of
-from compactla.cpu.machine import has_half
-from compactla.cpu.parallel import share
-from compactla.cpu.simd import INDEX
+from compactla.cpu.compile import INT, INTS, compiled
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.machine import has_half
+from compactla.cpu.emit.matrices import INDEX
+from compactla.cpu.emit.numba_matrices import at, form, lanes_of
+from compactla.cpu.threads.sharing import share
 from compactla.overlap import address
 
 TOGETHER = 8  # numbers that are rounded at a time

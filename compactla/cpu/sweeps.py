@@ -6,13 +6,13 @@ import numpy as np
 from numba import carray
 from numba.np.numpy_support import from_dtype
 
-from compactla.cpu.handover import pointer
-from compactla.cpu.kernel import INT, compiled
+from compactla.cpu.compile import INT, compiled
+from compactla.cpu.emit.numba_matrices import at, form
 from compactla.cpu.kernels.blockrows import blockrowsmv, lanes_of
-from compactla.cpu.lanes import at, form
-from compactla.cpu.parallel import share
+from compactla.cpu.threads.pool import pointer
+from compactla.cpu.threads.sharing import share
+from compactla.dtypes import REAL
 from compactla.overlap import address
-from compactla.view import REAL
 
 
 def product_batch(dtype, b):

@@ -1,6 +1,6 @@
 """OpenCL C for NVIDIA's runtime compiler: `opencl/cuda.h` makes it CUDA C++."""
 
-from compactla.gpu.program import SOURCES, definitions
+from compactla.opencl_sources import SOURCES, definitions
 
 MISSING = "kernels for arrays in CUDA memory need NVIDIA's compiler: pip install cuda-bindings nvidia-cuda-nvrtc"
 

@@ -11,8 +11,8 @@ import platformdirs
 
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver
-from compactla.gpu.program import SOURCES
-from compactla.sources import digest, digest_of_includes
+from compactla.digests import digest, digest_of_includes
+from compactla.opencl_sources import SOURCES
 
 CODES = {np.dtype(char): char for char in "fd"} | {np.dtype(np.int32): "i"}
 WORD, NULL = "q", 0  # of addresses and integers; what None is

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, Choice, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import factors
+from compactla.search import ITEM, Choice, Search, items, squares
 from compactla.types import Array, Events
 
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from compactla.dense.gels import madds, refuse
-from compactla.gpu.search import Choice, Search, squares
+from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.search import Choice, Search, squares
 from compactla.types import Array, Events
 
 

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator
 
-from compactla import products
-from compactla.gpu.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
+from compactla.dense import _ordinary_gemm
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, views
 from compactla.scalars import scalar
+from compactla.search import ITEM, LANES, Choice, Kernel, Search, items, registers, squares
 from compactla.types import Array, Events
 
 
@@ -75,10 +75,10 @@ def gemm(
     """
     if type(A) is type(B) is type(C) is Pack and A.kind == B.kind == C.kind:
         a, b, c = A.view, B.view, C.view
-    elif products.is_ordinary(C) and type(A) is not Pack and type(B) is not Pack:
+    elif _ordinary_gemm.is_ordinary(C) and type(A) is not Pack and type(B) is not Pack:
         if transa != "N" or transb != "N":
             transa, transb = ROUTINE.chosen(transa, transb)
-        return products.gemm(ROUTINE, A, B, C, alpha, beta, transa, transb, threads, wait_for)
+        return _ordinary_gemm.gemm(ROUTINE, A, B, C, alpha, beta, transa, transb, threads, wait_for)
     else:
         a, b, c = views(A=A, B=B, C=C)
     conj = None
@@ -146,8 +146,14 @@ TEAM = Kernel(
 )  # fmt: skip
 
 UNITS = Kernel(
-    {"LANES": LANES, "DEPTH": range(4, 33, 4), "WARPS": range(1, 5), "AHEAD": range(3), "ROUNDS": range(1, 65),
-     "TALL": range(2)},
+    {
+        "LANES": LANES,
+        "DEPTH": range(4, 33, 4),
+        "WARPS": range(1, 5),
+        "AHEAD": range(3),
+        "ROUNDS": range(1, 65),
+        "TALL": range(2),
+    },
     group=lambda choice, size: 32 * choice["LANES"] * choice["WARPS"],
     local=lambda choice, size: choice["LANES"] * (32 * halves(choice, size) + max(1, 16 // choice["LANES"])),
 )

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares
+from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.search import ITEM, Choice, Search, items, registers, squares
 from compactla.types import Events
 
 

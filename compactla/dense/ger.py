@@ -1,9 +1,9 @@
 """ger: updates by products of vectors."""
 
-from compactla.gpu.search import ITEM, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.search import ITEM, Search, items, squares
 from compactla.types import Array, Events
 
 

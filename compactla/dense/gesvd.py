@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers
+from compactla.integers import rows
 from compactla.layout import Pack
-from compactla.outputs import rows
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers
 from compactla.types import Array, Events
 
 

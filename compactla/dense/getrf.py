@@ -3,11 +3,11 @@
 import math
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, LANES, TEAM, Choice, Kernel, Search, items, registers, squares
+from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.search import ITEM, LANES, TEAM, Choice, Kernel, Search, items, registers, squares
 from compactla.types import Array, Events
 
 

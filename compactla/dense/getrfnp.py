@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.types import Array, Events
 
 

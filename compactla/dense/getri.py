@@ -3,10 +3,10 @@
 from typing import Any
 
 from compactla.dense import getrinp
-from compactla.gpu.search import ITEM, Search, squares, team
+from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.outputs import Integers
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.search import ITEM, Search, squares, team
 from compactla.types import Array, Events
 
 

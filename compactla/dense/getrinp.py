@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.types import Array, Events
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from compactla.dense import potrs
-from compactla.gpu.search import ITEM, Choice, Search, squares, team
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.search import ITEM, Choice, Search, squares, team
 from compactla.types import Array, Events
 
 

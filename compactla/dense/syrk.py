@@ -1,9 +1,9 @@
 """syrk: products of matrices and their transposes."""
 
-from compactla.gpu.search import ITEM, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
+from compactla.search import ITEM, Search, items, registers, squares, team, teams
 from compactla.types import Array, Events
 
 

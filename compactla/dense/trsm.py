@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from compactla.gpu.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_side, views
 from compactla.scalars import scalar
+from compactla.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.types import Array, Events
 from compactla.view import lower_left
 

@@ -1,8 +1,8 @@
 """trsv: triangular solves for vectors."""
 
-from compactla.gpu.search import ITEM, Search, items, squares
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
+from compactla.search import ITEM, Search, items, squares
 from compactla.types import Array, Events
 from compactla.view import lower_left
 

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 from compactla import linalg
-from compactla.cpu.parallel import THREADS
+from compactla.cpu.threads.sharing import THREADS
 
 
 def beside_numpy(program, rounds=3):

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.polynomial import Legendre, legendre
 
 import compactla as cla
-from compactla.cpu.parallel import THREADS
-from compactla.devices import queue_on
+from compactla.cpu.threads.sharing import THREADS
+from compactla.gpu.devices import queue_on
 
 DIRECTIONS = "xyz"
 

@@ -16,9 +16,10 @@ from pyopencl import status_code as status
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from compactla.checks import stays
+from compactla.dtypes import REAL
 from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
-from compactla.gpu.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
-from compactla.view import REAL, View
+from compactla.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
+from compactla.view import View
 
 SECTOR = 32  # bytes that memory moves at once
 PLACES = 65535  # work-groups along the elements of a matrix that every device takes

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compactla.bands.form import Form
+from compactla.band_form import Form
 from compactla.checks import stays
+from compactla.dtypes import REAL
 from compactla.gpu.arrays import default_vlen, download, empty, ordinary, reused, seen_as
 from compactla.gpu.arrays import unpack as move
 from compactla.gpu.launch import flatten, launch
-from compactla.gpu.ordinary import spread
+from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
-from compactla.gpu.shapes import is_cpu
+from compactla.gpu.tuning.choices import is_cpu
 from compactla.strides import in_two_axes
-from compactla.view import REAL
 
 FEW = 4  # right-hand sides at a time
 AHEAD = 512  # bytes of a system that are on their way at a time, at most

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla.dtypes import REAL
 from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.kron_team import Team, seen, team
 from compactla.gpu.launch import launch, plans
-from compactla.gpu.ordinary import spread
+from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
-from compactla.view import REAL
 
 FILE = "kron.cl"
 GROUP = 64  # work-items of a work-group
@@ -94,7 +94,7 @@ def is_along(x: Place, nm) -> bool:
 
 
 def run(name, factors, signs, X, Y, d, e, scalars, work=None, wait_for=()):
-    """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.cpu.kron.run`, with events instead of threads."""
+    """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.cpu.kron.run`, with events for threads."""
     nm = X.nm if isinstance(X, Pack) else X.shape[0]
     x, y, given = items(X, d), items(Y, e), [*map(matrices, factors)]
     along = is_along(x, nm)
@@ -193,9 +193,7 @@ def rounded(count):
 
 def apply(room, k, F, sign, x, y, sizes, m, scalars, wait_for):
     """Y <- alpha F X + beta Y along axis k of items of some sizes, which becomes m; without a factor, Y <- beta Y."""
-    others = [
-        (size, x.strides[j], y.strides[j]) for j, size in enumerate(sizes) if j != k and size > 1
-    ]
+    others = [(size, x.strides[j], y.strides[j]) for j, size in enumerate(sizes) if j != k and size > 1]
     axes = merged(sorted(others, key=lambda axis: abs(axis[1])))
     pencils = room.nm * math.prod(size for size, *_ in others)
     numbers = [part for scalar in scalars for part in (float(scalar.real), float(scalar.imag))]

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compactla.gpu import shapes
+from compactla.dtypes import REAL
 from compactla.gpu.launch import FILL, launch
 from compactla.gpu.program import kernel
-from compactla.gpu.search import GROUP, GROUP_SIZE, LOCAL_BYTES, REGISTERS, Choice, Kernel, Search
-from compactla.gpu.shapes import is_cpu
-from compactla.view import REAL
+from compactla.gpu.tuning import choices
+from compactla.gpu.tuning.choices import is_cpu
+from compactla.search import GROUP, GROUP_SIZE, LOCAL_BYTES, REGISTERS, Choice, Kernel, Search
 
 LARGEST = 64  # extent of an axis, which a work-item has in its registers
 ITEMS = 128  # of a work-group, at most
@@ -148,7 +148,7 @@ class Case(NamedTuple):
             return {}
         sizes = {extents[slot] for extents in (self.N, self.M) for slot in SLOTS[self.factors]}
         if self.name == "kron" and self.factors > 1 and not self.interleaved and len(sizes) == 1:
-            tuned = shapes.choose(device, SEARCHES[f"kron{self.factors}"], (largest,), self.dtype, 1)
+            tuned = choices.choose(device, SEARCHES[f"kron{self.factors}"], (largest,), self.dtype, 1)
             if tuned and self.has(tuned) and self.local_bytes(tuned) <= limit:
                 return tuned
         return next((found for found in self.usual() if self.local_bytes(found) <= limit), {})

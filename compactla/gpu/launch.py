@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pyopencl as cl
 
+from compactla.calls.recording import Recording
 from compactla.checks import is_device_array
-from compactla.gpu import shapes
 from compactla.gpu.program import built, kernel, repeatable
-from compactla.recording import Recording
+from compactla.gpu.tuning import choices
 from compactla.view import View
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
@@ -84,7 +84,7 @@ def flatten(args):
 
 def plan(queue, search, size, dtype, vlen, types, variant="", **macros):
     """The kernel for a size, compiled with these macros and the tunables of its choice; None if there is none."""
-    chosen = shapes.choose(queue.device, search, size, dtype, vlen, variant)
+    chosen = choices.choose(queue.device, search, size, dtype, vlen, variant)
     return compiled(queue, chosen, search, size, dtype, vlen, types, **macros)
 
 

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from compactla.gpu import shapes
+from compactla.buffers import Buffer
+from compactla.dtypes import REAL, packed_dtype
 from compactla.gpu.arrays import download, empty, ordinary, upload
 from compactla.gpu.launch import RUN, compiled, flatten, launch_lanes, launch_plan, plan, plans
-from compactla.gpu.lines_search import LARGEST, SEARCHES
-from compactla.lines.pivots import WATCHED
-from compactla.room import Room
-from compactla.view import REAL, packed_dtype
+from compactla.gpu.tuning import choices
+from compactla.gpu.tuning.lines import LARGEST, SEARCHES
+from compactla.pivots import WATCHED
 
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
@@ -63,12 +63,12 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
     known = plans(queue)
     if key not in known:
         search, size, types = SEARCHES[routine], (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
-        choices = shapes.candidates(queue.device, search, size, dtype, vlen)
-        if shapes.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
-            choices = list(choices)[::-1]
-        choices = shapes.choose(queue.device, search, size, dtype, vlen, storage), *choices
+        candidates = choices.candidates(queue.device, search, size, dtype, vlen)
+        if choices.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
+            candidates = list(candidates)[::-1]
+        candidates = choices.choose(queue.device, search, size, dtype, vlen, storage), *candidates
         macros = {"BLOCK": b, "REGULAR": regular, "CLA_STORED": f"CLA_STORED_{(storage or 'REAL').upper()}"}
-        every = (compiled(queue, c, search, size, dtype, vlen, types, **macros) for c in choices)
+        every = (compiled(queue, c, search, size, dtype, vlen, types, **macros) for c in candidates)
         known[key] = next(filter(None, every), None)
         if known[key] is None:
             raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
@@ -111,7 +111,7 @@ class Work:
 
     def __init__(self, lines):
         self.lines = None if isinstance(lines, CouplingsView) else lines
-        self.room = Room(packed_dtype(lines.lower), lines.lower.queue)
+        self.room = Buffer(packed_dtype(lines.lower), lines.lower.queue)
         self.nrhs = self.memory = self.described = self.factors = None
 
     def fit(self, nrhs):

@@ -83,7 +83,7 @@ def passed(device, kind) -> Path:
     import platformdirs
     import pyopencl as cl
 
-    from compactla.sources import digest
+    from compactla.digests import digest
 
     driver = device.platform.name, device.platform.version, device.name, device.driver_version, cl.VERSION_TEXT
     settings = sorted(item for item in os.environ.items() if item[0].startswith(("POCL_", "CL_", "OCL_")))

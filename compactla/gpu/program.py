@@ -9,14 +9,11 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.checks import check_dtype, check_size
+from compactla.digests import digest, digest_of_includes
+from compactla.dtypes import REAL
 from compactla.gpu.probe import fault, processor
 from compactla.locks import Lock
-from compactla.sources import PACKAGE, digest, digest_of_includes
-from compactla.view import REAL
-
-# a wheel carries the sources inside the package, a checkout beside it
-SOURCES = next(folder for folder in (PACKAGE / "opencl", PACKAGE.parent / "opencl") if folder.is_dir())
-C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+from compactla.opencl_sources import SOURCES, definitions
 
 _build_lock = Lock()
 
@@ -148,12 +145,6 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     if any(device.type & cl.device_type.CPU for device in context.devices):
         options.append(f"-DCLA_CPU=0x{digest(processor().encode())}")  # pyopencl keeps programs by a device's name
     return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
-
-
-def definitions(dtype, vlen, defines) -> list[str]:
-    """All macros, as options of a compiler."""
-    macros = {"CLA_REAL": C_NAMES[REAL[dtype.char]], "CLA_COMPLEX": int(dtype.kind == "c"), "CLA_VLEN": vlen}
-    return [f"-D{name}={value}" for name, value in (macros | defines).items()]
 
 
 def kernel(queue, file, name, dtype, vlen, args, **defines):

@@ -23,11 +23,11 @@ import operator
 
 import numpy as np
 
+from compactla.calls.recording import Recording, do
 from compactla.checks import stays
-from compactla.cuda.interchange import given
+from compactla.foreign import hand_back
 from compactla.gpu.arrays import bring, empty, reused
 from compactla.gpu.launch import Plan, launch_lanes, launch_plan, plan, plans
-from compactla.recording import Recording, do
 
 NOTHING = Plan(None, 0, 0, {})  # for matrices without elements
 
@@ -68,9 +68,9 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         where = row.search.file, name, main.dtype, main.vlen
         launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
     if output is None or info is not None:
-        return output if output is None else given(output)
+        return output if output is None else hand_back(output)
     if stays(output):
-        return given(output)
+        return hand_back(output)
     info = np.empty(nm, np.int64)
     do(wait_for, bring, output, info)
     return info

@@ -11,16 +11,13 @@ import weakref
 import numpy as np
 import pyopencl as cl
 
-from compactla.dense.getrf import getrf
-from compactla.dense.getri import getri
-from compactla.dense.getrs import getrs
+from compactla.dtypes import REAL
 from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.launch import FILL, GROUP, MOST, flatten, launch, launch_lanes
 from compactla.gpu.program import built, kernel
-from compactla.krylov.methods import VECTORS
+from compactla.krylov_methods import VECTORS
 from compactla.layout import Pack
-from compactla.sparse.csr import Operator
-from compactla.view import REAL
+from compactla.routine import named
 
 KINDS = {"none": 0, "ilu": 1, "lu": 1, "block": 2, "csr": 3}
 MEMBERS = 32  # work-items that share a system, at most
@@ -65,11 +62,11 @@ def rows_of(pattern, queue):
     return on_device(pattern, queue, "rows", lambda: (pattern.indptr, *small(pattern.indices)))
 
 
-def told(M, queue, trans="N"):
+def lists_of(kind, pattern, order, queue, trans="N"):
     """Arguments of kernels for a preconditioner, beside its values: of factors, all that csrsv.cl knows."""
-    if KINDS[M.kind] != KINDS["lu"]:
-        return [*rows_of(M.pattern, queue), *[None] * 4]
-    pattern, order, transposed = M.pattern, M.order if M.kind == "lu" else None, trans != "N"
+    if KINDS[kind] != KINDS["lu"]:
+        return [*rows_of(pattern, queue), *[None] * 4]
+    order, transposed = order if kind == "lu" else None, trans != "N"
     lists = on_device(pattern, queue, ("factors", transposed), lambda: of_factors(pattern, order, transposed))
     pivots = [None] if order is None else on_device(pattern, queue, "pivots", lambda: small(order))
     places = on_device(pattern, queue, "places", lambda: small(pattern.transposed[2])) if transposed else [None]
@@ -151,8 +148,8 @@ def inverses(values, pattern, b, wait_for=()):
     if count:
         P = Pack(blocks.data.reshape(count, b, b, *blocks.data.shape[3:]))
         infos = [empty((P.nm,), np.int32, P.queue, reused(P.data)) for _ in range(2)]
-        ipiv, _ = getrf(P, info=infos[0])
-        getri(P, ipiv, info=infos[1])
+        ipiv, _ = named("getrf").function(P, info=infos[0])
+        named("getri").function(P, ipiv, info=infos[1])
         args = P.nm, b, infos[0], P.view
         launch_lanes(P.queue, (), "blockmv.cl", "unit_blocks", P.dtype, P.vlen, (P.nm, 1), *args, UNIT_BLOCKS=1)
     return blocks
@@ -207,8 +204,8 @@ def approximate(values, pattern, groups, inverses, wait_for=()):
                 Pack(P.data.reshape(npack * count, k, n, *P.data.shape[3:])) for P, n in ((matrices, k), (sides, 1))
             )
             info = empty((npack * count * V,), np.int32, queue, reused(values.data))
-            ipiv, _ = getrf(matrices, info=info)
-            getrs(matrices, ipiv, columns)
+            ipiv, _ = named("getrf").function(matrices, info=info)
+            named("getrs").function(matrices, ipiv, columns)
             args = npack * V, count, k, lists[0], *rows_of(pattern, queue), lists[3], info, first
             packs = sides.view, values.view, inverses.view
             launch_lanes(queue, (), "isai.cl", "enter_rows", values.dtype, V, (npack * V, count), *args, *packs)
@@ -224,10 +221,15 @@ def systems(rows, places, pattern):
 
 def precondition(M, X, Y, wait_for=(), trans="N"):
     """Y <- M X; of factors also the transpose."""
+    apply(M.kind, M.values, (M.size, *lists_of(M.kind, M.pattern, M.order, X.queue, trans)), X, Y, wait_for, trans)
+
+
+def apply(kind, values, lists, X, Y, wait_for, trans):
+    """Y <- M X for a preconditioner of some kind, its values, the size of its blocks and `lists_of` its pattern."""
     if not Y.view.npack * Y.m * Y.n:
         return
-    macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[M.kind], "TRANS": "NTC".index(trans)}
-    values, packs = (X.n, M.size, *told(M, X.queue, trans)), (M.values.view, X.view, Y.view)
+    macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[kind], "TRANS": "NTC".index(trans)}
+    values, packs = (X.n, *lists), (values.view, X.view, Y.view)
     teams("batch_krylov.cl", "precondition_batch", Y, X.m, values, packs, 0, wait_for, **macros)
 
 
@@ -243,7 +245,7 @@ def lu_factor(values, tiles, factors, wait_for=()):
 
 def lu_solve(factors, tiles, X, Y, trans="N", wait_for=()):
     """Y <- op(A)^-1 X with the factors of `lu_factor`."""
-    precondition(Operator("lu", factors, tiles, order=tiles.order), X, Y, wait_for, trans)
+    apply("lu", factors, (1, *lists_of("lu", tiles, tiles.order, X.queue, trans)), X, Y, wait_for, trans)
 
 
 def factor(values, pattern, factors, wait_for=(), sources=None):
@@ -265,7 +267,7 @@ def factor(values, pattern, factors, wait_for=(), sources=None):
 
 
 def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, wait_for=()):
-    """Solve the systems of a batch; see `compactla.krylov.methods`. `out` and `history` are contiguous arrays."""
+    """Solve the systems of a batch; see `compactla.krylov_methods`. `out` and `history` are contiguous arrays."""
     if not B.view.npack:
         return
     vectors = VECTORS.get(method, restart + 2)
@@ -273,6 +275,13 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     numbers, steps = (vectors + 1) * max(B.m, 1) + table, history.shape[1]
     sizes = M.size, start, maxiter, restart, ortho, vectors, steps, numbers
     macros = {f"{method}_batch".upper(): 1, "PRECONDITIONER": KINDS[M.kind]}
-    values = *map(int, sizes), rtol, atol, options[0], *rows_of(A.pattern, B.queue), *told(M, B.queue)
+    values = (
+        *map(int, sizes),
+        rtol,
+        atol,
+        options[0],
+        *rows_of(A.pattern, B.queue),
+        *lists_of(M.kind, M.pattern, M.order, B.queue),
+    )
     packs = A.values.view, M.values.view, B.view, X.data, out, history
     teams("batch_krylov.cl", "solve_batch", B, B.m, values, packs, numbers, wait_for, **macros)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy import ndarray
 
 from compactla.checks import check_launch
-from compactla.cpu import kron as cpu
+from compactla.cpu.kron import apply as cpu
 from compactla.kron.problem import Problem
 from compactla.overlap import address, reach
 from compactla.scalars import scalar

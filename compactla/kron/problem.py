@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compactla.backends import backend
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -16,10 +17,10 @@ from compactla.checks import (
     is_writeable,
     option,
 )
+from compactla.dtypes import REAL
 from compactla.layout import Pack
 from compactla.overlap import address
 from compactla.scalars import scalar
-from compactla.view import REAL, backend
 
 
 def as_sequence(a, name):
@@ -49,7 +50,7 @@ class Problem:
     d, e : tuple of int
         Axes of items of X and of Y.
     operands, signs : list
-        As of `compactla.cpu.kron.run`.
+        As of `compactla.cpu.kron.apply`.
     called : list of str
         What messages call the operands.
     """

@@ -4,15 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from compactla.backends import backend
 from compactla.checks import check_launch
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.kron.plans import apply
 from compactla.kron.problem import Problem, as_sequence
 from compactla.types import Array, Events
-from compactla.view import backend
 
 
-@takes_arrays
+@accepts_foreign
 def kron_apply(
     factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
     transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
@@ -85,7 +85,7 @@ def kron_apply(
     return apply("kron", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
-@takes_arrays
+@accepts_foreign
 def kron_sum_apply(
     factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
     transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
@@ -125,7 +125,7 @@ def kron_sum_apply(
     return apply("sum", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
-@takes_arrays
+@accepts_foreign
 def kron_sum_solve(
     vectors: Any, values: Any, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, transx: str = "N", *,
     shift: Array = 0, inverses: Any = None, work: Array = None, threads: int | None = None, wait_for: Events = None,
@@ -189,7 +189,7 @@ def kron_sum_solve(
     return problem.run("solve", out, alpha, beta, work, threads, wait_for)
 
 
-@takes_arrays
+@accepts_foreign
 def kron_work(
     factors: Array, X: Array, trans: str = "NNN", transx: str = "N", *, sum: bool = False, solve: bool = False,
     threads: int | None = None,

@@ -4,14 +4,14 @@ from functools import cached_property
 
 import numpy as np
 
+from compactla.backends import backend
 from compactla.checks import check_launch
-from compactla.cuda.interchange import takes_arrays
 from compactla.dense.getrf import getrf
 from compactla.dense.getrs import getrs
+from compactla.foreign import accepts_foreign
 from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.layout import Pack
 from compactla.sparse.csr import BatchCSR, Operator
-from compactla.view import backend
 
 # Sizes that small systems are filled up to, so that few kernels are compiled; larger ones share code.
 SIZES = 3, 5, 9, 14, 20, 27, 32
@@ -57,7 +57,7 @@ class ISAI(Preconditioner):
     True
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for

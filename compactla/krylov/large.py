@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from compactla.cpu.kernel import compiled_once
+from compactla.cpu.compile import compiled_once
 from compactla.krylov.system import span
 
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from compactla.backends import backend
 from compactla.checks import check_launch, check_size
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.layout import Pack
 from compactla.lines.extraction import check_cover, flatten
 from compactla.sparse.csr import BatchCSR, Operator
 from compactla.sparse.elimination import Tiles
 from compactla.sparse.pattern import Pattern
-from compactla.view import backend
 
 
 class Lines(Preconditioner):
@@ -53,7 +53,7 @@ class Lines(Preconditioner):
     array([1, 1])
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: BatchCSR | Pack, lines: Any, b: int = 1) -> None:
         super().__init__(A)
         if check_size(b, "b") < 1:

@@ -1,13 +1,13 @@
-"""The words that `compactla.krylov.methods` is written in, for all systems at a time, by NumPy."""
+"""The words that `compactla.krylov_methods` is written in, for all systems at a time, by NumPy."""
 
 from types import SimpleNamespace
 
 import numpy as np
 
 from compactla.checks import is_device_array, on_host
-from compactla.cuda.interchange import called_back
+from compactla.dtypes import REAL
+from compactla.foreign import called_back
 from compactla.layout import Pack, pack
-from compactla.view import REAL
 
 
 def words(apply, precondition):

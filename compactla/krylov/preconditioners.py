@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from compactla.backends import backend, device_name
 from compactla.checks import check_launch, check_size
-from compactla.copies import Copied
-from compactla.cuda.interchange import takes_arrays
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
+from compactla.foreign import accepts_foreign
 from compactla.layout import Pack
 from compactla.locks import Lock
+from compactla.pickling import Copied
 from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
+from compactla.sparse.elimination import without_fill
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events
-from compactla.view import backend, place
 
 
 def operator_of(A, name="A"):
@@ -60,7 +61,7 @@ class Preconditioner(Copied):
     _not_copied = ("_lock",)
     _make: Callable[..., Operator]
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: BatchCSR | Pack) -> None:
         pattern = operator_of(A).pattern
         self.A, self.nm, self.n, self.dtype, self.vlen = A, A.nm, pattern.n, A.dtype, A.vlen
@@ -79,9 +80,11 @@ class Preconditioner(Copied):
     def __repr__(self) -> str:
         made = self._made is not None and self._version == getattr(self.A, "version", None)
         sizes, state = f"{self.nm} x {self.n} x {self.n}", "made" if made else "not made"
-        return f"{type(self).__name__}({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
+        return (
+            f"{type(self).__name__}({sizes}, {self.dtype}, vlen={self.vlen}, device={device_name(self.queue)}, {state})"
+        )
 
-    @takes_arrays
+    @accepts_foreign
     def update(self) -> None:
         """Have it made anew when it is next used."""
         with self._lock:
@@ -108,7 +111,7 @@ class Preconditioner(Copied):
     def __matmul__(self, r: Array) -> Any:
         return self.solve(r)
 
-    @takes_arrays
+    @accepts_foreign
     def solve(self, r: Array, *, threads: int | None = None, wait_for: Events = None) -> Any:
         """M r, for `r` of shape (nm, n) or (nm, n, nrhs), or a Pack of n x nrhs matrices; the result is of its kind."""
         launch = check_launch(threads, wait_for, self.queue)
@@ -175,7 +178,7 @@ class BlockJacobi(Preconditioner):
     True
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: BatchCSR | Pack, b: int) -> None:
         super().__init__(A)
         if check_size(b, "b") < 1:
@@ -225,7 +228,7 @@ class Jacobi(BlockJacobi):
     True
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A, 1)
 
@@ -257,7 +260,7 @@ class ILU0(Preconditioner):
     True
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: BatchCSR | Pack) -> None:
         super().__init__(A)
         self._info = operator_of(A).pattern.diagonal  # which is looked for
@@ -270,7 +273,7 @@ class ILU0(Preconditioner):
             self.operator(check_launch(None, None, self.queue))
             return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
-    @takes_arrays
+    @accepts_foreign
     def update(self) -> None:
         """Have the factors made anew when they are next used."""
         super().update()
@@ -278,7 +281,9 @@ class ILU0(Preconditioner):
 
     def _tiles(self, pattern):
         """Tiles for the factors, where these are faster."""
-        return None if self.queue else backend(None, "sparse").tiles_without_fill(pattern, self.dtype)
+        if self.queue is not None:
+            return None
+        return without_fill(pattern, backend(None, "sparse").tile_of(self.dtype))
 
     def _make(self, A, threads):
         run, tiles = backend(self.queue, "sparse"), self._tiles(A.pattern)

@@ -9,22 +9,23 @@ from typing import Any
 import numpy as np
 
 from compactla.arithmetic import copied
+from compactla.backends import backend
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, on_host
-from compactla.cuda.interchange import takes_arrays
+from compactla.dtypes import REAL
+from compactla.foreign import accepts_foreign
 from compactla.krylov import plain
-from compactla.krylov.methods import METHODS, VECTORS
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
+from compactla.krylov_methods import METHODS, VECTORS
 from compactla.layout import Pack, pack_padded
 from compactla.locks import reading
 from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
 from compactla.types import Array, Events
-from compactla.view import REAL, backend
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
 
 
-@takes_arrays
+@accepts_foreign
 def cg(
     A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
     M: Any = None, history: bool = False, *, callback: Callable[[float], object] | None = None,
@@ -102,7 +103,7 @@ def cg(
     return solve("cg", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
-@takes_arrays
+@accepts_foreign
 def bicgstab(
     A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
     M: Any = None, history: bool = False, *, callback: Callable[[float], object] | None = None,
@@ -133,7 +134,7 @@ def bicgstab(
     return solve("bicgstab", A, b, x0, rtol, atol, maxiter, M, history, callback, threads, wait_for)
 
 
-@takes_arrays
+@accepts_foreign
 def gmres(
     A: Array, b: Array, x0: Array = None, rtol: float = 1e-8, atol: float = 0.0, maxiter: int | None = None,
     M: Any = None, history: bool = False, restart: int = 30, ortho: str = "mgs", *,

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from compactla.backends import backend, device_name
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
-from compactla.copies import Copied
 from compactla.cpu.kernels.norms import RANGE
-from compactla.cuda.interchange import called_back
+from compactla.dtypes import REAL
+from compactla.foreign import called_back
 from compactla.krylov.report import Report
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
+from compactla.pickling import Copied
 from compactla.sparse.csr import after
 from compactla.types import Queue
-from compactla.view import REAL, backend, place
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one
 MODERATE = 7  # what is left alone has exponents up to this part of the largest ones of its type
@@ -77,7 +78,7 @@ class SparseMatrix(Copied):
     def __repr__(self) -> str:
         m, n = self.shape
         sizes = f"{m} x {n}, {len(self.data)} blocks {self.b} x {self.b}"
-        return f"SparseMatrix({sizes}, {self.dtype}, device={place(self.queue)})"
+        return f"SparseMatrix({sizes}, {self.dtype}, device={device_name(self.queue)})"
 
     def multiply(self, launch: Any = None) -> Callable[..., None]:
         """A function of x and y, y <- A x, for the values there are now; see `blocks`."""
@@ -288,7 +289,7 @@ class System:
     def copy(self, a, row):
         """Row <- a vector on the device, of any type and strides."""
         if a.dtype != self.dtype or not a.flags.c_contiguous:
-            a = backend(self.queue, "ordinary").spread(a, a.shape, a.strides, self.dtype)
+            a = backend(self.queue, "linalg.arrays").spread(a, a.shape, a.strides, self.dtype)
         backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
 
     def residual(self, row) -> float:

@@ -6,7 +6,8 @@ is named, or filled with NaN. See README.md beside this file.
 
 from numpy.linalg import LinAlgError
 
-from compactla.linalg import unchanged
+from compactla.linalg import _numpy_only
+from compactla.linalg._numpy_only import *  # noqa: F403
 from compactla.linalg.cho_factor import cho_factor
 from compactla.linalg.cho_solve import cho_solve
 from compactla.linalg.cholesky import cholesky
@@ -26,7 +27,6 @@ from compactla.linalg.solve_banded import solve_banded
 from compactla.linalg.solve_triangular import solve_triangular
 from compactla.linalg.solveh_banded import solveh_banded
 from compactla.linalg.svd import svd, svdvals
-from compactla.linalg.unchanged import *  # noqa: F403
 
 __all__ = [
     "LinAlgError",
@@ -58,4 +58,4 @@ __all__ = [
     "svdvals",
     "vector_norm",
 ]
-__all__ += unchanged.__all__
+__all__ += _numpy_only.__all__

@@ -1,8 +1,7 @@
 """cho_factor: factors of positive definite matrices, for `cho_solve`."""
 
-
-from compactla.linalg import scipys
-from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg import _scipy
+from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
@@ -65,16 +64,16 @@ def cho_factor(
     """
     given = as_arrays(a, devices=("a",))
     if given is None or given[0][0].ndim < 2:
-        return scipys.cho_factor(a, lower, overwrite_a, check_finite)
+        return _scipy.cho_factor(a, lower, overwrite_a, check_finite)
     options = "L" if lower else "U", "no", bool(check_finite)
     (c,) = CHO_FACTOR([as_lapack(given[0][0])], options, on_error, compute, threads)
     return c, lower
 
 
-@scipys.on_stacks
+@_scipy.on_stacks
 def with_scipy(a, uplo, clean, check_finite):
     """The factor of scipy.linalg."""
-    return scipys.cho_factor(a, uplo == "L", check_finite=check_finite)[0]
+    return _scipy.cho_factor(a, uplo == "L", check_finite=check_finite)[0]
 
 
 CHO_FACTOR = Stacked(

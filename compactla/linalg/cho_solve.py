@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import scipys
-from compactla.linalg.places import as_arrays, as_lapack
+from compactla.linalg import _scipy
+from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
@@ -68,7 +68,7 @@ def cho_solve(
         lower = bool(np.any(lower))
     given = as_arrays(c, b, devices=("c", "b"))
     if given is None or given[0][1].ndim == 0:
-        return scipys.cho_solve((c, lower), b, overwrite_b, check_finite)
+        return _scipy.cho_solve((c, lower), b, overwrite_b, check_finite)
     c, b = map(as_lapack, given[0])
     column = b.ndim == 1
     options = "L" if lower else "U", bool(check_finite)
@@ -76,10 +76,10 @@ def cho_solve(
     return x[..., 0] if column else x
 
 
-@scipys.on_stacks
+@_scipy.on_stacks
 def with_scipy(c, b, uplo, check_finite):
     """The solution of scipy.linalg."""
-    return scipys.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
+    return _scipy.cho_solve((c, uplo == "L"), b, check_finite=check_finite)
 
 
 CHO_SOLVE = Stacked(

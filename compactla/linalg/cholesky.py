@@ -1,8 +1,8 @@
 """cholesky: factors of positive definite matrices."""
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
@@ -61,7 +61,7 @@ def cholesky(
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return numpys.cholesky(a, **told(cholesky, upper=upper))
+        return _numpy.cholesky(a, **told(cholesky, upper=upper))
     arrays, wrap = given
     (x,) = CHOLESKY(arrays, ("U" if upper else "L", "yes"), on_error, compute, threads)
     return wrap(x) if wrap else x
@@ -69,7 +69,7 @@ def cholesky(
 
 def with_numpy(a, uplo, clean):
     """The factor of numpy.linalg."""
-    return numpys.cholesky(a, upper=True) if uplo == "U" else numpys.cholesky(a)
+    return _numpy.cholesky(a, upper=True) if uplo == "U" else _numpy.cholesky(a)
 
 
 CHOLESKY = Stacked(

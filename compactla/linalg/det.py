@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compactla.linalg import numpys
-from compactla.linalg.places import as_arrays
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
@@ -50,10 +50,10 @@ def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Arr
     array([5., 0.])
     """
     if is_tiny(a, compute, threads):
-        return numpys.det(a)
+        return _numpy.det(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return numpys.det(a)
+        return _numpy.det(a)
     (d,) = DET(given[0], (), "raise", compute, threads)
     return d[()]
 
@@ -94,10 +94,10 @@ def slogdet(a: Array, *, compute: str = "double", threads: int | None = None) ->
     SlogdetResult(sign=array([-1.,  0.]), logabsdet=array([-921.0340372,         -inf]))
     """
     if is_tiny(a, compute, threads):
-        return numpys.slogdet(a)
+        return _numpy.slogdet(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return numpys.slogdet(a)
+        return _numpy.slogdet(a)
     sign, logabsdet = SLOGDET(given[0], (), "raise", compute, threads)
     return SlogdetResult(sign[()], logabsdet[()])
 
@@ -118,15 +118,15 @@ def fewest(n):
 
 TINY = 80  # numbers
 
-SlogdetResult = type(numpys.slogdet(np.eye(1)))
+SlogdetResult = type(_numpy.slogdet(np.eye(1)))
 DET = Stacked(
-    "det", inputs={"a": "nn"}, outputs=(Result(""),), work=work, numpy=numpys.det, limits=Limits(fewest=fewest)
+    "det", inputs={"a": "nn"}, outputs=(Result(""),), work=work, numpy=_numpy.det, limits=Limits(fewest=fewest)
 )
 SLOGDET = Stacked(
     "slogdet",
     inputs={"a": "nn"},
     outputs=(Result(""), Result("", "real")),
     work=work,
-    numpy=numpys.slogdet,
+    numpy=_numpy.slogdet,
     limits=Limits(fewest=fewest),
 )

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from compactla.backends import backend
 from compactla.checks import check_device_array, check_launch
-from compactla.cuda.interchange import calls_of_our_own, given
+from compactla.foreign import hand_back, inner_calls
 from compactla.linalg import failures
-from compactla.linalg.places import common_type
-from compactla.view import backend
+from compactla.linalg.arguments import common_type
 
 
 def run(function, arrays, options, on_error, compute, threads):
@@ -23,12 +23,12 @@ def run(function, arrays, options, on_error, compute, threads):
     kernel = known[key]
     if kernel is None:
         return without_elements(function, arrays, options, queue)
-    with calls_of_our_own():
+    with inner_calls():
         results, failed = kernel.run(arrays, wait=on_error == "raise")
     if failed is not None and failed.any():
         failed = failures.of_first(failed.reshape(kernel.fit.lead) != 0, arrays[0].shape[:-2])
         failures.finish(function, arrays, options, results, failed, on_error)
-    return given(results)
+    return hand_back(results)
 
 
 def planned(function, arrays, options, compute):
@@ -41,11 +41,17 @@ def planned(function, arrays, options, compute):
     if fit is None:
         return None
     keywords = dict(zip(function.options, options, strict=True))
-    return backend(arrays[0].queue, "stacks").kernel(function, keywords, arrays, fit)
+    kernel = backend(arrays[0].queue, "linalg.stacks").kernel(function, keywords, arrays, fit)
+    if kernel is None:
+        from compactla.linalg import composed  # which imports the modules for devices
+
+        compose = getattr(composed, function.name)
+        kernel = composed.Composed(compose, function.inputs, fit, fit.number | keywords)
+    return kernel
 
 
 def without_elements(function, arrays, options, queue):
     """NumPy's results for arrays without elements, or its error for shapes that do not fit together."""
     unread = [np.broadcast_to(np.zeros((), a.dtype), a.shape) for a in arrays]
     found, _ = failures.attempt(function, unread, options)
-    return given([backend(queue).upload(np.asarray(x), queue) for x in found])
+    return hand_back([backend(queue).upload(np.asarray(x), queue) for x in found])

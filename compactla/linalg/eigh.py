@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
@@ -63,7 +63,7 @@ def eigh(
     """
     given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
-        return numpys.eigh(a, **told(eigh, UPLO=UPLO))
+        return _numpy.eigh(a, **told(eigh, UPLO=UPLO))
     arrays, wrap = given
     w, v = EIGH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return EighResult(w, wrap(v) if wrap else v)
@@ -103,19 +103,19 @@ def eigvalsh(
     """
     given = as_arrays(a, devices=("a",))
     if given is None or UPLO not in ("L", "U", "l", "u"):
-        return numpys.eigvalsh(a, **told(eigvalsh, UPLO=UPLO))
+        return _numpy.eigvalsh(a, **told(eigvalsh, UPLO=UPLO))
     arrays, _ = given
     (w,) = EIGVALSH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return w
 
 
-EighResult = named(numpys.eigh(np.eye(1)))
+EighResult = named(_numpy.eigh(np.eye(1)))
 EIGH = Stacked(
     "eigh",
     inputs={"a": "nn"},
     outputs=(Result("n", "real"), Result("nn")),
     work=lambda n, **_: 4 * n**3 + 100 * n * n,
-    numpy=numpys.eigh,
+    numpy=_numpy.eigh,
     failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,
@@ -126,7 +126,7 @@ EIGVALSH = Stacked(
     inputs={"a": "nn"},
     outputs=(Result("n", "real"),),
     work=lambda n, **_: n**3 + 100 * n * n,
-    numpy=numpys.eigvalsh,
+    numpy=_numpy.eigvalsh,
     failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,

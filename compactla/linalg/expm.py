@@ -1,8 +1,7 @@
 """expm: matrix exponentials."""
 
-
-from compactla.linalg import scipys
-from compactla.linalg.places import as_arrays
+from compactla.linalg import _scipy
+from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
@@ -58,7 +57,7 @@ def expm(A: Array, *, compute: str = "double", threads: int | None = None) -> Ar
     """
     given = as_arrays(A)
     if given is None or given[0][0].ndim < 2 or given[0][0].shape[-1] == 1:
-        return scipys.expm(A)
+        return _scipy.expm(A)
     (a,) = given[0]
     (x,) = EXPM([a.astype("f") if a.dtype.char == "e" else a], (), "raise", compute, threads)
     return x
@@ -69,6 +68,6 @@ EXPM = Stacked(
     inputs={"A": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: 10 * n**3,
-    numpy=scipys.expm,
+    numpy=_scipy.expm,
     limits=Limits(fewest=lambda n: 1 if n <= 16 else 2),
 )

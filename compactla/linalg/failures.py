@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from compactla.backends import backend
 from compactla.checks import on_host
-from compactla.cpu.stacks import FAILED, UNSURE
-from compactla.linalg.places import common_type
-from compactla.view import backend
+from compactla.cpu.linalg.stacks import FAILED, UNSURE
+from compactla.linalg.arguments import common_type
 
 NAMED = 5  # failures in a message
 
@@ -116,7 +116,7 @@ def blank(result, flags):
     if isinstance(result, np.ndarray):
         result[flags] = np.nan if result.dtype.kind in "fc" else 0
     else:
-        backend(result.queue, "ordinary").blank(result, flags)
+        backend(result.queue, "linalg.arrays").blank(result, flags)
 
 
 def complain(error, message, failed):

@@ -1,8 +1,8 @@
 """inv: inverses."""
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
@@ -56,7 +56,7 @@ def inv(a: Array, *, on_error: str = "raise", compute: str = "double", threads: 
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return numpys.inv(a)
+        return _numpy.inv(a)
     (a,), wrap = given
     (x,) = INV((a,), (), on_error, compute, threads)
     return wrap(x) if wrap else x
@@ -67,6 +67,6 @@ INV = Stacked(
     inputs={"a": "nn"},
     outputs=(Result("nn"),),
     work=lambda n, **_: n**3,
-    numpy=numpys.inv,
+    numpy=_numpy.inv,
     failure=Failure("Singular matrix"),
 )

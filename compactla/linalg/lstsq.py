@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
@@ -75,13 +75,13 @@ def lstsq(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return numpys.lstsq(a, b, **told(lstsq, rcond=rcond))
+        return _numpy.lstsq(a, b, **told(lstsq, rcond=rcond))
     original = a, b
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:
         try:
             return solved(*original, rcond)
-        except numpys.LinAlgError:
+        except _numpy.LinAlgError:
             if on_error != "nan":
                 raise
     column = b.ndim == 1
@@ -107,15 +107,15 @@ def solved(a, b, rcond):
     """What numpy.linalg.lstsq returns or raises; for some matrices with NaN or infinities it finds no end."""
     matrix = np.asarray(a)
     if matrix.dtype.kind in "fc" and not np.isfinite(matrix).all():
-        numpys.lstsq(np.zeros_like(matrix), b, rcond)  # refuses what does not fit together
-        raise numpys.LinAlgError(MESSAGE)
-    return numpys.lstsq(a, b, rcond)
+        _numpy.lstsq(np.zeros_like(matrix), b, rcond)  # refuses what does not fit together
+        raise _numpy.LinAlgError(MESSAGE)
+    return _numpy.lstsq(a, b, rcond)
 
 
 def one_by_one(a, b, rcond):
     """Results of numpy.linalg.lstsq for each matrix, with residuals for all."""
     lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2], rcond.shape[:-2])
-    trial = numpys.lstsq(np.zeros(a.shape[-2:], a.dtype), np.zeros(b.shape[-2:], b.dtype), 0.5)
+    trial = _numpy.lstsq(np.zeros(a.shape[-2:], a.dtype), np.zeros(b.shape[-2:], b.dtype), 0.5)
     shapes = trial[0].shape, b.shape[-1:], (), trial[3].shape
     results = [np.empty(lead + shape, x.dtype) for shape, x in zip(shapes, trial, strict=True)]
     a, b, rcond = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (a, b, rcond))

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import scipys
+from compactla.linalg import _scipy
+from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
@@ -74,7 +74,7 @@ def lu_factor(
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return scipys.lu_factor(a, overwrite_a, check_finite)
+        return _scipy.lu_factor(a, overwrite_a, check_finite)
     lu, piv = LU_FACTOR[bool(check_finite)]([as_lapack(given[0][0])], (), "raise", compute, threads)
     return lu, piv
 
@@ -133,7 +133,7 @@ def lu_solve(
     lu, piv, b = given[0] if given else map(np.asarray, (lu, piv, b))
     lu, b = as_lapack(lu), as_lapack(b)
     if trans not in (0, 1, 2) or not piv.ndim or not b.ndim:
-        return scipys.lu_solve((lu, piv), b, trans, check_finite=check_finite)
+        return _scipy.lu_solve((lu, piv), b, trans, check_finite=check_finite)
     column = b.ndim == 1
     arrays = lu, piv.reshape((*piv.shape, 1)), b[:, None] if column else b
     (x,) = LU_SOLVE[bool(check_finite)](arrays, ("NTC"[trans],), "raise", compute, threads)
@@ -142,15 +142,13 @@ def lu_solve(
 
 def with_lu_factor(check_finite):
     """The factors of SciPy, as a tuple."""
-    return scipys.on_stacks(lambda a: tuple(scipys.lu_factor(a, check_finite=check_finite)))
+    return _scipy.on_stacks(lambda a: tuple(_scipy.lu_factor(a, check_finite=check_finite)))
 
 
 def with_lu_solve(check_finite):
     """The solutions of SciPy, with pivots in a column."""
-    return scipys.on_stacks(
-        lambda lu, piv, b, trans: scipys.lu_solve(
-            (lu, piv[..., 0]), b, "NTC".index(trans), check_finite=check_finite
-        )
+    return _scipy.on_stacks(
+        lambda lu, piv, b, trans: _scipy.lu_solve((lu, piv[..., 0]), b, "NTC".index(trans), check_finite=check_finite)
     )
 
 
@@ -168,7 +166,7 @@ LU_FACTOR = {
         implied={"k": lambda m, n, **_: min(m, n)},
         work=lambda m, n, k, **_: k * m * n - k * k * (m + n) / 2 + k**3 / 3,
         numpy=with_lu_factor(check_finite),
-        failure=Failure(name_pivot, scipys.LinAlgWarning),
+        failure=Failure(name_pivot, _scipy.LinAlgWarning),
     )
     for check_finite in (False, True)
 }

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from compactla.checks import check_dtype, check_launch, is_device_array
-from compactla.cuda.interchange import taken
 from compactla.dense.gemm import gemm
-from compactla.linalg import numpys
-from compactla.linalg.places import as_arrays, common_lead
+from compactla.foreign import adopt
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays, common_lead
 from compactla.linalg.stacks import Result, Stacked
 from compactla.strides import in_stack
 from compactla.types import Array
@@ -52,7 +52,7 @@ def matmul(x1: Array, x2: Array, /, *, threads: int | None = None) -> Array:
     """
     if type(x1) is type(x2) is np.ndarray and threads is None and x1.size < MANY and x2.size < MANY:
         return np.matmul(x1, x2)
-    x1, x2 = taken(x1, "x1"), taken(x2, "x2")
+    x1, x2 = adopt(x1, "x1"), adopt(x2, "x2")
     if is_device_array(x1) or is_device_array(x2):
         as_arrays(x1, x2, devices=("x1", "x2"))
         check_dtype(x1.dtype, "x1")
@@ -109,7 +109,7 @@ def gains(x1, x2):
     return (few or larger) and FLOATS.issuperset((x1.dtype.char, x2.dtype.char))
 
 
-NUMPYS = getattr(numpys, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
+NUMPYS = getattr(_numpy, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
 LARGEST = 32  # extent of matrices of one type, where there are four times as many numbers

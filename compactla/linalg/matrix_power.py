@@ -4,10 +4,10 @@ import operator
 
 import numpy as np
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays
 from compactla.linalg.inv import inv
 from compactla.linalg.matmul import matmul
-from compactla.linalg.places import as_arrays
 from compactla.types import Array
 
 
@@ -58,14 +58,14 @@ def matrix_power(
     """
     power = integer(n)
     if as_arrays(a) is None or power is None:
-        return numpys.matrix_power(a, n)
+        return _numpy.matrix_power(a, n)
     a = np.asanyarray(a)
     if a.dtype == object:
-        return numpys.matrix_power(a, power)
+        return _numpy.matrix_power(a, power)
     if power < 0:
         a, power = inv(a, on_error=on_error, compute=compute, threads=threads), -power
     if power < 2 or type(a) is not np.ndarray or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        return numpys.matrix_power(a, power)
+        return _numpy.matrix_power(a, power)
     result = None
     while True:
         power, odd = divmod(power, 2)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import numpys
-from compactla.linalg.places import as_arrays, common_type, told
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays, common_type, told
 from compactla.linalg.svd import svd, svdvals
 from compactla.types import Array
 
@@ -48,10 +48,10 @@ def cond(x: Array, p: Array = None, *, compute: str = "double", threads: int | N
     """
     given = as_arrays(x)
     if given is None or p not in (None, 2, -2):
-        return numpys.cond(x, **told(cond, p=p))
+        return _numpy.cond(x, **told(cond, p=p))
     ((x,), _) = given
     if x.ndim < 2 or not x.size:
-        return numpys.cond(x, p)
+        return _numpy.cond(x, p)
     s = svdvals(x, compute=compute, threads=threads)
     first, last = (-1, 0) if p == -2 else (0, -1)
     with np.errstate(all="ignore"):
@@ -108,7 +108,7 @@ def matrix_rank(
         raise ValueError("`tol` and `rtol` can't be both set.")
     given = as_arrays(A)
     if given is None or given[0][0].ndim < 2:
-        return numpys.matrix_rank(A, **told(matrix_rank, tol=tol, hermitian=hermitian, rtol=rtol))
+        return _numpy.matrix_rank(A, **told(matrix_rank, tol=tol, hermitian=hermitian, rtol=rtol))
     ((A,), _) = given
     s = svd(A, compute_uv=False, hermitian=hermitian, compute=compute, threads=threads)
     if tol is not None:
@@ -157,13 +157,13 @@ def norm(
     of: Any = SPECTRAL.get(ord) if isinstance(ord, int | float | str) else None
     given = as_arrays(x) if of else None
     if given is None and type(x) is np.ndarray:
-        return numpys.norm(x, ord, axis, keepdims)
+        return _numpy.norm(x, ord, axis, keepdims)
     if given is None:
-        return numpys.norm(x, **told(norm, ord=ord, axis=axis, keepdims=keepdims))
+        return _numpy.norm(x, **told(norm, ord=ord, axis=axis, keepdims=keepdims))
     ((x,), _) = given
     axes = tuple(range(x.ndim)) if axis is None else axis
     if not x.size or common_type(x.dtype) is None or not is_pair(axes, x.ndim):
-        return numpys.norm(x, ord, axis, keepdims)
+        return _numpy.norm(x, ord, axis, keepdims)
     found = of(svdvals(np.moveaxis(x, axes, (-2, -1)), compute=compute, threads=threads), axis=-1)
     return np.expand_dims(found, axes) if keepdims else found
 
@@ -243,5 +243,5 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     5.0
     """
     if type(x) is np.ndarray:
-        return numpys.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-    return numpys.vector_norm(x, **told(vector_norm, axis=axis, keepdims=keepdims, ord=ord))
+        return _numpy.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    return _numpy.vector_norm(x, **told(vector_norm, axis=axis, keepdims=keepdims, ord=ord))

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import DOUBLE, as_arrays, common_type, told
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import DOUBLE, as_arrays, common_type, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.linalg.svd import svd, where_it_ends, wide
 from compactla.types import Array
@@ -69,7 +69,7 @@ def pinv(
     given = as_arrays(a, devices=() if hermitian else ("a",))
     both = rcond is not None and rtol is not NOT_GIVEN
     if given is None or both or is_numpys(given[0][0]):
-        return numpys.pinv(a, **told(pinv, rcond=rcond, hermitian=hermitian, rtol=rtol))
+        return _numpy.pinv(a, **told(pinv, rcond=rcond, hermitian=hermitian, rtol=rtol))
     (a,), wrap = given
     real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
     if rcond is None:
@@ -97,7 +97,7 @@ def product(a, limit, hermitian, **settings):
 
 def with_numpy(a, limit=None, wide=False):
     limit = limit if limit is None else limit[..., 0, 0]
-    return where_it_ends(lambda a: numpys.pinv(a, limit), a)
+    return where_it_ends(lambda a: _numpy.pinv(a, limit), a)
 
 
 PINV = Stacked(

@@ -1,11 +1,11 @@
 """qr: QR factorizations."""
 
-from compactla.linalg import numpys
-from compactla.linalg.places import as_arrays, told
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
-QRResult = type(numpys.qr([[1.0]]))  # a plain tuple in old versions of NumPy
+QRResult = type(_numpy.qr([[1.0]]))  # a plain tuple in old versions of NumPy
 
 
 def qr(a: Array, mode: str = "reduced", *, compute: str = "double", threads: int | None = None) -> Array:
@@ -61,7 +61,7 @@ def qr(a: Array, mode: str = "reduced", *, compute: str = "double", threads: int
     """
     given, function = as_arrays(a, devices=("a",)), QR.get(mode) if isinstance(mode, str) else None
     if given is None or function is None:
-        return numpys.qr(a, **told(qr, mode=mode))
+        return _numpy.qr(a, **told(qr, mode=mode))
     arrays, wrap = given
     results = function(arrays, (mode,), compute=compute, threads=threads)
     if wrap:
@@ -83,7 +83,7 @@ def stacked(outputs, columns):
         inputs={"a": "mn"},
         outputs=tuple(map(Result, outputs)),
         work=lambda m, n, k, **_: work(m, n, k, columns(m, k)),
-        numpy=numpys.qr,
+        numpy=_numpy.qr,
         options=("mode",),
         implied={"k": lambda m, n, **_: min(m, n)},
         limits=Limits(

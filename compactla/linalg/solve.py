@@ -1,8 +1,8 @@
 """solve: linear systems."""
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
@@ -56,11 +56,11 @@ def solve(a: Array, b: Array, *, on_error: str = "raise", compute: str = "double
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return numpys.solve(a, b)
+        return _numpy.solve(a, b)
     (a, b), wrap = given
     column = b.ndim == 1
     if column and b.shape != a.shape[-1:]:
-        return numpys.solve(a, b)
+        return _numpy.solve(a, b)
     (x,) = SOLVE((a, b[:, None] if column else b), (), on_error, compute, threads)
     x = x[..., 0] if column else x
     return wrap(x) if wrap else x
@@ -71,6 +71,6 @@ SOLVE = Stacked(
     inputs={"a": "nn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda n, r, **_: n**3 / 3 + n * n * r,
-    numpy=numpys.solve,
-    failure=Failure("Singular matrix", probe=numpys.inv),
+    numpy=_numpy.solve,
+    failure=Failure("Singular matrix", probe=_numpy.inv),
 )

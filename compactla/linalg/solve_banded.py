@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from compactla.linalg import scipys
-from compactla.linalg.bands import Banded, is_index
+from compactla.linalg import _scipy
+from compactla.linalg._band_stack import Banded, is_index
+from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
 from compactla.types import Array
 
@@ -71,17 +71,17 @@ def solve_banded(
     lower, upper = l_and_u
     given = as_arrays(ab, b)
     if given is None or not (is_index(lower) and is_index(upper)):
-        return scipys.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+        return _scipy.solve_banded(l_and_u, ab, b, check_finite=check_finite)
     ab, b = (a.astype(float) if a.dtype.kind in "biu" else as_lapack(a) for a in given[0])
     if min(ab.ndim - 1, b.ndim) < 1 or lower + upper + 1 != ab.shape[-2]:
-        return scipys.solve_banded(l_and_u, ab, b, check_finite=check_finite)
+        return _scipy.solve_banded(l_and_u, ab, b, check_finite=check_finite)
     options = {"lower": int(lower), "upper": int(upper), "check_finite": bool(check_finite)}
     return SOLVE_BANDED(ab, b, lower + upper + 1, options, on_error, compute, threads)
 
 
 def with_scipy(ab, b, lower, upper, columns, check_finite):
     """The solution of scipy.linalg."""
-    return scipys.solve_banded((lower, upper), ab, b, check_finite=check_finite)
+    return _scipy.solve_banded((lower, upper), ab, b, check_finite=check_finite)
 
 
 def attempted(ab, **options):
@@ -101,7 +101,7 @@ SOLVE_BANDED = Banded(
     inputs={"ab": "wn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda w, n, r, **_: n * w * (w + r),
-    numpy=scipys.on_stacks(with_scipy, identity),
+    numpy=_scipy.on_stacks(with_scipy, identity),
     failure=Failure("singular matrix", probe=attempted, regular=identity),
     options=("lower", "upper", "columns", "check_finite"),
 )

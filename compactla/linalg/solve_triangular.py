@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import scipys
+from compactla.linalg import _scipy
+from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
@@ -73,7 +73,7 @@ def solve_triangular(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None or trans not in TRANS or given[0][1].ndim == 0:
-        return scipys.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
+        return _scipy.solve_triangular(a, b, trans, lower, unit_diagonal, overwrite_b, check_finite)
     a, b = map(as_lapack, given[0])
     column = b.ndim == 1
     options = "L" if lower else "U", TRANS[trans], "U" if unit_diagonal else "N", bool(check_finite)
@@ -81,11 +81,11 @@ def solve_triangular(
     return x[..., 0] if column else x
 
 
-@scipys.on_stacks
+@_scipy.on_stacks
 def with_scipy(a, b, uplo, trans, diag, check_finite):
     """The solutions of SciPy."""
     options = {"lower": uplo == "L", "unit_diagonal": diag == "U", "check_finite": check_finite}
-    return scipys.solve_triangular(a, b, trans, **options)
+    return _scipy.solve_triangular(a, b, trans, **options)
 
 
 TRANS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}

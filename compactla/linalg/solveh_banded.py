@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from compactla.linalg import scipys
-from compactla.linalg.bands import Banded
+from compactla.linalg import _scipy
+from compactla.linalg._band_stack import Banded
+from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, as_lapack
 from compactla.linalg.stacks import Result
 from compactla.types import Array
 
@@ -71,7 +71,7 @@ def solveh_banded(
     """
     given = as_arrays(ab, b)
     if given is None or given[0][0].ndim < 2 or given[0][1].ndim < 1:
-        return scipys.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+        return _scipy.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
     ab, b = map(as_lapack, given[0])
     options = {"upper": ab.shape[-2] - 1, "lower": bool(lower), "check_finite": bool(check_finite)}
     return SOLVEH_BANDED(ab, b, ab.shape[-2], options, on_error, compute, threads)
@@ -79,7 +79,7 @@ def solveh_banded(
 
 def with_scipy(ab, b, upper, columns, lower, check_finite):
     """The solution of scipy.linalg."""
-    return scipys.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
+    return _scipy.solveh_banded(ab, b, lower=lower, check_finite=check_finite)
 
 
 def attempted(ab, **options):
@@ -99,7 +99,7 @@ SOLVEH_BANDED = Banded(
     inputs={"ab": "wn", "b": "nr"},
     outputs=(Result("nr"),),
     work=lambda w, n, r, **_: n * w * (w / 2 + r),
-    numpy=scipys.on_stacks(with_scipy, identity),
+    numpy=_scipy.on_stacks(with_scipy, identity),
     failure=Failure(probe=attempted, regular=identity),
     options=("upper", "columns", "lower", "check_finite"),
 )

@@ -9,10 +9,10 @@ import numpy as np
 from numpy import ndarray
 
 from compactla.checks import check_launch
-from compactla.cpu import stacks as cpu
+from compactla.cpu.linalg import stacks as cpu
 from compactla.linalg import devices, failures
+from compactla.linalg.arguments import common_lead, common_type, place
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import common_lead, common_type, place
 
 DOUBLE = {"f": "d", "F": "D"}  # computation dtypes, by those of matrices, if they differ
 MANY = 4096  # plans that are kept
@@ -75,7 +75,7 @@ class Plan:
 
     Attributes
     ----------
-    kernel : compactla.cpu.stacks.Kernel or None
+    kernel : compactla.cpu.linalg.stacks.Kernel or None
         The kernel; None if NumPy computes them.
     lead : tuple of int
         Shape of the stack.
@@ -95,7 +95,7 @@ class Stacked:
     Attributes
     ----------
     name : str
-        Name of the kernel, and of its file in `compactla.cpu.fused`, and of its function in `compactla.gpu.composed`.
+        Name of the kernel, of its file in `compactla.cpu.fused`, and of its function in `compactla.linalg.composed`.
     inputs : dict
         Sizes of the inputs, by name: two letters, of rows and columns; "1" is one. A number, "11", has no say in the
         type, nor have integers, whose type is a third letter.

@@ -4,10 +4,10 @@ import functools
 
 import numpy as np
 
-from compactla.linalg import numpys
+from compactla.linalg import _numpy
+from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.failures import Failure
-from compactla.linalg.places import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
@@ -74,7 +74,7 @@ def svd(
     given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None:
         options = told(svd, full_matrices=full_matrices, compute_uv=compute_uv, hermitian=hermitian)
-        return numpys.svd(a, **options)
+        return _numpy.svd(a, **options)
     arrays, wrap = given
     rest = on_error, compute, threads
     if hermitian:
@@ -122,7 +122,7 @@ def svdvals(x: Array, /, *, on_error: str = "raise", compute: str = "double", th
     """
     given = as_arrays(x, devices=("x",))
     if given is None:
-        return numpys.svdvals(x)
+        return _numpy.svdvals(x)
     arrays, _ = given
     (s,) = VALUES(arrays, (wide(arrays[0]),), on_error, compute, threads)
     return s
@@ -161,7 +161,7 @@ def stacked(name, outputs, columns="", **keywords):
     """A function of m x n matrices; `columns` says whether there are k or m of U, and k or n rows of Vh."""
 
     def numpy(a, wide):
-        return where_it_ends(functools.partial(numpys.svd, **keywords), a)
+        return where_it_ends(functools.partial(_numpy.svd, **keywords), a)
 
     implied = {"k": lambda m, n, **_: min(m, n)}
     if columns:
@@ -181,7 +181,7 @@ def stacked(name, outputs, columns="", **keywords):
     )
 
 
-SVDResult = named(numpys.svd(np.eye(1)))
+SVDResult = named(_numpy.svd(np.eye(1)))
 FACTORS = Result("mp"), Result("k", "real"), Result("qn")
 FULL = stacked("svd", FACTORS, "mn")
 THIN = stacked("svd", FACTORS, "kk", full_matrices=False)

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
+from compactla.backends import backend, device_name
+from compactla.buffers import ResultPool
+from compactla.calls.recording import Recording, refuse, uses
 from compactla.checks import (
     as_array,
     check_contiguous,
@@ -18,22 +21,20 @@ from compactla.checks import (
     is_device_array,
     on_host,
 )
-from compactla.copies import Copied
-from compactla.cuda.interchange import given, takes_arrays
+from compactla.dtypes import COMPLEX
+from compactla.foreign import accepts_foreign, hand_back
 from compactla.lines.chords import warn_of_chords
 from compactla.lines.extraction import Extraction, check_paths, check_pattern, split
+from compactla.lines.host_copies import Runs, Transfers
 from compactla.lines.options import Options
-from compactla.lines.pivots import PivotError, Report
-from compactla.lines.shared import Queues
+from compactla.lines.right_hand_sides import check_out
+from compactla.lines.several_devices import Queues
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.transfers import Runs, Transfers
-from compactla.lines.vectors import check_out
 from compactla.locks import Lock, read_write_lock
 from compactla.overlap import is_same, share_memory
-from compactla.recording import Recording, refuse, uses
-from compactla.room import Results
+from compactla.pickling import Copied
+from compactla.pivots import PivotError, Report
 from compactla.types import Array, Events, Queue, Sparse
-from compactla.view import COMPLEX, backend, place
 
 SAMPLES = 1000  # values of a matrix that are looked at again before its adjoint is made
 
@@ -79,13 +80,13 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         self._prepare()
 
     def _prepare(self):
-        self._lock, self._making, self._results = read_write_lock(), Lock(), Results()
+        self._lock, self._making, self._results = read_write_lock(), Lock(), ResultPool()
 
     def __deepcopy__(self, memo: Any) -> Any:
         with self._reading, self._making:
             return super().__deepcopy__(memo)
 
-    @takes_arrays
+    @accepts_foreign
     def update(self, M: Sparse, *, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor a matrix with new values on the same pattern; the symbolic work is not done again.
 
@@ -127,7 +128,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     def _update_checked(self, M, threads, wait_for):
         self._update(M, threads, wait_for)
         self._refuse()
-        return given(self._info)
+        return hand_back(self._info)
 
     def _refuse(self):
         """Raise the errors that the options ask for."""
@@ -179,7 +180,9 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         b, (m, n) = self.block_size, self.shape
         sizes = f"{m} x {n}, {len(self._paths.length)} lines of blocks {b} x {b}"
         state = "factored" if self._is_usable else "not factored"
-        return f"{type(self).__name__}({sizes}, {self.dtype}, device={place(self.queue)}, {self._summary()}{state})"
+        return (
+            f"{type(self).__name__}({sizes}, {self.dtype}, device={device_name(self.queue)}, {self._summary()}{state})"
+        )
 
     def _summary(self):
         """Options that `repr` tells."""
@@ -208,7 +211,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     def info(self) -> Any:
         """`info` of each line from the last factorization, as `update` returned it; None if it was broken off."""
         with self._lock.here.lock:
-            return given(self._info)
+            return hand_back(self._info)
 
     @info.setter
     def info(self, info):
@@ -347,7 +350,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         given = {"block_size": self.block_size, "queue": self.queue, "threads": self.threads}
         self._hermitian = self._new_adjoint(MH, split(rows, length), periodic=ring, **given)
 
-    @takes_arrays
+    @accepts_foreign
     def dot(self, x: Array) -> Any:
         """``P @ x``, as for every LinearOperator; also for a pyopencl Array."""
         if type(x) is np.ndarray or is_device_array(x):

@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla.backends import backend, device_name
+from compactla.buffers import ResultPool
+from compactla.calls.recording import Recording, refuse, uses
 from compactla.checks import (
     check_info,
     check_launch,
@@ -13,24 +16,22 @@ from compactla.checks import (
     on_host,
     stays,
 )
-from compactla.copies import Copied
-from compactla.cuda.interchange import given, takes_arrays
+from compactla.dtypes import packed_dtype
+from compactla.foreign import accepts_foreign, hand_back
 from compactla.layout import check_vlen
-from compactla.lines.arrays import check_lines, pack, part
+from compactla.lines.cutting import BlockFormat, plan_cut
+from compactla.lines.from_arrays import check_lines, pack, part
+from compactla.lines.host_copies import Runs, Transfers
+from compactla.lines.in_parts import KINDS, PartedLines
 from compactla.lines.options import Options
 from compactla.lines.packed import PackedLines, check_packed_lines
-from compactla.lines.parted import KINDS, PartedLines
-from compactla.lines.partition import BlockFormat, plan_cut
-from compactla.lines.pivots import PivotError, Report
+from compactla.lines.right_hand_sides import as_rhs, check_out, check_rows, write
 from compactla.lines.storage import refuse_overflow
-from compactla.lines.transfers import Runs, Transfers
-from compactla.lines.vectors import as_rhs, check_out, check_rows, write
 from compactla.locks import read_write_lock
 from compactla.overlap import span
-from compactla.recording import Recording, refuse, uses
-from compactla.room import Results
+from compactla.pickling import Copied
+from compactla.pivots import PivotError, Report
 from compactla.types import Array, Events, Queue
-from compactla.view import backend, packed_dtype, place
 
 
 class Rewritten(NamedTuple):
@@ -41,7 +42,7 @@ class Rewritten(NamedTuple):
 
 def _block(kind, T):
     """The blocks of a kind of lines, which may be filled with new values."""
-    return given(T._arrays[kind])
+    return hand_back(T._arrays[kind])
 
 
 class BlockTridiag(Copied):
@@ -154,7 +155,7 @@ class BlockTridiag(Copied):
     _info: Any
     _not_copied = ("_spans", "_lock", "_results")
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(
         self, lower: Array, diag: Array, upper: Array, vlen: int | None = None, *, queue: Queue = None,
         parts: int | None = None, periodic: Any = False, pivots: str = "report", pivoting: bool = False,
@@ -177,7 +178,7 @@ class BlockTridiag(Copied):
         self._shape: Any = (nlines, K, b)
 
     @classmethod
-    @takes_arrays
+    @accepts_foreign
     def from_packed(
         cls, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, nlines: int, *, queue: Queue = None,
         pivots: str = "report", pivoting: bool = False, diagnose: bool = False, storage: str | None = None,
@@ -229,17 +230,17 @@ class BlockTridiag(Copied):
     def _prepare(self):
         """Set the attributes that are not copied."""
         self._spans = {name: span(a) for name, a in zip(KINDS, self._arrays, strict=True)}
-        self._lock, self._results = read_write_lock(), Results()
+        self._lock, self._results = read_write_lock(), ResultPool()
 
     def __repr__(self) -> str:
         blocks = f"of {self._shape[1]} blocks" if self._shape else "of blocks"
         sizes = f"{self.nlines} lines {blocks} {self.b} x {self.b}"
         state = "not factored" if self._info is None else "factored"
-        return f"BlockTridiag({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
+        return f"BlockTridiag({sizes}, {self.dtype}, vlen={self.vlen}, device={device_name(self.queue)}, {state})"
 
     lower, diag, upper = (property(functools.partial(_block, k), doc="Blocks that `refactor` reads.") for k in range(3))
 
-    @takes_arrays
+    @accepts_foreign
     def factor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor all lines in place.
 
@@ -283,9 +284,9 @@ class BlockTridiag(Copied):
         if info is None:
             return found
         write(on_host(self._info), info)
-        return given(info)
+        return hand_back(info)
 
-    @takes_arrays
+    @accepts_foreign
     def refactor(self, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> np.ndarray:
         """Factor again, after `lower`, `diag` and `upper` were filled with new values; otherwise as `factor`.
 
@@ -301,7 +302,7 @@ class BlockTridiag(Copied):
         launch.add(setattr, self, "_info", None)
         found = self._lines.record(launch, info)
         launch.add(setattr, self, "_info", Rewritten(found))
-        return given(found if info is None else info)
+        return hand_back(found if info is None else info)
 
     def _check_info(self, info):
         if info is not None:
@@ -320,7 +321,7 @@ class BlockTridiag(Copied):
             refuse_overflow(self._lines.too_large, self._options.storage)
         if self._options.pivots == "raise" and on_host(self._info).any():
             raise PivotError(self.report)
-        return self._own_info() if info is None else given(info)
+        return self._own_info() if info is None else hand_back(info)
 
     @property
     def info(self) -> Any:
@@ -338,7 +339,7 @@ class BlockTridiag(Copied):
             info = self._info = info.array.copy()
         if info is not None and is_device_array(info) and not stays(info):
             info = self._info = on_host(info).astype(np.int64)
-        return given(info)
+        return hand_back(info)
 
     @property
     def report(self) -> Report | None:
@@ -346,7 +347,7 @@ class BlockTridiag(Copied):
         with self._lock.here.lock:
             return None if self.info is None else Report.of(self._info, self.b, self._lines.watched)
 
-    @takes_arrays
+    @accepts_foreign
     def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """Solve with the factored lines.
 
@@ -406,7 +407,7 @@ class BlockTridiag(Copied):
                 self._transfers.apply(self._lines.solve, *vectors, launch)
             return x
 
-    @takes_arrays
+    @accepts_foreign
     def solve_rows(self, rhs: Array, x: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Solve with vectors whose block rows are numbered as `rows` of `from_packed` says.
 

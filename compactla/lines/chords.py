@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from compactla.cpu.kernel import compiled_once
+from compactla.cpu.compile import compiled_once
 from compactla.lines.couplings import couplings, in_blocks
 from compactla.lines.walking import outweighing
 

@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse
 
-from compactla.cpu.kernel import compiled_once
+from compactla.cpu.compile import compiled_once
 
 TINY = 1e-140  # distance whose square may be too small to be exact
 # Weight of a coupling that goes one way only, against one that goes both ways.

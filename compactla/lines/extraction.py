@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse
 
 from compactla.checks import check_dtype, check_size, check_unmasked
-from compactla.copies import Copied
-from compactla.cpu.kernel import compiled_once
-from compactla.lines.partition import check_periodic
-from compactla.lines.transfers import Runs
+from compactla.cpu.compile import compiled_once
+from compactla.lines.cutting import check_periodic
+from compactla.lines.host_copies import Runs
+from compactla.pickling import Copied
 
 
 class Paths(NamedTuple):

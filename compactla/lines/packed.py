@@ -5,15 +5,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from compactla.backends import backend
+from compactla.buffers import Buffer, Pool
+from compactla.calls.recording import Recording, do, later
 from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole, stays
-from compactla.copies import Copied
+from compactla.dtypes import COMPLEX, REAL, packed_dtype
 from compactla.lines.options import Options
-from compactla.lines.pivots import SMALLEST, WATCHED
 from compactla.lines.storage import StoredFactors
 from compactla.overlap import share_memory
-from compactla.recording import Recording, do, later
-from compactla.room import Room, Spare
-from compactla.view import COMPLEX, REAL, backend, packed_dtype
+from compactla.pickling import Copied
+from compactla.pivots import SMALLEST, WATCHED
 
 
 class Slots(NamedTuple):
@@ -101,7 +102,7 @@ class PackedLines(Copied):
         make = backend(queue, "lines").Work
         # Where memory is freed some drivers wait for what was launched.
         self._pool = None if queue is None else backend(queue).pool(queue)
-        self._spare = Spare(queue, lambda: (make(view), [Room(dtype, queue) for _ in range(vectors)]))
+        self._spare = Pool(queue, lambda: (make(view), [Buffer(dtype, queue) for _ in range(vectors)]))
 
     @property
     def blocks(self):

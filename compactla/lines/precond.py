@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
-from compactla.lines.parted import PartedLines, part_matrix
-from compactla.lines.partition import BlockFormat
-from compactla.lines.shared import Queues, SharedLines, check_queues
+from compactla.lines.cutting import BlockFormat
+from compactla.lines.in_parts import PartedLines, part_matrix
+from compactla.lines.several_devices import Queues, SharedLines, check_queues
 from compactla.types import Array, Events, Queue, Sparse
 
 
@@ -70,7 +70,7 @@ class LinePreconditioner(BlockOperator):
         solution on a line that has one is meaningless; the other lines are not affected. For lines that are rings, or
         cut into parts, it is the first in another order, see `BlockTridiag`. A subnormal pivot is no zero, but its
         reciprocal overflows: the solution on its line is not finite.
-    report : compactla.lines.pivots.Report
+    report : compactla.pivots.Report
         `info`, the block and the pivot that it means, and, where pivots are watched, the smallest, the growth factor
         and how many were replaced: arrays (nlines,), in the order of `lines`.
     block_size, vlen : int
@@ -116,7 +116,7 @@ class LinePreconditioner(BlockOperator):
     0
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(
         self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
         threads: int | None = None, parts: int | None = None, periodic: Any = False, pivots: str = "report",
@@ -136,7 +136,7 @@ class LinePreconditioner(BlockOperator):
         self.vlen = self._lines.vlen
         self.update(M)
 
-    @takes_arrays
+    @accepts_foreign
     def solve(self, rhs: Array, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """Apply the preconditioner.
 

@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from compactla.backends import backend
+from compactla.buffers import Buffer, Pool
+from compactla.calls.recording import later
 from compactla.checks import check_size, is_device_array, on_host
-from compactla.cpu.kernel import compiled_once
-from compactla.cuda.interchange import takes_arrays
+from compactla.cpu.compile import compiled_once
+from compactla.foreign import accepts_foreign
 from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
+from compactla.lines.cutting import BlockFormat
+from compactla.lines.in_parts import PartedLines, part_matrix
 from compactla.lines.packed import one_lane
-from compactla.lines.parted import PartedLines, part_matrix
-from compactla.lines.partition import BlockFormat
-from compactla.recording import later
-from compactla.room import Room, Spare
 from compactla.types import Array, Events, Queue, Sparse
-from compactla.view import backend
 
 SCHEMES = ("jacobi", "gauss-seidel", "symmetric")
 
@@ -111,7 +111,7 @@ class LineRelaxation(BlockOperator):
     _not_copied = (*BlockOperator._not_copied, "_spare")
     _in_place = False
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(
         self, M: Sparse, lines: Any, block_size: int | None = None, vlen: int | None = None, *, queue: Queue = None,
         threads: int | None = None, parts: int | None = None, periodic: Any = False, scheme: str = "jacobi",
@@ -141,9 +141,7 @@ class LineRelaxation(BlockOperator):
         self._colours = []
         for c, (lo, hi) in enumerate(pairwise([0, *bounds])):
             mine = paths.some(colour == c)
-            along = part_matrix(
-                pattern, mine, number[mine.rows] - lo, parts, blocks, self._options, vlen is not None
-            )
+            along = part_matrix(pattern, mine, number[mine.rows] - lo, parts, blocks, self._options, vlen is not None)
             rest = self._block_rows(beside[lo:hi], all_blocks)
             self._colours.append(Colour(slice(lo, hi), np.flatnonzero(colour == c), along, rest))
         self.update(M)
@@ -154,7 +152,7 @@ class LineRelaxation(BlockOperator):
     def _prepare(self):
         super()._prepare()
         dtype, queue = self.dtype, self.queue
-        self._spare = Spare(queue, lambda: [Room(dtype, queue) for _ in range(3)])
+        self._spare = Pool(queue, lambda: [Buffer(dtype, queue) for _ in range(3)])
 
     def _block_rows(self, entries, blocks):
         """Room for the blocks of some rows: of those that are `entries` of a sparse matrix."""
@@ -187,7 +185,7 @@ class LineRelaxation(BlockOperator):
         numbers = np.concatenate([colour.lines for colour in self._colours])
         return np.concatenate(of_colours, axis=-1)[..., np.argsort(numbers)]
 
-    @takes_arrays
+    @accepts_foreign
     def solve(
         self, rhs: Array, x0: Array = None, *, out: Array = None, threads: int | None = None, wait_for: Events = None
     ) -> Any:

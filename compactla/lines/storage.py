@@ -8,8 +8,8 @@ half or a quarter of the bytes, and computes in full precision.
 
 import numpy as np
 
-from compactla.copies import Copied
-from compactla.view import backend
+from compactla.backends import backend
+from compactla.pickling import Copied
 
 # NumPy's types for what is stored; it has none for bfloat16.
 STORAGE: dict[str, np.dtype] = {

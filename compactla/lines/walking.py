@@ -3,7 +3,7 @@
 import numpy as np
 from numba.extending import register_jitable
 
-from compactla.cpu.kernel import compiled_once
+from compactla.cpu.compile import compiled_once
 
 # How much stronger than a chord the links between its ends are.
 STRONGER = 1.001

@@ -32,10 +32,12 @@ def residual(before, after):
         longest = np.maximum(longest, ratio(np.maximum(lengths - lengths[:, :1], 0), max(m, n) * eps * lengths[:, :1]))
     return np.where(
         is_permutation,
-        np.maximum.reduce([
-            ratio(norm1(permuted - Q @ R), max(m, n) * eps * norm1(a)),
-            unitary_ratio(Q, eps),
-            longest,
-        ]),
+        np.maximum.reduce(
+            [
+                ratio(norm1(permuted - Q @ R), max(m, n) * eps * norm1(a)),
+                unitary_ratio(Q, eps),
+                longest,
+            ]
+        ),
         np.inf,
     )

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from compactla.arithmetic import copied
+from compactla.backends import backend, device_name
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -15,13 +16,12 @@ from compactla.checks import (
     on_host,
     option,
 )
-from compactla.copies import Copied
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.layout import Pack, pack_padded
 from compactla.locks import read_write_lock
+from compactla.pickling import Copied
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events, Queue
-from compactla.view import backend, place
 
 
 class Replaced(Copied):
@@ -100,7 +100,7 @@ class BatchCSR(Replaced):
     _not_copied = ("_lock",)
     _way_to_host = "see to('cpu')"
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(
         self, arg: tuple[Array, Array, Array], shape: tuple[int, int] | None = None, *, vlen: int | None = None,
         queue: Queue = None,
@@ -125,7 +125,7 @@ class BatchCSR(Replaced):
 
     def __repr__(self) -> str:
         sizes = f"{self.nm} x {self.shape[0]} x {self.shape[1]}, nnz={self.nnz}"
-        return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)})"
+        return f"BatchCSR({sizes}, {self.dtype}, vlen={self.vlen}, device={device_name(self.queue)})"
 
     @property
     def queue(self) -> Queue:
@@ -134,7 +134,7 @@ class BatchCSR(Replaced):
 
     @property
     def device(self) -> Any:
-        """"cpu", or the device of the values."""
+        """ "cpu", or the device of the values."""
         return self._values.device
 
     @property
@@ -185,7 +185,7 @@ class BatchCSR(Replaced):
         backend(given.queue, "sparse").reorder(given, self.pattern, out)
         return out
 
-    @takes_arrays
+    @accepts_foreign
     def update(self, data: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Give the matrices new values, (nm, nnz) of the same type; preconditioners follow when they are next used.
 
@@ -214,7 +214,7 @@ class BatchCSR(Replaced):
             raise TypeError(f"data: dtype is {data.dtype}, must be {self.dtype}")
         return self._packed(data, out=out, **launch)
 
-    @takes_arrays
+    @accepts_foreign
     def to(self, device: Any) -> "BatchCSR":
         """A copy of the batch on another device: a pyopencl.CommandQueue, or "cpu".
 
@@ -228,7 +228,7 @@ class BatchCSR(Replaced):
             A.__setstate__({**self.__getstate__(), "_values": self.values.to(device), "version": 0})
         return A
 
-    @takes_arrays
+    @accepts_foreign
     def toarray(self) -> np.ndarray:
         """The matrices as an ordinary array (nm, m, n)."""
         a = np.zeros((self.nm, *self.shape), self.dtype)
@@ -239,7 +239,7 @@ class BatchCSR(Replaced):
     def __matmul__(self, x: Array) -> Any:
         return self.multiply(x)
 
-    @takes_arrays
+    @accepts_foreign
     def multiply(
         self, x: Array, y: Array = None, *, alpha: Array = 1, beta: Array = 0, trans: str = "N",
         threads: int | None = None, wait_for: Events = None,
@@ -317,7 +317,7 @@ class Transposed:
 
     __array_ufunc__ = None
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: Any, trans: Any) -> None:
         self.A, self.trans, self.shape, self.dtype, self.nm = A, trans, A.shape[::-1], A.dtype, A.nm
 
@@ -335,7 +335,7 @@ class Operator(Copied):
     blocks `size` says how large they are. Of a "fresh" one a solve makes incomplete factors in tiles, and `info`.
     """
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None, info=None):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
@@ -365,7 +365,7 @@ def columns(x, name, A, n):
     if on_device:
         check_device_array(x, A.queue, name)
     if x.dtype != A.dtype:
-        cast = backend(A.queue, "ordinary").spread if on_device else None
+        cast = backend(A.queue, "linalg.arrays").spread if on_device else None
         x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
     return pack_padded(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
 

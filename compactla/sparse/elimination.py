@@ -10,6 +10,8 @@ import numpy as np
 from compactla.sparse.pattern import Pattern
 
 PATTERNS = 16  # whose tiles are kept
+# From how many times fewer multiply-adds on incomplete factors are made by the pattern, and not by tiles.
+DENSE = 12
 # What a multiply-add costs in tiles of this size, and what a tile costs beside these.
 COSTS = {1: (6.0, 30), 2: (2.8, 45), 4: (1.6, 130)}
 
@@ -119,6 +121,12 @@ def in_tiles(pattern, order, filled, largest):
     """Tiles of the size that is expected to be fastest, up to the largest one."""
     size = min((size for size in COSTS if size <= largest), key=lambda size: cost(tiled(filled, size), size))
     return Tiles(pattern, order, filled, size)
+
+
+def without_fill(pattern, size):
+    """Tiles of this size for incomplete factors, if the pattern is dense enough for these to be faster."""
+    m = -(-pattern.n // size) * size
+    return unfilled(pattern, size) if m**3 <= DENSE * pattern.work else None
 
 
 @functools.lru_cache(PATTERNS)

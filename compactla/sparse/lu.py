@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla.backends import backend, device_name
 from compactla.checks import check_launch, option
-from compactla.cuda.interchange import takes_arrays
+from compactla.foreign import accepts_foreign
 from compactla.layout import Pack
 from compactla.locks import read_write_lock
 from compactla.sparse.csr import BatchCSR, Replaced, after, as_given, columns, contiguous
 from compactla.sparse.elimination import in_tiles, ordered
 from compactla.types import Array, Events, Queue
-from compactla.view import backend, place
 
 
 class Report(NamedTuple):
@@ -102,7 +102,7 @@ class BatchLU(Replaced):
 
     _not_copied = ("_lock",)
 
-    @takes_arrays
+    @accepts_foreign
     def __init__(self, A: BatchCSR) -> None:
         if not isinstance(A, BatchCSR):
             raise TypeError(f"A is a {type(A).__name__}, must be a BatchCSR")
@@ -128,7 +128,7 @@ class BatchLU(Replaced):
     def __repr__(self) -> str:
         state = "factored" if self._factored and self._version == self.A.version else "not factored"
         sizes = f"{self.nm} x {self.n} x {self.n}, nnz={self.nnz}"
-        return f"BatchLU({sizes}, {self.dtype}, vlen={self.vlen}, device={place(self.queue)}, {state})"
+        return f"BatchLU({sizes}, {self.dtype}, vlen={self.vlen}, device={device_name(self.queue)}, {state})"
 
     @property
     def queue(self) -> Queue:
@@ -147,7 +147,7 @@ class BatchLU(Replaced):
     def _run(self):
         return backend(self.queue, "sparse")
 
-    @takes_arrays
+    @accepts_foreign
     def update(self, data: Array, *, threads: int | None = None, wait_for: Events = None) -> None:
         """Take new values of the pattern of A, (nm, nnz), which are factored when they are next needed.
 
@@ -172,7 +172,7 @@ class BatchLU(Replaced):
         self._own = self._replaced(self.A, data, out, launch)
         self._version, self._factored = self.A.version, False
 
-    @takes_arrays
+    @accepts_foreign
     def factor(self, *, threads: int | None = None, wait_for: Events = None) -> Any:
         """Factor all matrices, as they are now, and keep the factors.
 
@@ -223,7 +223,7 @@ class BatchLU(Replaced):
         if not self._factored:  # which another thread may have done just now
             self._factor_values(values, launch)
 
-    @takes_arrays
+    @accepts_foreign
     def solve(self, b: Array, *, trans: str = "N", threads: int | None = None, wait_for: Events = None) -> Any:
         """Solve op(A) x = b, after factoring the matrices if they have changed, or have not been factored.
 
@@ -258,7 +258,7 @@ class BatchLU(Replaced):
     def _solve(self, B, X, trans, launch):
         self._run.lu_solve(self._factors, self._tiles, B, X, trans, launch)
 
-    @takes_arrays
+    @accepts_foreign
     def report(self) -> Report:
         """How small pivots became and how much entries grew, of the matrices as they are now.
 

@@ -3,7 +3,7 @@
 import math
 
 from compactla.cpu.kernels.potrf import potrf
-from compactla.cpu.stacks import FAILED, UNSURE
+from compactla.cpu.linalg.stacks import FAILED, UNSURE
 
 
 def cholesky(code, vector, A, X, status, uplo, clean, check_finite="True"):

@@ -2,10 +2,10 @@
 
 import math
 
+from compactla.cpu.kernels.determinant import determinant, scaled
 from compactla.cpu.kernels.getrf import getrf
 from compactla.cpu.kernels.laswp import integers
-from compactla.cpu.kernels.product import determinant, scaled
-from compactla.cpu.stacks import UNSURE
+from compactla.cpu.linalg.stacks import UNSURE
 
 
 def det(code, vector, A, D, status):

@@ -2,7 +2,7 @@
 
 from compactla.cpu.kernels.jacobi import arrange
 from compactla.cpu.kernels.tridiagonal import eigen
-from compactla.cpu.stacks import UNSURE
+from compactla.cpu.linalg.stacks import UNSURE
 
 
 def eigvalsh(code, vector, A, w, status, UPLO):

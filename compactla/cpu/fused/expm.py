@@ -11,13 +11,13 @@ import math
 from llvmlite import ir
 from numba import types
 
+from compactla.cpu.emit.matrices import Elements, index
+from compactla.cpu.emit.vectors import Lanes
+from compactla.cpu.kernels.determinant import FORMS, power_of_two
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.getrf import getrf
 from compactla.cpu.kernels.laswp import integers
-from compactla.cpu.kernels.product import FORMS, power_of_two
 from compactla.cpu.kernels.trsm import trsm
-from compactla.cpu.simd import Elements, index
-from compactla.cpu.vectors import Lanes
 
 PADE = [math.factorial(26 - k) // (math.factorial(13 - k) * math.factorial(k)) for k in range(14)]
 THETA = 4.25  # as large as norms may be

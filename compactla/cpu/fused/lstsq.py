@@ -1,15 +1,15 @@
 """lstsq: singular values of R, and rotations of its rows that are those of Q^H B too."""
 
-from compactla.cpu.emit import Code
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import Elements, index
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.gesvd import LARGEST, SMALL, copy, largest_part, parts, products, rotate_all, triangularise
 from compactla.cpu.kernels.householder import reflect
 from compactla.cpu.kernels.jacobi import sweep
 from compactla.cpu.kernels.laswp import integers
 from compactla.cpu.kernels.norms import add_squares, scaling
-from compactla.cpu.simd import Elements, index
-from compactla.cpu.stacks import UNSURE
-from compactla.cpu.vectors import Lanes
+from compactla.cpu.linalg.stacks import UNSURE
 
 
 def lstsq(code, vector, A, B, rcond, X, residuals, rank, s, status):

@@ -2,7 +2,7 @@
 
 from compactla.cpu.kernels.getrs import getrs
 from compactla.cpu.kernels.laswp import integers
-from compactla.cpu.stacks import FAILED
+from compactla.cpu.linalg.stacks import FAILED
 
 
 def lu_solve(code, vector, LU, P, B, X, status, trans):

@@ -3,7 +3,7 @@
 import math
 
 from compactla.cpu.fused.det import product
-from compactla.cpu.kernels.product import log
+from compactla.cpu.kernels.determinant import log
 
 
 def slogdet(code, vector, A, S, D, status):

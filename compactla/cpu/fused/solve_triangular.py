@@ -1,6 +1,6 @@
 """solve_triangular: linear systems of triangular matrices."""
 
-from compactla.cpu.info import report
+from compactla.cpu.emit.failures import report
 from compactla.cpu.kernels.trsm import trsm
 
 

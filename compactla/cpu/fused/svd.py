@@ -2,7 +2,7 @@
 
 from compactla.cpu.kernels.bidiagonal import singular
 from compactla.cpu.kernels.jacobi import arrange
-from compactla.cpu.stacks import UNSURE
+from compactla.cpu.linalg.stacks import UNSURE
 
 
 def svd(code, vector, A, U, s, Vh, status, wide):

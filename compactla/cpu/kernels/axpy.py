@@ -1,6 +1,6 @@
 """axpy at the pack level."""
 
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.scal import along, factor
 
 

@@ -3,13 +3,13 @@
 Lanes iterate side by side, as in `compactla.cpu.kernels.tridiagonal`: no sign may depend on that of a zero.
 """
 
-from compactla.cpu.emit import Code
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import rounding, sweep
 from compactla.cpu.kernels.norms import larger, scaling
 from compactla.cpu.kernels.tridiagonal import TRIES, Plane, Window, beside, identity, steps, turn
-from compactla.cpu.simd import Elements
-from compactla.cpu.vectors import Flags, Lanes
 
 EXPONENT = {64: 200, 32: 24}  # of scaled matrices: products of four neither overflow nor underflow
 

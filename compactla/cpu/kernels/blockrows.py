@@ -6,11 +6,11 @@ Lanes are added up at the end of a row of blocks.
 
 from llvmlite import ir
 
-from compactla.cpu.emit import routine
-from compactla.cpu.kernels.rows import loaded, signs, store, swapped, there
-from compactla.cpu.machine import machine
-from compactla.cpu.simd import INDEX, index, native_width
-from compactla.cpu.vectors import Lanes
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.machine import machine
+from compactla.cpu.emit.matrices import INDEX, index, native_width
+from compactla.cpu.emit.vectors import Lanes
+from compactla.cpu.memory.products import loaded, signs, store, swapped, there
 
 SMALL = ir.IntType(32)
 

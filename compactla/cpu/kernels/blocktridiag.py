@@ -4,17 +4,17 @@ Slot ``offset[p] + k`` of `diag` is block k of the lines of pack p; `lower` and 
 D, E and F for the blocks of a slot of `diag`, `lower` and `upper`: D x = r - E x_before - F x_after.
 """
 
-from compactla.cpu.ahead import BYTE, BYTES, prefetch
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.matrices import INDEX, index
+from compactla.cpu.emit.numba_matrices import at, itemsize_of, lanes_of, parts_of
+from compactla.cpu.emit.prefetch import BYTE, BYTES, prefetch
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.getrfnp import getrfnp
 from compactla.cpu.kernels.laswp import laswp
-from compactla.cpu.kernels.pack import Tile
 from compactla.cpu.kernels.pivots import lu_watched, start_block, watch
 from compactla.cpu.kernels.trsm import trsm
-from compactla.cpu.lanes import at, itemsize_of, lanes_of, parts_of
-from compactla.cpu.simd import INDEX, index
-from compactla.lines.pivots import FACTOR, LARGEST, WATCHED
+from compactla.cpu.memory.packing import Tile
+from compactla.pivots import FACTOR, LARGEST, WATCHED
 
 
 def factor_batch(block, known, large):

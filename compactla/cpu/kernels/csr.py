@@ -4,11 +4,11 @@ Values are nnz x 1 matrices of vectors, in the order of `indices`, which is asce
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import INDEX, index
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.getrfnp import reciprocal
-from compactla.cpu.simd import INDEX, index
 
 UNROLLED = 4  # multiply-adds of a round of the innermost loop
 

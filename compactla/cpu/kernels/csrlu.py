@@ -9,13 +9,13 @@ import functools
 from numba import njit
 
 from compactla.checks import option
-from compactla.cpu.ahead import BYTES, LINE, prefetch
-from compactla.cpu.emit import routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import INDEX, index, itemsize
+from compactla.cpu.emit.numba_matrices import at, lanes_of, parse_form, parts_of
+from compactla.cpu.emit.prefetch import BYTES, LINE, prefetch
 from compactla.cpu.kernels.csr import entry
 from compactla.cpu.kernels.getrfnp import reciprocal
-from compactla.cpu.lanes import at, lanes_of, parse_form, parts_of
-from compactla.cpu.simd import INDEX, index, itemsize
 
 SUMS = 8  # of multiply-adds, one of which waits for the one before
 

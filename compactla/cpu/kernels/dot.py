@@ -1,7 +1,7 @@
 """dot at the pack level, and sums down a column (`total`)."""
 
-from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.simd import index
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import index
 
 SUMS = 4  # under way at a time: one after the other would wait for the multiply-adds
 

@@ -6,12 +6,12 @@ that goes down the diagonal. Several packs go side by side, since a pivot waits 
 
 import functools
 
-from compactla.cpu.emit import Code, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import INDEX, Elements, index
 from compactla.cpu.kernels.getrf import numbered
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import choose, exchange, integers
-from compactla.cpu.simd import INDEX, Elements, index
 
 
 class Band:

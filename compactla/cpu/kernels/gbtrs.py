@@ -1,6 +1,6 @@
 """gbtrs at the register level (`forward`, `backward`) and at the pack level: solves with the factors of gbtrf."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.laswp import exchange
 
 COLUMNS = 4  # right-hand sides at a time

@@ -3,13 +3,13 @@
 import numpy as np
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import Elements, tile_size
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.geqrf import step
 from compactla.cpu.kernels.householder import reflect
 from compactla.cpu.kernels.norms import largest
-from compactla.cpu.simd import Elements, tile_size
-from compactla.cpu.vectors import Lanes
 from compactla.view import lower_left
 
 

@@ -2,13 +2,13 @@
 
 from numba import types
 
-from compactla.cpu.emit import Code, routine
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.kernels.gels import clear, multiply, multiply_by, scale, substitute
 from compactla.cpu.kernels.geqp3 import geqp3
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.laswp import swap_columns
-from compactla.cpu.simd import Elements
-from compactla.cpu.vectors import Flags, Lanes, Vector
 from compactla.view import lower_left
 
 

@@ -1,8 +1,8 @@
 """gemm at the register level (`update`) and at the pack level (`gemm`)."""
 
-from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, held, index, tallest, tile_size
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import Elements, held, index, tallest, tile_size
 
 # More elements of C than this in one tile make it wait for its stores; columns from which on its tiles are narrow.
 WAITING, LARGE = 20, 16

@@ -1,6 +1,6 @@
 """gemv at the pack level: gemm with one column."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.gemm import gemm
 
 

@@ -1,11 +1,11 @@
 """geqp3 at the pack level."""
 
-from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.laswp import swap_columns
 from compactla.cpu.kernels.norms import RANGE, add_squares, is_right, largest
-from compactla.cpu.simd import Elements
-from compactla.cpu.vectors import Lanes
 
 
 class Longest:

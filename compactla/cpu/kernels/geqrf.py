@@ -1,9 +1,9 @@
 """geqrf at the register level (`factor`) and at the pack level (`geqrf`)."""
 
-from compactla.cpu.ahead import nbytes
-from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import Elements, index, tile_size
+from compactla.cpu.emit.prefetch import nbytes
 from compactla.cpu.kernels.householder import panels, reflect, reflect_panel, reflector
-from compactla.cpu.simd import Elements, index, tile_size
 
 ONE_BY_ONE = 10  # the largest size for which reflectors are applied as they are made
 SIDE_BY_SIDE = 40_000  # bytes of packs that are: they stay in the cache

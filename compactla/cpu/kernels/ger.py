@@ -1,6 +1,6 @@
 """ger at the pack level: gemm of a column and a row."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.gemm import gemm
 
 

@@ -2,10 +2,10 @@
 
 from numba import types
 
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.vectors import Vector
 from compactla.cpu.kernels.getrf import getrf
 from compactla.cpu.kernels.getrs import getrs
-from compactla.cpu.vectors import Vector
 
 
 @routine

@@ -10,12 +10,12 @@ import functools
 import math
 import operator
 
-from compactla.cpu.emit import check_fit, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import INDEX, index
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import SWEEPS, sweep
 from compactla.cpu.kernels.norms import add_squares, larger, scaling, squared
-from compactla.cpu.simd import INDEX, index
 
 # Elements are scaled to 2**LARGEST at most, and singular values below 2**(1 - LARGEST) count as zeros: there are no
 # squares to overflow or underflow. By the bits of a real number.

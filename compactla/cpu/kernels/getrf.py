@@ -6,11 +6,11 @@ at a time are factored in memory.
 
 from numba.core import cgutils
 
-from compactla.cpu.emit import Code, Number, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Code, Number, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import blend, choose, exchange, integers, swap, tree
-from compactla.cpu.simd import Elements
 
 IN_REGISTERS = 64  # real vectors of a matrix, of which some may be spilled
 PANEL = 4  # columns

@@ -3,11 +3,11 @@
 from numba import types
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, Number, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Code, Number, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.kernels.trsm import solve_rows
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, tile_size
 
 # Pivots that are inverted by Newton's iteration, of real matrices so small that the divider would be waited for.
 SMALL = {

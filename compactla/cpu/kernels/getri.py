@@ -1,6 +1,6 @@
 """getri at the pack level: the inverse, with the factors that getrf makes."""
 
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.getrinp import getrinp
 from compactla.cpu.kernels.laswp import laswp
 

@@ -4,11 +4,11 @@ X = inv(U) inv(L) is the solution of X L = inv(U). Transposed and with both axes
 lower triangle M that shares its square with the upper triangle W, as L did with inv(U), and which Y takes the place of.
 """
 
-from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.kernels import trtri
 from compactla.cpu.kernels.trsm import solve_rows
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, tile_size
 
 
 def move(code: Code, A: Elements, B):

@@ -1,7 +1,7 @@
 """getrs at the pack level: both triangular solves with the factors that getrf makes, and its swaps."""
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.getrsnp import getrsnp
 from compactla.cpu.kernels.laswp import laswp
 

@@ -1,7 +1,7 @@
 """getrsnp at the pack level: both triangular solves with the factors that getrfnp makes."""
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.trsm import forward, rounds
 
 

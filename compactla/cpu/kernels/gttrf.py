@@ -2,9 +2,9 @@
 
 import functools
 
-from compactla.cpu.emit import Code, routine
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.matrices import INDEX, Elements, index
 from compactla.cpu.kernels.gbtrf import Window, eliminate, guarded, store
-from compactla.cpu.simd import INDEX, Elements, index
 
 
 class Tridiagonal:

@@ -1,6 +1,6 @@
 """gttrs at the pack level: solves with the factors of gttrf."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.gbtrs import gbtrs
 
 

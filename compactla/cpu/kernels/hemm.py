@@ -1,7 +1,7 @@
 """hemm at the pack level."""
 
 from compactla.checks import option
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.gemm import rounds
 from compactla.cpu.kernels.symm import Hermitian, multiply
 

@@ -1,7 +1,7 @@
 """herk at the pack level."""
 
 from compactla.checks import option
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.symm import Hermitian
 from compactla.cpu.kernels.syrk import multiply_half, prepared
 

@@ -1,10 +1,10 @@
 """Householder reflectors, H = I - tau [1; v] [1; v]^H: made of a column (`reflector`), and applied, one (`reflect`) or
 several at once (`Reflectors`, `reflect_all`)."""
 
-from compactla.cpu.emit import Code
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import INDEX, Elements, tile_size
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.norms import add_squares, into_range, is_right
-from compactla.cpu.simd import INDEX, Elements, tile_size
-from compactla.cpu.vectors import Lanes
 
 SHORT = 12  # numbers of a column that is kept in registers
 

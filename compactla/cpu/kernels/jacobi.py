@@ -10,10 +10,10 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from compactla.cpu.emit import Code
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.kernels.norms import squared
-from compactla.cpu.simd import INDEX, Elements, index
-from compactla.cpu.vectors import Flags, Lanes, Vector
 
 SHORT = 8  # numbers that are sorted without a loop
 SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual

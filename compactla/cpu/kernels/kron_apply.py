@@ -4,9 +4,9 @@ The first axis is contracted first. What comes of an item of more than two axes 
 its parts is contracted along all other axes, and written, before the next one is.
 """
 
-from compactla.cpu.emit import check_fit, routine
-from compactla.cpu.items import Packed, made, product_of, reshaped
+from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.gemm import tile_of, update
+from compactla.cpu.kron.items import Packed, made, product_of, reshaped
 
 
 @routine

@@ -1,4 +1,4 @@
-"""The words that `compactla.krylov.methods` is written in, for V systems at a time, and what solves systems by them."""
+"""The words that `compactla.krylov_methods` is written in, for V systems at a time, and what solves systems by them."""
 
 import functools
 import inspect
@@ -9,16 +9,16 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.cpu.emit import Code, name_of, operand
+from compactla.cpu.emit.code import Code, name_of, operand
+from compactla.cpu.emit.matrices import INDEX
+from compactla.cpu.emit.numba_matrices import at, lanes_of, parts_of
+from compactla.cpu.emit.numba_vectors import abs1, broadcast, conj, maximum, select, sqrt
+from compactla.cpu.emit.vectors import Flags, Lanes, Mask, Vector
 from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv, entry
 from compactla.cpu.kernels.csrlu import csrlu, csrlusv, enter, largest_tile
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
-from compactla.cpu.lanes import at, lanes_of, parts_of
-from compactla.cpu.simd import INDEX
-from compactla.cpu.vectors import Flags, Lanes, Mask, Vector
-from compactla.cpu.vocabulary import abs1, broadcast, conj, maximum, select, sqrt
-from compactla.krylov.methods import METHODS
+from compactla.krylov_methods import METHODS
 
 compiled = functools.partial(njit, error_model="numpy", inline="always")  # compiled once, with what calls it
 

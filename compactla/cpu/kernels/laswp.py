@@ -8,9 +8,9 @@ columns.
 from llvmlite import ir
 from numba import types
 
-from compactla.cpu.emit import routine
-from compactla.cpu.simd import itemsize
-from compactla.cpu.vectors import Vector
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.matrices import itemsize
+from compactla.cpu.emit.vectors import Vector
 
 SMALL = ir.IntType(32)
 FEW = 2  # columns of which elements are swapped one by one

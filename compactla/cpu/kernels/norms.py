@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
-from compactla.cpu.emit import Code
-from compactla.cpu.simd import Elements
-from compactla.cpu.vectors import Flags, Lanes
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Flags, Lanes
 
 # Sums of squares from 2**-RANGE to 2**RANGE are right; numbers whose squares leave it come back to it, or to where no
 # square is lost, if they are multiplied or divided by 2**RANGE. By the bits of a real number.

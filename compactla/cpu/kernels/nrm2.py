@@ -1,6 +1,6 @@
 """nrm2 at the pack level."""
 
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.dot import rounds, total
 from compactla.cpu.kernels.norms import add_squares, into_range, is_right
 

@@ -1,8 +1,8 @@
 """orgqr at the register level (`generate`) and at the pack level (`orgqr`)."""
 
-from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.kernels.householder import panels, reflect, reflect_panel
-from compactla.cpu.simd import Elements, tile_size
 
 
 def generate(code: Code, A: Elements, tau: Elements):

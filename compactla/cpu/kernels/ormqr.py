@@ -1,7 +1,7 @@
 """ormqr at the pack level."""
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.householder import reflect_all
 
 

@@ -1,9 +1,9 @@
 """pbtrf at the register level (`eliminate`) and at the pack level (`pbtrf`): positive definite band matrices."""
 
-from compactla.cpu.emit import Code, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import INDEX, Elements, index
 from compactla.cpu.kernels.gbtrf import guarded
-from compactla.cpu.simd import INDEX, Elements, index
 
 
 class HermitianBand:

@@ -1,6 +1,6 @@
 """pbtrs at the pack level: solves with the factors that pbtrf makes."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.gbtrs import COLUMNS, backward, forward
 
 

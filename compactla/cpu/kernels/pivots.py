@@ -1,7 +1,7 @@
 """LU of blocks with an eye on the pivots, at the pack level, for lines of blocks that ask for it.
 
 Rows are swapped as in `getrf`. What is watched is in the rows of a matrix W of `WATCHED` x 1 that
-`compactla.lines.pivots` names; numbers are real there, with imaginary parts 0.
+`compactla.pivots` names; numbers are real there, with imaginary parts 0.
 """
 
 import math
@@ -9,13 +9,13 @@ import math
 import numpy as np
 from llvmlite import ir
 
-from compactla.cpu.emit import Number, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Number, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import INDEX
+from compactla.cpu.emit.vectors import Flags
 from compactla.cpu.kernels.getrf import search, swap_where_wanted
 from compactla.cpu.kernels.getrfnp import reciprocal
-from compactla.cpu.simd import INDEX
-from compactla.cpu.vectors import Flags
-from compactla.lines.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
+from compactla.pivots import FACTOR, LARGEST, NORM, REPLACED, SMALLEST
 
 
 @routine

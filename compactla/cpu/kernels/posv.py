@@ -1,6 +1,6 @@
 """posv at the pack level: Cholesky factors, and solves with them."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.kernels.potrs import potrs
 

@@ -6,12 +6,12 @@ There is one algorithm, for a lower triangle: an upper one is its conjugate tran
 import math
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, Number, check_fit, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Code, Number, check_fit, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import INDEX, Elements, tile_size
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.trsm import solve_rows
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import INDEX, Elements, tile_size
-from compactla.cpu.vectors import Lanes
 
 
 class Triangle:

@@ -5,9 +5,9 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import Elements, index, tile_size
 from compactla.cpu.kernels.trsm import rounds, solve_rows
-from compactla.cpu.simd import Elements, index, tile_size
 from compactla.view import lower_left
 
 

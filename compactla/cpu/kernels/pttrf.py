@@ -1,6 +1,6 @@
 """pttrf at the pack level: positive definite tridiagonal matrices."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.gbtrf import guarded
 from compactla.cpu.kernels.pbtrf import eliminate, keep_columns
 

@@ -1,6 +1,6 @@
 """pttrs at the pack level: solves with the factors of pttrf."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.pbtrs import pbtrs
 
 

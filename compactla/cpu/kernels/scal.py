@@ -1,7 +1,7 @@
 """scal at the pack level, and what it shares with axpy."""
 
-from compactla.cpu.emit import routine
-from compactla.cpu.simd import Elements, index
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.matrices import Elements, index
 
 
 @routine

@@ -10,14 +10,14 @@ from numba import types
 from numba.core import cgutils
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.info import report
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.kernels.jacobi import Order, orthogonalize
 from compactla.cpu.kernels.norms import Scaling, larger, scaling, squared
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.kernels.twosided import TwoSided, exponent, result
-from compactla.cpu.simd import INDEX, Elements, index
-from compactla.cpu.vectors import Flags, Lanes, Vector
 
 LARGEST = 16  # of those that are turned from both sides
 FLOOR = 10  # A shift is larger than what makes a matrix definite by 2 ** -10 of its largest element, or more.

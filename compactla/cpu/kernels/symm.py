@@ -4,9 +4,9 @@ There is one algorithm, for a lower triangle on the left: all other cases are vi
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.gemm import rounds, tile_of, update
-from compactla.cpu.simd import Elements
 
 
 class Symmetric:

@@ -4,11 +4,11 @@ There is one algorithm, for a lower triangle: an upper one is its transpose.
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import index, tile_size
 from compactla.cpu.kernels.gemm import update
 from compactla.cpu.kernels.symm import Symmetric
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import index, tile_size
 
 
 def multiply_half(code, A, B, C, alpha, beta, diagonal):

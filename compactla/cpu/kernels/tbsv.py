@@ -1,9 +1,9 @@
 """tbsv at the pack level: solves with triangular band matrices."""
 
 from compactla.checks import option
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.matrices import index
 from compactla.cpu.kernels.gbtrf import guarded
-from compactla.cpu.simd import index
 
 
 @routine

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from numba.core import cgutils
 
-from compactla.cpu.emit import Code
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import rounding, sweep
 from compactla.cpu.kernels.norms import larger, scaling
-from compactla.cpu.simd import INDEX, Elements, index
-from compactla.cpu.vectors import Flags, Lanes
 
 UNROLLED = 4  # Steps for larger matrices are loops.
 FEW = 6  # reflections that are emitted one by one

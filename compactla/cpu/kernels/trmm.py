@@ -5,11 +5,11 @@ for: all other cases are views of it.
 """
 
 from compactla.checks import option
-from compactla.cpu.emit import check_fit, routine
+from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.kernels.gemm import update
 from compactla.cpu.kernels.trsm import scaled
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, tile_size
 from compactla.view import lower_left
 
 

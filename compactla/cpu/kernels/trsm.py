@@ -6,9 +6,9 @@ There is one algorithm, for a lower triangle on the left: all other cases are vi
 from contextlib import contextmanager
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, tile_size
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.view import lower_left
 
 

@@ -1,6 +1,6 @@
 """trsv at the pack level: trsm with one column."""
 
-from compactla.cpu.emit import routine
+from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.trsm import trsm
 
 

@@ -7,10 +7,10 @@ row by row, each from left to right, so that it takes the place of L.
 import numpy as np
 
 from compactla.checks import option
-from compactla.cpu.emit import Code, check_fit, routine
-from compactla.cpu.info import report
-from compactla.cpu.loops import starts
-from compactla.cpu.simd import Elements, tile_size
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.loops import starts
+from compactla.cpu.emit.matrices import Elements, tile_size
 
 
 def invert(code: Code, L: Elements, inverses, unit):

@@ -4,7 +4,9 @@ import math
 
 from numba.core import cgutils
 
-from compactla.cpu.emit import Code
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import INDEX, Elements
+from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.jacobi import (
     Noted,
     Order,
@@ -17,8 +19,6 @@ from compactla.cpu.kernels.jacobi import (
     sweep,
 )
 from compactla.cpu.kernels.norms import larger, scaling
-from compactla.cpu.simd import INDEX, Elements
-from compactla.cpu.vectors import Flags, Lanes
 
 UNROLLED = 4  # Larger matrices are in memory while they are turned, and the rounds of a sweep are a loop,
 WRITTEN = 8  # and so are the pairs of a round for larger ones.

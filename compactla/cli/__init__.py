@@ -1,0 +1,1 @@
+"""The command line's own: files that it reads, and progress bars."""

@@ -1,0 +1,1 @@
+"""Systems with band matrices on the CPU."""

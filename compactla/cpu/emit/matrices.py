@@ -1,0 +1,289 @@
+"""Matrices of vectors in memory, and how many vectors the machine's registers hold.
+
+`Matrix` is a matrix of such vectors: one pack, or a view of it. `Elements` is the same while code is emitted, and holds
+what there is of addresses.
+"""
+
+import functools
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import models, register_model
+
+from compactla.cpu.emit.machine import machine
+from compactla.cpu.emit.vectors import Lanes, alike
+
+INDEX = ir.IntType(64)
+TALLEST = 6
+# LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
+HALF, BFLOAT = ir.HalfType(), ir.IntType(16)
+BYTES = {ir.DoubleType(): 8, ir.FloatType(): 4, HALF: 2}
+STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
+
+
+def index(x):
+    """LLVM value of an index; Python integers are those known when the code is emitted."""
+    return ir.Constant(INDEX, x) if isinstance(x, int) else x
+
+
+def native_width(dtype):
+    """Real numbers of this dtype in a vector register."""
+    return machine()[0] // (dtype.itemsize // (2 if dtype.kind == "c" else 1))
+
+
+def tile_size(vector, m, n):
+    """Rows and columns of a register tile of an m x n matrix.
+
+    Its numbers, one of its rows and one more fit the registers, of which one is left for LLVM where it can be.
+    Where an extent is not known, code is emitted for every tile up to this size, which has to stay little.
+    """
+    room = held(vector) - 1
+    known = isinstance(m, int) and isinstance(n, int)
+    square = next(t for t in range(5 if known else 4, 0, -1) if t == 1 or t * (t + 1) <= room)
+    if not known:
+        return square, square
+    columns = max(n, 1) if n <= square + 1 else square
+    return tallest(vector, columns), columns
+
+
+def held(vector):
+    """How many vectors of a type the registers hold."""
+    size, registers = machine()
+    return registers // (len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size)))
+
+
+def tallest(vector, columns):
+    """Rows of a register tile that has so many columns."""
+    return max(1, min((held(vector) - 2) // columns - 1, TALLEST))
+
+
+class Matrix(types.Type):
+    """An m x n matrix of vectors in memory; sizes and strides are integers where code is for them alone, else None.
+
+    So is the offset `im` of imaginary parts. `stored` says as what its numbers are in memory: "" as what they are, else
+    a key of `STORED`.
+    """
+
+    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False, stored="", im=None):
+        self.vector, self.m, self.n, self.rs, self.cs, self.conj = vector, m, n, rs, cs, conj
+        self.stored, self.im = stored, im
+        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj}, {stored}, {im})")
+
+
+@register_model(Matrix)
+class MatrixModel(models.StructModel):
+    def __init__(self, dmm, matrix):
+        members = [("base", types.CPointer(matrix.vector.real))]
+        members += [(name, types.intp) for name in ("m", "n", "rs", "cs", "im")]
+        super().__init__(dmm, matrix, members)
+
+
+def shifted(builder, pointer, offset, element):
+    """The pointer, by so many numbers of an LLVM type behind."""
+    there = builder.gep(builder.bitcast(pointer, element.as_pointer()), [offset], source_etype=element)
+    return builder.bitcast(there, pointer.type)
+
+
+def itemsize(element):
+    """Bytes of a number of an LLVM type."""
+    return element.width // 8 if isinstance(element, ir.IntType) else BYTES[element]
+
+
+def widened(builder, x, part):
+    """A vector of stored numbers as one of the type `part`."""
+    if x.type.element == BFLOAT:
+        wide = ir.VectorType(ir.IntType(32), x.type.count)
+        upper = builder.shl(builder.zext(x, wide), ir.Constant(wide, [16] * x.type.count))
+        x = builder.bitcast(upper, ir.VectorType(ir.FloatType(), x.type.count))
+    return x if x.type == part else builder.fpext(x, part)
+
+
+def rounded(builder, x, element):
+    """A vector as one of stored numbers, each the nearest; to 16 bits by way of 32."""
+    count = x.type.count
+    single = ir.VectorType(ir.FloatType(), count)
+    x = x if x.type == single else builder.fptrunc(x, single)
+    if element == HALF:
+        return builder.fptrunc(x, ir.VectorType(HALF, count))
+    if element == BFLOAT:
+        kind = ir.VectorType(ir.IntType(32), count)
+        one, most, sixteen = (ir.Constant(kind, [number] * count) for number in (1, 0x7FFF, 16))
+        bits = builder.bitcast(x, kind)
+        odd = builder.and_(builder.lshr(bits, sixteen), one)
+        nearest = builder.add(bits, builder.add(odd, most))
+        nearest = builder.select(builder.fcmp_unordered("uno", x, x), bits, nearest)  # NaN stays NaN
+        return builder.trunc(builder.lshr(nearest, sixteen), ir.VectorType(BFLOAT, count))
+    return x
+
+
+def splat(builder, vector, scalar):
+    """A vector with the scalar in every lane."""
+    first = builder.insert_element(ir.Constant(vector.part, ir.Undefined), scalar, ir.IntType(32)(0))
+    order = ir.Constant(ir.VectorType(ir.IntType(32), vector.lanes), [0] * vector.lanes)
+    return builder.shuffle_vector(first, ir.Constant(vector.part, ir.Undefined), order)
+
+
+class Elements:
+    """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers.
+
+    Of a `common` one there is one number in memory for all lanes. `packs` says how many packs there are to work on, of
+    which this is the first, and how far apart they are.
+    """
+
+    def __init__(
+        self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)
+    ):
+        self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
+        self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
+        self.packs = packs
+
+    def _replace(self, **changes):
+        fields = dict(self.__dict__)
+        fields.update(changes)
+        return Elements(**fields)
+
+    @property
+    def T(self):
+        return self._replace(m=self.n, n=self.m, rs=self.cs, cs=self.rs)
+
+    @property
+    def H(self):
+        return self.T._replace(conj=not self.conj)
+
+    @property
+    def rows_reversed(self):
+        last = self.code.sub(self.m, 1)
+        return self._replace(base=self._at(last, 0), rs=self.code.sub(0, self.rs))
+
+    @property
+    def reversed(self):
+        return self.rows_reversed.T.rows_reversed.T
+
+    @property
+    def is_strided(self):
+        """Whether its size is known and its strides are not."""
+        known = [isinstance(x, int) for x in (self.m, self.n, self.rs, self.cs)]
+        return known[:2] == [True, True] and not all(known)
+
+    @property
+    def contiguous(self):
+        """The same, of which strides are known as those of contiguous rows."""
+        step = self.vector.lanes * len(self.vector.parts)
+        return self._replace(rs=self.n * step, cs=step)
+
+    @property
+    def is_contiguous(self):
+        """Whether it is the same as `contiguous`, as LLVM's i1."""
+        b, other = self.code.builder, self.contiguous
+        pairs = (self.rs, other.rs), (self.cs, other.cs)
+        return functools.reduce(b.and_, (b.icmp_signed("==", *map(index, pair)) for pair in pairs))
+
+    @property
+    def lowest(self):
+        """Where in memory a matrix of known size and strides begins."""
+        extents = (self.m - 1) * self.rs, (self.n - 1) * self.cs
+        return self._replace(rs=1)._at(sum(min(extent, 0) for extent in extents), 0)
+
+    def following(self, stride, lane, lanes):
+        """Places to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
+        b = self.code.builder
+        distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
+        return self._replace(base=self._shifted(distance))
+
+    def pack(self, p):
+        """The one that is p packs behind this, alone."""
+        return self._replace(base=self._shifted(index(self.code.mul(p, self.packs[1]))), packs=(1, self.packs[1]))
+
+    def block(self, i, j, m, n):
+        return self._replace(base=self._at(i, j), m=m, n=n)
+
+    def _at(self, i, j, im=0):
+        code = self.code
+        offset = code.add(code.add(code.mul(i, self.rs), code.mul(j, self.cs)), im)
+        return self.base if offset == 0 else self._shifted(index(offset))
+
+    def _shifted(self, offset):
+        """The address of the real number that is so many of them behind the first."""
+        return shifted(self.code.builder, self.base, offset, self.element)
+
+    def pointer(self, i, j, lane):
+        """The address of a real number: that of a lane of element (i, j)."""
+        return self._at(i, j, lane)
+
+    @property
+    def element(self):
+        """LLVM type of a real number in memory."""
+        return STORED.get(self.stored, self.vector.part.element)
+
+    def __getitem__(self, ij):
+        builder, part = self.code.builder, self.vector.part
+        parts = []
+        for im in (0, self.im) if self.vector.is_complex else (0,):
+            kind = self.element if self.common else ir.VectorType(self.element, self.vector.lanes)
+            pointer = builder.bitcast(self._at(*ij, im), kind.as_pointer())
+            stored = builder.load(pointer, align=itemsize(self.element), typ=kind)
+            if self.common:
+                stored = splat(builder, self.vector, stored)
+            parts.append(widened(builder, stored, part) if self.stored else stored)
+        lanes = Lanes(builder, self.vector, *parts)
+        return lanes.conjugate() if self.conj else lanes
+
+    def __setitem__(self, ij, lanes):
+        builder = self.code.builder
+        lanes, _ = alike(lanes, Lanes.zero(builder, self.vector))
+        if self.conj:
+            lanes = lanes.conjugate()
+        for im, value in zip((0, self.im), lanes.parts, strict=False):
+            value = rounded(builder, value, self.element) if self.stored else value
+            pointer = builder.bitcast(self._at(*ij, im), value.type.as_pointer())
+            store = builder.store(value, pointer, align=itemsize(self.element))
+            if self.stream:
+                store.align *= self.vector.lanes
+                store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
+
+    def masked(self, i, j, flags, other):
+        """The lanes of element (i, j) where flags are set, else those of `other`; nothing else is read."""
+        pairs = zip((0, self.im), other.parts, strict=False)
+        return other._new(*(self._masked("load", i, j, im, flags, part) for im, part in pairs))
+
+    def store_masked(self, i, j, flags, lanes):
+        """Store the lanes where flags are set."""
+        for im, part in zip((0, self.im), lanes.parts, strict=False):
+            self._masked("store", i, j, im, flags, part)
+
+    def _masked(self, name, i, j, im, flags, part):
+        """LLVM's load of a part, or store, of the lanes where flags are set."""
+        b, kind = self.code.builder, part.type
+        pointer = b.bitcast(self._at(i, j, im), kind.as_pointer())
+        align = ir.IntType(32)(itemsize(self.element))
+        load = name == "load"
+        args = [pointer, align, flags.value, part] if load else [part, pointer, align, flags.value]
+        function = ir.FunctionType(kind if load else ir.VoidType(), [x.type for x in args])
+        name = f"llvm.masked.{name}.{self._suffix}.p0"
+        return b.call(cgutils.get_or_insert_function(b.module, function, name), args)
+
+    @property
+    def _suffix(self):
+        """The part of LLVM's names of functions for vectors of its numbers."""
+        letter = "i" if isinstance(self.element, ir.IntType) else "f"
+        return f"v{self.vector.lanes}{letter}{8 * itemsize(self.element)}"
+
+    def gathered(self, i, j, offsets):
+        """An element of which lane k is `offsets[k]` bytes behind the number at (i, j)."""
+        b, part = self.code.builder, self.vector.part
+        flags = ir.VectorType(ir.IntType(1), part.count)
+        parts = []
+        for im in (0, self.im)[: len(self.vector.parts)]:
+            start = self.code.broadcast(b.ptrtoint(self._at(i, j, im), INDEX), offsets.vector)
+            pointers = ir.VectorType(self.element.as_pointer(), part.count)
+            args = [
+                b.inttoptr((start + offsets).parts[0], pointers),
+                ir.IntType(32)(itemsize(self.element)),
+                ir.Constant(flags, [1] * part.count),
+                ir.Constant(part, ir.Undefined),
+            ]
+            function = ir.FunctionType(part, [x.type for x in args])
+            name = f"llvm.masked.gather.{self._suffix}.v{part.count}p0"
+            parts.append(b.call(cgutils.get_or_insert_function(b.module, function, name), args))
+        return Lanes(b, self.vector, *parts)

@@ -1,0 +1,200 @@
+"""Matrices of vectors, as Numba functions see them.
+
+In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one vector of its elements, for what is in
+`compactla.cpu.emit.numba_vectors`; ``A[i, j] = x`` stores, ``A.T`` and ``A.H`` are views, ``A.m`` and ``A.n`` sizes.
+"""
+
+import operator
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, errors
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, lower_getattr
+
+from compactla.cpu.emit.code import Code, elements
+from compactla.cpu.emit.matrices import INDEX, STORED, Matrix, shifted
+from compactla.cpu.emit.numba_vectors import fits, lift
+from compactla.cpu.emit.vectors import Vector
+
+NUMBERS = types.float32, types.float64, types.complex64, types.complex128, types.int32, types.int64
+KINDS = {np.dtype(kind.name).char: kind for kind in NUMBERS}
+
+
+def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
+    proxy = cgutils.create_struct_proxy(kind)(context, builder)
+    proxy.base = builder.bitcast(base, kind.vector.part.element.as_pointer())
+    proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im = m, n, rs, cs, im
+    return proxy._getvalue()
+
+
+@intrinsic(prefer_literal=True)
+def matrix(typing_context, a, V, m=None, n=None):
+    """The V matrices in `a`, an array of shape (m, n, V), or (m, n, 2, V) for complex numbers; or of integers.
+
+    `V` is a compile-time constant. So are `m` and `n` if they are given, which have to be the array's: kernels are then
+    compiled for this size. An array that does not fit raises a ValueError; indices are not checked.
+    """
+    integers = isinstance(a, types.Array) and a.ndim == 3 and a.dtype in (types.int32, types.int64)
+    floats = isinstance(a, types.Array) and a.ndim in (3, 4) and a.dtype in (types.float32, types.float64)
+    if not (integers or floats):
+        expected = "(m, n, V) or (m, n, 2, V) of float32 or float64, or (m, n, V) of int32 or int64"
+        raise errors.TypingError(f"a is {a}, must be an array {expected}")
+    absent = types.Omitted | types.NoneType
+    sizes = [None if size is None or isinstance(size, absent) else size for size in (m, n)]
+    if not all(isinstance(size, types.IntegerLiteral) for size in (V, *(size for size in sizes if size is not None))):
+        raise errors.TypingError("V, m and n must be compile-time constants")
+    sizes = [None if size is None else size.literal_value for size in sizes]
+    lanes = V.literal_value
+    column = lanes * (a.ndim - 2)
+    strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
+    dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
+    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes)
+    arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
+
+    def lower(context, builder, signature, args):
+        array = context.make_array(a)(context, builder, args[0])
+        shape, steps = (cgutils.unpack_tuple(builder, t) for t in (array.shape, array.strides))
+        item = a.dtype.bitwidth // 8
+        needed = [*zip(shape, (*sizes, *[2, lanes][4 - a.ndim :]), strict=True)]
+        needed += [(steps[-1], item)] if lanes > 1 else []
+        needed += [(steps[2], item * lanes)] if a.ndim == 4 else []
+        for value, known in needed:
+            if known is not None:
+                with builder.if_then(builder.icmp_unsigned("!=", value, INDEX(known)), likely=False):
+                    message = f"array must have vectors of {lanes} contiguous lanes, and the given m and n"
+                    context.call_conv.return_user_exc(builder, ValueError, (message,))
+        rs, cs = (builder.sdiv(step, INDEX(item)) for step in steps[:2])
+        return matrix_value(context, builder, result, array.data, *shape[:2], rs, cs, INDEX(lanes))
+
+    return result(a, V, *arguments), lower
+
+
+def form(dtype, width, m=None, n=None, strides=(None, None), conj=False, stored=""):
+    """The properties of a matrix at compile time, as a string for `at`: "D8 3,3,48,16 conj", "?" for the unknown.
+
+    It ends with what its numbers are `stored` as, if that is a narrower type.
+    """
+    known = ["?" if x is None else str(x) for x in (m, n, *strides)]
+    return " ".join(filter(None, [f"{dtype.char}{width}", ",".join(known), "conj" * conj, stored]))
+
+
+def parse_form(text):
+    vector, known, *rest = text.split()
+    known = [None if x == "?" else int(x) for x in known.split(",")]
+    stored = next((word for word in rest if word in STORED), "")
+    return Matrix(Vector(KINDS[vector[0]], int(vector[1:])), *known, "conj" in rest, stored)
+
+
+def lanes_of(form):
+    """Lanes that are computed with at a time."""
+    return parse_form(form).vector.lanes
+
+
+def parts_of(form):
+    """Real numbers in an element: 1, or 2 if it is complex."""
+    return len(parse_form(form).vector.parts)
+
+
+def itemsize_of(form):
+    """Bytes of a real number."""
+    return parse_form(form).vector.real.bitwidth // 8
+
+
+@intrinsic(prefer_literal=True)
+def at(typing_context, address, offset, m, n, rs, cs, im, form):
+    """Matrix at `offset` real numbers from an address in bytes; see `form`."""
+    result = parse_form(form.literal_value)
+
+    def lower(context, builder, signature, args):
+        element = result.vector.part.element
+        start = builder.inttoptr(args[0], element.as_pointer())
+        base = shifted(builder, start, args[1], STORED.get(result.stored, element))
+        return matrix_value(context, builder, result, base, *args[2:7])
+
+    return result(*[types.intp] * 7, form), lower
+
+
+# Elements of matrices.
+
+
+@infer_global(operator.getitem)
+class GetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        A, _ = args
+        if isinstance(A, Matrix):
+            return signature(A.vector, A, types.UniTuple(types.intp, 2))
+
+
+@infer_global(operator.setitem)
+class SetItem(AbstractTemplate):
+    def generic(self, args, kws):
+        A, _, x = args
+        if isinstance(A, Matrix) and fits(x, A.vector):
+            return signature(types.none, A, types.UniTuple(types.intp, 2), x)
+
+
+@lower_builtin(operator.getitem, Matrix, types.UniTuple)
+def lower_getitem(context, builder, signature, args):
+    A = elements(context, Code(builder), signature.args[0], args[0])
+    return A[tuple(cgutils.unpack_tuple(builder, args[1], 2))].wrap()
+
+
+@lower_builtin(operator.setitem, Matrix, types.UniTuple, Vector)
+@lower_builtin(operator.setitem, Matrix, types.UniTuple, types.Number)
+def lower_setitem(context, builder, signature, args):
+    A = elements(context, Code(builder), signature.args[0], args[0])
+    x = lift(context, builder, signature.args[2], args[2], A.vector)
+    A[tuple(cgutils.unpack_tuple(builder, args[1], 2))] = x
+    return context.get_dummy_value()
+
+
+@infer_getattr
+class MatrixAttributes(AttributeTemplate):
+    key = Matrix
+
+    def resolve_m(self, A):
+        return types.intp
+
+    resolve_n = resolve_m
+
+    def resolve_T(self, A):
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj, A.stored, A.im)
+
+    def resolve_H(self, A):
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj, A.stored, A.im)
+
+
+@lower_getattr(Matrix, "m")
+def lower_m(context, builder, kind, value):
+    return cgutils.create_struct_proxy(kind)(context, builder, value).m
+
+
+@lower_getattr(Matrix, "n")
+def lower_n(context, builder, kind, value):
+    return cgutils.create_struct_proxy(kind)(context, builder, value).n
+
+
+@lower_getattr(Matrix, "T")
+def lower_T(context, builder, kind, value):
+    A = cgutils.create_struct_proxy(kind)(context, builder, value)
+    return matrix_value(context, builder, Matrix(kind.vector), A.base, A.n, A.m, A.cs, A.rs, A.im)
+
+
+lower_getattr(Matrix, "H")(lower_T)
+
+
+@intrinsic
+def fence(typing_context):
+    """Let other threads see what was stored past the caches no later than what is stored from now on."""
+
+    def lower(context, builder, signature, args):
+        if builder.module.triple.startswith(("x86_64", "i686")):
+            kind = ir.FunctionType(ir.VoidType(), [])
+            builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse.sfence"), [])
+        else:
+            builder.fence("release")
+        return context.get_dummy_value()
+
+    return types.void(), lower

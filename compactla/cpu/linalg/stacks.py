@@ -1,0 +1,262 @@
+"""How the CPU runs a function on stacks of ordinary matrices: in one pass, V matrices at a time.
+
+They are read, transposed in registers, worked on where they are, in registers or the cache next to the core, and
+results are written back. `compactla.cpu.fused` has the code for V matrices.
+"""
+
+import functools
+import importlib
+import itertools
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import starmap
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numba.np.numpy_support import from_dtype
+from numpy import empty, zeros
+
+from compactla.cpu.compile import INT, compiled
+from compactla.cpu.cost import MOVED, STATIC, parts
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import INDEX, native_width
+from compactla.cpu.emit.vectors import FLOATS, Vector
+from compactla.cpu.kernels.laswp import integers
+from compactla.cpu.memory.matrices import Ordinary, lie
+from compactla.cpu.threads.sharing import share
+from compactla.overlap import DATA, address
+
+BYTE, WORD = ir.IntType(8), 8
+UINT8 = np.dtype(np.uint8)
+# Entries of a kernel for a matrix: that there is no result, or that NumPy shall compute it.
+FAILED, UNSURE = 1, 2
+DOUBTED = 16  # roundings of a pivot in each step
+CHAINS = 4  # sums side by side: an addition takes as many cycles
+shared = functools.cache(compiled)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function for arrays of some types, shapes and strides.
+
+    It is told where a tuple of NumPy's arrays is, and looks into these objects for their data.
+
+    Attributes
+    ----------
+    code : function
+        The compiled kernel.
+    entries : int
+        Length of the status: one for each matrix, and another one.
+    made : list of (shape, numpy.dtype)
+        Shapes and types of results.
+    npack : int
+        Number of packs of V matrices.
+    cost : float
+        Cost of them all, for `share`.
+    known : ndarray of int64
+        Number of matrices, then sizes and strides, for the kernel.
+    place : int
+        Address of `known` in memory.
+    """
+
+    code: Callable
+    entries: int
+    made: list
+    npack: int
+    cost: float
+    known: np.ndarray
+    place: int
+
+    def run(self, arrays, threads=None):
+        """Compute results from arrays.
+
+        Returns
+        -------
+        results : list of ndarray
+            Results of the function.
+        status : (nm + 1,) ndarray of uint8
+            `FAILED` or `UNSURE` for some matrices, else 0; the last one tells whether there are any.
+        """
+        results, status = [*starmap(empty, self.made)], zeros(self.entries, UINT8)
+        everything = (status, *arrays, *results)
+        share(self.code, self.cost, (0, self.npack, self.place, id(everything)), threads)
+        return results, status
+
+
+def kernel(function, options, fit, places):
+    """The `Kernel` for some arrays.
+
+    Parameters
+    ----------
+    function : compactla.linalg.stacks.Stacked
+        Function to be computed.
+    options : tuple
+        Values of its options.
+    fit : compactla.linalg.stacks.Fit
+        Sizes and types.
+    places : list of compactla.linalg.arguments.Place
+        Places of the inputs in memory.
+    """
+    nm, number, dtype = fit.nm, fit.number, fit.computed
+    known = is_known(number)
+    V = native_width(dtype) * (2 if known and max(number.values()) <= function.paired else 1)
+    sizes = {letter: size for letter, size in number.items() if letter != "1"}
+    letters = " ".join(f"{letter}={size}" if known else letter for letter, size in sizes.items())
+    option = " ".join(f"{name}={value}" for name, value in zip(function.options, options, strict=True))
+    forms, numbers, moved = [], [nm] if known else [nm, *sizes.values()], 0.0
+    for rows_columns, p in zip(function.inputs.values(), places, strict=True):
+        item = np.dtype(p.char).itemsize
+        forms.append(f"{rows_columns[:2]} {p.char} {lie(p.m, p.n, p.step, p.rs, p.cs, item)}")
+        numbers += p.step, p.rs, p.cs
+        moved += p.m * p.n * item
+    for output, (_, stored) in zip(function.outputs, fit.made, strict=True):
+        m, n = (number[letter] for letter in f"{output.sizes:1<2}")
+        size = m * n * stored.itemsize
+        forms.append(f"{output.sizes:1<2} {stored.char} whole")
+        numbers += size, 0, 0
+        moved += size
+    text = "|".join([function.name, f"{dtype.char}{V}", letters, option, *forms])
+    code = shared(batch, (INT, INT), text, V, source=f"compactla.cpu.fused.{function.name}")
+    cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
+    npack, told = -(-nm // V), np.array(numbers, np.int64)
+    return Kernel(code, nm + 1, fit.made, npack, npack * cost, told, address(told))
+
+
+def is_known(number):
+    """Whether sizes are compiled in: of square matrices, with one right-hand side or as many."""
+    return len({*number.values()} - {1}) <= 1 and max(number.values()) <= STATIC
+
+
+def batch(text, V):
+    """Kernel for packs lo to hi: where the numbers are that it has to know, and a tuple of the status and operands."""
+
+    def kernel(lo, hi, known, arrays):
+        for p in range(lo, hi):
+            call(text, p * V, known, arrays)
+
+    return kernel
+
+
+class Status:
+    """Entries for V matrices while code is emitted: bytes, those of the matrices at `places` of `nm`."""
+
+    def __init__(self, code, address, nm, places):
+        self.code, self.address, self.nm, self.places = code, address, nm, places
+        self.counts = code.room(Vector(types.int64, len(places)), 1)
+        self.counts[0, 0] = code.zero(self.counts.vector)
+
+    @property
+    def info(self):
+        """Where routines enter which pivot failed."""
+        return self.code.builder.bitcast(self.counts.base, INDEX.as_pointer())
+
+    @property
+    def flags(self):
+        """Those for which routines have entered something."""
+        return self.counts[0, 0] > 0
+
+    def fail(self):
+        """Enter the matrices for which routines have."""
+        self.enter(FAILED, self.flags)
+
+    def check(self, *matrices):
+        """Enter matrices of which a result is not finite."""
+        code, vector = self.code, matrices[0].vector.reals
+        zero = code.zero(vector)
+        totals, turn = code.registers(vector, CHAINS), itertools.cycle(range(CHAINS))
+        for chain in range(CHAINS):
+            totals[chain, 0] = zero
+        for X in matrices:
+            for i in code.each(X.m):
+                for j in code.each(X.n):
+                    for part in (X[i, j].real, X[i, j].imag)[: len(X.vector.parts)]:
+                        chain = next(turn), 0
+                        totals[chain] = part.fma(zero, totals[chain])
+        total = functools.reduce(operator.add, [totals[chain, 0] for chain in range(CHAINS)])
+        self.enter(UNSURE, ~(total == 0))
+
+    def doubt(self, U):
+        """Enter matrices of which a pivot, on the diagonal of U, may be zero but for rounding: NumPy decides.
+
+        Zeros are not entered.
+        """
+        code, vector = self.code, U.vector.reals
+        least, largest, steps = code.registers(vector, 1), code.registers(vector, 1), code.min(U.m, U.n)
+        least[0, 0] = largest[0, 0] = U[0, 0].abs1()
+        for i in code.each(steps):
+            size = U[i, i].abs1()
+            least[0, 0] = (size < least[0, 0]).select(size, least[0, 0])
+            for j in code.each(code.sub(U.n, i)):
+                size = U[i, code.add(i, j)].abs1()
+                largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
+        limit = self.doubtful(code, steps, vector) * largest[0, 0]
+        self.enter(UNSURE, (least[0, 0] > 0) & (least[0, 0] < limit))
+
+    @staticmethod
+    def doubtful(code, steps, vector):
+        """How small a pivot may be by rounding in so many steps, relative to the largest."""
+        eps = 2.0 ** (-52 if vector.real.bitwidth == 64 else -23)
+        return code.broadcast(steps, vector) * code.zero(vector).constant(DOUBTED * eps)
+
+    def enter(self, value, flags):
+        """Enter a value for matrices whose flags are set, if nothing was entered."""
+        b = self.code.builder
+
+        def emit(code, bits, address, nm, *places):
+            b = code.builder
+            for lane, place in enumerate(places):
+                there = b.inttoptr(b.add(address, place), BYTE.as_pointer())
+                entered = b.load(there, typ=BYTE)
+                bit = b.trunc(b.lshr(bits, bits.type(lane)), ir.IntType(1)) if len(places) > 1 else bits
+                enter = b.and_(bit, b.icmp_unsigned("==", entered, BYTE(0)))
+                b.store(b.select(enter, BYTE(value), entered), there)
+            b.store(BYTE(1), b.inttoptr(b.add(address, nm), BYTE.as_pointer()))
+
+        with b.if_then(flags.any(), likely=False):
+            given = flags.bits, self.address, self.nm, *self.places
+            name = f"compactla.status{value}.{len(self.places)}"
+            self.code.call(name, [x.type for x in given], emit, *given, attributes=("noinline", "cold"))
+
+
+@intrinsic(prefer_literal=True)
+def call(typing_context, text, first, known, arrays):
+    """Call a function on matrices `first` and up; `kernel` makes the text."""
+    name, char, letters, option, *forms = text.literal_value.split("|")
+    emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
+    options = dict(part.split("=") for part in option.split())
+    char, V = char[0], int(char[1:])
+    vector = Vector(from_dtype(np.dtype(char)), V)
+
+    def lower(context, builder, signature, values):
+        def body(code, first, known, arrays):
+            b, size = code.builder, {"1": 1}
+
+            def load(place, offset):
+                return b.load(b.inttoptr(b.add(place, INDEX(offset)), INDEX.as_pointer()), typ=INDEX)
+
+            given = (load(known, WORD * i) for i in itertools.count())
+            objects = (load(arrays, tuple.__basicsize__ + WORD * i) for i in range(1 + len(forms)))
+            nm, (status, *addresses) = next(given), [load(x, DATA) for x in objects]
+            for letter, _, value in (part.partition("=") for part in letters.split()):
+                size[letter] = int(value) if value else next(given)
+            places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(vector.lanes)]
+            full = b.icmp_signed("<=", b.add(first, INDEX(vector.lanes)), nm)
+            matrices = []
+            for form, start in zip(forms, addresses, strict=True):
+                (rows, columns), stored, kind = form.split(" ")
+                step, rs, cs = (next(given) for _ in range(3))
+                starts = [b.add(start, b.mul(place, step)) for place in places]
+                adjacent = b.and_(full, b.icmp_signed("==", step, INDEX(np.dtype(stored).itemsize)))
+                element = from_dtype(np.dtype(stored.lower()))
+                real = FLOATS.get(element) or ir.IntType(element.bitwidth)
+                held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
+                matrices.append(Ordinary(code, held, real, kind, size[rows], size[columns], starts, rs, cs, adjacent))
+            emit(code, vector, *matrices, Status(code, status, nm, places), **options)
+
+        Code(builder).call(f"compactla.{text.literal_value}", [INDEX] * 3, body, *values[1:])
+        return context.get_dummy_value()
+
+    return types.void(text, first, known, arrays), lower

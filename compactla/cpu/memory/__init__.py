@@ -1,0 +1,1 @@
+"""Ordinary memory: transposing copies, packing, and products by rows."""

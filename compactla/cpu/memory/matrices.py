@@ -1,0 +1,240 @@
+"""V ordinary matrices as one matrix of lanes: read and written by transposing them in registers.
+
+Where numbers of a matrix follow each other in memory, V of them are read at once from each of the V matrices, and V x V
+numbers are transposed. All others are gathered one by one.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import INDEX, Elements, index, itemsize
+from compactla.cpu.emit.prefetch import BYTE
+from compactla.cpu.emit.vectors import Lanes, Vector
+from compactla.cpu.memory.packing import Tile
+
+# Numbers of a matrix up to which it is copied without loops.
+UNROLLED = 128
+SMALL = ir.IntType(32)
+
+
+def lie(m, n, step, rs, cs, item):
+    """How the elements of matrices lie in memory: one of the kinds that `Ordinary` has."""
+    for suffix in "", "T":
+        if n == 1 or cs == item:
+            if m == 1 or rs == n * item:
+                return "whole" + suffix
+            if step != item:
+                return "rows" + suffix
+        m, n, rs, cs = n, m, cs, rs
+    return "lanes" if step == item else "apart"
+
+
+@dataclass(eq=False)
+class Ordinary:
+    """V matrices of m x n while code is emitted.
+
+    Attributes
+    ----------
+    code : Code
+        Where it is emitted to.
+    vector : Vector
+        Computation type.
+    real : LLVM type
+        Real numbers, or integers, in memory.
+    kind : str
+        "whole": the elements follow each other, "rows": those of rows do, "wholeT", "rowsT": of the transposed matrix,
+        "lanes": the V numbers of an element do, "apart": none of it.
+    m, n : int or LLVM value
+        Sizes.
+    starts : list of LLVM values
+        Addresses of the V matrices.
+    rs, cs : LLVM value
+        Bytes from row to row and column to column.
+    adjacent : LLVM value
+        Whether each element's V numbers really follow each other.
+    """
+
+    code: Code
+    vector: Vector
+    real: Any
+    kind: str
+    m: Any
+    n: Any
+    starts: list
+    rs: Any
+    cs: Any
+    adjacent: Any
+
+    def __post_init__(self):
+        self.builder, V = self.code.builder, self.vector.lanes
+        self.parts = len(self.vector.parts)
+        self.item = itemsize(self.real)
+        self.tile = Tile(self.code, "d" if self.vector.real.bitwidth == 64 else "f", V, V)
+
+    def read(self, W: Elements):
+        """W <- the matrices"""
+        self._copy("load", W)
+
+    def write(self, W: Elements):
+        """The matrices <- W"""
+        self._copy("store", W)
+
+    @property
+    def following(self):
+        """The next V matrices, to be fetched ahead, if they are of known size and in memory as they are here."""
+        known = isinstance(self.m, int) and isinstance(self.n, int)
+        if not known or self.kind not in ("whole", "wholeT") or self.real != self.vector.part.element:
+            return ()
+        V, step = self.vector.lanes, self.vector.lanes * self.parts
+        size = self.m * self.n * step
+        base = self.builder.inttoptr(self.starts[0], self.real.as_pointer())
+        A = Elements(self.code, self.vector, base, self.m, self.n, self.n * step, step, V)
+        return (A._replace(base=A._shifted(index(size))),)
+
+    def _copy(self, action, W):
+        code = self.code
+        if self.kind.endswith("T"):
+            swapped = {"m": self.n, "n": self.m, "rs": self.cs, "cs": self.rs, "kind": self.kind[:-1]}
+            replace(self, **swapped)._copy(action, W.T)
+        elif self.kind == "lanes":
+            with code.builder.if_else(self.adjacent) as (together, alone):
+                with together:
+                    for i in code.each(self.m):
+                        for j in code.each(self.n):
+                            self._lanes(action, W, i, j)
+                with alone:
+                    self._each(action, W)
+        elif self.kind == "apart":
+            self._each(action, W)
+        elif self.kind == "whole" and self._few:
+            self._row(action, self.m * self.n, lambda e: divmod(e, self.n), W)
+        else:
+            step = code.mul(self.n, self.parts * self.item) if self.kind == "whole" else self.rs
+            for i in code.each(self.m):
+                self._row(action, self.n, lambda j, i=i: (i, j), W, code.mul(i, step))
+
+    @property
+    def _few(self):
+        known = isinstance(self.m, int) and isinstance(self.n, int)
+        return known and self.m * self.n * self.parts <= UNROLLED
+
+    def _row(self, action, count, place, W, start=0):
+        """Elements that follow each other; ``place(e)`` is where element e is in W."""
+        b, V, size = self.builder, self.vector.lanes, self.parts * self.item
+        if isinstance(count, int):
+            for first, new, end in pieces(count * self.parts, V):
+                self._piece(action, first, new, end, place, W, start)
+            return
+        several = V // self.parts
+        whole = b.sdiv(count, INDEX(several))
+        with self.code.loop(whole) as t:
+            e = b.mul(t, INDEX(several))
+            there = self.code.add(start, b.mul(e, INDEX(size)))
+            self._piece(action, 0, 0, V, lambda k: place(b.add(e, INDEX(k))), W, there)
+        done = b.mul(whole, INDEX(several))
+        with self.code.loop(b.sub(count, done)) as t:
+            e = b.add(done, t)
+            self._element(action, W, *place(e), self.code.add(start, b.mul(e, INDEX(size))))
+
+    def _piece(self, action, first, new, end, place, W, start):
+        """Numbers `first` to `end` behind `start`, V or fewer; those before `new` were copied already."""
+        V, parts, pointers = self.vector.lanes, self.parts, self._pointers(start, first * self.item)
+        if action == "load":
+            rows = [self._converted(self._some(action, p, end - first), self.vector.part) for p in pointers]
+            lanes = self.tile.exchanged(rows)
+            for e in range(new // parts, end // parts):
+                W[place(e)] = Lanes(self.builder, self.vector, *lanes[e * parts - first :][:parts])
+        else:
+            values = [part for e in range(first // parts, end // parts) for part in W[place(e)].parts]
+            rows = self.tile.exchanged(values + values[:1] * (V - len(values)))
+            for p, row in zip(pointers, rows, strict=True):
+                self._some(action, p, end - first, self._converted(row, ir.VectorType(self.real, V)))
+
+    def _pointers(self, *offsets):
+        """To so many bytes behind the beginning of each matrix."""
+        b, pointers = self.builder, []
+        for start in self.starts:
+            pointer = b.inttoptr(start, BYTE.as_pointer())
+            for offset in offsets:
+                pointer = b.gep(pointer, [index(offset)], source_etype=BYTE)
+            pointers.append(pointer)
+        return pointers
+
+    def _some(self, action, pointer, count, value=None):
+        """Load V numbers, or store them; only the first `count` are touched in memory."""
+        b, kind = self.builder, ir.VectorType(self.real, self.vector.lanes)
+        load = action == "load"
+        if count == 1:  # LLVM 22 stores too much through a mask of one, of integers cut before that
+            pointer = b.bitcast(pointer, self.real.as_pointer())
+            if load:
+                return b.insert_element(ir.Constant(kind, None), b.load(pointer, align=1, typ=self.real), SMALL(0))
+            return b.store(b.extract_element(value, SMALL(0)), pointer, 1)
+        pointer = b.bitcast(pointer, kind.as_pointer())
+        if count == kind.count:
+            return b.load(pointer, align=1, typ=kind) if load else b.store(value, pointer, 1)
+        flags = ir.Constant(ir.VectorType(ir.IntType(1), kind.count), [lane < count for lane in range(kind.count)])
+        args = [pointer, SMALL(1), flags]
+        args = [*args, ir.Constant(kind, None)] if load else [value, *args]
+        function = ir.FunctionType(kind if load else ir.VoidType(), [x.type for x in args])
+        letter = "i" if isinstance(self.real, ir.IntType) else "f"
+        name = f"llvm.masked.{action}.v{kind.count}{letter}{8 * self.item}.p0"
+        return b.call(cgutils.get_or_insert_function(b.module, function, name), args)
+
+    def _converted(self, x, kind):
+        b, wider = self.builder, itemsize(kind.element) > itemsize(x.type.element)
+        if x.type == kind:
+            return x
+        if isinstance(kind.element, ir.IntType):
+            return b.sext(x, kind) if wider else b.trunc(x, kind)
+        return b.fpext(x, kind) if wider else b.fptrunc(x, kind)
+
+    def _each(self, action, W):
+        """Element by element."""
+        code = self.code
+        with code.loop(self.m) as i, code.loop(self.n) as j:
+            self._element(action, W, i, j, code.add(code.mul(i, self.rs), code.mul(j, self.cs)))
+
+    def _element(self, action, W, i, j, offset):
+        b, kind = self.builder, ir.VectorType(self.real, self.vector.lanes)
+        found = []
+        for part in range(self.parts):
+            value = ir.Constant(kind, ir.Undefined)
+            if action == "store":
+                value = self._converted(W[i, j].parts[part], kind)
+            for lane, pointer in enumerate(self._pointers(offset, part * self.item)):
+                pointer = b.bitcast(pointer, self.real.as_pointer())
+                if action == "store":
+                    b.store(b.extract_element(value, SMALL(lane)), pointer, align=1)
+                else:
+                    number = b.load(pointer, align=1, typ=self.real)
+                    value = b.insert_element(value, number, SMALL(lane))
+            found.append(self._converted(value, self.vector.part))
+        if action == "load":
+            W[i, j] = Lanes(b, self.vector, *found)
+
+    def _lanes(self, action, W, i, j):
+        """An element whose V numbers follow each other."""
+        b, code, V = self.builder, self.code, self.vector.lanes
+        pointer = self._pointers(code.add(code.mul(i, self.rs), code.mul(j, self.cs)))[0]
+        kind = ir.VectorType(self.real, V * self.parts)
+        pointer = b.bitcast(pointer, kind.as_pointer())
+        if action == "store":
+            parts = [self._converted(part, ir.VectorType(self.real, V)) for part in W[i, j].parts]
+            order = [part * V + lane for lane in range(V) for part in range(self.parts)]
+            b.store(self.tile.shuffle(parts[0], parts[-1], order), pointer, align=1)
+        else:
+            x = b.load(pointer, align=1, typ=kind)
+            parts = [self.tile.shuffle(x, x, range(part, V * self.parts, self.parts)) for part in range(self.parts)]
+            W[i, j] = Lanes(b, self.vector, *(self._converted(part, self.vector.part) for part in parts))
+
+
+def pieces(count, V):
+    """(first, new, end) of pieces of V numbers, or fewer if there are not as many: the last may begin with numbers that
+    are in the one before it, up to `new`."""
+    for new in range(0, count, V):
+        first = max(min(new, count - V), 0)
+        yield first, new, min(first + V, count)

@@ -1,0 +1,1 @@
+"""Threads: the pool, and how work is shared among them."""

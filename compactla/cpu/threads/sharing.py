@@ -1,0 +1,76 @@
+"""How the packs of a call are shared out over threads: the calling one, and helpers that are parked between calls.
+
+They are ours, and need neither OpenMP nor TBB: several threads may call at once, and a forked process starts its own.
+How they are reached is in `handover`.
+"""
+
+import ctypes
+import os
+
+import numba
+import numpy as np
+
+from compactla.calls.recording import Recording
+from compactla.cpu.threads.pool import BOX, hand_out, server, words_of
+
+# The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
+THREADS: int = vars(numba.config)["NUMBA_NUM_THREADS"]
+# Least work of a thread, in operations on vectors of a register or elements moved: 10 us or more. Three times as much
+# is the least that others have to take off the calling thread: those that are asleep need 30 us or more to begin.
+GRAIN = 32_768
+EQUAL = np.zeros(0, np.int64)  # no offsets
+
+
+def park():
+    """Make boxes for the helpers of this process, which start when they are first needed."""
+    global boxes
+    boxes = np.zeros((THREADS - 1, BOX), np.int64)
+
+
+park()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=park)
+
+
+def share(kernel, cost, args, threads=None, offset=None, work=None):
+    """Call ``kernel(*args)``, args = (0, count, ...), or rather ``kernel(lo, hi, ...)`` for parts of that range.
+
+    There are at most `threads` parts, each in a thread of its own, and as many as `cost` is worth. Item i is
+    ``offset[i + 1] - offset[i]`` of the work; default: all are equal. A last argument is ``work[t]`` in thread t, if
+    there is `work`.
+    """
+    if cost < 3 * GRAIN and work is None and type(threads) is not Recording:
+        kernel.entry(*args)
+        return
+    if type(threads) is Recording:
+        threads.keep(args, work, alone=work is not None)
+        threads.add(*divided(kernel, cost, args, threads.told, offset, work))
+        return
+    function, *rest = divided(kernel, cost, args, threads, offset, work)
+    function(*rest)
+
+
+def divided(kernel, cost, args, threads=None, offset=None, work=None):
+    """The function that does the same, and its arguments."""
+    parts = parts_for(cost, args[1], threads)
+    if parts == 1:
+        return kernel.entry, *args, *([] if work is None else work[:1])
+    _, count, *others = args
+    words = words_of(kernel)
+    memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
+    step = 0 if work is None else words.struct.size
+    return hand, memory, parts, words.function, count, EQUAL if offset is None else offset, step
+
+
+def parts_for(cost, count, threads=None):
+    """How many parts of so many items work is shared out in."""
+    if cost < 3 * GRAIN:
+        return 1
+    parts = max(1, min(THREADS, count, int(cost // GRAIN), THREADS if threads is None else threads))
+    return parts if cost - cost / parts >= 3 * GRAIN else 1
+
+
+def hand(memory, parts, function, count, offset, step):
+    """Call a function for parts of some items, with the words in `memory`."""
+    place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    hand_out(boxes, server(), parts, function, count, offset, place, step)

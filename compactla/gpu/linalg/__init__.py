@@ -1,0 +1,1 @@
+"""Functions of `compactla.linalg` on devices."""

@@ -1,0 +1,188 @@
+"""Functions on stacks of small matrices in one launch, which reads ordinary arrays, and writes results, once.
+
+In `fused.cl` one work-item has a matrix, in `fused_teams.cl` a team of them has a larger one.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from compactla.dtypes import REAL
+from compactla.gpu.arrays import download, empty, upload
+from compactla.gpu.launch import launch
+from compactla.gpu.linalg.arrays import C_NAMES, c_name
+from compactla.gpu.program import kernel
+from compactla.gpu.tuning import choices
+from compactla.search import LOCAL_BYTES, registers
+from compactla.strides import in_stack
+
+# Elements that a work-item has in registers, of the sizes, and 4-byte registers for them.
+ELEMENTS: dict[str, Callable[..., int]] = {
+    "solve": lambda n, r, **_: n * (n + r),
+    "inv": lambda n, **_: n * (n + 2),
+    "det": lambda n, **_: n * n,
+    "slogdet": lambda n, **_: n * n,
+    "cholesky": lambda n, **_: n * (n + 1) // 2,
+}
+REGISTERS = 200
+GROUP = 32  # work-items of a work-group
+# Elements of a row of a matrix that a team has.
+TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: n}
+LARGEST_OF_TEAM, OF_A_ROW = 32, 160  # rows, and registers for those of a work-item
+WARP = 32  # work-items that go together
+LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
+NOBODY, ANY, EACH = range(3)  # who wants to know of failures
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A kernel for arrays of some types, shapes and strides.
+
+    Attributes
+    ----------
+    kernel : pyopencl.Kernel
+    fit : compactla.linalg.stacks.Fit
+        Sizes and types.
+    steps : list of int
+        Strides from matrix to matrix, in numbers.
+    sizes : list of int
+        Bytes of the numbers of operands.
+    group, matrices : int
+        Work-items of a work-group, and the matrices that they have.
+    zero : pyopencl.array.Array
+        An integer that is 0.
+    flags : list of pyopencl.array.Array
+        Integers that are 0, which kernels make 1 if a matrix fails; each is of one call at a time.
+    """
+
+    kernel: Any
+    fit: Any
+    steps: list[int]
+    sizes: list[int]
+    group: int
+    matrices: int
+    zero: Any
+    flags: list = field(default_factory=list)
+
+    def launch(self, arrays, results, told=NOBODY, failed=None):
+        """Start the kernel."""
+        flags = self.zero if failed is None else failed
+        nm = self.fit.nm
+        values = [nm, told, flags.data]
+        for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
+            values += a.base_data, a.offset // size, step
+        values += [x.data for x in results]
+        work_items = -(-nm // self.matrices) * self.group, 1
+        launch(arrays[0].queue, (), self.kernel, work_items, (self.group, 1), [*arrays, *results, flags], values)
+
+    def run(self, arrays, wait):
+        """Compute results, and flags of the matrices that failed; None if none did, or nobody is to `wait` for that."""
+        queue, allocator = arrays[0].queue, arrays[0].allocator
+        results = [empty(shape, dtype, queue, allocator) for shape, dtype in self.fit.made]
+        if not wait:
+            self.launch(arrays, results)
+            return results, None
+        try:
+            flag = self.flags.pop()
+        except IndexError:
+            flag = upload(np.zeros(1, np.int32), queue)
+        self.launch(arrays, results, ANY, flag)
+        if not download(flag)[0]:
+            self.flags.append(flag)
+            return results, None
+        failed = upload(np.zeros(self.fit.nm, np.int32), queue)
+        self.launch(arrays, results, EACH, failed)
+        return results, download(failed)
+
+
+def fused(function, options, arrays, fit):
+    """The kernel for some arrays; None if there is none.
+
+    Parameters
+    ----------
+    function, options, arrays, fit
+        As of `compactla.gpu.linalg.stacks.kernel`.
+    """
+    queue, number, computed = arrays[0].queue, fit.number, fit.computed
+    if function.name not in ELEMENTS:
+        return None
+    macros: dict[str, object] = {letter.upper(): size for letter, size in number.items() if letter != "1"}
+    steps, sizes, whole = [], [], []
+    for name, a in zip("AB", arrays, strict=False):
+        m, n = a.shape[-2:]
+        strides, step = in_stack(a, fit.lead)
+        real = REAL.get(a.dtype.char, a.dtype)
+        if step is None or a.offset % real.itemsize or any(stride % real.itemsize for stride in strides):
+            return None
+        item, ends = a.dtype.itemsize, strides[-2:]
+        whole.append(step == m * n * item and (ends == (n * item, item) or ends == (item, m * item)))
+        macros |= {f"{name}TYPE": c_name(real), f"{name}PARTS": item // real.itemsize}
+        macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
+        steps.append(step // real.itemsize)
+        sizes.append(real.itemsize)
+    macros |= {"TARGET": C_NAMES[REAL[fit.common.char].str[1:]]}
+    if registers(ELEMENTS[function.name](**number), computed) <= REGISTERS:
+        more = alone(function, options, arrays, fit, whole)
+        file, name = "fused.cl", f"fused_{function.name}"
+        group = matrices = GROUP
+    else:
+        more = team(function, queue.device, fit, whole[0])
+        file, name = "fused_teams.cl", "fused_team"
+        matrices = more.get("MATRICES", 0)
+        group = matrices * more.get("TEAM", 0)
+    if not more:
+        return None
+    types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs)]
+    while True:
+        try:
+            code = kernel(queue, file, name, computed, 1, types, **macros, **more)
+            break
+        except RuntimeError:  # does not build here: GPUs before compute capability 8.0 lack what WARP 2 takes
+            if not more.get("WARP"):
+                return None
+            more["WARP"] -= 1
+    return Fused(code, fit, steps, sizes, group, matrices, upload(np.zeros(1, np.int32), queue))
+
+
+def alone(function, options, arrays, fit, whole) -> dict[str, object]:
+    """Macros of `fused.cl`, of operands of which some are `whole`, without gaps; none if it takes too much."""
+    device = arrays[0].queue.device
+    if choices.is_cpu(device) and max(fit.number.values()) > LARGEST_ON_CPU:
+        return {}
+    elements = [math.prod(a.shape[-2:]) for a in arrays]
+    shared = [staged(device) and ready and count > 1 for count, ready in zip(elements, whole, strict=True)]
+    largest = max((count for count, share in zip(elements, shared, strict=True) if share), default=0)
+    if staged(device):
+        largest = max(largest, *(math.prod(fit.number[letter] for letter in x.sizes) for x in function.outputs), 1)
+    line = largest + 1 - largest % 2 if largest else 0
+    if line * GROUP * fit.computed.itemsize > LOCAL_BYTES:
+        return {}
+    macros = {name.upper(): int(value == "U") for name, value in options.items() if name == "uplo"}
+    macros |= {f"{name}STAGED": int(share) for name, share in zip("AB", shared, strict=False)}
+    return macros | {f"FUSED_{function.name.upper()}": 1, "LINE": line, "GROUP": GROUP}
+
+
+def team(function, device, fit, whole) -> dict[str, object]:
+    """Macros of `fused_teams.cl`, of an A that is `whole`, without gaps; none if it has no such function or sizes."""
+    n, computed = fit.number["n"], fit.computed
+    if function.name not in TEAMS or n > LARGEST_OF_TEAM or not staged(device):
+        return {}
+    width = TEAMS[function.name](**fit.number)
+    if registers(width, computed) > OF_A_ROW:
+        return {}
+    inv, warps = function.name == "inv", "NVIDIA" in device.platform.name
+    rows = 1 if inv or (n > 16 and warps) or 2 * registers(width, computed) > OF_A_ROW else 2
+    size = 1 << (-(-n // rows) - 1).bit_length()
+    matrices = WARP // size
+    if matrices * (n * max(n + 1, width - n) + 2 * (width + 1) + size) * computed.itemsize > LOCAL_BYTES:
+        return {}
+    return {"INV": int(inv), **({"R": n} if inv else {}), "ROWS": rows, "TEAM": size, "MATRICES": matrices,
+            "STAGED": int(whole), "WARP": (1 + (size == WARP)) * warps}  # fmt: skip
+
+
+def staged(device):
+    """Whether matrices go through local memory, so that neighbours read neighbours."""
+    return not choices.is_cpu(device)

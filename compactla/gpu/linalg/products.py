@@ -1,0 +1,288 @@
+"""How a device runs products of ordinary matrices: in one launch, of a kernel in `gemm_stacks.cl`.
+
+Small matrices of GPUs have a kernel for their sizes, and those of CPUs that of packs, whose vector length is 1. All
+others share a kernel: larger ones, those whose alpha is zero, and sequences on CPUs.
+"""
+
+import functools
+import itertools
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from compactla import routine
+from compactla.dtypes import REAL
+from compactla.gpu import run
+from compactla.gpu.arrays import PLACES, empty, upload
+from compactla.gpu.launch import launch
+from compactla.gpu.program import kernel
+from compactla.gpu.tuning import choices
+from compactla.search import LOCAL_BYTES
+from compactla.strides import Place, in_stack
+from compactla.view import View
+
+FILE = "gemm_stacks.cl"
+LARGEST = 32  # extent of matrices that have a kernel for their sizes
+VECTOR = 16  # bytes that are moved at a time
+WARP = 32  # work-items that go together
+GROUP = 64  # work-items of a work-group, at least, where there is local memory for so many
+BLOCK, TEAM = 32, 64  # rows and columns of a block, and work-items for it
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """A launch for matrices of some sizes and strides.
+
+    Attributes
+    ----------
+    nm : int
+        Number of matrices.
+    places : list of Place
+        Where those that the kernel takes first, second and third are, seen from their starts.
+    turns : list of int
+        Which of op(A), op(B) and C these are.
+    conj : (bool, bool)
+        Whether the first, and the second, are conjugated.
+    kernel : kernel or None
+        None where C has no elements, or if that of packs has to do it.
+    sizes : list of int
+        What the kernel is told first.
+    tells_conj : bool
+        Whether it is told of conjugates.
+    work_items : (int, int)
+        Work-items.
+    group : int
+        Work-items of a work-group.
+    """
+
+    nm: int
+    places: list[Place]
+    turns: list[int]
+    conj: tuple[bool, bool]
+    kernel: Any = None
+    sizes: list[int] = field(default_factory=list)
+    tells_conj: bool = False
+    work_items: tuple[int, int] = (0, 0)
+    group: int = 0
+
+    def start(self, arrays, starts, alpha, beta, wait_for=(), room=()):
+        """C <- alpha op(A) op(B) + beta C, of arrays with the bytes to the first matrices."""
+        if self.kernel is None:
+            return self._start_as_packs(arrays, starts, alpha, beta, wait_for)
+        real = REAL[arrays[0].dtype.char].itemsize
+        values = [self.nm, *self.sizes, alpha.real, alpha.imag, beta.real, beta.imag]
+        for k, (turn, place) in enumerate(zip(self.turns, self.places, strict=True)):
+            values += arrays[turn].base_data, starts[turn] // real, *(stride // real for stride in place.strides)
+            if self.tells_conj and k < 2:
+                values.append(int(self.conj[k]))
+        values += [x.data for x in room]
+        return launch(
+            arrays[0].queue, wait_for, self.kernel, self.work_items, (self.group, 1), [*arrays, *room], values
+        )
+
+    def _start_as_packs(self, arrays, starts, alpha, beta, wait_for):
+        """The same with the kernel for packs, of which these are ones of one lane."""
+        if self.nm * self.places[2].m * self.places[2].n:
+            found = zip(self.turns, self.places, strict=True)
+            views = tuple(view(arrays[turn], starts[turn], place, self.nm) for turn, place in found)
+            run.launch(routine.named("gemm"), views, (alpha, beta), (*self.conj, False), (), 0, None, wait_for)
+
+
+def multiply(nm, arrays, starts, places, conj, alpha, beta, wait_for=(), every=None):
+    """C <- alpha op(A) op(B) + beta C in one launch.
+
+    Parameters
+    ----------
+    nm : int
+        Number of matrices.
+    arrays : sequence of array
+        What has the memory of op(A), op(B) and C.
+    starts : sequence of int
+        Bytes in it to the first matrices.
+    places : sequence of Place
+        Where they are then.
+    conj : (bool, bool)
+        Whether matrices of A, and of B, are conjugated.
+    alpha, beta : number
+        Scalars, of Python.
+    wait_for : sequence of pyopencl.Event
+        What the device waits for.
+    every : (3, nm) ndarray of int64, optional
+        Bytes to all matrices, where these are not evenly far apart.
+    """
+    units = tuple(map(common_bytes, every if every is not None else [[start] for start in starts]))
+    queue, dtype = arrays[2].queue, arrays[2].dtype
+    found = planned(nm, queue, dtype, places, units, conj, bool(alpha), bool(beta), every is not None)
+    real = REAL[dtype.char].itemsize
+    room = [] if every is None else [upload(every[found.turns] // real, queue)]
+    found.start(arrays, starts, alpha, beta, wait_for, room)
+
+
+def planned(nm, queue, dtype, places, units, conj, multiplies, adds, scattered=False) -> Multiply:
+    """The launch for matrices in some places; alpha, and beta, is zero or not."""
+    A, B, C = places
+    turns = [0, 1, 2]
+    if C.T.rank(dtype.itemsize) > C.rank(dtype.itemsize):
+        A, B, C, conj, turns = B.T, A.T, C.T, conj[::-1], [1, 0, 2]
+    units = tuple(units[turn] for turn in turns)
+    common = nm, [A, B, C], turns, conj
+    m, n, k = C.m, C.n, A.n if multiplies else 0
+    small, on_cpu = 0 < k and max(m, n, k) <= LARGEST, choices.is_cpu(queue.device)
+    if not nm * m * n or (small and on_cpu and not scattered):
+        return Multiply(*common)
+    choice = None
+    if small and not on_cpu:
+        local = min(LOCAL_BYTES, queue.device.local_mem_size)
+        choice = chosen(local, dtype, (A, B, C), units, conj, adds, scattered)
+    if choice:
+        name, (macros, lanes, group), sizes = "gemm_stacks", choice, []
+        work_items = -(-nm // lanes) * group, 1
+    else:
+        name, macros, group, sizes = "gemm_blocks", (("PLACES", int(scattered)),), TEAM, [m, n, k]
+        work_items = -(-m // BLOCK) * -(-n // BLOCK) * TEAM, min(nm, PLACES)
+    numbers = [[None, 0, 0, 0, 0, *([0] if not choice and i < 2 else [])] for i in range(3)]
+    types = [nm, *sizes, *[0.0] * 4, *itertools.chain(*numbers), *([None] if scattered else [])]
+    code = kernel(queue, FILE, name, dtype, 1, types, **{name.upper(): 1}, **dict(macros))
+    return Multiply(*common, code, sizes, not choice, work_items, group)
+
+
+def view(array, start, place, nm):
+    """Ordinary matrices as packs of one lane."""
+    dtype = array.dtype
+    real = REAL[dtype.char].itemsize
+    step, rs, cs = (stride // real for stride in place.strides)
+    return View(array, start // real, nm, place.m, place.n, step, rs, cs, 1, dtype, array.queue)
+
+
+def common_bytes(numbers):
+    """The largest number of bytes, at most VECTOR, of which all numbers are multiples."""
+    return int(np.gcd.reduce([*numbers, VECTOR]))
+
+
+class Choice(NamedTuple):
+    """How `gemm_stacks` is compiled: its macros, matrices of a work-group, and its work-items."""
+
+    macros: tuple[tuple[str, int], ...]
+    lanes: int
+    group: int
+
+
+@functools.lru_cache(4096)
+def chosen(local, dtype, places, units, conj, add, scattered) -> Choice | None:
+    """A choice that suits GPUs; None if local memory is too small.
+
+    Parameters
+    ----------
+    local : int
+        Bytes of local memory of a work-group.
+    dtype : numpy.dtype
+        Type of the matrices.
+    places : (Place, Place, Place)
+        Where op(A), op(B) and C are, such that rows of C serve better than columns.
+    units : (int, int, int)
+        Bytes of which the first of them begin at multiples, or all of them if they are scattered.
+    conj : (bool, bool)
+        Whether A, and B, is conjugated.
+    add : bool
+        Whether beta is not zero.
+    scattered : bool
+        Whether matrices are not evenly far apart.
+    """
+    A, B, C = places
+    m, n, k = C.m, C.n, A.n
+    item, real = dtype.itemsize, REAL[dtype.char].itemsize
+    own = [scattered or A.step != 0, scattered or B.step != 0, True]
+    columns = [abs(X.rs) < abs(X.cs) for X in (A, B)]
+    wide_a = wide = 1
+    if dtype.kind == "f":
+        begins = [unit if scattered else common_bytes([unit, X.step]) for X, unit in zip(places, units, strict=True)]
+        wide_a = width(A.T if columns[0] else A, real, begins[0])
+        wide = width(C, real, begins[2])
+        if not columns[1]:
+            wide = min(wide, width(B, real, begins[1]))
+    regular = wide * real == VECTOR and (n % 8 == 0 or n * real <= 32)
+    sizes = [X.m * X.n * item for X in places]
+    every = max(VECTOR // common_bytes([size]) for size, mine in zip(sizes, own, strict=True) if mine)
+    flat = 0
+    if not regular and not scattered and set(units) == {VECTOR} and all(is_whole(X, item) for X in places):
+        if every * sum(sizes) <= local:
+            flat, wide_a, wide = VECTOR // real, 1, 1
+    if wide > 1:
+        tile, usual = (min(4 if m >= 4 * real else 2, m), 2 if wide == 2 and n > 4 else 1), GROUP
+    else:
+        tile, usual = (side(m), side(n)), 2 * GROUP
+    team = -(-m // tile[0]) * -(-(n // wide) // tile[1])
+    held = sizes if flat else [m * (k | 1) * item, k * (n + wide) * item, 1]
+    each = sum(size for size, mine in zip(held, own, strict=True) if mine)
+    most = (local - sum(held) + each) // each
+    unit = every if flat else 1
+    lanes = max(min(round(usual / team / unit), most // unit), 1) * unit
+    while wide == 2 and lanes * team % WARP and 2 * lanes <= most and 2 * lanes * team <= 8 * GROUP:
+        lanes *= 2
+    if lanes > most:
+        return None
+    macros = {"M": m, "N": n, "K": k, "AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
+    macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "PLACES": scattered, "LANES": lanes, "TI": tile[0]}
+    macros |= {"TJ": tile[1], "WIDE": wide, "WIDEA": wide_a, "FLAT": flat}
+    return Choice(tuple((name, int(value)) for name, value in macros.items()), lanes, lanes * team)
+
+
+def width(X, real, unit):
+    """Numbers of a row that can be moved at a time, where matrices begin at multiples of `unit` bytes."""
+    if X.cs != real or X.n == 1:
+        return 1
+    strides = [X.n * real, unit] + [X.rs] * (X.m > 1)
+    return max(common_bytes(strides) // real, 1)
+
+
+def is_whole(X, item):
+    """Whether matrices follow one after the other without gaps, or are one."""
+    return (X.rs, X.cs) in ((X.n * item, item), (item, X.m * item)) and X.step in (X.m * X.n * item, 0)
+
+
+def side(n):
+    """Rows of a tile of n rows."""
+    sides = [some for some in ((2, 3) if n <= 16 else (3, 4)) if some <= n]
+    return min(sides or [n], key=lambda some: (-(-n // some) * some, -some))
+
+
+@dataclass(frozen=True)
+class Products:
+    """Products of stacks of matrices, as what `compactla.gpu.linalg.stacks.kernel` finds for other functions.
+
+    Attributes
+    ----------
+    fit : compactla.linalg.stacks.Fit
+        Sizes and types.
+    places : list of Place
+        Where the factors are.
+    """
+
+    fit: Any
+    places: list[Place]
+
+    def run(self, arrays, wait):
+        """The products, and None."""
+        ((shape, dtype),) = self.fit.made
+        C = empty(shape, dtype, arrays[0].queue, arrays[0].allocator)
+        *_, m, n = shape
+        item = dtype.itemsize
+        places, arrays = [*self.places, Place(m, n, m * n * item, n * item, item)], [*arrays, C]
+        one, zero = (complex(1), complex(0)) if dtype.kind == "c" else (1.0, 0.0)
+        multiply(self.fit.nm, arrays, [X.offset for X in arrays], places, (False, False), one, zero)
+        return [C], None
+
+
+def products(function, arrays, fit):
+    """Products of stacks of one type that are evenly far apart; None for others, and for functions but matmul."""
+    if function.name != "matmul":
+        return None
+    ((_, dtype),) = fit.made
+    places = []
+    for X in arrays:
+        (*_, rs, cs), step = in_stack(X, fit.lead)
+        if step is None or X.dtype != dtype or X.offset % dtype.itemsize:
+            return None
+        places.append(Place(*X.shape[-2:], step, rs, cs))
+    return Products(fit, places)

@@ -1,0 +1,46 @@
+"""SciPy's own functions, also where ours have been put in their places in scipy.linalg."""
+
+import functools
+import math
+
+import numpy as np
+from scipy.linalg import (  # noqa: F401
+    LinAlgWarning,
+    cho_factor,
+    cho_solve,
+    expm,
+    lu_factor,
+    lu_solve,
+    solve_banded,
+    solve_triangular,
+    solveh_banded,
+)
+
+from compactla.linalg.arguments import common_lead
+
+
+def on_stacks(function, regular=lambda m, n, **_: np.eye(m, n)):
+    """A function of SciPy on stacks of matrices, one after the other: not every version takes stacks, or empty ones.
+
+    `regular` is a first matrix for which there are results, as of `compactla.linalg.failures.Failure`.
+    """
+
+    @functools.wraps(function)
+    def apply(*arrays, **options):
+        lead = common_lead(arrays)
+        if not lead:
+            return function(*arrays, **options)
+        if math.prod(lead):
+            stacks = [np.broadcast_to(a, lead + a.shape[-2:]).reshape(math.prod(lead), *a.shape[-2:]) for a in arrays]
+            found = [function(*matrices, **options) for matrices in zip(*stacks, strict=True)]
+            if isinstance(found[0], tuple):
+                return tuple(np.stack(x).reshape(lead + x[0].shape) for x in zip(*found, strict=True))
+            return np.stack(found).reshape(lead + found[0].shape)
+        first, *others = (np.zeros(a.shape[-2:], a.dtype) for a in arrays)
+        first[...] = regular(*first.shape, **options)
+        found = function(first, *others, **options)
+        if isinstance(found, tuple):
+            return tuple(np.empty(lead + x.shape, x.dtype) for x in found)
+        return np.empty(lead + found.shape, found.dtype)
+
+    return apply

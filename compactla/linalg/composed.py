@@ -1,0 +1,208 @@
+"""Functions on stacks of matrices, composed of routines on packs.
+
+Each has the name of its `compactla.linalg.stacks.Stacked`. It takes packs, which it may overwrite, for inputs that are
+numbers arrays of one for each matrix, and by their names sizes and options, of which it uses some. It returns what the
+`Stacked` has as outputs, as packs or arrays, and an array of integers that are not 0 for matrices that have no result,
+or None.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from compactla.checks import is_device_array
+from compactla.dense.gemm import gemm
+from compactla.dense.geqrf import geqrf
+from compactla.dense.gesv import gesv
+from compactla.dense.gesvd import gesvd
+from compactla.dense.getrf import getrf
+from compactla.dense.getri import getri
+from compactla.dense.getrs import getrs
+from compactla.dense.nrm2 import nrm2
+from compactla.dense.orgqr import orgqr
+from compactla.dense.ormqr import ormqr
+from compactla.dense.potrf import potrf
+from compactla.dense.potrs import potrs
+from compactla.dense.syev import syev
+from compactla.dense.trsm import trsm
+from compactla.dtypes import REAL
+from compactla.gpu.arrays import download, empty, reused, upload
+from compactla.gpu.linalg.arrays import cut, determinants, fill, ordinary, pack, triangle, zeros_on_diagonal
+from compactla.integers import Integers
+from compactla.layout import Pack
+
+
+def solve(A, B, **_):
+    return [B], gesv(A, B)
+
+
+def inv(A, **_):
+    ipiv, _ = factors(A)
+    return [A], getri(A, ipiv)
+
+
+def det(A, **_):
+    ipiv, _ = factors(A)
+    return determinants(A, ipiv)[:1], None
+
+
+def slogdet(A, **_):
+    ipiv, _ = factors(A)
+    return determinants(A, ipiv, logarithm=True), None
+
+
+def cholesky(A, uplo, clean, **_):
+    info = potrf(A, uplo)
+    return [triangle(A, uplo) if clean == "yes" else A], info
+
+
+def qr(A, mode, **_):
+    k = min(A.m, A.n)
+    tau = geqrf(A)
+    if mode == "raw":
+        return [A.T, tau], None
+    rows = A.m if mode == "complete" else k
+    R = triangle(A[:rows, :], "U")
+    if mode == "r":
+        return [R], None
+    if mode == "complete":
+        Q = Pack.identity(A.nm, A.m, dtype=A.dtype, vlen=A.vlen, queue=A.queue)
+        ormqr(A, tau, Q)
+    else:
+        Q = orgqr(A[:, :k], tau)
+    return [Q, R], None
+
+
+def eigh(A, UPLO, **_):
+    w, info = syev(A, UPLO)
+    return [w, A], info
+
+
+def eigvalsh(A, UPLO, **_):
+    w, info = syev(A, UPLO, "N")
+    return [w], info
+
+
+def svd(A, p, q, **_):
+    U, s, Vh, info = gesvd(A)
+    if p > U.n:
+        U = completed(U)
+    if q > Vh.m:
+        Vh = completed(Vh.T).T
+    return [U, s, Vh], info
+
+
+def svdvals(A, **_):
+    _, s, _, info = gesvd(A, False)
+    return [s], info
+
+
+def lstsq(A, B, rcond, **_):
+    U, s, Vh, info = gesvd(A)
+    C, X = A.beside(U.n, B.n), A.beside(Vh.n, B.n)
+    gemm(U, B, C, transa="C")
+    gemm(U, C, B, alpha=-1, beta=1)
+    norms = nrm2(B)
+    rank = cut(s, rcond, C)
+    gemm(Vh, C, X, transa="C")
+    residuals = norms * norms
+    fill(residuals, (rank != A.n).astype(np.int32))
+    return [X, residuals, rank, s], info
+
+
+lstsq_wide = lstsq
+
+
+def pinv(A, rcond, **_):
+    X = A.beside(A.n, A.m)
+    U, s, Vh, info = gesvd(A)
+    cut(s, rcond, Vh)
+    return [gemm(Vh, U, X, transa="C", transb="C")], info
+
+
+def matmul(A, B, **_):
+    C = A.beside(A.m, B.n)
+    return [gemm(A, B, C)], None
+
+
+def solve_triangular(A, B, trans, uplo, diag, **_):
+    return [trsm(A, B, uplo=uplo, trans=trans, diag=diag)], None if diag == "U" else zeros_on_diagonal(A)
+
+
+def lu_factor(A, **_):
+    ipiv, info = factors(A)
+    return [A, ipiv], info
+
+
+def lu_solve(A, ipiv, B, trans, **_):
+    return [getrs(A, ipiv, B, trans)], None
+
+
+def cho_solve(A, B, uplo, **_):
+    return [potrs(A, B, uplo)], None
+
+
+def completed(U):
+    """Unitary matrices of which these are the first columns."""
+    same, Q = np.eye(U.n, dtype=U.dtype), Pack.identity(U.nm, U.m, dtype=U.dtype, vlen=U.vlen, queue=U.queue)
+    same, W = upload(same, U.queue), U.beside(U.m, U.n)
+    gemm(U, same, W)
+    ormqr(W, geqrf(W), Q)
+    gemm(U, same, Q[:, : U.n])
+    return Q
+
+
+def factors(A):
+    """LU factorizations in place, for which nothing waits: pivots, and info on the device."""
+    return getrf(A, info=empty((A.nm,), np.int32, A.queue, reused(A.data)))
+
+
+@dataclass(frozen=True)
+class Composed:
+    """Routines on packs for arrays of some types, shapes and strides.
+
+    Attributes
+    ----------
+    compose : function
+        A function of this module.
+    inputs : dict
+        Sizes of the inputs, by name, as of `compactla.linalg.stacks.Stacked`.
+    fit : compactla.linalg.stacks.Fit
+        Sizes and types.
+    keywords : dict
+        Sizes and options, by name.
+    """
+
+    compose: Callable
+    inputs: dict[str, str]
+    fit: Any
+    keywords: dict[str, Any]
+
+    def run(self, arrays, wait):
+        """Compute results, and integers that are not 0 for matrices that failed, or None."""
+        packs: list[Any] = []
+        lead, computed = self.fit.lead, self.fit.computed
+        for (name, letters), a in zip(self.inputs.items(), arrays, strict=True):
+            if letters == "11":
+                packs.append(one_each(a, lead, computed))
+            elif len(letters) == 3:
+                packs.append(integers(a, lead, packs[0], name))
+            else:
+                packs.append(pack(a, lead, computed))
+        found, failed = self.compose(*packs, **self.keywords)
+        allocator = arrays[0].allocator
+        results = [ordinary(x, *made, allocator) for x, made in zip(found, self.fit.made, strict=True)]
+        return results, download(failed) if is_device_array(failed) else failed
+
+
+def one_each(a, lead, dtype):
+    """A NumPy array of numbers (..., 1, 1) as one for each matrix of a stack."""
+    return np.broadcast_to(a[..., 0, 0], lead).astype(REAL[dtype.char]).reshape(-1)
+
+
+def integers(a, lead, A, name):
+    """An array of integers (..., k, 1) beside the packs of a stack; they are looked at."""
+    k = a.shape[-2]
+    return Integers.given(np.broadcast_to(a.get()[..., 0], (*lead, k)).reshape(A.nm, k), A, k, name)

@@ -1,0 +1,89 @@
+"""Lines that are given as three arrays of blocks: checked, and packed or cut into parts; see `BlockTridiag`."""
+
+import numpy as np
+
+from compactla.backends import backend
+from compactla.checks import as_array, check_contiguous, check_device_array, check_dtype, is_device_array
+from compactla.layout import pack_padded
+from compactla.lines.cutting import BlockFormat, check_periodic
+from compactla.lines.in_parts import KINDS, PartedLines
+from compactla.lines.packed import PackedLines, one_lane
+
+
+def check_blocks(a, name, diag, queue):
+    """Blocks as an array, on the device of the queue if `diag` is on one."""
+    on_device = is_device_array(diag)
+    if is_device_array(a) != on_device:
+        raise TypeError(f"{name} is a {type(a).__name__}, must be an array of the kind of diag")
+    if on_device:
+        check_device_array(a, queue, name)
+        check_contiguous(a, name)
+    a = a if on_device else as_array(a, name)
+    check_dtype(a.dtype, name)
+    if a.ndim != 4 or a.shape[2] != a.shape[3]:
+        raise ValueError(f"{name} has shape {a.shape}, must be (lines, blocks, b, b)")
+    return a
+
+
+def check_lines(lower, diag, upper, periodic, queue) -> tuple[list, np.ndarray]:
+    """The three arrays, and which lines are rings: none of those of one block, to which its couplings are added."""
+    blocks = [check_blocks(a, name, diag, queue) for name, a in zip(KINDS, (lower, diag, upper), strict=True)]
+    (nlines, K, b, _), dtype = blocks[1].shape, blocks[1].dtype
+    if K < 1:
+        raise ValueError(f"diag has shape {blocks[1].shape}, must have at least one block a line")
+    ring, closed = check_periodic(periodic, nlines), bool(np.any(periodic))
+    must = nlines, K - 1 + closed, b, b
+    for name, a in (("lower", blocks[0]), ("upper", blocks[2])):
+        if a.shape != must:
+            raise ValueError(f"{name} has shape {a.shape}, must be {must} to fit diag and periodic")
+        if a.dtype != dtype:
+            raise TypeError(f"{name}: dtype is {a.dtype}, must be {dtype} as diag")
+    if not closed or (K > 1 and nlines * b):
+        return blocks, ring
+    none = np.empty((nlines, K - 1, b, b), dtype)
+    diag = fold(blocks[0], blocks[1], blocks[2], ring, queue) if K == 1 else blocks[1]
+    return [none, diag, none], np.zeros_like(ring)
+
+
+def pack(blocks, format: BlockFormat, options) -> PackedLines:
+    """Lines that are not cut, of the arrays that `BlockTridiag` is given."""
+    (nlines, K, b, _), vlen = blocks[1].shape, format.vlen
+    packed = []
+    for name, a in zip(KINDS, blocks, strict=True):
+        A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, format.queue, max(b, 1), int(name == "diag"))
+        packed.append(A.data.reshape(A.data.shape[0] * a.shape[1], b, *A.data.shape[2:]))
+    npack = -(-nlines // vlen)
+    line = np.arange(npack * vlen, dtype=np.int64).reshape(npack, 1, vlen)
+    rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
+    lower, diag, upper = packed
+    offset = np.arange(npack + 1, dtype=np.int64) * K
+    return PackedLines(lower, diag, upper, offset, rows, nlines, options, format.queue)
+
+
+def part(blocks, pieces, format: BlockFormat, options) -> tuple[list, PartedLines]:
+    """Copies of the arrays that `BlockTridiag` is given, and the lines that are factored from these in parts."""
+    run = backend(format.queue)
+    copies = [a.copy() if is_device_array(a) else run.upload(np.array(a, order="C"), format.queue) for a in blocks]
+    nlines, K, *_ = blocks[1].shape
+    couplings = blocks[0].shape[1]
+
+    def find(kind, position):
+        line, k = np.divmod(position, K)
+        if kind == "diag":
+            return np.where(position < 0, -2, position)
+        return np.where(position < 0, -1, line * couplings + (k if kind == "upper" else (k - 1) % K))
+
+    return copies, PartedLines(pieces, np.arange(nlines * K, dtype=np.int64), find, format, options)
+
+
+def fold(lower, diag, upper, ring, queue):
+    """`diag` of lines of one block plus, for rings, the couplings of that block to itself; such lines are no rings."""
+    run = backend(queue)
+    nlines, _, b, _ = diag.shape
+    own, sums = np.where(ring, np.arange(nlines, dtype=np.int64), -1)[:, None], diag
+    for a in (lower, upper):
+        taken = run.empty((nlines, b, b), diag.dtype, queue)
+        source = a.copy() if is_device_array(a) else run.upload(np.ascontiguousarray(a), queue)
+        run.gather_blocks(source.reshape(nlines, b, b), run.upload(own, queue), one_lane(taken))
+        sums = sums + (taken if is_device_array(diag) else run.download(taken)).reshape(diag.shape)
+    return sums
