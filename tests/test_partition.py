@@ -194,7 +194,7 @@ def test_new_values(queue, dtype, rng, monkeypatch):
         T.solve(rhs)
     T.factor()
     x = T.solve(rhs)
-    for name in ("parted.cut", "parted.sort_into_packs", "partition.choose_parts"):
+    for name in ("in_parts.cut", "in_parts.sort_into_packs", "cutting.choose_parts"):
         monkeypatch.delattr(f"compactla.lines.{name}")
     for target, values in zip((T.lower, T.diag, T.upper), second, strict=True):
         target[...] = values if queue is None else pyopencl.array.to_device(queue, values)
