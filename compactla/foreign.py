@@ -67,9 +67,10 @@ def adopt(x, name):
         if not any(map(root, set(map(type, x)))):
             return x
         return kind(adopt(a, f"{name}[{i}]") for i, a in enumerate(x))
-    if not is_foreign(x):
+    package, is_queue = root(kind), name.partition("[")[0] in ("queue", "device")
+    if not package or not in_cuda(x):
         return x
-    theirs, is_queue = _libraries().library(root(kind)), name.partition("[")[0] in ("queue", "device")
+    theirs = _libraries().library(package)
     index = theirs.device(x)
     try:
         found = theirs.array(x) if index is None else theirs.queue(index)

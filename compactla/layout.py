@@ -302,7 +302,11 @@ class Pack(Arithmetic, Made):
         if queue is not None:
             check_queue(queue, "queue")
         vlen = check_vlen(vlen, dtype, queue)
-        nm, m, n = check_size(nm, "nm"), check_size(m, "m"), check_size(n, "n")
+        return cls._new(check_size(nm, "nm"), check_size(m, "m"), check_size(n, "n"), dtype, vlen, queue)
+
+    @classmethod
+    def _new(cls, nm, m, n, dtype, vlen, queue):
+        """An unset batch of sizes that were checked."""
         lanes = (vlen,) if dtype.kind == "f" else (2, vlen)
         if (nm + vlen) * max(m, 1) * max(n, 1) * dtype.itemsize >= 2**63:  # NumPy doesn't count an axis of no elements
             raise ValueError(f"nm, m, n are {nm}, {m}, {n}, must make less than 2**63 bytes")
@@ -366,12 +370,8 @@ def pack(
     return pack_padded(a, vlen, queue=queue, out=out, threads=threads, wait_for=wait_for)
 
 
-def pack_padded(a, vlen, queue, period=None, unit=1, out=None, threads=None, wait_for=None) -> Pack:
-    """`pack` with a choice for the unused lanes of the last pack.
-
-    Element (i, j) of these is `unit` where ``i % period == j``, else 0. Lines of K blocks are tall matrices with the
-    period of a block.
-    """
+def pack_padded(a, vlen, queue, unit=1, out=None, threads=None, wait_for=None) -> Pack:
+    """`pack` with a choice for the unused lanes of the last pack: `unit` times the identity."""
     on_device = is_device_array(a)
     if not on_device:
         a = as_array(a, "a")
@@ -388,10 +388,21 @@ def pack_padded(a, vlen, queue, period=None, unit=1, out=None, threads=None, wai
     if on_device:
         check_device_array(a, queue, "a")
     launch = check_launch(threads, wait_for, queue)
+    return packed(a, check_vlen(vlen, dtype, queue) if out is None else None, queue, unit=unit, out=out, launch=launch)
+
+
+def packed(a, vlen, queue, period=None, unit=1, out=None, launch=None) -> Pack:
+    """An array (nm, m, n) that was checked, as a pack.
+
+    Element (i, j) of the unused lanes of the last pack is `unit` where ``i % period == j``, else 0. Lines of K blocks
+    are tall matrices with the period of a block.
+    """
     nm, m, n = a.shape
-    A = Pack._allocate(nm, m, n, dtype, vlen, queue) if out is None else out
-    run = backend(queue)
-    source = a if on_device else run.upload(a, queue)
+    A = Pack._new(nm, m, n, a.dtype, vlen, queue) if out is None else out
+    run = backend(A.queue)
+    if launch is None and A.queue is not None:
+        launch = ()
+    source = a if is_device_array(a) else run.upload(a, A.queue)
     run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit, launch)
     return A
 

@@ -20,7 +20,7 @@ from cases import BATCH, DTYPES, LAYOUTS, VLENS, in_turns, random, same_bits
 from compactla.cpu import arrays
 from compactla.cpu.threads import sharing
 from compactla.cpu.threads.pool import BOX
-from compactla.layout import pack_padded
+from compactla.layout import packed
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -123,7 +123,7 @@ def test_lists_are_arrays(queue):
 def test_padding_of_lines_of_blocks(queue, dtype, rng):
     a = random(rng, (5, 6, 2), dtype)
     for unit in (0, 1):
-        A = pack_padded(a, 4, queue=queue, period=2, unit=unit)
+        A = packed(a, 4, queue, period=2, unit=unit)
         assert same_bits(memory(A), reference.pack(a, 4, 2, unit))
 
 

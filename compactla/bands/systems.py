@@ -360,7 +360,7 @@ def padded(nsys, dtype):
 
 def along(a, axis):
     """A view of an array with this axis as the last one."""
-    return backend(a.queue, "bands").moved(a, axis) if is_device_array(a) else np.moveaxis(a, axis, -1)
+    return np.moveaxis(a, axis, -1) if isinstance(a, np.ndarray) else backend(a.queue, "bands").moved(a, axis)
 
 
 def vectors(a, axis):

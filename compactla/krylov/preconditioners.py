@@ -14,7 +14,8 @@ from compactla.foreign import accepts_foreign
 from compactla.layout import Pack
 from compactla.locks import Lock
 from compactla.pickling import Copied
-from compactla.sparse.csr import BatchCSR, Operator, after, as_given, columns, contiguous
+from compactla.sparse.columns import after, as_given, columns, contiguous
+from compactla.sparse.csr import BatchCSR, Operator
 from compactla.sparse.elimination import without_fill
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events

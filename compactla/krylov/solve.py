@@ -17,9 +17,10 @@ from compactla.krylov import plain
 from compactla.krylov.preconditioners import Identity, Preconditioner, operator_of
 from compactla.krylov.report import Report
 from compactla.krylov_methods import METHODS, VECTORS
-from compactla.layout import Pack, pack_padded
+from compactla.layout import Pack, packed
 from compactla.locks import reading
-from compactla.sparse.csr import BatchCSR, after, as_given, columns, contiguous
+from compactla.sparse.columns import after, as_given, columns, contiguous
+from compactla.sparse.csr import BatchCSR
 from compactla.types import Array, Events
 
 ORTHO = {"mgs": 0, "cgs": 1, "cgs2": 2}
@@ -293,5 +294,5 @@ def interpreted(method, options, A, M, B, X, steps, numbers):
     with np.errstate(all="ignore"):
         iterate = METHODS[method](plain.words(apply, precondition), *options)
         iterate(None, None, b, x, W, {}, history, out, *numbers)
-    pack_padded(x[:, :, None], None, None, unit=0, out=X)
+    packed(x[:, :, None], None, None, unit=0, out=X)
     return out[:, 0], history if steps else None

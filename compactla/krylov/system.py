@@ -20,7 +20,7 @@ from compactla.lines.block_operator import BlockOperator
 from compactla.lines.extraction import check_pattern
 from compactla.lines.relaxation import BlockRows
 from compactla.pickling import Copied
-from compactla.sparse.csr import after
+from compactla.sparse.columns import after
 from compactla.types import Queue
 
 KEPT = 1 << 26  # bytes of vectors, at most, that a thread keeps for the next system like the last one

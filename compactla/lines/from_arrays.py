@@ -4,7 +4,7 @@ import numpy as np
 
 from compactla.backends import backend
 from compactla.checks import as_array, check_contiguous, check_device_array, check_dtype, is_device_array
-from compactla.layout import pack_padded
+from compactla.layout import packed
 from compactla.lines.cutting import BlockFormat, check_periodic
 from compactla.lines.in_parts import KINDS, PartedLines
 from compactla.lines.packed import PackedLines, one_lane
@@ -48,14 +48,14 @@ def check_lines(lower, diag, upper, periodic, queue) -> tuple[list, np.ndarray]:
 def pack(blocks, format: BlockFormat, options) -> PackedLines:
     """Lines that are not cut, of the arrays that `BlockTridiag` is given."""
     (nlines, K, b, _), vlen = blocks[1].shape, format.vlen
-    packed = []
+    arrays = []
     for name, a in zip(KINDS, blocks, strict=True):
-        A = pack_padded(a.reshape(nlines, a.shape[1] * b, b), vlen, format.queue, max(b, 1), int(name == "diag"))
-        packed.append(A.data.reshape(A.data.shape[0] * a.shape[1], b, *A.data.shape[2:]))
+        A = packed(a.reshape(nlines, a.shape[1] * b, b), vlen, format.queue, max(b, 1), int(name == "diag"))
+        arrays.append(A.data.reshape(A.data.shape[0] * a.shape[1], b, *A.data.shape[2:]))
     npack = -(-nlines // vlen)
     line = np.arange(npack * vlen, dtype=np.int64).reshape(npack, 1, vlen)
     rows = np.where(line < nlines, line * K + np.arange(K).reshape(1, K, 1), -1).reshape(npack * K, vlen)
-    lower, diag, upper = packed
+    lower, diag, upper = arrays
     offset = np.arange(npack + 1, dtype=np.int64) * K
     return PackedLines(lower, diag, upper, offset, rows, nlines, options, format.queue)
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from compactla.arithmetic import copied
 from compactla.backends import backend, device_name
 from compactla.checks import (
     as_array,
@@ -17,9 +16,10 @@ from compactla.checks import (
     option,
 )
 from compactla.foreign import accepts_foreign
-from compactla.layout import Pack, pack_padded
+from compactla.layout import Pack, pack_padded, packed
 from compactla.locks import read_write_lock
 from compactla.pickling import Copied
+from compactla.sparse.columns import after, as_given, columns, contiguous, one_column
 from compactla.sparse.pattern import Pattern
 from compactla.types import Array, Events, Queue
 
@@ -309,7 +309,7 @@ class BatchCSR(Replaced):
             both[:, k, 0] = number
         if y is None and both[:, 1].any():
             raise ValueError("y is None, must be given for a beta that is not zero")
-        return pack_padded(both, self.vlen, self.queue, unit=0)
+        return packed(both, self.vlen, self.queue, unit=0)
 
 
 class Transposed:
@@ -340,53 +340,3 @@ class Operator(Copied):
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
         self.order, self.info = pattern.indptr if order is None else order, info
-
-
-def after(launch, queue):
-    """Have all that a device is still to do wait for these events."""
-    if queue is not None and launch:
-        backend(queue, "sparse").barrier(queue, launch)
-
-
-def columns(x, name, A, n):
-    """Columns of n rows for each matrix of A as a pack where A lives, and how many axes they had."""
-    if isinstance(x, Pack):
-        if (x.queue and x.queue.context) != (A.queue and A.queue.context):
-            raise TypeError(f"{name} lives on {x.device}, must live where A does")
-        if (x.nm, x.m, x.vlen, x.dtype) != (A.nm, n, A.vlen, A.dtype):
-            raise ValueError(f"{name} is {x!r}, must have {A.nm} matrices of {n} rows, {A.dtype}, vlen={A.vlen}")
-        return x, 3
-    on_device = is_device_array(x) and A.queue is not None
-    x = x if on_device else as_array(x, name)
-    if x.dtype.kind not in "biufc" or not np.can_cast(x.dtype, A.dtype, "safe"):
-        raise TypeError(f"{name}: dtype is {x.dtype}, must be {A.dtype} or one that it holds")
-    if x.ndim not in (2, 3) or x.shape[:2] != (A.nm, n):
-        raise ValueError(f"{name} has shape {x.shape}, must be ({A.nm}, {n}) or ({A.nm}, {n}, nrhs)")
-    if on_device:
-        check_device_array(x, A.queue, name)
-    if x.dtype != A.dtype:
-        cast = backend(A.queue, "linalg.arrays").spread if on_device else None
-        x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
-    return pack_padded(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
-
-
-def one_column(x):
-    """Vectors (nm, n) as matrices of one column, without a copy."""
-    return backend(x.queue, "bands").columns(x) if is_device_array(x) else x[:, :, None]
-
-
-def as_given(X, x, ndim):
-    """Columns in the kind of x: a pack, or an array of so many axes."""
-    if isinstance(x, Pack):
-        return X
-    if is_device_array(x):
-        out = backend(X.queue).empty(X.shape, X.dtype, X.queue, x.allocator)
-        return X.unpack(out=out).reshape(X.shape[:ndim])
-    return on_host(X.unpack()).reshape(X.shape[:ndim])
-
-
-def contiguous(X):
-    """The pack, or a copy whose memory has no gaps."""
-    if X.data.flags.c_contiguous:
-        return X
-    return copied(X, X.beside(X.m, X.n), unit=0)

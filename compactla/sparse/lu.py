@@ -10,7 +10,8 @@ from compactla.checks import check_launch, option
 from compactla.foreign import accepts_foreign
 from compactla.layout import Pack
 from compactla.locks import read_write_lock
-from compactla.sparse.csr import BatchCSR, Replaced, after, as_given, columns, contiguous
+from compactla.sparse.columns import after, as_given, columns, contiguous
+from compactla.sparse.csr import BatchCSR, Replaced
 from compactla.sparse.elimination import in_tiles, ordered
 from compactla.types import Array, Events, Queue
 

@@ -1,0 +1,58 @@
+"""Vectors beside a batch of matrices: arrays or packs, as packs of columns and back."""
+
+import numpy as np
+
+from compactla.arithmetic import copied
+from compactla.backends import backend
+from compactla.checks import as_array, check_device_array, is_device_array, on_host
+from compactla.layout import Pack, packed
+
+
+def after(launch, queue):
+    """Have all that a device is still to do wait for these events."""
+    if queue is not None and launch:
+        backend(queue, "sparse").barrier(queue, launch)
+
+
+def columns(x, name, A, n):
+    """Columns of n rows for each matrix of A as a pack where A lives, and how many axes they had."""
+    if isinstance(x, Pack):
+        if (x.queue and x.queue.context) != (A.queue and A.queue.context):
+            raise TypeError(f"{name} lives on {x.device}, must live where A does")
+        if (x.nm, x.m, x.vlen, x.dtype) != (A.nm, n, A.vlen, A.dtype):
+            raise ValueError(f"{name} is {x!r}, must have {A.nm} matrices of {n} rows, {A.dtype}, vlen={A.vlen}")
+        return x, 3
+    on_device = is_device_array(x) and A.queue is not None
+    x = x if on_device else as_array(x, name)
+    if x.dtype.kind not in "biufc" or not np.can_cast(x.dtype, A.dtype, "safe"):
+        raise TypeError(f"{name}: dtype is {x.dtype}, must be {A.dtype} or one that it holds")
+    if x.ndim not in (2, 3) or x.shape[:2] != (A.nm, n):
+        raise ValueError(f"{name} has shape {x.shape}, must be ({A.nm}, {n}) or ({A.nm}, {n}, nrhs)")
+    if on_device:
+        check_device_array(x, A.queue, name)
+    if x.dtype != A.dtype:
+        cast = backend(A.queue, "linalg.arrays").spread if on_device else None
+        x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
+    return packed(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
+
+
+def one_column(x):
+    """Vectors (nm, n) as matrices of one column, without a copy."""
+    return backend(x.queue, "bands").columns(x) if is_device_array(x) else x[:, :, None]
+
+
+def as_given(X, x, ndim):
+    """Columns in the kind of x: a pack, or an array of so many axes."""
+    if isinstance(x, Pack):
+        return X
+    if is_device_array(x):
+        out = backend(X.queue).empty(X.shape, X.dtype, X.queue, x.allocator)
+        return X.unpack(out=out).reshape(X.shape[:ndim])
+    return on_host(X.unpack()).reshape(X.shape[:ndim])
+
+
+def contiguous(X):
+    """The pack, or a copy whose memory has no gaps."""
+    if X.data.flags.c_contiguous:
+        return X
+    return copied(X, X.beside(X.m, X.n), unit=0)
