@@ -17,9 +17,9 @@ sys.path.insert(0, str(ROOT))
 project, author, copyright = "compactla", "compactla developers", "compactla developers"
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc"]
 root_doc = "README"
-FOLDERS = "compactla", "opencl", "benchmarks", "tests"
+FOLDERS = "compactla", "opencl", "benchmarks", "tests", ".github"
 include_patterns = ["*.md", *(f"{folder}/**.md" for folder in FOLDERS), "build/reference/*"]
-exclude_patterns = [".*", "build/site"]
+exclude_patterns = ["build/site"]
 html_theme, html_title = "furo", "compactla"
 html_show_sourcelink = False
 html_theme_options = {name: {"code-font-size": "12px"} for name in ("light_css_variables", "dark_css_variables")}

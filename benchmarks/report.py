@@ -18,20 +18,20 @@ from .report_results import DEVICES, read_machines
 END = "<!-- end -->"
 HEAD = """# What asv measured
 
-Written by `python -m benchmarks.report` from the results in `asv`, in double precision where nothing else is said. A
-percentage is the fraction of the bound: of the speed that max(flops / peak, bytes / bandwidth) allows. With a ±, half
-the distance between quartiles, it is a median of rounds in which calls alternate with loops that measure the peak and
-the bandwidth. Without one these are of the first minute of the run, and the fraction as uncertain as a shared machine
-is unsteady: by 40 % at worst. What follows, as in "99%, 6.1x", is how many times as long the fastest of the other
-libraries takes in that run: of NumPy, SciPy and MKL's compact routines beside one thread, of cuBLAS and PyTorch beside
-the GPU. Batches are of 16384 matrices, and on the GPU of as many as fill half a gigabyte.
+`python -m benchmarks.report` writes this page from the results in `asv`, in double precision unless a table says
+otherwise. A percentage is the fraction of the bound: of the speed that max(flops / peak, bytes / bandwidth) allows.
+With a ±, half the distance between quartiles, it is the median of rounds in which calls alternate with loops that
+measure the peak and the bandwidth. Without a ±, these come from the first minute of the run, and the fraction is as
+uncertain as a shared machine is unsteady: by 40 % at worst. The number after it, as in "99%, 6.1x", is how many times
+as long the fastest of the other libraries takes in the same run: NumPy, SciPy and MKL's compact routines beside one
+thread, cuBLAS and PyTorch beside the GPU. Batches have 16384 matrices, and fill half a gigabyte on the GPU.
 """
 TITLES = {
     "peaks": "Peak",
     "bandwidths": "Bandwidth",
     "fractions": "Batches of matrices of order n",
     "lines": "Lines of 128 blocks",
-    "preconditioner": "The line preconditioner, beside what solves the same lines and sweeps over the same points",
+    "preconditioner": "The line preconditioner, compared with SuperLU and PyAMG",
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from compactla import linalg
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = "compactla", "opencl", "benchmarks", "tests"
+FOLDERS = "compactla", "opencl", "benchmarks", "tests", ".github"
 PAGES = {
     page.relative_to(ROOT).as_posix(): page.read_text()
     for page in [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md")))]
