@@ -37,13 +37,13 @@ class FactorSpeed(Lines, common.Speed):
 
 
 class Solve(Lines, common.Latency):
-    """One right-hand side, on the device"""
+    """A solve with one right-hand side, on the device"""
 
     make = cases.Solve
 
 
 class SolveSpeed(Lines, common.Speed):
-    """One right-hand side, on the device"""
+    """A solve with one right-hand side, on the device"""
 
     make = cases.Solve
 

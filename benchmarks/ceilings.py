@@ -1,4 +1,4 @@
-"""What the machine can do at most, as benchmarks of their own: their history shows when it is the machine that changed.
+"""Limits of the machine, as benchmarks: their history shows when it is the machine that changed.
 
 `python -m benchmarks.ceilings` measures them and prints them as JSON.
 """

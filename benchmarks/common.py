@@ -1,4 +1,4 @@
-"""What the benchmarks share: devices, sizes, and the classes that a routine's own derive from.
+"""Shared parts of the benchmarks: devices, sizes, and the base classes of a routine's benchmarks.
 
 What is timed, and on what, is in `compactla.bench.cases`.
 """
@@ -38,7 +38,7 @@ ROUNDS, SECONDS = 4, 0.005  # of each library that is measured in turns with oth
 
 
 def opencl_kinds():
-    """Which of `OPENCL` are here, found by another process: asv forks this one, and drivers die of it."""
+    """The devices of `OPENCL` that this machine has, found by another process: drivers die when asv forks this one."""
     program = "import pyopencl as cl; print(*(cl.device_type.to_string(d.type) for p in cl.get_platforms()"
     listing = subprocess.run([sys.executable, "-c", f"{program} for d in p.get_devices()))"], capture_output=True)
     return [f"opencl:{kind}" for kind in ("gpu", "cpu") if kind.upper() in listing.stdout.decode()]
@@ -99,12 +99,12 @@ def threads_of(device):
 
 
 def batch(device, dtype, n):
-    """So many matrices that a GPU is busy, or as the SC17 slides have."""
+    """The number of matrices: enough to keep a GPU busy, else that of the SC17 slides."""
     return GPU_BYTES // (3 * n * n * np.dtype(dtype).itemsize) if device in GPUS else BATCH
 
 
 def bounded_by(device):
-    """Whose ceilings bound a device, or a library on it."""
+    """The device whose ceilings bound this device or library."""
     if device in CUDA:
         return "opencl:gpu"
     return device if device in OURS else "numba:1"
@@ -124,19 +124,19 @@ def beside(rounds_of, case, *where, **options):
 
 
 def summary(turns, fraction):
-    """What is kept of a measurement: the least time, a fraction and its spread."""
+    """The result of a measurement: the least time, a fraction and its spread."""
     return {"seconds": min(turns.seconds), "fraction": fraction.median, "spread": fraction.spread}
 
 
 class Benchmark:
-    """What all have in common for asv."""
+    """A benchmark of asv."""
 
     version = "4"
     timeout = 300
 
 
 class OfCase(abc.ABC):
-    """What is of a case: asv leaves out the classes that do not say of which."""
+    """A benchmark of a case. asv leaves out the classes that name none."""
 
     @property
     @abc.abstractmethod
@@ -145,10 +145,10 @@ class OfCase(abc.ABC):
 
 
 class Once(Benchmark):
-    """What several benchmarks have of one measurement."""
+    """Several benchmarks that share one measurement."""
 
     def setup_cache(self):
-        """Nothing: benchmarks of a run that have this work in one folder."""
+        """Make asv run these benchmarks in one folder, as it does if this is defined."""
 
     def once(self, parameters, measure):
         """The dict that `measure` returns, called once in a run, whose benchmarks work in one folder."""
@@ -221,7 +221,7 @@ class OnDevices(Once, OfCase):
 
 
 class Latency(OnDevices):
-    """One call from Python, to its end."""
+    """The time of one call from Python to its end."""
 
     params = (OURS, DTYPES, SLIDES)
     repeat = (5, 20, 2.0)
@@ -268,7 +268,7 @@ class Traffic(OnDevices):
 
 
 class Speed(Traffic):
-    """The same, and operations in that time."""
+    """Bytes and operations in a time."""
 
     def track_gflops(self, *_):
         return rounded(self.measured["flops"] / self.measured["seconds"] / 1e9)

@@ -56,7 +56,7 @@ class Cublas:
 
 
 def by_columns(a):
-    """On the device, every matrix in the order of columns, as BLAS has them."""
+    """A copy on the device with every matrix in the order of columns, as in BLAS."""
     return cupy.ascontiguousarray(cupy.asarray(a).swapaxes(-1, -2))
 
 
@@ -250,7 +250,7 @@ def has(library, routine) -> bool:
 
 
 def call(library, case):
-    """What a library does for a case, to its end, and how wrong that is."""
+    """A call of a library that solves a case, to its end, and a function that returns its residual."""
     if case.routine in ("factor", "solve"):
         return cupy_lines(case)
     prepared, prepare = globals()[f"{library}_prepared"], globals()[f"{library}_{case.routine}"]

@@ -140,7 +140,7 @@ def peers(case, speed):
 
 
 def sweep(case, speed):
-    """One-shot times, and with factors, for other shapes of teams: bytes of a member, and work-items of a group."""
+    """Time solves with factors and without, for shapes of teams: bytes of a member, and work-items of a group."""
     M, b, x, where = case.prepared(False)
     names = "DEEP", "GROUP", "NEIGHBOURS"
     kept = [getattr(bands, name) for name in names]

@@ -101,7 +101,7 @@ def measure(args):
     A.setNearNullSpace(PETSc.NullSpace().createRigidBody(coordinates))
 
     def timed(call):
-        """What it takes the slowest rank, in ms."""
+        """Time of the slowest rank, in ms."""
         comm.barrier()
         start = PETSc.Log.getTime()
         call()

@@ -95,7 +95,7 @@ class Precond(common.Benchmark):
 
 
 class Variants(common.Benchmark):
-    """What else is applied to a vector: factors in a smaller type, and a sweep over coloured lines, of sherman5"""
+    """Other operators on sherman5: factors in a smaller type, and a sweep over coloured lines"""
 
     repeat = (5, 20, 2.0)
     params = (common.OURS, ["float32", "gauss-seidel"])
@@ -120,7 +120,7 @@ class Variants(common.Benchmark):
 
 
 class Peers(common.Benchmark):
-    """The same lines factored and solved by SciPy's SuperLU, and a sweep of PyAMG's over points"""
+    """SciPy's SuperLU on the same lines, and a sweep of PyAMG over points"""
 
     repeat = (3, 10, 2.0)
     params = (list(MATRICES),)
@@ -174,7 +174,7 @@ class FindLines(common.Benchmark):
         cla.find_lines(self.M, coordinates=self.coordinates)
 
     def time_pyamg_strength(self, b):
-        """What PyAMG takes to find the strong couplings, which it does not join to lines."""
+        """PyAMG finds the strong couplings, and does not join them to lines."""
         symmetric_strength_of_connection(self.M, theta=0.25)
 
 

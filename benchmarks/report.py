@@ -48,7 +48,7 @@ def pieces_of(machine):
 
 
 def about(machine):
-    """What a machine is, and which commits its results are of."""
+    """A sentence that describes a machine and names the commits of its results."""
     known = machine.about
     cores = known.get("num_cpu") and f"{known['num_cpu']} cores"
     parts = known.get("cpu"), cores, memory(known.get("ram")), known.get("os")
@@ -58,7 +58,7 @@ def about(machine):
 
 
 def memory(ram):
-    """What asv writes of it: bytes, or what a person wrote there."""
+    """Text for the memory that asv recorded: bytes, or what a person wrote."""
     return f"{int(ram) / 2**30:.0f} GB" if ram and ram.isdigit() else ram
 
 

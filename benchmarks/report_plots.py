@@ -53,7 +53,7 @@ def draw(machine, folder):
 
 
 def shortened(svg):
-    """The same picture in half the bytes: two decimals, no comments, names of groups, rotations by 0, indentation."""
+    """The picture in half the bytes: two decimals, no comments, names of groups, rotations by 0 or indentation."""
     for pattern, short in (
         (r"<!--.*?-->", ""),
         (r"(\d\.\d\d)\d+", r"\1"),
@@ -74,7 +74,7 @@ def panels(rows, columns, width, height, **shared):
 
 
 def add_legend(figure):
-    """One legend under all plots of a figure."""
+    """Add one legend under all plots of a figure."""
     handles = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -146,7 +146,7 @@ def measured(machine):
 
 
 def styles(machine):
-    """What the points of a roofline are of, their marks and colours, and the places of their labels."""
+    """The benchmarks behind the points of a roofline, their marks and colours, and the places of their labels."""
     routines = zip(measured(machine).items(), itertools.cycle(MARKS), strict=False)
     found = {name: (f"{of}Speed", style[0], style[1:], (5, -7)) for (name, of), style in routines}
     return found | {name: (f"blocktridiag.{name.capitalize()}Speed", *style) for name, style in LINES.items()}
@@ -172,7 +172,7 @@ def draw_roofs(axes, machine, device, peak):
 
 
 def draw_points(axes, machine, device, routine, speed, mark, color, offset):
-    """One routine: its speed over the operations for each byte that it moves."""
+    """Draw the speed of one routine over the operations for each byte that it moves."""
     points = {}
     for n in machine.sizes(f"{speed}.track_gflops"):
         run = machine.newest(f"{speed}.track_gflops", device, "float64", n)

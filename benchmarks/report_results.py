@@ -1,4 +1,4 @@
-"""What asv measured on each machine: the newest value of every benchmark."""
+"""Results of asv on each machine: the newest value of every benchmark."""
 
 from datetime import UTC, date, datetime
 from itertools import product
@@ -21,14 +21,14 @@ LOOPS = ["read", "copy", "streamed copy", "update", "axpy"]
 
 
 def lines_of(device, b):
-    """How many lines of blocks there are, as `benchmarks.blocktridiag` has it."""
+    """The number of lines in `benchmarks.blocktridiag`."""
     if device != "opencl:gpu":
         return 1024
     return 16384 if b <= 5 else 4096
 
 
 class Run(NamedTuple):
-    """What was measured of one commit, by the name of the benchmark and its parameters as asv writes them."""
+    """Results of one commit, by the name of the benchmark and its parameters as asv writes them."""
 
     commit: str
     date: date

@@ -40,7 +40,7 @@ def megabytes(size):
 
 
 def times(ratio):
-    """How many times as long."""
+    """A ratio of times, such as "6.1x"."""
     return f"{ratio:.1f}x" if ratio < 9.95 else f"{ratio:.0f}x"
 
 

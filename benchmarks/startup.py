@@ -1,4 +1,4 @@
-"""What a new process waits for: the import, and the first call of each routine with and without a cache."""
+"""The start of a new process: the import, and the first call of each routine with a cache and without."""
 
 import subprocess
 import sys

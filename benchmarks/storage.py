@@ -1,4 +1,4 @@
-"""What storage of factors and a watch on pivots cost: `python -m benchmarks.storage --help`.
+"""Costs of smaller storage of factors and of watching pivots: `python -m benchmarks.storage --help`.
 
 Times are the least of several, in milliseconds, of all variants in turns; what they are to that of the first follows.
 """

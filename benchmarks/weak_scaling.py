@@ -78,7 +78,7 @@ def own_rows(rank, ranks, nx, ny, nz, b):
 
 
 def measure(args):
-    """One row of the table, of this run's ranks."""
+    """Measure one row of the table, for the ranks of this run."""
     os.environ["NUMBA_NUM_THREADS"] = str(args.threads)  # before compactla is imported
     from petsc4py import PETSc
 

@@ -41,7 +41,7 @@ class Systems(Copied):
     nsys : int or None
         Number of systems; None where one matrix is shared by as many as there are right-hand sides.
     dtype : numpy.dtype
-        That of the matrices.
+        Type of the matrices.
     queue : pyopencl.CommandQueue or None
         Where they live; None on the CPU.
     """
@@ -272,7 +272,7 @@ class Systems(Copied):
         return self._spare.give(room)
 
     def _plan(self, B, X, factors):
-        """How to solve for arrays (..., n, nrhs), with factors if there are some; None if they must be copied."""
+        """The plan of a solve for arrays (..., n, nrhs), with factors if there are some; None if it needs copies."""
         lead = max(self._lead, B.shape[:-2], key=len)
         operands = in_two([*(self._matrix if factors is None else []), B, X], lead)
         if operands is None:

@@ -31,7 +31,7 @@ ALIGNED = 16  # bytes that kernels on devices move at once, where matrices begin
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How arrays of some types, shapes and strides are multiplied.
+    """A plan for products of arrays of these types, shapes and strides.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def check_stacks(A, B, C):
 
 
 def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
-    """The same for pyopencl Arrays."""
+    """Multiply pyopencl Arrays."""
     queue = queue_of(C, "C")
     wait_for = check_launch(threads, wait_for, queue, recorded=True)
     for name, X in (("A", A), ("B", B)):
@@ -173,7 +173,7 @@ def check_place(X, queue, name):
 
 
 def place(X):
-    """Where the matrices of an array are."""
+    """The place of an array's matrices in memory."""
     *step, rs, cs = X.strides
     return Place(*X.shape[-2:], *(step or [0]), rs, cs)
 
@@ -196,7 +196,7 @@ def plan_for(row, nm, dtype, A, B, C, transa, transb, source):
 
 
 def factors(row, A, B, C, transa, transb, dtype):
-    """Where op(A) and op(B) are, which must fit to C, and whether they are conjugated."""
+    """The places of op(A) and op(B), which must fit C, and whether they are conjugated."""
     a, b = A if transa == "N" else A.T, B if transb == "N" else B.T
     row.sizes((a, b, C))
     complex_ = dtype.kind == "c"
@@ -224,14 +224,14 @@ def applied(X, op):
 
 
 def through_copies(row, A, B, C, *others):
-    """For numbers that are not where the processor wants them."""
+    """Multiply copies of arrays whose numbers are not aligned as the processor wants them."""
     copy = C.copy()
     gemm(row, A.copy(), B.copy(), copy, *others)
     C[...] = copy
 
 
 def through_numpy(A, B, C, alpha, beta, transa, transb, threads=None):
-    """By NumPy, some matrices at a time."""
+    """Multiply by NumPy, some matrices at a time."""
     A, B = applied(A, transa), applied(B, transb)
     together = max(TOGETHER // max(C[0].size * C.itemsize, 1), 1)
     for first in range(0, len(C), together):
@@ -252,7 +252,7 @@ def regular(X):
 
 
 def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
-    """The same for sequences of matrices: one launch for all that have the same sizes and strides.
+    """Multiply sequences of matrices, with one launch for all that have the same sizes and strides.
 
     On a device they have to be in the same memory as well.
     """

@@ -93,7 +93,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
 
 
 def madds(r, m, n):
-    """Of the factorization, and for each right-hand side of the reflectors and of a solve."""
+    """Multiply-adds of the factorization, and for each right-hand side those of the reflectors and a solve."""
     m, n = max(m, n), min(m, n)
     return n * n * (m - n / 3) + r * n * (2 * m - n / 2)
 

@@ -69,7 +69,7 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
 
 
 def madds(m, n):
-    """Of the reflectors, as for geqrf, and of the norms."""
+    """Multiply-adds of the reflectors, as in geqrf, and of the norms."""
     k = min(m, n)
     return k * (3 * m * n - (m + n) * k * 3 / 2 + k * k)
 

@@ -74,7 +74,7 @@ def posv(
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
-    """Those of potrs, whose kernels hold the same."""
+    """The candidates of potrs, whose kernels hold the same numbers."""
     for choice in potrs.candidates(size, dtype, lanes):
         yield {**choice, "kernel": choice["kernel"].replace("potrs", "posv")}
 

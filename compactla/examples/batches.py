@@ -30,18 +30,18 @@ def hydrogen(nm, dt=1e-6, temperature=1100.0, seed=0):
     dt : float
         Length of an implicit step, in seconds.
     temperature : float
-        That before the ignition, in K.
+        Temperature before the ignition, in K.
     seed : int
-        Of the moments of the ignition that matrices are from.
+        Seed of the moments of the ignition that matrices are from.
     """
     return jacobians(HYDROGEN, stoichiometric(temperature), nm, dt, seed=seed)
 
 
 def larger(nm, dt=1e-6, species=53, reactions=300, seed=0):
-    """The same of a made-up mechanism, by default of the size and density of GRI-Mech 3.0: 54 unknowns.
+    """I - dt J of a made-up mechanism, by default of the size and density of GRI-Mech 3.0: 54 unknowns.
 
-    Its values are as hard to solve for as those of real ones: of rates that are up to 10^10 apart, in equilibria that
-    agree with each other.
+    Systems are as hard to solve as those of real mechanisms: rates are up to 10^10 apart, in equilibria that agree with
+    each other.
     """
     mechanism = made_up(species, reactions, seed=seed)
     fresh = np.append(np.where(np.arange(species) < 6, 2.0, 1e-3), 1.0)
@@ -54,7 +54,7 @@ def jacobians(mechanism, fresh, nm, dt, seconds=3e-4, seed=0):
     Parameters
     ----------
     mechanism : Mechanism
-        Its reactions.
+        The reactions.
     fresh : (n,) array_like
         The gas before, as `Mechanism` has it.
     """
@@ -86,18 +86,18 @@ def five_point(nm, nx, ny, convection=0.0, spread=0.5, seed=0):
     spread : float
         Standard deviation of the logarithm of the coefficient of diffusion, by chance for each cell.
     seed : int
-        Of these.
+        Seed of these random numbers.
     """
     return grid(FIVE, nm, nx, ny, convection, spread, seed)
 
 
 def nine_point(nm, nx, ny, convection=0.0, spread=0.5, seed=0):
-    """The same with the nine-point stencil, whose corners count a quarter of the others."""
+    """The matrices of `five_point`, with the nine-point stencil: corners count a quarter of the others."""
     return grid(NINE, nm, nx, ny, convection, spread, seed)
 
 
 def grid(stencil, nm, nx, ny, convection, spread, seed):
-    """The same with a stencil {(i, j): weight}. Beyond the edges of the grid is zero."""
+    """Diffusion and convection with a stencil {(i, j): weight}. Beyond the edges of the grid is zero."""
     rng = np.random.default_rng(seed)
     k = np.exp(spread * rng.standard_normal((nm, nx, ny))).reshape(nm, -1)
     angle = rng.uniform(0, 2 * np.pi, nm)

@@ -76,7 +76,7 @@ class Mechanism:
     third, both : (reactions,) array_like of bool
         Whether there is a third body; whether a reaction goes back too, as its equilibrium demands.
     efficiency : (species,) array_like
-        Of third bodies.
+        Efficiencies of third bodies.
     """
 
     def __init__(self, thermo, sides, rates, third, both, efficiency):
@@ -106,7 +106,7 @@ class Mechanism:
         return cls(thermo, np.swapaxes(sides, 0, 1), rates, third, both, efficiency)
 
     def __call__(self, y):
-        """How fast gases y, (..., n), change: (..., n), in a second."""
+        """The rates of change of gases y, (..., n), per second: (..., n)."""
         c, T, energy, _ = self._state(y)
         rates = self._net_rates(c, T)[0] @ self.net
         return np.concatenate([rates, self._heating(c, energy, rates)[0]], axis=-1)
@@ -170,7 +170,7 @@ class Mechanism:
         return bodies * (forth - reverse), ((forward, forth), (back, reverse)), bodies
 
     def _heating(self, c, energy, rates):
-        """How fast the temperature rises, and the heat capacity, at constant volume."""
+        """The rise of the temperature per second, and the heat capacity, at constant volume."""
         capacity = (c @ (self.heat - R))[..., None]
         return -(energy * rates).sum(axis=-1, keepdims=True) / (KILO * capacity), capacity
 

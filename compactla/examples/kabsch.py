@@ -42,7 +42,7 @@ def align(linalg, points, seen):
 
 
 def angles(R, turns):
-    """How far rotations are from each other, in degrees."""
+    """The angles between rotations, in degrees."""
     chord = np.linalg.norm(R - turns, axis=(1, 2)) / np.sqrt(8)
     return np.degrees(2 * np.arcsin(np.minimum(chord, 1)))
 

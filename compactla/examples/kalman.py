@@ -36,7 +36,7 @@ def radar(objects, rng, along=0.1, across=0.5):
 
 
 def simulate(F, Q, H, R, steps, rng):
-    """Where objects are, from the same states on as filters are told, and what is measured: in each step."""
+    """Positions of objects and measurements, in each step, from the states that the filters start with."""
     push, error = np.linalg.cholesky(Q), np.linalg.cholesky(R)
     x = rng.standard_normal((len(R), len(F), 1))
     states, measured = [], []

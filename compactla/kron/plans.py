@@ -16,7 +16,7 @@ RECENT = 8  # addresses of arrays that a plan remembers
 
 
 class Plan:
-    """How arrays of some types, shapes and strides are computed with.
+    """A plan for Kronecker products of arrays of these types, shapes and strides.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Plan:
     problem : compactla.kron.problem.Problem
         A problem with such arrays, which was solved.
     arrays : sequence of ndarray
-        Its factors and X, as they were given.
+        The factors and X, as they were passed.
     out : ndarray
         Y.
     """

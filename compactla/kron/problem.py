@@ -50,7 +50,7 @@ class Problem:
     d, e : tuple of int
         Axes of items of X and of Y.
     operands, signs : list
-        As of `compactla.cpu.kron.apply`.
+        See `compactla.cpu.kron.apply`.
     called : list of str
         What messages call the operands.
     """

@@ -99,7 +99,7 @@ def kron_sum_apply(
     factors : sequence of (m, m) or (nm, m, m) array_like, or Pack
         Square factors, as of `kron_apply`.
     X, out, alpha, beta, trans, transx, work, threads, wait_for
-        As of `kron_apply`.
+        See `kron_apply`.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def kron_sum_apply(
     Raises
     ------
     TypeError, ValueError
-        As of `kron_apply`, and if a factor is not square.
+        See `kron_apply`; also if a factor is not square.
 
     See Also
     --------
@@ -144,7 +144,7 @@ def kron_sum_solve(
     values : sequence of (m,) or (nm, m) array_like or pyopencl.array.Array
         Eigenvalues a, b, c, in numbers of X or real ones of their precision.
     X, out, alpha, beta, transx, threads, wait_for
-        As of `kron_apply`.
+        See `kron_apply`.
     shift : scalar
         Number that is added to all sums of eigenvalues.
     inverses : sequence, optional
@@ -162,7 +162,7 @@ def kron_sum_solve(
     Raises
     ------
     TypeError, ValueError
-        As of `kron_apply`, and if eigenvalues do not fit to eigenvectors.
+        See `kron_apply`; also if eigenvalues do not fit eigenvectors.
 
     See Also
     --------
@@ -199,7 +199,7 @@ def kron_work(
     Parameters
     ----------
     factors, X, trans, transx
-        As of the call that it is for; `vectors` of `kron_sum_solve` are factors.
+        Arguments of the call that it is for; `vectors` of `kron_sum_solve` are factors.
     sum, solve : bool
         Whether it is for `kron_sum_apply`, or `kron_sum_solve`.
     threads : int, optional

@@ -104,7 +104,7 @@ class Hessenberg:
     m : int
         Maximum number of columns.
     norm : float
-        Of the residual that a cycle begins with.
+        Norm of the residual that a cycle begins with.
     """
 
     def __init__(self, m, norm, dtype):
@@ -137,7 +137,7 @@ class Hessenberg:
 def _subtract(products, column, j, found, modified):
     """Add products with vector j + 1 to a column, and return them, negative: as they were found, or modified.
 
-    Those of modified Gram-Schmidt take the products of vector j with those before, `found[0]`, too.
+    Modified Gram-Schmidt takes the products of vector j with those before, `found[0]`, too.
     """
     h = found[1].copy()
     if modified:

@@ -94,11 +94,11 @@ def along(pattern, blocks, line, b):
     taken : ndarray of int64
         Which of the values are in it.
     kept : Pattern
-        Of these values.
+        The pattern of these values.
     order : ndarray of int64
-        Its rows along the lines.
+        The rows of the pattern along the lines.
     filled : Pattern
-        In this order, with all of each block.
+        The pattern in this order, with all of each block.
     """
     n, count = pattern.n, len(blocks)
     places, bound = np.empty_like(blocks), line[1:] == line[:-1]

@@ -51,7 +51,7 @@ class Preconditioner(Copied):
     Attributes
     ----------
     nm, n, dtype, vlen, queue : int, int, numpy.dtype, int, pyopencl.CommandQueue or None
-        Those of the matrices.
+        Number, order, type, vector length and queue of the matrices.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class Preconditioner(Copied):
 
     @property
     def _reading(self):
-        """What is held while the values of A must not change; a pack is its owner's."""
+        """A lock that is held while the values of A must not change; none for packs, which their owner guards."""
         return self.A._lock.here.lock if isinstance(self.A, BatchCSR) else contextlib.nullcontext()
 
     def operator(self, threads: int | None = None) -> Operator:
@@ -125,7 +125,7 @@ class Preconditioner(Copied):
 
 
 class Identity(Preconditioner):
-    """No preconditioner: M r is r.
+    """The identity: M r is r, which is no preconditioner.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ class System:
         self.history = [self.norm]
 
     def room(self, count):
-        """So many vectors: on the CPU those of the system before, if they are like these."""
+        """Room for `count` vectors: on the CPU that of the previous system, if it fits."""
         rows = None if self.queue is not None else vars(kept).pop("rows", None)
         if rows is None or rows.n != self.n or rows.dtype != self.dtype or len(rows.vectors) < count:
             return backend(self.queue, "krylov").Rows(count, self.n, self.dtype, self.queue, self.launch)
@@ -340,7 +340,7 @@ def multiplication(A, name):
 
 
 def span(first, second=None) -> range:
-    """One row, or two."""
+    """The range of one row, or of two."""
     return range(first, first + 1) if second is None else range(first, 2 * second - first, second - first)
 
 

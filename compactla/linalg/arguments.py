@@ -58,7 +58,7 @@ def defaults(function):
 
 
 def kind_of(a):
-    """How errors call an array on a device."""
+    """The name that errors give to an array on a device."""
     return "array in CUDA memory" if stays(a) else "pyopencl Array"
 
 
@@ -98,14 +98,14 @@ def common_lead(arrays):
 
 @dataclass(frozen=True)
 class Place:
-    """Where the matrices of a stack are.
+    """The place of a stack's matrices in memory.
 
     Attributes
     ----------
     char : str
-        Their type, by NumPy's letter.
+        The type of the matrices, by NumPy's letter.
     m, n : int
-        Their sizes.
+        The sizes of the matrices.
     step, rs, cs : int
         Bytes from one to the next, from row to row, and from column to column.
     copy : function, optional
@@ -122,7 +122,7 @@ class Place:
 
 
 def place(a, lead, dtype):
-    """Where the matrices of an array are, in a stack of shape `lead`, as ones of a type."""
+    """The place of an array's matrices in a stack of shape `lead`, converted to a type."""
     m, n = a.shape[-2:]
     item, own = dtype.itemsize, a.shape[:-2]
     if a.dtype == dtype:

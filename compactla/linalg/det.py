@@ -64,7 +64,7 @@ def slogdet(a: Array, *, compute: str = "double", threads: int | None = None) ->
     Parameters
     ----------
     a, compute, threads
-        As of `det`.
+        See `det`.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def slogdet(a: Array, *, compute: str = "double", threads: int | None = None) ->
     Raises
     ------
     numpy.linalg.LinAlgError, TypeError, ValueError
-        As of `det`.
+        See `det`.
 
     See Also
     --------
@@ -112,7 +112,7 @@ def is_tiny(a, compute, threads):
 
 
 def fewest(n):
-    """How many matrices are no tiny stack."""
+    """The least number of matrices that are no tiny stack."""
     return -(-TINY // n**2)
 
 

@@ -77,7 +77,7 @@ def eigvalsh(
     Parameters
     ----------
     a, UPLO, on_error, compute, threads
-        As of `compactla.linalg.eigh`.
+        See `compactla.linalg.eigh`.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def eigvalsh(
     Raises
     ------
     numpy.linalg.LinAlgError, TypeError, ValueError
-        As of `compactla.linalg.eigh`.
+        See `compactla.linalg.eigh`.
 
     See Also
     --------

@@ -31,7 +31,7 @@ def lstsq(
         Treatment of matrices whose singular values are not found, as where one holds NaN: "raise" raises an error that
         names them, "nan" fills their results with NaN, with 0 for the rank, and leaves all others as they are.
     compute, threads
-        As of `compactla.linalg.solve`.
+        See `compactla.linalg.solve`.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def limit_of(a, b, rcond, compute):
 
 
 def solved(a, b, rcond):
-    """What numpy.linalg.lstsq returns or raises; for some matrices with NaN or infinities it finds no end."""
+    """Result or error of numpy.linalg.lstsq, which does not end for some matrices with NaN or infinities."""
     matrix = np.asarray(a)
     if matrix.dtype.kind in "fc" and not np.isfinite(matrix).all():
         _numpy.lstsq(np.zeros_like(matrix), b, rcond)  # refuses what does not fit together
@@ -127,7 +127,7 @@ def one_by_one(a, b, rcond):
 
 
 def madds(m, n, r, **_):
-    """With five sweeps."""
+    """Multiply-adds, with five sweeps."""
     k, longest = min(m, n), max(m, n)
     return 2 * k * k * (longest - k / 3) + 10 * k * k * (k + r) + 2 * longest * k * r
 

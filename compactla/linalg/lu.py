@@ -98,7 +98,7 @@ def lu_solve(
     check_finite : bool, optional
         Whether infinities and NaN in `b` are refused.
     compute, threads
-        As of `lu_factor`.
+        See `lu_factor`.
 
     Returns
     -------

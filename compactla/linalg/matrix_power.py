@@ -23,7 +23,7 @@ def matrix_power(
     n : int
         Exponent; inverses are raised to -n if it is negative, and 0 makes identities.
     on_error, compute, threads
-        As of `inv`, which negative exponents need.
+        See `inv`, which negative exponents need.
 
     Returns
     -------

@@ -23,7 +23,7 @@ def cond(x: Array, p: Array = None, *, compute: str = "double", threads: int | N
     p : {None, 2, -2, 1, -1, inf, -inf, "fro"}, optional
         The norm, of `numpy.linalg.norm`; None is 2. All but 2 and -2 are left to NumPy, for square matrices.
     compute, threads
-        As of `compactla.linalg.svd`.
+        See `compactla.linalg.svd`.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def matrix_rank(
     rtol : (...) array_like, optional
         As `tol`, relative to the largest; default: ``max(m, n)`` times the machine epsilon.
     compute, threads
-        As of `compactla.linalg.svd`.
+        See `compactla.linalg.svd`.
 
     Returns
     -------
@@ -128,10 +128,10 @@ def norm(
     Parameters
     ----------
     x, ord, axis, keepdims
-        As of `numpy.linalg.norm`, to which all is left but norms of matrices that need singular values: of order 2, -2
+        See `numpy.linalg.norm`, which computes all but norms of matrices that need singular values: of order 2, -2
         and "nuc".
     compute, threads
-        As of `compactla.linalg.svd`.
+        See `compactla.linalg.svd`.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def norm(
     Raises
     ------
     numpy.linalg.LinAlgError, TypeError, ValueError
-        As of `numpy.linalg.norm`.
+        See `numpy.linalg.norm`.
 
     See Also
     --------
@@ -185,7 +185,7 @@ def matrix_norm(
     x : (..., m, n) array_like
         Matrices.
     keepdims, ord, compute, threads
-        As of `compactla.linalg.norm`.
+        See `compactla.linalg.norm`.
 
     Returns
     -------
@@ -195,7 +195,7 @@ def matrix_norm(
     Raises
     ------
     numpy.linalg.LinAlgError, TypeError, ValueError
-        As of `numpy.linalg.norm`.
+        See `numpy.linalg.norm`.
 
     See Also
     --------
@@ -220,7 +220,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     x : array_like
         Numbers.
     axis, keepdims, ord
-        As of `numpy.linalg.vector_norm`, which computes them.
+        See `numpy.linalg.vector_norm`, which computes them.
 
     Returns
     -------
@@ -230,7 +230,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     Raises
     ------
     TypeError, ValueError
-        As of `numpy.linalg.vector_norm`.
+        See `numpy.linalg.vector_norm`.
 
     See Also
     --------

@@ -19,7 +19,7 @@ def qr(a: Array, mode: str = "reduced", *, compute: str = "double", threads: int
         "reduced": q of k columns and r of k rows. "complete": q of m columns and r of m rows. "r": r of k rows alone.
         "raw": h and tau, as LAPACK ``?geqrf`` leaves them, with h transposed.
     compute, threads
-        As of `compactla.linalg.solve`.
+        See `compactla.linalg.solve`.
 
     Returns
     -------

@@ -71,7 +71,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How arrays of some types, shapes and strides are computed.
+    """A plan for arrays of these types, shapes and strides.
 
     Attributes
     ----------
@@ -104,9 +104,9 @@ class Stacked:
     work : function
         Multiply-adds for each, of the sizes by their letters.
     numpy : function
-        The same function with NumPy or SciPy, of the arrays, and of the options by their names.
+        The function of NumPy or SciPy, of the arrays, and of the options by their names.
     failure : compactla.linalg.failures.Failure
-        Its failure for matrices that have no result.
+        What it does for matrices that have no result.
     options : tuple of str
         Names of the options, whose values are compiled into kernels.
     implied : dict
@@ -141,7 +141,7 @@ class Stacked:
         options : tuple
             Values of the options.
         on_error, compute, threads
-            As of `compactla.linalg.solve`.
+            See `compactla.linalg.solve`.
         """
         if on_error != "raise":
             choose("on_error", on_error, ("raise", "nan"))
@@ -175,7 +175,7 @@ class Stacked:
         return results
 
     def _plan(self, options, compute, arrays):
-        """How arrays of these types, shapes and strides are computed."""
+        """Make the plan for arrays of these types, shapes and strides."""
         sizes = self.inputs.values()
         types = [np.dtype(x[2]) if x[2:] else common_type(a.dtype) for x, a in zip(sizes, arrays, strict=True)]
         fit = None if any(dtype is None for dtype in types) else self.fit(arrays, types, compute)

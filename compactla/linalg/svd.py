@@ -96,7 +96,7 @@ def svdvals(x: Array, /, *, on_error: str = "raise", compute: str = "double", th
     x : (..., m, n) array_like
         Matrices.
     on_error, compute, threads
-        As of `compactla.linalg.svd`.
+        See `compactla.linalg.svd`.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def svdvals(x: Array, /, *, on_error: str = "raise", compute: str = "double", th
     Raises
     ------
     numpy.linalg.LinAlgError, TypeError, ValueError
-        As of `compactla.linalg.svd`.
+        See `compactla.linalg.svd`.
 
     See Also
     --------

@@ -47,7 +47,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
     M, lines, block_size, queue, threads, periodic
         As for `LinePreconditioner`.
     **options
-        Those of `Options`.
+        See `Options`.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             raise PivotError(self.report)
 
     def _update(self, M, threads=None, wait_for=None) -> None:
-        """As `update`, but pivots and overflow raise no errors."""
+        """Do what `update` does, without errors for pivots and overflow."""
         launch = self._launch(threads, wait_for)
         if is_device_array(M):
             self._check_values(M)
@@ -162,7 +162,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     @property
     def _where(self):
-        """Where it lives, for people."""
+        """The place where it lives, for messages."""
         return "the CPU" if self.queue is None else "several devices"
 
     def _check_values(self, data):
@@ -190,7 +190,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
 
     @contextlib.contextmanager
     def _renewing(self):
-        """While values are replaced, and until that has succeeded, there is nothing to solve with."""
+        """Replace values; until that has succeeded there is nothing to solve with."""
         self.info, self._is_usable = None, False
         yield
         self._is_usable = True

@@ -99,7 +99,7 @@ class BlockTridiag(Copied):
     nlines, b, vlen : int
         Number of lines, size of the blocks, vector length.
     dtype : numpy.dtype
-        That of the blocks.
+        Type of the blocks.
     queue : pyopencl.CommandQueue or None
         Queue of the device that holds the lines; None on the CPU.
     info : (nlines,) ndarray of int64, or None before `factor`

@@ -46,7 +46,7 @@ def warn_of_chords(M, b, paths, stacklevel=3) -> None:
 
 
 def _outweighing(M, chords, paths) -> np.ndarray:
-    """Which chords outweigh a link between their ends."""
+    """Flags of the chords that outweigh a link between their ends."""
     S, opposite = couplings(M)
     places = np.sort(np.argsort(paths.rows)[chords], axis=1)
     order = np.argsort(places[:, 1])

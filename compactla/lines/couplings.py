@@ -1,4 +1,4 @@
-"""How strongly the block rows of a sparse matrix are coupled, by its coefficients or by where its rows lie in space."""
+"""Strengths of couplings of the block rows of a sparse matrix, from its coefficients or from coordinates."""
 
 import numpy as np
 import scipy.sparse
@@ -25,7 +25,7 @@ def in_blocks(M, b):
 
 
 def couplings(M) -> tuple[scipy.sparse.csr_array, np.ndarray]:
-    """How strongly the block rows of `M` are coupled: a symmetric matrix without a diagonal, its indices sorted.
+    """Strengths of couplings of the block rows of `M`: a symmetric matrix without a diagonal, its indices sorted.
 
     And for every block of `M` whether it is of the other sign than diffusion has, as the trace of its product with the
     inverse of the diagonal block is positive.

@@ -1,4 +1,4 @@
-"""Where lines are cut into parts, and into how many; `parted` has what is done with the parts."""
+"""Choice of where lines are cut into parts, and into how many; `in_parts` factors and solves the parts."""
 
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ class BlockFormat(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where lines are cut. Positions count their block rows, one line after the other."""
+    """A cut of lines into parts. Positions count the block rows, one line after the other."""
 
     ring: np.ndarray  # (nlines,): whether a line closes to a ring
     first: np.ndarray  # (nlines,): position of the first block row of a line
@@ -85,7 +85,7 @@ def cut(length, ring, parts) -> Cut:
 
 
 def check_periodic(periodic, nlines) -> np.ndarray:
-    """Which lines are rings, (nlines,) of bool."""
+    """Flags of the lines that are rings, (nlines,) of bool."""
     ring = as_array(periodic, "periodic")
     if ring.dtype != bool:
         raise TypeError(f"periodic is of {ring.dtype}, must be a bool, or an array with one for each line")
@@ -146,7 +146,7 @@ def enough_lanes(length, parts, blocks: BlockFormat) -> int:
 
 
 def plan_cut(length, ring, parts, blocks: BlockFormat, options, vlen_given) -> tuple[Cut, BlockFormat]:
-    """How lines are cut, with `parts` as for `BlockTridiag`, and the format that suits so many parts."""
+    """The cut of lines, with `parts` as for `BlockTridiag`, and the format that suits so many parts."""
     count = count_parts(parts, length, ring, blocks, options.whole)
     if not vlen_given:
         blocks = blocks._replace(vlen=enough_lanes(length, count, blocks))

@@ -1,4 +1,4 @@
-"""Which block rows form lines, and where their blocks are: the symbolic part of preconditioners."""
+"""The block rows that form lines, and the places of their blocks: the symbolic part of preconditioners."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class Paths(NamedTuple):
         return np.repeat(np.arange(len(self.length)), self.length)
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of each block row, which line it is on, and its place there."""
+        """For each block row the line that it is on, and its place there."""
         line, place = np.empty((2, len(self.rows)), np.int64)
         line[self.rows] = self.line
         place[self.rows] = np.arange(len(self.rows)) - np.repeat(np.cumsum(self.length) - self.length, self.length)
@@ -197,7 +197,7 @@ class Blocks(NamedTuple):
 
 
 class Extraction(Copied):
-    """Where the blocks of a sparse matrix are in its values.
+    """The places of a sparse matrix's blocks in its values.
 
     Parameters
     ----------

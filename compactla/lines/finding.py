@@ -1,4 +1,4 @@
-"""Which block rows form lines, found from the coefficients of a sparse matrix or from where its rows lie in space."""
+"""Search for lines: from the coefficients of a sparse matrix, or from the coordinates of its rows."""
 
 from itertools import pairwise
 

@@ -28,7 +28,7 @@ class Runs:
 
     @classmethod
     def of(cls, rows):
-        """Those of rows that rise."""
+        """The runs of rows in ascending order."""
         if not len(rows):
             return cls.all(0)
         begins = np.concatenate([[0], np.flatnonzero(np.diff(rows) != 1) + 1])
@@ -36,7 +36,7 @@ class Runs:
 
     @classmethod
     def all(cls, count):
-        """All rows of an array of so many."""
+        """One run of all `count` rows of an array."""
         return cls(np.zeros(1, np.int64), np.array([count]))
 
     def __len__(self):
@@ -77,7 +77,7 @@ class Runs:
             run.send(piece, target, begin)
 
     def bring(self, source, target, staged: Buffer) -> None:
-        """These rows of an array of the host <- source"""
+        """Rows of an array of the host <- source"""
         run, width = backend(source.queue), words_of(target)
         for begin, (first, place, count) in self.pieces(width * WORD.itemsize):
             if len(first) == 1:
@@ -94,7 +94,7 @@ class Transfers(Copied):
     Parameters
     ----------
     dtype : numpy.dtype
-        Of the vectors, (block rows, b, nrhs).
+        Type of the vectors, (block rows, b, nrhs).
     queue : pyopencl.CommandQueue
         Queue of the device.
     rows : Runs

@@ -72,7 +72,7 @@ class PartedLines(Copied):
     format : BlockFormat
         Format of the blocks.
     options : Options
-        Of the parts and the separators. Lines in several parts, and rings, know no `pivoting` and no `refine`.
+        Options of the parts and the separators; `pivoting` and `refine` are for whole lines only.
     """
 
     broken = False  # what is factored can always be filled again
@@ -131,7 +131,7 @@ class PartedLines(Copied):
 
     @property
     def too_large(self) -> np.ndarray:
-        """As that of `PackedLines`."""
+        """For each line, the largest factor if it is too large to store, else 0; as in `PackedLines`."""
         found = np.zeros(self.nlines)
         for line, lines in self._several():
             np.maximum.at(found, line, lines.too_large)
@@ -139,7 +139,7 @@ class PartedLines(Copied):
 
     @property
     def watched(self):
-        """As that of `PackedLines`."""
+        """The records of watched pivots, as in `PackedLines`."""
         if self.parts.watched is None:
             return None
         found = np.zeros((WATCHED, self.nlines))
@@ -213,7 +213,7 @@ class Separators(Copied):
         self.lines = PartedLines(again, rows[pieces.position], in_order, format, options)
 
     def _set_up_rows(self, pieces, end, rows, find, format):
-        """Their own block rows, coupled to the ends of the parts beside them, and room for the Schur complement."""
+        """Make block rows of separators, coupled to the ends of parts, and room for the Schur complement."""
         count, vlen = len(pieces.position), format.vlen
         neighbours = pieces.position, end[pieces.previous], pieces.start[pieces.following]
         own, before, after = (by_lanes(a, vlen) for a in neighbours)
@@ -242,7 +242,7 @@ class Separators(Copied):
         self._leave = Couplings(*self._spikes, slots.offset, entries(rows, slots.rows), *separators, format.queue)
 
     def _set_up_neighbours(self, pieces, slots, format):
-        """Where in a spike the blocks beside each separator are: the last ones of parts, and the first ones."""
+        """Find the blocks beside each separator in the spikes: the last ones of parts, and the first ones."""
         place = np.argsort(slots.order)  # of each part
         slot, lane = slots.offset[place // format.vlen], place % format.vlen
         ends = (slot + pieces.length - 1)[pieces.previous], lane[pieces.previous]

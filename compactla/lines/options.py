@@ -17,7 +17,7 @@ class Options:
     Parameters
     ----------
     dtype : numpy.dtype
-        That of the blocks.
+        Type of the blocks.
     pivots, pivoting, diagnose, storage, refine
         As for `BlockTridiag`. A `storage` equal to the real type of the dtype becomes None.
     """

@@ -64,7 +64,7 @@ class LinePreconditioner(BlockOperator):
     Attributes
     ----------
     shape, dtype
-        Those of `M`.
+        Shape and type of `M`.
     info : (nlines,) array of int
         0, or 1 + the index of the first zero pivot among the rows of the line, in the order of `lines`. The
         solution on a line that has one is meaningless; the other lines are not affected. For lines that are rings, or

@@ -294,7 +294,7 @@ def numbered(blocks, number, which=True) -> csr_array:
 
 
 def coupled_on_lines(blocks, line, place, paths) -> np.ndarray:
-    """Which blocks of a matrix are on the diagonal, or couple neighbours on a line."""
+    """Flags of a matrix's blocks that are on the diagonal, or couple neighbours on a line."""
     row, column = np.repeat(np.arange(len(line)), np.diff(blocks.indptr)), blocks.indices
     apart = abs(place[row] - place[column])
     closing = paths.ring[line[row]] & (apart == paths.length[line[row]] - 1)

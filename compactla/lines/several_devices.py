@@ -27,7 +27,7 @@ class Queues(list):
 
 
 def check_queues(queue):
-    """None or a queue, or `Queues` of a list of several; a list of one queue is that queue."""
+    """Check `queue`: None, a queue, or a list. A list of several queues becomes `Queues`, a list of one that queue."""
     if not isinstance(queue, list | tuple):
         return queue
     if not queue:
@@ -49,7 +49,7 @@ class SharedLines(Copied):
     parts, vlen
         As for `compactla.LinePreconditioner`.
     options : Options
-        Of all lines.
+        Options of all lines.
     queues : Queues
         Queues of the devices.
     """
@@ -80,17 +80,17 @@ class SharedLines(Copied):
 
     @property
     def too_large(self) -> np.ndarray:
-        """As that of `PackedLines`."""
+        """For each line, the largest factor if it is too large to store, else 0; as in `PackedLines`."""
         return self._joined((), [share.lines.too_large for share in self._shares])
 
     @property
     def watched(self):
-        """As that of `PackedLines`."""
+        """The records of watched pivots, as in `PackedLines`."""
         found = [share.lines.watched for share in self._shares]
         return None if found[0] is None else self._joined((WATCHED,), found)
 
     def _at_once(self, work, *args) -> list:
-        """What every share returns from this work, which all do at the same time."""
+        """Let all shares work at the same time, and return their results."""
         if os.getpid() != self._process:
             raise RuntimeError("a forked process has no threads for several devices, must make P itself")
         calls = []
@@ -155,7 +155,7 @@ class Share(Copied):
 
 
 def at_work(work, *args):
-    """What a thread does, in which nobody but this package calls."""
+    """Call `work` in a thread of this package, where calls are not the user's."""
     with inner_calls():
         return work(*args)
 
@@ -167,12 +167,12 @@ class SomeValues:
         self._pattern, self._values = pattern, values
 
     def find(self, row, column, no_row):
-        """As that of `Extraction`."""
+        """Places of blocks, as in `Extraction`."""
         return self._values.numbered(self._pattern.find(row, column, no_row))
 
 
 def share_out(paths, count) -> np.ndarray:
-    """Which of so many shares each line is in: even ones, of lines that begin in neighbouring block rows."""
+    """The share of each line, out of `count`: shares are even, and have lines that begin in neighbouring block rows."""
     share = np.empty(len(paths.length), np.int64)
     if len(share):
         order = np.argsort(np.minimum.reduceat(paths.rows, np.cumsum(paths.length) - paths.length), kind="stable")

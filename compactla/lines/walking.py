@@ -175,7 +175,7 @@ def _is_opposite(blocks, row, other):
 
 @register_jitable
 def _link(graph, blocks, row, other):
-    """What a link counts beside chords, which do not go along one of the other sign than diffusion has."""
+    """The strength of a link when compared with chords: small if its sign is not that of diffusion."""
     return _strength(graph, row, other) / (OPPOSITE if _is_opposite(blocks, row, other) else 1)
 
 
@@ -231,14 +231,14 @@ def _open(graph, link, tail, end):
 
 @register_jitable
 def _strength(graph, row, other):
-    """How strongly two block rows are coupled."""
+    """The strength of the coupling of two block rows."""
     k = _find(graph, row, other)
     return graph[2][k] if k >= 0 else 0.0
 
 
 @register_jitable
 def _find(matrix, row, column):
-    """Where a matrix in CSR form, whose indices are sorted, has an entry; -1 if nowhere."""
+    """The place of an entry in a CSR matrix with sorted indices; -1 if there is none."""
     indptr, indices, _ = matrix
     first, stop = indptr[row], indptr[row + 1]
     while first < stop:
@@ -269,7 +269,7 @@ def _turns(indptr, indices, strength, before, row, other, s):
 
 @compiled_once
 def outweighing(indptr, indices, strength, block_indptr, block_indices, opposite, rows, chords):
-    """Which of the chords outweigh a link of their line between their ends; matrices are as for `walk`.
+    """Flags of the chords that outweigh a link of their line between their ends; matrices are as for `walk`.
 
     The lines are `rows`, one after the other, and `chords` (n, 2) are places there, sorted by the second.
     """

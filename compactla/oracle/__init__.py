@@ -6,7 +6,7 @@ routine's row, as its public function takes them:
 ``operands(draw, sizes..., **options)``
     Operands that the routine has no trouble with; ``draw(m, n)`` makes random matrices m x n, with numbers in (-1, 1).
 ``repeatable(*operands, **options)``
-    Of these, operands that the routine maps to themselves, or back and forth: for calls that are timed.
+    Operands that the routine maps to themselves, or back and forth: for calls that are timed.
 ``residual(before, after, **options)``
     Scaled residuals (nm,) in the sense of LAPACK's tests, of the operands before and after a call.
 ``spoil(q, k, *operands, **options)``
@@ -70,7 +70,7 @@ def dominant(a, weight=2):
 
 
 def identities(a):
-    """As many, of the same size and type."""
+    """Identities: as many as these matrices, of the same size and type."""
     return np.broadcast_to(np.eye(*a.shape[1:], dtype=a.dtype), a.shape).copy()
 
 

@@ -35,7 +35,7 @@ def spoil(q, k, a, b, **options):
 
 
 def least_squares(T, b, x, eps, rank):
-    """How wrong B <- X of min ||B - T X|| is, with the smallest norm, in columns of the 2-norm.
+    """The error of B <- X of min ||B - T X|| with the smallest norm, in the 2-norms of columns.
 
     The largest of ||T^H (B - T X)|| / (size ||T|| (||B|| + ||T|| ||X||)) (LAPACK's xQRT17), of the part of X that is
     not of the rows of T, in units of size ||X|| ||T|| ||T^+|| (xQRT14), and, where the columns are independent, of how
@@ -57,5 +57,5 @@ def least_squares(T, b, x, eps, rank):
 
 
 def lengths(a):
-    """Of all columns."""
+    """The 2-norms of all columns."""
     return np.sqrt((np.abs(a) ** 2).sum(1))

@@ -16,7 +16,7 @@ def repeatable(a, b, c, **options):
 
 
 def expected(a, b, c, alpha=1, beta=0, transa="N", transb="N"):
-    """As in BLAS, what a zero factor multiplies is not read."""
+    """The result. What a zero factor multiplies is not read, as in BLAS."""
     product = alpha * (op(a, transa) @ op(b, transb)) if alpha else 0
     return product + (beta * c if beta else np.zeros_like(c))
 

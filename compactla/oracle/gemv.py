@@ -12,5 +12,5 @@ def repeatable(a, x, y, **options):
 
 
 def residual(before, after, alpha=1, beta=0, trans="N"):
-    """As of gemm."""
+    """The residual of gemm."""
     return gemm.residual(before, after, alpha, beta, trans)

@@ -15,13 +15,13 @@ def repeatable(a, b):
 
 
 def residual(before, after):
-    """Of A X = B."""
+    """The residual of A X = B."""
     (a, b), (x,) = widen(*before), widen(after[1])
     return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
 
 
 def free():
-    """Which rows were swapped is not known."""
+    """A is free, since it is not known which rows were swapped."""
     return ("A",)
 
 

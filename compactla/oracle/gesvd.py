@@ -12,7 +12,7 @@ def operands(draw, m, n, **options):
 
 
 def repeatable(a, **options):
-    """The same: what is left in A has singular values of the same size."""
+    """A itself: what is left in it has singular values of the same size."""
     return (a,)
 
 

@@ -6,7 +6,7 @@ from compactla.oracle import dominant, inverse_ratio, widen
 
 
 def operands(draw, n):
-    """As the factors of matrices with large diagonals."""
+    """Factors as of matrices with large diagonals."""
     a = dominant(draw(n, n))
     return (np.triu(a) + np.tril(a, -1) / (2 * max(n, 1)),)
 
@@ -27,7 +27,7 @@ def product(lu):
 
 
 def residual(before, after):
-    """Of (L U) X = I."""
+    """The residual of (L U) X = I."""
     (x,) = widen(*after)
     return inverse_ratio(product(*before), x, np.finfo(after[0].dtype).eps)
 

@@ -14,7 +14,7 @@ def repeatable(a, ipiv, b, **options):
 
 
 def residual(before, after, trans="N"):
-    """Of op(A) X = B."""
+    """The residual of op(A) X = B."""
     (b,), (x,) = widen(before[2]), widen(after[2])
     return solve_ratio(op(getri.product(*before[:2]), trans), x, b, np.finfo(after[2].dtype).eps)
 

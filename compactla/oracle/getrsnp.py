@@ -15,7 +15,7 @@ def repeatable(a, b, **options):
 
 
 def residual(before, after, trans="N"):
-    """Of op(L U) X = B."""
+    """The residual of op(L U) X = B."""
     (b,), (x,) = widen(before[1]), widen(after[1])
     return solve_ratio(op(getrinp.product(before[0]), trans), x, b, np.finfo(after[1].dtype).eps)
 

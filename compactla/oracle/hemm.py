@@ -6,5 +6,5 @@ from compactla.oracle.symm import repeatable as repeatable
 
 
 def residual(before, after, **options):
-    """As of symm."""
+    """The residual of symm."""
     return symm.residual(before, after, **options, trans="C")

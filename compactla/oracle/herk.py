@@ -6,5 +6,5 @@ from compactla.oracle.syrk import repeatable as repeatable
 
 
 def residual(before, after, **options):
-    """As of syrk."""
+    """The residual of syrk."""
     return syrk.residual(before, after, **options, adjoint="C")

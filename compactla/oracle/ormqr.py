@@ -15,13 +15,13 @@ def reflectors(draw, m, k):
 
 
 def operands(draw, m, n, k, side="L", **options):
-    """At most as many reflectors as Q has rows; fewer, where it would be more, so that A is never wide."""
+    """Reflectors, tau and C: no more reflectors than Q has rows, so that A is never wide."""
     v, tau = reflectors(draw, m, k if k <= m else max(m - 1, 0))
     return v, tau, draw(m, n) if side.upper() == "L" else draw(n, m)
 
 
 def repeatable(v, tau, c, **options):
-    """Any: Q is unitary."""
+    """Any operands, since Q is unitary."""
     return v, tau, c
 
 

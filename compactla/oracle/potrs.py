@@ -18,7 +18,7 @@ def repeatable(a, b, **options):
 
 
 def residual(before, after, uplo="L"):
-    """Of A X = B, with A = L L^H or U^H U."""
+    """The residual of A X = B, with A = L L^H or U^H U."""
     a, b = widen(*before)
     (x,), eps = widen(after[1]), np.finfo(after[1].dtype).eps
     L = triangle(a, uplo) if uplo.upper() == "L" else op(triangle(a, uplo), "C")

@@ -10,7 +10,7 @@ def operands(draw, m, n):
 
 
 def repeatable(alpha, x):
-    """By -1, back and forth."""
+    """A factor of -1, back and forth."""
     return np.full_like(alpha, -1), x
 
 

@@ -11,7 +11,7 @@ def operands(draw, n, **options):
 
 
 def repeatable(a, **options):
-    """All: what is left is another matrix of numbers in (-1, 1)."""
+    """Any matrix: what is left is another matrix of numbers in (-1, 1)."""
     return (a,)
 
 

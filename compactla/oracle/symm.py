@@ -15,7 +15,7 @@ def repeatable(a, b, c, **options):
 
 
 def expected(a, b, c, side, alpha, beta):
-    """As in BLAS, what a zero factor multiplies is not read."""
+    """The result. What a zero factor multiplies is not read, as in BLAS."""
     product = alpha * (a @ b if side.upper() == "L" else b @ a) if alpha else 0
     return product + (beta * c if beta else np.zeros_like(c))
 

@@ -14,7 +14,7 @@ def repeatable(a, c, **options):
 
 
 def expected(a, c, alpha, beta, adjoint):
-    """As in BLAS, what a zero factor multiplies is not read."""
+    """The result. What a zero factor multiplies is not read, as in BLAS."""
     product = alpha * (a @ op(a, adjoint)) if alpha else 0
     return product + (beta * c if beta else np.zeros_like(c))
 

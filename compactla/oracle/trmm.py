@@ -11,7 +11,7 @@ def operands(draw, m, n, side="L", **options):
 
 
 def expected(a, b, side, uplo, trans, diag, alpha):
-    """As in BLAS, what a zero factor multiplies is not read."""
+    """The result. What a zero factor multiplies is not read, as in BLAS."""
     if alpha == 0:
         return np.zeros_like(b)
     T = op(triangle(a, uplo, diag), trans)

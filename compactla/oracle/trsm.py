@@ -20,7 +20,7 @@ def repeatable(a, b, uplo="L", diag="N", **options):
 
 
 def residual(before, after, side="L", uplo="L", trans="N", diag="N", alpha=1):
-    """Of op(A) X = alpha B, or of X op(A) = alpha B; for a zero alpha nothing is read, and X is zero."""
+    """The residual of op(A) X = alpha B, or of X op(A) = alpha B; for a zero alpha nothing is read, and X is zero."""
     a, b = widen(*before)
     (x,), eps = widen(after[1]), np.finfo(after[1].dtype).eps
     if alpha == 0:

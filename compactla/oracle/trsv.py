@@ -10,5 +10,5 @@ def operands(draw, n, **options):
 
 
 def residual(before, after, **options):
-    """As of trsm."""
+    """The residual of trsm."""
     return trsm.residual(before, after, **options)

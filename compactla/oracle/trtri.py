@@ -10,12 +10,12 @@ def operands(draw, n, **options):
 
 
 def repeatable(a, uplo="L", diag="N"):
-    """They are their own inverses, or back and forth."""
+    """Triangles that neither grow nor shrink when they are inverted again and again."""
     return trsm.repeatable(a, a, uplo, diag)[:1]
 
 
 def residual(before, after, uplo="L", diag="N"):
-    """Of A X = I, of what the triangles stand for."""
+    """The residual of A X = I, for the matrices that the triangles stand for."""
     (a,), (x,) = widen(*before), widen(*after)
     return inverse_ratio(triangle(a, uplo, diag), triangle(x, uplo, diag), np.finfo(after[0].dtype).eps)
 

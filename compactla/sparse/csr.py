@@ -151,7 +151,7 @@ class BatchCSR(Replaced):
 
     @property
     def indptr(self) -> np.ndarray:
-        """Where each row begins in `indices`."""
+        """The place in `indices` where each row begins."""
         return self.pattern.indptr
 
     @property

@@ -26,14 +26,14 @@ def ordered(pattern):
     Parameters
     ----------
     pattern : Pattern
-        Of square matrices.
+        The pattern of square matrices.
 
     Returns
     -------
     order : ndarray of int64
         The row and column of `pattern` of each pivot.
     filled : Pattern
-        That of L + U, with the whole diagonal.
+        The pattern of L + U, with the whole diagonal.
 
     References
     ----------
@@ -136,12 +136,12 @@ def unfilled(pattern, size):
 
 
 class Tiles:
-    """Where the numbers of factors are: in tiles, row by row of tiles, of which those without entries are left out.
+    """The places of factors' numbers in tiles, row by row of tiles; tiles without entries are left out.
 
     Parameters
     ----------
     pattern : Pattern
-        Of square matrices, of which values are given.
+        The pattern of square matrices, whose values are passed.
     order : ndarray of int64
         The row and column of `pattern` of each pivot.
     filled : Pattern
@@ -160,7 +160,7 @@ class Tiles:
     rows, indices, indptr, diagonal : ndarray of int64
         The pattern of tiles: of each its row and column, where rows begin, and where the diagonal is.
     transposed : tuple of ndarray
-        As of `Pattern`, of the tiles.
+        See `Pattern`, for tiles.
     products, starts : ndarray of int64, when they are asked for
         Pairs of tiles whose products are subtracted, in the order of pivots; those of tile t are from ``starts[t]`` to
         ``starts[t + 1] - 1``.
@@ -171,7 +171,7 @@ class Tiles:
     zeros, ones : ndarray of int64
         Where in the tiles zeros and ones are before elimination: ones are on the diagonal behind the last pivot.
     mask : ndarray of int64
-        Of each number in the tiles, whether a value is there, or a one.
+        For each number in the tiles, whether a value is there, or a one.
     """
 
     def __init__(self, pattern, order, filled, size, taken=None):
@@ -191,7 +191,7 @@ class Tiles:
         self.taken = taken
 
     def at(self, rows, columns):
-        """Where entries are that some tile has."""
+        """The places of entries, each of which is in some tile."""
         size = self.size
         tile = np.searchsorted(self.keys, rows // size * self.m + columns // size)
         return tile * size**2 + rows % size * size + columns % size

@@ -17,7 +17,7 @@ from compactla.types import Array, Events, Queue
 
 
 class Report(NamedTuple):
-    """How well elimination went for each system, where no rows are swapped: arrays (nm,); see `BatchLU.report`.
+    """The quality of an elimination without row swaps, for each system: arrays (nm,); see `BatchLU.report`.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class BatchLU(Replaced):
     A : BatchCSR
         The matrices.
     nm, n, dtype, vlen : int, int, numpy.dtype, int
-        Those of the matrices.
+        Number, order, type and vector length of the matrices.
     queue : pyopencl.CommandQueue or None
         Where the matrices live; None on the CPU.
     perm : (n,) ndarray of int64
@@ -211,7 +211,7 @@ class BatchLU(Replaced):
         self._factored = True
 
     def _with_factors(self, launch, use: Callable[..., Any], *args: Any) -> Any:
-        """What a function returns of arguments, while there are factors of the values that count now."""
+        """Call a function while there are factors of the current values, and return its result."""
         with self.A._lock.here.lock:
             while True:
                 with self._lock.here.lock:
@@ -261,7 +261,7 @@ class BatchLU(Replaced):
 
     @accepts_foreign
     def report(self) -> Report:
-        """How small pivots became and how much entries grew, of the matrices as they are now.
+        """The smallest pivots and the growth of entries, for the current values.
 
         `smallest` near eps, or `growth` near its reciprocal, says that a solution may have few right digits, or none.
         This costs nothing until it is called, and then several times as much as a solve.

@@ -13,14 +13,14 @@ class Pattern:
     Parameters
     ----------
     indices, indptr : (nnz,) and (m + 1,) array_like of int
-        As of `scipy.sparse.csr_array`; columns may be in any order, but not twice in a row.
+        See `scipy.sparse.csr_array`; columns may be in any order, but not twice in a row.
     shape : (int, int) or None
         (m, n); default: as many columns as there are rows.
 
     Attributes
     ----------
     indptr, indices : ndarray of int64
-        The same, with the columns of each row in ascending order.
+        The pattern with the columns of each row in ascending order.
     order : ndarray of int64 or None
         Where the values are in the order that was given; None if it is this one.
     """
@@ -58,7 +58,7 @@ class Pattern:
 
     @classmethod
     def of(cls, rows, columns, n):
-        """That of n x n matrices with entries in these rows and columns, which may be there several times."""
+        """The pattern of n x n matrices with entries in these rows and columns, which may be there several times."""
         keys = np.sort(rows * max(n, 1) + columns)
         rows, columns = np.divmod(keys[np.diff(keys, prepend=-1) > 0], max(n, 1))
         return cls(columns, np.append(0, np.bincount(rows, minlength=n).cumsum()))
@@ -66,7 +66,7 @@ class Pattern:
     @classmethod
     @lru_cache(16)
     def dense(cls, n):
-        """That of n x n matrices without zeros."""
+        """The pattern of n x n matrices without zeros."""
         return cls(np.tile(np.arange(n), n), np.arange(n + 1) * n)
 
     @cached_property
@@ -78,7 +78,7 @@ class Pattern:
 
     @cached_property
     def diagonal(self):
-        """Where in the values the diagonal is; an error if some of it is missing."""
+        """The places of the diagonal in the values; an error if some of it is missing."""
         found = np.flatnonzero(self.rows == self.indices)
         if self.m != self.n or len(found) < self.n:
             missing = np.setdiff1d(np.arange(self.n), self.indices[found])

@@ -104,7 +104,7 @@ def inv(A, *, on_error="raise", compute="double"):
     Raises
     ------
     torch.linalg.LinAlgError, TypeError, ValueError
-        As of `solve`.
+        See `solve`.
 
     See Also
     --------
@@ -145,7 +145,7 @@ def cholesky(A, *, upper=False, on_error="raise", compute="double"):
     torch.linalg.LinAlgError
         If a matrix is not positive definite, which the message names.
     TypeError, ValueError
-        As of `solve`.
+        See `solve`.
 
     See Also
     --------
@@ -194,7 +194,7 @@ def eigh(A, UPLO="L", *, on_error="raise", compute="double"):
     RuntimeError
         If, where derivatives are computed, these depend on phases of eigenvectors, which are free.
     TypeError, ValueError
-        As of `solve`.
+        See `solve`.
 
     See Also
     --------

@@ -185,7 +185,7 @@ def skew(a):
 
 @operator(like_first, lambda inputs, turned: ((), ()), lambda ctx, g: (skew(g),))
 def turn(a: Tensor) -> Tensor:
-    """How eigenvectors V turn, of V^H g, where g are derivatives by V; an error if those by phases are not zero."""
+    """The turn of eigenvectors V, from V^H g with derivatives g by V; an error if those by phases are not zero."""
     if a.is_complex() and (a.diagonal(dim1=-2, dim2=-1).imag.abs() > PHASE).any():
         raise RuntimeError("derivatives depend on the phases of eigenvectors, which are free: they must not")
     return skew(a)
