@@ -43,7 +43,7 @@ LANES = [
 
 
 def scalars(dtype):
-    """What alpha and beta are tried with."""
+    """Values that alpha and beta are tried with."""
     return SCALARS[np.dtype(dtype).kind]
 
 

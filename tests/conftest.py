@@ -69,7 +69,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", params=[None, *DEVICES], ids=["numba", *(f"opencl{i}" for i in range(len(DEVICES)))])
 def queue(request):
-    """Where packs live: None, the CPU, or a queue of an OpenCL device."""
+    """The place of packs: None, the CPU, or a queue of an OpenCL device."""
     return request.param and new_queue(request.param)
 
 

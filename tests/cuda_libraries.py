@@ -14,7 +14,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # whichever pro
 
 
 def available():
-    """Their names. Only the first process of a test run looks for them, since each would keep memory of the GPU."""
+    """Names of the libraries. Only the first process of a run looks for them: each would keep memory of the GPU."""
     if FOUND not in os.environ:
         found = [name for name in REAL if importlib.util.find_spec(name) and has_device(name)]
         os.environ[FOUND] = " ".join(found)

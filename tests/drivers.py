@@ -1,4 +1,4 @@
-"""Which OpenCL devices the tests run on: a driver that is listed may be unable to compile for its processor.
+"""OpenCL devices that the tests run on: a driver that is listed may be unable to compile for its processor.
 
 Run as a script, it names them, says what is wrong with the others, and exits with 1 if none works.
 """
@@ -10,7 +10,7 @@ from compactla.gpu.probe import fault
 
 
 def refused(device):
-    """Why tests cannot run on a device; "" if they can."""
+    """The reason why tests cannot run on a device; "" if they can."""
     return fault(device) or ("" if device.double_fp_config else f"{device.name.strip()} has no double precision")
 
 

@@ -12,7 +12,7 @@ N = 9
 
 
 def problems(rng):
-    """By names: what holds factors, a right-hand side for each system, and the matrices."""
+    """By name: an object with factors, a right-hand side for each system, and the matrices."""
     a, blocks, own = dominant(rng, BATCH, 3, 3, np.float64), lines(rng, BATCH, 5, 3, np.float64), {}
     A = cla.pack(a)
     own["getrs"] = (A, cla.getrf(A)[0]), a

@@ -38,7 +38,7 @@ def triangle_rule() -> Rule:
 
 
 def product_rule(r: Rule, s: Rule) -> Rule:
-    """That of cells which are products, nodes of the second factor counting fastest."""
+    """The rule for cells that are products, with nodes of the second factor counting fastest."""
     shape = len(r.weights) * len(s.weights), r.values.shape[1] * s.values.shape[1]
     values = np.kron(r.values, s.values)
     first = np.einsum("qad,pb->qpabd", r.derivatives, s.values).reshape(*shape, -1)

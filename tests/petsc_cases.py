@@ -1,4 +1,4 @@
-"""What tests/test_petsc.py runs with a Python that has petsc4py, on each of some ranks."""
+"""Programs that tests/test_petsc.py runs with a Python that has petsc4py, on each of some ranks."""
 
 import os
 import sys
@@ -148,7 +148,7 @@ def test_solve_and_reuse():
 
 
 def test_made_anew():
-    """With other options, blocks of another size, and after a reset, for another matrix too: P is another one."""
+    """P is made anew for other options, blocks of another size, and after a reset, for another matrix too."""
     M, _ = convection_diffusion(NX, NY, B)
     A, scalar = petsc_matrix(M), petsc_matrix(M)
     scalar.setBlockSize(1)
@@ -185,7 +185,7 @@ def test_made_anew():
 
 
 def test_sherman5():
-    """As many iterations as on the command line, with given lines and with those that are found."""
+    """GMRES takes as many iterations as on the command line, with given lines and with those that are found."""
     file = files("compactla") / "data" / "sherman5_b3.npz"
     with np.load(file) as system:
         A = petsc_matrix(scipy.sparse.bsr_array((system["data"], system["indices"], system["indptr"])))
@@ -251,7 +251,7 @@ def test_sweeps():
 
 
 def test_smoother_of_multigrid():
-    """On all levels of GAMG, on some of which a rank may have no rows."""
+    """Lines smooth on all levels of GAMG; a rank may have no rows on some."""
     M, _ = convection_diffusion(NX, NY, B, wind=0)
     A = petsc_matrix(M)
     x, b = vectors(A)
@@ -349,7 +349,7 @@ def test_view(folder):
 
 
 def viewed(ksp, folder):
-    """What the PC says of itself to a viewer that takes words; others take nothing."""
+    """The text that the PC writes to an ASCII viewer; to others it writes nothing."""
     binary = PETSc.Viewer().createBinary(f"{folder}/view.bin", "w", comm=COMM)
     ksp.pc.view(binary)
     binary.destroy()

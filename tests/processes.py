@@ -19,7 +19,7 @@ def start(program, package=ROOT, **environment):
 
 
 def finish(process):
-    """What a process printed that ended well and complained about nothing."""
+    """The output of a process, which has ended well and complained about nothing."""
     try:
         output, complaints = process.communicate(timeout=SECONDS)
     finally:

@@ -1,4 +1,4 @@
-"""What the layout and lines are held against, in plain NumPy; the routines' own are in `compactla.oracle`."""
+"""References for the layout and for lines, in plain NumPy; those for routines are in `compactla.oracle`."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def block_tridiagonal(lower, diag, upper):
 
 
 def watched_lu(T, b, pivots="report", pivoting=False):
-    """What a factorization of one line, a dense matrix, meets: info, smallest pivot, growth factor, pivots replaced.
+    """The report of a factorization of one line, a dense matrix: info, smallest pivot, growth factor, pivots replaced.
 
     A threshold is sqrt(eps) times the largest entry of a diagonal block, before or after elimination.
     """

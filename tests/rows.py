@@ -101,7 +101,7 @@ def factors(row):
 
 
 def tried(row, dtype):
-    """What the factors are tried with."""
+    """Values that the scalars are tried with."""
     return scalars(np.zeros(0, dtype).real.dtype if row.real_scalars else dtype)
 
 
@@ -140,13 +140,13 @@ def in_turn(row, n, dtype):
 
 
 def unread(n, uplo="L", diag="N"):
-    """Which elements are not read of a matrix of which one triangle is."""
+    """A mask of the elements that are not read of a matrix of which one triangle is."""
     mask = np.triu(np.ones((n, n), bool), 1)
     return (mask if uplo.upper() == "L" else mask.T) | (np.eye(n, dtype=bool) & (diag.upper() == "U"))
 
 
 def masks(row, arrays, letters):
-    """For every operand which of its elements are not read, whatever the scalars."""
+    """For every operand, a mask of the elements that are not read, whatever the scalars."""
     triangle = {name: letters[name] for name in ("uplo", "diag") if name in letters}
     return [
         unread(a.shape[1], **triangle) if A.half else np.zeros(a.shape[1:], bool)
@@ -155,7 +155,7 @@ def masks(row, arrays, letters):
 
 
 def argument(operand, a, layout=cla.pack, vlen=None, queue=None):
-    """What the public function takes for an operand."""
+    """The argument of the public function for an operand."""
     return a[:, :, 0] if operand.kind == "integer" else layout(a, vlen, queue=queue)
 
 
@@ -191,17 +191,17 @@ def call(name, arrays, layout=cla.pack, vlen=None, queue=None, **how):
 
 
 def inputs(row, after):
-    """Of all operands after a call those that can be given to the next."""
+    """The operands after a call that can be passed to the next."""
     return [a for A, a in zip(row.operands, after, strict=True) if not A.output]
 
 
 def written(row, arrays):
-    """Those of the arrays that a routine writes to."""
+    """The arrays that a routine writes to."""
     return [a for A, a in zip(row.operands, arrays, strict=True) if A.written and a is not None]
 
 
 def results(name, arrays, **how):
-    """What a call writes to operands, and info if there is any."""
+    """The operands that a call has written, and info if there is any."""
     after, info = call(name, arrays, **how)
     return written(routine.named(name), after) + ([] if info is None else [info])
 

@@ -173,7 +173,7 @@ def memory():
 
 
 def processes():
-    """How many processes run the tests: one for each core, as far as memory allows."""
+    """The number of processes that run the tests: one for each core, as far as memory allows."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return int(max(1, min(cores, memory() // MEMORY)))
 
@@ -184,7 +184,7 @@ def durations():
 
 
 def expected(arguments):
-    """How long tests take: as long as the last time, or as is usual."""
+    """The time that tests will take: that of the last run, or the usual one."""
     seconds = durations().get(" ".join(arguments))
     if seconds is not None:
         return f"{seconds // 60} min {seconds % 60} s the last time"

@@ -65,7 +65,7 @@ def unused_lanes(A):
 
 @pytest.mark.parametrize("char", "fD")
 def test_quotients(queue, rng, char):
-    """They have the bits of NumPy's, and its warnings; unused lanes stay what they were."""
+    """Quotients have the bits of NumPy's, and its warnings; unused lanes stay what they were."""
     dtype = np.dtype(char)
     a = random(rng, (11, 3, 4), dtype)
     a[2, 0, 1], a[3, 1, 0], a[5, 0, 2] = 0, np.inf, np.finfo(dtype).tiny
@@ -104,7 +104,7 @@ def equal(x, y):
 
 @pytest.mark.parametrize("char", "dF")
 def test_sums(queue, rng, char):
-    """They have the bits of NumPy's, also where what is added shares memory."""
+    """Sums have the bits of NumPy's, even if the operands share memory."""
     a = random(rng, (11, 4, 4), np.dtype(char))
     a[4, 1, 2], a[6, 0, 0], a[7, 2, 2] = np.inf, -0.0, 0
     A, t = cla.pack(a, 8, queue=queue), a.swapaxes(1, 2)
@@ -154,7 +154,7 @@ def test_outputs(stacks):
 
 
 def test_at_is_refused(stacks):
-    """It would change a copy."""
+    """ufunc.at would change a copy."""
     A = cla.pack(stacks[0])
     for ufunc, how in ((np.add, (0, 1.0)), (np.negative, (0,)), (np.multiply, ([0, 1], A))):
         with pytest.raises(TypeError, match=rf"{ufunc.__name__}\.at cannot write to a pack"):

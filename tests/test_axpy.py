@@ -1,4 +1,4 @@
-"""What is peculiar to axpy, scal, dot and nrm2: alpha of many kinds, and norms of numbers of all magnitudes."""
+"""Tests specific to axpy, scal, dot and nrm2: alpha of many kinds, and norms of numbers of all magnitudes."""
 
 import numpy as np
 import pyopencl.array
@@ -54,7 +54,7 @@ def test_alphas_of_any_strides(queue, dtype, rng):
 
 
 def test_where_alpha_is_zero_nothing_is_read(queue, dtype, rng):
-    """Of the matrices for which it is."""
+    """Only matrices whose alpha is zero are not read."""
     x, y = vectors(rng, dtype)
     alpha, given = one_each(rng, dtype, queue)
     zero = alpha == 0
@@ -68,7 +68,7 @@ def test_where_alpha_is_zero_nothing_is_read(queue, dtype, rng):
 
 
 def test_numbers(queue, dtype, rng):
-    """One for all is the same as one for each, whatever its type."""
+    """One alpha for all matrices gives the same as one for each, whatever its type."""
     x, y = vectors(rng, dtype)
     for alpha in (2, -1.5, np.float32(0.25), np.array(3), True, *([1 - 2j] if dtype.kind == "c" else [])):
         X, Y = cla.pack(x, queue=queue), cla.pack(y, queue=queue)

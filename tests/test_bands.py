@@ -379,7 +379,7 @@ def test_bands_on_devices(queue, char):
 @SLOW
 @pytest.mark.parametrize("periodic", [False, pytest.param(True, marks=EXHAUSTIVE)])
 def test_tiles_on_devices(queue, periodic, monkeypatch):
-    """What GPUs do: several rows in a tile, fewer packs at a time than there are, and arrays of other strides."""
+    """Kernels of GPUs: several rows in a tile, fewer packs at a time than there are, and arrays of other strides."""
     if queue is None:
         return
     monkeypatch.setattr(gpu_bands, "TURNS", 4)
@@ -402,7 +402,7 @@ def test_tiles_on_devices(queue, periodic, monkeypatch):
 @SLOW
 @pytest.mark.parametrize("char", ["d", pytest.param("F", marks=EXHAUSTIVE)])
 def test_teams_on_devices(queue, char, monkeypatch):
-    """What GPUs do without row interchanges: solutions in all layouts, and info as on the CPU."""
+    """Kernels of GPUs without row interchanges: solutions in all layouts, and info as on the CPU."""
     if queue is None:
         return
     monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)

@@ -79,7 +79,7 @@ def reference(method, a, b, M, rtol, maxiter=200):
 
 
 def preconditioners(A, a):
-    """What there is, and its inverses as matrices."""
+    """All preconditioners, and the matrices that they apply."""
     n = a.shape[1]
     blocks = np.arange(n)[:, None] // 4 == np.arange(n) // 4
     yield None, np.tile(np.eye(n), (len(a), 1, 1))
@@ -90,7 +90,7 @@ def preconditioners(A, a):
 
 
 def coupled(n, lines, b):
-    """Where blocks on the diagonal are, and those that couple neighbours on lines."""
+    """A mask of the blocks on the diagonal, and of those that couple neighbours on lines."""
     there = np.eye(-(-n // b))
     for line in lines:
         for i, j in itertools.pairwise(line):
@@ -220,7 +220,7 @@ def test_devices_do_as_the_cpu(queue, method, system, dtype):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("dtype", "F", indirect=True)
 def test_teams_of_work_items(queue, system, monkeypatch):
-    """As on a GPU; PoCL is slow to compile them, the more so with preconditioners."""
+    """Teams solve as on a GPU. PoCL is slow to compile them, the more so with preconditioners."""
     monkeypatch.setattr(sparse, "team_of", lambda n, queue: 4)
     A, _, b = system
     D = A.to(queue)
@@ -407,7 +407,7 @@ def in_powers(x, powers):
 @pytest.mark.parametrize("dtype", TYPES, indirect=True)
 @pytest.mark.parametrize("method", METHODS)
 def test_scales(queue, method, scaled, dtype):
-    """So far from one that squares overflow or underflow: as many steps, and the same digits."""
+    """Scales so far from one that squares overflow or underflow change neither steps nor digits."""
     A, b, data, far, of_a, of_b = scaled
     run, rtol = getattr(krylov, method), RTOL[dtype.char.lower()]
     A, D = (cla.BatchCSR(parts, queue=queue) for parts in ((A.values.unpack()[:, :, 0], *data[1:]), data))

@@ -34,7 +34,7 @@ def short(monkeypatch):
 
 
 def bench(capsys, *args):
-    """What the command prints, and its rows as (routine, n, what, residual), after a check of their numbers."""
+    """The output of the command, and its rows as (routine, n, what, residual), with their numbers checked."""
     main(["bench", *map(str, args)])
     out, err = capsys.readouterr()
     assert err == ""
@@ -96,7 +96,7 @@ WORK = {  # of real matrices of order 4: operations, bytes, and the loop that mo
 
 @pytest.mark.parametrize(("routine", "beta"), WORK)
 def test_work(routine, beta):
-    """What results of several years are compared by."""
+    """Flops and bytes stay the same, since results of several years are compared by them."""
     case = cases.Dense(routine, 4, 9, **({} if beta is None else {"beta": beta}))
     flops, nbytes, loop = WORK[routine, beta]
     assert (case.flops, case.nbytes, case.loop) == (pytest.approx(9 * flops), 9 * nbytes, loop)
@@ -221,7 +221,7 @@ DENSE_CASES = [functools.partial(cases.Dense, name) for name in SOME]
 
 @pytest.mark.parametrize("make", [*DENSE_CASES, cases.Factor, cases.Solve], ids=[*SOME, "factor", "solve"])
 def test_operands_last(make):
-    """What is timed again and again neither overflows nor becomes subnormal."""
+    """Operands that are timed again and again neither overflow nor become subnormal."""
     case = make(5, 9)
     for _ in range(300):
         case.call()
@@ -248,7 +248,7 @@ WORK_OF_ONE = turns.Work(flops=1, nbytes=1, footprint=2**14, loop="update", dtyp
 
 
 def test_a_slower_machine_has_the_same_fractions(monkeypatch):
-    """Each round is held against its own ceilings, and one that is disturbed changes neither median nor quartiles."""
+    """Each round has its own ceilings, and a disturbed round changes neither median nor quartiles."""
     slowness, disturbed = [1.0, 5.0, 1.0, 5.0, 1.0, 1.0, 1.0, 1.0], 3
 
     def bursts(measures, *_):
@@ -308,7 +308,7 @@ def test_bad_options_are_errors(capsys, args, message):
 
 
 def test_pack_of_numpy_is_the_layout():
-    """What is compared does the same work."""
+    """The calls that are compared do the same work."""
     for dtype in "dF":
         case = cases.Pack(3, 9, dtype)
         assert np.array_equal(peers.pack_peers(case)[0].call(), cla.pack(case.a).data)

@@ -165,7 +165,7 @@ def test_copies_solve(copied, rng):
 
 
 def test_factorizations_that_are_broken_off(rng, monkeypatch):
-    """What is left in the arrays then is neither blocks nor factors."""
+    """The arrays then hold neither blocks nor factors."""
     blocks = lines(rng, 5, 4, 3, np.float64)
     T, U = (cla.BlockTridiag(*blocks, vlen=4) for _ in range(2))
     arrays = [a.copy() for a in (T.lower, T.diag, T.upper)]
@@ -188,7 +188,7 @@ def test_factorizations_that_are_broken_off(rng, monkeypatch):
 
 
 def test_memory_of_results_is_used_again(rng):
-    """That of a large result only once neither it nor a view of it is there any more."""
+    """The memory of a large result is used again only once neither it nor a view of it is there any more."""
     T, _ = factored(lines(rng, 400, 32, 3, np.float64))
     rhs = random(rng, (400, 32, 3), np.float64)
     x = T.solve(rhs)

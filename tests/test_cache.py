@@ -70,7 +70,7 @@ def package(tmp_path):
 
 
 def gemm(package, cache, both=False, **environment):
-    """Where a new process has its kernel from; with `both` that of getrfnp as well."""
+    """The source of a new process's kernel of gemm; with `both` of getrfnp as well."""
     program = PROGRAM.format(folder=str(package), both=both)
     return python(program, package=package, NUMBA_CACHE_DIR=cache and str(cache), **environment)
 
@@ -114,7 +114,7 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 
 
 def test_a_kernel_that_another_module_writes(package, tmp_path):
-    """That one counts, and what both import."""
+    """The key depends on that module, and on what both import."""
     file = package / "written.py"
     file.write_text(WRITTEN)
     options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -131,7 +131,7 @@ def test_a_kernel_that_another_module_writes(package, tmp_path):
 
 
 def test_a_source_that_changes_while_a_process_runs(package, tmp_path):
-    """What the process compiles then is not what the file says."""
+    """The process then compiles something else than the file says."""
     file = package / "compactla" / "cpu" / "kernels" / "gemm.py"
     change = f"with open({str(file)!r}, 'a') as file: file.write('\\n')\ncla.gemm("
     program = PROGRAM.format(folder=str(package), both=False).replace("cla.gemm(", change, 1)
@@ -140,7 +140,7 @@ def test_a_source_that_changes_while_a_process_runs(package, tmp_path):
 
 
 def test_all_imports_are_known():
-    """Of this package, by its own files: the cache finds them without parsing these."""
+    """The cache finds the imports of this package's files without parsing them."""
     for file in MODULES.values():
         names = set()
         for node in ast.walk(ast.parse(Path(file).read_text())):
@@ -157,7 +157,7 @@ NOTHING = "__kernel void nothing(__global int *a) {}"
 
 
 def test_programs_are_built_anew_when_what_they_include_changes(tmp_path, monkeypatch):
-    """And only then: drivers and pyopencl keep what they build by its source and options."""
+    """Programs are built anew only then: drivers and pyopencl keep what they build by its source and options."""
     shutil.copytree(programs.SOURCES, tmp_path / "opencl")
     monkeypatch.setattr(programs, "SOURCES", tmp_path / "opencl")
     device = working_devices()[0]
@@ -270,12 +270,12 @@ OTHERS = {
 
 @pytest.fixture
 def as_root():
-    """Only root can make files of others; so do those who run tests in a container."""
+    """A skip for all but root, who alone can make files of others, as in a container."""
     return os.name == "posix" and os.geteuid() == 0
 
 
 def test_folders_of_others(package, tmp_path, as_root):
-    """What is there is not run, and nothing is put there; there is a sentence about it, once."""
+    """Files in such folders are not run, and nothing is put there; one warning says so."""
     pytest.importorskip("pwd", reason="only Unix has such modes")
     program = "import warnings\nwarnings.showwarning = lambda message, *where: print(message)\n"
     program += "warnings.simplefilter('always')\n" + SYMBOLIC
@@ -299,7 +299,7 @@ def test_folders_of_others(package, tmp_path, as_root):
 
 
 def test_a_file_of_others(package, tmp_path, as_root):
-    """In a folder that is safe by now."""
+    """A file of another user is not run, even if its folder is safe by now."""
     if not as_root:
         return
     options = {"package": package, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -310,7 +310,7 @@ def test_a_file_of_others(package, tmp_path, as_root):
 
 
 def test_a_package_that_everybody_can_write(package, tmp_path):
-    """Its own folder is passed over for the user's."""
+    """The package's own folder is passed over for the user's."""
     pytest.importorskip("pwd", reason="only Unix has such modes")
     (package / "compactla" / "cpu").chmod(0o777)
     user = {"HOME": str(tmp_path), "XDG_CACHE_HOME": None, "NUMBA_CACHE_DIR": None}

@@ -64,7 +64,7 @@ def strided(a, queue):
 
 
 def results(name, arrays, place, given, queue, letters):
-    """What a call writes, with the array `given` in one place and packs in all others."""
+    """The results of a call with the array `given` in one place and packs in all others."""
     packs = [given if i == place else cla.pack(a, queue=queue) for i, a in enumerate(arrays)]
     assert function(name)(*packs, **letters) is packs[-1]
     return packs[-1].unpack()

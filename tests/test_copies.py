@@ -1,4 +1,4 @@
-"""What is pickled and copied."""
+"""Tests of pickling and copying."""
 
 import copy
 import pickle
@@ -25,7 +25,7 @@ from systems_sparse import there
     ids=str,
 )
 def test_pickles_over_memory_that_cannot_be_written(make, options):
-    """As joblib's, which maps large arrays from files."""
+    """Unpickling works as with joblib, which maps large arrays from files."""
     M, lines = convection_diffusion(2, 9, 3)
     P, r = make(M, lines, **options), np.sin(np.arange(54))
     buffers = []
@@ -125,7 +125,7 @@ SLOW = "refine", "LineRelaxation", "BandedSPD", "ISAI", "SparseMatrix"
 
 @pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in OBJECTS])
 def test_copies_have_memory_of_their_own(name, queue, rng):
-    """Where the object lives; OpenCL's have to be moved to the CPU before they are pickled."""
+    """Copies live where the object lives; OpenCL's have to be moved to the CPU before they are pickled."""
     x, use, change = OBJECTS[name](queue, rng)
     expected = use(x)
     made = [copy.deepcopy(x), copy.deepcopy({"x": x})["x"]]

@@ -159,7 +159,7 @@ def test_arguments(library, there, stacks):
 
 
 def test_errors_of_allocators(library, monkeypatch):
-    """Those that do not speak of memory are not taken for a lack of it."""
+    """Errors that do not mention memory are not taken for a lack of it."""
     queue = cla.pack(there_is(library)).queue
     for error, kind in (
         (RuntimeError("CUDA out of memory. Tried to allocate 1.00 GiB"), MemoryError),

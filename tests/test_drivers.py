@@ -91,7 +91,7 @@ def test_nothing_is_known_without_a_process(failing, device, monkeypatch):
 
 
 def test_a_device_that_fails_is_refused(failing, device):
-    """Also one that the user has chosen, before anything is built there."""
+    """A device that fails is refused even if the user has chosen it, before anything is built there."""
     failing("double")
     with pytest.raises(RuntimeError, match=r"ends the process \(SIGABRT: LLVM ERROR: Cannot select\) at a .* double;"):
         devices.queue_on("opencl:" + device.name.strip(), "device")
@@ -101,7 +101,7 @@ def test_a_device_that_fails_is_refused(failing, device):
 
 
 def test_ceilings_of_a_driver_that_promises_too_much(monkeypatch, capsys):
-    """They are in vectors that its compiler can do, with a word about that."""
+    """The ceilings use vectors that its compiler can do, and a message says so."""
     monkeypatch.setattr(probe, "faults", lambda _, types: {kind: "fails" * (kind != "double2") for kind in types})
     assert probe.widest(Device("WIDE", native_vector_width_double=8), "double") == (2, "fails")
     found = {"double": (2, "it fails at double4"), "float": (4, "")}

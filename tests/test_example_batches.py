@@ -24,7 +24,7 @@ def test_reactions_keep_atoms(gas):
 
 
 def count(name, atom):
-    """How many of an atom a species has."""
+    """The number of an atom in a species."""
     return sum(int(number or 1) for letter, number in re.findall(r"([A-Z])(\d?)", name) if letter == atom)
 
 
@@ -45,7 +45,7 @@ def test_gases_come_to_rest():
 
 
 def test_one_way(gas):
-    """What goes one way is the part of what goes both ways that is left without products."""
+    """A one-way reaction is the part of the two-way reaction that is left without products."""
     both, one = (chemistry.Mechanism.parse(chemistry.SPECIES, f"H + O2 {arrow} O + OH 1e14 0 9000", {})
                  for arrow in ("=", "=>"))  # fmt: skip
     assert (both(gas) != one(gas)).any()
@@ -55,7 +55,7 @@ def test_one_way(gas):
 
 @pytest.mark.parametrize("mechanism", [chemistry.HYDROGEN, chemistry.made_up(20, 60)], ids=["hydrogen", "made-up"])
 def test_jacobian(mechanism, rng):
-    """It is the derivative, by complex steps, and nothing is outside of the pattern."""
+    """The Jacobian is the derivative by complex steps, and has nothing outside of the pattern."""
     y = np.append(rng.random((5, mechanism.species)), rng.uniform(1, 3, (5, 1)), axis=1)
     expected = np.stack([mechanism(y + 1e-30j * unit).imag / 1e-30 for unit in np.eye(mechanism.n)], axis=-1)
     J = mechanism.jacobian(y)

@@ -73,7 +73,7 @@ def test_newton_gives_up(capsys):
 
 
 def numbers(out, pattern):
-    """What is printed where the pattern has groups."""
+    """The printed numbers at the groups of a pattern."""
     return [float(number) for number in re.search(pattern, out).groups()]
 
 

@@ -14,7 +14,7 @@ NM = 19
 
 
 def near_and_far(monkeypatch, call):
-    """What `call` returns with the kernels for data in the caches, and with the others."""
+    """Results of `call` with the kernels for data in the caches, and with the others."""
     both = []
     for threshold in (2**62, 0):
         monkeypatch.setattr(run, "FAR", threshold)

@@ -89,7 +89,7 @@ def test_units_make_no_difference(rng):
 
 @pytest.mark.parametrize("units", [1e-100, 1.0, 1e100])
 def test_units_of_equations_make_no_difference_to_singular_blocks(units):
-    """Of two equations, one couples along the grid, the other more strongly across it."""
+    """One of two equations couples along the grid, the other more strongly across it."""
     along, across = (scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n)) for n in (4, 5))
     along, across = scipy.sparse.kron(along, np.eye(5)), scipy.sparse.kron(np.eye(4), across)
     M = scipy.sparse.kron(scipy.sparse.eye_array(20), [[0, 2], [0, 4]])
@@ -139,7 +139,7 @@ def test_three_directions():
 
 @pytest.mark.parametrize("weakest", [None, 0, 7, 11])
 def test_a_ring_is_opened_at_its_weakest_coupling(weakest):
-    """That its ends are neighbours, with ``periodic=True``, is for those to say who know it."""
+    """Users who know that its ends are neighbours say so by ``periodic=True``."""
     M = 4 * scipy.sparse.eye_array(12, format="lil")
     for i in range(12):
         M[i, (i + 1) % 12] = M[(i + 1) % 12, i] = -0.5 if i == weakest else -1
@@ -179,7 +179,7 @@ def symmetric(M, lines):
 
 
 def steps(make, M, lines):
-    """Of conjugate gradients."""
+    """The number of steps of conjugate gradients."""
     history = []
     _, status = cg(M, np.sin(np.arange(M.shape[0])), rtol=1e-8, M=make(M, lines), callback=history.append)
     assert status == 0
@@ -215,7 +215,7 @@ def column_with_a_chord(there, back):
     ],
 )
 def test_chords_are_weaker_than_what_a_break_gives_up(there, back, broken):
-    """One that is positive makes the line's matrix indefinite when it is left out; or not, where it is very small."""
+    """Leaving out a positive chord makes the line's matrix indefinite, unless the chord is very small."""
     found = cla.find_lines(column_with_a_chord(there, back))
     assert (as_lists(found) != [[*range(8)]]) == broken
 
@@ -268,7 +268,7 @@ def test_lines_are_as_good_as_columns_through_wells(strength):
 
 
 def test_differences_of_fourth_order():
-    """Their outer coefficients are small and positive: lines that left them out would be indefinite."""
+    """The outer coefficients are small and positive: lines that left them out would be indefinite."""
     along = scipy.sparse.diags_array([1 / 12, -4 / 3, 5 / 2, -4 / 3, 1 / 12], offsets=range(-2, 3), shape=(24, 24))
     M = scipy.sparse.kron(tridiagonal(6), scipy.sparse.eye_array(24)) + 100 * scipy.sparse.kron(np.eye(6), along)
     M = M.tobsr((1, 1))
@@ -293,7 +293,7 @@ def test_a_row_that_is_coupled_to_all():
 
 
 def test_the_symmetric_sweep_contracts():
-    """As it does for every symmetric positive definite matrix and lines without chords."""
+    """The sweep contracts for every symmetric positive definite matrix and lines without chords."""
     M, _ = hexahedra(6, 6, 16)
     S = symmetric(M, cla.find_lines(M))
     x = np.sin(np.arange(M.shape[0]))
@@ -314,7 +314,7 @@ def test_flow_one_way():
 
 
 def test_what_goes_one_way_only_does_not_distract():
-    """As in reservoirs: neighbours upstream act strongly on one unknown, in whatever units, and nothing acts back."""
+    """In reservoirs, neighbours upstream act strongly on one unknown, in whatever units, and nothing acts back."""
     M, lines = convection_diffusion(6, 8, 2, wind=0)
     upstream = scipy.sparse.kron(scipy.sparse.eye_array(6, k=-1), scipy.sparse.eye_array(8))
     M = M + scipy.sparse.kron(upstream, 1e4 * np.eye(2, k=1))
@@ -450,7 +450,7 @@ def test_coordinates(rng, b):
 
 @pytest.mark.parametrize("threshold", [0.02, 0.1, 0.5])
 def test_coordinates_as_in_ifpack2(rng, threshold):
-    """The same lines, but that ours end one row earlier, as they ask both ends of a step."""
+    """Lines are those of Ifpack2, but end one row earlier, as they ask both ends of a step."""
     M, places, _ = boundary_layer(rng)
     theirs = line_partitioner(M, places, threshold)
     ours = [set(line.tolist()) for line in cla.find_lines(M, 1, coordinates=places, anisotropy=1 / threshold)]

@@ -1,4 +1,4 @@
-"""What is peculiar to gemm: C <- alpha op(A) op(B) + beta C."""
+"""Tests specific to gemm: C <- alpha op(A) op(B) + beta C."""
 
 import re
 

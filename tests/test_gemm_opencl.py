@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture(params=["CPU", "GPU"])
 def kernels(request, monkeypatch):
-    """Which kernels are tried, whatever the device is."""
+    """The kernels that are tried, whatever the device is."""
     monkeypatch.setattr(choices, "is_cpu", lambda device: request.param == "CPU")
 
 
@@ -40,7 +40,7 @@ def on(queue, x):
 
 
 def whole(x):
-    """All that is in the memory of an array."""
+    """All numbers in the memory of an array."""
     found = np.empty(x.base_data.size, np.uint8)
     cl.enqueue_copy(x.queue, found, x.base_data, wait_for=x.events)
     return found

@@ -67,7 +67,7 @@ def test_pivots(queue, dtype, shape, rng):
 
 @on_numbers
 def test_pivots_of_graded_columns(queue, dtype, rng):
-    """Those of LAPACK, where no two columns come close; squares of the smallest are no numbers."""
+    """Pivots are those of LAPACK if no two columns come close; squares of the smallest underflow."""
     smallest = np.log10(np.finfo(dtype).tiny)
     order = rng.permutation(8)
     a = np.linalg.qr(random(rng, (5, 9, 8), np.complex128 if dtype.kind == "c" else float))[0]
@@ -79,7 +79,7 @@ def test_pivots_of_graded_columns(queue, dtype, rng):
 
 
 def right_hand_sides(rng, a, rows, columns, unread=np.nan):
-    """Of the size of each matrix, with something in the rows that are not read."""
+    """Right-hand sides of the size of each matrix, with something in the rows that are not read."""
     sizes = np.abs(np.where(np.isfinite(a), a, 0)).max((1, 2))
     b = random(rng, (len(a), max(a.shape[1:]), columns), a.dtype) * np.where(sizes == 0, 1, sizes)[:, None, None]
     b = b.astype(a.dtype)
@@ -159,7 +159,7 @@ def test_what_counts_as_zero(queue, dtype, rng):
 
 @on_numbers
 def test_pack_level(dtype, rng):
-    """In a Numba function, where a wide matrix is given as its conjugate transpose."""
+    """Numba functions call gels, gelsy and geqp3; gels takes a wide matrix as its conjugate transpose."""
     V, m, n = 4, 5, 3
 
     @njit(error_model="numpy")

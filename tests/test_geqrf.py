@@ -26,14 +26,14 @@ def larfg(x):
 
 
 def factors(a, queue=None, vlen=None):
-    """What a call leaves in A, and tau."""
+    """A after a call, and tau."""
     A = cla.pack(a, vlen, queue=queue)
     tau = cla.geqrf(A)
     return A.unpack(), tau.unpack()
 
 
 def columns(rng, dtype):
-    """One column a matrix: graded, zero in places, tiny, subnormal and huge ones, alone and together."""
+    """Columns, one for each matrix: graded, zero in places, tiny, subnormal and huge ones, alone and together."""
     limits = np.finfo(dtype)
     tiny, least, huge = (float(x) for x in (limits.tiny, limits.smallest_subnormal, limits.max))
     x = random(rng, (16, 6, 1), dtype)

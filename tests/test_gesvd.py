@@ -51,7 +51,7 @@ def special(m, n, dtype, rng):
 
 
 def decompose(a, compute_uv=True, queue=None):
-    """What the oracle takes as `after`, and info."""
+    """The operands after a call, as the oracle takes them, and info."""
     A = cla.pack(a, queue=queue)
     return routine.named("gesvd").results([A], cla.gesvd(A, compute_uv))
 
@@ -62,7 +62,7 @@ def ratio(a, after, compute_uv=True):
 
 @pytest.mark.parametrize(("size", "dtype"), in_turns(SIZES, always=SIZES[:2]), ids=str)
 def test_special_matrices(queue, size, dtype, rng):
-    """In one batch, and in other company: results are the same bit for bit."""
+    """Results of special matrices have the same bits in one batch and in other company."""
     a = special(*size, dtype, rng)
     after, info = decompose(a, queue=queue)
     assert not info.any()

@@ -37,7 +37,7 @@ def all_four(V, n=None, r=None):
 
 
 def run(a, b, V, known):
-    """What `all_four` makes of whole packs: inverses, ipiv, three solutions, and info."""
+    """Results of `all_four` for whole packs: inverses, ipiv, three solutions, and info."""
     nm, n, r = b.shape
     packs = [cla.pack(x, V) for x in (a, a, b, b, b)]
     A, again, *rest = (x.data for x in packs)
@@ -176,7 +176,7 @@ def test_what_is_wrong_stays_in_its_matrix(n, queue, rng):
 
 @pytest.mark.parametrize(("n", "r"), [(5, 5), exhaustive(7, 3)])
 def test_swaps_of_all_kinds(n, r, queue, rng):
-    """Not only of later rows, as getrf makes them."""
+    """getrs takes swaps with any row, not only with later ones, as getrf makes them."""
     nm = 11
     lu, b = random(rng, (nm, n, n), np.float64) + 4 * np.eye(n), random(rng, (nm, n, r), np.float64)
     ipiv = rng.integers(0, n, (nm, n))

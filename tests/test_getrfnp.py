@@ -1,4 +1,4 @@
-"""What is peculiar to getrfnp: A <- L\\U without pivoting, and info."""
+"""Tests specific to getrfnp: A <- L\\U without pivoting, and info."""
 
 import numpy as np
 import pytest

@@ -42,7 +42,7 @@ def there(a, queue):
 
 
 def here(A):
-    """What is in arrays and packs."""
+    """The contents of arrays and packs."""
     return A if isinstance(A, np.ndarray) else A.unpack() if isinstance(A, cla.Pack) else A.get()
 
 

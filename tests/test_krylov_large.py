@@ -80,7 +80,7 @@ def test_relaxation(solve):
     ],
 )
 def test_product(rng, b, dtype):
-    """Of blocks that fill no register, or several, or more than a tile; block rows without blocks, and NaN beside x."""
+    """Products of blocks that fill no register, several, or more than a tile; empty block rows, and NaN beside x."""
     pattern = sp.csr_array(np.diag([1, 1, 0, 1, 1]) + np.diag([1, 0, 0, 0], 1) + np.diag([1], 4))
     M = sp.bsr_array((random(rng, (pattern.nnz, b, b), dtype), pattern.indices, pattern.indptr), shape=(5 * b, 5 * b))
     x, y = random(rng, 5 * b, dtype), np.full(6 * b, 7, dtype)
@@ -125,7 +125,7 @@ def test_types(rng, solve, dtype):
 
 @pytest.mark.parametrize("dtype", ["f", "D", *(pytest.param(c, marks=pytest.mark.exhaustive) for c in "dF")])
 def test_cg(rng, dtype):
-    """As many steps as SciPy's takes, for a Hermitian matrix."""
+    """cg takes as many steps as SciPy's, for a Hermitian matrix."""
     M, lines = convection_diffusion(12, 10, 2, wind=0)
     M = M.astype(dtype)
     turn = sp.diags_array(np.exp(1j * np.arange(M.shape[0]))) if dtype in "FD" else sp.eye_array(M.shape[0])
@@ -145,7 +145,7 @@ def test_cg(rng, dtype):
 
 @ALL
 def test_whole_numbers(solve):
-    """Of matrix and right-hand side; lists."""
+    """Matrix and right-hand side may be integers, or lists."""
     T = sp.diags_array([-1, 4, -1], offsets=[-1, 0, 1], shape=(9, 9), dtype=int)
     for A in (T.tocsr(), T.toarray(), lambda v: T @ v):
         x, report = solve(A, list(range(9)))
@@ -203,7 +203,7 @@ def scales(far):
 @EVERYWHERE
 @ALL
 def test_scales(rng, queue, solve, dtype):
-    """So far from one that squares overflow or underflow: as many steps, and the same digits."""
+    """Scales so far from one that squares overflow or underflow change neither steps nor digits."""
     M, _, b = definite(rng, dtype)
     rtol, expected = 1e-4 if dtype == "F" else 1e-8, None
     for of_a, of_b, of_m in scales(FAR[dtype]):

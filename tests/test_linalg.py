@@ -1,4 +1,4 @@
-"""What all functions of `compactla.linalg` share: arguments as NumPy takes them, stacks, failures, threads."""
+"""Tests of all functions of `compactla.linalg`: arguments as NumPy takes them, stacks, failures, threads."""
 
 import functools
 import inspect
@@ -46,7 +46,7 @@ def ours(name, *arrays, **keywords):
 
 
 def numpys(name, *arrays):
-    """What NumPy computes; one matrix after the other if it takes no stacks."""
+    """NumPy's results; one matrix after the other if it takes no stacks."""
     function = functools.partial(getattr(np.linalg, name), **EXTRA.get(name, {}))
     if name != "lstsq" or all(a.ndim == 2 for a in arrays):
         return listed(function(*arrays))
@@ -94,7 +94,7 @@ def assert_like(found, expected, close=None):
 
 
 def outcome(function, *args):
-    """What a call returns, or the type and text of what it raises."""
+    """The result of a call, or the type and text of its error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -139,7 +139,7 @@ def test_parameters(name):
 
 
 def layouts(a):
-    """The same numbers elsewhere in memory."""
+    """Arrays of the same numbers in other layouts."""
     wide = np.zeros((*a.shape[:-2], 2 * a.shape[-2], 3 * a.shape[-1]), a.dtype)
     wide[..., ::2, ::3] = a
     yield "wide", wide[..., ::2, ::3]
@@ -209,7 +209,7 @@ def test_one_size_after_the_other(name):
 @pytest.mark.parametrize("dtype", ["d", pytest.param("D", marks=EVERY)])
 @pytest.mark.parametrize("name", NAMES)
 def test_neighbours(name, dtype):
-    """Those of a matrix that has zeros, or a smaller rank, change none of its bits, which signs of zeros are."""
+    """Neighbours of a matrix that has zeros, or a smaller rank, change none of its bits, nor signs of zeros."""
     arrays, keywords = operands(name, dtype=dtype), {"on_error": "nan"} if name in CAN_FAIL else {}
     a = arrays[0]
     a[1] *= -np.eye(N)
@@ -248,7 +248,7 @@ TYPES = ["?", "b", "H", "q", "e", "g", "G", "O", "S8", "M8[s]", ">f4"]
 @pytest.mark.parametrize(("alone", "beside"), [(TYPES, "?fg"), pytest.param([">F", ">D"], "?qfdFDg", marks=EVERY)])
 @pytest.mark.parametrize("name", NAMES)
 def test_types(name, alone, beside):
-    """Each type alone, and beside others: what NumPy makes of it, or how it refuses it."""
+    """Each type, alone and beside others, gives NumPy's result or NumPy's error."""
     arrays = operands(name)
     for kind in alone:
         given = [np.eye(*a.shape[1:], dtype="q").astype(kind) for a in arrays]
@@ -271,7 +271,7 @@ WRONG = [(), (3,), (2, 3), (3, 2), (4, 4), (2, 3, 3), (3, 4, 4), (2, 3, 2), (1, 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_wrong_shapes(name):
-    """They are refused in NumPy's words."""
+    """Wrong shapes are refused in NumPy's words."""
     for shapes in itertools.product(WRONG, repeat=len(inputs(name))):
         arrays = [np.ones(shape) + np.eye(*shape[-2:]) if len(shape) > 1 else np.ones(shape) for shape in shapes]
         expected = outcome(numpys, name, *arrays)
@@ -326,7 +326,7 @@ OTHERS = [name for name in ("cond", "matrix_rank", "norm", "vector_norm") if has
 
 @pytest.mark.parametrize("name", FUNCTIONS + OTHERS)
 def test_types_that_replace_functions(name):
-    """They are asked, as by NumPy's functions, with the options that are given and no others, which they may lack."""
+    """Such types are asked, as by NumPy, with the options of the caller and no others, which they may lack."""
     ours, parameters = getattr(linalg, name), inspect.signature(getattr(np.linalg, name)).parameters.values()
     count = sum(p.default is p.empty for p in parameters)
     for place in range(count):
@@ -339,7 +339,7 @@ def test_types_that_replace_functions(name):
 
 
 def bad_matrix(name, n=N):
-    """One that NumPy refuses, and what it says."""
+    """A matrix that NumPy refuses, and its message."""
     rest = [a[0] for a in operands(name, n=n)[1:]]
     for bad in np.zeros((n, n)), -np.eye(n), np.full((n, n), np.nan):
         try:
@@ -353,7 +353,7 @@ def bad_matrix(name, n=N):
 @pytest.mark.parametrize("large", [False, pytest.param(True, marks=EVERY)])
 @pytest.mark.parametrize("name", FAILING)
 def test_failures(name, large):
-    """They are named, or become NaN; all others are what they were by a bit."""
+    """Failures are named, or become NaN; all other results keep their bits."""
     n = ROWS[name].limits.largest + 1 if large else N
     bad, message = bad_matrix(name, n)
     arrays = operands(name, n=n)

@@ -24,7 +24,7 @@ def dense(ab, lower, upper):
 
 
 def backward_error(a, x, b):
-    """In units of rounding."""
+    """The backward error, in units of rounding."""
     norm = np.abs(a).sum(-1).max(-1)[:, None, None] * np.abs(x).max((-1, -2), keepdims=True)
     return (np.abs(a @ x - b) / norm).max() / np.finfo(a.dtype).eps
 
@@ -99,6 +99,6 @@ def test_failures(rng):
 
 
 def test_order_1():
-    """As of larger matrices: types are mixed, and zeros singular, which SciPy divides by."""
+    """Matrices of order 1 are as larger ones: types are mixed, and zeros singular, which SciPy divides by."""
     x = linalg.solve_banded((1, 0), np.array([[[2j], [0]], [[0], [0]]]), np.ones(1, np.float32), on_error="nan")
     np.testing.assert_array_equal(x, [[-0.5j], [np.nan]])

@@ -15,7 +15,7 @@ def positive(rng, nm, n, dtype="d"):
 
 
 def residual(a, factor):
-    """That of LAPACK's tests, of L."""
+    """The residual of L, as in LAPACK's tests."""
     eps = np.finfo(a.dtype).eps
     difference = factor @ factor.swapaxes(-1, -2).conj() - a
     scale = np.sqrt(np.einsum("...ii->...i", a).real)

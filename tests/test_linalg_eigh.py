@@ -60,7 +60,7 @@ def test_accuracy(n, dtype):
 
 
 def test_triangles():
-    """Only one is read, and no imaginary part of the diagonal."""
+    """Only one triangle is read, and no imaginary part of the diagonal."""
     a = np.random.default_rng(0).standard_normal((5, 3, 3))
     for uplo, other in (("L", np.triu_indices(3, 1)), ("u", np.tril_indices(3, -1))):
         b = a.copy()

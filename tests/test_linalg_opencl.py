@@ -211,7 +211,7 @@ def test_only_on_the_cpu(queue, rng):
 
 
 def test_through_local_memory(queue, rng, monkeypatch):
-    """What GPUs run, of which neighbours read neighbours; more matrices than a work-group has."""
+    """Kernels of GPUs, in which neighbours read each other's numbers, for more matrices than a work-group has."""
     monkeypatch.setattr(fused, "staged", lambda device: True)
     a, b = random(rng, (40, 3, 3), "F"), random(rng, (3, 2), "d")
     compare(linalg.solve(on(queue, a), on(queue, b), compute="same"), np.linalg.solve(a, b))
@@ -241,7 +241,7 @@ def test_teams(queue, rng, monkeypatch):
 
 
 def test_teams_that_do_not_build(queue, rng, monkeypatch):
-    """As teams of warps where they are not NVIDIA's: one that has barriers takes their place."""
+    """Teams of warps do not build but for NVIDIA: a team with barriers takes their place."""
     monkeypatch.setattr(fused, "staged", lambda device: True)
     monkeypatch.setattr(fused, "REGISTERS", 0)
     usual, tried = fused.team, []

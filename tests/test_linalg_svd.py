@@ -87,7 +87,7 @@ def test_pinv(keywords):
 @pytest.mark.parametrize("kind", ["H", "?", "d"])
 @pytest.mark.parametrize("keywords", [{}, {"rtol": None}, {"rtol": 0.5}])
 def test_pinv_of_nothing(kind, keywords):
-    """It has NumPy's type, or NumPy's error: integers have no epsilon."""
+    """pinv of an empty array has NumPy's type, or NumPy's error: integers have no epsilon."""
     for shape in (0, 3, 3), (2, 0, 3), (2, 3, 0):
         a = np.zeros(shape, kind)
         try:

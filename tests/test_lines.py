@@ -1,4 +1,4 @@
-"""Which block rows form lines, and where their blocks are in a sparse matrix."""
+"""Tests of the block rows that form lines, and of the places of their blocks in a sparse matrix."""
 
 import numpy as np
 import pytest
@@ -95,14 +95,14 @@ def test_wrong_lines(lines, error, message):
 
 
 def places_of(extraction, lines, vlen):
-    """Where `lower`, `diag` and `upper` of lines are in the values of a matrix."""
+    """The places of `lower`, `diag` and `upper` of lines in the values of a matrix."""
     paths, b, dtype = check_paths(lines, extraction.nrow, False), extraction.block_size, extraction.dtype
     made = part_matrix(extraction, paths, paths.rows, 1, BlockFormat(b, dtype, vlen, None), Options(dtype), True)
     return [wanted.place for wanted in made._inner]
 
 
 def blocks_of(M, extraction, places):
-    """What places stand for, as blocks (slots, b, b, V)."""
+    """The blocks at these places, (slots, b, b, V)."""
     b = extraction.block_size
     values = extraction.values(M)
     if M.format == "csr":
@@ -264,7 +264,7 @@ MALFORMED = [
 @pytest.mark.parametrize("form", ["bsr", "csr"])
 @pytest.mark.parametrize(("change", "message"), MALFORMED)
 def test_malformed_matrix(form, change, message):
-    """What compiled code would follow out of the arrays is an error wherever a matrix comes in."""
+    """Indices that compiled code would follow out of the arrays are an error wherever a matrix comes in."""
     good, lines = convection_diffusion(4, 5, 3)
     good = good.asformat(form)
     bad = good.copy()

@@ -190,7 +190,7 @@ def is_late(call) -> bool:
 
 
 def solutions(change, solve):
-    """Those of both matrices."""
+    """Solutions with both matrices."""
     found = []
     for k in range(2):
         change(k)
@@ -371,7 +371,7 @@ def test_many_prepared_calls(rng):
 
 
 def test_matrices_are_locked_in_one_order(rng, pool):
-    """Of two batches that a solve reads, whichever is the matrix and whichever the preconditioner's."""
+    """A solve locks its two batches in one order, whichever is the matrix and whichever the preconditioner's."""
     data = random(rng, (9, N * N), np.float64) + 9 * np.eye(N).reshape(-1)
     A, B = (cla.BatchCSR((data, np.tile(np.arange(N), N), np.arange(N + 1) * N)) for _ in range(2))
     b, of_a, of_b = random(rng, (9, N), np.float64), krylov.Jacobi(A), krylov.Jacobi(B)

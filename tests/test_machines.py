@@ -28,7 +28,7 @@ OF_X86 = {
 
 
 def asked(monkeypatch, triple, name, features):
-    """What is known of a processor."""
+    """The features that are known of a processor."""
     monkeypatch.setattr(machine, "target", lambda: (triple, name, {*features.split(",")}))
     machine.assembly.cache_clear()
     found = machine.machine.__wrapped__(), machine.has_half.__wrapped__()
@@ -37,7 +37,7 @@ def asked(monkeypatch, triple, name, features):
 
 
 def test_what_a_processor_has(monkeypatch):
-    """What its name implies, too: features are not told everywhere, or are left out on purpose."""
+    """A processor has what its name implies, too: features are not listed everywhere, or left out on purpose."""
     (triple, *_) = machine.target()
     for about in OF_ARM:
         assert asked(monkeypatch, *about) == ((16, 32), True), about
@@ -95,7 +95,7 @@ assert np.allclose(x, 1)
 
 @pytest.mark.slow
 def test_integers_of_32_bits():
-    """Those of NumPy 1 on Windows, where nothing else is asked for."""
+    """Integers are those of NumPy 1 on Windows, if no type is asked for."""
     python(WINDOWS, NUMBA_NUM_THREADS="2")
 
 

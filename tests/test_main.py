@@ -50,7 +50,7 @@ def system(tmp_path):
 
 
 def solve(capsys, *args):
-    """What the command prints, and the table in it: iterations and residual of each preconditioner."""
+    """The output of the command, and the table in it: iterations and residual of each preconditioner."""
     main(["solve", *map(str, args)])
     out, err = capsys.readouterr()
     assert err == ""
@@ -147,7 +147,7 @@ def test_malformed_matrix(tmp_path, form, array, change, message):
 
 
 def test_names_of_files_on_any_terminal(system, monkeypatch):
-    """In ASCII, with what matplotlib takes for mathematics, and with letters that no font has."""
+    """Names may be ASCII, hold what matplotlib takes for mathematics, or letters that no font has."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
     for name in ("Größe.npz", r"$\nonsense$_日本.npz"):

@@ -114,7 +114,7 @@ def addresses(a):
 
 
 def exchanges(mkl):
-    """Who packs, who computes, who unpacks."""
+    """The libraries that pack, compute and unpack."""
     yield mkl.pack_here, mkl, cla.Pack.unpack
     yield mkl.pack_there, cla, mkl.unpack_there
 
@@ -171,7 +171,7 @@ def test_getrfnp(mkl, m, n, rng):
 @pytest.mark.parametrize("form", peer.REGISTERS)
 @pytest.mark.parametrize("name", [name for name in routine.names() if peer.has(name)])
 def test_routines_as_peers(name, form, dtype, rng):
-    """What benchmarks call, with the arguments that `compactla.bench.peers` names, for both values of every option."""
+    """Benchmarks call MKL with the arguments in `compactla.bench.peers`, for both values of every option."""
     row, judge = routine.named(name), oracle.named(name)
     compact = peer.Compact(peer.load(), dtype, form, 1)
     sizes = dict.fromkeys(row.letters, 4)  # which all routines of MKL 2026.2 are right for, in every format

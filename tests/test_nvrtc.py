@@ -75,7 +75,7 @@ def test_all_variants_compile(found):
 @pytest.mark.parametrize("warp", [1, 2])
 @pytest.mark.parametrize("inv", [0, 1])
 def test_teams_of_warps_compile(inv, warp):
-    """What asm is in, which other compilers do not take."""
+    """Kernels with asm, which other compilers do not take, compile."""
     teams = {"INV": inv, "R": 3, "ROWS": 2 - inv, "TEAM": 16 * warp, "MATRICES": 2 // warp, "STAGED": 1, "WARP": warp}
     for dtype in "fdFD":
         text = ptx('#include "fused_teams.cl"\n', dtype, **FUSED | teams)
@@ -87,7 +87,7 @@ def names_in(text):
 
 
 def test_words_are_defined_once():
-    """What the header defines no source defines, but for what a source defines only where it is not yet."""
+    """No source defines a word of the header, unless it does so only where the word is undefined."""
     words = names_in(HEADER)
     assert {"long", "__local", "atomic_min", "get_global_id", "vload_half", "ushort"} < words
     for file, text in TEXTS.items():

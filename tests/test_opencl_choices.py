@@ -256,7 +256,7 @@ def test_lines(queue, dtype, rng, use, b, kernel, tunables):
 @on_devices
 @with_types(("b", "team"), [(3, {}), (4, {"COLUMNS": 2, "TEAM": 2, "AHEAD": 1})])
 def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b, team):
-    """What thomas_solve.cl solves with, where rows were swapped too, by one work-item a line or by a team."""
+    """thomas_solve.cl solves with such factors, with swapped rows too, by one work-item per line or by a team."""
     use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
     if team:
         use("factor_watched", "factor_team", LANES=4, **team)
@@ -282,7 +282,7 @@ def test_lines_with_an_eye_on_the_pivots(queue, dtype, rng, use, b, team):
 @on_devices
 @pytest.mark.parametrize("options", [{"pivots": "perturb"}, {"pivots": "shift", "pivoting": True}], ids=str)
 def test_teams_do_about_pivots_what_one_work_item_does(queue, rng, use, options):
-    """Also in lines with padding."""
+    """Teams watch pivots as one work-item does, in lines with padding too."""
     b, reports, solutions = 3, [], []
     use("factor", "factor_team", LANES=4, COLUMNS=1, TEAM=b, AHEAD=0)
     use("solve", "solve_team", **SOLVE[1])

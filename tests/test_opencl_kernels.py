@@ -293,7 +293,7 @@ def test_no_compiler_warns(queue, found):
 
 @on_devices
 def test_contexts_are_let_go(queue, rng):
-    """What is built for a context lives as long as its queues, in all threads, and programs that users have."""
+    """Programs of a context live as long as its queues, in all threads, and as programs that users hold."""
     context = cl.Context([queue.device])
     before = context.reference_count
 
@@ -345,7 +345,7 @@ def test_what_does_not_fit(queue):
 
 @on_devices
 def test_what_is_no_lack_of_memory(queue, monkeypatch):
-    """Only what says so is a MemoryError: here, sizes that a driver refuses, and flags."""
+    """A size that the driver refuses is a MemoryError, wrong flags are not."""
     make, flags = cl.Buffer, cl.mem_flags
     monkeypatch.setattr(cl, "Buffer", lambda context, *_, **options: make(context, flags.READ_WRITE, 0))
     with pytest.raises(MemoryError, match=r"shape \(1, 3, 3, 8\) and float64 does not fit .* INVALID_BUFFER_SIZE"):

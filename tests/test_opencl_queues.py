@@ -1,4 +1,4 @@
-"""What users of PyOpenCL are used to: queues of any kind, events, memory of their own."""
+"""Tests of what users of PyOpenCL are used to: queues of any kind, events, memory of their own."""
 
 import functools
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What the routines are held against can fail: a wrong result is seen, in whatever element and matrix it is."""
+"""Tests of the oracles, which must see a wrong result in whatever element and matrix it is."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_wrong_operands_are_seen(name, dtype, rng):
 @on_numbers
 @every_routine
 def test_results_of_other_options_are_seen(name, dtype, rng):
-    """Of square matrices, for which all options have a result; but not where the other leaves more of it free."""
+    """Results of other options are seen, for square matrices, unless the other option leaves more of it free."""
     row, residual = routine.named(name), oracle.named(name).residual
     free = getattr(oracle.named(name), "free", lambda **options: ())
     for letters in options(row, dtype):

@@ -128,7 +128,7 @@ def test_starts(queue, rng, scheme):
 
 @pytest.mark.parametrize(("make", "options"), MADE.values(), ids=MADE)
 def test_nothing_is_allocated(rng, make, options):
-    """But views: work arrays are there from the call before."""
+    """Calls allocate nothing but views: work arrays are there from the call before."""
     M, along = scattered(rng, [150] * 4, 3, np.float64)
     P, r = make(M, along, **options), random(rng, (M.shape[0],), np.float64)
     out = P.solve(r)

@@ -262,7 +262,7 @@ def test_large_batches_go_past_the_caches(monkeypatch, dtype, vlen, source, rng)
 
 
 def test_threads_share_cache_lines_past_the_caches(monkeypatch, rng):
-    """Where the part of one thread ends within a cache line, the other's bytes of it stay."""
+    """If the part of one thread ends within a cache line, the other thread's bytes of it stay."""
     monkeypatch.setattr(arrays, "past_caches", lambda: 0)
     monkeypatch.setattr(sharing, "THREADS", 3)
     monkeypatch.setattr(sharing, "boxes", np.zeros((2, BOX), np.int64))

@@ -15,7 +15,7 @@ IMPORT_SECONDS = 2.0
 
 
 def python(*arguments, cwd, path=""):
-    """What a fresh interpreter prints that looks for modules in `path` first."""
+    """The output of a fresh interpreter that looks for modules in `path` first."""
     command = [sys.executable, *map(str, arguments)]
     environment = {**os.environ, "PYTHONPATH": str(path)}
     run = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
@@ -87,6 +87,6 @@ print(*sorted({"scipy", "pyopencl", "matplotlib", "torch", "tqdm"} & set(sys.mod
 
 
 def test_all_names_are_listed():
-    """Before any of them is looked up: some are imported late."""
+    """All names are listed before any of them is looked up: some are imported late."""
     program = "import compactla; print({*compactla.__all__} <= {*dir(compactla)}, 'Pack' in dir(compactla))"
     assert python("-c", program, cwd=ROOT, path=ROOT).split() == ["True", "True"]

@@ -39,7 +39,7 @@ PROGRAMS = [pytest.param(page, marks=[pytest.mark.slow] * (page not in FAST)) fo
 
 @pytest.mark.parametrize("page", PROGRAMS)
 def test_programs(page, monkeypatch):
-    """Each goes on where those before it stopped; OpenCL C is their SOURCE."""
+    """Each program goes on where the one before it stopped; OpenCL C is their SOURCE."""
     monkeypatch.chdir(ROOT)
     known = {}
     for language, text in blocks(page):

@@ -230,7 +230,7 @@ def test_a_singular_line_is_reported_and_stays_alone(queue, dtype, rng):
 
 
 def test_a_singular_ring(queue, rng):
-    """Where the last separator, which is eliminated last, has no pivot left, and where a part has none."""
+    """A singular ring is reported if its last separator has no pivot left, and if a part has none."""
     K, b = 7, 2
     rhs = random(rng, (3, K, b), np.float64)
     for k, i in ((K - 1, 1), (2, 0)):
@@ -384,7 +384,7 @@ def test_preconditioner(queue, dtype, b, form, rng):
 
 
 def test_one_long_line_of_a_matrix_is_cut(queue, rng):
-    """And solved for exactly, as the matrix has nothing else."""
+    """One long line is cut, and solved for exactly, as the matrix has nothing else."""
     M, line = convection_diffusion(1, 6000, 3)
     P = cla.LinePreconditioner(M, line, queue=queue)
     assert P._lines.separators is not None and P._lines.parts.nlines > 1

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PYTHON, reason=NEEDED)]
 
 
 def run(arguments, ranks):
-    """What a program prints on so many ranks."""
+    """The output of a program on so many ranks."""
     path, cache = os.pathsep.join([str(ROOT), str(HERE)]), Path(PYTHON).parent.parent / "numba"
     settings = {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(cache), "NUMBA_NUM_THREADS": "1"}
     command = [PYTHON, *map(str, arguments)]
@@ -73,7 +73,7 @@ if not A.comm.rank:
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_end_of_a_program(ranks):
-    """It ends well though nothing is destroyed, be the PC that of a global KSP, or of one within."""
+    """A program ends well though nothing is destroyed, be the PC that of a global KSP, or of one within."""
     assert run(["-c", END], ranks) == "0.500\n"
 
 

@@ -184,7 +184,7 @@ def test_nobody_who_does_not_ask_is_told_more(rng):
 @pytest.mark.parametrize("scale", [1e-9, 1e9])
 @watching
 def test_preconditioner(queue, rng, options, scale):
-    """Also that padding, which is made of ones, goes unseen, and that lines are told in the user's order."""
+    """The report leaves out padding, which is made of ones, and has lines in the user's order."""
     M, rows = scattered(rng, [1, 7, 3, 3, 12, 1, 5, 7, 2], 3, np.float64)
     M.data *= scale
     P = cla.LinePreconditioner(M, rows, vlen=4, queue=queue, **options)

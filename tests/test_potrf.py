@@ -32,7 +32,7 @@ def definite(rng, nm, n, dtype):
 
 
 def unread(n, uplo):
-    """Where potrf must not look."""
+    """A mask of the elements that potrf must not read."""
     return {"L": np.triu, "U": np.tril}[uplo](np.ones((n, n), bool), {"L": 1, "U": -1}[uplo])
 
 
@@ -153,7 +153,7 @@ def test_subnormal_matrices(dtype, rng):
 
 
 def test_factors_with_subnormal_diagonals(dtype, rng):
-    """Their reciprocals are infinite, what they divide is not; other matrices get the bits that they get elsewhere."""
+    """Reciprocals of these are infinite, quotients are not; other matrices get the same bits as elsewhere."""
     limits, V = np.finfo(dtype), 16 if np.dtype(dtype).char in "fF" else 8
 
     @njit(error_model="numpy")

@@ -70,7 +70,7 @@ def test_what_is_read_by_each_call(queue, rng):
 
 
 def test_one_matrix_for_all(rng):
-    """Also where it has to be copied to be read."""
+    """One matrix for all can be prepared, even if it has to be copied to be read."""
     a, B, C = random(rng, (6, 6), np.float64), cla.pack(random(rng, (9, 3, 3), np.float64)), cla.Pack.zeros(9, 3, 3)
     for common in (a[:3, :3].copy(), a[::2, ::2]):
         run = cla.prepare(cla.gemm, common, B, C)
@@ -80,7 +80,7 @@ def test_one_matrix_for_all(rng):
 
 
 def test_info(queue, rng):
-    """There is one array, or that which is given; it tells of the last call."""
+    """A prepared call has one array for info, or the caller's, which holds that of the last run."""
     a = random(rng, (11, 3, 3), np.float64)
     a[4, 0, 0] = 0
     A = cla.pack(a, queue=queue)
@@ -129,7 +129,7 @@ def test_arguments_live_as_long(queue, rng):
 
 
 def test_refusals(queue, rng):
-    """They come before anything is done, as those of the function."""
+    """Errors come before anything is done, as from the function."""
     A = cla.pack(random(rng, (9, 3, 3), np.float64), queue=queue)
     B, before = cla.pack(random(rng, (9, 4, 3), np.float64), queue=queue), A.unpack()
     C = cla.Pack.zeros(9, 4, 3, queue=queue)
@@ -182,7 +182,7 @@ def test_lines(how, queue, rng):
 
 @pytest.mark.parametrize("how", [{}, slow({"parts": 2}), exhaustive({"storage": "float32"})], ids=str)
 def test_info_of_lines(how, queue, rng):
-    """It is written to an array that is given, which stays on a device."""
+    """info is written to the caller's array, which stays on a device."""
     blocks = lines(rng, 9, 6, 3, np.float64)
     blocks[1][4] = blocks[0][4] = 0
     T = cla.BlockTridiag(*blocks, queue=queue, **how)
@@ -207,7 +207,7 @@ def test_info_of_lines(how, queue, rng):
 
 @pytest.mark.parametrize("name", ["Tridiag", exhaustive("Banded")])
 def test_bands(name, queue, rng):
-    """With factors, of which those count that there are; without them it is an ordinary call."""
+    """Prepared solves use the current factors; without factors they are ordinary calls."""
     lower, diag, upper = random(rng, (3, 20, 7), np.float64)
     diag += 4
     tridiagonal, banded = [lower[:, 1:].copy(), diag, upper[:, :-1].copy()], [(1, 1), np.stack([upper, diag, lower], 1)]
@@ -239,7 +239,7 @@ def test_factors_that_are_lost(rng):
 
 
 def test_info_that_is_kept(queue, rng):
-    """What the lines say of a factorization stays, while a prepared call returns the same array each time."""
+    """The info of the lines is kept, while a prepared call returns the same array each time."""
     T = cla.BlockTridiag(*lines(rng, 9, 2, 3, np.float64), queue=queue)
     regular, refactor = [taken(a).copy() for a in (T.lower, T.diag, T.upper)], cla.prepare(T.refactor)
     found = []
@@ -269,7 +269,7 @@ def test_preconditioners(kind, queue, rng):
 
 @pytest.mark.parametrize("n", [3, slow(70)])
 def test_ordinary_arrays(n, queue, rng):
-    """Those of three axes are prepared; all else is called as ever."""
+    """Arrays of three axes are prepared; all other calls stay ordinary ones."""
     a, b, c = random(rng, (3, 4, n, n), np.float64)
     A, B, C = (placed(x, queue) for x in (a, b, c))
     run = cla.prepare(cla.gemm, A, B, C, beta=1)
@@ -314,7 +314,7 @@ def test_it_is_no_object_to_be_stored(rng):
 
 
 def test_calls_that_are_remembered(rng):
-    """They are checked for what can change, and numbers are told apart by their bits."""
+    """Remembered calls check what can change, and tell numbers apart by their bits."""
     A, C = cla.pack(random(rng, (9, 3, 3), np.float64)), cla.Pack.zeros(9, 3, 3)
     for _ in range(2):
         cla.gemm(A, A, C)

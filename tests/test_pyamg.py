@@ -69,7 +69,7 @@ def test_smoother_where_points_do_not_smooth(queue, accel):
 
 
 def test_smoother_of_systems():
-    """Of levels in BSR form, whose blocks are 2 x 2, then 3 x 3."""
+    """Levels are in BSR form, with blocks of 2 x 2, then 3 x 3."""
     A, B = pyamg.gallery.linear_elasticity((24, 24), format="bsr")
     ml = pyamg.smoothed_aggregation_solver(A, B, max_coarse=30)
     smooth_along_lines(ml, omega=0.5)
@@ -79,7 +79,7 @@ def test_smoother_of_systems():
 
 
 def test_block_size_of_the_finest_level():
-    """Of a system in CSR form, whose other levels are in BSR form, 3 x 3; wrong options leave the smoothers alone."""
+    """The finest level is in CSR form, others in BSR form, 3 x 3; wrong options leave the smoothers alone."""
     A, B = pyamg.gallery.linear_elasticity((24, 24), format="bsr")
     blocks, csr = (pyamg.smoothed_aggregation_solver(M, B, max_coarse=30) for M in (A, A.tocsr()))
     assert [level.A.format for level in csr.levels] == ["csr", "bsr", "bsr"]

@@ -339,7 +339,7 @@ def test_work_arrays_are_not_copied(rng, damping):
 
 
 def test_sweeps_allocate_no_vectors(rng):
-    """What numpy allocates while there is work space is the result."""
+    """NumPy allocates nothing but the result while there is work space."""
     M = scipy.sparse.eye_array(30000, format="csr").tobsr((3, 3))
     S = cla.LineRelaxation(M, np.arange(10000).reshape(-1, 10), sweeps=3, damping=0.7)
     x = S @ np.ones(30000)

@@ -1,4 +1,4 @@
-"""What the functions of all routines take, and what they refuse before anything is written."""
+"""Tests of arguments of all routines: what they take, and what they refuse before anything is written."""
 
 import doctest
 import inspect
@@ -286,7 +286,7 @@ def test_threads_and_wait_for(name, queue, rng):
 @on_devices
 @every_routine
 def test_calls_on_devices_do_not_wait(name, queue, rng):
-    """They begin when the events they are given have ended, and their own is in the arrays."""
+    """Calls begin when the events in `wait_for` have ended, and their own event is in the arrays."""
     row, packs = routine.named(name), packed(name, rng, queue)
     outputs = {output: pyopencl.array.zeros(queue, (NM,), np.int32) for output in row.outputs}
     function(name)(*packs, **outputs)

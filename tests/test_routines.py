@@ -1,4 +1,4 @@
-"""What all routines have in common: results are right for all sizes, options and layouts, and of every matrix alone."""
+"""Tests of all routines: results are right for all sizes, options and layouts, and depend on one matrix alone."""
 
 import numpy as np
 import pytest
@@ -101,7 +101,7 @@ def test_scalars_of_numpy(name, queue, dtype, rng):
 
 @with_types(FACTORED)
 def test_zero_scalars_read_nothing(name, queue, dtype, rng):
-    """Where alpha is zero, nothing is read but what another scalar multiplies, and nothing that a zero multiplies."""
+    """If alpha is zero, nothing is read but what another scalar multiplies, and nothing that a zero multiplies."""
     row = routine.named(name)
     for sizes in (known(row), unknown(row)):
         for letters in numbers(row, dtype):
@@ -197,7 +197,7 @@ def test_a_failure_stays_alone(name, queue, dtype, rng):
 @pytest.mark.optimized
 @with_types(ROUTINES)
 def test_results_depend_on_nothing_but_the_matrix(name, queue, dtype, rng):
-    """They are the same bits whatever else is in the batch, and wherever in it the matrix is."""
+    """Results have the same bits whatever else is in the batch, and wherever in it the matrix is."""
     row = routine.named(name)
     for sizes, letters in both(row, dtype):
         arrays = operands(name, rng, sizes, dtype, 300)

@@ -178,7 +178,7 @@ def scaling(factor):
 
 
 def test_routines_of_one_name(rng):
-    """Each is emitted as itself, in one kernel too."""
+    """Each routine of one name is emitted as itself, even in one kernel."""
     twice, thrice = scaling(2), scaling(3)
 
     @njit
@@ -293,7 +293,7 @@ def complex_vocabulary(V, real):
 
 
 def complex_results(x, y):
-    """What `complex_vocabulary` makes of complex x and y of shape (packs, V); real results as complex numbers."""
+    """Results of `complex_vocabulary` for complex x and y of shape (packs, V); real results as complex numbers."""
     V, real = x.shape[1], x.real.dtype
     parts = [np.stack([z.real, z.imag], 1)[:, None, None] for z in (x, y)]
     out, sums = np.zeros((len(x), 14, 1, 2, V), real), np.zeros((len(x), 2), bool)

@@ -43,7 +43,7 @@ def ratio(blocks, x, rhs, eps=None):
 
 
 def rounded(a, storage):
-    """What is stored of an array, to nearest, ties to even."""
+    """The array as it is stored: rounded to nearest, ties to even."""
     single = a.astype(np.float32)
     if storage == "bfloat16":
         bits = single.view(np.uint32)

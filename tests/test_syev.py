@@ -119,7 +119,7 @@ def jacobi_values(a):
 
 @pytest.mark.parametrize("n", [4, 7, 18])
 def test_small_eigenvalues_of_graded_matrices_keep_their_digits(n, queue, rng):
-    """Of positive definite ones, D B D with a diagonal D of any numbers and a B that is well-conditioned."""
+    """The matrices are positive definite: D B D with a diagonal D of any numbers and a well-conditioned B."""
     x = rng.uniform(-1, 1, (6, n, n))
     b = x @ x.swapaxes(1, 2) / n + np.eye(n)
     down = 10.0 ** -np.arange(0, 3 * n, 3)

@@ -1,4 +1,4 @@
-"""What is peculiar to symm and hemm: C <- alpha A B + beta C or alpha B A + beta C."""
+"""Tests specific to symm and hemm: C <- alpha A B + beta C or alpha B A + beta C."""
 
 import functools
 import itertools

@@ -1,4 +1,4 @@
-"""What is peculiar to syrk and herk: C <- alpha op(A) op(A)^T + beta C, or with op(A)^H."""
+"""Tests specific to syrk and herk: C <- alpha op(A) op(A)^T + beta C, or with op(A)^H."""
 
 import functools
 import re
@@ -22,7 +22,7 @@ both = pytest.mark.parametrize("name", ["syrk", "herk"])
 
 @pytest.mark.parametrize("uplo", "LU")
 def test_imaginary_parts_of_a_hermitian_diagonal(queue, uplo, rng):
-    """They are not read, and become zero."""
+    """Imaginary parts of the diagonal are not read, and become zero."""
     for sizes in ((3, 3), (9, 4)):
         a, c = operands("herk", rng, sizes, np.complex128, uplo=uplo)
         diagonal = np.einsum("qii->qi", c)
@@ -92,7 +92,7 @@ def test_packs(name, known, dtype, rng):
 
 @pytest.mark.parametrize(("name", "trans", "others"), [("syrk", "C", "NT"), ("herk", "T", "NC")])
 def test_letters_for_real_matrices(name, trans, others, queue, rng):
-    """They are refused for complex ones, as in BLAS."""
+    """Letters for real matrices are refused for complex ones, as in BLAS."""
     arrays = operands(name, rng, (4, 4), np.complex64)
     A, C = (cla.pack(a, queue=queue) for a in arrays)
     message = f"trans is '{trans}', must be '{others[0]}' or '{others[1]}' for complex matrices"

@@ -94,7 +94,7 @@ def test_number_of_threads_of_a_preconditioner(rng, seven):
 
 @pytest.mark.parametrize("threads", [None, 1, 2])
 def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
-    """What is given to a call, and to the preconditioner that makes the call, is what is used."""
+    """Calls use the number of threads that they, or the preconditioner that makes them, are called with."""
     limits = []
 
     def share(kernel, cost, args, threads=None, offset=None, work=None):
@@ -235,14 +235,14 @@ def test_helpers_are_lent_to_one_call_at_a_time(seven, work):
 
 @pytest.mark.parametrize("done", [np.zeros(6, np.int32), np.zeros(12, np.int64)[::2], np.zeros(6)])
 def test_arrays_that_a_kernel_does_not_take(seven, work, done):
-    """They are refused before threads write beyond their ends."""
+    """Arrays that do not fit are refused before threads write beyond their ends."""
     with pytest.raises(TypeError, match=r"an array for .*work.* is of .*, must be of int64 and C-contiguous"):
         sharing.share(work, 1e9, (0, 3, 1, done))
     assert not done.any()
 
 
 def threads_at_work(count):
-    """How many threads a call has that could use seven."""
+    """The number of threads of a call that could use seven."""
     done = np.zeros(17, np.int64)
     sharing.share(count, 1e9, (0, 10, done, 2 + 3j), work=list(range(7)))
     return np.count_nonzero(done[10:])

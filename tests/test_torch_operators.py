@@ -136,7 +136,7 @@ def test_gemm(random, ops, dtype):
 
 
 def test_derivatives_of_equal_eigenvalues(device):
-    """Those of the values themselves are finite."""
+    """Derivatives of equal eigenvalues are finite."""
     a = torch.eye(3, dtype=torch.float64, device=device).repeat(2, 1, 1).requires_grad_()
     (g,) = torch.autograd.grad(ours.eigh(a).eigenvalues.square().sum(), a)
     same(g, 2 * a.detach())
@@ -149,7 +149,7 @@ def test_derivatives_by_phases(random):
 
 
 def test_matrices_that_fail(random):
-    """They are named, or filled, and so are their derivatives; others are as without them."""
+    """Matrices that fail are named, or filled, and so are their derivatives; others are as without them."""
     a, b = regular(random(4, 3, 3)), random(4, 3, 1)
     a[2] = 0
     with pytest.raises(theirs.LinAlgError, match="Singular matrix: 1 of 4 matrices, at 2"):

@@ -1,4 +1,4 @@
-"""What is peculiar to trmm: B <- alpha op(A) B or alpha B op(A)."""
+"""Tests specific to trmm: B <- alpha op(A) B or alpha B op(A)."""
 
 import functools
 import itertools

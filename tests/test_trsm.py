@@ -1,4 +1,4 @@
-"""What is peculiar to trsm: B <- alpha op(A)^-1 B or alpha B op(A)^-1."""
+"""Tests specific to trsm: B <- alpha op(A)^-1 B or alpha B op(A)^-1."""
 
 import re
 
@@ -20,7 +20,7 @@ def test_zero_alpha_reads_nothing(queue, dtype, side, rng):
 
 @pytest.mark.parametrize(("uplo", "rows"), [("L", slice(2, None)), ("U", slice(3))])
 def test_the_solution_of_a_singular_matrix_is_not_finite(queue, dtype, uplo, rows, rng):
-    """From the zero pivot on; what was found before is finite."""
+    """The solution is not finite from the zero pivot on; what was found before is finite."""
     a, b = operands("trsm", rng, (5, 3), dtype, uplo=uplo)
     a[6, 2, 2] = 0
     (x,) = results("trsm", (a, b), uplo=uplo, queue=queue)

@@ -1,4 +1,4 @@
-"""What is peculiar to trtri and getrinp: inverses in place, of triangles and of both that a factorization leaves."""
+"""Tests specific to trtri and getrinp: inverses in place, of triangles and of both that a factorization leaves."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ TRIANGLES = [(uplo, diag) for uplo in "LU" for diag in "NU"]
 
 @pytest.mark.parametrize(("triangle", "dtype"), in_turns(TRIANGLES), ids=str)
 def test_pack_level(triangle, dtype, rng):
-    """Of all sizes in one function, which leaves the other triangle and a unit diagonal alone."""
+    """One function inverts all sizes, and leaves the other triangle and a unit diagonal alone."""
     uplo, diag = triangle
 
     @njit(error_model="numpy")
