@@ -87,6 +87,7 @@ def measure(args):
     from petsc4py import PETSc
 
     comm, (nx, ny, nz) = PETSc.COMM_WORLD, args.nodes
+    # the rows of this rank, whole columns of nodes, and the rigid body modes for GAMG
     M, places = box(nx, ny, nz, args.aspect)
     first, last = (nx * ny * (comm.rank + i) // comm.size * nz for i in (0, 1))
     own = M[3 * first : 3 * last]
@@ -112,6 +113,7 @@ def measure(args):
     for turn in range(1 + args.rounds):  # the first compiles or loads kernels
         for name, given in CASES.items():
             prefix = "".join(filter(str.isalnum, name)) + "_"
+            # a solver with the options of the case
             options = PETSc.Options()
             options.prefixPush(prefix)
             options.insertString(f"-ksp_type cg -ksp_rtol 1e-8 {given}")
@@ -120,6 +122,7 @@ def measure(args):
             ksp.setOptionsPrefix(prefix)
             ksp.setOperators(A)
             ksp.setFromOptions()
+            # set-up and solution apart; the least sum of all rounds counts
             set_up = timed(lambda ksp=ksp: (ksp.setUp(), ksp.setUpOnBlocks()))
             solve = timed(lambda ksp=ksp: ksp.solve(rhs, x))
             assert ksp.getConvergedReason() > 0

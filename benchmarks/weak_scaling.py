@@ -91,6 +91,7 @@ def measure(args):
     A.shift(10.0)
     x, rhs = A.createVecs()
     rhs.set(1.0)
+    # GMRES with lines within each rank
     ksp = PETSc.KSP().create(comm)
     ksp.setOperators(A)
     ksp.setType("gmres")
@@ -126,6 +127,7 @@ def measure(args):
         context.P = None
         factor()
 
+    # the parts of a step, then whole steps
     times = [timed(set_up, 5), timed(factor, 10), timed(lambda: ksp.pc.apply(rhs, x), 50)]
     whole = timed(step, 20)
     milliseconds = [f"{t:.3g}" for t in times]

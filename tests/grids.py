@@ -209,6 +209,7 @@ def volumes(nx=96, ny=48, neighbours=5, aspect=1000.0, growth=1.12, walls=1, num
 
     With 9 neighbours the directions in which diffusion is strongest are oblique, which cells at the corners take up.
     """
+    # cells from wall to wall, and how steep differences between their centres are
     heights = layers(ny, aspect, growth, walls)
     centre = np.cumsum(heights) - heights / 2
     slope = 1 / np.diff(centre)
@@ -225,6 +226,7 @@ def volumes(nx=96, ny=48, neighbours=5, aspect=1000.0, growth=1.12, walls=1, num
     def diagonal(values):
         return scipy.sparse.diags_array(values, offsets=0)
 
+    # differences in both directions, and their products with the sizes of cells
     up = second_difference(slope) + diagonal(at_walls)
     along = second_difference(np.ones(nx - 1))
     upwind = scipy.sparse.diags_array([np.ones(nx), np.full(nx - 1, -1.0)], offsets=[0, -1])
@@ -236,6 +238,7 @@ def volumes(nx=96, ny=48, neighbours=5, aspect=1000.0, growth=1.12, walls=1, num
         raise ValueError(f"neighbours is {neighbours}, must be 5 or 9")
     wind = kron(upwind, diagonal(heights * centre / centre.max()))
     stored = kron(everywhere, diagonal(heights))
+    # three unknowns a cell: each operator with its own coupling of them
     diffusion = np.array([[1.0, 0.1, 0.0], [0.0, 0.5, 0.1], [0.2, 0.0, 2.0]])
     reaction = np.array([[2.0, -1.0, 0.5], [-0.5, 1.0, 0.0], [0.0, -2.0, 3.0]])
     blocks = sum(kron(of, by) for of, by in ((grid, diffusion), (wind, np.eye(3)), (stored, reaction)))

@@ -72,6 +72,7 @@ def is_ordinary(C) -> bool:
 
 def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None):
     """C <- alpha op(A) op(B) + beta C, as `compactla.gemm` says; `row` is its row."""
+    # arrays of a device, or sequences of matrices
     if type(C) is not ndarray and not isinstance(C, ndarray):
         a, b, c = (adopt(x, name) for x, name in ((A, "A"), (B, "B"), (C, "C")))
         call = on_device if is_device_array(c) else in_sequences
@@ -82,12 +83,14 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
     if not (type(A) is type(B) is type(C) is ndarray):
         for name, x in (("A", A), ("B", B), ("C", C)):
             check_kind(x, None, name)
+    # the plan has all that follows from types, shapes and strides
     key = transa, transb, A.dtype, A.shape, A.strides, B.dtype, B.shape, B.strides, C.dtype, C.shape, C.strides
     plan = plans.get(key)
     if plan is None:
         if len(plans) >= MANY:
             plans.clear()
         plan = plans[key] = planned(row, A, B, C, transa, transb)
+    # scalars and memory differ from call to call
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
     if not C.flags.writeable:
         raise ValueError("C is read-only, must be writeable")
@@ -97,6 +100,7 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
         for name, x in (("A", A), ("B", B)):
             if share_memory(C, x):
                 raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
+    # copies for numbers that are not aligned, NumPy for types without a kernel
     if plan.nm:
         if (a | b | c) & plan.odd:
             do(threads, through_copies, row, A, B, C, alpha, beta, transa, transb)
@@ -264,10 +268,12 @@ def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     target = C[0]
     dtype = check_dtype(target.dtype, "C[0]")
     alpha, beta = scalar("alpha", alpha, target), scalar("beta", beta, target)
+    # checks of memory need addresses on a device, too
     given = lists
     if queue is not None:
         flat = shadows([x for X in lists for x in X])
         lists = [flat[i * len(C) : (i + 1) * len(C)] for i in range(3)]
+    # groups of equal types, shapes and strides share a plan
     groups: dict[tuple, list] = {}
     for q, (a, b, c) in enumerate(zip(*lists, strict=True)):
         groups.setdefault(
@@ -279,12 +285,14 @@ def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
         key: planned_group(row, *(X[some[0]] for X in lists), some[0], dtype, transa, transb)
         for key, some in groups.items()
     }
+    # no matrix of C may share memory with another that is read or written
     places = [np.fromiter(map(address, X), np.int64, len(C)) for X in lists]
     spans = np.empty((3, 2, len(C)), np.int64)
     for key, some in groups.items():
         spans[..., some] = np.array(found[key].spans)[..., None]
     spans += np.array(places)[:, None]
     check_apart(lists, spans, dtype.itemsize)
+    # one launch for each group
     for key, some in groups.items():
         plan = found[key]
         if not plan.nm:

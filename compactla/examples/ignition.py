@@ -113,6 +113,7 @@ def main(argv=None):
     parser.add_argument("--dt", type=float, default=1e-6, help="seconds of a step (default: 1e-6)")
     parser.add_argument("--plot", metavar="FILE.png", help="draw the temperature, and how long solvers take")
     args = parser.parse_args(argv)
+    # the state, and solvers for its linear systems
     y = hot_spot(args.side, 1050, 1450)
     pattern = np.searchsorted(ROWS, np.arange(HYDROGEN.n + 1))
     batch = cla.BatchCSR((matrices(y, args.dt)[1], COLUMNS, pattern))
@@ -123,6 +124,7 @@ def main(argv=None):
     print(f"{batch.nm} cells of {HYDROGEN.n} unknowns, {batch.nnz} of {HYDROGEN.n**2} values are not always zero")
     seconds, apart = {name: [] for name in solvers}, dict.fromkeys(solvers, 0.0)
     for n in range(args.steps):
+        # a step by all solvers, or by the one whose result is kept
         system, found = matrices(y, args.dt), {}
         for name in solvers if n % 10 == 0 else ["BatchLU"]:  # all of them now and then
             found[name], spent = step(y, args.dt, solvers[name], system)
@@ -130,6 +132,7 @@ def main(argv=None):
         for name in found if len(found) > 1 else ():
             apart[name] = max(apart[name], abs(found[name] - found["numpy.linalg.solve"]).max())
         y = found["BatchLU"]
+    # the report
     least = {name: 1e3 * min(times) for name, times in seconds.items()}
     for name, spent in least.items():
         faster = least["numpy.linalg.solve"] / spent

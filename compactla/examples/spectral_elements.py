@@ -86,17 +86,20 @@ def main(argv=None):
     ways = [("compactla", with_compactla, None), ("einsum", with_einsum, None)]
     if args.device:
         ways.append((args.device, with_compactla, queue_on(args.device, "--device")))
+    # values of a function at the points of all elements
     x, D, M = matrices(args.degree)
     n, eye = args.elements, np.eye(args.degree + 1)
     X, Y, Z = elements(n, x)
     grid = X[:, :, None, None], Y[:, None, :, None], Z[:, None, None, :]
     u = function(*grid)
+    # factors: a derivative along each axis, and inverses of mass matrices
     scaled = 2 * n * D
     cases = [[scaled if axis == k else eye for axis in range(3)] for k in range(3)]
     mass = M / (2 * n)
     inverse = np.linalg.inv(mass)
     tasks = {"gradient": cases, "mass solve": [[inverse] * 3]}
     right = cla.kron_apply([mass] * 3, u)
+    # times of all ways, and how far apart their results are
     times, found = {}, {}
     print(f"{len(u)} elements of {len(x)}^3 points")
     for task, factors in tasks.items():
@@ -110,6 +113,7 @@ def main(argv=None):
             pairs = zip(found[task, args.device], found[task, "compactla"], strict=True)
             apart = max(abs(there.get() - here).max() for there, here in pairs)
             print(f"{task}: {args.device} {times[task, args.device]:.3g} s, {apart:.1e} apart")
+    # errors against the exact gradient
     pairs = zip(found["gradient", "compactla"], gradient(*grid), strict=True)
     errors = [abs(ours - exact) for ours, exact in pairs]
     print(

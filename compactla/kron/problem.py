@@ -134,6 +134,7 @@ class Problem:
         for name, matrices in given.items():
             if len(matrices) != n:
                 raise ValueError(f"{name} has {len(matrices)} entries, must have {n}, as there are vectors")
+        # the inverses of the eigenvectors come first: their adjoints, if they are unitary
         self.operands, self.signs, self.called = [], [], []
         for k in range(n):
             if inverses is None:
@@ -144,6 +145,7 @@ class Problem:
                 self.add(inverses[k], f"inverses[{k}]")
                 if self.operands[-1].shape[-2:] != vectors[k].shape[-2:]:
                     raise ValueError(f"inverses[{k}] has shape {self.operands[-1].shape}, must fit to vectors[{k}]")
+        # then the eigenvectors, and last the eigenvalues, of which the first have the shift added
         self.operands += vectors
         self.called += self.names
         self.signs += [1] * n

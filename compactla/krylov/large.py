@@ -39,6 +39,7 @@ def bicgstab(system, restart, ortho):
     r, v, t, p, y, z, shadow = range(7)
     system.place(7)
     while system.goes_on():
+        # a new start: from the true residual r of x
         x, _ = system.spare
         for row, start in ((shadow, r), (p, r), (x, system.x)):
             system.combine((row, 0, span(start), [1]), measured=False)
@@ -50,11 +51,13 @@ def bicgstab(system, restart, ortho):
             if sigma == 0 or not np.isfinite(sigma):
                 break
             alpha = rho / sigma
+            # the first half of a step, which may be enough
             half = math.sqrt(system.combine((r, 1, span(v), [-alpha]))[0])
             if half <= system.goal:
                 system.combine((x, 1, span(moved), [alpha]), measured=False)
                 system.step(half)
                 break
+            # the second half: the least residual along t
             after = system.precondition(r, z)
             system.product(after, t)
             both, square = system.dots(span(r, t), span(t))[0]

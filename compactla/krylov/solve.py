@@ -221,6 +221,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     given = isinstance(A, BatchCSR | Pack)
     if not given and not callable(A):
         raise TypeError(f"A is a {type(A).__name__}, must be a matrix, an operator, a BatchCSR, a Pack or a function")
+    # the batch that decides about sizes, type and device: A, or what a function's packs have
     operator = operator_of(A) if given else None
     batch = A if given else Batch(b, M)
     launch = check_launch(threads, wait_for, batch.queue)
@@ -230,6 +231,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
     B, ndim = columns(b, "b", batch, n)
     if B.n != 1:
         raise ValueError(f"b has {B.n} columns for each matrix, must have one")
+    # the guess
     X = B.beside(n, 1)
     X.data.fill(0)
     if x0 is not None:
@@ -237,12 +239,14 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         if start.n != 1:
             raise ValueError(f"x0 has {start.n} columns for each matrix, must have one")
         copied(start, X, unit=0)
+    # numbers that kernels take, in their order
     maxiter = 10 * n if maxiter is None else check_size(maxiter, "maxiter")
     restart = max(min(restart, n, maxiter), 1)
     numbers = bool(x0 is not None), maxiter, float(rtol), float(atol), restart, ortho
     kind = np.finfo(batch.dtype)
     options = float(kind.eps), int(kind.maxexp)
     steps = (maxiter + 1) * bool(history)
+    # one kernel for the whole solve, or NumPy where functions are called
     if given and (M is None or isinstance(M, Preconditioner)):
         M = Identity(A) if M is None else M
         locks = [matrices._lock for matrices in (A, M.A) if isinstance(matrices, BatchCSR)]
@@ -251,6 +255,7 @@ def solve(method, A, b, x0, rtol, atol, maxiter, M, history, callback, threads, 
         found, past = interpreted(method, options, A, M, B, X, steps, numbers)
     count, residual, converged, unit = found
     iterations = count.astype(np.int64)
+    # norms in the units of b; the true residual after the last step of each system
     if past is not None:
         past = past[:, : iterations.max(initial=0) + 1]
         with np.errstate(over="ignore", invalid="ignore"):

@@ -104,6 +104,7 @@ class System:
         self.launch = check_launch(threads, wait_for, self.queue)
         self.callback = callback and called_back(callback, "callback")
         after(self.launch, self.queue)
+        # vectors: of one shape, in one place
         b = b if on_device else as_array(b, "b")
         if b.shape not in ((b.size,), (b.size, 1)):
             raise ValueError(f"b has shape {b.shape}, must be (n,) or (n, 1)")
@@ -112,6 +113,7 @@ class System:
             x0 = x0 if is_device_array(x0) else as_array(x0, "x0")
             if is_device_array(x0) != on_device or x0.shape != b.shape:
                 raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of b")
+        # operators: square, of one system, and M where it can be applied
         for name, operator in (("A", A), ("M", M)):
             if hasattr(operator, "nm"):
                 raise TypeError(f"{name} is a {type(operator).__name__}, must be of one system as b is")
@@ -119,10 +121,12 @@ class System:
                 raise ValueError(f"{name} has shape {operator.shape}, must be {(self.n, self.n)} for b")
         if isinstance(M, BlockOperator) and on_device and M.home is None:
             raise TypeError("M lives on the CPU, must live on the device of b")
+        # one type for all: that of NumPy's arithmetic on A, b, x0 and M
         types = [a.dtype for a in (A, b, x0, M) if getattr(a, "dtype", None) is not None]
         self.dtype = check_dtype(np.result_type(np.float32, *types), "the dtype of A, b, x0 and M together")
         self.kind = np.finfo(self.dtype)
         self.eps = float(self.kind.eps)
+        # how A and M are applied: matrices and lines by our kernels, all others as they are
         if scipy.sparse.issparse(A):
             A = SparseMatrix(A, self.queue, self.dtype if A.dtype.kind == "c" else REAL[self.dtype.char])
         if isinstance(A, SparseMatrix) and A.dtype not in (self.dtype, REAL[self.dtype.char]):

@@ -229,6 +229,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         with self._lock.here.lock:
             if not self._is_usable or type(launch) is Recording:
                 uses(launch, self._lock, self._check_usable)
+            # types: of the work, and of the result as NumPy would have it
             rhs = given_rhs = self._vector(rhs, "rhs")
             on_device = is_device_array(rhs)
             home = self.home if on_device else None
@@ -240,6 +241,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
                 given = np.result_type(given, x0.dtype)
             work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
             result = work if given == work else np.result_type(self.dtype, given)
+            # the array to work in: out, a reused one, or one on the device
             if out is not None:
                 check_out(out, rhs, result, self.home, x0)
             if out is not None and result == work:
@@ -250,6 +252,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
                 x = self._results.array(rhs.shape, work)
             else:
                 x = backend(home).empty(rhs.shape, work, home, rhs.allocator)
+            # the start, and what a recorded call could not repeat: conversions and copies
             if x0 is not None:
                 x0 = self._converted(x0, work)
                 if not is_same(x0, x):
@@ -257,6 +260,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             converted = self._converted(rhs, work)
             if converted is not given_rhs or result != work or x0 is not None or (out is not None and x is not out):
                 refuse(launch)
+            # the solve, through copies on the devices if vectors are on the host
             vectors, started = (self._rows(converted), self._rows(x)), x0 is not None
             if self._transfers is None or on_device:
                 self._apply(*vectors, launch, started)

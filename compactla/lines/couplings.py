@@ -95,12 +95,14 @@ def _invert_diagonal(indptr, indices, data, inverse):
     for row in range(len(indptr) - 1):
         x = inverse[row]
         a[:], x[:], largest[:] = 0, 0, 0
+        # the diagonal block, and the largest number of each of its rows
         for k in range(indptr[row], indptr[row + 1]):
             for i in range(b):
                 for j in range(b):
                     largest[i] = max(largest[i], abs(data[k, i, j]))
                     if indices[k] == row:
                         a[i, j] = data[k, i, j]
+        # [a | x]: a becomes the identity, x the inverse
         for i in range(b):
             x[i, i] = 1
         for k in range(b):  # Gauss-Jordan elimination with partial pivoting

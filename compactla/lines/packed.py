@@ -206,6 +206,7 @@ def check_packed_lines(blocks, offset, rows, nlines, queue) -> tuple[np.ndarray,
         check_queue(queue, "queue")
     for name, a in blocks.items():
         check_kind(a, queue, name)
+    # diag tells the numbers of slots and lanes
     diag = blocks["diag"]
     nslot, b, *lanes = diag.shape if diag.ndim in (4, 5) else (0, 0, 1, 0)
     vlen = lanes[-1]
@@ -213,6 +214,7 @@ def check_packed_lines(blocks, offset, rows, nlines, queue) -> tuple[np.ndarray,
         what = "must be (slots, b, b, V) or (slots, b, b, 2, V), V of 1 and more"
         raise ValueError(f"diag has shape {diag.shape}, {what}")
     offset, rows = as_integers(offset, "offset"), as_integers(rows, "rows")
+    # offset and rows: packs of slots, and each block row once
     if offset.ndim != 1 or len(offset) == 0:
         raise ValueError(f"offset has shape {offset.shape}, must be (packs + 1,)")
     npack = len(offset) - 1
@@ -228,6 +230,7 @@ def check_packed_lines(blocks, offset, rows, nlines, queue) -> tuple[np.ndarray,
         raise ValueError(f"rows has the entry {twice[0]} more than once, must have each block row once")
     if -(-check_size(nlines, "nlines") // vlen) != npack:
         raise ValueError(f"nlines is {nlines}, must need exactly {npack} packs of {vlen} lines")
+    # blocks: of one type, contiguous, apart from each other
     if np.dtype(diag.dtype) not in COMPLEX:
         raise TypeError(f"diag: dtype is {diag.dtype}, must be float32 or float64")
     for name, a in blocks.items():

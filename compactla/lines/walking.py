@@ -58,6 +58,7 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
         if line[start] >= 0:
             continue
         line[start] = start
+        # one way from the start, then the other
         row, verdict = start, GOES_ON
         for side in range(2):
             if verdict == CLOSES:
@@ -66,6 +67,7 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
             if before >= 0:
                 _turn_round(path, link, start)
             while True:
+                # the strongest coupling, unless it makes chords or a weak turn: then the best that does not
                 enough = least[0] if before < 0 else least[1]
                 following, s = _strongest(*graph, line, enough, row)
                 verdict = ENDS if following < 0 else GOES_ON
@@ -76,6 +78,7 @@ def walk(indptr, indices, strength, block_indptr, block_indices, opposite, least
                     following, s, verdict = _choose(graph, blocks, path, least, apart, tail, before, row)
                 if verdict == ENDS:
                     break
+                # append the block row
                 line[following] = start
                 link[row, slot] = following
                 link[following, 0] = row

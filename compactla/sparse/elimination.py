@@ -40,6 +40,7 @@ def ordered(pattern):
     .. [1] Markowitz, The elimination form of the inverse and its application to linear programming, Management Science
        3 (1957).
     """
+    # sets of entries are integers, with a bit for each row or column
     n = pattern.n
     rows = [as_set(n, pattern.indices[start:end]) for start, end in pairwise(pattern.indptr)]
     by_column = pattern.rows[np.argsort(pattern.indices, kind="stable")]
@@ -54,11 +55,13 @@ def ordered(pattern):
     priorities = [priority(i) for i in range(n)]
     queue = sorted(priorities)
     while queue:
+        # the least entry that is up to date: others were replaced by newer ones
         first = heapq.heappop(queue)
         p = first[-1]
         if done[p] or first != priorities[p]:
             continue
         done[p], pivot = True, 1 << p
+        # eliminate: rows below take the entries right of the pivot, columns those below it
         right, below = rows[p] & ~pivot, columns[p] & ~pivot
         lower.append(members(n, below))
         upper.append(members(n, right))
