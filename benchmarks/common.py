@@ -17,12 +17,13 @@ from pathlib import Path
 import numpy as np
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from compactla.bench import cases, mkl
-from compactla.bench.peers import PEERS, Peers
+from compactla.bench import cases, kernels, turns
 from compactla.bench.timing import BURSTS, TIMINGS, best_of_rounds, calls_of, in_turns, least, repeated, repetitions
 from compactla.oracle import THRESHOLD
 
-from . import cuda, take_from_this_tree
+from . import cuda, mkl
+from .baselines import peer
+from .peers import PEERS, Peers
 
 # The same everywhere, so that results of several machines fit into one page; what a machine lacks is skipped there.
 CPU = ["numba:1", "numba:all"]
@@ -117,9 +118,6 @@ def rounded(x):
 
 def beside(rounds_of, case, *where, **options):
     """A call that does the work of a case, in turns with its ceilings: see `compactla.bench.turns`."""
-    take_from_this_tree("ceilings", "turns")
-    from compactla.bench import turns
-
     return turns.in_turns(rounds_of, turns.Work.of(case), *where, **options)
 
 
@@ -207,8 +205,6 @@ class OnDevices(Once, OfCase):
             run, check = cuda.call(device, self.case)
             residual = check()
         else:
-            from compactla.bench.measure import peer
-
             found = peer(self.case, device.partition(":")[0])
             run, residual = found.call, found.residual()
         assert residual < THRESHOLD, residual
@@ -290,8 +286,6 @@ class InCache(Once, OfCase):
     def measure(self, device, dtype, n):
         case = self.make(n, cases.IN_CACHE, dtype)
         if device == "numba:1":
-            from compactla.bench import kernels
-
             residual, rounds_of = case.residual(), kernels.rounds_of(case)
         else:
             _, rounds_of, check = mkl.fastest_in_cache(case, mkl.load())
@@ -321,8 +315,6 @@ class Overhead(Benchmark, OfCase):
     """Cost of a call from Python, and of a prepared one, beside their kernel, for one pack of 3 x 3 matrices."""
 
     def setup(self):
-        from compactla.bench import kernels
-
         self.case = self.make(3, 1)
         self.rounds_of = kernels.rounds_of(self.case)
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import compactla as cla
+from benchmarks import blocktridiag, mkl, peers
 from cases import exhaustive, slow
 from compactla import oracle, routine
 from compactla.__main__ import main
-from compactla.bench import cases, ceilings, kernels, mkl, peers, table, timing, turns
+from compactla.bench import cases, ceilings, command, table, timing, turns
 from compactla.cpu.threads.sharing import THREADS
 from compactla.gpu.devices import devices
 
@@ -186,6 +187,17 @@ def test_without_mkl(capsys, monkeypatch):
     assert not any(what.startswith("MKL") for *_, what in rows)
 
 
+def test_without_baselines(capsys, monkeypatch, tmp_path):
+    """A wheel has no benchmarks/ beside the package."""
+    monkeypatch.setattr(command, "PACKAGE", tmp_path / "compactla")
+    out, rows = bench(capsys, "gemm", "--n", 3, "--nm", 9)
+    assert "baselines  none" in out
+    assert {what for *_, what in rows} == {"compactla", "compactla, in cache"}
+    with pytest.raises(SystemExit):
+        main(["bench", "gemm", "--mkl", "libmkl_rt.so"])
+    assert "--mkl is libmkl_rt.so, must be left out" in capsys.readouterr().err
+
+
 def test_wrong_formats_of_mkl_are_no_match(monkeypatch):
     wrong, right = ("wrong", lambda: None, lambda: np.nan), ("right", lambda: sum(range(10000)), lambda: 0.1)
     for found in ([wrong, right], [right, wrong]):
@@ -319,7 +331,7 @@ def test_pack_of_numpy_is_the_layout():
 @pytest.mark.parametrize("n", [3, 17])
 def test_own_factorization(n, dtype):
     """A loop as users write it gives the very factors of BlockTridiag."""
-    own = kernels.OwnFactor(n, 5, dtype, K=4)
+    own = blocktridiag.WrittenOut(n, 5, dtype, K=4)
     assert own.residual() < oracle.THRESHOLD
     ours, theirs = cases.Factor(n, 5, dtype, K=4).factored(), own.factored()
     assert all((getattr(ours, name) == getattr(theirs, name)).all() for name in ("lower", "diag", "upper", "info"))

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import compactla as cla
+from benchmarks import mkl as peer
 from cases import dominant, random, same_bits, scalars
 from compactla import oracle, routine
-from compactla.bench import mkl as peer
 
 # The package exists for these machines only.
 ELSEWHERE = pytest.mark.skipif(
@@ -171,7 +171,7 @@ def test_getrfnp(mkl, m, n, rng):
 @pytest.mark.parametrize("form", peer.REGISTERS)
 @pytest.mark.parametrize("name", [name for name in routine.names() if peer.has(name)])
 def test_routines_as_peers(name, form, dtype, rng):
-    """Benchmarks call MKL with the arguments in `compactla.bench.peers`, for both values of every option."""
+    """Benchmarks call MKL with the arguments in `benchmarks/peers.py`, for both values of every option."""
     row, judge = routine.named(name), oracle.named(name)
     compact = peer.Compact(peer.load(), dtype, form, 1)
     sizes = dict.fromkeys(row.letters, 4)  # which all routines of MKL 2026.2 are right for, in every format

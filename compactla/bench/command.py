@@ -2,20 +2,21 @@
 
 import argparse
 import functools
+import importlib
 import json
 from pathlib import Path
 
 import numpy as np
-import scipy
 
 from compactla import routine
-from compactla.bench import cases, mkl
+from compactla.bench import cases
 from compactla.bench.ceilings import processor, roofs
 from compactla.bench.measure import as_dict, environment, measure, measure_lines
 from compactla.bench.table import CEILINGS, ROWS, ceiling_line, row_line
 from compactla.checks import check_writable
 from compactla.cli.progress import progress_bar
 from compactla.cpu.threads.sharing import THREADS
+from compactla.digests import PACKAGE
 from compactla.dtypes import DTYPES
 from compactla.gpu.devices import queue_on
 from compactla.gpu.probe import widest
@@ -39,10 +40,11 @@ LAPACK's tests do, which accept less than 30; "wrong" is more than that.
 """
 
 BASELINES = """\
-Baselines: NumPy's and SciPy's routines for stacks of matrices, one call as they are, on ordinary arrays; and the
-compact routines of Intel MKL, on packs, where the package mkl is installed, in the fastest of its formats and in as
-many threads. Newer versions of MKL have slow kernels for processors of AMD: `pip install mkl==2019.0` is the strong
-one. It is told to use AVX2 (MKL_DEBUG_CPU_TYPE=5) or AVX-512 (7) there, unless that variable is set.
+Baselines, where this runs from a clone of the repository: NumPy's and SciPy's routines for stacks of matrices, one
+call as they are, on ordinary arrays; and the compact routines of Intel MKL, on packs, where the package mkl is
+installed, in the fastest of its formats and in as many threads. Newer versions of MKL have slow kernels for processors
+of AMD: `pip install mkl==2019.0` is the strong one. It is told to use AVX2 (MKL_DEBUG_CPU_TYPE=5) or AVX-512 (7)
+there, unless that variable is set.
 """
 
 
@@ -145,19 +147,18 @@ def show(args, work, jobs) -> None:
     if args.json is not None:
         check_writable(args.json, "--json")
     queue = queue_of(args)
-    library = None if args.no_baselines else mkl.load(args.mkl)
+    baselines = None if args.no_baselines else load_baselines(args.mkl)
     print(f"routine    {args.routine}: {work}, {args.dtype}")
     print(f"runs on    {place(args, queue)}")
     tell_vectors(queue, args.dtype)
     if not args.no_baselines:
-        version = f"MKL {library.version}" if library else "no MKL (pip install mkl)"
-        print(f"baselines  numpy {np.__version__}, scipy {scipy.__version__}, {version}, on the CPU")
+        print(f"baselines  {baselines or 'none: they are in benchmarks/ of the repository, beside the package'}")
     print(f"\n{ROWS}")
-    shared = {"dtype": args.dtype, "queue": queue, "threads": args.threads, "library": library}
+    shared = {"dtype": args.dtype, "queue": queue, "threads": args.threads, "baselines": baselines}
     rows = []
     with progress_bar(len(jobs)) as bar:
         for job in jobs:
-            for row in job(**shared, baselines=not args.no_baselines):
+            for row in job(**shared):
                 rows.append(row)
                 bar.write(row_line(row))
             bar.update()
@@ -177,6 +178,18 @@ def run_ceilings(args) -> None:
     for threads in [args.threads] if args.threads or queue is not None else sorted({1, THREADS}):
         for roof in roofs(args.dtype, queue, threads):
             print(ceiling_line(roof))
+
+
+def load_baselines(mkl):
+    """The baselines in `benchmarks/` beside the package; None where the package is installed without them.
+
+    `mkl` is the file of MKL's library, or None.
+    """
+    if not (PACKAGE.parent / "benchmarks" / "baselines.py").is_file():
+        if mkl is not None:
+            raise ValueError(f"--mkl is {mkl}, must be left out: baselines are in the repository, and not installed")
+        return None
+    return importlib.import_module("benchmarks.baselines").Baselines(mkl)
 
 
 def tell_vectors(queue, dtype) -> None:

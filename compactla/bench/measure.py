@@ -1,4 +1,4 @@
-"""Measurements of a case: this package, called from Python and within compiled code, and its peers."""
+"""Measurements of a case: this package, called from Python and within compiled code, and its baselines."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,10 +8,9 @@ import numba
 import numpy as np
 
 import compactla as cla
-from compactla.bench import cases, kernels, mkl
+from compactla.bench import cases, kernels
 from compactla.bench.ceilings import processor
-from compactla.bench.peers import Peer, banded, library_peers
-from compactla.bench.timing import best, calls_of, repetitions
+from compactla.bench.timing import calls_of, repetitions
 from compactla.bench.turns import Turns, Work, in_turns
 from compactla.cpu.emit.machine import machine
 from compactla.cpu.threads.sharing import THREADS
@@ -42,30 +41,10 @@ def row(case, what, turns, residual, in_cache=False) -> Row:
     return Row(case.routine, case.n, case.nm, case.dtype.name, what, in_cache, *work)
 
 
-def peers(case, library=None) -> list[Peer]:
-    """The peers of a case, on the CPU wherever the case runs; MKL if `library` is one, from `mkl.load`."""
-    compact = mkl_peers(case, library) if library else []
-    return library_peers(case) + compact
-
-
-def peer(case, name) -> Peer:
-    """The fastest peer of one library: "numpy", "scipy" or "mkl"."""
-    found = mkl_peers(case, mkl.load()) if name == "mkl" else library_peers(case)
-    named = [peer for peer in found if peer.name.lower().startswith(name)]
-    return min(named, key=lambda peer: best(peer.call, least=1))
-
-
-def mkl_peers(case, library) -> list[Peer]:
-    """The fastest of MKL's formats, if MKL does such a thing."""
-    if not mkl.has(case.routine):
-        return []
-    return [Peer(*mkl.fastest(case, library, case.threads.get("threads", THREADS)))]
-
-
-def measure(make, n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
+def measure(make, n, nm, baselines=None, iterations=None, **options) -> Iterator[Row]:
     """Rows of the routine of `cases` that ``make(n, nm, **options)`` makes, as they are measured.
 
-    `options` include dtype, queue and threads. `library` is MKL or None, see `mkl.load`.
+    `options` include dtype, queue and threads. `baselines` are those of the repository's `benchmarks/baselines.py`.
     """
     case = make(n, nm, **options)
     where = {"queue": case.queue, "threads": case.threads.get("threads"), "rounds": iterations}
@@ -75,21 +54,21 @@ def measure(make, n, nm, library=None, baselines=True, iterations=None, **option
         cached = make(n, cases.IN_CACHE, **options | {"threads": None})
         turns = in_turns(kernels.rounds_of(cached), Work.of(cached), threads=1)
         yield row(cached, "compactla", turns, cached.residual(), True)
-    if not baselines:
+    if baselines is None:
         return
-    for other in peers(case, library):
+    for other in baselines.of(case):
         turns = in_turns(repetitions(other.call), Work.of(case), **where)
         yield row(case, other.name, turns, other.residual())
-    if cached and library and mkl.has(case.routine):
-        name, rounds_of, residual = mkl.fastest_in_cache(cached, library)
+    if cached and (found := baselines.in_cache(cached)):
+        name, rounds_of, residual = found
         yield row(cached, name, in_turns(rounds_of, Work.of(cached), threads=1), residual(), True)
 
 
-def measure_lines(n, nm, library=None, baselines=True, iterations=None, **options) -> Iterator[Row]:
+def measure_lines(n, nm, baselines=None, iterations=None, **options) -> Iterator[Row]:
     """Rows of factor and solve, and of both, as they are measured."""
     both = []
     for make in (cases.Factor, cases.Solve):
-        for measured in measure(make, n, nm, library, baselines, iterations, **options):
+        for measured in measure(make, n, nm, baselines, iterations, **options):
             if measured.what == "compactla":
                 both.append(measured)
             yield measured
@@ -101,9 +80,9 @@ def measure_lines(n, nm, library=None, baselines=True, iterations=None, **option
         turns=factor.turns.then(solve.turns),
     )
     yield together
-    if baselines:
+    if baselines is not None:
         case = cases.Solve(n, nm, **options)
-        other, work = banded(case), Work.of(case)._replace(flops=together.flops, nbytes=together.nbytes)
+        other, work = baselines.of_lines(case), Work.of(case)._replace(flops=together.flops, nbytes=together.nbytes)
         where = {"queue": case.queue, "threads": case.threads.get("threads"), "rounds": iterations}
         turns = in_turns(repetitions(other.call), work, **where)
         turns = turns._replace(seconds=turns.seconds * other.scale)

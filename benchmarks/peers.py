@@ -15,8 +15,9 @@ from numpy.linalg import cholesky
 from scipy.linalg import cho_solve, lu_factor
 
 import compactla as cla
-from compactla.bench import numpy_scipy
 from compactla.oracle import op, triangle
+
+from . import numpy_scipy
 
 BANDED = 16  # lines that SciPy's banded solver is timed on: it takes them one by one
 

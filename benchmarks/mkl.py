@@ -15,12 +15,13 @@ import numpy as np
 
 import compactla as cla
 from compactla import routine
-from compactla.bench.peers import PEERS, Peers
 from compactla.bench.timing import best
 from compactla.cpu.arrays import empty
 from compactla.cpu.emit.machine import machine
 from compactla.dtypes import DTYPES
 from compactla.oracle import THRESHOLD
+
+from .peers import PEERS, Peers
 
 REGISTERS = {"SSE": (181, 16), "AVX": (182, 32), "AVX512": (183, 64)}  # MKL's number, bytes of a vector
 LETTER = {dtype: letter for letter, dtype in DTYPES.items()}
