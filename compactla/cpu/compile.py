@@ -19,6 +19,7 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
+from compactla import dump
 from compactla.digests import MODULES, digest, digest_of_imports
 
 if sys.platform != "win32":
@@ -85,7 +86,7 @@ class Kept(NullCache):
             self.files.append(MODULES[source])
 
     def load_overload(self, signature, target_context):
-        if (folder := place()) is None:
+        if dump.is_wanted() or (folder := place()) is None:
             return None
         try:
             target_context.refresh()
@@ -99,6 +100,9 @@ class Kept(NullCache):
         return None
 
     def save_overload(self, signature, result):
+        if dump.is_wanted():
+            name, key = self.identify(signature)[0].removesuffix(".nbc"), " ".join(map(str, self.key))
+            dump.keep(name, key, ll=result.library.get_llvm_str(), s=result.library.get_asm_str())
         if (folder := place()) is None or result.library.has_dynamic_globals:
             return
         try:

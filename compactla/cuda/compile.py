@@ -1,5 +1,6 @@
 """OpenCL C for NVIDIA's runtime compiler: `opencl/cuda.h` makes it CUDA C++."""
 
+from compactla import dump
 from compactla.opencl_sources import SOURCES, definitions
 
 MISSING = "kernels for arrays in CUDA memory need NVIDIA's compiler: pip install cuda-bindings nvidia-cuda-nvrtc"
@@ -45,16 +46,22 @@ def compile(source, options) -> bytes:
         If there is no compiler.
     """
     nvrtc, _ = _compiler()
+    if dump.is_wanted():
+        options = [*options, "--ptxas-options=--verbose"]  # the log says what is in registers and what in memory
     error, program = nvrtc.nvrtcCreateProgram(source.encode(), b"program.cu", 0, [], [])
     _check(nvrtc, error)
     try:
         (failed,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+        log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         if failed:
-            log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
             message = log.rstrip(b"\0\n").decode(errors="replace") or failed.name
             raise RuntimeError(f"CUDA program does not compile with {' '.join(options)}:\n{message}")
         cubin = _text(nvrtc, program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
-        return cubin or _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        ptx = _text(nvrtc, program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        if dump.is_wanted():
+            name, text = dump.program(source, options)
+            dump.keep(name, text, cu=text, log=log.rstrip(b"\0"), ptx=ptx.rstrip(b"\0"), cubin=cubin)
+        return cubin or ptx
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import platformdirs
 
+from compactla import dump
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver
 from compactla.digests import digest, digest_of_includes
@@ -79,10 +80,11 @@ def compiled(source, options) -> bytes:
     """Code for a device, from disk if what was compiled before is whole there; that nothing can be kept is no error."""
     parts = source, digest_of_includes(source, SOURCES), options, compiler.version()
     file = folder() / f"{digest(repr(parts).encode())}.cubin"
-    with contextlib.suppress(OSError):
-        seal, kept = (content := file.read_bytes())[:SEAL], content[SEAL:]
-        if seal == digest(kept).encode():
-            return kept
+    if not dump.is_wanted():
+        with contextlib.suppress(OSError):
+            seal, kept = (content := file.read_bytes())[:SEAL], content[SEAL:]
+            if seal == digest(kept).encode():
+                return kept
     code = compiler.compile(source, options)
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)

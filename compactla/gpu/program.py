@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
+from compactla import dump
 from compactla.checks import check_dtype, check_size
 from compactla.digests import digest, digest_of_includes
 from compactla.dtypes import REAL
@@ -39,10 +40,13 @@ class Built:
         try:
             with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                return cl.Program(context, source).build(options)
+                made = cl.Program(context, source).build(options, cache_dir=False if dump.is_wanted() else None)
         except cl.RuntimeError as error:
             message = f"OpenCL program does not build with {' '.join(options)}:\n{error}"
+            show(source, options, message)
             raise RuntimeError(message) from None
+        show(source, options, build_log(made), made)
+        return made
 
     def kernel(self, program, name, types):
         """A kernel whose arguments are numbers of these types, or buffers where that is None."""
@@ -145,6 +149,21 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     if any(device.type & cl.device_type.CPU for device in context.devices):
         options.append(f"-DCLA_CPU=0x{digest(processor().encode())}")  # pyopencl keeps programs by a device's name
     return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
+
+
+def build_log(program) -> str:
+    """The compiler's log about a program."""
+    devices = program.get_info(cl.program_info.DEVICES)
+    return "".join(program.get_build_info(device, cl.program_build_info.LOG) for device in devices)
+
+
+def show(source, options, log, program=None) -> None:
+    """Show a program to those who want to see it, with its assembly where that is what the driver keeps."""
+    if dump.is_wanted():
+        binaries = [] if program is None else program.get_info(cl.program_info.BINARIES)
+        ptx = b"".join(binary for binary in binaries if b".version" in binary[:1000])  # NVIDIA's
+        name, text = dump.program(source, options)
+        dump.keep(name, text, cl=text, log=log, ptx=ptx.rstrip(b"\0"))
 
 
 def kernel(queue, file, name, dtype, vlen, args, **defines):
