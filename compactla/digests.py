@@ -9,6 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent
 # `from package.module import name, ...`, where parentheses may hold several lines of names, or `import package.module`.
 IMPORT = re.compile(r"^ *(?:from (compactla[.\w]*) import (\([^)]*\)|[^#\n]*)|import (compactla[.\w]*))", re.MULTILINE)
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include\b[ \t]*(?:["<](.*)[">])?', re.MULTILINE)
 
 
@@ -68,10 +69,26 @@ def digest_of_imports(*files: str) -> str:
 
 def digest_of_includes(source: str, folder: Path) -> str:
     """Digest of what OpenCL C includes of the files in a folder: of all of them, where a macro says which."""
+    return digest("".join(sorted(includes(source, folder))).encode())
+
+
+def digest_of_code(source: str, folder: Path) -> str:
+    """The same, but for comments and white space, which change no code."""
+    return digest("".join(sorted(map(code, includes(source, folder)))).encode())
+
+
+def includes(source: str, folder: Path) -> list[str]:
+    """The contents of the files in a folder that OpenCL C includes, and that these include."""
 
     def included(text):
         names = INCLUDE.findall(text)
         files = folder.iterdir() if "" in names else map(folder.joinpath, names)
         return {file.read_text("utf-8", "replace") for file in files if file.is_file()}
 
-    return digest("".join(sorted(closure([source], included)[1:])).encode())
+    return closure([source], included)[1:]
+
+
+def code(text: str) -> str:
+    """OpenCL C without comments, with single spaces, and without empty lines."""
+    text = COMMENT.sub(" ", text.replace("\\\n", " "))
+    return "\n".join(filter(None, (" ".join(line.split()) for line in text.split("\n"))))

@@ -33,6 +33,8 @@ class Kernel:
         Integers of 8 bytes there, of a choice.
     whole : function
         Whether the work-items and groups of a choice are as many as there is to do for the sizes.
+    file : str
+        Its source, if it is not that of the search.
     """
 
     tunables: dict[str, range]
@@ -40,6 +42,7 @@ class Kernel:
     local: Callable[[Choice, Size], float] = lambda choice, size: 0
     places: Callable[[Choice], int] = lambda choice: 0
     whole: Callable[[Choice, Size], bool] = lambda choice, size: True
+    file: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,15 @@ class Search:
     sizes: tuple[Size, ...]
     largest: int = 32
     free: int = 0
+
+    def file_of(self, choice) -> str:
+        """The source of the kernel of a choice."""
+        return self.kernels[choice["kernel"]].file or self.file
+
+    @property
+    def files(self) -> list[str]:
+        """The sources of all kernels."""
+        return sorted({self.file, *(self.file_of({"kernel": kernel}) for kernel in self.kernels)})
 
     def has(self, size) -> bool:
         """Whether there are kernels for known sizes like these."""

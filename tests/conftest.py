@@ -1,6 +1,7 @@
 """Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
 
 import importlib.util
+from itertools import product
 
 import hypothesis
 import numpy as np
@@ -27,7 +28,8 @@ def pytest_configure(config):
     if available() and config.getoption("dist", None) == "load":
         config.option.dist = "loadgroup"
     # A size that is known has kernels for all options of a routine: CPUs, which compile slowly, are tested with one.
-    for results in (choices.results(device) for device in DEVICES if choices.is_cpu(device)):
+    for device, name in product(filter(choices.is_cpu, DEVICES), choices.searches()):
+        results = choices.results(device)[name]
         for key in [key for key in results if "3" not in key.split()]:
             del results[key]
     config.pluginmanager.register(Failures(config.pluginmanager))

@@ -374,7 +374,8 @@ def test_candidates_of_the_tuner(rng, monkeypatch, queue, n):
         if switches not in seen:
             seen.add(switches)
             assert search.knows(choice, (4,))
-            monkeypatch.setitem(choices.results(queue.device), choices.key(search.name, (4,), dtype), choice)
+            key = choices.key(search.name, (4,), dtype)
+            monkeypatch.setitem(choices.results(queue.device)[search.name], key, choice)
             launch.plans(queue).clear()
             assert_close(here(cla.kron_apply(factors, X)), expected, d)
             assert [plan.choice for plan in launch.plans(queue).values()] == [choice]
@@ -394,7 +395,7 @@ def test_matrix_units(rng, monkeypatch, queue, d, tunables):
     choice |= {"kernel": "kron_mma", "GROUP": 64, "SLICES": 2, "ROUNDS": 2, "AHEAD": 0}
     name, trans, dtype = f"kron{len(d)}", "N" * len(d), np.dtype(np.float64)
     assert choices.searches()[name].knows(choice, d[:1])
-    monkeypatch.setitem(choices.results(queue.device), choices.key(name, d[:1], dtype), choice)
+    monkeypatch.setitem(choices.results(queue.device)[name], choices.key(name, d[:1], dtype), choice)
     launch.plans(queue).clear()
     factors, X = made(rng, d, d, 21, dtype, trans, ())
     expected, Y = exact(factors, X, trans), rng.standard_normal(X.shape)

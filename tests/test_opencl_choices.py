@@ -13,11 +13,13 @@ import reference
 from cases import dominant, exhaustive, lines, make_singular, poisoned, random, same_bits, transposed
 from compactla import oracle
 from compactla.bench import problems, tune
+from compactla.digests import digest_of_code
 from compactla.gpu import launch
 from compactla.gpu import lines as gpu_lines
 from compactla.gpu.arrays import download
-from compactla.gpu.tuning import choices
+from compactla.gpu.tuning import choices, refresh
 from compactla.lines.storage import STORAGE
+from compactla.opencl_sources import SOURCES
 from compactla.routine import named, names
 from drivers import working_devices
 from rows import MODELS, OTHER, argument, own
@@ -417,6 +419,7 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
     shipped, mine = {"kernel": "gemm_item", "GROUP": 128}, {"kernel": "gemm_item", "GROUP": 32}
     file = tmp_path / choices.file_name(device)
     assert file.name == "some-gpu-9.json"
+    assert choices.reasoned(device, gemm, size, dtype, 32)[1].startswith("the first of the candidates")
     for text, expected in (
         ("{not json", default),
         ('{"results": []}', default),
@@ -429,11 +432,60 @@ def test_results_of_the_user_come_first(tmp_path, monkeypatch):
         file.write_text(text)
         choices.results.cache_clear()
         assert choices.choose(device, gemm, size, dtype, 32) == expected
-    file.write_text(json.dumps({"results": {"gemm float32 4 4 4": shipped}}))
+    for folder in (tmp_path, tmp_path / "cuda"):
+        folder.mkdir(exist_ok=True)
+        choices.write(folder / file.name, {}, {"gemm float32 4 4 4": shipped})
     tune.save(type("Device", (), vars(type(device)) | {"driver_version": "1"})(), {"gemm float32 4 4 4": mine})
     choices.results.cache_clear()
-    assert choices.choose(device, gemm, size, dtype, 32) == mine
+    chosen, reason = choices.reasoned(device, gemm, size, dtype, 32)
+    assert chosen == mine and str(choices.user_file(device)) in reason
     choices.results.cache_clear()
+
+
+def test_results_for_other_kernels_are_ignored(tmp_path, monkeypatch):
+    """In the user's file, with one warning; results of kernels that are as they were still count."""
+    device, dtype = small_gpu(driver_version="1"), np.dtype(np.float32)
+    gemm, trsm = (choices.searches()[name] for name in ("gemm", "trsm"))
+    default = choices.choose(device, gemm, (4, 4, 4), dtype, 32)
+    mine = {"gemm float32 4 4 4": {"kernel": "gemm_item", "GROUP": 32}}
+    mine["trsm float32 4 4"] = {"kernel": "trsm_item", "GROUP": 48}
+    monkeypatch.setattr(choices, "user_file", lambda device: tmp_path / "user.json")
+    tune.save(device, mine)
+    content = choices.read(tmp_path / "user.json")
+    assert content["results"] == mine and {*content["sources"]} == {"gemm", "trsm"}
+    digests = content["sources"]
+    for change in ({"sources": digests | {"gemm": "0"}}, {"format": None}, {"sources": None}, {"sources": {}}):
+        (tmp_path / "user.json").write_text(json.dumps(content | change))
+        choices.results.cache_clear()
+        with pytest.warns(RuntimeWarning, match="user.json are of other .* such as those of gemm") as told:
+            assert choices.choose(device, gemm, (4, 4, 4), dtype, 32) == default
+            holds = choices.choose(device, trsm, (4, 4), dtype, 32) == mine["trsm float32 4 4"]
+        assert len(told) == 1 and holds == (change == {"sources": digests | {"gemm": "0"}})
+    (tmp_path / "user.json").write_text(json.dumps(content | {"sources": digests | {"gemm": "0"}}))
+    tune.save(device, {"gemm float32 5 5 5": mine["gemm float32 4 4 4"]})  # and the old one is gone
+    found = choices.read(tmp_path / "user.json")["results"]
+    assert {*found} == {"gemm float32 5 5 5", "trsm float32 4 4"}
+    choices.results.cache_clear()
+
+
+def test_shipped_results_are_of_these_kernels():
+    """If not: tune them again, or if they hold `python -m compactla.gpu.tuning.refresh`."""
+    assert all((SOURCES / file).is_file() for search in choices.searches().values() for file in search.files)
+    assert refresh.shipped() and not {file.name: old for file in refresh.shipped() if (old := refresh.outdated(file))}
+
+
+def test_digests_are_of_code(tmp_path):
+    def digest(kernel, header):
+        (tmp_path / "kernel.cl").write_text(kernel)
+        (tmp_path / "header.h").write_text(header)
+        return digest_of_code('#include "kernel.cl"\n', tmp_path)
+
+    known = digest('#include "header.h"\nx = ONE / 2;\n', "#define ONE 1\n#define TWO 2\n")
+    assert known == digest(
+        '/* a\n comment */\n\n#include "header.h" // one\n  x  = ONE / 2;', "#define ONE \\\n  1\n\n#define TWO 2"
+    )
+    assert known != digest('#include "header.h"\nx = ONE / 2;\n', "#define ONE 1 #define TWO 2\n")
+    assert known != digest('#include "header.h"\nx = ONE / 3;\n', "#define ONE 1\n#define TWO 2\n")
 
 
 GOOD = {
@@ -475,7 +527,7 @@ def test_what_kernels_do_not_know_is_not_chosen(tmp_path, monkeypatch, routine, 
     default = choices.choose(device, search, size, dtype, 32)
     monkeypatch.setattr(choices, "user_file", lambda device: tmp_path / "user.json")
     for bad in (good | changes, missing, {"GROUP": 8}, [good], "gemm_team", 3, True, None):
-        (tmp_path / "user.json").write_text(json.dumps({"results": {name: bad, "": good, "gemm": good}}))
+        choices.write(tmp_path / "user.json", {}, {name: bad, f"{routine} x": good, routine: good})
         choices.results.cache_clear()
         assert choices.choose(device, search, size, dtype, 32) == default
     choices.results.cache_clear()
@@ -505,12 +557,12 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
     good = {"kernel": "gemm_item", "GROUP": 8}
     bad = {"kernel": "gemm_team", "LANES": 4, "TI": 1, "TJ": 1, "DEPTH": 3, "AHEAD": 0, "ROUNDS": 1, "M": 2}
     key = choices.key("gemm", (3, 3, 3), np.dtype(np.float32))
-    monkeypatch.setitem(choices.results(queue.device), key, {})  # what it was is put back
+    monkeypatch.setitem(choices.results(queue.device)["gemm"], key, {})  # what it was is put back
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         found = list(tuner.tune("gemm", (3, 3, 3), np.float32, 4, candidates=[bad, good]))
         assert [bool(r.remark) for r in found] == [True, False]
         assert 0 < found[1].seconds < 1 and found[1].fraction > 0
-        assert choices.results(queue.device)[key] == good
+        assert choices.results(queue.device)["gemm"][key] == good
 
 
 @on_devices
@@ -520,12 +572,12 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
     candidate = {"kernel": "solve_team", "LANES": 4, "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
     key = choices.key("solve", (2, 1), np.dtype(np.float64), storage)
-    monkeypatch.setitem(choices.results(queue.device), key, {})  # what it was is put back
+    monkeypatch.setitem(choices.results(queue.device)["solve"], key, {})  # what it was is put back
     solve = choices.searches()["solve"]
     plain = choices.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4)
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         (found,) = tuner.tune("solve", (2, 1), np.float64, 4, candidates=[candidate], storage=storage)
-    assert found.remark == "" and choices.results(queue.device)[key] == candidate
+    assert found.remark == "" and choices.results(queue.device)["solve"][key] == candidate
     assert choices.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4, storage) == candidate
     assert choices.choose(queue.device, solve, (2, 1), np.dtype(np.float64), 4) == plain
 
@@ -535,7 +587,7 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
     monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
-    before = dict(choices.results(queue.device))
+    before = {name: dict(choices.results(queue.device)[name]) for name in choices.searches()}
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         for part in ("factor", routine):
             search = choices.searches()[part]

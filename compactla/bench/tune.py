@@ -7,7 +7,6 @@ finds them.
 
 import contextlib
 import functools
-import json
 import os
 import re
 import signal
@@ -147,7 +146,7 @@ def counted_as(queue, routine):
 
 def remember(queue, routine, size, dtype, candidate, storage="") -> None:
     """Make `shapes` choose this from now on."""
-    choices.results(queue.device)[choices.key(routine, size, dtype, storage)] = candidate
+    choices.results(queue.device)[routine][choices.key(routine, size, dtype, storage)] = candidate
     launch.plans(queue).clear()
 
 
@@ -187,7 +186,7 @@ def attempt_small(where, routine, size, dtype, vlen, candidate, storage) -> tupl
         with counted_as(queue, routine):
             kind(routine)(routine, queue, size, dtype, vlen, 0, storage).start().wait()
             made = [plan for plan in launch.plans(queue).values() if plan and plan.choice == candidate]
-            logs = [resources(build_log(plan)) for plan in made]
+            logs = [resources(program.build_log(plan.kernel.get_info(cl.kernel_info.PROGRAM))) for plan in made]
     except (cl.Error, RuntimeError, AssertionError) as failure:
         return str(failure).strip().split("\n")[0] or type(failure).__name__, ""
     if candidate and not logs:
@@ -200,20 +199,15 @@ def resources(log: str) -> str:
     return ", ".join(re.findall(r"\d+ (?:registers|bytes stack frame, \d+ bytes spill stores)", log))
 
 
-def build_log(plan) -> str:
-    built = plan.kernel.get_info(cl.kernel_info.PROGRAM)
-    devices = built.get_info(cl.program_info.DEVICES)
-    return "".join(built.get_build_info(device, cl.program_build_info.LOG) for device in devices)
-
-
-def save(device, found: dict[str, dict]) -> None:
-    """Add results to the user's file for a device."""
+def save(device, found: dict[str, Choice]) -> None:
+    """Add results to the user's file for a device, in which old ones are left out."""
     file = choices.user_file(device)
     file.parent.mkdir(parents=True, exist_ok=True)
-    about = {"device": device.name.strip(), "driver": device.driver_version, "results": choices.read(file) | found}
-    new = file.with_suffix(f".{os.getpid()}")
-    new.write_text(json.dumps(about, indent=1) + "\n")
-    new.replace(file)
+    content, known = choices.read(file), dict[str, Choice]()
+    for name in choices.searches():
+        if choices.is_current(content, name):
+            known |= choices.of_name(content, name)
+    choices.write(file, {"device": device.name.strip(), "driver": device.driver_version}, known | found)
 
 
 def tune_all(routine, device, dtypes, storage="") -> None:

@@ -301,6 +301,7 @@ def search(factors) -> Search:
             local=lambda choice, size: square(factors, size, np.dtype(np.float64)).local(choice),
             whole=lambda choice, size: not choice["AHEAD"]
             or square(factors, size, np.dtype(np.float64)).is_ready(choice),
+            file="kron_mma.cl",
         ),
     }  # fmt: skip
     sizes = tuple((m,) for m in (2, 4, 6, 8, 10, 12, 16, 24, 32)[: 7 if factors == 3 else None])

@@ -8,7 +8,9 @@ for every barrier, only sizes that were tuned have kernels of their own.
 import functools
 import importlib
 import json
+import os
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,9 +18,12 @@ import platformdirs
 import pyopencl as cl
 
 from compactla import routine
+from compactla.digests import digest_of_code
+from compactla.opencl_sources import SOURCES
 from compactla.search import GROUP_SIZE, LOCAL_BYTES, Choice, Search
 
 SHIPPED = Path(__file__).parent / "tuned"
+FORMAT = 1  # of the files; those of the time before had none
 OTHERS = "arrays", "kron_team", "tuning.lines"  # what has kernels for known sizes beside routines
 
 
@@ -49,30 +54,96 @@ def user_file(device) -> Path:
     return Path(platformdirs.user_cache_dir("compactla")) / "tuned" / file_name(device)
 
 
-@functools.cache
-def results(device) -> dict[str, Choice]:
-    """Results for a device by key: the shipped ones, where the user has tuned the user's.
+def files(device) -> list[Path]:
+    """The files of results for a device, each of which counts more than those before it: the user's comes last.
 
     CUDA's compiler gives some kernels other numbers of registers than OpenCL's, and has results of its own for them.
     """
-    found: dict[str, Choice] = {}
-    files = [SHIPPED / file_name(device), user_file(device)]
+    found = [SHIPPED / file_name(device), user_file(device)]
     if is_cpu(device):
-        files.insert(0, SHIPPED / "cpu.json")
+        found.insert(0, SHIPPED / "cpu.json")
     elif not isinstance(device, cl.Device):
-        files.append(SHIPPED / "cuda" / file_name(device))
-    for file in files:
-        found |= {name: choice for name, choice in read(file).items() if is_choice(choice, name)}
+        found.insert(1, SHIPPED / "cuda" / file_name(device))
     return found
 
 
+class Results(dict[str, dict[str, Choice]]):
+    """Results for a device, by the names of searches, and of each by key; they are looked up when they are needed.
+
+    Those of the user count while the kernels are what they were measured with. Those that are shipped always do: a test
+    holds their digests against the sources.
+
+    Attributes
+    ----------
+    origins : dict
+        The files of results, by key.
+    """
+
+    def __init__(self, device):
+        super().__init__()
+        self.users, self.contents = user_file(device), {file: read(file) for file in files(device)}
+        self.origins: dict[str, Path] = {}
+        self.is_told = False
+
+    def __missing__(self, name: str) -> dict[str, Choice]:
+        found = self[name] = {}
+        for file, content in self.contents.items():
+            results = {key: choice for key, choice in of_name(content, name).items() if is_choice(choice, key)}
+            if results and file == self.users and not is_current(content, name):
+                self.tell(name)
+            else:
+                found |= results
+                self.origins |= dict.fromkeys(results, file)
+        return found
+
+    def tell(self, name) -> None:
+        """Warn, once, that the user's results are old."""
+        if not self.is_told:
+            self.is_told = True
+            what = f"results in {self.users} are of other versions of the kernels, such as those of {name}"
+            warnings.warn(f"{what}: they are not used, see python -m compactla tune", RuntimeWarning, stacklevel=2)
+
+
+results = functools.cache(Results)
+
+
 def read(file: Path) -> dict:
-    """The results in a file, whatever they are; none if there is no such file, or something else in it."""
+    """The content of a file of results, whatever it is; nothing if there is no such file, or no object in it."""
     try:
-        found = json.loads(file.read_text())["results"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        found = json.loads(file.read_text())
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def write(file: Path, about: dict, results: dict[str, Choice]) -> None:
+    """Write a file of results of the kernels as they are now; `about` says more, of the device."""
+    digests = {name: sources(name) for name in sorted({key.split()[0] for key in results})}
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in ({"format": FORMAT} | about).items()]
+    for title, pairs in (("sources", digests), ("results", results)):
+        rows = ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in pairs.items())
+        lines.append(f' "{title}": {{\n{rows}\n }}')
+    new = file.with_suffix(f".{os.getpid()}")
+    new.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    new.replace(file)
+
+
+def of_name(content: dict, name: str) -> dict:
+    """The results that are filed under a name."""
+    found = content.get("results")
+    return {key: found[key] for key in found if key.split(" ")[0] == name} if isinstance(found, dict) else {}
+
+
+def is_current(content: dict, name: str) -> bool:
+    """Whether results that are filed under a name are of the kernels as they are now."""
+    digests = content.get("sources")
+    return content.get("format") == FORMAT and isinstance(digests, dict) and digests.get(name) == sources(name)
+
+
+@functools.cache
+def sources(name: str) -> str:
+    """The digest of the kernels that results for a name are of; comments and white space do not count."""
+    return digest_of_code("".join(f'#include "{file}"\n' for file in searches()[name].files), SOURCES)
 
 
 def is_choice(choice, name: str) -> bool:
@@ -91,15 +162,22 @@ def is_cpu(device) -> bool:
 
 def choose(device, search: Search, size: tuple[int, ...], dtype, vlen: int, variant: str = "") -> Choice:
     """The choice for a device; never an error."""
+    return reasoned(device, search, size, dtype, vlen, variant)[0]
+
+
+def reasoned(device, search: Search, size, dtype, vlen, variant="") -> tuple[Choice, str]:
+    """The choice for a device, and the reason for it in words."""
     if not search.has(size):
-        return {}
+        return {}, f"kernels for known sizes are for 1 to {search.largest}"
+    found = results(device)
     for known in dict.fromkeys((variant, "")):
-        tuned = results(device).get(key(search.name, size, dtype, known))
+        name = key(search.name, size, dtype, known)
+        tuned = found[search.name].get(name)
         if tuned is not None and fits(device, search, tuned, size, dtype, vlen):
-            return tuned
+            return tuned, f"{name!r} in {found.origins.get(name, 'the results of this process')}"
     if is_cpu(device):
-        return {}
-    return next(candidates(device, search, size, dtype, vlen), {})
+        return {}, "on CPUs only sizes that were tuned have kernels of their own"
+    return next(candidates(device, search, size, dtype, vlen), {}), "the first of the candidates: nothing was tuned"
 
 
 def fits(device, search, choice, size, dtype, vlen) -> bool:
