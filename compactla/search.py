@@ -89,17 +89,21 @@ class Search:
         """Whether there are kernels for known sizes like these."""
         return 0 < min(size) and max(size[: len(size) - self.free]) <= self.largest
 
-    def knows(self, choice, size) -> bool:
-        """Whether this is a choice for these sizes; it may be anything."""
+    def has_kernel(self, choice) -> bool:
+        """Whether this is a choice for some sizes; it may be anything."""
         if not isinstance(choice, dict) or not choice:
             return choice == {}
         kernel, tunables = choice.get("kernel"), {name: choice[name] for name in choice if name != "kernel"}
         known = self.kernels.get(kernel) if isinstance(kernel, str) else None
         if known is None or tunables.keys() != known.tunables.keys():
             return False
-        if not all(type(value) is int and value in known.tunables[name] for name, value in tunables.items()):
+        return all(type(value) is int and value in known.tunables[name] for name, value in tunables.items())
+
+    def knows(self, choice, size) -> bool:
+        """Whether this is a choice for these sizes; it may be anything."""
+        if not self.has_kernel(choice):
             return False
-        return bool(size) and min(size) > 0 and known.whole(choice, size)
+        return not choice or (bool(size) and min(size) > 0 and self.kernels[choice["kernel"]].whole(choice, size))
 
     def group_size(self, choice, size) -> int:
         """Work-items of a work-group."""

@@ -7,7 +7,7 @@ import pytest
 import compactla as cla
 from cases import DTYPES
 from compactla import gpu
-from compactla.gpu import launch
+from compactla.gpu import launch, override
 from compactla.gpu.program import Built
 from compactla.gpu.tuning import choices
 from drivers import working_devices
@@ -374,12 +374,9 @@ def test_candidates_of_the_tuner(rng, monkeypatch, queue, n):
         if switches not in seen:
             seen.add(switches)
             assert search.knows(choice, (4,))
-            key = choices.key(search.name, (4,), dtype)
-            monkeypatch.setitem(choices.results(queue.device)[search.name], key, choice)
-            launch.plans(queue).clear()
-            assert_close(here(cla.kron_apply(factors, X)), expected, d)
-            assert [plan.choice for plan in launch.plans(queue).values()] == [choice]
-    launch.plans(queue).clear()
+            with override(queue, search.name, choice):
+                assert_close(here(cla.kron_apply(factors, X)), expected, d)
+                assert [plan.choice for plan in launch.plans(queue).values()] == [choice]
     assert len(seen) > 10
 
 
@@ -395,20 +392,18 @@ def test_matrix_units(rng, monkeypatch, queue, d, tunables):
     choice |= {"kernel": "kron_mma", "GROUP": 64, "SLICES": 2, "ROUNDS": 2, "AHEAD": 0}
     name, trans, dtype = f"kron{len(d)}", "N" * len(d), np.dtype(np.float64)
     assert choices.searches()[name].knows(choice, d[:1])
-    monkeypatch.setitem(choices.results(queue.device)[name], choices.key(name, d[:1], dtype), choice)
-    launch.plans(queue).clear()
     factors, X = made(rng, d, d, 21, dtype, trans, ())
     expected, Y = exact(factors, X, trans), rng.standard_normal(X.shape)
     given, items, result = *there([factors, X], queue), there(Y, queue)
-    cla.kron_apply(given, items, result, alpha=-0.5, beta=2)
-    assert_close(here(result), -0.5 * expected + 2 * Y, d)
-    X[3] = np.nan
-    found = here(cla.kron_apply(given, there(X, queue)))
+    with override(queue, name, choice):
+        cla.kron_apply(given, items, result, alpha=-0.5, beta=2)
+        assert_close(here(result), -0.5 * expected + 2 * Y, d)
+        X[3] = np.nan
+        found = here(cla.kron_apply(given, there(X, queue)))
+        ran = [plan and plan.choice for plan in launch.plans(queue).values()]
     assert np.isnan(found[3]).all()
     assert_close(np.delete(found, 3, 0), np.delete(expected, 3, 0), d)
-    ran = [plan and plan.choice for plan in launch.plans(queue).values()]
     assert set(map(bool, ran)) == {"NVIDIA" in queue.device.platform.name}  # others refuse it
-    launch.plans(queue).clear()
 
 
 @pytest.mark.parametrize("queue", DEVICES, indirect=True)

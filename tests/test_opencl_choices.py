@@ -1,5 +1,6 @@
 """Kernels that are compiled for a size: each is right on every device, and choosing one of them never fails."""
 
+import contextlib
 import json
 from itertools import chain, product
 
@@ -14,7 +15,7 @@ from cases import dominant, exhaustive, lines, make_singular, poisoned, random, 
 from compactla import oracle
 from compactla.bench import problems, tune
 from compactla.digests import digest_of_code
-from compactla.gpu import launch
+from compactla.gpu import launch, override
 from compactla.gpu import lines as gpu_lines
 from compactla.gpu.arrays import download
 from compactla.gpu.tuning import choices, refresh
@@ -38,18 +39,17 @@ def with_types(names, cases):
 
 
 @pytest.fixture
-def use(monkeypatch, queue):
-    """A function that makes `shapes` choose this kernel of a routine, with these tunables."""
-    launch.plans(queue).clear()
-    used = {}
-    monkeypatch.setattr(choices, "choose", lambda device, search, *_: used.get(search.name.removesuffix("_few"), {}))
+def use(queue):
+    """A function that has this kernel of a routine run, with these tunables; all others run those for any size."""
+    with contextlib.ExitStack() as stack:
 
-    def choose(routine, kernel, **tunables):
-        used[routine] = {"kernel": kernel, **tunables}
-        launch.plans(queue).clear()
+        def choose(routine, kernel, **tunables):
+            for name in {routine, f"{routine}_few"}.intersection(choices.searches()):
+                stack.enter_context(override(queue, name, {"kernel": kernel, **tunables}))
 
-    yield choose
-    launch.plans(queue).clear()
+        for name in choices.searches():
+            stack.enter_context(override(queue, name, {}))
+        yield choose
 
 
 def ran(queue, routine):
@@ -486,6 +486,36 @@ def test_digests_are_of_code(tmp_path):
     )
     assert known != digest('#include "header.h"\nx = ONE / 2;\n', "#define ONE 1 #define TWO 2\n")
     assert known != digest('#include "header.h"\nx = ONE / 3;\n', "#define ONE 1\n#define TWO 2\n")
+
+
+def test_overrides_are_of_kernels_that_are_there():
+    queue, good = type("Queue", (), {"device": small_gpu()})(), {"kernel": "gemm_item", "GROUP": 32}
+    for name, choice, message in (
+        ("gemmm", good, "name is 'gemmm', must be one of axpy, "),
+        ("gemm", {"kernel": "gemm_item"}, r"must be {} or a kernel of gemm: gemm_item with GROUP; gemm_team with "),
+        ("gemm", good | {"GROUP": 0}, "choice is {'kernel': 'gemm_item', 'GROUP': 0}"),
+        ("gemm", None, "choice is None"),
+        ("gelsy", good, "there is none"),
+    ):
+        with pytest.raises(ValueError, match=message), override(queue, name, choice):
+            pass
+
+
+@on_devices
+def test_an_override_ends(queue, rng):
+    """And the one before it comes back; sizes that it is not for run what they would run without."""
+    dtype, gemm = np.dtype(np.float64), choices.searches()["gemm"]
+    usual = choices.choose(queue.device, gemm, (4, 4, 4), dtype, VLEN)
+    item = {"kernel": "gemm_item", "GROUP": 8}
+    with override(queue, "gemm", item):
+        with override(queue, "gemm", item | {"GROUP": 4}):
+            A = cla.pack(random(rng, (NM, 4, 4), dtype), VLEN, queue=queue)
+            cla.gemm(A, A, cla.Pack.zeros(NM, 4, 4, vlen=VLEN, queue=queue))
+            assert [plan.choice["GROUP"] for plan in launch.plans(queue).values() if plan] == [4]
+            assert choices.choose(queue.device, gemm, (40, 4, 4), dtype, VLEN) == {}
+        assert not launch.plans(queue)
+        assert choices.choose(queue.device, gemm, (4, 4, 4), dtype, VLEN) == item
+    assert choices.choose(queue.device, gemm, (4, 4, 4), dtype, VLEN) == usual
 
 
 GOOD = {

@@ -1,9 +1,10 @@
 """OpenCL devices: the host side of the kernels in `opencl/`.
 
-`build` compiles a user's own kernels, which may call the pack-level functions of those files.
+`build` compiles a user's own kernels, which may call the pack-level functions of those files. `override` chooses one of
+the kernels by hand, for tests and measurements.
 """
 
-__all__ = ["build"]
+__all__ = ["build", "override"]
 
 
 def __getattr__(name):
@@ -12,4 +13,8 @@ def __getattr__(name):
         from compactla.gpu.program import build
 
         return build
+    if name == "override":
+        from compactla.gpu.forced import override
+
+        return override
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,7 @@ from compactla.search import GROUP_SIZE, LOCAL_BYTES, Choice, Search
 SHIPPED = Path(__file__).parent / "tuned"
 FORMAT = 1  # of the files; those of the time before had none
 OTHERS = "arrays", "kron_team", "tuning.lines"  # what has kernels for known sizes beside routines
+overrides: dict[tuple, Choice] = {}  # by device and name, of `compactla.gpu.override`
 
 
 @functools.cache
@@ -169,6 +170,9 @@ def reasoned(device, search: Search, size, dtype, vlen, variant="") -> tuple[Cho
     """The choice for a device, and the reason for it in words."""
     if not search.has(size):
         return {}, f"kernels for known sizes are for 1 to {search.largest}"
+    forced = overrides.get((device, search.name))
+    if forced is not None and search.knows(forced, size) and fits(device, search, forced, size, dtype, vlen):
+        return forced, "an override"
     found = results(device)
     for known in dict.fromkeys((variant, "")):
         name = key(search.name, size, dtype, known)
