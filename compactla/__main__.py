@@ -1,4 +1,4 @@
-"""The command line: ``python -m compactla solve MATRIX``, ``bench ROUTINE``, ``tune`` and ``info``."""
+"""The command line: ``python -m compactla solve MATRIX``, ``bench ROUTINE``, ``tune``, ``explain`` and ``info``."""
 
 import argparse
 import io
@@ -19,6 +19,7 @@ from compactla.backends import backend
 from compactla.bench import command
 from compactla.bench.ceilings import processor
 from compactla.checks import check_writable
+from compactla.cli import explain
 from compactla.cli.files import check_vector, read_lines, read_system, read_vector
 from compactla.cli.progress import progress_bar
 from compactla.cpu.threads.sharing import THREADS
@@ -62,6 +63,7 @@ def main(argv=None) -> None:
     dtypes = [dtype.name for dtype in DTYPES.values()]
     tune.add_argument("--dtype", action="append", choices=dtypes, help="may be repeated (default: float64, float32)")
     tune.add_argument("--storage", choices=tuple(STORAGE), help="of factors, for `solve` and `solve_few` alone")
+    explain.register(commands)
     info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
     info.set_defaults(run=run_info)
     args = parser.parse_args(argv)

@@ -39,6 +39,7 @@ class Case(abc.ABC):
     loop: str = "update"
     nbytes: int
     footprint: int
+    vlen: int | None = None
 
     def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
         self.n, self.nm, self.dtype, self.queue = n, nm, np.dtype(dtype), queue
@@ -61,7 +62,7 @@ class Case(abc.ABC):
         return self.random(*shape) + 2 * shape[-1] * np.eye(shape[-1], dtype=self.dtype)
 
     def pack(self, a):
-        return cla.pack(a, queue=self.queue)
+        return cla.pack(a, self.vlen, queue=self.queue)
 
     def elements(self, count) -> int:
         """Bytes of so many numbers of every matrix."""
@@ -94,6 +95,10 @@ class Dense(Case):
     ----------
     name : str
         That of the routine.
+    sizes : dict, optional
+        Those by letters of the row that are not n.
+    vlen : int, optional
+        Vector length of the packs.
     **options
         Options and scalars of its function.
 
@@ -103,18 +108,19 @@ class Dense(Case):
         General ones, (nm, n, n) each; `repeatable` are those that are timed.
     """
 
-    def __init__(self, name, n, nm, dtype=np.float64, queue=None, threads=None, **options):
+    def __init__(self, name, n, nm, dtype=np.float64, queue=None, threads=None, *, sizes=None, vlen=None, **options):
         super().__init__(n, nm, dtype, queue, threads)
         self.routine, self.row, self.oracle = name, routine.named(name), oracle.named(name)
         defaults = {option: letters[0] for option, letters in self.row.options.items()}
         self.options = defaults | dict.fromkeys(self.row.scaling, 1) | options
-        sizes = dict.fromkeys(self.row.letters, n)
+        sizes = dict.fromkeys(self.row.letters, n) | (sizes or {})
+        self.vlen, self.sizes = vlen, tuple(sizes.values())
         self.operands = self.oracle.operands(functools.partial(self.random, nm), **sizes, **self.options)
         self.repeatable = self.oracle.repeatable(*self.operands, **self.options)
         unread = {name for name in self.row.scaling if self.options[name] == 0}
-        self.flops = 2 * self.row.work(sizes.values()) * nm * self.work
-        self.nbytes = self.elements(self.row.elements(sizes.values(), self.dtype, unread))
-        self.footprint = self.elements(sum(self.row.touched(sizes.values(), self.dtype)))
+        self.flops = 2 * self.row.work(self.sizes) * nm * self.work
+        self.nbytes = self.elements(self.row.elements(self.sizes, self.dtype, unread))
+        self.footprint = self.elements(sum(self.row.touched(self.sizes, self.dtype)))
         self.loop = "copy" if unread else "axpy" if len(self.operands) > 1 else "update"
         outputs = {}
         if queue is not None:  # a call that leaves them there does not wait

@@ -79,11 +79,7 @@ def register(commands) -> None:
 
     for row in map(routine.named, routine.names()):
         what = add_batch(row.name, summary(row), [functools.partial(cases.Dense, row.name)])
-        what.set_defaults(options=[*row.options, *row.scaling])
-        for option, letters in row.options.items():
-            what.add_argument(f"--{option}", type=str.upper, choices=letters, default=letters[0])
-        for scalar in row.scaling:
-            what.add_argument(f"--{scalar}", type=int, choices=(0, 1), default=1)
+        add_options(what, row)
     add_batch("pack", "copies into the compact layout and back", [cases.Pack, cases.Unpack])
     line = add_measured("line", run_line, "block tridiagonal lines, factored and solved")
     line.add_argument("-N", type=positive, default=1024, metavar="LINES", help="lines (default: 1024)")
@@ -93,6 +89,15 @@ def register(commands) -> None:
     line.add_argument("--parts", type=positive, metavar="P", help="parts of a line (default: as many as suit)")
     line.add_argument("-Niter", type=positive, metavar="TIMES", help="rounds timed (default: what fits into 0.3 s)")
     add("ceilings", run_ceilings, "the machine itself: multiply-adds in registers, and loops over memory")
+
+
+def add_options(parser, row) -> None:
+    """Add the options of a routine, and the scalars that change what it reads."""
+    parser.set_defaults(options=[*row.options, *row.scaling])
+    for option, letters in row.options.items():
+        parser.add_argument(f"--{option}", type=str.upper, choices=letters, default=letters[0])
+    for scalar in row.scaling:
+        parser.add_argument(f"--{scalar}", type=int, choices=(0, 1), default=1)
 
 
 def summary(row) -> str:

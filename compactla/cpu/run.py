@@ -125,12 +125,7 @@ def choice(row, layouts, fixed, conj, option, far=""):
     """Vector length and sizes, the kernel, what a pack costs, and its bytes if fetching them ahead is a choice."""
     main, sizes = layouts[row.main], row.sizes(layouts)
     lanes = width(main.dtype, main.vlen)
-    known = bool(
-        len({*sizes} - {1}) <= 1  # square, or with one right-hand side
-        and max(sizes) <= (STATIC if row.static is None else row.static)
-        and all(A.strides for A in layouts)
-        and (fixed is not None or row.free or not row.fixed)
-    )
+    known = not left_open(row, sizes, fixed) and all(A.strides for A in layouts)
     fixed = None if row.free and not known else fixed
     scalars = [f"{name}={x.real:g}" for name, x in zip(row.scalars, fixed, strict=True)] if fixed else row.scalars
     options = " ".join(f"{name}={value}" for name, value in zip(row.compiled, option, strict=True))
@@ -153,10 +148,27 @@ def choice(row, layouts, fixed, conj, option, far=""):
     pairs, few = largest <= row.paired, largest <= (SMALL_COMPLEX if main.dtype.kind == "c" else SMALL)
     loop = together if row.together else paired if pairs else packs if few else batch
     kernel = shared(loop, arguments, "|".join(text), lanes, far == "stream", source=source)
-    moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     head = main.vlen, *(numbers[letter] for letter in letters)
     nbytes = known * sum(pack_bytes(A) for A in layouts if not A.common)
-    return head, kernel, operations(main, row.work(sizes), moved), nbytes
+    return head, kernel, pack_cost(row, sizes, main), nbytes
+
+
+def left_open(row, sizes, fixed) -> str:
+    """The reason why sizes are not compiled in; "" if they are, in matrices without gaps."""
+    most = STATIC if row.static is None else row.static
+    if len({*sizes} - {1}) > 1:  # neither square, nor with one right-hand side
+        return "sizes are not equal, or 1"
+    if max(sizes) > most:
+        return f"sizes are above {most}"
+    if fixed is None and row.fixed and not row.free:
+        return f"{', '.join(row.scalars)} are none of {', '.join(map(str, sorted(row.fixed)))}"
+    return ""
+
+
+def pack_cost(row, sizes, main):
+    """The cost of a pack, in vector operations."""
+    moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
+    return operations(main, row.work(sizes), moved)
 
 
 def worth_fetching(operand, A) -> bool:
