@@ -184,7 +184,10 @@ class Systems(Copied):
             same, with `rhs`; or if an option is not as above.
         """
         on_device = self.queue is not None and is_device_array(rhs)
-        rhs = rhs if on_device else as_array(rhs, "rhs")
+        if on_device:
+            check_device_array(rhs, self.queue, "rhs")
+        else:
+            rhs = as_array(rhs, "rhs")
         if rhs.dtype != self.dtype and not np.can_cast(rhs.dtype, self.dtype, "same_kind"):
             raise TypeError(f"rhs: dtype is {rhs.dtype}, must cast to {self.dtype}")
         axis = self._check_axis(rhs, axis)
