@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend, device_name
+from compactla.calls.recording import Unrecorded
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -33,7 +34,7 @@ class Replaced(Copied):
         """`out`, which other values of the pattern of A were written to."""
         try:
             A.packed(data, out, **launch)
-        except (TypeError, ValueError):  # before anything is written
+        except (TypeError, ValueError, Unrecorded):  # before anything is written
             raise
         except BaseException:
             self._is_whole = False
