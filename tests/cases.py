@@ -1,6 +1,7 @@
 """The inputs that tests share."""
 
 import numpy as np
+import pyopencl.array
 import pytest
 
 import compactla as cla
@@ -76,6 +77,16 @@ def lines(rng, nlines, K, b, dtype):
 def same_bits(a, b):
     """Whether two arrays are equal bit for bit, NaN and signs of zero included."""
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def there(a, queue):
+    """A copy of an array where the queue is, None for the CPU."""
+    return np.copy(a) if queue is None else pyopencl.array.to_device(queue, a)
+
+
+def here(a):
+    """An array on the CPU."""
+    return a.get() if isinstance(a, pyopencl.array.Array) else a
 
 
 def poisoned(a, vlen=None, *, queue=None):

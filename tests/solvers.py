@@ -10,12 +10,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyopencl.array
 import pytest
 import scipy.sparse
 
 import compactla as cla
-from cases import BATCH, exhaustive, random, slow
+from cases import BATCH, exhaustive, random, slow, there
 from compactla import krylov, oracle
 
 N, B, K = 12, 3, 4  # unknowns of a system; rows of its blocks, and how many blocks it has
@@ -71,16 +70,6 @@ class Solver(NamedTuple):
     mark: Callable | None = None
 
 
-def there(a, queue):
-    """An array where the queue is, None for the CPU: a copy that may be changed."""
-    return a.copy() if queue is None else pyopencl.array.to_device(queue, a)
-
-
-def here(a):
-    """An array on the CPU."""
-    return a if isinstance(a, np.ndarray) else a.get()
-
-
 def blocks_of(a, periodic):
     """Lower, diagonal and upper blocks of lines."""
     a = a.reshape(-1, K, B, K, B).transpose(0, 1, 3, 2, 4)
@@ -127,8 +116,8 @@ def sparse(kind, length):
     return make
 
 
-def banded(kind, diagonals):
-    """A maker of band matrices, which are the last of the arguments."""
+def banded(kind, diagonals, factored=True):
+    """A maker of band matrices, with factors, or of those that are factored on the way of each solve."""
 
     def make(a, queue, put, **options):
         given = [there(x, queue) if put is np.copy else put(x) for x in diagonals(a)]
@@ -137,9 +126,11 @@ def banded(kind, diagonals):
         def renew(a):
             for old, new in zip(given, diagonals(a), strict=True):
                 old[...] = there(new, queue)
-            S.factor()
+            if factored:
+                S.factor()
 
-        S.factor()
+        if factored:
+            S.factor()
         return S, renew
 
     return make
@@ -249,7 +240,7 @@ TABLE = {
         block_tridiagonal, options={"parts": 2, "periodic": True}, mark=slow, **{**LINES, "pattern": RING}
     ),
     "refined": Solver(
-        block_tridiagonal, options={"storage": "float32", "refine": 8}, types="dD", mark=slow, **LINES
+        block_tridiagonal, options={"storage": "bfloat16", "refine": 8}, mark=slow, **LINES
     ),
     "LinePreconditioner": Solver(sparse(cla.LinePreconditioner, K), types="FdDf", **VECTORS),
     "lines in parts": Solver(
@@ -263,6 +254,9 @@ TABLE = {
         **{**VECTORS, "pattern": TWO_LINES},
     ),
     "Tridiag": Solver(banded(cla.Tridiag, tridiagonals), within(1, 1), weight=0, types="FdDf", **BANDS),
+    "Tridiag at once": Solver(
+        banded(cla.Tridiag, tridiagonals, factored=False), within(1, 1), weight=0, mark=slow, **BANDS
+    ),
     "ring": Solver(
         banded(cla.Tridiag, of_rings), within(1, 1) | (abs(ROW - COLUMN) == N - 1), weight=0, info=of_ring,
         options={"periodic": True}, mark=slow, **BANDS,
@@ -271,12 +265,19 @@ TABLE = {
         banded(lambda ab, **how: cla.Banded((2, 1), ab, **how), in_band(2, 1)), within(2, 1), weight=0, types="FdDf",
         mark=slow, **BANDS,
     ),
+    "Banded at once": Solver(
+        banded(lambda ab, **how: cla.Banded((2, 1), ab, **how), in_band(2, 1), factored=False), within(2, 1), weight=0,
+        mark=exhaustive, **BANDS,
+    ),
     "wide bands": Solver(
         banded(lambda ab, **how: cla.Banded((4, 6), ab, **how), in_band(4, 6)), within(4, 6), weight=0,
         mark=exhaustive, **BANDS,
     ),
     "BandedSPD": Solver(
-        banded(cla.BandedSPD, in_band(0, 2)), within(2, 2), types="FdDf", mark=slow, **BANDS,
+        banded(cla.BandedSPD, in_band(0, 2)), within(2, 2), types="FdDf", mark=slow, **BANDS
+    ),
+    "lower triangles": Solver(
+        banded(cla.BandedSPD, in_band(2, 0)), within(2, 2), options={"lower": True}, mark=exhaustive, **BANDS
     ),
     "BatchCSR": Solver(of_batch(lambda A: A), SCATTERED, product=True, types="FdDf", mark=slow, **NO_INFO),
     "BatchLU": Solver(
@@ -327,7 +328,7 @@ def matrices(name, rng, dtype, nm=BATCH):
     """Matrices that a solver has no trouble with."""
     row = TABLE[name]
     a = random(rng, (nm, N, N), dtype) * row.pattern
-    if name == "BandedSPD":
+    if name in ("BandedSPD", "lower triangles"):
         a = (a + a.conj().swapaxes(1, 2)) / 2
     return (a + row.weight * np.eye(N)).astype(dtype)
 

@@ -1,7 +1,6 @@
 """Batches of sparse systems of one pattern, for tests."""
 
 import numpy as np
-import pyopencl.array
 
 from cases import random
 
@@ -29,10 +28,3 @@ def dense(data, indices, indptr, n):
     a = np.zeros((len(data), len(indptr) - 1, n), data.dtype)
     a[:, rows, indices] = data
     return a
-
-
-def there(queue, a):
-    """An array where a queue is, None for the CPU."""
-    if queue is None:
-        return a.get() if isinstance(a, pyopencl.array.Array) else a
-    return pyopencl.array.to_device(queue, a)

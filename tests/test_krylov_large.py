@@ -10,11 +10,10 @@ from scipy.sparse.linalg import cg as scipys_cg
 from scipy.sparse.linalg import gmres as scipys_gmres
 
 import compactla as cla
-from cases import random
+from cases import here, random, there
 from compactla.krylov import Jacobi, SparseMatrix, bicgstab, cg, gmres
 from drivers import working_devices
 from systems import convection_diffusion, shipped
-from systems_sparse import there
 
 pytestmark = pytest.mark.slow
 
@@ -210,9 +209,9 @@ def test_scales(rng, queue, solve, dtype):
         A, norms, factor = M.copy(), [], in_powers(np.ones(1, b.real.dtype), of_m)[0]
         A.data = in_powers(M.data, of_a)
         how = {"M": (lambda v, factor=factor: v * factor) if of_m else None, "rtol": rtol, "history": True}
-        x, report = solve(A, there(queue, in_powers(b, of_b)), callback=norms.append, **how)
+        x, report = solve(A, there(in_powers(b, of_b), queue), callback=norms.append, **how)
         assert report.residual == report.history[-1] and norms[0] == report.history[1]
-        found = in_powers(there(None, x), of_a - of_b), np.ldexp(report.history, -of_b)
+        found = in_powers(here(x), of_a - of_b), np.ldexp(report.history, -of_b)
         expected = expected or found
         assert report.converged and relative(M, found[0], b) <= 1.01 * rtol
         np.testing.assert_array_equal(found[0], expected[0])
@@ -228,8 +227,8 @@ def test_scales_with_a_preconditioner_of_the_same(rng, queue, solve, dtype):
         A = M.copy()
         A.data = in_powers(M.data, of_a)
         P = cla.LinePreconditioner(A, lines, queue=queue)
-        x, report = solve(A, there(queue, in_powers(b, of_b)), M=P, rtol=rtol)
-        assert report.converged and relative(M, in_powers(there(None, x), of_a - of_b), b) <= 1.01 * rtol
+        x, report = solve(A, there(in_powers(b, of_b), queue), M=P, rtol=rtol)
+        assert report.converged and relative(M, in_powers(here(x), of_a - of_b), b) <= 1.01 * rtol
         steps.add(report.iterations)
     assert len(steps) == 1
 
@@ -242,13 +241,13 @@ def test_guesses_that_hide_the_right_hand_side(rng, queue, solve, dtype):
     rtol, far = 1e-4 if dtype == "F" else 1e-8, FAR[dtype]
     for of_x0, of_b in ((0, -far), (far, 0), (far, -far), (0, -far // 4)):
         given, x0 = in_powers(b, of_b), in_powers(np.ones(len(b), dtype), of_x0)
-        x, report = solve(M, there(queue, given), rtol=rtol)
-        again, other = solve(M, there(queue, given), there(queue, x0), rtol=rtol)
+        x, report = solve(M, there(given, queue), rtol=rtol)
+        again, other = solve(M, there(given, queue), there(x0, queue), rtol=rtol)
         assert report.converged and other == report
-        np.testing.assert_array_equal(there(None, again), there(None, x))
-    x, report = solve(M, there(queue, given), there(queue, x0), atol=2.0 ** (far // 2))
+        np.testing.assert_array_equal(here(again), here(x))
+    x, report = solve(M, there(given, queue), there(x0, queue), atol=2.0 ** (far // 2))
     assert report.converged and report.iterations == 0
-    np.testing.assert_array_equal(there(None, x), x0)
+    np.testing.assert_array_equal(here(x), x0)
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
@@ -259,8 +258,8 @@ def test_what_is_not_finite(rng, queue, solve, dtype, bad):
     for where in ("M", "b", "x0"):
         given = {"M": M.copy(), "b": b.copy(), "x0": np.ones_like(b)}
         (given[where].data if where == "M" else given[where])[3] = bad
-        x0 = there(queue, given["x0"]) if where == "x0" else None
-        _, report = solve(given["M"], there(queue, given["b"]), x0, maxiter=20)
+        x0 = there(given["x0"], queue) if where == "x0" else None
+        _, report = solve(given["M"], there(given["b"], queue), x0, maxiter=20)
         assert not report.converged and report.iterations <= 1
         assert where != "b" or not report.residual < np.inf
 

@@ -16,11 +16,10 @@ import pytest
 import scipy.sparse
 
 import compactla as cla
-from cases import lines, random, same_bits, slow
+from cases import here, lines, random, same_bits, slow, there
 from compactla import krylov, locks
 from compactla.bands import systems
 from compactla.sparse import csr
-from systems_sparse import there
 
 # What is waited for never comes, however long it is waited for: a moment is enough where it wrongly would.
 MOMENT = 0.1
@@ -39,8 +38,8 @@ class Case(NamedTuple):
 def block_tridiagonal(queue, rng, prepared=False):
     blocks = [lines(rng, NM, 4, 3, np.float64) for _ in range(2)]
     T, *others = (cla.BlockTridiag(*some, queue=queue) for some in (blocks[0], *blocks))
-    kept = [[there(None, a).copy() for a in (U.lower, U.diag, U.upper)] for U in others]
-    rhs, x = (there(queue, a) for a in (random(rng, (NM, 4, 3), np.float64), np.empty((NM, 4, 3))))
+    kept = [[here(a).copy() for a in (U.lower, U.diag, U.upper)] for U in others]
+    rhs, x = (there(a, queue) for a in (random(rng, (NM, 4, 3), np.float64), np.empty((NM, 4, 3))))
     T.factor()
     solve, refactor = partial(T.solve, rhs), T.refactor
     changing, solving = "lines:factor_lines", "lines:solve_lines"
@@ -54,10 +53,10 @@ def block_tridiagonal(queue, rng, prepared=False):
 
     def fill(k):
         for a, values in zip((T.lower, T.diag, T.upper), kept[k], strict=True):
-            a[...] = there(queue, values)
+            a[...] = there(values, queue)
         refactor()
 
-    return Case(change, lambda: there(None, solve()), changing, solving)
+    return Case(change, lambda: here(solve()), changing, solving)
 
 
 def alone(run):
@@ -66,7 +65,7 @@ def alone(run):
 
     def call():
         with lock:
-            return there(None, run()).copy()
+            return here(run()).copy()
 
     return call
 
@@ -82,7 +81,7 @@ def preconditioner(kind, name, queue, rng):
     }
     solve, solving = solves.get(name), "lines:solve_lines"
     if name == "prepared":
-        run = cla.prepare(P.solve, there(queue, r), out=there(queue, np.empty_like(r)))
+        run = cla.prepare(P.solve, there(r, queue), out=there(np.empty_like(r), queue))
         solve, solving = alone(run), "block_operator:_check_usable"
     return Case(lambda k: P.update(M[k]), solve, "lines:factor_lines", solving)
 
@@ -96,14 +95,14 @@ def banded(kind, queue, rng):
             ab = rng.random((NM, 3 if kind is cla.Banded else 2, N))
             ab[:, 1] += 9
             matrices[-1] = [ab]
-    given = [there(queue, a.copy()) for a in matrices[0]]
+    given = [there(a.copy(), queue) for a in matrices[0]]
     T = kind(*([(1, 1)] if kind is cla.Banded else []), *given)
     T.factor()
     rhs = random(rng, (NM, N), np.float64)
 
     def change(k):
         for a, values in zip(given, matrices[k], strict=True):
-            a[...] = there(queue, values)
+            a[...] = there(values, queue)
         T.factor()
 
     solving = "systems:_solve_on_device" if queue else "systems:_solve"
@@ -113,7 +112,7 @@ def banded(kind, queue, rng):
 def sparse(name, queue, rng):
     data = [random(rng, (NM, N * N), np.float64) + 9 * np.eye(N).reshape(-1) for _ in range(2)]
     A = cla.BatchCSR((data[0], np.tile(np.arange(N), N), np.arange(N + 1) * N), queue=queue)
-    given = [there(queue, values) for values in data]
+    given = [there(values, queue) for values in data]
     b = random(rng, (NM, N), np.float64)
     F = cla.BatchLU(A)
     update, solving = (F if name == "own" else A).update, "sparse:lu_solve"
@@ -301,7 +300,7 @@ def test_what_an_interrupt_leaves_of_bands(rng, monkeypatch):
 def test_what_an_interrupt_leaves_of_batches(queue, rng, monkeypatch):
     data = random(rng, (9, N * N), np.float64) + 9 * np.eye(N).reshape(-1)
     A = cla.BatchCSR((data, np.tile(np.arange(N), N), np.arange(N + 1) * N), queue=queue)
-    F, b, given = cla.BatchLU(A), random(rng, (9, N), np.float64), there(queue, data)
+    F, b, given = cla.BatchLU(A), random(rng, (9, N), np.float64), there(data, queue)
     F.update(given)
     uses = {A: [lambda: A @ b, A.toarray, lambda: krylov.cg(A, b), lambda: krylov.Jacobi(A) @ b]}
     uses[F] = [lambda: F.solve(b), F.factor, F.report]

@@ -1,7 +1,5 @@
 """Lines that are cut into parts, and lines that are rings."""
 
-import copy
-import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -153,39 +151,6 @@ def test_how_many_parts(monkeypatch):
     assert np.array_equal(chosen([10_000], 2), expected)
 
 
-@pytest.mark.parametrize("parts", [1, 3])
-def test_arguments_are_left_alone_and_may_be_of_any_strides(queue, dtype, parts, rng):
-    arrays = *rings(rng, 4, 8, 3, dtype), random(rng, (4, 8, 3, 2), dtype)
-    T = cla.BlockTridiag(*arrays[:3], parts=parts, periodic=True, queue=queue)
-    T.factor()
-    expected = T.solve(arrays[3])
-    strided = [a[::-1, ::-1, ::-1].copy()[::-1, ::-1, ::-1] for a in arrays]
-    for a in strided:
-        a.flags.writeable = False
-    T = cla.BlockTridiag(*strided[:3], parts=parts, periodic=True, queue=queue)
-    T.factor()
-    assert same_bits(T.solve(strided[3]), expected)
-    assert all(np.array_equal(a, b) for a, b in zip(strided, arrays, strict=True))
-
-
-def test_device_arrays_in_and_out(queue, dtype, rng):
-    if queue is None:
-        put, get = np.copy, np.asarray
-    else:
-        put, get = lambda a: pyopencl.array.to_device(queue, a), lambda a: a.get()
-    for K in (1, 9):
-        blocks, rhs = rings(rng, 5, K, 3, dtype), random(rng, (5, K, 3), dtype)
-        expected = cla.BlockTridiag(*blocks, parts=2, periodic=True, queue=queue)
-        expected.factor()
-        on_device = [put(a) for a in blocks]
-        T = cla.BlockTridiag(*on_device, parts=2, periodic=True)
-        assert not T.factor().any()
-        assert all(same_bits(get(a), b) for a, b in zip(on_device, blocks, strict=True))
-        x = T.solve(put(rhs))
-        assert type(x) is type(put(rhs))
-        assert same_bits(get(x), expected.solve(rhs))
-
-
 def test_new_values(queue, dtype, rng, monkeypatch):
     first, second = (rings(rng, 5, 13, 3, dtype) for _ in range(2))
     rhs = random(rng, (5, 13, 3), dtype)
@@ -247,18 +212,6 @@ def test_a_singular_ring(queue, rng):
             assert same_bits(T.solve(rhs)[::2].copy(), good.solve(rhs[::2]))
 
 
-def test_nan_stays_on_its_line(queue, rng):
-    blocks, rhs = rings(rng, 6, 20, 3, np.float64), random(rng, (6, 20, 3), np.float64)
-    T = cla.BlockTridiag(*blocks, parts=3, periodic=True, queue=queue)
-    T.factor()
-    clean = T.solve(rhs)
-    rhs[2, 11, 1] = np.nan
-    x = T.solve(rhs)
-    others = np.arange(6) != 2
-    assert same_bits(x[others], clean[others])
-    assert np.isnan(x[2]).any()
-
-
 def test_results_do_not_depend_on_threads(rng, monkeypatch):
     monkeypatch.setattr(sharing, "THREADS", 7)
     monkeypatch.setattr(sharing, "GRAIN", 1)
@@ -298,19 +251,6 @@ def test_memory_of_few_long_lines(options, queue, rng):
     x = P @ rhs.reshape(-1)
     np.testing.assert_allclose(M @ x, rhs.reshape(-1), rtol=1e-10)
     np.testing.assert_allclose(M.T @ P.rmatvec(rhs.reshape(-1)), rhs.reshape(-1), rtol=1e-10)
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda T: pickle.loads(pickle.dumps(T))])
-def test_copies_solve(copied, rng):
-    blocks, rhs = rings(rng, 3, 30, 3, np.float64), random(rng, (3, 30, 3), np.float64)
-    T = cla.BlockTridiag(*blocks, parts=4, periodic=True)
-    early = copied(T)
-    early.factor()
-    x = early.solve(rhs)
-    late = copied(early)
-    del T, early
-    assert same_bits(late.solve(rhs), x)
-    assert ratio(blocks, [True] * 3, x, rhs) < THRESHOLD
 
 
 @pytest.mark.parametrize(
@@ -392,16 +332,6 @@ def test_one_long_line_of_a_matrix_is_cut(queue, rng):
     x = P @ r
     error = np.linalg.norm(r - M @ x, np.inf) / (np.linalg.norm(x, np.inf) * abs(M).sum(1).max())
     assert error < THRESHOLD * np.finfo(float).eps
-
-
-def test_preconditioner_on_device_arrays(queue, dtype, rng):
-    M, along = closed(rng, LENGTHS, 3, dtype)
-    P = cla.LinePreconditioner(M, along, queue=queue, parts=3, periodic=True)
-    r = random(rng, (M.shape[0], 2), dtype)
-    if queue is not None:
-        x = P @ pyopencl.array.to_device(queue, r)
-        assert isinstance(x, pyopencl.array.Array)
-        assert same_bits(x.get(), P @ r)
 
 
 def test_preconditioner_reports_lines_in_order(queue, rng):

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 
 import numpy as np
-import pyopencl.array
 import pytest
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator, bicgstab, cg, gmres
@@ -156,58 +155,6 @@ def blocks(x, b):
     return x.reshape(-1, b)
 
 
-@pytest.mark.parametrize("poison", [np.nan, np.inf])
-def test_nan_stays_on_its_line(rng, queue, poison):
-    M, lines = scattered(rng, LENGTHS, 3, np.float64)
-    P = cla.LinePreconditioner(M, lines, queue=queue)
-    r = random(rng, M.shape[:1], np.float64)
-    clean = blocks(P @ r, 3)
-    blocks(r, 3)[lines[1][2], 1] = poison
-    with np.errstate(all="ignore"):
-        x = blocks(P @ r, 3)
-    others = np.delete(np.arange(sum(LENGTHS)), lines[1])
-    assert same_bits(x[others], clean[others])
-    assert not np.isfinite(x[lines[1]]).all()
-
-
-@pytest.mark.parametrize("kind", ["?", "i", "u8", "f2", "f", "d", "F", "D"])
-def test_other_dtypes_are_converted(rng, queue, dtype, kind):
-    M, lines = scattered(rng, LENGTHS, 3, dtype)
-    P = cla.LinePreconditioner(M, lines, queue=queue)
-    r = 10 * random(rng, (M.shape[0], 3), np.complex128 if kind in "FD" else np.float64)
-    r = (abs(r) if kind == "u8" else r).astype(kind)
-    work = np.result_type(dtype, np.complex64) if kind in "FD" else dtype
-    for rhs in (r, r[:, 0], np.asfortranarray(r)):
-        x = P @ rhs
-        assert x.dtype == np.result_type(dtype, kind)
-        assert x.shape == rhs.shape
-        assert x.flags.c_contiguous
-        assert ratio(M, lines, 3, x.astype(work), rhs.astype(work)) < THRESHOLD
-
-
-def test_vectors_of_any_strides(rng, queue):
-    M, lines = scattered(rng, LENGTHS, 3, np.float64)
-    P = cla.LinePreconditioner(M, lines, queue=queue)
-    R = random(rng, (M.shape[0], 6), np.float64)
-    kept = R.copy()
-    for r in (R[:, 2], R[::-1, ::-2], R[:, :0], R.tolist()):
-        np.testing.assert_array_equal(P.solve(r), P.solve(np.array(r)))
-    R.flags.writeable = False
-    assert same_bits(P @ R, P.solve(kept))
-    assert P.solve(R[:, :0]).shape == (M.shape[0], 0)
-
-
-def test_wrong_vectors(rng, queue):
-    M, lines = scattered(rng, LENGTHS, 3, np.float64)
-    P = cla.LinePreconditioner(M, lines, queue=queue)
-    n = M.shape[0]
-    for r in (np.ones(n + 1), np.ones((n, 2, 2)), np.ones((2, n)), 1.0):
-        with pytest.raises(ValueError, match="rhs has shape"):
-            P.solve(r)
-    with pytest.raises(TypeError, match="rhs: dtype is <U1"):
-        P.solve(["a"] * n)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -225,30 +172,6 @@ def test_wrong_arguments(change, error, message):
     arguments = {"M": scipy.sparse.eye_array(12, format="csr"), "lines": [range(6)], "block_size": 2}
     with pytest.raises(error, match=message):
         cla.LinePreconditioner(**(arguments | change))
-
-
-def test_arrays_of_a_device(rng, queue, elsewhere, dtype):
-    M, lines = scattered(rng, LENGTHS, 3, dtype)
-    P = cla.LinePreconditioner(M, lines, queue=queue)
-    R = random(rng, (M.shape[0], 2), dtype)
-    foreign = pyopencl.array.to_device(elsewhere, R)
-    if queue is None:
-        with pytest.raises(TypeError, match="P lives on the CPU"):
-            P.solve(foreign)
-        return
-    with pytest.raises(ValueError, match="context of the queue"):
-        P.solve(foreign)
-    on_device = pyopencl.array.to_device(queue, R)
-    with pytest.raises(ValueError, match="C-contiguous"):
-        P.solve(on_device[:, 0])
-    x = P @ on_device
-    assert isinstance(x, pyopencl.array.Array)
-    assert same_bits(x.get(), P @ R)
-    shifted = on_device.ravel()[7 : 7 + len(R)]
-    assert same_bits((P @ shifted).get(), P @ R.ravel()[7 : 7 + len(R)])
-    twice = on_device.astype(np.complex128)
-    assert same_bits((P @ twice).get(), P @ R.astype(np.complex128))
-    assert same_bits(on_device.get(), R)
 
 
 @pytest.mark.parametrize("solver", [cg, gmres, bicgstab])

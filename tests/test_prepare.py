@@ -6,26 +6,15 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pyopencl as cl
-import pyopencl.array
 import pytest
 import scipy.sparse
 
 import compactla as cla
 import rows
-from cases import exhaustive, lines, random, same_bits, slow
+from cases import exhaustive, here, lines, random, same_bits, slow, there
 from compactla import linalg
 from compactla.cpu.threads import sharing
 from rows import ROUTINES, all_same, known, ones, operands, own, routine
-
-
-def placed(a, queue):
-    """An array where the queue is, which may be changed in place."""
-    return a.copy() if queue is None else cl.array.to_device(queue, a)
-
-
-def taken(a):
-    return a if isinstance(a, np.ndarray) else a.get()
 
 
 def contents(x):
@@ -84,16 +73,16 @@ def test_info(queue, rng):
     a = random(rng, (11, 3, 3), np.float64)
     a[4, 0, 0] = 0
     A = cla.pack(a, queue=queue)
-    given = placed(np.full(11, 9, np.int64 if queue is None else np.int32), queue)
+    given = there(np.full(11, 9, np.int64 if queue is None else np.int32), queue)
     run, other = cla.prepare(cla.getrfnp, A), cla.prepare(cla.getrfnp, A, info=given)
-    assert (taken(given) == 9).all()
+    assert (here(given) == 9).all()
     info = run()
     assert info.dtype == np.int64 and np.flatnonzero(info).tolist() == [4]
     cla.pack(np.zeros((11, 3, 3)), out=A)
-    assert other() is given and (taken(given) == 1).all()
+    assert other() is given and (here(given) == 1).all()
     cla.pack(np.tile(np.eye(3), (11, 1, 1)), out=A)
     assert run() is info and not info.any()
-    assert not taken(other()).any()
+    assert not here(other()).any()
 
 
 def test_what_is_made_anew(rng):
@@ -134,7 +123,7 @@ def test_refusals(queue, rng):
     B, before = cla.pack(random(rng, (9, 4, 3), np.float64), queue=queue), A.unpack()
     C = cla.Pack.zeros(9, 4, 3, queue=queue)
     T = cla.BlockTridiag(*lines(rng, 5, 4, 3, np.float64), queue=queue)
-    rhs = placed(random(rng, (5, 4, 3), np.float64), queue)
+    rhs = there(random(rng, (5, 4, 3), np.float64), queue)
     for error, message, function, *args in [
         (TypeError, "A is a list", cla.getrfnp, [1]),
         (ValueError, r"op\(B\) is 4 x 3", cla.gemm, A, B, C),
@@ -162,22 +151,22 @@ def test_lines(how, queue, rng):
     """Factors and solutions are those of the calls, whatever was solved or factored in between."""
     T = cla.BlockTridiag(*lines(rng, 9, 6, 3, np.float64), queue=queue, **how)
     r = random(rng, (9, 6, 3), np.float64)
-    rhs, x = placed(r, queue), placed(np.zeros_like(r), queue)
+    rhs, x = there(r, queue), there(np.zeros_like(r), queue)
     blocks = [a.copy() for a in (T.lower, T.diag, T.upper)]
     factor = cla.prepare(T.refactor)
     assert T.info is None
     assert not factor().any() and not T.info.any()
-    expected = taken(T.solve(rhs))
+    expected = here(T.solve(rhs))
     run, new = cla.prepare(T.solve, rhs, out=x), cla.prepare(T.solve, rhs)
-    assert not taken(x).any()
+    assert not here(x).any()
     assert run() is x
-    assert same_bits(taken(x), expected) and same_bits(taken(new()), expected)
+    assert same_bits(here(x), expected) and same_bits(here(new()), expected)
     for a, b in zip((T.lower, T.diag, T.upper), blocks, strict=True):
         a[...] = 2 * b
     factor()
-    T.solve(placed(r[..., None].repeat(2, -1), queue))
-    assert np.allclose(taken(run()), expected / 2)
-    assert same_bits(taken(x), taken(T.solve(rhs)))
+    T.solve(there(r[..., None].repeat(2, -1), queue))
+    assert np.allclose(here(run()), expected / 2)
+    assert same_bits(here(x), here(T.solve(rhs)))
 
 
 @pytest.mark.parametrize("how", [{}, slow({"parts": 2}), exhaustive({"storage": "float32"})], ids=str)
@@ -187,46 +176,22 @@ def test_info_of_lines(how, queue, rng):
     blocks[1][4] = blocks[0][4] = 0
     T = cla.BlockTridiag(*blocks, queue=queue, **how)
     start = [a.copy() for a in (T.lower, T.diag, T.upper)]
-    info = placed(np.full(9, 7, np.int64 if queue is None else np.int32), queue)
+    info = there(np.full(9, 7, np.int64 if queue is None else np.int32), queue)
     run = cla.prepare(T.refactor, info=info)
-    assert (taken(info) == 7).all()
-    assert T.factor(info=info) is info and np.flatnonzero(taken(info)).tolist() == [4]
-    expected = taken(info).copy()
+    assert (here(info) == 7).all()
+    assert T.factor(info=info) is info and np.flatnonzero(here(info)).tolist() == [4]
+    expected = here(info).copy()
     info.fill(7)
-    assert T.factor(info=info) is info and np.array_equal(taken(info), expected)
+    assert T.factor(info=info) is info and np.array_equal(here(info), expected)
     for again in (run, lambda: T.refactor(info=info), cla.prepare(T.refactor)):
         for a, b in zip((T.lower, T.diag, T.upper), start, strict=True):
             a[...] = b
         info.fill(7)
-        assert np.array_equal(taken(again()), expected)
+        assert np.array_equal(here(again()), expected)
         info.fill(7)
         assert T.info.dtype == np.int64 and np.array_equal(T.info, expected)
     with pytest.raises((TypeError, ValueError), match="info"):
         T.refactor(info=info[1:])
-
-
-@pytest.mark.parametrize("name", ["Tridiag", exhaustive("Banded")])
-def test_bands(name, queue, rng):
-    """Prepared solves use the current factors; without factors they are ordinary calls."""
-    lower, diag, upper = random(rng, (3, 20, 7), np.float64)
-    diag += 4
-    tridiagonal, banded = [lower[:, 1:].copy(), diag, upper[:, :-1].copy()], [(1, 1), np.stack([upper, diag, lower], 1)]
-    band = tridiagonal if name == "Tridiag" else banded
-    there = [placed(x, queue) if isinstance(x, np.ndarray) else x for x in band]
-    T = getattr(cla, name)(*there, queue=queue)
-    r = random(rng, (20, 7), np.float64)
-    rhs, x = placed(r, queue), placed(np.zeros_like(r), queue)
-    before, factor = cla.prepare(T.solve, rhs, out=x), cla.prepare(T.factor)
-    assert not taken(x).any()
-    expected = taken(before()).copy()
-    assert not factor().any()
-    run = cla.prepare(T.solve, rhs, out=x)
-    x.fill(0)
-    assert run() is x and np.allclose(taken(x), expected)
-    if queue is None and name == "Tridiag":
-        there[1] += 1
-        factor()
-        assert same_bits(run(), T.solve(rhs)) and not np.allclose(x, expected)
 
 
 def test_factors_that_are_lost(rng):
@@ -241,41 +206,26 @@ def test_factors_that_are_lost(rng):
 def test_info_that_is_kept(queue, rng):
     """The info of the lines is kept, while a prepared call returns the same array each time."""
     T = cla.BlockTridiag(*lines(rng, 9, 2, 3, np.float64), queue=queue)
-    regular, refactor = [taken(a).copy() for a in (T.lower, T.diag, T.upper)], cla.prepare(T.refactor)
+    regular, refactor = [here(a).copy() for a in (T.lower, T.diag, T.upper)], cla.prepare(T.refactor)
     found = []
     for factor in (0, 1):
         for a, values in zip((T.lower, T.diag, T.upper), regular, strict=True):
-            a[...] = placed(factor * values, queue)
+            a[...] = there(factor * values, queue)
         result = refactor()
         found.append((T.info, T.report.info))
-        assert same_bits(taken(result).astype(np.int64), T.info)
+        assert same_bits(here(result).astype(np.int64), T.info)
     assert all((info == 1).all() for info in found[0]) and not any(info.any() for info in found[1])
-
-
-@pytest.mark.parametrize("kind", [cla.LinePreconditioner, slow(cla.LineRelaxation)])
-def test_preconditioners(kind, queue, rng):
-    M = scipy.sparse.kron(scipy.sparse.diags_array([-1.0, 4, -1], offsets=[-1, 0, 1], shape=(30, 30)), np.eye(3))
-    P = kind(M.tobsr(blocksize=(3, 3)), np.arange(30).reshape(5, 6), queue=queue)
-    r = random(rng, 90, np.float64)
-    rhs, z = placed(r, queue), placed(np.zeros_like(r), queue)
-    run = cla.prepare(P.solve, rhs, out=z)
-    assert not taken(z).any() and run() is z
-    assert same_bits(taken(z), taken(P.solve(rhs)))
-    P.update((2 * M).tobsr(blocksize=(3, 3)))
-    assert same_bits(taken(run()), taken(P.solve(rhs)))
-    converted = cla.prepare(P.solve, r.astype(np.float32))
-    assert same_bits(converted(), P.solve(r.astype(np.float32)))
 
 
 @pytest.mark.parametrize("n", [3, slow(70)])
 def test_ordinary_arrays(n, queue, rng):
     """Arrays of three axes are prepared; all other calls stay ordinary ones."""
     a, b, c = random(rng, (3, 4, n, n), np.float64)
-    A, B, C = (placed(x, queue) for x in (a, b, c))
+    A, B, C = (there(x, queue) for x in (a, b, c))
     run = cla.prepare(cla.gemm, A, B, C, beta=1)
-    assert same_bits(taken(C), c)
+    assert same_bits(here(C), c)
     run()
-    assert run() is C and np.allclose(taken(C), 2 * a @ b + c)
+    assert run() is C and np.allclose(here(C), 2 * a @ b + c)
     sequence = [x.copy() for x in c]
     cla.prepare(cla.gemm, list(a), list(b), sequence)()
     assert np.allclose(sequence, a @ b)
@@ -292,9 +242,9 @@ def test_several_threads(queue, rng, monkeypatch):
     monkeypatch.setattr(sharing, "GRAIN", 1)
     T = cla.BlockTridiag(*lines(rng, 40, 6, 3, np.float64), queue=queue)
     T.factor()
-    rhs = placed(random(rng, (40, 6, 3), np.float64), queue)
-    x = placed(random(rng, (40, 6, 3), np.float64), queue)
-    expected, run = taken(T.solve(rhs)), cla.prepare(T.solve, rhs, out=x)
+    rhs = there(random(rng, (40, 6, 3), np.float64), queue)
+    x = there(random(rng, (40, 6, 3), np.float64), queue)
+    expected, run = here(T.solve(rhs)), cla.prepare(T.solve, rhs, out=x)
     A = cla.pack(random(rng, (99, 3, 3), np.float64), queue=queue)
     C = cla.Pack.zeros(99, 3, 3, queue=queue)
     product = cla.gemm(A, A, cla.Pack.zeros(99, 3, 3, queue=queue)).unpack()
@@ -305,7 +255,7 @@ def test_several_threads(queue, rng, monkeypatch):
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(call, range(40)))
-    assert same_bits(taken(x), expected) and same_bits(C.unpack(), product)
+    assert same_bits(here(x), expected) and same_bits(C.unpack(), product)
 
 
 def test_it_is_no_object_to_be_stored(rng):

@@ -6,14 +6,13 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pyopencl.array
 import pytest
 import scipy.sparse
 from scipy.sparse import bsr_array
 from scipy.sparse.linalg import cg, gmres
 
 import compactla as cla
-from cases import random, same_bits
+from cases import here, random, same_bits, there
 from systems import shipped
 
 # Matrices at random have chords, which sweeps have to take into account like all that is on no line.
@@ -71,14 +70,6 @@ def sweeps(dense, r, x, scheme, count, damping, periodic=False):
     return x
 
 
-def as_given(a, queue):
-    return a if queue is None else pyopencl.array.to_device(queue, a)
-
-
-def as_found(x):
-    return x if isinstance(x, np.ndarray) else x.get()
-
-
 @pytest.mark.parametrize("damping", [1, 0.7, 1.2])
 @pytest.mark.parametrize("scheme", ["jacobi", "gauss-seidel", "symmetric"])
 @pytest.mark.parametrize("count", [1, 3])
@@ -93,8 +84,8 @@ def test_sweeps(queue, dtype, rng, scheme, count, damping):
         expected = sweeps(dense.astype(wide), r.astype(wide), begin.astype(wide), scheme, count, damping)
         x = S.solve(r, start)
         assert x.dtype == dtype and abs(x - expected).max() < 500 * np.finfo(dtype).eps * abs(expected).max()
-        on_device = S.solve(as_given(r, queue), start if start is None else as_given(start, queue))
-        assert same_bits(as_found(on_device), x)
+        on_device = S.solve(there(r, queue), start if start is None else there(start, queue))
+        assert same_bits(here(on_device), x)
     assert S.sweeps_made == count
 
 
@@ -184,18 +175,9 @@ def test_adjoint_of_lines(queue, dtype, rng, form):
     assert abs(P.rmatmat(r) - expected).max() < scale * abs(expected).max()
     assert abs(P.rmatvec(r[:, 0]) - expected[:, 0]).max() < scale * abs(expected).max()
     M.data = M.data + np.asarray(0.5 * rng.random(M.data.shape), dtype)
-    P.update(M if queue is None else as_given(M.data, queue))
+    P.update(M if queue is None else there(M.data, queue))
     expected = np.linalg.solve(lines_of(M.toarray()).conj().T, r)
     assert abs(P.rmatmat(r) - expected).max() < scale * abs(expected).max()
-
-
-def test_bits_do_not_depend_on_threads(rng):
-    M, rhs, lines = shipped()
-    r = np.stack([rhs, rng.random(len(rhs))], 1)
-    for scheme in ("jacobi", "gauss-seidel"):
-        S = cla.LineRelaxation(M, lines, scheme=scheme, sweeps=2, damping=0.9)
-        x = S.solve(r, threads=1)
-        assert same_bits(S.solve(r), x) and same_bits(np.stack([S.solve(c) for c in r.T], 1), x)
 
 
 def test_as_preconditioners(queue):
@@ -289,6 +271,25 @@ def test_norms_of_any_size(queue):
             assert np.allclose(x, 1, rtol=1e-4)
             made.add(S.sweeps_made)
         assert len(made) == 1 and 2 < made.pop() < 20
+
+
+@pytest.mark.parametrize("scheme", ["jacobi", "gauss-seidel"])
+def test_starts_and_arrays_for_solutions(queue, rng, scheme):
+    M = sparse(rng, np.float64)
+    S = cla.LineRelaxation(M, LINES, queue=queue, scheme=scheme, sweeps=2)
+    rhs, x0 = random(rng, (2, M.shape[0]), np.float64)
+    x = S.solve(rhs, x0)
+    for where in {None, queue}:
+        r, start, out = (there(a, where) for a in (rhs, x0, x0))
+        assert S.solve(r, start, out=out) is out and same_bits(here(out), x)
+        assert same_bits(here(r), rhs) and same_bits(here(start), x0)
+        assert S.solve(r, start, out=start) is start and same_bits(here(start), x)
+        start = there(x0, where)
+        assert S.solve(r, start, out=r) is r and same_bits(here(r), x) and same_bits(here(start), x0)
+        long = there(np.zeros(len(rhs) + 1), where)
+        with pytest.raises(ValueError, match="out shares memory with x0, must be the same or apart from it"):
+            S.solve(there(rhs, where), long[1:], out=long[:-1])
+        assert not here(long).any()
 
 
 def test_complex_starts(queue, rng):

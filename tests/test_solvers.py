@@ -4,6 +4,7 @@ import copy
 import gc
 import inspect
 import pickle
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -13,20 +14,21 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import compactla as cla
-from cases import BATCH, random, same_bits
+from cases import BATCH, here, random, same_bits, there
 from compactla import pickling
+from compactla.cpu.threads import sharing
 from compactla.dtypes import COMPLEX
 from compactla.gpu.devices import new_queue
 from compactla.oracle import THRESHOLD
 from conftest import DEVICES
 from solvers import (
+    BLOCKS,
     TABLE,
     N,
     argument,
     block_diagonal,
     each,
     has_out,
-    here,
     make,
     matrices,
     ratio,
@@ -34,11 +36,11 @@ from solvers import (
     sides,
     solving,
     systems,
-    there,
     with_types,
 )
 
 NRHS = (), (1,), (3,), (0,)
+CONTIGUOUS = cla.BlockTridiag, cla.LinePreconditioner, cla.LineRelaxation  # their vectors on devices
 
 
 def solved(name, a, rhs, queue=None):
@@ -144,8 +146,15 @@ def test_arrays_on_devices(name, queue, dtype, rng):
         x = solving(S)(given)
         assert type(x) is type(given) and same_bits(here(x), solving(S)(rhs)) and same_bits(here(given), rhs)
     if queue is not None:
-        shifted = there(np.append(rhs.ravel()[:0], random(rng, rhs.size + 7, dtype)), queue)[7:].reshape(rhs.shape)
+        rhs = sides(name, rng, dtype)
+        shifted = there(random(rng, rhs.size + 7, dtype), queue)[7:].reshape(rhs.shape)
         assert same_bits(here(solving(S)(shifted)), solving(S)(here(shifted)))
+        strided = there(np.stack([rhs, rhs], -1), queue)[..., 0]
+        if isinstance(S, CONTIGUOUS):
+            with pytest.raises(ValueError, match=rf"^{argument(S)} .*C-contiguous"):
+                solving(S)(strided)
+        else:
+            assert same_bits(here(solving(S)(strided)), solving(S)(rhs))
 
 
 @each([name for name, row in TABLE.items() if row.casts == "safe"])
@@ -207,6 +216,20 @@ def test_solutions_in_arrays_that_are_given(name, queue, dtype, rng):
     assert S.solve(rhs, out=out) is out and same_bits(out, S.solve(rhs))
 
 
+@each([name for name, row in TABLE.items() if row.pattern is BLOCKS])
+def test_nothing_is_allocated(name, dtype, rng):
+    """But views, where there is an array for the solutions: work arrays are there from the call before."""
+    S, _ = make(name, matrices(name, rng, dtype, 300))
+    rhs = sides(name, rng, dtype, 300)
+    out = S.solve(rhs)
+    S.solve(rhs, out=out)
+    tracemalloc.start()
+    S.solve(rhs, out=out)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < rhs.nbytes / 2
+
+
 def updated(name, S, a, queue):
     """What `update` takes for these matrices; None if there is no such method, or it takes nothing."""
     if isinstance(S, cla.LinePreconditioner | cla.LineRelaxation):
@@ -215,7 +238,8 @@ def updated(name, S, a, queue):
 
 
 @each()
-def test_threads_and_events(name, queue, dtype, rng):
+def test_threads_and_events(name, queue, dtype, rng, monkeypatch):
+    monkeypatch.setattr(sharing, "GRAIN", 1)
     a = matrices(name, rng, dtype, 150)
     S, _ = make(name, a, queue)
     rhs = sides(name, rng, dtype, 150)
@@ -356,10 +380,13 @@ def test_prepared_calls(name, queue, dtype, rng):
         assert same_bits(solving(S)(two), expected)
 
 
+METHODS = "__init__", "from_packed", "factor", "refactor", "update", "solve", "solve_rows", "multiply"
+
+
 @each()
 def test_arguments_by_keyword(name, dtype, rng):
     S, _ = make(name, matrices(name, rng, dtype))
-    methods = [getattr(S, method, None) for method in ("__init__", "factor", "refactor", "update", "solve", "multiply")]
+    methods = [getattr(S, method, None) for method in METHODS]
     for method in filter(callable, methods):
         parameters = inspect.signature(method).parameters
         for option in {"threads", "wait_for", "queue", "out", "parts", "storage"}.intersection(parameters):
