@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator, cg, gmres
 
 import compactla as cla
 from cases import in_turns
-from grids import GRIDS, hexahedra
+from stretched_grids import GRIDS, hexahedra
 from systems import STORED, convection_diffusion, pack_lines, scattered
 
 

@@ -5,7 +5,7 @@ import pyopencl.array
 import pytest
 
 import compactla as cla
-from cases import DTYPES
+from cases import DTYPES, random
 from compactla import gpu
 from compactla.gpu import launch, override
 from compactla.gpu.program import Built
@@ -15,11 +15,6 @@ from drivers import working_devices
 DEVICES = working_devices()
 
 SUMS = {1: "pil,pl->pi", 2: "pil,pjm,plm->pij", 3: "pil,pjm,pkn,plmn->pijk", 4: "pil,pjm,pkn,pho,plmno->pijkh"}
-
-
-def random(rng, shape, dtype):
-    a = rng.standard_normal(shape)
-    return (a + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else a).astype(dtype)
 
 
 def memory(a):

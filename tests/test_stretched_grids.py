@@ -1,11 +1,11 @@
-"""The grids of tests/grids.py are what they say they are."""
+"""The grids of tests/stretched_grids.py are what they say they are."""
 
 import inspect
 
 import numpy as np
 import pytest
 
-from grids import GRIDS, Elements, extruded, hexahedra, interval, layers, prisms, triangles, volumes
+from stretched_grids import GRIDS, Elements, extruded, hexahedra, interval, layers, prisms, triangles, volumes
 
 pytestmark = pytest.mark.slow
 
