@@ -28,8 +28,11 @@ TESTS = {
     "gemm_opencl": "kernels_of_gpus sequences",
     "linalg_opencl": "as_numpy solve teams through_local_memory what_fails",
     "kron": "one_pass_of_gpus",
-    "bands": "devices bands_on_devices tiles_on_devices teams_on_devices",
-    "blocktridiag": "a_singular_line_is_reported_and_stays_alone",
+    "bands": "devices tiles_on_devices teams_on_devices",
+    "solvers": (
+        "a_system_that_fails_stays_alone[opencl0-BlockTridiag-float64] results[opencl0-Banded-complex64] "
+        "results[opencl0-BandedSPD-complex64]"
+    ),
     "storage": "factors_are_rounded_to_nearest",
     "precond": "csr_equals_bsr",
     "relaxation": "rings",
