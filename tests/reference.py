@@ -18,15 +18,18 @@ def pack(a, vlen, period=None, unit=1):
     return data if np.iscomplexobj(a) else data[:, :, :, 0, :]
 
 
-def block_tridiagonal(lower, diag, upper):
-    """The lines (nlines, K, b, b) as dense matrices (nlines, K b, K b)."""
+def block_tridiagonal(lower, diag, upper, ring=True):
+    """The lines (nlines, K, b, b) as dense matrices (nlines, K b, K b).
+
+    With K couplings, those of a `ring` close it; couplings of blocks that meet twice add up.
+    """
     nlines, K, b, _ = diag.shape
     T = np.zeros((nlines, K, b, K, b), diag.dtype)
-    for k in range(K):
-        T[:, k, :, k, :] = diag[:, k]
-    for k in range(K - 1):
-        T[:, k + 1, :, k, :] = lower[:, k]
-        T[:, k, :, k + 1, :] = upper[:, k]
+    T[:, np.arange(K), :, np.arange(K)] = diag.swapaxes(0, 1)
+    for k in range(lower.shape[1]):
+        some = np.broadcast_to(ring, nlines) if k == K - 1 else np.ones(nlines, bool)
+        T[some, (k + 1) % K, :, k] += lower[some, k]
+        T[some, k, :, (k + 1) % K] += upper[some, k]
     return T.reshape(nlines, K * b, K * b)
 
 
@@ -65,5 +68,6 @@ def watched_lu(T, b, pivots="report", pivoting=False):
 
 
 def solve_ratio(T, x, b):
-    """The largest of `oracle.solve_ratio`, where x is what was found."""
-    return solve_ratios(*widen(T, x, b), np.finfo(x.dtype).eps).max(initial=0)
+    """The largest `oracle.solve_ratio` of a solution x of T x = b, where vectors have T's rows in any axes."""
+    shape = len(T), T.shape[-1], b.size // max(len(T) * T.shape[-1], 1)
+    return solve_ratios(*widen(T, x.reshape(shape), b.reshape(shape)), np.finfo(x.dtype).eps).max(initial=0)

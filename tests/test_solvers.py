@@ -1,4 +1,4 @@
-"""What all solvers have in common, as their table says: `out=`, types, copies, and systems that are left alone."""
+"""Tests of all solvers in the table of solvers.py: results, `out=`, types, copies, and systems that stay alone."""
 
 import copy
 import gc
@@ -48,7 +48,7 @@ def solved(name, a, rhs, queue=None):
 
 @with_types()
 def test_results(name, queue, dtype, rng):
-    """For one right-hand side of each system, several and none; for a batch, one system and none."""
+    """Results are right for one right-hand side of each system, several and none; for a batch, one system and none."""
     for nm in (BATCH, 1, 0):
         a = matrices(name, rng, dtype, nm)
         S, _ = make(name, a, queue)
@@ -65,7 +65,7 @@ def test_results(name, queue, dtype, rng):
 
 @each()
 def test_wrong_results_are_seen(name, dtype, rng):
-    """In whatever element and system they are, and for whatever element of the matrices they are right."""
+    """Residuals show an error in any element of the results, and in any element of the matrices."""
     a, rhs, eps = matrices(name, rng, dtype, 3), random(rng, (3, N, 1), dtype), np.finfo(dtype).eps
     row, wide = TABLE[name], np.result_type(dtype, np.float64)
     matrix = row.matrix(a).astype(wide)
@@ -107,7 +107,7 @@ def test_strides_and_memory_that_is_only_read(name, queue, dtype, rng):
 
 @each()
 def test_types_of_right_hand_sides(name, queue, dtype, rng):
-    """What is converted gives the bits that it gives converted, and what is not is refused."""
+    """Right-hand sides of other types give the bits of their conversions, or are refused."""
     row, (S, _) = TABLE[name], make(name, matrices(name, rng, dtype), queue)
     for char in "?iefdFD":
         rhs = (10 * sides(name, rng, np.complex128)).astype(char) if char in "FD" else sides(name, rng, np.float64)
@@ -137,7 +137,7 @@ def test_right_hand_sides_that_do_not_fit(name, queue, elsewhere, dtype, rng):
 
 @each()
 def test_arrays_on_devices(name, queue, dtype, rng):
-    """They stay there, and have the bits of those that are copied there and back."""
+    """Results stay on the device, and have the bits of those that are copied there and back."""
     S, _ = make(name, matrices(name, rng, dtype), queue)
     for nrhs in NRHS:
         rhs = sides(name, rng, dtype, nrhs=nrhs)
@@ -158,7 +158,7 @@ def test_arrays_on_devices(name, queue, dtype, rng):
 
 @each([name for name, row in TABLE.items() if row.casts == "safe"])
 def test_packs(name, queue, dtype, rng):
-    """They have a result of their kind, and are left alone."""
+    """A pack has a pack as its result, and is left alone."""
     S, _ = make(name, matrices(name, rng, dtype), queue)
     rhs = sides(name, rng, dtype, nrhs=(3,))
     given = cla.pack(rhs, S.vlen, queue=queue)
@@ -188,7 +188,7 @@ def not_written(x, rhs, queue):
 
 @each()
 def test_solutions_in_arrays_that_are_given(name, queue, dtype, rng):
-    """They may be the right-hand sides, but not overlap them, nor be read-only or of another kind."""
+    """The array may be that of the right-hand sides; it may not overlap them, be read-only or of another kind."""
     S, _ = make(name, matrices(name, rng, dtype), queue)
     if not has_out(S):
         return
@@ -217,7 +217,7 @@ def test_solutions_in_arrays_that_are_given(name, queue, dtype, rng):
 
 @each([name for name, row in TABLE.items() if row.casts != "safe"])
 def test_nothing_is_allocated(name, dtype, rng):
-    """But views, where there is an array for the solutions: work arrays are there from the call before."""
+    """A call with `out=` makes views alone: work arrays are left from the call before."""
     S, _ = make(name, matrices(name, rng, dtype, 1000))
     rhs = sides(name, rng, dtype, 1000)
     out = S.solve(rhs)
@@ -230,7 +230,7 @@ def test_nothing_is_allocated(name, dtype, rng):
 
 
 def updated(name, S, a, queue):
-    """What `update` takes for these matrices; None if there is no such method, or it takes nothing."""
+    """The argument of `update` for these matrices; None if there is no such method, or it takes none."""
     if isinstance(S, cla.LinePreconditioner | cla.LineRelaxation):
         return block_diagonal(a)
     return there(a[:, TABLE[name].pattern], queue) if isinstance(S, cla.BatchCSR | cla.BatchLU) else None
@@ -264,7 +264,7 @@ def test_threads_and_events(name, queue, dtype, rng, monkeypatch):
 
 @with_types()
 def test_a_system_that_fails_stays_alone(name, queue, dtype, rng):
-    """One that is singular, or has NaN, changes the others by no bit, and is named."""
+    """A system that is singular, or has NaN, changes no bit of the others, and `info` names it."""
     a, rhs, bad = matrices(name, rng, dtype), random(rng, (BATCH, N, 2), dtype), 6
     others = np.arange(BATCH) != bad
     expected = systems(solved(name, a, shaped(name, rhs), queue), BATCH)
@@ -291,7 +291,7 @@ def test_a_system_that_fails_stays_alone(name, queue, dtype, rng):
 
 @with_types()
 def test_results_depend_on_nothing_but_the_system(name, queue, dtype, rng):
-    """They are the same bits whatever else is in the batch, and wherever in it the system is."""
+    """Results have the same bits whatever else is in the batch, and wherever in it the system is."""
     a, rhs = matrices(name, rng, dtype, 150), random(rng, (150, N, 3), dtype)
     whole = systems(solved(name, a, shaped(name, rhs), queue), 150)
     for part in (slice(0, 1), slice(5, 42), slice(149, 150), slice(None, None, -1)):
@@ -301,7 +301,7 @@ def test_results_depend_on_nothing_but_the_system(name, queue, dtype, rng):
 
 @with_types()
 def test_other_matrices(name, queue, dtype, rng):
-    """What is made anew of other values is what is made of them at first."""
+    """Factors of new values are those of a new object."""
     a, other, rhs = matrices(name, rng, dtype), matrices(name, rng, dtype), sides(name, rng, dtype, nrhs=(2,))
     S, renew = make(name, a, queue)
     before = solving(S)(rhs)
@@ -316,7 +316,7 @@ def pickled(S):
 
 
 def mapped(S):
-    """A pickle whose arrays are apart, where they cannot be written, as joblib's, which maps large ones from files."""
+    """A pickle, and its arrays apart in memory that cannot be written, as joblib maps them from files; twice."""
     buffers = []
     state = pickle.dumps(S, protocol=5, buffer_callback=buffers.append)
     return state, [bytes(buffer.raw()) for buffer in buffers], [bytes(buffer.raw()) for buffer in buffers]
@@ -324,7 +324,7 @@ def mapped(S):
 
 @each()
 def test_copies(name, queue, dtype, rng):
-    """They have factors of their own; those on devices stay there, and cannot be pickled."""
+    """Copies have factors of their own; those on devices stay there, and cannot be pickled."""
     a, other, rhs = matrices(name, rng, dtype), matrices(name, rng, dtype), sides(name, rng, dtype, nrhs=(2,))
     S, renew = make(name, a, queue)
     expected, after = solving(S)(rhs), solved(name, other, rhs, queue)
@@ -352,7 +352,7 @@ def test_copies(name, queue, dtype, rng):
 
 @each()
 def test_prepared_calls(name, queue, dtype, rng):
-    """They do as the methods, with the factors and the vectors that there are, and nothing before they are run."""
+    """Prepared calls do as the methods, with current factors and vectors, and nothing before they are run."""
     a, other = matrices(name, rng, dtype), matrices(name, rng, dtype)
     S, renew = make(name, a, queue)
     one, two = (sides(name, rng, dtype) for _ in range(2))
