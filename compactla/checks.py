@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from compactla.calls.recording import Recording, Unrecorded
+from compactla.calls.launch import NOW, Launch, Recording, Unrecorded, limited
 from compactla.overlap import has_repeats, is_same, share_memory
 
 CUDA_ARRAYS = "compactla.cuda.arrays"
@@ -169,26 +169,31 @@ def option(name, value, allowed):
     raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_launch(threads, wait_for, queue, recorded=False):
-    """Arguments of a launch: the maximum number of threads on the CPU, the events to wait for on a device.
+def check_launch(threads, wait_for, queue, recorded=False, default=None) -> Launch:
+    """The launch of a call: the maximum number of threads on the CPU, the events to wait for on a device.
 
-    Or that it is recorded, where what follows can be.
+    In place of `threads` there may be a `Recording` with them, for calls that can be `recorded`. If there is neither,
+    `default` is the number of threads.
     """
     if type(threads) is Recording:
-        threads.told = check_launch(threads.told, wait_for, queue)
+        plain = check_launch(threads.threads, wait_for, queue, default=default)
+        threads.threads, threads.events = plain.threads, plain.events
         if not recorded:
             raise Unrecorded
         return threads
     if queue is None:
         if wait_for is not None:
             raise ValueError(f"wait_for is {wait_for!r}, must be None for data on the CPU")
-        if threads is not None and check_size(threads, "threads") < 1:
+        threads = default if threads is None else threads
+        if threads is None:
+            return NOW
+        if not (type(threads) is int and threads > 0) and check_size(threads, "threads") < 1:
             raise ValueError(f"threads is {threads}, must be at least 1")
-        return threads
+        return limited(threads)
     if threads is not None:
         raise ValueError(f"threads is {threads!r}, must be None for data on a device")
     if wait_for is None:
-        return ()
+        return NOW
     if isinstance(queue, list):
         raise ValueError(f"wait_for is {wait_for!r}, must be None for several queues")
     from pyopencl import Event  # which is there, as there is a queue
@@ -200,7 +205,7 @@ def check_launch(threads, wait_for, queue, recorded=False):
         raise TypeError(f"wait_for is {wait_for!r}, must be a list of pyopencl Events")
     if any(event.context != queue.context for event in wait_for):
         raise ValueError("wait_for has events of another OpenCL context, must be of the context of the queue")
-    return wait_for
+    return Launch(events=wait_for)
 
 
 def is_device_array(a) -> bool:

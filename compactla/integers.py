@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend, device_name
-from compactla.checks import as_array, stays
+from compactla.checks import as_array, check_launch, stays
 from compactla.dtypes import INTEGERS
 from compactla.foreign import adopt, hand_back
 from compactla.layout import Pack
@@ -109,6 +109,5 @@ def rows(P: Pack, threads=None):
     """A batch of columns n x 1, or rows 1 x n, as an array (nm, n) where it lives."""
     run = backend(P.queue)
     out = run.empty((P.nm, P.m * P.n), P.dtype, P.queue)
-    launch = () if P.queue is not None and threads is None else threads
-    run.unpack(P.view, P.nm, out.reshape(P.nm, P.m, P.n), launch)
+    run.unpack(P.view, P.nm, out.reshape(P.nm, P.m, P.n), check_launch(threads, None, P.queue, recorded=True))
     return hand_back(out)

@@ -10,6 +10,7 @@ import numpy as np
 
 from compactla.arithmetic import Arithmetic
 from compactla.backends import backend
+from compactla.calls.launch import NOW
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -391,7 +392,7 @@ def pack_padded(a, vlen, queue, unit=1, out=None, threads=None, wait_for=None) -
     return packed(a, check_vlen(vlen, dtype, queue) if out is None else None, queue, unit=unit, out=out, launch=launch)
 
 
-def packed(a, vlen, queue, period=None, unit=1, out=None, launch=None) -> Pack:
+def packed(a, vlen, queue, period=None, unit=1, out=None, launch=NOW) -> Pack:
     """An array (nm, m, n) that was checked, as a pack.
 
     Element (i, j) of the unused lanes of the last pack is `unit` where ``i % period == j``, else 0. Lines of K blocks
@@ -400,8 +401,6 @@ def packed(a, vlen, queue, period=None, unit=1, out=None, launch=None) -> Pack:
     nm, m, n = a.shape
     A = Pack._new(nm, m, n, a.dtype, vlen, queue) if out is None else out
     run = backend(A.queue)
-    if launch is None and A.queue is not None:
-        launch = ()
     source = a if is_device_array(a) else run.upload(a, A.queue)
     run.pack(source, A.view, nm, max(m, 1) if period is None else period, unit, launch)
     return A

@@ -16,6 +16,7 @@ import numpy as np
 
 from compactla.backends import backend
 from compactla.calls import memo
+from compactla.calls.launch import NOW
 from compactla.checks import (
     check_device_array,
     check_info,
@@ -292,9 +293,9 @@ class Routine:
                     name, other = self.operands[i].name, self.operands[j].name
                     shares = f"{name} shares memory with {other}"
                     raise ValueError(f"{shares}, must not: it is written while {other} is read")
-        limit = threads
+        launch = NOW
         if queue is not None or threads is not None or wait_for is not None:
-            limit = check_launch(threads, wait_for, queue, recorded=True)
+            launch = check_launch(threads, wait_for, queue, recorded=True)
         if info is not None:
             info = adopt(info, self.outputs[0])
             check_info(info, nm, queue, *self.outputs)
@@ -302,10 +303,10 @@ class Routine:
                 if share_memory(info, A.buffer):
                     raise ValueError(f"{self.outputs[0]} shares memory with {operand.name}, must not")
         if key is not None:
-            call = last.run.again(self, views, scalars, conj, compiled, nm, limit)
+            call = last.run.again(self, views, scalars, conj, compiled, nm, launch)
             memo.remember(key, call, views, self)
             return call()
-        return last.run.launch(self, views, scalars, conj, compiled, nm, info, limit)
+        return last.run.start(self, views, scalars, conj, compiled, nm, info, launch)
 
     @functools.cached_property
     def _repeats(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend
+from compactla.calls.plans import Plans
 from compactla.dtypes import REAL
 from compactla.overlap import origin, repeats
 
@@ -25,6 +26,7 @@ class Layout:
     common: bool = False
 
 
+CALLS = 16  # that an operand knows
 layout = functools.cache(Layout)
 numbers = itertools.count()
 
@@ -53,9 +55,9 @@ class View:
         return next(numbers)
 
     @cached_property
-    def calls(self) -> dict:
+    def calls(self) -> Plans:
         """Earlier calls that write here, or read the last operand here; see `compactla.routine.Routine.run`."""
-        return {}
+        return Plans(CALLS)
 
     @cached_property
     def place(self) -> tuple[int, int, int, int]:

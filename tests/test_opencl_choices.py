@@ -54,7 +54,7 @@ def use(queue):
 
 def ran(queue, routine):
     """The kernels that ran for a routine, by name."""
-    names = {str(plan.choice["kernel"]) for plan in launch.plans(queue).values() if plan}
+    names = {str(plan.choice["kernel"]) for plan in launch.plans(queue).known.values() if plan}
     return {name for name in names if name.startswith(routine)}
 
 
@@ -511,9 +511,9 @@ def test_an_override_ends(queue, rng):
         with override(queue, "gemm", item | {"GROUP": 4}):
             A = cla.pack(random(rng, (NM, 4, 4), dtype), VLEN, queue=queue)
             cla.gemm(A, A, cla.Pack.zeros(NM, 4, 4, vlen=VLEN, queue=queue))
-            assert [plan.choice["GROUP"] for plan in launch.plans(queue).values() if plan] == [4]
+            assert [plan.choice["GROUP"] for plan in launch.plans(queue).known.values() if plan] == [4]
             assert choices.choose(queue.device, gemm, (40, 4, 4), dtype, VLEN) == {}
-        assert not launch.plans(queue)
+        assert not launch.plans(queue).known
         assert choices.choose(queue.device, gemm, (4, 4, 4), dtype, VLEN) == item
     assert choices.choose(queue.device, gemm, (4, 4, 4), dtype, VLEN) == usual
 
@@ -627,7 +627,7 @@ def test_tuner_knows_every_routine(queue, routine, monkeypatch):
             assert [r.remark for r in found] == [""] and found[0].fraction > 0
     choices.results(queue.device).clear()
     choices.results(queue.device).update(before)
-    launch.plans(queue).clear()
+    launch.plans(queue).known.clear()
 
 
 @on_devices

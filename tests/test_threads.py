@@ -15,6 +15,7 @@ from numba import njit
 import compactla as cla
 from cases import dominant, lines, random, same_bits
 from compactla import routine
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu import arrays, run
 from compactla.cpu import lines as cpu_lines
 from compactla.cpu.threads import pool, sharing
@@ -97,9 +98,9 @@ def test_how_many_threads_are_at_work(threads, rng, seven, monkeypatch):
     """Calls use the number of threads that they, or the preconditioner that makes them, are called with."""
     limits = []
 
-    def share(kernel, cost, args, threads=None, offset=None, work=None):
-        limits.append(threads)
-        return share.share(kernel, cost, args, threads, offset, work)
+    def share(kernel, cost, args, launch=NOW, offset=None, work=None):
+        limits.append(launch.threads)
+        return sharing.share(kernel, cost, args, launch, offset, work)
 
     for module in (run, arrays, cpu_lines):
         monkeypatch.setattr(module, "share", share)
@@ -169,7 +170,7 @@ def count():
 def test_every_item_is_shared_out_once(offset, count, seven):
     for threads in (None, 1, 2, 3, 50):
         done = np.zeros(17, np.int64)
-        sharing.share(count, 1e9, (0, 10, done, 2 + 3j), threads, offset, list(range(7)))
+        sharing.share(count, 1e9, (0, 10, done, 2 + 3j), Launch(threads), offset, list(range(7)))
         items, rows = np.split(done, [10])
         busy = rows[: threads or 7] == 6
         assert (items == 1).all()

@@ -8,7 +8,7 @@ import numpy as np
 from compactla.backends import backend, device_name
 from compactla.band_form import Form
 from compactla.buffers import Buffer, Pool
-from compactla.calls.recording import Recording, refuse, uses
+from compactla.calls.plans import UNKNOWN, Plans
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -28,7 +28,6 @@ from compactla.strides import in_two_axes
 from compactla.types import Array, Events
 
 MANY = 256  # plans that are kept
-UNKNOWN: Any = object()  # in place of a plan
 
 
 class Systems(Copied):
@@ -74,7 +73,7 @@ class Systems(Copied):
 
     def _prepare(self):
         self._lock = read_write_lock()
-        self._plans: dict[tuple, cpu.Plan | None] = {}
+        self._plans = Plans(MANY)
         dtype, queue = self.dtype, self.queue
         self._spare = Pool(queue, lambda: Buffer(dtype, queue))
 
@@ -127,7 +126,7 @@ class Systems(Copied):
         self._factors = None
         factors, info = self._factored(launch, self._kept)
         if factors is not self._kept:
-            self._plans = {}
+            self._plans = Plans(MANY)
         self._kept = self._factors = factors
         self.info = info
         return info
@@ -196,9 +195,9 @@ class Systems(Copied):
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
         with self._lock.here.lock:
             if self.queue is not None or self._factors is None or rhs.dtype != self.dtype:
-                refuse(launch)
-            elif type(launch) is Recording:
-                uses(launch, self._lock, self._check_factored)
+                launch.refuse()
+            elif launch.recorded:
+                launch.uses(self._lock, self._check_factored)
             if self.queue is not None:
                 return self._solve_on_device(rhs, axis, out, launch)
             x = np.empty_like(rhs, self.dtype, subok=False) if out is None else out
@@ -215,15 +214,13 @@ class Systems(Copied):
         columns = 1 if axis is not None else rhs.shape[-1]
         factors, plans = self._factors, self._plans
         if factors is None and (self.nsys is None or columns > cpu.FEW or self._form.wide):
-            (factors, self.info), plans = self._factored(launch), {}
+            (factors, self.info), plans = self._factored(launch), Plans()
         key = rhs.shape, rhs.strides, x.strides, axis, factors is None
-        plan = plans.get(key, UNKNOWN)
+        plan = plans.known.get(key, UNKNOWN)
         if plan is UNKNOWN:
-            if len(plans) >= MANY:
-                plans.clear()
-            plan = plans[key] = self._plan(vectors(rhs, axis), vectors(x, axis), factors)
+            plan = plans.add(key, self._plan(vectors(rhs, axis), vectors(x, axis), factors))
         if plan is None:  # strides that kernels do not take
-            refuse(launch)
+            launch.refuse()
             copied = np.array(rhs, order="C")
             self._solve(copied, copied, axis, launch)
             x[...] = copied

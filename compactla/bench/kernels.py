@@ -4,7 +4,7 @@ import functools
 
 import numba
 
-from compactla.calls.recording import Recording
+from compactla.calls.launch import Recording
 from compactla.cpu import run
 
 
@@ -26,7 +26,7 @@ def launched(case):
     """
     noted, recording = [], Recording(1)
 
-    def note(kernel, cost, args, threads):
+    def note(kernel, cost, args, launch):
         noted[:] = kernel, args
 
     share, run.share = run.share, note

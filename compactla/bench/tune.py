@@ -111,7 +111,7 @@ class Tuner:
         """Results of all candidates, as they come; the tables of `shapes` are left with the best."""
         dtype = np.dtype(dtype)
         vlen = vlen or default_vlen(dtype, self.queue)
-        launch.plans(self.queue).clear()
+        launch.plans(self.queue).known.clear()
         found = self.candidates(routine, size, dtype, vlen) if candidates is None else candidates
         where = devices().index(self.device)
         built = [
@@ -136,18 +136,18 @@ class Tuner:
 def counted_as(queue, routine):
     """While this lasts, any number of lines counts as few, or as many, as the name of the routine says."""
     few, lines.FEW = lines.FEW, 2**60 if routine.endswith("_few") else 0
-    launch.plans(queue).clear()
+    launch.plans(queue).known.clear()
     try:
         yield
     finally:
         lines.FEW = few
-        launch.plans(queue).clear()
+        launch.plans(queue).known.clear()
 
 
 def remember(queue, routine, size, dtype, candidate, storage="") -> None:
     """Make `shapes` choose this from now on."""
     choices.results(queue.device)[routine][choices.key(routine, size, dtype, storage)] = candidate
-    launch.plans(queue).clear()
+    launch.plans(queue).known.clear()
 
 
 def attempt(case, candidate, remark, copy) -> Result:
@@ -185,7 +185,7 @@ def attempt_small(where, routine, size, dtype, vlen, candidate, storage) -> tupl
         remember(queue, routine, size, dtype, candidate, storage)
         with counted_as(queue, routine):
             kind(routine)(routine, queue, size, dtype, vlen, 0, storage).start().wait()
-            made = [plan for plan in launch.plans(queue).values() if plan and plan.choice == candidate]
+            made = [plan for plan in launch.plans(queue).known.values() if plan and plan.choice == candidate]
             logs = [resources(program.build_log(plan.kernel.get_info(cl.kernel_info.PROGRAM))) for plan in made]
     except (cl.Error, RuntimeError, AssertionError) as failure:
         return str(failure).strip().split("\n")[0] or type(failure).__name__, ""

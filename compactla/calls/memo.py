@@ -2,14 +2,13 @@
 
 import operator
 
-MANY = 16  # calls that an operand knows
 NUMBER = operator.attrgetter("number")
 
 
 def find(row, views, scalars, conj, compiled, threads):
     """The key of a call in memory, and a function that makes it again, or None.
 
-    Equal numbers stand for each other where a kernel does not see them, or they have the same bits.
+    0.0 and -0.0 compare equal but are different scalars to a compiled kernel, so they get different keys.
     """
     last = views[row.main]
     if len(views) == 1:  # written out, for a map takes longer
@@ -22,10 +21,10 @@ def find(row, views, scalars, conj, compiled, threads):
         key = row, a.number, b.number, c.number, scalars, conj, compiled, threads
     else:
         key = row, *map(NUMBER, views), scalars, conj, compiled, threads
-    call = last.calls.get(key)
+    call = last.calls.known.get(key)
     if call is None and not (scalars in row.fixed or all(map(is_exact, scalars))):
         key = *key, repr(scalars)
-        call = last.calls.get(key)
+        call = last.calls.known.get(key)
     if call is not None:
         for i, _ in row.written:
             if not views[i].buffer.flags.writeable:
@@ -42,6 +41,4 @@ def remember(key, call, views, row) -> None:
     """Remember a function for later calls, which may come with the same views."""
     last = views[row.main]
     if not any(A.common for A in views):
-        if len(last.calls) >= MANY:
-            last.calls.clear()
-        last.calls[key] = call
+        last.calls.add(key, call)

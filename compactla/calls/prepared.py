@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from compactla.calls.recording import Recording, Unrecorded
+from compactla.calls.launch import Recording, Unrecorded
 from compactla.digests import PACKAGE
 from compactla.locks import ReadWriteLock
 
@@ -149,7 +149,7 @@ def prepare(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Prep
     check_function(function)
     parameters = inspect.signature(function)
     parameters.bind(*args, **kwargs)
-    call = functools.partial(function, *args, **kwargs)
+    call: Callable[[], Any] = functools.partial(function, *args, **kwargs)
     if "threads" in parameters.parameters:
         recording = Recording(kwargs.get("threads"))
         try:

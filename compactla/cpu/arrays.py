@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import parts
 from compactla.cpu.emit.machine import past_caches
@@ -54,8 +55,8 @@ def broadcast(matrix, nm, queue):
     return np.broadcast_to(matrix, (nm, *matrix.shape))
 
 
-def pack(source, A: View, nm, period, unit, threads=None):
-    _transfer(source, A, nm, "pack", threads)
+def pack(source, A: View, nm, period, unit, launch=NOW):
+    _transfer(source, A, nm, "pack", launch)
     unused = -nm % A.vlen
     if unused:
         lanes = A.buffer[-1, ..., A.vlen - unused :]
@@ -69,8 +70,8 @@ def unused_lanes(dtype, m, n, period, unit):
     return matrix.view(REAL[dtype.char]).reshape(m, n, *[2][: parts(dtype) - 1], 1)
 
 
-def unpack(A: View, nm, target, threads=None):
-    _transfer(target, A, nm, "unpack", threads)
+def unpack(A: View, nm, target, launch=NOW):
+    _transfer(target, A, nm, "unpack", launch)
 
 
 def apply(function, nm, Z: View, A: View, *others):
@@ -111,7 +112,7 @@ def by_smith(x, number, out):
             np.multiply(found, scale, out=out[first : first + rows])
 
 
-def _transfer(array, A, nm, direction, threads):
+def _transfer(array, A, nm, direction, launch):
     cost = nm * A.m * A.n
     if not cost:
         return
@@ -128,7 +129,7 @@ def _transfer(array, A, nm, direction, threads):
         past = past and direction == "pack" and vector >= 16 and not any(x % vector for x in places)
         plan = planned(*shape, lanes)
         kernel = transfer_kernel(A.dtype.char, lanes, direction, past)
-    share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), array.strides[0], *plan, A.address, A.ps), threads)
+    share(kernel, cost, (0, A.npack, A.vlen, nm, address(array), array.strides[0], *plan, A.address, A.ps), launch)
 
 
 TRANSFER = (*[INT] * 4, INTS, *[INT] * 7)
@@ -144,7 +145,7 @@ def unpack_past_kernel(char, lanes):
     return compiled(unpack_past_batch, TRANSFER, char, lanes)
 
 
-def gather_blocks(source, index, target, threads=None):
+def gather_blocks(source, index, target, launch=NOW):
     b, V = target.shape[1], target.shape[-1]
     size = source.itemsize
     order, _ = ordered(1, b * b, 0, size, 0, V * size, size)
@@ -152,13 +153,13 @@ def gather_blocks(source, index, target, threads=None):
     places = index.reshape(-1), order, b * b, address(target)
     kernel = gather_kernel(source.dtype.char, lanes_at_once(target.dtype, V))
     args = 0, len(index), V, address(source), b * b * size, address(missing), *places
-    share(kernel, target.size, args, threads)
+    share(kernel, target.size, args, launch)
 
 
-def gather_values(source, index, target, threads=None):
+def gather_values(source, index, target, launch=NOW):
     """As blocks of a single number."""
     V = target.shape[-1]
-    gather_blocks(source, index.reshape(-1, V), target.reshape(-1, 1, 1, *target.shape[3:]), threads)
+    gather_blocks(source, index.reshape(-1, V), target.reshape(-1, 1, 1, *target.shape[3:]), launch)
 
 
 @functools.cache

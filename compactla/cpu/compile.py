@@ -43,7 +43,8 @@ def compiled(make, arguments, *key, source=None, reordered=False):
     """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
 
     Its `entry` is the same for callers who know these types, which are not looked at. Where it is `reordered`, which
-    depends on the key alone, sums are taken in any order, and products are fused with them. For `source` see `Kept`.
+    depends on the key alone, sums are taken in any order, and products are fused with them. `source` is that of
+    `Kept`.
     """
     if numba.config.DISABLE_JIT:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, must not be: kernels for the CPU run only as compiled code")

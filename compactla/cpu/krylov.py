@@ -12,6 +12,7 @@ from numba import carray
 from numba.extending import register_jitable
 from numba.np.numpy_support import from_dtype
 
+from compactla.calls.launch import NOW
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.threads.pool import pointer
@@ -179,9 +180,9 @@ class Rows:
     another shape keeps them.
     """
 
-    def __init__(self, count, n, dtype, queue, threads=None):
+    def __init__(self, count, n, dtype, queue, launch=NOW):
         parts = 2 if dtype.kind == "c" else 1
-        step, self.length, self.threads = -(-n // LINE) * LINE, n * parts, threads
+        step, self.length, self.launch = -(-n // LINE) * LINE, n * parts, launch
         self.n, self.dtype, self.blocks = n, dtype, {}
         self.memory = empty((count, step), dtype, None)
         self.vectors = [row[:n] for row in self.memory]
@@ -227,7 +228,7 @@ class Rows:
 
     def _sums(self, which, given, count, cost, measured=True):
         """The sums of a kernel over all pieces."""
-        share(self.kernels[which], cost, (0, self.pieces, *self.place, *given, self.after), self.threads)
+        share(self.kernels[which], cost, (0, self.pieces, *self.place, *given, self.after), self.launch)
         if not measured:
             return None
         if count not in self.found:

@@ -7,6 +7,7 @@ import numba
 import numpy as np
 
 from compactla.buffers import Buffer
+from compactla.calls.launch import NOW
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, parts, width
@@ -95,12 +96,12 @@ def swap_form(A: Layout):
     return form(integer, width(A.dtype, A.vlen))
 
 
-def factor_lines(lines, info, threads=None, watched=None):
+def factor_lines(lines, info, launch=NOW, watched=None):
     kernel, cost = factor_choice(lines.layout, lines.policy)
     args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
     if lines.policy:
         args += lines.rows, lines.swaps, address(watched)
-    share(kernel, lines.nslot * cost, args, threads, lines.offset)
+    share(kernel, lines.nslot * cost, args, launch, lines.offset)
 
 
 @functools.cache
@@ -116,12 +117,12 @@ def factor_choice(A: Layout, policy):
     return kernel, operations(A, 4 * A.m**3)
 
 
-def solve_lines(lines, rhs, x, work, threads=None):
+def solve_lines(lines, rhs, x, work, launch=NOW):
     nrhs = rhs.shape[2]
     kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"), lines.storage)
     vectors = lines.offset, lines.rows, lines.several, address(rhs), address(x)
     args = 0, lines.npack, *lines.sizes, nrhs, *lines.factors, *vectors, lines.swaps
-    share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
+    share(kernel, lines.nslot * cost, args, launch, lines.offset, work.addresses)
 
 
 @functools.cache
@@ -142,13 +143,13 @@ def column_form(A: Layout, nrhs):
     return form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
 
 
-def residual_lines(lines, blocks, rhs, x, r, work, threads=None):
+def residual_lines(lines, blocks, rhs, x, r, work, launch=NOW):
     """r <- rhs - A x for the blocks of the lines before they were factored."""
     nrhs = rhs.shape[2]
     kernel, cost = residual_choice(lines.layout, nrhs)
     vectors = lines.offset, lines.rows, lines.several, address(rhs), address(x), address(r)
     args = 0, lines.npack, *lines.sizes, nrhs, *map(address, blocks), *vectors
-    share(kernel, lines.nslot * cost, args, threads, lines.offset, work.addresses)
+    share(kernel, lines.nslot * cost, args, launch, lines.offset, work.addresses)
 
 
 @functools.cache
@@ -159,12 +160,12 @@ def residual_choice(A: Layout, nrhs):
     return kernel, operations(A, 3 * A.m**2 * nrhs)
 
 
-def copy(source, target, threads=None):
+def copy(source, target, launch=NOW):
     """target <- source"""
     np.copyto(target, source)
 
 
-def spread_lines(lines, ends, edges, spikes, threads=None):
+def spread_lines(lines, ends, edges, spikes, launch=NOW):
     """Multiply what couples factored lines to others, at both ends, by the inverses of the lines.
 
     `edges` are packs of a block for each line, `spikes` have the slots of `diag`; ``ends[p, v]`` is the last slot of a
@@ -179,7 +180,7 @@ def spread_lines(lines, ends, edges, spikes, threads=None):
         after[shortest[p] : lines.offset[p + 1]] = 0
     after[ends.reshape(-1), ..., lane] = edges[1][pack, ..., lane]
     args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, shortest, address(before), address(after)
-    share(kernel, lines.nslot * cost, args, threads, lines.offset)
+    share(kernel, lines.nslot * cost, args, launch, lines.offset)
 
 
 @functools.cache
@@ -205,12 +206,12 @@ class CouplingsView:
         self.npack, self.nslot = len(offset) - 1, len(lower)
 
 
-def couple_rows(couplings, source, x, work, threads=None):
+def couple_rows(couplings, source, x, work, launch=NOW):
     nrhs = x.shape[2]
     kernel, cost = couple_choice(couplings.layout, nrhs)
     vectors = couplings.offset, *couplings.rows, address(source), address(x)
     args = 0, couplings.npack, *couplings.sizes, nrhs, *couplings.blocks, *vectors
-    share(kernel, couplings.nslot * cost, args, threads, couplings.offset, work.addresses)
+    share(kernel, couplings.nslot * cost, args, launch, couplings.offset, work.addresses)
 
 
 @functools.cache

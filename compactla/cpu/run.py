@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from compactla.calls.recording import Recording, do
+from compactla.calls.plans import Plans
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, pack_bytes, width
 from compactla.cpu.emit.code import Code, Number
@@ -30,50 +30,46 @@ SMALL, SMALL_COMPLEX = 8, 5
 SCALAR = {"f": types.float64, "c": types.complex128}
 LITERALS = {"True": True, "False": False}
 shared = functools.cache(compiled)  # by all sizes that are not compiled in
-chosen: dict[tuple, tuple] = {}
+chosen = Plans()  # what `choice` says
 
 
-def launch(row, views, scalars, conj, option, nm, info, threads):
+def start(row, views, scalars, conj, option, nm, info, launch):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its."""
     kernel, cost, args = told(row, views, scalars, conj, option)
     output = None
-    if type(threads) is Recording:
-        threads.keep(views)
+    if launch.recorded:
+        launch.keep(views)
         for A in views:
             if A.source is not None:
-                threads.add(np.copyto, A.buffer, A.source)
+                launch.run(np.copyto, A.buffer, A.source)
         if row.outputs:
             output = np.zeros(args[1] * args[2], np.int64)
-            threads.add(output.fill, 0)
+            launch.run(output.fill, 0)
     if row.outputs:
-        return started(kernel, cost, args, output, nm, info, threads)
-    share(kernel, cost, args, threads)
+        return started(kernel, cost, args, output, nm, info, launch)
+    share(kernel, cost, args, launch)
     return None
 
 
-def again(row, views, scalars, conj, option, nm, threads):
+def again(row, views, scalars, conj, option, nm, launch):
     """A function that does the same whenever it is called, as long as the operands are there."""
     kernel, cost, args = told(row, views, scalars, conj, option)
     if row.outputs:
-        return functools.partial(started, kernel, cost, args, None, nm, None, threads)
-    function, *rest = divided(kernel, cost, args, threads)
+        return functools.partial(started, kernel, cost, args, None, nm, None, launch)
+    function, *rest = divided(kernel, cost, args, launch.threads)
     return functools.partial(function, *rest)
 
 
-def started(kernel, cost, args, output, nm, info, threads):
+def started(kernel, cost, args, output, nm, info, launch):
     """Run a kernel with an output behind what it is told, a new one by default; what of this is returned."""
     _, npack, V, rest = args
     if output is None:
         output = np.zeros(npack * V, np.int64)
-    share(kernel, cost, (0, npack, V, (*rest, output)), threads)
+    share(kernel, cost, (0, npack, V, (*rest, output)), launch)
     if info is None:
         return output if len(output) == nm else output[:nm]
-    do(threads, fill, info, output[:nm])
+    launch.run(np.copyto, info, output[:nm])
     return info
-
-
-def fill(target, source, threads):
-    target[...] = source
 
 
 def told(row, views, scalars, conj, option):
@@ -93,11 +89,12 @@ def told(row, views, scalars, conj, option):
     fixed = scalars if row.fixed and scalars in row.fixed else None
     key = row, layout, fixed, conj, option
     try:
-        head, kernel, cost, size = chosen[key]
+        head, kernel, cost, size = chosen.known[key]
     except KeyError:
-        head, kernel, cost, size = chosen[key] = choice(*key)
+        head, kernel, cost, size = chosen.add(key, choice(*key))
     if npack * size > FAR:
-        _, kernel, *_ = choice(*key, "stream" if streamed(row, views, scalars) else "far")
+        far = "stream" if streamed(row, views, scalars) else "far"
+        _, kernel, *_ = chosen.known.get((*key, far)) or chosen.add((*key, far), choice(*key, far))
     V, *sizes = head
     return kernel, npack * cost, (0, npack, V, (*sizes, *scalars, *place))
 
@@ -120,7 +117,6 @@ def is_aligned(A: View):
     return register & (register - 1) == 0 and A.address % register == 0 and A.ps * item % register == 0
 
 
-@functools.cache
 def choice(row, layouts, fixed, conj, option, far=""):
     """Vector length and sizes, the kernel, what a pack costs, and its bytes if fetching them ahead is a choice."""
     main, sizes = layouts[row.main], row.sizes(layouts)

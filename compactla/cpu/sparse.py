@@ -6,6 +6,7 @@ import numpy as np
 from numba import types
 
 from compactla.buffers import scratch
+from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import operations, parts, width
 from compactla.cpu.emit.numba_matrices import form
@@ -42,16 +43,16 @@ def tile_of(dtype):
     return largest_tile(parts(dtype))
 
 
-def multiply(values, pattern, X, Y, trans="N", scalars=None, threads=None):
+def multiply(values, pattern, X, Y, trans="N", scalars=None, launch=NOW):
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     matrix = form(values.dtype, width(values.dtype, values.vlen))
     kernel = shared(product_batch, (INT, INT, INTS, INTS, *[INT] * 7), matrix, trans, scalars is not None)
     places = (0 if scalars is None else address(scalars.data), *(address(P.data) for P in (values, X, Y)))
     args = 0, len(X.data), values.vlen, values.m, pattern.indptr, pattern.indices, X.m, Y.m, X.n, *places
-    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads)
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, launch)
 
 
-def precondition(M, X, Y, threads=None):
+def precondition(M, X, Y, launch=NOW):
     """Y <- M X"""
     values = M.values
     matrix = form(values.dtype, width(values.dtype, values.vlen))
@@ -60,7 +61,7 @@ def precondition(M, X, Y, threads=None):
     kernel = shared(precondition_batch, (INT, *TOLD, *[INT] * 6), matrix, within)
     args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
     work = places_of_rooms(values.dtype, extent(M) * parts(values.dtype) * lanes)
-    share(kernel, len(X.data) * cost(values, values.m * X.n), args, threads, None, work)
+    share(kernel, len(X.data) * cost(values, values.m * X.n), args, launch, None, work)
 
 
 def told(M):
@@ -74,7 +75,7 @@ def extent(M):
     return M.pattern.m * M.size if KINDS[M.kind] == KINDS["lu"] else 0
 
 
-def factor(values, pattern, factors, threads=None):
+def factor(values, pattern, factors, launch=NOW):
     """The incomplete factors of packs of values, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
@@ -83,11 +84,11 @@ def factor(values, pattern, factors, threads=None):
     )
     places = address(values.data), address(factors.data)
     args = 0, npack, V, values.m, pattern.indptr, pattern.indices, pattern.diagonal, pattern.n, *places, info
-    share(kernel, npack * cost(values, pattern.work), args, threads)
+    share(kernel, npack * cost(values, pattern.work), args, launch)
     return info
 
 
-def lu_factor(values, tiles, factors, threads=None, incomplete=False):
+def lu_factor(values, tiles, factors, launch=NOW, incomplete=False):
     """The factors of packs of values, in tiles, and info of each lane; those without fill if they are incomplete."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
@@ -95,7 +96,7 @@ def lu_factor(values, tiles, factors, threads=None, incomplete=False):
     lists = *where, tiles.starts, tiles.products, tiles.mask
     args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
     kernel = lu_kernel(dtype, V, tiles.size, incomplete)
-    share(kernel, npack * cost(values, tiles.work + tiles.count), args, threads)
+    share(kernel, npack * cost(values, tiles.work + tiles.count), args, launch)
     return info
 
 
@@ -105,7 +106,7 @@ def lu_kernel(dtype, V, size, incomplete):
     return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
 
 
-def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
+def lu_solve(factors, tiles, X, Y, trans="N", launch=NOW):
     """Y <- op(A)^-1 X with the factors of `lu_factor`."""
     dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
     if not X.n:
@@ -116,7 +117,7 @@ def lu_solve(factors, tiles, X, Y, trans="N", threads=None):
     where = tiles.order, tiles.indices, tiles.indptr, tiles.diagonal
     args = 0, npack, V, X.m, X.n, m, tiles.count, *where, *(address(P.data) for P in (factors, X, Y))
     kernel = lusv_kernel(dtype, V, columns, tiles.size, trans)
-    share(kernel, npack * cost(factors, tiles.count * X.n), args, threads, None, work)
+    share(kernel, npack * cost(factors, tiles.count * X.n), args, launch, None, work)
 
 
 @functools.cache
@@ -128,7 +129,7 @@ def lusv_kernel(dtype, V, columns, size, trans):
     return compiled(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, size, trans)
 
 
-def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, threads=None):
+def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, launch=NOW):
     """Solve the systems of a batch; see `compactla.krylov_methods`."""
     values, dtype, V, n = A.values, A.values.dtype, A.values.vlen, B.m
     lanes = width(dtype, V)
@@ -151,7 +152,7 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     places = (address(a) for a in (values.data, M.values.data, B.data, X.data, out, history))
     pattern = A.pattern.indptr, A.pattern.indices
     args = 0, len(B.data), V, n, values.m, *pattern, *told(M), count, *lists, *numbers, *places
-    share(kernel, len(B.data) * cost(values, 20 * values.m), args, threads, None, work)
+    share(kernel, len(B.data) * cost(values, 20 * values.m), args, launch, None, work)
 
 
 TOLD = INT, *[INTS] * 4, INT, INT, INT

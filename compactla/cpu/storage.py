@@ -5,6 +5,7 @@ import functools
 import numpy as np
 from numba import types
 
+from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.emit.code import routine
 from compactla.cpu.emit.machine import has_half
@@ -47,11 +48,11 @@ def check_storage(storage, queue):
         raise ValueError("storage is 'float16', must be another: the processor has no instructions for it")
 
 
-def round_blocks(source, target, storage, limit, overflow, threads=None):
+def round_blocks(source, target, storage, limit, overflow, launch=NOW):
     """Round numbers to a smaller type; ``overflow[0]`` <- 1 if one is larger than `limit`."""
     vectors, rest = divmod(source.size, TOGETHER)
     args = 0, vectors, vectors, rest, address(source), address(target), limit, overflow
-    share(round_kernel(source.dtype.char, storage), source.size, args, threads)
+    share(round_kernel(source.dtype.char, storage), source.size, args, launch)
 
 
 @functools.cache

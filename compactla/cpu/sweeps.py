@@ -6,6 +6,7 @@ import numpy as np
 from numba import carray
 from numba.np.numpy_support import from_dtype
 
+from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.numba_matrices import at, form
 from compactla.cpu.kernels.blockrows import blockrowsmv, lanes_of
@@ -71,21 +72,22 @@ def residual_batch(dtype, b, sign):
     return kernel
 
 
-def residual(A, x, rhs, y, threads=None):
+def residual(A, x, rhs, y, launch=NOW):
     """y <- rhs - A x for block rows A; vectors are (block rows, b, right-hand sides)."""
-    launch(-1, A, x, y, threads, address(rhs), y.shape[2])
+    multiply(-1, A, x, y, launch, address(rhs), y.shape[2])
 
 
-def product(A, x, y, threads=None):
+def product(A, x, y, launch=NOW):
     """y <- A x."""
-    launch(1, A, x, y, threads, *([] if y.shape[2] == 1 else [0, y.shape[2]]))
+    multiply(1, A, x, y, launch, *([] if y.shape[2] == 1 else [0, y.shape[2]]))
 
 
-def launch(sign, A, x, y, threads, *others):
+def multiply(sign, A, x, y, launch, *others):
+    """y <- A x, or rhs - A x for sign -1, of which the others tell: where rhs is, and how many columns there are."""
     if y.size:
         rows, b, nrhs = y.shape
         places = address(A.indptr), address(A.indices), address(A.data), address(x), address(y)
-        share(kernel(y.dtype.char, b, sign, len(others)), A.data.size * nrhs, (0, rows, *places, *others), threads)
+        share(kernel(y.dtype.char, b, sign, len(others)), A.data.size * nrhs, (0, rows, *places, *others), launch)
 
 
 @functools.cache
@@ -96,14 +98,14 @@ def kernel(char, b, sign, others):
     return compiled(product_batch, arguments, dtype, b)
 
 
-def damp(z, x, damping, threads=None):
+def damp(z, x, damping, launch=NOW):
     """x <- (1 - damping) x + damping z; z is lost."""
     x *= 1 - damping
     z *= damping
     x += z
 
 
-def permute(order, x, y, back, threads=None):
+def permute(order, x, y, back, launch=NOW):
     """Block row i of y <- block row order[i] of x, or the other way round."""
     if back:
         y[order] = x

@@ -12,7 +12,8 @@ import numpy as np
 from numpy import ndarray
 
 from compactla.backends import backend
-from compactla.calls.recording import Recording, do
+from compactla.calls.launch import NOW, Launch
+from compactla.calls.plans import Plans
 from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array, is_writeable
 from compactla.cpu.linalg import products as cpu
 from compactla.cpu.linalg.products import SEQUENCE, STACK
@@ -25,7 +26,6 @@ from compactla.strides import Place
 
 LARGEST = 64  # extent of matrices that are multiplied here; larger ones are NumPy's
 TOGETHER = 1 << 20  # bytes of products that NumPy computes before they are added
-MANY = 4096  # plans that are kept
 ALIGNED = 16  # bytes that kernels on devices move at once, where matrices begin at multiples of them
 
 
@@ -38,8 +38,8 @@ class Plan:
     nm : int
         Number of matrices; 0 if there is nothing to do.
     run, scale : function or None
-        What computes the products, and what does where alpha is zero, of `nm`, addresses, scalars and threads; None if
-        NumPy has to.
+        What computes the products, and what does where alpha is zero, of `nm`, addresses, scalars and a launch; None
+        if NumPy has to.
     spans : list of (int, int)
         Bytes from the beginning of A, of B and of C to where their memory begins and to where it ends.
     near : list of (int, int)
@@ -60,7 +60,7 @@ class Plan:
         return [(start - last, end - first) for first, last in read]
 
 
-plans: dict[tuple, Plan] = {}
+plans = Plans()
 
 
 def is_ordinary(C) -> bool:
@@ -78,18 +78,17 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
         call = on_device if is_device_array(c) else in_sequences
         call(row, a, b, c, alpha, beta, transa, transb, threads, wait_for)
         return C
+    launch = NOW
     if threads is not None or wait_for is not None:
-        threads = check_launch(threads, wait_for, None, recorded=True)
+        launch = check_launch(threads, wait_for, None, recorded=True)
     if not (type(A) is type(B) is type(C) is ndarray):
         for name, x in (("A", A), ("B", B), ("C", C)):
             check_kind(x, None, name)
     # the plan has all that follows from types, shapes and strides
     key = transa, transb, A.dtype, A.shape, A.strides, B.dtype, B.shape, B.strides, C.dtype, C.shape, C.strides
-    plan = plans.get(key)
+    plan = plans.known.get(key)
     if plan is None:
-        if len(plans) >= MANY:
-            plans.clear()
-        plan = plans[key] = planned(row, A, B, C, transa, transb)
+        plan = plans.add(key, planned(row, A, B, C, transa, transb))
     # scalars and memory differ from call to call
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
     if not C.flags.writeable:
@@ -103,13 +102,13 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
     # copies for numbers that are not aligned, NumPy for types without a kernel
     if plan.nm:
         if (a | b | c) & plan.odd:
-            do(threads, through_copies, row, A, B, C, alpha, beta, transa, transb)
+            launch.do(through_copies, row, A, B, C, alpha, beta, transa, transb)
         elif plan.run is None or plan.scale is None:
-            do(threads, through_numpy, A, B, C, alpha, beta, transa, transb)
+            launch.run(through_numpy, A, B, C, alpha, beta, transa, transb)
         else:
-            if type(threads) is Recording:
-                threads.keep(plan)
-            (plan.run if alpha else plan.scale)(plan.nm, a, b, c, alpha, beta, threads)
+            if launch.recorded:
+                launch.keep(plan)
+            (plan.run if alpha else plan.scale)(plan.nm, a, b, c, alpha, beta, launch)
     return C
 
 
@@ -136,28 +135,27 @@ def check_stacks(A, B, C):
 def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     """Multiply pyopencl Arrays."""
     queue = queue_of(C, "C")
-    wait_for = check_launch(threads, wait_for, queue, recorded=True)
+    launch = check_launch(threads, wait_for, queue, recorded=True)
     for name, X in (("A", A), ("B", B)):
         check_place(X, queue, name)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    known = backend(queue, "launch").plans(queue)
+    kept = backend(queue, "launch").plans(queue)
     where = [x for X in (A, B, C) for x in (X.dtype, X.shape, X.strides, X.offset % ALIGNED)]
     key = "products", transa, transb, bool(alpha), bool(beta), *where
-    plan = known.get(key)
+    plan = kept.known.get(key)
     if plan is None:
         dtype, c = check_stacks(A, B, C), place(C)
         a, b, conj = factors(row, *map(place, (A, B)), c, transa, transb, dtype)
         device = backend(queue, "linalg.products")
         units = [device.common_bytes([X.offset]) for X in (A, B, C)]
-        plan = device.planned(len(C), queue, dtype, [a, b, c], units, conj, bool(alpha), bool(beta))
-        known[key] = plan
+        plan = kept.add(key, device.planned(len(C), queue, dtype, [a, b, c], units, conj, bool(alpha), bool(beta)))
     for name, X in (("A", A), ("B", B)):
         if share_memory(C, X):
             raise ValueError(f"C shares memory with {name}, must not: it is written while {name} is read")
     if not is_writeable(C):
         raise ValueError("C is read-only, must be writeable")
     arrays = A, B, C
-    plan.start(arrays, [X.offset for X in arrays], alpha, beta, wait_for)
+    plan.start(arrays, [X.offset for X in arrays], alpha, beta, launch)
     return C
 
 
@@ -227,14 +225,14 @@ def applied(X, op):
     return X.swapaxes(-1, -2).conj() if op == "C" else X.swapaxes(-1, -2)
 
 
-def through_copies(row, A, B, C, *others):
+def through_copies(row, A, B, C, alpha, beta, transa, transb, launch):
     """Multiply copies of arrays whose numbers are not aligned as the processor wants them."""
     copy = C.copy()
-    gemm(row, A.copy(), B.copy(), copy, *others)
+    gemm(row, A.copy(), B.copy(), copy, alpha, beta, transa, transb, launch.threads)
     C[...] = copy
 
 
-def through_numpy(A, B, C, alpha, beta, transa, transb, threads=None):
+def through_numpy(A, B, C, alpha, beta, transa, transb):
     """Multiply by NumPy, some matrices at a time."""
     A, B = applied(A, transa), applied(B, transb)
     together = max(TOGETHER // max(C[0].size * C.itemsize, 1), 1)
@@ -261,7 +259,7 @@ def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     On a device they have to be in the same memory as well.
     """
     queue = queue_of(C[0], "C[0]") if C else None
-    limit = check_launch(threads, wait_for, queue)
+    launch = check_launch(threads, wait_for, queue)
     lists = [sequence(X, name, len(C), queue) for X, name in ((A, "A"), (B, "B"), (C, "C"))]
     if not C:
         return C
@@ -298,18 +296,18 @@ def in_sequences(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
         if not plan.nm:
             continue
         if queue is not None:
-            group_on_device(row, given, some, transa, transb, alpha, beta, limit)
+            group_on_device(row, given, some, transa, transb, alpha, beta, launch)
             continue
         chosen = [X[some] for X in places]
         if plan.run is None or np.bitwise_or.reduce(chosen, axis=None) & plan.odd:
             for q in some:
                 gemm(row, lists[0][q], lists[1][q], lists[2][q][None], alpha, beta, transa, transb, threads)
         else:
-            (plan.run if alpha else plan.scale)(len(some), *map(address, chosen), alpha, beta, threads)
+            (plan.run if alpha else plan.scale)(len(some), *map(address, chosen), alpha, beta, launch)
     return C
 
 
-def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
+def group_on_device(row, lists, some, transa, transb, alpha, beta, launch):
     """Multiply some matrices of sequences of pyopencl Arrays, which have the same sizes and strides."""
     together: dict[tuple, list] = {}
     for q in some:
@@ -324,9 +322,10 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, wait_for):
         places = [replace(at, step=step) for at, step in zip((a, b, place(C)), even, strict=True)]
         first = [X.offset for X in (A, B, C)]
         arrays = [X[q] for X in lists for q in each]
-        before = {event.int_ptr: event for event in itertools.chain(wait_for, *(x.events for x in arrays))}
+        before = {event.int_ptr: event for event in itertools.chain(launch.events, *(x.events for x in arrays))}
         scattered = starts if steps.shape[1] > 1 else None
-        device.multiply(len(each), (A, B, C), first, places, conj, alpha, beta, list(before.values()), scattered)
+        after = Launch(events=list(before.values()))
+        device.multiply(len(each), (A, B, C), first, places, conj, alpha, beta, after, scattered)
         for x in arrays:
             x.events[:] = C.events
 
@@ -360,7 +359,7 @@ def planned_group(row, a, b, c, q, dtype, transa, transb):
         raise ValueError(f"number {q} of the sequences: {error}") from None
 
 
-@functools.lru_cache(MANY)
+@functools.lru_cache(4096)
 def group_plan(row, dtype, A, B, C, transa, transb):
     return plan_for(row, 1, dtype, A, B, C, transa, transb, SEQUENCE)
 

@@ -1,6 +1,6 @@
 """Arrays on a device, all of them pyopencl's: memory for packs, and what moves matrices and blocks into them and back.
 
-The names and arguments are those of `compactla.cpu.arrays`, but for `wait_for`, events, where that has `threads`.
+The names and arguments are those of `compactla.cpu.arrays`.
 Nothing waits for a launch but `download`.
 """
 
@@ -15,6 +15,8 @@ import pyopencl.array as cla
 from pyopencl import status_code as status
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
+from compactla.calls.launch import NOW
+from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
 from compactla.dtypes import REAL
 from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
@@ -100,7 +102,7 @@ def send(values, a, row=0):
         cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=start, wait_for=list(a.events))
 
 
-def bring(a, target, _=(), row=0):
+def bring(a, target, row=0):
     """target <- the rows of a device array from this one on, as many as it takes; waits for them."""
     if a.dtype != target.dtype or not (a.flags.c_contiguous and target.flags.c_contiguous):
         target[...] = download(a)[row : row + len(target)]
@@ -147,27 +149,27 @@ def ordinary(a) -> View:
     return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue)
 
 
-def pack(source, A: View, nm, period, unit, wait_for=()):
+def pack(source, A: View, nm, period, unit, launch=NOW):
     lanes, size = A.npack * A.vlen, A.m * A.n
-    if not move("pack", wait_for, A, ordinary(source), nm, period, float(unit)):
+    if not move("pack", launch, A, ordinary(source), nm, period, float(unit)):
         args = lanes, nm, A.m, A.n, period, float(unit), ordinary(source), A
-        launch_lanes(A.queue, wait_for, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
+        launch_lanes(A.queue, launch, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
 
 
-def unpack(A: View, nm, target, wait_for=()):
-    if not move("unpack", wait_for, A, ordinary(target), nm):
+def unpack(A: View, nm, target, launch=NOW):
+    if not move("unpack", launch, A, ordinary(target), nm):
         args = nm, A.m, A.n, A, ordinary(target)
-        launch_lanes(A.queue, wait_for, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
+        launch_lanes(A.queue, launch, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
 
 
 def divide(nm, Z: View, A: View, number):
     """Z <- A / number; unused lanes are those of A."""
     lanes, size = A.npack * A.vlen, A.m * A.n
     args = lanes, nm, A.m, A.n, float(number.real), float(number.imag), A, Z
-    launch_lanes(A.queue, (), "quotients.cl", "quotients", A.dtype, A.vlen, (lanes, size), *args)
+    launch_lanes(A.queue, NOW, "quotients.cl", "quotients", A.dtype, A.vlen, (lanes, size), *args)
 
 
-def move(routine, wait_for, A: View, other: View, nm, *padding) -> bool:
+def move(routine, launch, A: View, other: View, nm, *padding) -> bool:
     """Run a kernel that moves through local memory, unless the device has no use for it."""
     queue, lanes, size = A.queue, A.npack * A.vlen, (A.m, A.n)
     if lanes * A.m * A.n == 0:
@@ -178,29 +180,31 @@ def move(routine, wait_for, A: View, other: View, nm, *padding) -> bool:
     along = abs(other.ps) < min(abs(other.rs), abs(other.cs))
     arrays, values = flatten((nm, *size, *padding, *((other, A) if padding else (A, other))))
     key = routine, A.dtype.char, A.vlen, size, flat, along
-    known = plans(queue)
-    if key not in known:
-        known[key] = plan(queue, SEARCHES[routine], size, A.dtype, A.vlen, values, FLAT=int(flat), ALONG=int(along))
-    if known[key] is None:
+    kept = plans(queue)
+    found = kept.known.get(key, UNKNOWN)
+    if found is UNKNOWN:
+        macros = {"FLAT": int(flat), "ALONG": int(along)}
+        found = kept.add(key, plan(queue, SEARCHES[routine], size, A.dtype, A.vlen, values, **macros))
+    if found is None:
         return False
-    runs = -(-size[0] * size[1] // known[key].choice["ELEMENTS"])
-    launch_plan(queue, wait_for, known[key], lanes, arrays, values, runs)
+    runs = -(-size[0] * size[1] // found.choice["ELEMENTS"])
+    launch_plan(queue, launch, found, lanes, arrays, values, runs)
     return True
 
 
-def gather_blocks(source, index, target, wait_for=()):
-    _gather("gather_blocks", source, index, target, wait_for)
+def gather_blocks(source, index, target, launch=NOW):
+    _gather("gather_blocks", source, index, target, launch)
 
 
-def gather_values(source, index, target, wait_for=()):
-    _gather("gather_values", source, index, target, wait_for)
+def gather_values(source, index, target, launch=NOW):
+    _gather("gather_values", source, index, target, launch)
 
 
-def _gather(name, source, index, target, wait_for):
+def _gather(name, source, index, target, launch):
     slots, b, vlen = target.shape[0], target.shape[1], target.shape[-1]
     lanes = slots * vlen
     args = lanes, b, source, index, target
-    launch_lanes(target.queue, wait_for, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)
+    launch_lanes(target.queue, launch, "pack.cl", name, source.dtype, vlen, (lanes, b * b), *args)
 
 
 def candidates(kernel, size, dtype, lanes) -> Iterator[Choice]:

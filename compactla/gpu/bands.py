@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactla.band_form import Form
+from compactla.calls.launch import NOW
 from compactla.checks import stays
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import default_vlen, download, empty, ordinary, reused, seen_as
 from compactla.gpu.arrays import unpack as move
-from compactla.gpu.launch import flatten, launch
+from compactla.gpu.launch import enqueue, flatten
 from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning.choices import is_cpu
@@ -138,7 +139,7 @@ class Launch:
         units = self.queue.device.max_compute_units
         return min(self.npack, (2 if is_cpu(self.queue.device) else RESIDENT) * units)
 
-    def run(self, name, places, groups, values, wait_for, **macros):
+    def run(self, name, places, groups, values, launch, **macros):
         """Launch it for the arrays in these places."""
         form, item = self.form, self.dtype.itemsize
         numbers = 0 if name == "solve_bands" else 3 if form.name in ("tridiag", "ring") else form.kl + form.ku + 1
@@ -150,7 +151,7 @@ class Launch:
         arrays = [*(place.array for place in places), *arrays]
         args = [self.nsys, self.n, *values]
         code = kernel(self.queue, "bands.cl", name, self.dtype, self.V, args, **{name.upper(): 1}, **macros)
-        launch(self.queue, wait_for, code, (groups[0] * self.V, groups[1]), (self.V, 1), arrays, args)
+        enqueue(self.queue, launch, code, (groups[0] * self.V, groups[1]), (self.V, 1), arrays, args)
 
     @property
     def members(self):
@@ -163,7 +164,7 @@ class Launch:
         members = members * 3 // 4 if members > 2 and members * 3 // 4 >= least else members
         return members if members <= min(MOST, device.max_work_group_size) else 0
 
-    def run_parted(self, name, places, values, wait_for, near, **macros):
+    def run_parted(self, name, places, values, launch, near, **macros):
         """Launch a kernel with teams likewise; `near` says whether neighbouring systems are read."""
         members, item = self.members, REAL[self.dtype.char].itemsize
         wanted = max(GROUP // members, NEIGHBOURS // item if near else 1)
@@ -174,7 +175,7 @@ class Launch:
         args = [self.nsys, self.n, *values]
         code = kernel(self.queue, "parted_bands.cl", name, self.dtype, self.V, args, **macros)
         group, arrays = lanes * members, [*(place.array for place in places), *arrays]
-        launch(self.queue, wait_for, code, (-(-self.nsys // lanes) * group, 1), (group, 1), arrays, args)
+        enqueue(self.queue, launch, code, (-(-self.nsys // lanes) * group, 1), (group, 1), arrays, args)
 
 
 def matrix_places(matrix, lead, others=()):
@@ -189,7 +190,7 @@ def matrix_places(matrix, lead, others=()):
     return inner, places
 
 
-def factor(form: Form, n, matrix, lead, queue, wait_for=()):
+def factor(form: Form, n, matrix, lead, queue, launch=NOW):
     """`Factors` and info of matrices (..., m, n) on the device; info is of every lane, and lives there."""
     dtype = matrix[0].dtype
     run = Launch(form, n, math.prod(lead), dtype, queue)
@@ -201,14 +202,14 @@ def factor(form: Form, n, matrix, lead, queue, wait_for=()):
     info = empty((run.npack * run.V,), np.int32, queue)
     told, along = [*itertools.chain(*(place.arguments for place in places))], places[1].along
     if run.members:
-        run.run_parted("factor_parted", places, (inner, *told, F, info), wait_for, True, ALONG_A=along, COMMON=0)
+        run.run_parted("factor_parted", places, (inner, *told, F, info), launch, True, ALONG_A=along, COMMON=0)
     else:
         values = inner, *told, F, swaps, info
-        run.run("factor_bands", places, (run.npack, 1), values, wait_for, ALONG_A=along, ALONG_B=0)
+        run.run("factor_bands", places, (run.npack, 1), values, launch, ALONG_A=along, ALONG_B=0)
     return Factors(F, swaps), info
 
 
-def solve(form: Form, n, factors: Factors, B, X, lead, common, room, wait_for=()):
+def solve(form: Form, n, factors: Factors, B, X, lead, common, room, launch=NOW):
     """X <- inv(A) B, arrays (..., n, nrhs) of any strides."""
     r, queue = B.shape[-1], B.queue
     run = Launch(form, n, math.prod(lead), X.dtype, queue, -(-r // -(-r // FEW)))
@@ -216,14 +217,14 @@ def solve(form: Form, n, factors: Factors, B, X, lead, common, room, wait_for=()
     told = inner, r, *itertools.chain(*(place.arguments for place in places))
     along = {"ALONG_B": places[0].along, "ALONG_X": places[1].along, "COMMON": int(common)}
     if run.members:
-        return run.run_parted("solve_parted", places, (*told, factors.F), wait_for, True, **along)
+        return run.run_parted("solve_parted", places, (*told, factors.F), launch, True, **along)
     chunks = 1 if form.wide else -(-r // run.columns)
     groups = run.npack if form.wide else run.packs_at_a_time()
     work = factors.F if form.wide else room.array((chunks * groups * run.V * n * run.columns,))
-    return run.run("solve_bands", places, (groups, chunks), (*told, *factors, work), wait_for, **along)
+    return run.run("solve_bands", places, (groups, chunks), (*told, *factors, work), launch, **along)
 
 
-def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
+def both(form: Form, n, matrix, B, X, lead, room, launch=NOW):
     """Likewise with matrices that are factored on the way; info."""
     run = Launch(form, n, math.prod(lead), X.dtype, B.queue, B.shape[-1])
     inner, places = matrix_places(matrix, lead, [B, X])
@@ -232,11 +233,11 @@ def both(form: Form, n, matrix, B, X, lead, room, wait_for=()):
     along = dict(zip(("ALONG_A", "ALONG_B", "ALONG_X"), (places[k].along for k in (1, 3, 4)), strict=True))
     if run.members and n * X.dtype.itemsize >= LONG:
         near, values = any(along.values()), (inner, run.columns, *told, info)
-        run.run_parted("both_parted", places, values, wait_for, near, **along, COMMON=0)
+        run.run_parted("both_parted", places, values, launch, near, **along, COMMON=0)
         return info
     groups = run.packs_at_a_time()
     work = room.array((groups * run.V * n * (form.reach + run.columns),))
-    run.run("both_bands", places, (groups, 1), (inner, *told, info, work), wait_for, **along)
+    run.run("both_bands", places, (groups, 1), (inner, *told, info, work), launch, **along)
     return info
 
 

@@ -50,7 +50,7 @@ def override(queue: Any, name: str, choice: choices.Choice) -> Iterator[None]:
     key = queue.device, name
     before = choices.overrides.get(key)
     choices.overrides[key] = choice
-    plans(queue).clear()
+    plans(queue).known.clear()
     try:
         yield
     finally:
@@ -58,4 +58,4 @@ def override(queue: Any, name: str, choice: choices.Choice) -> Iterator[None]:
             del choices.overrides[key]
         else:
             choices.overrides[key] = before
-        plans(queue).clear()
+        plans(queue).known.clear()

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from compactla.calls.launch import NOW
+from compactla.calls.plans import UNKNOWN
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.kron_team import Team, seen, team
-from compactla.gpu.launch import launch, plans
+from compactla.gpu.launch import enqueue, plans
 from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
@@ -93,38 +95,39 @@ def is_along(x: Place, nm) -> bool:
     return x.V > 1 or (nm > 1 and abs(x.step) < min(map(abs, x.strides)))
 
 
-def run(name, factors, signs, X, Y, d, e, scalars, work=None, wait_for=()):
-    """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.cpu.kron.run`, with events for threads."""
+def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
+    """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.cpu.kron.run`."""
     nm = X.nm if isinstance(X, Pack) else X.shape[0]
     x, y, given = items(X, d), items(Y, e), [*map(matrices, factors)]
     along = is_along(x, nm)
     one = chosen(name, given, signs, x, y, d, e, nm, scalars, along, X.dtype)
     if one is not None:
-        one.run(nm, scalars, x, y, given, wait_for)
+        one.run(nm, scalars, x, y, given, launch)
         return
     size = nm * elements(name, d, e)
     if size and (work is None or work.size < size):
         work = empty((size,), X.dtype, x.array.queue, reused(x.array))
     room = Room(work, nm, X.dtype, along)
     if name == "solve":
-        solve(room, given, signs, x, y, d, scalars, wait_for)
+        solve(room, given, signs, x, y, d, scalars, launch)
     elif name == "sum":
-        add(room, given, signs, x, y, d, scalars, wait_for)
+        add(room, given, signs, x, y, d, scalars, launch)
     else:
-        multiply(room, given, signs, x, y, d, e, scalars, wait_for)
+        multiply(room, given, signs, x, y, d, e, scalars, launch)
 
 
 def chosen(name, given, signs, x, y, d, e, nm, scalars, along, dtype) -> Team | None:
     """The kernel that does all in one pass, if there is one; it is chosen once."""
     places = tuple((place.V, place.step, place.strides, place.start % 4) for place in (*given, x, y))
     key = "kron", name, dtype.char, d, e, places, tuple(signs), nm > 1, scalars[1] != 0
-    known = plans(x.array.queue)
-    if key not in known:
-        known[key] = team(name, given, signs, x, y, d, e, scalars[1] != 0, along, dtype)
-    return known[key]
+    kept = plans(x.array.queue)
+    found = kept.known.get(key, UNKNOWN)
+    if found is UNKNOWN:
+        found = kept.add(key, team(name, given, signs, x, y, d, e, scalars[1] != 0, along, dtype))
+    return found
 
 
-def needed(name, factors, X, Y, d, e, wait_for=()):
+def needed(name, factors, X, Y, d, e, launch=NOW):
     """Elements of a work array, twice: all of them are needed, and none for one pass."""
     nm = X.nm if isinstance(X, Pack) else X.shape[0]
     x, y, given = items(X, d), items(Y, e), [*map(matrices, factors)]
@@ -141,7 +144,7 @@ def elements(name, d, e) -> int:
     return product if name == "kron" else product + 2 * math.prod(d)
 
 
-def multiply(room, factors, signs, x, y, d, e, scalars, wait_for):
+def multiply(room, factors, signs, x, y, d, e, scalars, launch):
     """Y <- alpha (A x B x ...) X + beta Y"""
     between = [(*e[: k + 1], *d[k + 1 :]) for k in range(len(d) - 1)]
     starts = [room.used, room.used + max((math.prod(s) for s in between[::2]), default=0) * room.nm * parts(room.dtype)]
@@ -149,49 +152,49 @@ def multiply(room, factors, signs, x, y, d, e, scalars, wait_for):
         last = k == len(d) - 1
         room.used = starts[k % 2]
         target = y if last else room.take(between[k])
-        apply(room, k, F, sign, x, target, (*e[:k], *d[k:]), e[k], scalars if last else (1, 0), wait_for)
-        x, wait_for = target, ()
+        apply(room, k, F, sign, x, target, (*e[:k], *d[k:]), e[k], scalars if last else (1, 0), launch)
+        x, launch = target, NOW
 
 
 def parts(dtype):
     return 2 if dtype.kind == "c" else 1
 
 
-def add(room, factors, signs, x, y, d, scalars, wait_for):
+def add(room, factors, signs, x, y, d, scalars, launch):
     """Y <- alpha (A x I x ... + I x B x ... + ...) X + beta Y"""
     alpha, beta = scalars
     for k, (F, sign) in enumerate(zip(factors, signs, strict=True)):
-        apply(room, k, F, sign, x, y, d, d[k], (alpha, beta if k == 0 else 1), wait_for)
-        wait_for = ()
+        apply(room, k, F, sign, x, y, d, d[k], (alpha, beta if k == 0 else 1), launch)
+        launch = NOW
 
 
-def solve(room, operands, signs, x, y, d, scalars, wait_for):
+def solve(room, operands, signs, x, y, d, scalars, launch):
     """Y <- alpha (A x B x ...) D (A^-1 x B^-1 x ...) X + beta Y, where D are reciprocals of sums of eigenvalues."""
     n, queue = len(d), x.array.queue
     inverses, vectors, values = operands[:n], operands[n : 2 * n], operands[2 * n :]
     own = any(place.step or place.V > 1 for place in values)
     W, D = room.take(d), room.take(d, room.nm if own else 1)
     used = room.used
-    multiply(room, inverses, signs[:n], x, W, d, d, (1, 0), wait_for)
+    multiply(room, inverses, signs[:n], x, W, d, d, (1, 0), launch)
     one = upload(np.ones(1, room.dtype), queue)
     alone = Room(None, room.nm if own else 1, room.dtype, room.along)
     for k, place in enumerate(values):
-        apply(alone, k, place, 1, Place(one, 0, 1, 0, (0,) * n), D, (*d[:k], 1, *d[k + 1 :]), d[k], (1, k > 0), ())
+        apply(alone, k, place, 1, Place(one, 0, 1, 0, (0,) * n), D, (*d[:k], 1, *d[k + 1 :]), d[k], (1, k > 0), NOW)
     if not own:
         D = D._replace(step=0)
     count, real = math.prod(d), parts(room.dtype)
     args = room.nm, count, int(room.along), *W.where, W.V * real, *D.where, D.V * real
     code = kernel(queue, FILE, "kron_divide", room.dtype, 1, args, KRON_DIVIDE=1)
-    launch(queue, (), code, (rounded(room.nm * count),), (GROUP,), [W.array], args)
+    enqueue(queue, NOW, code, (rounded(room.nm * count),), (GROUP,), [W.array], args)
     room.used = used
-    multiply(room, vectors, signs[n : 2 * n], W, y, d, d, scalars, ())
+    multiply(room, vectors, signs[n : 2 * n], W, y, d, d, scalars, NOW)
 
 
 def rounded(count):
     return -(-count // GROUP) * GROUP
 
 
-def apply(room, k, F, sign, x, y, sizes, m, scalars, wait_for):
+def apply(room, k, F, sign, x, y, sizes, m, scalars, launch):
     """Y <- alpha F X + beta Y along axis k of items of some sizes, which becomes m; without a factor, Y <- beta Y."""
     others = [(size, x.strides[j], y.strides[j]) for j, size in enumerate(sizes) if j != k and size > 1]
     axes = merged(sorted(others, key=lambda axis: abs(axis[1])))
@@ -204,7 +207,7 @@ def apply(room, k, F, sign, x, y, sizes, m, scalars, wait_for):
     queue = x.array.queue
     code = kernel(queue, FILE, "kron_axis", room.dtype, 1, args, KRON_AXIS=1, AXES=len(axes))
     arrays = [x.array, y.array, *([F.array] if F is not None else [])]
-    launch(queue, wait_for, code, (rounded(pencils),), (GROUP,), arrays, args)
+    enqueue(queue, launch, code, (rounded(pencils),), (GROUP,), arrays, args)
 
 
 def merged(axes):
@@ -218,12 +221,12 @@ def merged(axes):
     return found
 
 
-def scale(Y, e, beta, wait_for=()):
+def scale(Y, e, beta, launch=NOW):
     """Y <- beta Y, without a look at Y if beta is zero."""
     y = items(Y, e)
     nm = Y.nm if isinstance(Y, Pack) else Y.shape[0]
     room = Room(None, nm, Y.dtype, is_along(y, nm))
-    apply(room, 0, None, 1, y, y, e, e[0], (0, beta), wait_for)
+    apply(room, 0, None, 1, y, y, e, e[0], (0, beta), launch)
 
 
 def values(x, dtype, shift, queue):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactla.dtypes import REAL
-from compactla.gpu.launch import FILL, launch
+from compactla.gpu.launch import FILL, enqueue
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.gpu.tuning.choices import is_cpu
@@ -38,7 +38,7 @@ class Team(NamedTuple):
     operands: tuple
     choice: Choice
 
-    def run(self, nm, scalars, x, y, operands, wait_for):
+    def run(self, nm, scalars, x, y, operands, launch):
         """Enqueue it."""
         values = [nm, *(part for scalar in scalars for part in (float(scalar.real), float(scalar.imag)))]
         for place in (x, y):
@@ -50,7 +50,7 @@ class Team(NamedTuple):
         arrays = [place.array for place in (x, y, *operands)]
         queue, group, groups = x.array.queue, self.choice["GROUP"], -(-nm // self.choice["ITEMS"])
         groups = min(groups, max(-(-groups // self.choice["ROUNDS"]), FILL * queue.device.max_compute_units))
-        launch(queue, wait_for, self.kernel, (groups * group, 1), (group, 1), arrays, values)
+        enqueue(queue, launch, self.kernel, (groups * group, 1), (group, 1), arrays, values)
 
 
 def team(name, operands, signs, x, y, d, e, adds, interleaved, dtype) -> Team | None:

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from compactla.calls.launch import NOW
 from compactla.gpu.arrays import download, empty, pool, reused
-from compactla.gpu.launch import launch
+from compactla.gpu.launch import enqueue
 from compactla.gpu.program import kernel
 
 GROUP = 128  # work-items of a work-group
@@ -17,10 +18,10 @@ class Rows:
     The sums are put where those before them were. In `blocks` whoever reads vectors in another shape keeps them.
     """
 
-    def __init__(self, count, n, dtype, queue, wait_for=()):
+    def __init__(self, count, n, dtype, queue, launch=NOW):
         self.W = empty((count, n), dtype, queue, pool(queue))
         self.vectors = [self.W[k] for k in range(count)]
-        self.n, self.wait_for, self.blocks = n, wait_for, {}
+        self.n, self.launch, self.blocks = n, launch, {}
 
     def __getitem__(self, k):
         return self.vectors[k]
@@ -29,11 +30,11 @@ class Rows:
         W, n, count = self.W, self.n, len(rows)
         if scale != 1:
             args = n * len(others), others.start * n, float(scale)
-            start(W, self.wait_for, "scale_rows", pieces(args[0]), args, ())
+            start(W, self.launch, "scale_rows", pieces(args[0]), args, ())
         shape = pieces(n, count), len(others), count
         sums = empty(shape, W.dtype, W.queue, reused(W))
         args = n, rows.start, rows.step, count, others.start, len(others)
-        start(W, self.wait_for, "dots", shape[0], args, (sums,), count)
+        start(W, self.launch, "dots", shape[0], args, (sums,), count)
         return total(sums)
 
     def combine(self, *made, against=None, measured=True):
@@ -43,7 +44,7 @@ class Rows:
             h = np.array((scale, *factors), W.dtype)
             h = empty(h.shape, h.dtype, W.queue, reused(W), h)
             args = n, rows.start, rows.step, len(rows), row, -1 if against is None else against
-            start(W, self.wait_for, "combine", len(sums), args, (sums,), before=(h,))
+            start(W, self.launch, "combine", len(sums), args, (sums,), before=(h,))
         if not measured:
             return None
         squares, product = total(sums)
@@ -55,12 +56,12 @@ def pieces(n, count=1):
     return min(-(-n // (GROUP * EACH)), -(-GROUPS // count))
 
 
-def start(W, wait_for, name, groups, args, after, columns=1, before=()):
+def start(W, launch, name, groups, args, after, columns=1, before=()):
     """Launch a kernel for these numbers and W, with arrays before and after it."""
     arrays = *before, W, *after
     values = *args, *(a.data for a in arrays)
     run = kernel(W.queue, "krylov.cl", name, W.dtype, 1, values, GROUP=GROUP)
-    launch(W.queue, wait_for, run, (groups * GROUP, columns), (GROUP, 1), arrays, values)
+    enqueue(W.queue, launch, run, (groups * GROUP, columns), (GROUP, 1), arrays, values)
 
 
 def total(sums):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyopencl as cl
 
-from compactla.calls.recording import Recording
+from compactla.calls.plans import Plans
 from compactla.checks import is_device_array
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.gpu.tuning import choices
@@ -30,25 +30,25 @@ class Plan(NamedTuple):
     choice: dict
 
 
-def launch(queue, wait_for, run, work_items, group, arrays, values):
+def enqueue(queue, launch, run, work_items, group, arrays, values):
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
-    recorded = type(wait_for) is Recording
-    if recorded:
-        wait_for.keep(list(arrays), alone=True)
+    if launch.recorded:
+        launch.keep(list(arrays))
+        launch.alone()
     if not isinstance(run, cl.Kernel):  # of CUDA, whose streams keep the order
-        if recorded:
-            wait_for.add(run.prepared(queue, work_items, group, values))
+        if launch.recorded:
+            launch.run(run.prepared(queue, work_items, group, values))
         else:
             run.start(queue, work_items, group, values)
-    elif recorded:
-        wait_for.add(enqueue, repeatable(run, queue, work_items, group, values), list(arrays), wait_for.told)
+    elif launch.recorded:
+        launch.run(enqueue_after, launch.events, repeatable(run, queue, work_items, group, values), list(arrays))
     else:
-        enqueue(functools.partial(run, queue, work_items, group, *values), arrays, wait_for)
+        enqueue_after(launch.events, functools.partial(run, queue, work_items, group, *values), arrays)
 
 
-def enqueue(run, arrays, wait_for):
-    """Enqueue what does it with ``wait_for``, and returns its event."""
-    before = list(wait_for)
+def enqueue_after(events, run, arrays):
+    """Enqueue what ``run(wait_for=events)`` does, after events and those of the arrays, which get its own."""
+    before = list(events)
     for array in arrays:
         before += array.events
     event = run(wait_for=before)
@@ -56,7 +56,7 @@ def enqueue(run, arrays, wait_for):
         array.events[:] = (event,)
 
 
-def launch_lanes(queue, wait_for, file, name, dtype, vlen, size, *args, **defines):
+def launch_lanes(queue, launch, file, name, dtype, vlen, size, *args, **defines):
     """Run a kernel on `size` = (lanes, elements of each) work-items; a View is a buffer and four numbers."""
     lanes, elements = size
     if lanes * elements == 0:
@@ -64,7 +64,7 @@ def launch_lanes(queue, wait_for, file, name, dtype, vlen, size, *args, **define
     arrays, values = flatten(args)
     run = kernel(queue, file, name, dtype, vlen, values, **defines)
     work_items = -(-lanes // GROUP) * GROUP, min(-(-elements // RUN), MOST)
-    launch(queue, wait_for, run, work_items, (GROUP, 1), arrays, values)
+    enqueue(queue, launch, run, work_items, (GROUP, 1), arrays, values)
 
 
 def flatten(args):
@@ -107,13 +107,14 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     return Plan(run, group, chosen.get("LANES", group), chosen)
 
 
-def plans(queue) -> dict:
+def plans(queue) -> Plans:
     """Plans of the calling thread for the context of a queue: kernels are not thread-safe."""
-    return built(queue).of_thread.__dict__.setdefault("plans", {})
+    of_thread = built(queue).of_thread.__dict__
+    return of_thread.get("plans") or of_thread.setdefault("plans", Plans())
 
 
-def launch_plan(queue, wait_for, plan, lanes, arrays, values, columns=1):
+def launch_plan(queue, launch, plan, lanes, arrays, values, columns=1):
     groups = -(-lanes // plan.lanes)
     if "ROUNDS" in plan.choice:
         groups = min(groups, max(-(-groups // plan.choice["ROUNDS"]), FILL * queue.device.max_compute_units))
-    launch(queue, wait_for, plan.kernel, (groups * plan.group, columns), (plan.group, 1), arrays, values)
+    enqueue(queue, launch, plan.kernel, (groups * plan.group, columns), (plan.group, 1), arrays, values)

@@ -6,6 +6,8 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.buffers import Buffer
+from compactla.calls.launch import NOW
+from compactla.calls.plans import UNKNOWN
 from compactla.dtypes import REAL, packed_dtype
 from compactla.gpu.arrays import download, empty, ordinary, upload
 from compactla.gpu.launch import RUN, compiled, flatten, launch_lanes, launch_plan, plan, plans
@@ -33,24 +35,27 @@ def plan_factor(queue, b, dtype, vlen, lanes=None):
     """The kernel that stores inverses in lines; None for LU factors."""
     few = is_few(queue, lanes)
     key = "factor", dtype.char, vlen, b, few
-    known = plans(queue)
-    if key not in known:
+    kept = plans(queue)
+    found = kept.known.get(key, UNKNOWN)
+    if found is UNKNOWN:
         types = 0, None, None, None, None, None
         found = plan(queue, SEARCHES["factor"], (b,), dtype, vlen, types, BLOCK=b)
         if found and few:
             found = plan(queue, SEARCHES["factor_few"], (b,), dtype, vlen, types, BLOCK=b) or found
-        known[key] = found
-    return known[key]
+        kept.add(key, found)
+    return found
 
 
 def plan_watched(queue, b, dtype, vlen, macros):
     """The kernel that watches pivots in teams and stores inverses; None if one work-item does a line."""
     key = "factor_watched", dtype.char, vlen, b, tuple(macros.items())
-    known = plans(queue)
-    if key not in known:
+    kept = plans(queue)
+    found = kept.known.get(key, UNKNOWN)
+    if found is UNKNOWN:
         types = 0, None, None, None, None, None, None, None
-        known[key] = plan(queue, SEARCHES["factor_watched"], (b,), dtype, vlen, types, WATCH=1, BLOCK=b, **macros)
-    return known[key]
+        found = plan(queue, SEARCHES["factor_watched"], (b,), dtype, vlen, types, WATCH=1, BLOCK=b, **macros)
+        kept.add(key, found)
+    return found
 
 
 def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
@@ -60,8 +65,9 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
     routine = "solve_few" if is_few(queue, lanes) else "solve"
     nrhs = min(nrhs, 9)  # more are solved for in several rounds
     key = routine, dtype.char, vlen, b, nrhs, regular, storage
-    known = plans(queue)
-    if key not in known:
+    kept = plans(queue)
+    found = kept.known.get(key)
+    if found is None:
         search, size, types = SEARCHES[routine], (b, nrhs), (0, 0, None, None, None, None, None, None, 0, None, 0, None)
         candidates = choices.candidates(queue.device, search, size, dtype, vlen)
         if choices.is_cpu(queue.device):  # nothing is gained by loads in advance, which take long to compile
@@ -69,10 +75,11 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
         candidates = choices.choose(queue.device, search, size, dtype, vlen, storage), *candidates
         macros = {"BLOCK": b, "REGULAR": regular, "CLA_STORED": f"CLA_STORED_{(storage or 'REAL').upper()}"}
         every = (compiled(queue, c, search, size, dtype, vlen, types, **macros) for c in candidates)
-        known[key] = next(filter(None, every), None)
-        if known[key] is None:
+        found = next(filter(None, every), None)
+        if found is None:
             raise RuntimeError(f"no kernel that solves lines of {b} x {b} blocks of {dtype} builds for {queue.device}")
-    return known[key]
+        kept.add(key, found)
+    return found
 
 
 def is_few(queue, lanes) -> bool:
@@ -133,7 +140,7 @@ class Work:
             queue, lanes = rows.queue, (offset.size - 1) * vlen
             lines, irregular = empty((3 * lanes,), np.int64, queue), upload(np.zeros(1, np.int32), queue)
             args = lanes, offset, rows, lines, irregular
-            launch_lanes(queue, (), "thomas_solve.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
+            launch_lanes(queue, NOW, "thomas_solve.cl", "describe_lines", np.dtype(np.float32), vlen, (lanes, 1), *args,
                          DESCRIBE_LINES=1, BLOCK=1)  # fmt: skip
             self.described = rows if download(irregular)[0] else lines
         return self.described
@@ -149,23 +156,23 @@ def swaps_like(diag, queue):
     return empty((max(diag.shape[0], 1), diag.shape[1], diag.shape[-1]), np.int32, queue)
 
 
-def factor_lines(lines, info, wait_for=(), watched=None):
+def factor_lines(lines, info, launch=NOW, watched=None):
     lower, diag, upper, offset, *_ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
     special = plan_factor(queue, b, dtype, vlen, lanes)
     if lines.policy or (lines.storage and special is None):
-        factor_watched(lines, info, watched, wait_for)
+        factor_watched(lines, info, watched, launch)
     elif special is None:
         macros = {"FACTOR_LINES": 1, **specialisation(b, dtype)}
         args = lanes, b, lower, diag, upper, offset, info
-        launch_lanes(queue, wait_for, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
+        launch_lanes(queue, launch, "blocktridiag.cl", "factor_lines", dtype, vlen, (lanes, 1), *args, **macros)
     elif lanes:
         arrays, values = flatten((lanes, lower, diag, upper, offset, info))
-        launch_plan(queue, wait_for, special, lanes, arrays, values)
+        launch_plan(queue, launch, special, lanes, arrays, values)
 
 
-def factor_watched(lines, info, watched, wait_for):
+def factor_watched(lines, info, watched, launch):
     """Factor as the policy says; there are inverses then if what solves takes them."""
     lower, diag, upper, offset, rows, policy, swaps, _ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
@@ -182,16 +189,16 @@ def factor_watched(lines, info, watched, wait_for):
     special = plan_watched(queue, b, dtype, vlen, macros) if inverses else None
     if special is not None and lanes:
         arrays, values = flatten((lanes, lower, diag, upper, offset, info, rows, watched))
-        launch_plan(queue, wait_for, special, lanes, arrays, values)
+        launch_plan(queue, launch, special, lanes, arrays, values)
         return
     macros |= {"INVERSES": int(inverses), **specialisation(b, dtype)}
     scratch = empty((max(lanes, 1) if inverses else 1, b, b), dtype, queue)
     swaps = empty((1,), np.int32, queue) if swaps is None else swaps
     args = lanes, b, lower, diag, upper, offset, info, rows, swaps, watched, scratch
-    launch_lanes(queue, wait_for, "watched_lu.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
+    launch_lanes(queue, launch, "watched_lu.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
 
 
-def solve_lines(lines, rhs, x, work, wait_for=()):
+def solve_lines(lines, rhs, x, work, launch=NOW):
     lower, diag, upper, offset, rows, _, swaps, _ = lines
     queue = x.queue
     _, b, nrhs = x.shape
@@ -204,7 +211,7 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
         args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
         if swaps is not None:
             macros, args = {**macros, "SWAPPED": 1}, (*args, swaps)
-        launch_lanes(queue, wait_for, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
+        launch_lanes(queue, launch, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
     elif lanes:
         item = REAL[dtype.char].itemsize
         described = work.describe(offset, rows, vlen)
@@ -215,33 +222,33 @@ def solve_lines(lines, rhs, x, work, wait_for=()):
         arrays, (*values, memory) = work.factors
         values += rhs.base_data, rhs.offset // item, x.base_data, x.offset // item, memory
         rounds = -(-nrhs // special.choice["RHS"])
-        launch_plan(queue, wait_for, special, lanes, (*arrays, rhs, x), values, rounds)
+        launch_plan(queue, launch, special, lanes, (*arrays, rhs, x), values, rounds)
 
 
-def residual_lines(lines, blocks, rhs, x, r, work, wait_for=()):
+def residual_lines(lines, blocks, rhs, x, r, work, launch=NOW):
     """r <- rhs - A x for the blocks of the lines before they were factored."""
     queue, b, nrhs = x.queue, x.shape[1], x.shape[2]
     dtype, vlen = packed_dtype(lines.diag), lines.diag.shape[-1]
     lanes = (lines.offset.size - 1) * vlen
     if x.size:
         args = lanes, b, nrhs, *blocks, lines.offset, lines.rows, ordinary(rhs), ordinary(x), ordinary(r)
-        launch_lanes(queue, wait_for, "blocktridiag.cl", "residual_lines", dtype, vlen, (lanes, RUN * CHUNKS), *args,
+        launch_lanes(queue, launch, "blocktridiag.cl", "residual_lines", dtype, vlen, (lanes, RUN * CHUNKS), *args,
                      RESIDUAL_LINES=1)  # fmt: skip
 
 
-def copy(source, target, wait_for=()):
+def copy(source, target, launch=NOW):
     """target <- source, C-contiguous arrays of one size."""
     if source.nbytes and not isinstance(source.queue, cl.CommandQueue):
         source.write_to(target)
     elif source.nbytes:
         event = cl.enqueue_copy(
             source.queue, target.base_data, source.base_data, byte_count=source.nbytes, src_offset=source.offset,
-            dst_offset=target.offset, wait_for=[*wait_for, *source.events, *target.events],
+            dst_offset=target.offset, wait_for=[*launch.events, *source.events, *target.events],
         )  # fmt: skip
         source.events[:], target.events[:] = (event,), (event,)
 
 
-def spread_lines(lines, ends, edges, spikes, wait_for=()):
+def spread_lines(lines, ends, edges, spikes, launch=NOW):
     """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
     lower, diag, upper, offset, *_ = lines
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
@@ -250,7 +257,7 @@ def spread_lines(lines, ends, edges, spikes, wait_for=()):
     inverses = special is not None or lines.storage  # as `factor_watched` leaves them
     macros = {"BLOCK": b, "INVERSES": 1} if inverses else {"CLA_COLS": 1, **specialisation(b, dtype)}
     args = lanes, b, lower, diag, upper, offset, ends, *edges, *spikes
-    launch_lanes(diag.queue, wait_for, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
+    launch_lanes(diag.queue, launch, "blocktridiag.cl", "spread_lines", dtype, vlen, (lanes, 2 * b * RUN), *args,
                  SPREAD_LINES=1, **macros)  # fmt: skip
 
 
@@ -266,7 +273,7 @@ class CouplingsView(NamedTuple):
     longest: int
 
 
-def couple_rows(couplings, source, x, work, wait_for=()):
+def couple_rows(couplings, source, x, work, launch=NOW):
     *arrays, longest = couplings
     _, b, nrhs = x.shape
     dtype, vlen = x.dtype, arrays[0].shape[-1]
@@ -276,4 +283,4 @@ def couple_rows(couplings, source, x, work, wait_for=()):
     macros = {"BLOCK": b, "HELD": columns} if held else specialisation(b, dtype)
     args = lanes, b, nrhs, longest, *arrays, ordinary(source), ordinary(x)
     size = lanes, -(-longest // COUPLED) * RUN
-    launch_lanes(x.queue, wait_for, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)
+    launch_lanes(x.queue, launch, "blocktridiag.cl", "couple_rows", dtype, vlen, size, *args, COUPLE_ROWS=1, **macros)

@@ -23,7 +23,8 @@ import operator
 
 import numpy as np
 
-from compactla.calls.recording import Recording, do
+from compactla.calls.launch import NOW, Recording
+from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
 from compactla.foreign import hand_back
 from compactla.gpu.arrays import bring, empty, reused
@@ -32,7 +33,7 @@ from compactla.gpu.launch import Plan, launch_lanes, launch_plan, plan, plans
 NOTHING = Plan(None, 0, 0, {})  # for matrices without elements
 
 
-def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
+def start(row, views, scalars, conj, option, nm, info, launch=NOW):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its.
 
     Waits for the device only to return a NumPy array, which is done but for arrays in CUDA memory.
@@ -41,24 +42,23 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
     queue, lanes = main.queue, main.npack * main.vlen
     layouts = tuple([A.layout for A in views])
     general = scalars and tuple(map(operator.ne, scalars, row.scalars.values()))
-    key, known = (row, layouts, general, conj, option), plans(queue)
-    special = known.get(key, known)
-    if special is known:
+    key, kept = (row, layouts, general, conj, option), plans(queue)
+    special = kept.known.get(key, UNKNOWN)
+    if special is UNKNOWN:
         flags = conj or (False,) * len(views)
         is_empty = not any(A.m * A.n for operand, A in zip(row.operands, layouts, strict=True) if operand.written)
         sizes = sizes_of(row, layouts)
-        special = NOTHING if is_empty else plan_of(row, views, sizes, general, flags, option)
-        known[key] = special
+        special = kept.add(key, NOTHING if is_empty else plan_of(row, views, sizes, general, flags, option))
     output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
     if lanes == 0 or special is NOTHING:
         for array in outputs:
-            do(wait_for, clear, array)
+            launch.do(clear, array)
     elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
         places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
         values = lanes, nm, *parts, *places, *(array.data for array in outputs)
-        launch_plan(queue, wait_for, special, lanes, [*(A.buffer for A in views), *outputs], values)
+        launch_plan(queue, launch, special, lanes, [*(A.buffer for A in views), *outputs], values)
     else:
         options = [row.options[name].index(value) for name, value in zip(row.compiled, option, strict=True)]
         flags = conj or (False,) * len(views)
@@ -66,20 +66,20 @@ def launch(row, views, scalars, conj, option, nm, info, wait_for=()):
         args = lanes, nm, *sizes_of(row, layouts), *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
         where = row.search.file, name, main.dtype, main.vlen
-        launch_lanes(queue, wait_for, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
+        launch_lanes(queue, launch, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
     if output is None or info is not None:
         return output if output is None else hand_back(output)
     if stays(output):
         return hand_back(output)
     info = np.empty(nm, np.int64)
-    do(wait_for, bring, output, info)
+    launch.run(bring, output, info)
     return info
 
 
-def again(row, views, scalars, conj, option, nm, wait_for):
+def again(row, views, scalars, conj, option, nm, launch):
     """A function that makes a call again which has no output, of packs in CUDA memory."""
-    recording = Recording(wait_for)
-    launch(row, views, scalars, conj, option, nm, None, recording)
+    recording = Recording(events=launch.events)
+    start(row, views, scalars, conj, option, nm, None, recording)
     return recording.steps[0] if recording.steps else nothing
 
 
@@ -87,9 +87,9 @@ def nothing():
     """The work for matrices without elements."""
 
 
-def clear(array, wait_for):
+def clear(array, launch):
     """array <- 0"""
-    array.fill(0, wait_for=[*wait_for, *array.events])
+    array.fill(0, wait_for=[*launch.events, *array.events])
 
 
 @functools.cache

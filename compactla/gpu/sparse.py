@@ -1,6 +1,6 @@
 """How devices multiply with sparse batches, factor them, and solve systems with them: one launch for each.
 
-The names are those of `compactla.cpu.sparse`, and so are arguments, but for `wait_for`, events, in place of `threads`;
+The names are those of `compactla.cpu.sparse`, and so are arguments;
 packs may have any strides where they are read.
 """
 
@@ -11,9 +11,10 @@ import weakref
 import numpy as np
 import pyopencl as cl
 
+from compactla.calls.launch import NOW
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import empty, reused, upload
-from compactla.gpu.launch import FILL, GROUP, MOST, flatten, launch, launch_lanes
+from compactla.gpu.launch import FILL, GROUP, MOST, enqueue, flatten, launch_lanes
 from compactla.gpu.program import built, kernel
 from compactla.krylov_methods import VECTORS
 from compactla.layout import Pack
@@ -99,7 +100,7 @@ def levels(indptr, indices, diagonal):
     return np.concatenate(lists)
 
 
-def multiply(values, pattern, X, Y, trans="N", scalars=None, wait_for=()):
+def multiply(values, pattern, X, Y, trans="N", scalars=None, launch=NOW):
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     if trans == "N":
         places = [*rows_of(pattern, X.queue), None]
@@ -109,12 +110,12 @@ def multiply(values, pattern, X, Y, trans="N", scalars=None, wait_for=()):
         )
     packs = (P.view for P in (values if scalars is None else scalars, values, X, Y))
     macros = {"CSRMM_BATCH": 1, "TRANS": "NTC".index(trans), "SCALED": int(scalars is not None)}
-    each_row("csrmm_batch", Y, (X.n, *places), packs, wait_for, **macros)
+    each_row("csrmm_batch", Y, (X.n, *places), packs, launch, **macros)
 
 
-def take(values, places, Y, wait_for=()):
+def take(values, places, Y, launch=NOW):
     """Rows of Y, of one column, <- rows of `values` in places on the device: -1 stands for 0, -2 for 1."""
-    each_row("take_rows", Y, (places,), (values.view, Y.view), wait_for, TAKE_ROWS=1)
+    each_row("take_rows", Y, (places,), (values.view, Y.view), launch, TAKE_ROWS=1)
 
 
 def reorder(values, pattern, Y):
@@ -128,22 +129,22 @@ def barrier(queue, events):
         cl.enqueue_barrier(queue, wait_for=list(events))
 
 
-def each_row(name, Y, values, packs, wait_for, **macros):
+def each_row(name, Y, values, packs, launch, **macros):
     """Launch a kernel with a work-item for each row of each lane of Y, as far as there may be so many."""
     lanes = Y.view.npack * Y.vlen
     if not lanes * Y.m * Y.n:
         return
     arrays, args = flatten((lanes, Y.m, *values, *packs))
     run = kernel(Y.queue, "csrmm.cl", name, Y.dtype, Y.vlen, args, **macros)
-    launch(Y.queue, wait_for, run, (-(-lanes // GROUP) * GROUP, min(Y.m, MOST)), (GROUP, 1), arrays, args)
+    enqueue(Y.queue, launch, run, (-(-lanes // GROUP) * GROUP, min(Y.m, MOST)), (GROUP, 1), arrays, args)
 
 
-def inverses(values, pattern, b, wait_for=()):
+def inverses(values, pattern, b, launch=NOW):
     """The inverses of the b x b blocks on the diagonal; 1 for what is singular."""
     each = -(-pattern.n // b)
     blocks = values.beside(each * b * b, 1)
     places = on_device(pattern, values.queue, ("blocks", b), lambda: small(pattern.blocks(b).reshape(-1)))
-    take(values, *places, blocks, wait_for)
+    take(values, *places, blocks, launch)
     count = blocks.view.npack * each
     if count:
         P = Pack(blocks.data.reshape(count, b, b, *blocks.data.shape[3:]))
@@ -151,7 +152,7 @@ def inverses(values, pattern, b, wait_for=()):
         ipiv, _ = named("getrf").function(P, info=infos[0])
         named("getri").function(P, ipiv, info=infos[1])
         args = P.nm, b, infos[0], P.view
-        launch_lanes(P.queue, (), "blockmv.cl", "unit_blocks", P.dtype, P.vlen, (P.nm, 1), *args, UNIT_BLOCKS=1)
+        launch_lanes(P.queue, NOW, "blockmv.cl", "unit_blocks", P.dtype, P.vlen, (P.nm, 1), *args, UNIT_BLOCKS=1)
     return blocks
 
 
@@ -162,7 +163,7 @@ def team_of(n, queue):
     return min(1 << max(n - 1, 1).bit_length() - 1, MEMBERS)
 
 
-def teams(file, name, P, n, values, packs, numbers, wait_for, **macros):
+def teams(file, name, P, n, values, packs, numbers, launch, **macros):
     """Launch a kernel with a team for each lane of packs like P; `numbers` of work space for each."""
     queue, lanes, real = P.queue, P.view.npack * P.vlen, REAL[P.dtype.char].itemsize
     team = team_of(n, queue)
@@ -176,10 +177,10 @@ def teams(file, name, P, n, values, packs, numbers, wait_for, **macros):
         arrays, args = [*arrays, room], [*args, room.buffer]
     macros |= {"CLA_TEAM": team, "CLA_TEAM_LANES": together}
     run = kernel(queue, file, name, P.dtype, P.vlen, args, **macros)
-    launch(queue, wait_for, run, (groups * together, team), (together, team), arrays, args)
+    enqueue(queue, launch, run, (groups * together, team), (together, team), arrays, args)
 
 
-def approximate(values, pattern, groups, inverses, wait_for=()):
+def approximate(values, pattern, groups, inverses, launch=NOW):
     """Incomplete sparse approximate inverses, and of each lane the first singular row, counted from one, or `NONE`.
 
     Groups of rows are given with the places of the values of their small systems, as `take` has them.
@@ -198,8 +199,8 @@ def approximate(values, pattern, groups, inverses, wait_for=()):
             lists = on_device(pattern, queue, name, functools.partial(systems, rows[part], places[part], pattern))
             count = len(rows[part])
             matrices, sides = values.beside(count * k * k, 1), values.beside(count * k, 1)
-            take(values, lists[1], matrices, wait_for)
-            take(values, lists[2], sides, wait_for)
+            take(values, lists[1], matrices, launch)
+            take(values, lists[2], sides, launch)
             matrices, columns = (
                 Pack(P.data.reshape(npack * count, k, n, *P.data.shape[3:])) for P, n in ((matrices, k), (sides, 1))
             )
@@ -208,7 +209,7 @@ def approximate(values, pattern, groups, inverses, wait_for=()):
             named("getrs").function(matrices, ipiv, columns)
             args = npack * V, count, k, lists[0], *rows_of(pattern, queue), lists[3], info, first
             packs = sides.view, values.view, inverses.view
-            launch_lanes(queue, (), "isai.cl", "enter_rows", values.dtype, V, (npack * V, count), *args, *packs)
+            launch_lanes(queue, NOW, "isai.cl", "enter_rows", values.dtype, V, (npack * V, count), *args, *packs)
     return first
 
 
@@ -219,18 +220,18 @@ def systems(rows, places, pattern):
     return small(rows, places.reshape(-1), sides.reshape(-1), pattern.diagonal)
 
 
-def precondition(M, X, Y, wait_for=(), trans="N"):
+def precondition(M, X, Y, launch=NOW, trans="N"):
     """Y <- M X; of factors also the transpose."""
-    apply(M.kind, M.values, (M.size, *lists_of(M.kind, M.pattern, M.order, X.queue, trans)), X, Y, wait_for, trans)
+    apply(M.kind, M.values, (M.size, *lists_of(M.kind, M.pattern, M.order, X.queue, trans)), X, Y, launch, trans)
 
 
-def apply(kind, values, lists, X, Y, wait_for, trans):
+def apply(kind, values, lists, X, Y, launch, trans):
     """Y <- M X for a preconditioner of some kind, its values, the size of its blocks and `lists_of` its pattern."""
     if not Y.view.npack * Y.m * Y.n:
         return
     macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[kind], "TRANS": "NTC".index(trans)}
     values, packs = (X.n, *lists), (values.view, X.view, Y.view)
-    teams("batch_krylov.cl", "precondition_batch", Y, X.m, values, packs, 0, wait_for, **macros)
+    teams("batch_krylov.cl", "precondition_batch", Y, X.m, values, packs, 0, launch, **macros)
 
 
 def tile_of(dtype):
@@ -238,17 +239,17 @@ def tile_of(dtype):
     return 1
 
 
-def lu_factor(values, tiles, factors, wait_for=()):
+def lu_factor(values, tiles, factors, launch=NOW):
     """The factors of packs of values, and info of each lane."""
-    return factor(values, tiles, factors, wait_for, tiles.sources)
+    return factor(values, tiles, factors, launch, tiles.sources)
 
 
-def lu_solve(factors, tiles, X, Y, trans="N", wait_for=()):
+def lu_solve(factors, tiles, X, Y, trans="N", launch=NOW):
     """Y <- op(A)^-1 X with the factors of `lu_factor`."""
-    apply("lu", factors, (1, *lists_of("lu", tiles, tiles.order, X.queue, trans)), X, Y, wait_for, trans)
+    apply("lu", factors, (1, *lists_of("lu", tiles, tiles.order, X.queue, trans)), X, Y, launch, trans)
 
 
-def factor(values, pattern, factors, wait_for=(), sources=None):
+def factor(values, pattern, factors, launch=NOW, sources=None):
     """The incomplete factors of packs of values, and info of each lane.
 
     `sources` says which of the values are those of the pattern, by -1 where there is none.
@@ -260,13 +261,13 @@ def factor(values, pattern, factors, wait_for=(), sources=None):
         rows = on_device(pattern, queue, "diagonal", lambda: (pattern.indptr, *small(*lists)))
         rows = [*rows, None][:4]
         packs = values.view, factors.view, info
-        teams("csrilu.cl", "csrilu_batch", values, pattern.n, rows, packs, pattern.n, wait_for, CSRILU_BATCH=1)
+        teams("csrilu.cl", "csrilu_batch", values, pattern.n, rows, packs, pattern.n, launch, CSRILU_BATCH=1)
     elif lanes:
         info.fill(0)
     return info
 
 
-def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, wait_for=()):
+def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, launch=NOW):
     """Solve the systems of a batch; see `compactla.krylov_methods`. `out` and `history` are contiguous arrays."""
     if not B.view.npack:
         return
@@ -284,4 +285,4 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
         *lists_of(M.kind, M.pattern, M.order, B.queue),
     )
     packs = A.values.view, M.values.view, B.view, X.data, out, history
-    teams("batch_krylov.cl", "solve_batch", B, B.m, values, packs, numbers, wait_for, **macros)
+    teams("batch_krylov.cl", "solve_batch", B, B.m, values, packs, numbers, launch, **macros)

@@ -1,5 +1,6 @@
 """Numbers rounded to a smaller type on a device: the names and arguments are those of `compactla.cpu.storage`."""
 
+from compactla.calls.launch import NOW
 from compactla.gpu.launch import launch_lanes
 
 
@@ -7,8 +8,8 @@ def check_storage(storage, queue):
     """Every device loads and stores all types of `compactla.lines.storage`."""
 
 
-def round_blocks(source, target, storage, limit, overflow, wait_for=()):
+def round_blocks(source, target, storage, limit, overflow, launch=NOW):
     """Round numbers to a smaller type; ``overflow[0]`` <- 1 if one is larger than `limit`."""
     args = source.size, source, target, float(limit), overflow
-    launch_lanes(source.queue, wait_for, "stored.h", "round_blocks", source.dtype, 1, (source.size, 1), *args,
+    launch_lanes(source.queue, launch, "stored.h", "round_blocks", source.dtype, 1, (source.size, 1), *args,
                  ROUND_BLOCKS=1, CLA_STORED=f"CLA_STORED_{storage.upper()}")  # fmt: skip

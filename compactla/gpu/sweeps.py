@@ -1,26 +1,27 @@
 """Steps of sweeps along lines beside the solves, on a device; arguments as for `compactla.cpu.sweeps`."""
 
+from compactla.calls.launch import NOW
 from compactla.gpu.arrays import ordinary
 from compactla.gpu.launch import launch_lanes
 
 
-def residual(A, x, rhs, y, wait_for=(), **defines):
+def residual(A, x, rhs, y, launch=NOW, **defines):
     rows, b, nrhs = y.shape
     args = rows * b, b, nrhs, A.indptr, A.indices, A.data, ordinary(x), ordinary(rhs), ordinary(y)
-    launch_lanes(y.queue, wait_for, "sweeps.cl", "residual", y.dtype, 1, (rows * b, nrhs), *args, **defines)
+    launch_lanes(y.queue, launch, "sweeps.cl", "residual", y.dtype, 1, (rows * b, nrhs), *args, **defines)
 
 
-def product(A, x, y, wait_for=()):
-    residual(A, x, y, y, wait_for, PRODUCT=1)
+def product(A, x, y, launch=NOW):
+    residual(A, x, y, y, launch, PRODUCT=1)
 
 
-def damp(z, x, damping, wait_for=()):
+def damp(z, x, damping, launch=NOW):
     rows, b, nrhs = x.shape
     args = rows * b, b, nrhs, damping, ordinary(z), ordinary(x)
-    launch_lanes(x.queue, wait_for, "sweeps.cl", "damp", x.dtype, 1, (rows * b, nrhs), *args)
+    launch_lanes(x.queue, launch, "sweeps.cl", "damp", x.dtype, 1, (rows * b, nrhs), *args)
 
 
-def permute(order, x, y, back, wait_for=()):
+def permute(order, x, y, back, launch=NOW):
     rows, b, nrhs = x.shape
     args = rows * b, b, nrhs, int(back), order, ordinary(x), ordinary(y)
-    launch_lanes(x.queue, wait_for, "sweeps.cl", "permute", x.dtype, 1, (rows * b, nrhs), *args)
+    launch_lanes(x.queue, launch, "sweeps.cl", "permute", x.dtype, 1, (rows * b, nrhs), *args)

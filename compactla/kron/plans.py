@@ -5,13 +5,14 @@ import functools
 import numpy as np
 from numpy import ndarray
 
+from compactla.calls.launch import NOW
+from compactla.calls.plans import Plans, signature
 from compactla.checks import check_launch
 from compactla.cpu.kron import apply as cpu
 from compactla.kron.problem import Problem
 from compactla.overlap import address, reach
 from compactla.scalars import scalar
 
-MANY = 4096  # plans that are kept
 RECENT = 8  # addresses of arrays that a plan remembers
 
 
@@ -48,7 +49,7 @@ class Plan:
         found = cpu.chosen(self.name, self.dtype, *self.sizes, self.layouts, self.signs, adds, self.nm)
         return found, found.told_at(self.nm, starts)
 
-    def run(self, arrays, out, alpha, beta, threads):
+    def run(self, arrays, out, alpha, beta, launch):
         """Y, or None if something is not as it mostly is, and has to be looked at."""
         alpha, beta = scalar("alpha", alpha, self), scalar("beta", beta, self)
         if alpha == 0 or (beta != 0 if out is None else not out.flags.writeable):
@@ -58,11 +59,11 @@ class Plan:
         found = self.found(beta != 0, *map(address, arrays), address(out))
         if found is None:
             return None
-        cpu.launch(*found, self.nm, self.dtype, (alpha, beta), None, threads)
+        cpu.start(*found, self.nm, self.dtype, (alpha, beta), None, launch)
         return out
 
 
-plans: dict[tuple, Plan] = {}
+plans = Plans()
 
 
 def apply(name, factors, X, out, alpha, beta, trans, transx, work, threads, wait_for):
@@ -72,12 +73,11 @@ def apply(name, factors, X, out, alpha, beta, trans, transx, work, threads, wait
         arrays = (*factors, X)
         given = arrays if out is None else (*arrays, out)
         if {*map(type, given)} == {ndarray}:
-            key = (name, trans, transx, out is None, *[(a.dtype, a.shape, a.strides) for a in given])
-    plan = plans.get(key)
+            key = name, trans, transx, out is None, signature(given)
+    plan = plans.known.get(key)
     if plan is not None:
-        if threads is not None:
-            check_launch(threads, None, None)
-        result = plan.run(arrays, out, alpha, beta, threads)
+        launch = NOW if threads is None else check_launch(threads, None, None)
+        result = plan.run(arrays, out, alpha, beta, launch)
         if result is not None:
             return result
     problem = Problem(factors, X, trans, transx)
@@ -85,7 +85,5 @@ def apply(name, factors, X, out, alpha, beta, trans, transx, work, threads, wait
         problem.check_square("factors")
     result = problem.run(name, out, alpha, beta, work, threads, wait_for)
     if key is not None and plan is None and problem.is_planned(arrays):
-        if len(plans) >= MANY:
-            plans.clear()
-        plans[key] = Plan(name, problem, arrays, result)
+        plans.add(key, Plan(name, problem, arrays, result))
     return result

@@ -5,7 +5,6 @@ from functools import cached_property
 import numpy as np
 
 from compactla.backends import backend
-from compactla.checks import check_launch
 from compactla.dense.getrf import getrf
 from compactla.dense.getrs import getrs
 from compactla.foreign import accepts_foreign
@@ -66,7 +65,7 @@ class ISAI(Preconditioner):
     def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where the system of row i is the first that is exactly singular."""
         with self._reading:
-            self.operator(check_launch(None, None, self.queue))
+            self.operator()
             found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.where(found > self.n, 0, found)
 
@@ -80,10 +79,10 @@ class ISAI(Preconditioner):
         groups = [(k, np.flatnonzero(of_rows == k)) for k in np.unique(of_rows)]
         return [(rows, systems(pattern, rows, k)) for k, rows in groups]
 
-    def _make(self, A, threads):
+    def _make(self, A, launch):
         values = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
         if self.queue is not None:
-            self._info = backend(self.queue, "sparse").approximate(A.values, A.pattern, self._groups, values, threads)
+            self._info = backend(self.queue, "sparse").approximate(A.values, A.pattern, self._groups, values, launch)
             return Operator("csr", values, A.pattern)
         given, data, (npack, V) = A.values.data, values.data, (len(values.data), values.vlen)
         found = np.zeros((npack, V), np.int64)
@@ -94,7 +93,7 @@ class ISAI(Preconditioner):
             for r in range(0, len(rows), some):
                 for p in range(0, npack, packs):
                     part, which = slice(p, p + packs), slice(r, r + some)
-                    solved(A.pattern, data[part], found[part], given[part], rows[which], places[which], threads)
+                    solved(A.pattern, data[part], found[part], given[part], rows[which], places[which], launch.threads)
         self._info = found.reshape(-1)
         return Operator("csr", values, A.pattern)
 

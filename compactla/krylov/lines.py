@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend
-from compactla.checks import check_launch, check_size
+from compactla.checks import check_size
 from compactla.foreign import accepts_foreign
 from compactla.krylov.preconditioners import Preconditioner, operator_of
 from compactla.layout import Pack
@@ -72,17 +72,17 @@ class Lines(Preconditioner):
     def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where the first pivot that is exactly zero is that of row i."""
         with self._reading:
-            self.operator(check_launch(None, None, self.queue))
+            self.operator()
             found = backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
         return np.append(0, self._tiles.order + 1)[found]
 
-    def _make(self, A, threads):
+    def _make(self, A, launch):
         values, tiles = A.values, self._tiles
         if self.queue is None:
             values = values.beside(len(tiles.taken), 1)
             np.take(A.values.data, tiles.taken, axis=1, out=values.data)
         factors = A.values.beside(tiles.count, 1) if self._made is None else self._made.values
-        self._info = backend(self.queue, "sparse").lu_factor(values, tiles, factors, threads)
+        self._info = backend(self.queue, "sparse").lu_factor(values, tiles, factors, launch)
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend, device_name
+from compactla.calls.launch import NOW, Launch
 from compactla.checks import check_launch, check_size
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
@@ -96,18 +97,18 @@ class Preconditioner(Copied):
         """A lock that is held while the values of A must not change; none for packs, which their owner guards."""
         return self.A._lock.here.lock if isinstance(self.A, BatchCSR) else contextlib.nullcontext()
 
-    def operator(self, threads: int | None = None) -> Operator:
+    def operator(self, launch: Launch = NOW) -> Operator:
         """The operator that kernels apply, of the current values of A; these must not change while it is used."""
         with self._reading, self._lock:
             version, made = getattr(self.A, "version", None), self._made
             if made is None or version != self._version:
-                made = self._made = self._make(operator_of(self.A), threads)
+                made = self._made = self._make(operator_of(self.A), launch)
                 self._version = version
             return made
 
-    def within(self, threads: int | None = None) -> Operator:
+    def within(self, launch: Launch = NOW) -> Operator:
         """The operator that kernels apply which solve systems."""
-        return self.operator(threads)
+        return self.operator(launch)
 
     def __matmul__(self, r: Array) -> Any:
         return self.solve(r)
@@ -145,7 +146,7 @@ class Identity(Preconditioner):
     True
     """
 
-    def _make(self, A, threads):
+    def _make(self, A, launch):
         return Operator("none", A.values, A.pattern)
 
 
@@ -186,10 +187,10 @@ class BlockJacobi(Preconditioner):
             raise ValueError(f"b is {b}, must be positive")
         self.b = min(int(b), max(self.n, 1))
 
-    def _make(self, A, threads):
+    def _make(self, A, launch):
         b, data = self.b, A.values.data
         if self.queue is not None:
-            blocks = backend(self.queue, "sparse").inverses(A.values, A.pattern, b, threads)
+            blocks = backend(self.queue, "sparse").inverses(A.values, A.pattern, b, launch)
             return Operator("block", blocks, A.pattern, size=b)
         places = A.pattern.blocks(b)
         npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
@@ -200,8 +201,8 @@ class BlockJacobi(Preconditioner):
         real[:, places == -2] = 1
         blocks = taken.reshape(npack * count, b, b, *taken.shape[3:])
         inverses = Pack(blocks)
-        ipiv, info = getrf(inverses, threads=threads)
-        getri(inverses, ipiv, threads=threads)
+        ipiv, info = getrf(inverses, threads=launch.threads)
+        getri(inverses, ipiv, threads=launch.threads)
         block, lane = np.divmod(np.flatnonzero(info), V)
         unit = np.eye(b) if blocks.ndim == 4 else np.eye(b)[..., None] * [1, 0]
         blocks[block, ..., lane] = unit
@@ -271,7 +272,7 @@ class ILU0(Preconditioner):
     def info(self) -> np.ndarray:
         """(nm,) integers: 0, or i + 1 where pivot i is the first that is exactly zero."""
         with self._reading:
-            self.operator(check_launch(None, None, self.queue))
+            self.operator()
             return backend(self.queue).download(self._info)[: self.nm].astype(np.int64)
 
     @accepts_foreign
@@ -286,24 +287,24 @@ class ILU0(Preconditioner):
             return None
         return without_fill(pattern, backend(None, "sparse").tile_of(self.dtype))
 
-    def _make(self, A, threads):
+    def _make(self, A, launch):
         run, tiles = backend(self.queue, "sparse"), self._tiles(A.pattern)
         size = A.values.m if tiles is None else tiles.count
         factors = A.values.beside(size, 1) if self._made is None else self._made.values
         if tiles is None:
-            self._info = run.factor(A.values, A.pattern, factors, threads)
+            self._info = run.factor(A.values, A.pattern, factors, launch)
             return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
-        self._info = run.lu_factor(A.values, tiles, factors, threads, incomplete=True)
+        self._info = run.lu_factor(A.values, tiles, factors, launch, incomplete=True)
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 
-    def within(self, threads: int | None = None) -> Operator:
+    def within(self, launch: Launch = NOW) -> Operator:
         """The first solve with new values makes factors in passing, which stay in the cache; the next has them kept."""
         version = getattr(self.A, "version", None)
         if self._passed == version or (self._made is not None and self._version == version):
-            return self.operator(threads)
+            return self.operator(launch)
         A = operator_of(self.A)
         tiles = self._tiles(A.pattern)
         if tiles is None:
-            return self.operator(threads)
+            return self.operator(launch)
         self._passed, info = version, np.zeros(len(A.values.data) * self.vlen, np.int64)
         return Operator("fresh", A.values, tiles, tiles.diagonal, tiles.size, tiles.order, info)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from compactla.backends import backend, device_name
+from compactla.calls.launch import NOW, Launch
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
 from compactla.cpu.kernels.norms import RANGE
 from compactla.dtypes import REAL
@@ -80,7 +81,7 @@ class SparseMatrix(Copied):
         sizes = f"{m} x {n}, {len(self.data)} blocks {self.b} x {self.b}"
         return f"SparseMatrix({sizes}, {self.dtype}, device={device_name(self.queue)})"
 
-    def multiply(self, launch: Any = None) -> Callable[..., None]:
+    def multiply(self, launch: Launch = NOW) -> Callable[..., None]:
         """A function of x and y, y <- A x, for the values there are now; see `blocks`."""
         rows = BlockRows(self.indptr, self.indices, self.data, None)
         product = backend(self.queue, "sweeps").product
@@ -149,7 +150,7 @@ class System:
             self.blocks, self.multiply = self.in_blocks(self.A.b, self.A.dtype), self.A.multiply(self.launch)
         if self.solves_blocks:
             self.lines = self.in_blocks(self.M.block_size, self.M.dtype)
-            self.solve = self.M.solver(self.launch if self.M.queue is None else None)
+            self.solve = self.M.solver(self.launch.threads if self.M.queue is None else None)
         self.rhs, *self.loose = range(count, count + 4)
         self.x = self.loose[0]
         (b, x0), (rtol, atol) = self.given, self.tolerances
@@ -167,7 +168,7 @@ class System:
         rows = None if self.queue is not None else vars(kept).pop("rows", None)
         if rows is None or rows.n != self.n or rows.dtype != self.dtype or len(rows.vectors) < count:
             return backend(self.queue, "krylov").Rows(count, self.n, self.dtype, self.queue, self.launch)
-        rows.threads = self.launch
+        rows.launch = self.launch
         return rows
 
     def in_blocks(self, b, dtype):

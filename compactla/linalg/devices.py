@@ -3,6 +3,7 @@
 import numpy as np
 
 from compactla.backends import backend
+from compactla.calls.plans import UNKNOWN, signature
 from compactla.checks import check_device_array, check_launch
 from compactla.foreign import hand_back, inner_calls
 from compactla.linalg import failures
@@ -16,11 +17,11 @@ def run(function, arrays, options, on_error, compute, threads):
         if letters != "11":  # which are NumPy arrays
             check_device_array(a, queue, name)
     check_launch(threads, None, queue)
-    known = backend(queue, "launch").plans(queue)
-    key = function, options, compute, *[(a.dtype, a.shape, a.strides) for a in arrays]
-    if key not in known:
-        known[key] = planned(function, arrays, options, compute)
-    kernel = known[key]
+    kept = backend(queue, "launch").plans(queue)
+    key = function, options, compute, signature(arrays)
+    kernel = kept.known.get(key, UNKNOWN)
+    if kernel is UNKNOWN:
+        kernel = kept.add(key, planned(function, arrays, options, compute))
     if kernel is None:
         return without_elements(function, arrays, options, queue)
     with inner_calls():

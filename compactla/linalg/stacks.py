@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy import ndarray
 
+from compactla.calls.launch import NOW
+from compactla.calls.plans import Plans, signature
 from compactla.checks import check_launch
 from compactla.cpu.linalg import stacks as cpu
 from compactla.linalg import devices, failures
@@ -15,7 +17,6 @@ from compactla.linalg.arguments import common_lead, common_type, place
 from compactla.linalg.failures import Failure
 
 DOUBLE = {"f": "d", "F": "D"}  # computation dtypes, by those of matrices, if they differ
-MANY = 4096  # plans that are kept
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Stacked:
         Stacks for which the kernel is used.
     paired : int
         The largest size of which two vector registers of matrices are worked on side by side: they wait less.
-    plans : dict
+    plans : Plans
         Plans for the arrays of former calls.
     """
 
@@ -129,7 +130,7 @@ class Stacked:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     limits: Limits = Limits()
     paired: int = 0
-    plans: dict[tuple, Plan] = field(default_factory=dict, init=False)
+    plans: Plans = field(default_factory=Plans, init=False)
 
     def __call__(self, arrays, options=(), on_error="raise", compute="double", threads=None):
         """Results for arrays (..., m, n): a list of arrays.
@@ -149,8 +150,7 @@ class Stacked:
             choose("compute", compute, ("double", "same"))
         if type(arrays[0]) is not ndarray:
             return devices.run(self, arrays, options, on_error, compute, threads)
-        if threads is not None:
-            check_launch(threads, None, None)
+        launch = NOW if threads is None else check_launch(threads, None, None)
         if len(arrays) == 1:
             (a,) = arrays
             key = options, compute, a.dtype, a.shape, a.strides
@@ -158,18 +158,16 @@ class Stacked:
             a, b = arrays
             key = options, compute, a.dtype, a.shape, a.strides, b.dtype, b.shape, b.strides
         else:
-            key = options, compute, *(x for a in arrays for x in (a.dtype, a.shape, a.strides))
-        plan = self.plans.get(key)
+            key = options, compute, signature(arrays)
+        plan = self.plans.known.get(key)
         if plan is None:
-            if len(self.plans) >= MANY:
-                self.plans.clear()
-            plan = self.plans[key] = self._plan(options, compute, arrays)
+            plan = self.plans.add(key, self._plan(options, compute, arrays))
         if plan.kernel is None:
             return failures.through_numpy(self, arrays, options, on_error)
         read = arrays
         if plan.copies:
             read = [a if copy is None else copy(a) for a, copy in zip(arrays, plan.copies, strict=True)]
-        results, status = plan.kernel.run(read, threads)
+        results, status = plan.kernel.run(read, launch)
         if status[-1]:
             failures.settle(self, arrays, options, results, status[:-1].reshape(plan.lead), on_error)
         return results

@@ -10,7 +10,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from compactla.backends import backend, device_name
 from compactla.buffers import ResultPool
-from compactla.calls.recording import Recording, refuse, uses
 from compactla.checks import (
     as_array,
     check_contiguous,
@@ -156,9 +155,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         return M
 
     def _launch(self, threads, wait_for, recorded=False):
-        if type(threads) is Recording and threads.told is None:
-            threads.told = self.threads
-        return check_launch(self.threads if threads is None else threads, wait_for, self.queue, recorded)
+        return check_launch(threads, wait_for, self.queue, recorded, default=self.threads)
 
     @property
     def _where(self):
@@ -227,50 +224,64 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         """The operator applied to `rhs`, from `x0` if there is one, written to `out` if there is one."""
         launch = self._launch(threads, wait_for, recorded=True)
         with self._lock.here.lock:
-            if not self._is_usable or type(launch) is Recording:
-                uses(launch, self._lock, self._check_usable)
-            # types: of the work, and of the result as NumPy would have it
-            rhs = given_rhs = self._vector(rhs, "rhs")
-            on_device = is_device_array(rhs)
-            home = self.home if on_device else None
-            given = rhs.dtype
-            if x0 is not None:
-                x0 = self._vector(x0, "x0")
-                if x0.shape != rhs.shape or is_device_array(x0) != on_device:
-                    raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of rhs")
-                given = np.result_type(given, x0.dtype)
-            work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
-            result = work if given == work else np.result_type(self.dtype, given)
-            # the array to work in: out, a reused one, or one on the device
-            if out is not None:
-                check_out(out, rhs, result, self.home, x0)
-            if out is not None and result == work:
-                x = out
-                if share_memory(out, rhs) and (x0 is not None or not self._in_place):
-                    rhs = rhs.copy()
-            elif home is None:
-                x = self._results.array(rhs.shape, work)
-            else:
-                x = backend(home).empty(rhs.shape, work, home, rhs.allocator)
-            # the start, and what a recorded call could not repeat: conversions and copies
-            if x0 is not None:
-                x0 = self._converted(x0, work)
-                if not is_same(x0, x):
-                    backend(home, "lines").copy(x0, x, launch)
-            converted = self._converted(rhs, work)
-            if converted is not given_rhs or result != work or x0 is not None or (out is not None and x is not out):
-                refuse(launch)
-            # the solve, through copies on the devices if vectors are on the host
-            vectors, started = (self._rows(converted), self._rows(x)), x0 is not None
-            if self._transfers is None or on_device:
-                self._apply(*vectors, launch, started)
-            else:
-                self._transfers.apply(self._apply, *vectors, launch, started)
+            if launch.recorded or not self._is_usable:
+                launch.uses(self._lock, self._check_usable)
+            rhs, x0 = self._checked(rhs, x0)
+            rhs, x, result = self._prepared_vectors(rhs, x0, out, launch)
+            self._apply_to(rhs, x, launch, x0 is not None)
             if out is None:
-                return x if result == work else x.astype(result)
+                return x if result == x.dtype else x.astype(result)
             if x is not out:
                 out[...] = x
             return out
+
+    def _checked(self, rhs, x0):
+        """The arguments of a solve as arrays."""
+        rhs = self._vector(rhs, "rhs")
+        if x0 is not None:
+            x0 = self._vector(x0, "x0")
+            if x0.shape != rhs.shape or is_device_array(x0) != is_device_array(rhs):
+                raise ValueError(f"x0 is a {type(x0).__name__} {x0.shape}, must be of the kind and shape of rhs")
+        return rhs, x0
+
+    def _prepared_vectors(self, rhs, x0, out, launch):
+        """The vectors that the operator takes: `rhs`, and one for the result, which begins as `x0`; and its dtype.
+
+        Both have the dtype of the work, and no vector is converted where calls are recorded.
+        """
+        home = self.home if is_device_array(rhs) else None
+        given = rhs.dtype if x0 is None else np.result_type(rhs.dtype, x0.dtype)
+        work = COMPLEX[self.dtype] if given.kind == "c" and self.dtype.kind == "f" else self.dtype
+        result = work if given == work else np.result_type(self.dtype, given)
+        if out is not None:
+            check_out(out, rhs, result, self.home, x0)
+        if x0 is not None or result != work:
+            launch.refuse()
+        if out is not None and result == work:
+            x = out
+            if share_memory(out, rhs) and (x0 is not None or not self._in_place):
+                launch.refuse()
+                rhs = rhs.copy()
+        elif home is None:
+            x = self._results.array(rhs.shape, work)
+        else:
+            x = backend(home).empty(rhs.shape, work, home, rhs.allocator)
+        if x0 is not None:
+            x0 = self._converted(x0, work)
+            if not is_same(x0, x):
+                backend(home, "lines").copy(x0, x, launch)
+        converted = self._converted(rhs, work)
+        if converted is not rhs:
+            launch.refuse()
+        return converted, x, result
+
+    def _apply_to(self, rhs, x, launch, started):
+        """x <- the operator times rhs, or sweeps from x, of vectors of the host or of a device."""
+        on_device, rhs, x = is_device_array(rhs), self._rows(rhs), self._rows(x)
+        if self._transfers is None or on_device:
+            self._apply(rhs, x, launch, started)
+        else:
+            self._transfers.apply(self._apply, rhs, x, launch, started)
 
     def solver(self, threads: int | None = None) -> Callable[..., None]:
         """A function of `rhs` and `x`: `solve` without checks, for vectors of `_rows` that share no memory."""

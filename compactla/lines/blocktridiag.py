@@ -1,43 +1,28 @@
 """Block tridiagonal systems along many lines: factored once, solved many times."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from compactla.backends import backend, device_name
 from compactla.buffers import ResultPool
-from compactla.calls.recording import Recording, refuse, uses
-from compactla.checks import (
-    check_info,
-    check_launch,
-    check_queue,
-    is_device_array,
-    on_host,
-    stays,
-)
+from compactla.checks import check_info, check_launch, check_queue, is_device_array, on_host
 from compactla.dtypes import packed_dtype
 from compactla.foreign import accepts_foreign, hand_back
-from compactla.layout import check_vlen
-from compactla.lines.cutting import BlockFormat, plan_cut
-from compactla.lines.from_arrays import check_lines, pack, part
+from compactla.lines.from_arrays import lines_of
 from compactla.lines.host_copies import Runs, Transfers
 from compactla.lines.in_parts import KINDS, PartedLines
+from compactla.lines.info import Rewritten, own, write
 from compactla.lines.options import Options
 from compactla.lines.packed import PackedLines, check_packed_lines
-from compactla.lines.right_hand_sides import as_rhs, check_out, check_rows, write
+from compactla.lines.right_hand_sides import as_rhs, check_apart, check_out, check_rows
 from compactla.lines.storage import refuse_overflow
 from compactla.locks import read_write_lock
 from compactla.overlap import span
 from compactla.pickling import Copied
 from compactla.pivots import PivotError, Report
 from compactla.types import Array, Events, Queue
-
-
-class Rewritten(NamedTuple):
-    """The `info` of a prepared call, which writes to it again."""
-
-    array: Any
 
 
 def _block(kind, T):
@@ -165,17 +150,11 @@ class BlockTridiag(Copied):
             check_queue(queue, "queue")
         elif is_device_array(diag):
             queue = diag.queue
-        given, ring = check_lines(lower, diag, upper, periodic, queue)
-        (nlines, K, b, _), dtype = given[1].shape, given[1].dtype
-        options = Options(dtype, pivots, pivoting, diagnose, storage, refine)
-        blocks = BlockFormat(b, dtype, check_vlen(vlen, dtype, queue), queue)
-        pieces, blocks = plan_cut(np.full(nlines, K, np.int64), ring, parts, blocks, options, vlen is not None)
-        if b and len(pieces.position):
-            self._adopt(*part(given, pieces, blocks, options), options)
-        else:
-            lines = pack(given, blocks, options)
-            self._adopt(lines.blocks, lines, options)
-        self._shape: Any = (nlines, K, b)
+        options = {
+            "pivots": pivots, "pivoting": pivoting, "diagnose": diagnose, "storage": storage, "refine": refine,
+        }  # fmt: skip
+        self._adopt(*lines_of(lower, diag, upper, vlen, queue, parts, periodic, options))
+        self._shape: Any = np.shape(diag)[:3]
 
     @classmethod
     @accepts_foreign
@@ -294,20 +273,20 @@ class BlockTridiag(Copied):
         """
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
         self._check_info(info)
-        if type(launch) is not Recording:
+        if not launch.recorded:
             return self._refactor(info, launch)
         if self._options.pivots == "raise" or not self._lines.is_plain:
-            refuse(launch, functools.partial(self._refactor, info))
-        launch.lock = self._lock
-        launch.add(setattr, self, "_info", None)
+            launch.refuse(functools.partial(self._refactor, info))
+        launch.changes(self._lock)
+        launch.run(setattr, self, "_info", None)
         found = self._lines.record(launch, info)
-        launch.add(setattr, self, "_info", Rewritten(found))
+        launch.run(setattr, self, "_info", Rewritten(found))
         return hand_back(found if info is None else info)
 
     def _check_info(self, info):
         if info is not None:
             check_info(info, self.nlines, self.queue, "info")
-            self._check_no_factor(info, "info")
+            check_apart(info, "info", self._spans)
 
     def _refactor(self, info, launch):
         return self._lock.write(self._factor, info, launch)
@@ -334,11 +313,7 @@ class BlockTridiag(Copied):
         self._info = info
 
     def _own_info(self):
-        info = self._info  # which another thread that reads may replace meanwhile
-        if type(info) is Rewritten:
-            info = self._info = info.array.copy()
-        if info is not None and is_device_array(info) and not stays(info):
-            info = self._info = on_host(info).astype(np.int64)
+        self._info = info = own(self._info)
         return hand_back(info)
 
     @property
@@ -384,13 +359,13 @@ class BlockTridiag(Copied):
         rhs, on_device = as_rhs(rhs, self._shape, self.dtype, self.queue), is_device_array(rhs)
         if out is not None:
             check_out(out, rhs, self.dtype, self.queue)
-            self._check_no_factor(out, "out")
+            check_apart(out, "out", self._spans)
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
         with self._lock.here.lock:
-            if self._info is None or type(launch) is Recording:
-                uses(launch, self._lock, self._check_factored)
+            if launch.recorded or self._info is None:
+                launch.uses(self._lock, self._check_factored)
             if rhs.dtype != self.dtype or not rhs.flags.c_contiguous:
-                refuse(launch)
+                launch.refuse()
             run = backend(self.queue if on_device else None)
             if on_device:
                 rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
@@ -430,11 +405,11 @@ class BlockTridiag(Copied):
             lines or, without being the same, with rhs, or `threads` or `wait_for` is invalid, see `compactla.gemm`.
         """
         check_rows(rhs, x, self._lines.nrows, self.b, self.dtype, self.queue)
-        self._check_no_factor(x, "x")
+        check_apart(x, "x", self._spans)
         launch = check_launch(threads, wait_for, self.queue, recorded=True)
         with self._lock.here.lock:
-            if self._info is None or type(launch) is Recording:
-                uses(launch, self._lock, self._check_factored)
+            if launch.recorded or self._info is None:
+                launch.uses(self._lock, self._check_factored)
             self._lines.solve(rhs, x, launch)
 
     def _check_factored(self):
@@ -446,10 +421,3 @@ class BlockTridiag(Copied):
         """Refuse what was left of blocks."""
         if self._lines.broken:
             raise RuntimeError("factoring failed after it had begun: fill the blocks again, and call refactor()")
-
-    def _check_no_factor(self, x, name):
-        """Refuse vectors that share memory with the lines."""
-        start, end, buffer = span(x)
-        for block, (first, last, own) in self._spans.items():
-            if start < last and first < end and buffer == own and x.size:
-                raise ValueError(f"{name} shares memory with {block} of the lines, must not")

@@ -4,7 +4,6 @@ import numpy as np
 
 from compactla.backends import backend
 from compactla.buffers import Buffer, Pool
-from compactla.calls.recording import later
 from compactla.cpu.compile import compiled_once
 from compactla.pickling import Copied
 
@@ -115,7 +114,7 @@ class Transfers(Copied):
 
     def apply(self, work, rhs, x, launch, started=False) -> None:
         """x <- what ``work(rhs, x, launch)`` writes on the device; with a further argument if x is a beginning."""
-        if not rhs.size or later(launch, self.apply, work, rhs, x):
+        if not rhs.size or launch.later(self.apply, work, rhs, x):
             return
         rooms = self._spare.take()
         *vectors, staged = rooms

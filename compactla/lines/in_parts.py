@@ -22,13 +22,12 @@ import numpy as np
 
 from compactla.backends import backend
 from compactla.buffers import Pool
-from compactla.calls.recording import Recording
 from compactla.checks import on_host
 from compactla.dense.gemm import gemm
 from compactla.layout import Pack
 from compactla.lines.cutting import BlockFormat, Cut, count_parts, cut, plan_cut
+from compactla.lines.info import write
 from compactla.lines.packed import PackedLines, couplings_of, sort_into_packs
-from compactla.lines.right_hand_sides import write
 from compactla.pickling import Copied
 from compactla.pivots import FACTOR, LARGEST, REPLACED, SMALLEST, WATCHED
 
@@ -275,7 +274,7 @@ class Separators(Copied):
         for coupling, spike, near in zip(self._beside, self._spikes, self._near_single, strict=False):
             self._subtract(coupling, spike, near, diag, launch)
         for packed, block in zip(self._schur, self._unpacked, strict=True):
-            packed.unpack(out=block, threads=launch if self.queue is None else None)
+            packed.unpack(out=block, threads=launch.threads)
         self.lines.fill(self._unpacked, launch)
         return on_host(self.lines.factor(launch))
 
@@ -284,7 +283,7 @@ class Separators(Copied):
         numbers = self._block.data.reshape(-1, 1, 1, self._block.vlen)
         backend(self.queue).gather_values(spike.reshape(-1), near, numbers, launch)
         beta = int(target is self._schur[1])  # the others begin with nothing
-        gemm(coupling, self._block, target, -1, beta, threads=launch if self.queue is None else None)
+        gemm(coupling, self._block, target, -1, beta, threads=launch.threads)
 
     def solve(self, rhs, x, launch) -> None:
         """Solve for the separators with the solutions of the parts in `x`, and take what that changes from them."""
@@ -320,8 +319,9 @@ class Couplings(Copied):
         work = self._spare.take()
         work.fit(x.shape[2])
         kernels.couple_rows(self._view, source, x, work, launch)
-        if type(launch) is Recording:
-            launch.keep(work, alone=True)
+        if launch.recorded:
+            launch.keep(work)
+            launch.alone()
         else:
             self._spare.give(work)
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from compactla.backends import backend
 from compactla.buffers import Buffer, Pool
-from compactla.calls.recording import Recording, do, later
 from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole, stays
 from compactla.dtypes import COMPLEX, REAL, packed_dtype
 from compactla.lines.options import Options
@@ -126,7 +125,7 @@ class PackedLines(Copied):
         kernels.factor_lines(self.view, info, launch, watched)
         found = info[: self.nlines]
         if out is not None:
-            kernels.copy(found, out, ())
+            kernels.copy(found, out)
         if watched is None and not self.stored and (out is not None or stays(info)):
             self.broken = False
             return found
@@ -148,15 +147,15 @@ class PackedLines(Copied):
         """Have a plain factorization recorded; returns the `info` that all calls write to, as `factor` does."""
         kernels, info = self._kernels, self._kernels.new_info(self.npack * self.vlen, self.queue)
         found = info[: self.nlines]
-        launch.add(self._begin, info)
+        launch.run(self._begin, info)
         kernels.factor_lines(self.view, info, launch)
         if out is not None:
-            do(launch, kernels.copy, found, out)
+            launch.do(kernels.copy, found, out)
         elif self.queue is not None and not stays(info):
             host = np.empty(self.nlines, np.int64)
-            do(launch, backend(self.queue).bring, found, host)
+            launch.run(backend(self.queue).bring, found, host)
             found = host
-        launch.add(setattr, self, "broken", False)
+        launch.run(setattr, self, "broken", False)
         return found
 
     def _begin(self, info):
@@ -166,7 +165,7 @@ class PackedLines(Copied):
 
     def solve(self, rhs, x, launch) -> None:
         """x <- the solutions for `rhs`, vectors (block rows, b, nrhs); `x` may be `rhs`."""
-        if self._given and later(launch, self.solve, rhs, x):
+        if self._given and launch.later(self.solve, rhs, x):
             return
         kernels = self._kernels
         work, rooms = self._spare.take()
@@ -175,8 +174,9 @@ class PackedLines(Copied):
             self._solve_refined(rhs, x, work, [room.array(x.shape) for room in rooms], launch)
         else:
             kernels.solve_lines(self.view, rhs, x, work, launch)
-        if type(launch) is Recording:
-            launch.keep(work, rhs, x, alone=True)
+        if launch.recorded:
+            launch.keep(work, rhs, x)
+            launch.alone()
         else:
             self._spare.give((work, rooms))
 

@@ -8,7 +8,6 @@ from scipy.sparse import coo_array, csr_array
 
 from compactla.backends import backend
 from compactla.buffers import Buffer, Pool
-from compactla.calls.recording import later
 from compactla.checks import check_size, is_device_array, on_host
 from compactla.cpu.compile import compiled_once
 from compactla.foreign import accepts_foreign
@@ -216,7 +215,7 @@ class LineRelaxation(BlockOperator):
         return self._solve(rhs, x0, out, threads, wait_for)
 
     def _apply(self, rhs, x, launch, started=False):
-        if later(launch, self._apply, rhs, x):
+        if launch.later(self._apply, rhs, x):
             return
         sweeps = backend(self.queue, "sweeps")
         taken = self._spare.take()

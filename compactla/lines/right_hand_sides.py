@@ -10,6 +10,7 @@ from compactla.checks import (
     check_written,
     is_device_array,
 )
+from compactla.overlap import span
 
 
 def as_rhs(rhs, shape, dtype, queue):
@@ -44,14 +45,6 @@ def check_out(out, rhs, dtype, queue, x0=None) -> None:
     check_written("out", out, {"rhs": rhs} if x0 is None else {"rhs": rhs, "x0": x0}, same=("rhs", "x0"))
 
 
-def write(numbers, out) -> None:
-    """Write integers to an array, which may live on a device."""
-    if isinstance(out, np.ndarray):
-        out[...] = numbers
-    else:
-        out.set(numbers.astype(out.dtype))
-
-
 def check_rows(rhs, x, nrows, b, dtype, queue) -> None:
     """Refuse what are no vectors of block rows, so many or more, of which x can be written to."""
     for name, a in (("rhs", rhs), ("x", x)):
@@ -65,3 +58,11 @@ def check_rows(rhs, x, nrows, b, dtype, queue) -> None:
         if queue is not None:
             check_device_array(a, queue, name)
     check_written("x", x, {"rhs": rhs}, same=("rhs",))
+
+
+def check_apart(x, name, spans) -> None:
+    """Refuse an array that shares memory with the blocks of lines, which are there by their names."""
+    start, end, buffer = span(x)
+    for block, (first, last, own) in spans.items():
+        if start < last and first < end and buffer == own and x.size:
+            raise ValueError(f"{name} shares memory with {block} of the lines, must not")

@@ -11,7 +11,7 @@ import numpy as np
 
 from compactla.backends import backend
 from compactla.buffers import Buffer
-from compactla.calls.recording import later
+from compactla.calls.launch import NOW
 from compactla.checks import check_queue, on_host
 from compactla.foreign import inner_calls
 from compactla.layout import check_vlen
@@ -75,7 +75,7 @@ class SharedLines(Copied):
 
     def solve(self, rhs, x, launch) -> None:
         """x <- the solutions for `rhs`, vectors (block rows, b, nrhs) of the host; `x` may be `rhs`."""
-        if rhs.size and not later(launch, self.solve, rhs, x):
+        if rhs.size and not launch.later(self.solve, rhs, x):
             self._at_once(Share.solve, rhs, x)
 
     @property
@@ -145,13 +145,13 @@ class Share(Copied):
         shape = len(self._values), *values.shape[1:]
         there = backend(self._queue).empty(shape, values.dtype, self._queue)
         self._values.send(values, there, self._staged)
-        self.lines.fill([there] * 3, ())
+        self.lines.fill([there] * 3, NOW)
 
     def factor(self) -> np.ndarray:
-        return on_host(self.lines.factor(()))
+        return on_host(self.lines.factor(NOW))
 
     def solve(self, rhs, x) -> None:
-        self._vectors.apply(self.lines.solve, rhs, x, ())
+        self._vectors.apply(self.lines.solve, rhs, x, NOW)
 
 
 def at_work(work, *args):

@@ -4,14 +4,15 @@ import numpy as np
 
 from compactla.arithmetic import copied
 from compactla.backends import backend
+from compactla.calls.launch import Launch
 from compactla.checks import as_array, check_device_array, is_device_array, on_host
 from compactla.layout import Pack, packed
 
 
-def after(launch, queue):
-    """Have all that a device is still to do wait for these events."""
-    if queue is not None and launch:
-        backend(queue, "sparse").barrier(queue, launch)
+def after(launch: Launch, queue):
+    """Have all that a device is still to do wait for the events of a launch."""
+    if launch.events:
+        backend(queue, "sparse").barrier(queue, launch.events)
 
 
 def columns(x, name, A, n):

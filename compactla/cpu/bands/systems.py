@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
 from compactla.band_form import Form
-from compactla.calls.recording import Recording
+from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import INDEX, Elements, index, native_width
@@ -118,20 +118,18 @@ class Plan(NamedTuple):
     words: int
     kept: tuple
 
-    def run(self, addresses, threads=None):
+    def run(self, addresses, launch=NOW):
         """Work on operands at these addresses; behind them that of info, if there is one."""
-        told = self.told.copy()
+        told, threads = self.told.copy(), launch.threads
         told[self.slots[-len(addresses) :]] = addresses
-        limit = threads
-        if type(threads) is Recording:
-            limit = threads.told
-        parts = max(1, min(THREADS, self.npack, THREADS if limit is None else limit))
+        parts = max(1, min(THREADS, self.npack, THREADS if threads is None else threads))
         work = np.empty((parts, self.words), np.int64)
         start, step = -(-address(work) // LINE) * LINE, work.strides[0]
         places = [start + t * step for t in range(parts)]
-        share(self.code, self.cost, (0, self.npack, address(told)), threads, work=places)
-        if type(threads) is Recording:
-            threads.keep(self, told, work)
+        share(self.code, self.cost, (0, self.npack, address(told)), launch, work=places)
+        if launch.recorded:
+            launch.keep(self, told, work)
+            launch.alone()
 
 
 def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) -> Plan:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from compactla.buffers import scratch
+from compactla.calls.launch import NOW, limited
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, parts, width
 from compactla.cpu.emit.matrices import native_width
@@ -66,7 +67,7 @@ class Choice:
         return told
 
 
-def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
+def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
     """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.kron` checked them.
 
     Parameters
@@ -85,7 +86,7 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, threads=None):
     given = (*factors, X, Y)
     nm = len(X) if isinstance(X, np.ndarray) else X.nm
     found = chosen(name, X.dtype, d, e, tuple(map(placed, given)), tuple(signs), scalars[1] != 0, nm)
-    launch(found, found.told_at(nm, [*map(start, given)]), nm, X.dtype, scalars, work, threads)
+    start(found, found.told_at(nm, [*map(begin, given)]), nm, X.dtype, scalars, work, launch)
 
 
 def chosen(name, dtype, d, e, layouts, signs, adds, nm):
@@ -93,15 +94,16 @@ def chosen(name, dtype, d, e, layouts, signs, adds, nm):
     return choice(name, dtype, d, e, layouts, signs, adds, nm * multiply_adds(d, e) < FEW)
 
 
-def launch(found, told, nm, dtype, scalars, work=None, threads=None):
+def start(found, told, nm, dtype, scalars, work=None, launch=NOW):
     """Compute `nm` items, as chosen, where its kernel is told where."""
     count = -(-nm // found.V)
-    most = sharing.THREADS if threads is None else min(threads, sharing.THREADS)
+    most = sharing.THREADS if launch.threads is None else min(launch.threads, sharing.THREADS)
     rows = workspace(work, dtype, found.room, min(most, count))
-    share(found.code, count * found.cost, (0, count, address(told), *scalars), len(rows), None, rows)
+    launch = launch if work is None else limited(len(rows))
+    share(found.code, count * found.cost, (0, count, address(told), *scalars), launch, None, rows)
 
 
-def scale(Y, e, beta, threads=None):
+def scale(Y, e, beta, launch=NOW):
     """Y <- beta Y, without a look at Y if beta is zero."""
     a = Y.data if isinstance(Y, Pack) else Y
     if beta == 0:
@@ -125,7 +127,7 @@ def multiply_adds(d, e):
     return sum(math.prod(e[: k + 1]) * math.prod(d[k:]) for k in range(len(d)))
 
 
-def start(A):
+def begin(A):
     """Address of the first element."""
     return address(A) if isinstance(A, np.ndarray) else A.view.address
 
@@ -149,13 +151,13 @@ def workspace(work, dtype, size, threads):
     return range(begin, begin + min(count, threads) * nbytes, nbytes)
 
 
-def needed(name, factors, X, Y, d, e, threads=None):
+def needed(name, factors, X, Y, d, e, launch=NOW):
     """Elements of a work array for so many threads, and for one; they are enough for fewer items too."""
     layouts = tuple(map(placed, (*factors, X, Y)))
     signs = (1,) * len(factors)
     most = max(choice(name, X.dtype, d, e, layouts, signs, False, few).room for few in (False, True))
     size = most * REAL[X.dtype.char].itemsize
-    threads = sharing.THREADS if threads is None else threads
+    threads = sharing.THREADS if launch.threads is None else launch.threads
     return [-(-(count * size + LINE) // X.dtype.itemsize) for count in (threads, 1)]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
+from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, STATIC, parts
 from compactla.cpu.emit.code import Code, Number
@@ -54,7 +55,7 @@ class Products:
         self.told = address(self.numbers)
         self.kernels = {}
 
-    def run(self, nm, a, b, c, alpha, beta, threads=None):
+    def run(self, nm, a, b, c, alpha, beta, launch=NOW):
         """Compute `nm` of them, which begin at these addresses."""
         if not self.k:  # an empty sum is zero, whatever multiplies it
             alpha = type(alpha)(0)
@@ -67,7 +68,7 @@ class Products:
             kernel = self.kernels[scale] = shared(batch, arguments, f"{self.text}|{scale}")
         if self.swapped:
             a, b = b, a
-        share(kernel, nm * self.cost, (0, nm, alpha, beta, self.told, a, b, c), threads)
+        share(kernel, nm * self.cost, (0, nm, alpha, beta, self.told, a, b, c), launch)
 
 
 @functools.lru_cache(4096)

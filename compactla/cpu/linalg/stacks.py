@@ -19,6 +19,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 from numpy import empty, zeros
 
+from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, STATIC, parts
 from compactla.cpu.emit.code import Code
@@ -70,7 +71,7 @@ class Kernel:
     known: np.ndarray
     place: int
 
-    def run(self, arrays, threads=None):
+    def run(self, arrays, launch=NOW):
         """Compute results from arrays.
 
         Returns
@@ -82,7 +83,7 @@ class Kernel:
         """
         results, status = [*starmap(empty, self.made)], zeros(self.entries, UINT8)
         everything = (status, *arrays, *results)
-        share(self.code, self.cost, (0, self.npack, self.place, id(everything)), threads)
+        share(self.code, self.cost, (0, self.npack, self.place, id(everything)), launch)
         return results, status
 
 

@@ -10,7 +10,7 @@ import os
 import numba
 import numpy as np
 
-from compactla.calls.recording import Recording
+from compactla.calls.launch import NOW
 from compactla.cpu.threads.pool import BOX, hand_out, server, words_of
 
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
@@ -32,26 +32,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=park)
 
 
-def share(kernel, cost, args, threads=None, offset=None, work=None):
+def share(kernel, cost, args, launch=NOW, offset=None, work=None):
     """Call ``kernel(*args)``, args = (0, count, ...), or rather ``kernel(lo, hi, ...)`` for parts of that range.
 
-    There are at most `threads` parts, each in a thread of its own, and as many as `cost` is worth. Item i is
+    There are at most `launch.threads` parts, each in a thread of its own, and as many as `cost` is worth. Item i is
     ``offset[i + 1] - offset[i]`` of the work; default: all are equal. A last argument is ``work[t]`` in thread t, if
     there is `work`.
     """
-    if cost < 3 * GRAIN and work is None and type(threads) is not Recording:
+    if cost < 3 * GRAIN and work is None and not launch.recorded:  # most calls
         kernel.entry(*args)
-        return
-    if type(threads) is Recording:
-        threads.keep(args, work, alone=work is not None)
-        threads.add(*divided(kernel, cost, args, threads.told, offset, work))
-        return
-    function, *rest = divided(kernel, cost, args, threads, offset, work)
-    function(*rest)
+    else:
+        launch.run(*divided(kernel, cost, args, launch.threads, offset, work))
 
 
 def divided(kernel, cost, args, threads=None, offset=None, work=None):
-    """The function that does the same, and its arguments."""
+    """The function that does the same, and its arguments, which have the memory that is read, but that of `work`."""
     parts = parts_for(cost, args[1], threads)
     if parts == 1:
         return kernel.entry, *args, *([] if work is None else work[:1])
@@ -59,7 +54,7 @@ def divided(kernel, cost, args, threads=None, offset=None, work=None):
     words = words_of(kernel)
     memory = words.filled([others] if work is None else [[*others, work[t]] for t in range(parts)])
     step = 0 if work is None else words.struct.size
-    return hand, memory, parts, words.function, count, EQUAL if offset is None else offset, step
+    return hand, memory, parts, words.function, count, EQUAL if offset is None else offset, step, args
 
 
 def parts_for(cost, count, threads=None):
@@ -70,7 +65,7 @@ def parts_for(cost, count, threads=None):
     return parts if cost - cost / parts >= 3 * GRAIN else 1
 
 
-def hand(memory, parts, function, count, offset, step):
-    """Call a function for parts of some items, with the words in `memory`."""
+def hand(memory, parts, function, count, offset, step, args):
+    """Call a function for parts of some items, with the words in `memory`, which are of `args`."""
     place = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     hand_out(boxes, server(), parts, function, count, offset, place, step)

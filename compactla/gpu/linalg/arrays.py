@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 
+from compactla.calls.launch import NOW
 from compactla.dtypes import REAL
 from compactla.gpu import arrays as device
 from compactla.gpu.arrays import empty, reused, upload
-from compactla.gpu.launch import flatten, launch, launch_lanes
+from compactla.gpu.launch import enqueue, flatten, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.integers import Integers
 from compactla.layout import Pack
@@ -94,7 +95,7 @@ def spread(a, shape, strides, dtype, sizes=None):
     values = target.size, a.base_data, a.offset, *itertools.chain(*columns), target.data
     computed = np.dtype("d" if "double" in numbers.values() else "f")
     code = kernel(queue, FILE, "spread", computed, 1, values, SPREAD=1, AXES=len(axes), **numbers)
-    launch(queue, (), code, (-(-target.size // GROUP) * GROUP, 1), (GROUP, 1), [a, target], values)
+    enqueue(queue, NOW, code, (-(-target.size // GROUP) * GROUP, 1), (GROUP, 1), [a, target], values)
     return target
 
 
@@ -102,7 +103,7 @@ def each(name, target, count, *args, **macros):
     """Run a kernel of `stacks.cl` with a work-item for each element or matrix of an array."""
     arrays, values = flatten((count, *args, target))
     code = kernel(target.queue, FILE, name, target.dtype, 1, values, **{name.upper(): 1}, **macros)
-    launch(target.queue, (), code, (-(-count // GROUP) * GROUP, 1), (GROUP, 1), arrays, values)
+    enqueue(target.queue, NOW, code, (-(-count // GROUP) * GROUP, 1), (GROUP, 1), arrays, values)
 
 
 def fill(a, failed):
@@ -130,7 +131,7 @@ def cut(s, rcond, C):
     """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not."""
     rank = empty((C.nm,), np.int32, C.queue)
     args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
-    launch_lanes(C.queue, (), FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
+    launch_lanes(C.queue, NOW, FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
     return rank
 
 
@@ -138,7 +139,7 @@ def zeros_on_diagonal(A):
     """How many zeros there are on the diagonals, as an array."""
     count = empty((A.nm,), np.int32, A.queue)
     args = A.nm, A.n, A.view, count
-    launch_lanes(A.queue, (), FILE, "zeros", A.dtype, A.vlen, (A.nm, 1), *args, ZEROS=1)
+    launch_lanes(A.queue, NOW, FILE, "zeros", A.dtype, A.vlen, (A.nm, 1), *args, ZEROS=1)
     return count
 
 
@@ -147,5 +148,5 @@ def determinants(A, ipiv, logarithm=False):
     value, size = (empty((A.nm,), dtype, A.queue) for dtype in (A.dtype, REAL[A.dtype.char]))
     args = A.nm, A.n, A.view, ipiv.data, value, size
     macros = {"DETERMINANT": 1, "LOGARITHM": int(logarithm)}
-    launch_lanes(A.queue, (), FILE, "determinant", A.dtype, A.vlen, (A.nm, 1), *args, **macros)
+    launch_lanes(A.queue, NOW, FILE, "determinant", A.dtype, A.vlen, (A.nm, 1), *args, **macros)
     return [value, size]

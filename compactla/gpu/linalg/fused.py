@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.launch import NOW
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import download, empty, upload
-from compactla.gpu.launch import launch
+from compactla.gpu.launch import enqueue
 from compactla.gpu.linalg.arrays import C_NAMES, c_name
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
@@ -76,7 +77,7 @@ class Fused:
             values += a.base_data, a.offset // size, step
         values += [x.data for x in results]
         work_items = -(-nm // self.matrices) * self.group, 1
-        launch(arrays[0].queue, (), self.kernel, work_items, (self.group, 1), [*arrays, *results, flags], values)
+        enqueue(arrays[0].queue, NOW, self.kernel, work_items, (self.group, 1), [*arrays, *results, flags], values)
 
     def run(self, arrays, wait):
         """Compute results, and flags of the matrices that failed; None if none did, or nobody is to `wait` for that."""

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compactla import routine
+from compactla.calls.launch import NOW
 from compactla.dtypes import REAL
 from compactla.gpu import run
 from compactla.gpu.arrays import PLACES, empty, upload
-from compactla.gpu.launch import launch
+from compactla.gpu.launch import enqueue
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES
@@ -66,10 +67,10 @@ class Multiply:
     work_items: tuple[int, int] = (0, 0)
     group: int = 0
 
-    def start(self, arrays, starts, alpha, beta, wait_for=(), room=()):
+    def start(self, arrays, starts, alpha, beta, launch=NOW, room=()):
         """C <- alpha op(A) op(B) + beta C, of arrays with the bytes to the first matrices."""
         if self.kernel is None:
-            return self._start_as_packs(arrays, starts, alpha, beta, wait_for)
+            return self._start_as_packs(arrays, starts, alpha, beta, launch)
         real = REAL[arrays[0].dtype.char].itemsize
         values = [self.nm, *self.sizes, alpha.real, alpha.imag, beta.real, beta.imag]
         for k, (turn, place) in enumerate(zip(self.turns, self.places, strict=True)):
@@ -77,19 +78,17 @@ class Multiply:
             if self.tells_conj and k < 2:
                 values.append(int(self.conj[k]))
         values += [x.data for x in room]
-        return launch(
-            arrays[0].queue, wait_for, self.kernel, self.work_items, (self.group, 1), [*arrays, *room], values
-        )
+        return enqueue(arrays[0].queue, launch, self.kernel, self.work_items, (self.group, 1), [*arrays, *room], values)
 
-    def _start_as_packs(self, arrays, starts, alpha, beta, wait_for):
+    def _start_as_packs(self, arrays, starts, alpha, beta, launch):
         """The same with the kernel for packs, of which these are ones of one lane."""
         if self.nm * self.places[2].m * self.places[2].n:
             found = zip(self.turns, self.places, strict=True)
             views = tuple(view(arrays[turn], starts[turn], place, self.nm) for turn, place in found)
-            run.launch(routine.named("gemm"), views, (alpha, beta), (*self.conj, False), (), 0, None, wait_for)
+            run.start(routine.named("gemm"), views, (alpha, beta), (*self.conj, False), (), 0, None, launch)
 
 
-def multiply(nm, arrays, starts, places, conj, alpha, beta, wait_for=(), every=None):
+def multiply(nm, arrays, starts, places, conj, alpha, beta, launch=NOW, every=None):
     """C <- alpha op(A) op(B) + beta C in one launch.
 
     Parameters
@@ -106,7 +105,7 @@ def multiply(nm, arrays, starts, places, conj, alpha, beta, wait_for=(), every=N
         Whether matrices of A, and of B, are conjugated.
     alpha, beta : number
         Scalars, of Python.
-    wait_for : sequence of pyopencl.Event
+    launch : Launch
         What the device waits for.
     every : (3, nm) ndarray of int64, optional
         Bytes to all matrices, where these are not evenly far apart.
@@ -116,7 +115,7 @@ def multiply(nm, arrays, starts, places, conj, alpha, beta, wait_for=(), every=N
     found = planned(nm, queue, dtype, places, units, conj, bool(alpha), bool(beta), every is not None)
     real = REAL[dtype.char].itemsize
     room = [] if every is None else [upload(every[found.turns] // real, queue)]
-    found.start(arrays, starts, alpha, beta, wait_for, room)
+    found.start(arrays, starts, alpha, beta, launch, room)
 
 
 def planned(nm, queue, dtype, places, units, conj, multiplies, adds, scattered=False) -> Multiply:
