@@ -22,14 +22,14 @@ pytestmark = pytest.mark.slow
 PROGRAM = """
 import numpy as np
 import compactla as cla
-from compactla.cpu.compile import Kept
+from compactla.cpu.compile import CodeOnDisk
 assert cla.__file__.startswith({folder!r}), cla.__file__
-found, load = [], Kept.load_overload
+found, load = [], CodeOnDisk.load_overload
 def look(self, *signature):
     result = load(self, *signature)
     found.append(result is not None)
     return result
-Kept.load_overload = look
+CodeOnDisk.load_overload = look
 rng = np.random.default_rng(0)
 a, b, c = rng.random((3, 2, 3, 3, 4))
 A, B, C = cla.Pack(a), cla.Pack(b), cla.Pack(c)

@@ -287,7 +287,7 @@ def test_what_an_interrupt_leaves_of_bands(rng, monkeypatch):
     T.factor()
     x, solve = T.solve(rhs), cla.prepare(T.solve, rhs)
     with monkeypatch.context() as patch:
-        patch.setattr(systems.cpu.Plan, "run", interrupted)
+        patch.setattr(systems.cpu.BandPlan, "run", interrupted)
         with pytest.raises(KeyboardInterrupt):
             T.factor()
     with pytest.raises(RuntimeError, match="factor must be called again"):

@@ -10,7 +10,7 @@ import pyopencl as cl
 import pytest
 
 import factors
-from compactla.cpu.compile import Kept
+from compactla.cpu.compile import CodeOnDisk
 from compactla.cpu.emit import machine
 from compactla.gpu import probe, program
 from compactla.gpu.tuning.choices import is_cpu
@@ -47,7 +47,7 @@ def test_what_a_processor_has(monkeypatch):
 
 def test_names_of_files():
     """Functions in others have names that no file has on Windows."""
-    name, _ = Kept(lambda: None, ()).identify("signature")
+    name, _ = CodeOnDisk(lambda: None, ()).identify("signature")
     assert re.fullmatch(r"[\w.]+\.test_names_of_files\.locals\.lambda\.[\w.]+", name), name
 
 

@@ -44,7 +44,7 @@ def compiled(make, arguments, *key, source=None, reordered=False):
 
     Its `entry` is the same for callers who know these types, which are not looked at. Where it is `reordered`, which
     depends on the key alone, sums are taken in any order, and products are fused with them. `source` is that of
-    `Kept`.
+    `CodeOnDisk`.
     """
     if numba.config.DISABLE_JIT:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, must not be: kernels for the CPU run only as compiled code")
@@ -62,15 +62,15 @@ def compiled(make, arguments, *key, source=None, reordered=False):
 def compiled_once(function, *key, source=None, **options):
     """`function` compiled by Numba for the types that it is called with, and kept on disk where there is a place.
 
-    The key tells apart functions that are made in one place. For `source` see `Kept`.
+    The key tells apart functions that are made in one place. For `source` see `CodeOnDisk`.
     """
     function.__qualname__ += "." + digest(repr((function.__module__, key)).encode())
     dispatcher = njit(nogil=True, **options)(function)
-    dispatcher._cache = Kept(function, key, source)
+    dispatcher._cache = CodeOnDisk(function, key, source)
     return dispatcher
 
 
-class Kept(NullCache):
+class CodeOnDisk(NullCache):
     """The machine code of a function on disk: a file for each signature and processor.
 
     It begins with a digest of itself and of what it was made of: what is old, broken or mixed up is compiled anew.

@@ -194,7 +194,7 @@ def spread_choice(A: Layout):
 class CouplingsView:
     """Arguments of kernels for block rows and their couplings to two others; see `couple_batch`."""
 
-    longest = 3  # block rows that `Work` has to make room for, whatever the longest pack
+    longest = 3  # block rows that `LineScratch` has to make room for, whatever the longest pack
 
     def __init__(self, lower, upper, offset, rows, before, after, longest):
         _, b, _, *lanes = lower.shape
@@ -223,7 +223,7 @@ def couple_choice(A: Layout, nrhs):
     return kernel, operations(A, 4 * A.m**2 * nrhs)
 
 
-class Work:
+class LineScratch:
     """Room for the x of one pack of lines and one block row more, for each thread."""
 
     def __init__(self, lines):

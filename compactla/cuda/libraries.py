@@ -180,7 +180,7 @@ class JAX(Library):
             raise TypeError("is distributed over several devices, must be on one")
         index = next(iter(x.devices())).local_hardware_id
         x.__dlpack__(stream=self.stream(index))  # which waits for the array
-        memory = Memory(0, Kept(self, index, x))
+        memory = Memory(0, JaxOwner(self, index, x))
         a = Array(self.queue(index), x.shape, np.dtype(x.dtype), data=memory, offset=x.unsafe_buffer_pointer(), given=x)
         a.place.flags.writeable = False
         return a
@@ -205,14 +205,14 @@ class JAX(Library):
             if x.dtype != dtype:  # JAX has no double precision unless it is told to
                 x = numpy.empty(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize, np.uint8)
         x.__dlpack__(stream=self.stream(index))
-        return None, x.unsafe_buffer_pointer(), Kept(self, index, x)
+        return None, x.unsafe_buffer_pointer(), JaxOwner(self, index, x)
 
     def leave(self, index, x):
         """Keep an array until its device has done all that was started."""
         self._left.append((driver.mark(index, self.stream(index)), x))
 
 
-class Kept:
+class JaxOwner:
     """The owner of an array of JAX."""
 
     def __init__(self, library, index, array):

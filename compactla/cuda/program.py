@@ -30,10 +30,10 @@ class Program:
 
     def kernel(self, name, types):
         """A kernel, whose arguments have these types: of numbers those of NumPy, of all others None."""
-        return Kernel(self.index, driver.function(self.index, self.module, name), types)
+        return CudaKernel(self.index, driver.function(self.index, self.module, name), types)
 
 
-class Kernel:
+class CudaKernel:
     """A kernel and room for its arguments, of one thread."""
 
     def __init__(self, index, function, types):
@@ -57,7 +57,7 @@ class Kernel:
 
     def prepared(self, queue, work_items, group, values):
         """A function that launches it so, in what is the current stream then."""
-        own = Kernel(self.index, self.function, self.types)
+        own = CudaKernel(self.index, self.function, self.types)
         own._put(values)
         index, function, start, stream = self.index, self.function, driver.launch, queue.library.stream
         grid = work_items[0] // group[0], work_items[1] // group[1]

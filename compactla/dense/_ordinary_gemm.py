@@ -30,7 +30,7 @@ ALIGNED = 16  # bytes that kernels on devices move at once, where matrices begin
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ProductPlan:
     """A plan for products of arrays of these types, shapes and strides.
 
     Attributes
@@ -186,15 +186,15 @@ def plan_for(row, nm, dtype, A, B, C, transa, transb, source):
     spans = [span(X, nm, dtype.itemsize, source) for X in (A, B, C)]
     real = REAL[dtype.char].itemsize
     if not nm * C.m * C.n:
-        return Plan(0, None, None, spans, 0)
+        return ProductPlan(0, None, None, spans, 0)
     if any(stride % real for X in (A, B, C) for stride in X.strides):
-        return Plan(nm, None, None, spans, -1)
+        return ProductPlan(nm, None, None, spans, -1)
     scale = cpu.products(dtype, Place(C.m, 0, 0, 0, 0), Place(0, C.n, 0, 0, 0), C, (False, False), source).run
     if not a.n:
-        return Plan(nm, scale, scale, spans, real - 1)
+        return ProductPlan(nm, scale, scale, spans, real - 1)
     if max(C.m, C.n, a.n) > LARGEST:
-        return Plan(nm, None, None, spans, real - 1)
-    return Plan(nm, cpu.products(dtype, a, b, C, conj, source).run, scale, spans, real - 1)
+        return ProductPlan(nm, None, None, spans, real - 1)
+    return ProductPlan(nm, cpu.products(dtype, a, b, C, conj, source).run, scale, spans, real - 1)
 
 
 def factors(row, A, B, C, transa, transb, dtype):

@@ -40,7 +40,7 @@ class Factors(NamedTuple):
     swaps: Any
 
 
-class Systems(NamedTuple):
+class DeviceSystems(NamedTuple):
     """Where an array (..., m, n) of systems is: seen as (outer, inner, m, n), with strides in real numbers."""
 
     array: Any
@@ -82,13 +82,13 @@ def source(form: Form):
 
 
 def found(arrays, lead):
-    """The inner one of two axes, as which those of systems are seen, and where the `Systems` of arrays are."""
+    """The inner one of two axes, as which those of systems are seen, and where the `DeviceSystems` of arrays are."""
     strides = [lead_strides(a, lead) for a in arrays]
     (_, inner), steps = in_two_axes(lead, strides)
     places = []
     for a, two in zip(arrays, steps, strict=True):
         item = REAL[a.dtype.char].itemsize
-        places.append(Systems(a, *(stride // item for stride in (*two, *a.strides[-2:]))))
+        places.append(DeviceSystems(a, *(stride // item for stride in (*two, *a.strides[-2:]))))
     return inner, places
 
 
@@ -121,7 +121,7 @@ def copy(a, target):
     move(ordinary(a), a.shape[0], target)
 
 
-class Launch:
+class BandLaunch:
     """A launch of a kernel of `bands.cl`: how many packs there are, and room for some at a time."""
 
     def __init__(self, form: Form, n, nsys, dtype, queue, columns=0):
@@ -193,7 +193,7 @@ def matrix_places(matrix, lead, others=()):
 def factor(form: Form, n, matrix, lead, queue, launch=NOW):
     """`Factors` and info of matrices (..., m, n) on the device; info is of every lane, and lives there."""
     dtype = matrix[0].dtype
-    run = Launch(form, n, math.prod(lead), dtype, queue)
+    run = BandLaunch(form, n, math.prod(lead), dtype, queue)
     if not run.nsys:
         return None, None
     inner, places = matrix_places(matrix, lead)
@@ -212,7 +212,7 @@ def factor(form: Form, n, matrix, lead, queue, launch=NOW):
 def solve(form: Form, n, factors: Factors, B, X, lead, common, room, launch=NOW):
     """X <- inv(A) B, arrays (..., n, nrhs) of any strides."""
     r, queue = B.shape[-1], B.queue
-    run = Launch(form, n, math.prod(lead), X.dtype, queue, -(-r // -(-r // FEW)))
+    run = BandLaunch(form, n, math.prod(lead), X.dtype, queue, -(-r // -(-r // FEW)))
     inner, places = found([B, X], lead)
     told = inner, r, *itertools.chain(*(place.arguments for place in places))
     along = {"ALONG_B": places[0].along, "ALONG_X": places[1].along, "COMMON": int(common)}
@@ -226,7 +226,7 @@ def solve(form: Form, n, factors: Factors, B, X, lead, common, room, launch=NOW)
 
 def both(form: Form, n, matrix, B, X, lead, room, launch=NOW):
     """Likewise with matrices that are factored on the way; info."""
-    run = Launch(form, n, math.prod(lead), X.dtype, B.queue, B.shape[-1])
+    run = BandLaunch(form, n, math.prod(lead), X.dtype, B.queue, B.shape[-1])
     inner, places = matrix_places(matrix, lead, [B, X])
     info = empty((run.npack * run.V,), np.int32, B.queue, reused(B))
     told = [*itertools.chain(*(place.arguments for place in places))]

@@ -23,7 +23,7 @@ FILE = "kron.cl"
 GROUP = 64  # work-items of a work-group
 
 
-class Place(NamedTuple):
+class ItemPlace(NamedTuple):
     """Where items or matrices are: V side by side, then `step` further the next. All counts real numbers.
 
     Attributes
@@ -48,22 +48,22 @@ class Place(NamedTuple):
         return self.array.base_data, self.start, self.V, self.step
 
 
-def items(A, sizes) -> Place:
+def items(A, sizes) -> ItemPlace:
     """Items of some axes: of an array, or of a pack, whose columns are all axes but the first."""
     if isinstance(A, Pack):
         view = A.view
         inner = (view.cs * math.prod(sizes[k + 1 :]) for k in range(1, len(sizes)))
-        return Place(A.data, view.address, A.vlen, view.ps, (view.rs, *inner))
+        return ItemPlace(A.data, view.address, A.vlen, view.ps, (view.rs, *inner))
     step, *strides = counted(A)
-    return Place(A, A.offset // REAL[A.dtype.char].itemsize, 1, step, tuple(strides))
+    return ItemPlace(A, A.offset // REAL[A.dtype.char].itemsize, 1, step, tuple(strides))
 
 
-def matrices(A) -> Place:
+def matrices(A) -> ItemPlace:
     """An operand: a pack, matrices, or one for all."""
     if isinstance(A, Pack):
-        return Place(A.data, A.view.address, A.vlen, A.view.ps, (A.view.rs, A.view.cs))
+        return ItemPlace(A.data, A.view.address, A.vlen, A.view.ps, (A.view.rs, A.view.cs))
     step, *strides = counted(A) if A.ndim == 3 else (0, *counted(A))
-    return Place(A, A.offset // REAL[A.dtype.char].itemsize, 1, step, tuple(strides))
+    return ItemPlace(A, A.offset // REAL[A.dtype.char].itemsize, 1, step, tuple(strides))
 
 
 def counted(a):
@@ -71,26 +71,26 @@ def counted(a):
     return [stride // REAL[a.dtype.char].itemsize for stride in a.strides]
 
 
-class Room:
+class KronScratch:
     """Memory for what factors make of items, which lies as X does: neighbours are items, or numbers of an item."""
 
     def __init__(self, work, nm, dtype, along):
         self.work, self.nm, self.dtype, self.along, self.used = work, nm, dtype, along, 0
 
-    def take(self, sizes, nm=None) -> Place:
+    def take(self, sizes, nm=None) -> ItemPlace:
         """Room for so many items, behind all that was taken before."""
         nm, numbers = self.nm if nm is None else nm, 2 if self.dtype.kind == "c" else 1
         start = self.work.offset // REAL[self.dtype.char].itemsize + self.used
         self.used += nm * math.prod(sizes) * numbers
         V, count = (nm, 0) if self.along else (1, math.prod(sizes) * numbers)
-        return Place(self.work, start, V, count, contiguous(sizes, V * numbers))
+        return ItemPlace(self.work, start, V, count, contiguous(sizes, V * numbers))
 
 
 def contiguous(sizes, apart):
     return tuple(itertools.accumulate(reversed(sizes[1:]), int.__mul__, initial=apart))[::-1]
 
 
-def is_along(x: Place, nm) -> bool:
+def is_along(x: ItemPlace, nm) -> bool:
     """Whether neighbours in memory are items."""
     return x.V > 1 or (nm > 1 and abs(x.step) < min(map(abs, x.strides)))
 
@@ -107,7 +107,7 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
     size = nm * elements(name, d, e)
     if size and (work is None or work.size < size):
         work = empty((size,), X.dtype, x.array.queue, reused(x.array))
-    room = Room(work, nm, X.dtype, along)
+    room = KronScratch(work, nm, X.dtype, along)
     if name == "solve":
         solve(room, given, signs, x, y, d, scalars, launch)
     elif name == "sum":
@@ -177,9 +177,9 @@ def solve(room, operands, signs, x, y, d, scalars, launch):
     used = room.used
     multiply(room, inverses, signs[:n], x, W, d, d, (1, 0), launch)
     one = upload(np.ones(1, room.dtype), queue)
-    alone = Room(None, room.nm if own else 1, room.dtype, room.along)
+    alone = KronScratch(None, room.nm if own else 1, room.dtype, room.along)
     for k, place in enumerate(values):
-        apply(alone, k, place, 1, Place(one, 0, 1, 0, (0,) * n), D, (*d[:k], 1, *d[k + 1 :]), d[k], (1, k > 0), NOW)
+        apply(alone, k, place, 1, ItemPlace(one, 0, 1, 0, (0,) * n), D, (*d[:k], 1, *d[k + 1 :]), d[k], (1, k > 0), NOW)
     if not own:
         D = D._replace(step=0)
     count, real = math.prod(d), parts(room.dtype)
@@ -225,7 +225,7 @@ def scale(Y, e, beta, launch=NOW):
     """Y <- beta Y, without a look at Y if beta is zero."""
     y = items(Y, e)
     nm = Y.nm if isinstance(Y, Pack) else Y.shape[0]
-    room = Room(None, nm, Y.dtype, is_along(y, nm))
+    room = KronScratch(None, nm, Y.dtype, is_along(y, nm))
     apply(room, 0, None, 1, y, y, e, e[0], (0, beta), launch)
 
 

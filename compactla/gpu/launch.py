@@ -21,7 +21,7 @@ MOST = 32768  # work-items along the elements of a matrix; some devices take no 
 FILL = 16  # work-groups of a compute unit that keep it busy
 
 
-class Plan(NamedTuple):
+class KernelPlan(NamedTuple):
     """A kernel that was compiled for a size, and how it is launched."""
 
     kernel: Any
@@ -104,7 +104,7 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
         most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
         if most < group:
             return None
-    return Plan(run, group, chosen.get("LANES", group), chosen)
+    return KernelPlan(run, group, chosen.get("LANES", group), chosen)
 
 
 def plans(queue) -> Plans:

@@ -110,7 +110,7 @@ class LinesView(NamedTuple):
         return self.stored.storage if self.stored else ""
 
 
-class Work:
+class LineScratch:
     """Work space of a solve between the ways down and up the lines, and facts about the lines.
 
     `memory` is None where a solve needs nothing, as `couple_rows`. `factors` are what kernels are told of the lines.

@@ -28,9 +28,9 @@ from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
 from compactla.foreign import hand_back
 from compactla.gpu.arrays import bring, empty, reused
-from compactla.gpu.launch import Plan, launch_lanes, launch_plan, plan, plans
+from compactla.gpu.launch import KernelPlan, launch_lanes, launch_plan, plan, plans
 
-NOTHING = Plan(None, 0, 0, {})  # for matrices without elements
+NOTHING = KernelPlan(None, 0, 0, {})  # for matrices without elements
 
 
 def start(row, views, scalars, conj, option, nm, info, launch=NOW):

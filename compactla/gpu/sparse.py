@@ -28,7 +28,7 @@ NONE = np.iinfo(np.int32).max  # where no row is singular
 SHARE = 8  # part of a device's memory that the work space of solvers may take
 
 
-class Work:
+class SolverScratch:
     """Work space of the calling thread; who uses it next waits for `events`."""
 
     def __init__(self, queue, size):
@@ -40,7 +40,7 @@ def work(queue, size):
     """So many bytes, which are kept."""
     kept = built(queue).of_thread.__dict__
     if "krylov" not in kept or kept["krylov"].size < size:
-        kept["krylov"] = Work(queue, size)
+        kept["krylov"] = SolverScratch(queue, size)
     return kept["krylov"]
 
 

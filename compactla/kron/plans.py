@@ -9,21 +9,21 @@ from compactla.calls.launch import NOW
 from compactla.calls.plans import Plans, signature
 from compactla.checks import check_launch
 from compactla.cpu.kron import apply as cpu
-from compactla.kron.problem import Problem
+from compactla.kron.problem import KronProblem
 from compactla.overlap import address, reach
 from compactla.scalars import scalar
 
 RECENT = 8  # addresses of arrays that a plan remembers
 
 
-class Plan:
+class KronPlan:
     """A plan for Kronecker products of arrays of these types, shapes and strides.
 
     Parameters
     ----------
     name : {"kron", "sum"}
         The product.
-    problem : compactla.kron.problem.Problem
+    problem : compactla.kron.problem.KronProblem
         A problem with such arrays, which was solved.
     arrays : sequence of ndarray
         The factors and X, as they were passed.
@@ -80,10 +80,10 @@ def apply(name, factors, X, out, alpha, beta, trans, transx, work, threads, wait
         result = plan.run(arrays, out, alpha, beta, launch)
         if result is not None:
             return result
-    problem = Problem(factors, X, trans, transx)
+    problem = KronProblem(factors, X, trans, transx)
     if name == "sum":
         problem.check_square("factors")
     result = problem.run(name, out, alpha, beta, work, threads, wait_for)
     if key is not None and plan is None and problem.is_planned(arrays):
-        plans.add(key, Plan(name, problem, arrays, result))
+        plans.add(key, KronPlan(name, problem, arrays, result))
     return result

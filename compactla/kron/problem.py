@@ -40,7 +40,7 @@ class Target:
         return self.dtype.kind == "c"
 
 
-class Problem:
+class KronProblem:
     """Factors and items that fit together.
 
     Attributes

@@ -8,7 +8,7 @@ from compactla.backends import backend
 from compactla.checks import check_launch
 from compactla.foreign import accepts_foreign
 from compactla.kron.plans import apply
-from compactla.kron.problem import Problem, as_sequence
+from compactla.kron.problem import KronProblem, as_sequence
 from compactla.types import Array, Events
 
 
@@ -183,7 +183,7 @@ def kron_sum_solve(
     >>> np.allclose(cla.kron_sum_apply((A, A), Y), X)
     True
     """
-    problem = Problem(vectors, X, "N" * len(as_sequence(vectors, "vectors")), transx, name="vectors")
+    problem = KronProblem(vectors, X, "N" * len(as_sequence(vectors, "vectors")), transx, name="vectors")
     problem.check_square("vectors")
     problem.diagonalise(values, shift, inverses)
     return problem.run("solve", out, alpha, beta, work, threads, wait_for)
@@ -222,7 +222,7 @@ def kron_work(
     >>> cla.kron_apply((A, A), X, work=work).shape
     (10, 3, 3)
     """
-    problem = Problem(factors, X, trans, transx)
+    problem = KronProblem(factors, X, trans, transx)
     launch = check_launch(threads, None, problem.queue)
     name = "solve" if solve else "sum" if sum else "kron"
     if solve:

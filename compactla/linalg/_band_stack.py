@@ -10,7 +10,7 @@ ROOM = 32768  # real numbers of a matrix and its right-hand sides, which are on 
 FEW = 4  # right-hand sides that are compiled in
 
 
-class Banded:
+class BandedStack:
     """A function of band matrices: `Stacked`, or SciPy's alone, for matrices that are too large for its kernel."""
 
     def __init__(self, *args, **keywords):

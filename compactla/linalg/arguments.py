@@ -97,7 +97,7 @@ def common_lead(arrays):
 
 
 @dataclass(frozen=True)
-class Place:
+class StackPlace:
     """The place of a stack's matrices in memory.
 
     Attributes
@@ -129,10 +129,10 @@ def place(a, lead, dtype):
         (*_, rs, cs), step = in_stack(a, lead)
         few = math.prod(lead) * m * n <= FEW
         if step is not None and not (few and lie(m, n, step, rs, cs, item) != "whole"):
-            return Place(dtype.char, m, n, step, rs, cs)
+            return StackPlace(dtype.char, m, n, step, rs, cs)
     shape = own if math.prod(own) == 1 else lead
     copy = functools.partial(spread, shape=(*shape, m, n), dtype=dtype)
-    return Place(dtype.char, m, n, 0 if shape is own else m * n * item, n * item, item, copy)
+    return StackPlace(dtype.char, m, n, 0 if shape is own else m * n * item, n * item, item, copy)
 
 
 def spread(a, shape, dtype):

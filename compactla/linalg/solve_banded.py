@@ -3,7 +3,7 @@
 import numpy as np
 
 from compactla.linalg import _scipy
-from compactla.linalg._band_stack import Banded, is_index
+from compactla.linalg._band_stack import BandedStack, is_index
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Result
@@ -96,7 +96,7 @@ def identity(m, n, upper, **_):
     return ab
 
 
-SOLVE_BANDED = Banded(
+SOLVE_BANDED = BandedStack(
     "solve_banded",
     inputs={"ab": "wn", "b": "nr"},
     outputs=(Result("nr"),),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from compactla.linalg import _scipy
-from compactla.linalg._band_stack import Banded
+from compactla.linalg._band_stack import BandedStack
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Result
@@ -94,7 +94,7 @@ def identity(m, n, lower, **_):
     return ab
 
 
-SOLVEH_BANDED = Banded(
+SOLVEH_BANDED = BandedStack(
     "solveh_banded",
     inputs={"ab": "wn", "b": "nr"},
     outputs=(Result("nr"),),

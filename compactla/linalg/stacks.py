@@ -71,12 +71,12 @@ class Fit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class StackPlan:
     """A plan for arrays of these types, shapes and strides.
 
     Attributes
     ----------
-    kernel : compactla.cpu.linalg.stacks.Kernel or None
+    kernel : compactla.cpu.linalg.stacks.StackKernel or None
         The kernel; None if NumPy computes them.
     lead : tuple of int
         Shape of the stack.
@@ -84,7 +84,7 @@ class Plan:
         Functions that copy inputs first, if they have to be copied; empty if none has.
     """
 
-    kernel: "cpu.Kernel | None" = None
+    kernel: "cpu.StackKernel | None" = None
     lead: tuple[int, ...] = ()
     copies: list = field(default_factory=list)
 
@@ -178,11 +178,11 @@ class Stacked:
         types = [np.dtype(x[2]) if x[2:] else common_type(a.dtype) for x, a in zip(sizes, arrays, strict=True)]
         fit = None if any(dtype is None for dtype in types) else self.fit(arrays, types, compute)
         if fit is None or not self.limits.hold(fit.nm, fit.number):
-            return Plan()
+            return StackPlan()
         read = [dtype if own(letters) else fit.common for letters, dtype in zip(sizes, types, strict=True)]
         places = [place(a, fit.lead, dtype) for a, dtype in zip(arrays, read, strict=True)]
         copies = [p.copy for p in places]
-        return Plan(cpu.kernel(self, options, fit, places), fit.lead, copies if any(copies) else [])
+        return StackPlan(cpu.kernel(self, options, fit, places), fit.lead, copies if any(copies) else [])
 
     def fit(self, arrays, types, compute):
         """Sizes and types of arrays, read as these types; None if they are empty, or do not fit together."""

@@ -310,7 +310,7 @@ class Couplings(Copied):
 
     def _prepare(self):
         self._view = backend(self.queue, "lines").CouplingsView(*self.arrays, self.longest)
-        view, make = self._view, backend(self.queue, "lines").Work
+        view, make = self._view, backend(self.queue, "lines").LineScratch
         self._spare = Pool(self.queue, lambda: make(view))
 
     def apply(self, source, x, launch):

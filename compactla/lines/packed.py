@@ -98,7 +98,7 @@ class PackedLines(Copied):
             *self.blocks, self._offset, self._rows, self.options.policy, self._swaps, self.stored
         )
         view, dtype, queue, vectors = self.view, self.dtype, self.queue, 2 * bool(self._given)
-        make = backend(queue, "lines").Work
+        make = backend(queue, "lines").LineScratch
         # Where memory is freed some drivers wait for what was launched.
         self._pool = None if queue is None else backend(queue).pool(queue)
         self._spare = Pool(queue, lambda: (make(view), [Buffer(dtype, queue) for _ in range(vectors)]))

@@ -53,7 +53,7 @@ class Factors(NamedTuple):
         return self.U.shape[-1]
 
 
-class Systems(NamedTuple):
+class HostSystems(NamedTuple):
     """Where matrices of some systems are: an array (outer, inner, m, n) of any strides; maybe taken row by row."""
 
     a: np.ndarray
@@ -89,7 +89,7 @@ def new_factors(form: Form, nsys, n, dtype) -> Factors:
     return Factors(U, L, np.empty((npack, n, form.kl * form.pivoting), np.int32))
 
 
-class Plan(NamedTuple):
+class BandPlan(NamedTuple):
     """How arrays of some shapes and strides are worked on; see `plan`.
 
     Attributes
@@ -132,7 +132,7 @@ class Plan(NamedTuple):
             launch.alone()
 
 
-def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) -> Plan:
+def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) -> BandPlan:
     """How to factor or solve systems.
 
     Parameters
@@ -157,7 +157,7 @@ def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) 
     nsys, columns, deep = outer * inner, 0 if action == "factor" else operands[-1].shape[3], min(outer, inner) > 1
     if inner == 1:  # one of the axes is all there is
         operands, inner = [a.swapaxes(0, 1) for a in operands], outer
-    places = [Systems(a, form.wide and action == "factor") for a in operands]
+    places = [HostSystems(a, form.wide and action == "factor") for a in operands]
     options = " ".join(f"{value:d}" for value in form[1:])
     kinds = " ".join(place.kind for place in places)
     known = columns if columns <= FEW else "?"
@@ -172,7 +172,7 @@ def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) 
     words = (form.stored + form.reach + 1 + columns) * n * V * dtype.itemsize // WORD + 2 * LINE
     npack, operations = -(-nsys // V), parts**2 * (form.kl + 1) * (form.reach + 1 + columns)
     cost = npack * n * max(operations, 2 * form.stored)
-    return Plan(code, np.array(told, np.int64), slots, npack, cost, words, (factors, operands))
+    return BandPlan(code, np.array(told, np.int64), slots, npack, cost, words, (factors, operands))
 
 
 def batch(text):
@@ -185,7 +185,7 @@ def batch(text):
     return kernel
 
 
-class Room:
+class BandScratch:
     """Work space, of which parts are taken.
 
     Attributes
@@ -242,7 +242,7 @@ class Bits:
         return Flags(b, b.bitcast(bits, ir.VectorType(ir.IntType(1), self.lanes)))
 
 
-class Kept(NamedTuple):
+class PackFactors(NamedTuple):
     """`Factors` of one pack while code is emitted."""
 
     U: Elements
@@ -304,7 +304,7 @@ def call(typing_context, text, p, told, work):
                 outer = b.sub(n, INDEX(1)) if name == "tridiag" else n
                 sizes = [outer, n, outer] if len(found) == 3 else [n] * len(found)
                 keywords["matrix"] = [make(m=size, n=1) for make, size in zip(found, sizes, strict=True)]
-            emit(code, Room(code, vector, work, form.kl + form.ku + 1), form, **keywords)
+            emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1), form, **keywords)
 
         Code(builder).call(f"compactla.{text.literal_value}", [INDEX] * 3, body, *values[1:])
         return context.get_dummy_value()
@@ -324,4 +324,4 @@ def kept(code, form, vector, n, p, given):
         return Elements(code, vector, start(element), n, width, width * step, step, vector.lanes).T
 
     U, L = map(matrix, form.widths)
-    return Kept(U, L, Bits(code, vector, start(SMALL), form.kl))
+    return PackFactors(U, L, Bits(code, vector, start(SMALL), form.kl))

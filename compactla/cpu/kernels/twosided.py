@@ -47,7 +47,7 @@ class Sweeps:
         self.tolerance = code.zero(vector.reals).constant(rounding(vector))
         self.turned = Noted(code, vector.lanes)
         self.unrolled = n <= UNROLLED
-        self.rotations: dict | Kept = {}
+        self.rotations: dict | KeptRotations = {}
         if self.unrolled:
             kinds = vector, vector.reals
             self.both = [Hermitian(*(code.registers(kind, n, n) for kind in kinds)) for _ in range(2)]
@@ -55,7 +55,7 @@ class Sweeps:
         self.memory, self.row = code.room(vector, 2 * n, n), cgutils.alloca_once(code.builder, INDEX)
         code.builder.store(INDEX(0), self.row)
         if n > WRITTEN:
-            self.rotations = Kept(code.room(vector, n // 2, 2))
+            self.rotations = KeptRotations(code.room(vector, n // 2, 2))
 
     def ends(self):
         """The matrix that is there, and the one that the next round makes."""
@@ -160,7 +160,7 @@ class Sweeps:
         return rotation
 
 
-class Kept:
+class KeptRotations:
     """Rotations in memory, by the first column of their pairs."""
 
     def __init__(self, numbers: Elements):

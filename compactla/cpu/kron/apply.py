@@ -32,7 +32,7 @@ shared = functools.cache(compiled)
 
 
 @dataclass(frozen=True)
-class Choice:
+class KronKernel:
     """A kernel and what it is told.
 
     Attributes
@@ -189,7 +189,7 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
     cost = max(parts(dtype) ** 2 * multiply_adds(d, e) * (2 if name == "solve" else 1), moved / MOVED)
     sizes = rooms(operator.mul, name, d, e, operands(name, d[-n:], e[-n:]), kind_x, known)
     room = sum(m * apart for m, _, apart in sizes) * column
-    return Choice(code, V, cost, room, told, places)
+    return KronKernel(code, V, cost, room, told, places)
 
 
 def row_by_row(dtype, d, e, layouts, signs, adds):
@@ -216,11 +216,11 @@ def row_by_row(dtype, d, e, layouts, signs, adds):
     told, places = words(0, d, e, given, x[1], y[1])
     cost = max(count * multiply_adds(d, e) / m * -(-m * count // lanes), 2 * dtype.itemsize * m**n / MOVED)
     room = sum(by_rows.padded(rows * apart, LINE // 4) for rows, apart in by_rows.rooms(n, m, count, lanes))
-    return Choice(code, 1, cost, room, told, places)
+    return KronKernel(code, 1, cost, room, told, places)
 
 
 def words(vlen, d, e, factors, X, Y):
-    """Arguments of a kernel, as in `Choice`: factors are numbers of operands and the arguments of these."""
+    """Arguments of a kernel, as in `KronKernel`: factors are numbers of operands and the arguments of these."""
     told, places = [0, vlen, *d, *e], []
     for k, *steps in factors:
         places.append((len(told), k))

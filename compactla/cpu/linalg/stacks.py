@@ -40,7 +40,7 @@ shared = functools.cache(compiled)
 
 
 @dataclass(frozen=True)
-class Kernel:
+class StackKernel:
     """A function for arrays of some types, shapes and strides.
 
     It is told where a tuple of NumPy's arrays is, and looks into these objects for their data.
@@ -88,7 +88,7 @@ class Kernel:
 
 
 def kernel(function, options, fit, places):
-    """The `Kernel` for some arrays.
+    """The `StackKernel` for some arrays.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def kernel(function, options, fit, places):
         Values of its options.
     fit : compactla.linalg.stacks.Fit
         Sizes and types.
-    places : list of compactla.linalg.arguments.Place
+    places : list of compactla.linalg.arguments.StackPlace
         Places of the inputs in memory.
     """
     nm, number, dtype = fit.nm, fit.number, fit.computed
@@ -123,7 +123,7 @@ def kernel(function, options, fit, places):
     code = shared(batch, (INT, INT), text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
     npack, told = -(-nm // V), np.array(numbers, np.int64)
-    return Kernel(code, nm + 1, fit.made, npack, npack * cost, told, address(told))
+    return StackKernel(code, nm + 1, fit.made, npack, npack * cost, told, address(told))
 
 
 def is_known(number):

@@ -159,7 +159,7 @@ def common_bytes(numbers):
     return int(np.gcd.reduce([*numbers, VECTOR]))
 
 
-class Choice(NamedTuple):
+class StackTile(NamedTuple):
     """How `gemm_stacks` is compiled: its macros, matrices of a work-group, and its work-items."""
 
     macros: tuple[tuple[str, int], ...]
@@ -168,7 +168,7 @@ class Choice(NamedTuple):
 
 
 @functools.lru_cache(4096)
-def chosen(local, dtype, places, units, conj, add, scattered) -> Choice | None:
+def chosen(local, dtype, places, units, conj, add, scattered) -> StackTile | None:
     """A choice that suits GPUs; None if local memory is too small.
 
     Parameters
@@ -224,7 +224,7 @@ def chosen(local, dtype, places, units, conj, add, scattered) -> Choice | None:
     macros = {"M": m, "N": n, "K": k, "AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
     macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "PLACES": scattered, "LANES": lanes, "TI": tile[0]}
     macros |= {"TJ": tile[1], "WIDE": wide, "WIDEA": wide_a, "FLAT": flat}
-    return Choice(tuple((name, int(value)) for name, value in macros.items()), lanes, lanes * team)
+    return StackTile(tuple((name, int(value)) for name, value in macros.items()), lanes, lanes * team)
 
 
 def width(X, real, unit):
@@ -247,7 +247,7 @@ def side(n):
 
 
 @dataclass(frozen=True)
-class Products:
+class DeviceProducts:
     """Products of stacks of matrices, as what `compactla.gpu.linalg.stacks.kernel` finds for other functions.
 
     Attributes
@@ -284,4 +284,4 @@ def products(function, arrays, fit):
         if step is None or X.dtype != dtype or X.offset % dtype.itemsize:
             return None
         places.append(Place(*X.shape[-2:], step, rs, cs))
-    return Products(fit, places)
+    return DeviceProducts(fit, places)
