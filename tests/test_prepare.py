@@ -13,8 +13,10 @@ import compactla as cla
 import rows
 from cases import exhaustive, here, lines, random, same_bits, slow, there
 from compactla import linalg
+from compactla.calls.plans import Plans
 from compactla.cpu.threads import sharing
 from rows import ROUTINES, all_same, known, ones, operands, own, routine
+from systems import scattered
 
 
 def contents(x):
@@ -285,3 +287,22 @@ def test_calls_that_are_remembered(rng):
                 cla.trsm(cla.pack(x), P, alpha=alpha)
             assert same_bits(fresh.unpack(), again.unpack())
     assert len(C.view.calls.known) <= 16
+
+
+def test_a_beginning_is_copied_by_each_call(rng):
+    """Nothing is written before the first call, and each begins with x0 again."""
+    M, along = scattered(rng, rng.integers(2, 9, 12), 3, np.float64)
+    S = cla.LineRelaxation(M, along)
+    rhs, x0 = random(rng, (2, M.shape[0]), np.float64)
+    out = np.zeros_like(rhs)
+    run = cla.prepare(S.solve, rhs, x0, out=out)
+    assert not out.any()
+    for _ in range(2):
+        assert same_bits(run(), S.solve(rhs, x0))
+
+
+def test_so_many_plans():
+    plans = Plans(3)
+    for k in range(7):
+        assert plans.add(k, -k) == -k
+        assert plans.known[k] == -k and len(plans.known) <= 3
