@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend, device_name
-from compactla.calls.recording import Unrecorded
+from compactla.calls.launch import Unrecorded
 from compactla.checks import (
     as_array,
     check_device_array,
