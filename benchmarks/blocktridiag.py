@@ -7,7 +7,6 @@ import numpy as np
 
 import compactla as cla
 from compactla.bench import cases
-from compactla.bench.timing import repeated
 from compactla.cpu import gemm, getrfnp, matrix, trsm
 from compactla.oracle import THRESHOLD
 
@@ -107,4 +106,4 @@ class OwnFactor(common.Benchmark):
         assert self.own.residual() < THRESHOLD
 
     def track_time_over_factor(self, b):
-        return common.rounded(repeated(self.own.run) / repeated(self.ours.run))
+        return common.rounded(common.repeated(self.own.run) / common.repeated(self.ours.run))

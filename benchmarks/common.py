@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from compactla.bench import cases, kernels, turns
-from compactla.bench.timing import BURSTS, TIMINGS, best_of_rounds, calls_of, in_turns, least, repeated, repetitions
+from compactla.bench import cases, kernels, timing, turns
+from compactla.bench.timing import best, best_of_rounds, calls_of, in_turns, repetitions
 from compactla.oracle import THRESHOLD
 
 from . import cuda, mkl
@@ -36,6 +36,8 @@ SLIDES = [3, 5, 10, 15]  # sizes of the SC17 slides
 SIZES = [3, 5, 8, 9, 10, 15, 16, 24, 32]
 DTYPES = ["float64", "float32"]
 ROUNDS, SECONDS = 4, 0.005  # of each library that is measured in turns with others
+TIMINGS = 50  # of a kernel in a loop of compiled code
+BURSTS = 4  # measurements with pauses
 
 
 def opencl_kinds():
@@ -119,6 +121,20 @@ def rounded(x):
 def beside(rounds_of, case, *where, **options):
     """A call that does the work of a case, in turns with its ceilings: see `compactla.bench.turns`."""
     return turns.in_turns(rounds_of, turns.Work.of(case), *where, **options)
+
+
+def repeated(call):
+    """Least time of a call that is repeated for a while."""
+    return best(call, timing.SECONDS, 5)
+
+
+def least(measure):
+    """Least result of a measurement that is made a few times with pauses, since other work comes in bursts."""
+    found = [measure()]
+    for _ in range(BURSTS - 1):
+        time.sleep(timing.PAUSE)
+        found.append(measure())
+    return min(found)
 
 
 def summary(turns, fraction):

@@ -65,7 +65,7 @@ def load(path=None) -> Library | None:
 
 
 def has(name) -> bool:
-    """Whether there is a routine of MKL's for what a case of this name does."""
+    """Whether MKL has a routine that does the work of a case of this name."""
     return name in OTHERS or bool(PEERS.get(name, Peers()).compact)
 
 
@@ -78,7 +78,7 @@ def candidates(case, library, threads):
 
 
 def fastest(case, library, threads):
-    """That one of the candidates which is the fastest here, among those that are right if some are.
+    """The fastest of the candidates on this machine, among those that are right if some are.
 
     With columns that do not come in fours trsm of MKL 2026.2 is wrong in real numbers, in the smaller formats.
     """

@@ -86,7 +86,7 @@ def solution_residual(before, after, uplo):
 
 
 def swapped_residual(before, after):
-    """Of factors, with the swaps that SciPy makes."""
+    """The residual of factors, with the swaps that SciPy makes."""
     return getrf.residual(before, [*after, lu_factor(before[0])[1][:, :, None]])
 
 
@@ -122,7 +122,7 @@ def svd(a, compute_uv):
 
 
 def inverse_residual(before, after):
-    """Of A X = I."""
+    """The residual of A X = I."""
     return inverse_ratio(*widen(*before, *after), np.finfo(after[0].dtype).eps)
 
 
@@ -133,7 +133,7 @@ def eigh(a, uplo, jobz):
 
 
 def eigen_residual(before, after, uplo, jobz):
-    """That of the oracle, where eigenvalues are those of the eigenvectors, or all that there is."""
+    """The residual of the oracle; eigenvalues follow from the eigenvectors, where these are returned."""
     (a,), (found,) = before, after
     V = found if jobz == "V" else a
     w = np.einsum("qij,qik,qkj->qj", V.conj(), symmetric(a, uplo, "C"), V).real if jobz == "V" else found

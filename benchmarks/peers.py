@@ -110,7 +110,7 @@ PEERS = {
 
 
 def dense_peers(case):
-    """Of a routine that has a row."""
+    """The peers of a routine that has a row."""
     found = []
     for name, prepare in PEERS.get(case.routine, Peers()).libraries.items():
         prepare, of_its_own = prepare if isinstance(prepare, tuple) else (prepare, None)

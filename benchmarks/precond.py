@@ -9,7 +9,6 @@ from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 import compactla as cla
 from compactla.bench.cases import on_device
-from compactla.bench.timing import repeated
 
 from . import common
 
@@ -212,7 +211,8 @@ class FewLines(common.Benchmark):
         self.call(self.cut)
 
     def track_speed_up(self, *_):
-        return common.rounded(repeated(lambda: self.call(self.whole)) / repeated(lambda: self.call(self.cut)))
+        whole, cut = (common.repeated(lambda M=M: self.call(M)) for M in (self.whole, self.cut))
+        return common.rounded(whole / cut)
 
 
 def block_tridiagonal(nlines, K, b):

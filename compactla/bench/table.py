@@ -1,4 +1,4 @@
-"""How measurements are printed: lines of two tables, of rows and of ceilings."""
+"""Measurements in print: lines of two tables, of rows and of ceilings."""
 
 from compactla.bench.ceilings import PATTERNS
 from compactla.oracle import THRESHOLD
@@ -29,7 +29,7 @@ def ceiling_line(ceiling) -> str:
 
 
 def microseconds(seconds) -> str:
-    """With two decimals, or as many as show two digits."""
+    """Microseconds with two decimals, or as many as show two digits."""
     us = seconds * 1e6
     return f"{us:.2f}" if us >= 0.1 else f"{us:.2g}"
 

@@ -1,4 +1,4 @@
-"""How long a call takes: the least of several, since other work on a machine only ever adds to it."""
+"""Times of calls: the least of several, since other work on a machine only ever adds to it."""
 
 import math
 import time
@@ -7,8 +7,7 @@ SLOW = 0.5  # seconds of a call that is not repeated often
 SECONDS = 0.3  # that a call is repeated for
 AT_ONCE = 0.01  # seconds of calls that a device, or several threads, get at once
 REPEATS = 4  # timings of a loop of compiled code
-TIMINGS = 50  # of a kernel in such a loop
-BURSTS, PAUSE = 4, 0.15  # measurements, and seconds between them
+PAUSE = 0.15  # seconds between parts of a measurement
 DURATION = 2e-3  # seconds that one timing of such a loop takes at least
 ROUNDS, FEW = 7, 2  # in turns, at least; of slow calls
 MOST = 2**30  # rounds of a loop: compilers may have removed what does nothing
@@ -29,15 +28,6 @@ def best(call, seconds=0.0, least=7) -> float:
     return min(times)
 
 
-def least(measure) -> float:
-    """Least of what a measurement returns that is made a few times with pauses, since other work comes in bursts."""
-    found = [measure()]
-    for _ in range(BURSTS - 1):
-        time.sleep(PAUSE)
-        found.append(measure())
-    return min(found)
-
-
 def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
     """Least time of a round, where ``rounds_of(count)`` is a call that makes so many."""
     rounds, _ = enough(rounds_of, DURATION)
@@ -45,7 +35,7 @@ def best_of_rounds(rounds_of, repeats=REPEATS) -> float:
 
 
 def enough(rounds_of, duration):
-    """How many rounds take so many seconds at least, and how many they take."""
+    """A number of rounds that take so many seconds at least, and the seconds that they take."""
     rounds = 1
     while (seconds := best(rounds_of(rounds), least=3)) < duration and rounds < MOST:
         rounds *= 2
@@ -72,7 +62,7 @@ def burst(rounds_of, duration):
 
 
 def in_turns(measures, rounds=None, parts=1) -> list[list[float]]:
-    """What each of several measurements returns, by round: they follow each other, so that each sees what others saw.
+    """Results of several measurements, by round: they follow each other, so that each sees what others saw.
 
     A part has so many rounds, or as many as fit into `SECONDS`; pauses are between, since other work comes in bursts.
     """
@@ -89,11 +79,6 @@ def in_turns(measures, rounds=None, parts=1) -> list[list[float]]:
     return found
 
 
-def repeated(call, iterations=None) -> float:
-    """Least time of a call that is repeated so often, or for `SECONDS`."""
-    return best(call, 0 if iterations else SECONDS, iterations or 5)
-
-
 def repetitions(call):
     """``repetitions(call)(count)`` is a call that repeats it so often."""
 
@@ -108,5 +93,5 @@ def repetitions(call):
 
 
 def calls_of(case):
-    """The same for a case, on whose device calls follow each other without a wait."""
+    """``calls_of(case)(count)`` is a call that runs a case so often, without a wait between calls on a device."""
     return lambda count: lambda: case.run(count)
