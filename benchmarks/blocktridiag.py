@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 import compactla as cla
-from compactla.bench import cases
+from compactla.bench import lines
 from compactla.cpu import gemm, getrfnp, matrix, trsm
 from compactla.oracle import THRESHOLD
 
@@ -26,35 +26,35 @@ class Lines:
     def open(self, device, dtype, b):
         queue = common.open_queue(device, dtype)
         self.context = queue and queue.context
-        lines = (16384 if b <= 5 else 4096) if device in common.GPUS else LINES
-        return self.make(b, lines, dtype, queue, common.threads_of(device), K=128)
+        nm = (16384 if b <= 5 else 4096) if device in common.GPUS else LINES
+        return self.make(b, nm, dtype, queue, common.threads_of(device), K=128)
 
 
 class Factor(Lines, common.Latency):
     """LU of the lines, in place"""
 
-    make = cases.Factor
+    make = lines.Factor
 
 
 class FactorSpeed(Lines, common.Speed):
     """LU of the lines, in place"""
 
-    make = cases.Factor
+    make = lines.Factor
 
 
 class Solve(Lines, common.Latency):
     """A solve with one right-hand side, on the device"""
 
-    make = cases.Solve
+    make = lines.Solve
 
 
 class SolveSpeed(Lines, common.Speed):
     """A solve with one right-hand side, on the device"""
 
-    make = cases.Solve
+    make = lines.Solve
 
 
-class WrittenOut(cases.Factor):
+class WrittenOut(lines.Factor):
     """LU of the lines in one thread, as users write it in a loop of their own: `written_out`"""
 
     def call(self):
@@ -102,7 +102,7 @@ class OwnFactor(common.Benchmark):
     param_names = ("b",)
 
     def setup(self, b):
-        self.own, self.ours = (make(b, LINES, threads=1) for make in (WrittenOut, cases.Factor))
+        self.own, self.ours = (make(b, LINES, threads=1) for make in (WrittenOut, lines.Factor))
         assert self.own.residual() < THRESHOLD
 
     def track_time_over_factor(self, b):

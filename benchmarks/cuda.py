@@ -215,7 +215,7 @@ def cupy_lines(case):
     """Timed on identities, which are their own factors and leave x alone."""
     diag = np.broadcast_to(np.eye(case.n, dtype=case.dtype), case.diag.shape)
     timed = Lines(case, np.zeros_like(case.lower), diag, np.zeros_like(case.upper), case.rhs)
-    checked = Lines(case, *(a[-case.DIFFERENT :] for a in (case.lower, case.diag, case.upper, case.rhs)))
+    checked = Lines(case, *(a[-case.DISTINCT :] for a in (case.lower, case.diag, case.upper, case.rhs)))
     return timed.graph(getattr(timed, case.routine)), lambda: case.error(checked.solution())
 
 

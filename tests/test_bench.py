@@ -12,7 +12,7 @@ from benchmarks import blocktridiag, mkl, peers
 from cases import exhaustive, slow
 from compactla import oracle, routine
 from compactla.__main__ import main
-from compactla.bench import cases, ceilings, command, table, timing, turns
+from compactla.bench import cases, ceilings, command, lines, table, timing, turns
 from compactla.cpu.threads.sharing import THREADS
 from compactla.gpu.devices import devices
 
@@ -206,7 +206,7 @@ def test_wrong_formats_of_mkl_are_no_match(monkeypatch):
 
 
 def test_wrong_results_are_said(capsys, monkeypatch):
-    monkeypatch.setattr(cases.Dense, "error_of", lambda *_: np.nan)
+    monkeypatch.setattr(cases.Dense, "compare", lambda *_: np.nan)
     main(["bench", "gemm", "--n", "3", "--nm", "9", "--no-baselines"])
     out, _ = capsys.readouterr()
     assert out.count("  wrong\n") == 2
@@ -221,7 +221,7 @@ def test_errors_are_seen(routine):
 
 
 def test_errors_of_lines_are_seen():
-    case = cases.Solve(3, 9, K=4)
+    case = lines.Solve(3, 9, K=4)
     x = case.T.solve(case.rhs)
     assert case.error(x) < 1
     x[5, 2, 1] += 1e-6
@@ -231,7 +231,7 @@ def test_errors_of_lines_are_seen():
 DENSE_CASES = [functools.partial(cases.Dense, name) for name in SOME]
 
 
-@pytest.mark.parametrize("make", [*DENSE_CASES, cases.Factor, cases.Solve], ids=[*SOME, "factor", "solve"])
+@pytest.mark.parametrize("make", [*DENSE_CASES, lines.Factor, lines.Solve], ids=[*SOME, "factor", "solve"])
 def test_operands_last(make):
     """Operands that are timed again and again neither overflow nor become subnormal."""
     case = make(5, 9)
@@ -333,5 +333,5 @@ def test_own_factorization(n, dtype):
     """A loop as users write it gives the very factors of BlockTridiag."""
     own = blocktridiag.WrittenOut(n, 5, dtype, K=4)
     assert own.residual() < oracle.THRESHOLD
-    ours, theirs = cases.Factor(n, 5, dtype, K=4).factored(), own.factored()
+    ours, theirs = lines.Factor(n, 5, dtype, K=4).factored(), own.factored()
     assert all((getattr(ours, name) == getattr(theirs, name)).all() for name in ("lower", "diag", "upper", "info"))

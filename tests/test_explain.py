@@ -96,7 +96,7 @@ def test_a_routine_on_a_device(capsys, monkeypatch, device):
 @pytest.mark.parametrize("name", [exhaustive(name) if name != "solve" else name for name in OTHERS])
 def test_what_is_no_routine(capsys, monkeypatch, device, name):
     monkeypatch.setattr("compactla.bench.command.queue_on", lambda *args: new_queue(device))
-    monkeypatch.setattr("compactla.bench.problems.BLOCKS_A_LINE", 3)
+    monkeypatch.setattr("compactla.bench.filling.BLOCKS_A_LINE", 3)
     found, _ = explain(capsys, name, "--n", 2)
     assert found["choice"] and found["kernel"] and found["compiled"]
 

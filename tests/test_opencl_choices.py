@@ -13,7 +13,7 @@ import compactla as cla
 import reference
 from cases import dominant, exhaustive, lines, make_singular, poisoned, random, same_bits, transposed
 from compactla import oracle
-from compactla.bench import problems, tune
+from compactla.bench import filling, tune
 from compactla.digests import digest_of_code
 from compactla.gpu import launch, override
 from compactla.gpu import lines as gpu_lines
@@ -599,7 +599,7 @@ def test_tuner_takes_the_fastest_that_is_right(queue, monkeypatch):
 @pytest.mark.parametrize("storage", list(STORAGE))
 def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
     monkeypatch.setattr(tune, "ROUNDS", 1)
-    monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
+    monkeypatch.setattr(filling, "BLOCKS_A_LINE", 3)
     candidate = {"kernel": "solve_team", "LANES": 4, "RHS": 1, "AHEAD": 1, "AHEAD_UP": 1}
     key = choices.key("solve", (2, 1), np.dtype(np.float64), storage)
     monkeypatch.setitem(choices.results(queue.device)["solve"], key, {})  # what it was is put back
@@ -616,7 +616,7 @@ def test_tuner_for_factors_in_smaller_types(queue, monkeypatch, storage):
 @pytest.mark.parametrize("routine", SEARCHES)
 def test_tuner_knows_every_routine(queue, routine, monkeypatch):
     monkeypatch.setattr(tune, "ROUNDS", 1)
-    monkeypatch.setattr(problems, "BLOCKS_A_LINE", 3)
+    monkeypatch.setattr(filling, "BLOCKS_A_LINE", 3)
     before = {name: dict(choices.results(queue.device)[name]) for name in choices.searches()}
     with tune.Tuner(queue.device, 2**12, builders=0) as tuner:
         for part in ("factor", routine):

@@ -1,7 +1,7 @@
-"""Cases to measure: the routines on batches of random matrices, the work that they do, and how wrong they are.
+"""Cases that the command `bench`, asv's benchmarks and the tuner time: routines on batches of random matrices.
 
-A case runs again and again: factorizations and solves in place are timed on operands that they map to themselves, or
-back and forth. Its residual is that of one call on general operands.
+A case runs again and again, on operands that the routine maps to themselves, or back and forth; or on general ones,
+which the tuner restores between calls. Its residual is that of one call on general operands.
 """
 
 import abc
@@ -12,17 +12,27 @@ import numpy as np
 
 import compactla as cla
 from compactla import oracle, routine
+from compactla.checks import on_host
+from compactla.dtypes import INTEGERS
 from compactla.integers import Integers
-from compactla.oracle import lines
+from compactla.layout import check_vlen
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core
-DISTINCT = 4001  # matrices at most; the others of a batch repeat them
-SAMPLE = 512  # at most, matrices of a result that are checked, in a wider precision
+SAMPLE = 128  # matrices of a result that are checked, in a wider precision
 
 
 class Case(abc.ABC):
-    """A routine on a batch: operands and options are those of the constructor, which the classes below describe.
+    """A routine on a batch; the classes below describe operands and options.
+
+    Parameters
+    ----------
+    n : int or tuple of int
+        Order of square matrices, or all sizes of the routine.
+    nm : int
+        Number of matrices.
+    dtype, queue, threads, vlen
+        Type of the matrices, and where and how they live and calls run; as for `compactla.pack`.
 
     Attributes
     ----------
@@ -32,49 +42,83 @@ class Case(abc.ABC):
         The loop of `ceilings.bandwidth` that moves bytes like the routine, for the bandwidth that it is held against.
     footprint : int
         Bytes of all operands.
+    drawn : tuple of ndarray
+        General operands of `distinct` matrices, in whole packs, which the batch repeats.
+    target : pyopencl.array.Array
+        Array that a call on a device writes.
+    saved : list of tuple
+        Arrays of a device that a call overwrites, and copies of them.
     """
 
+    DISTINCT = 4000  # matrices at most
     routine: ClassVar[str]
     flops: float
     loop: str = "update"
     nbytes: int
     footprint: int
-    vlen: int | None = None
+    drawn: tuple
+    target: Any
 
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
+    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, vlen=None):
         self.n, self.nm, self.dtype, self.queue = n, nm, np.dtype(dtype), queue
         self.threads = {} if threads is None else {"threads": threads}
+        self.vlen = check_vlen(vlen, self.dtype, queue)
+        self.npack = -(-nm // self.vlen)
+        self.distinct = min(self.npack, max(self.DISTINCT // self.vlen, 1)) * self.vlen
         self.work = 4 if self.dtype.kind == "c" else 1  # a complex multiply-add is four real ones
-        self.rng = np.random.default_rng(SEED)
+        self.rng, self.saved = np.random.default_rng(SEED), []
 
-    def random(self, count, *shape):
-        """Uniform in (-1, 1), complex parts too."""
-        real = np.finfo(self.dtype).dtype
-        x = self.rng.random((min(count, DISTINCT), *shape, 2 if self.dtype.kind == "c" else 1), real)
-        return np.resize((2 * x - 1).view(self.dtype)[..., 0], (count, *shape))
+    def all_sizes(self, count):
+        """All sizes of the routine, which has so many."""
+        return self.n if isinstance(self.n, tuple) else (self.n,) * count
 
-    @property
-    def sample(self):
-        """Which matrices are checked: of all lanes."""
-        return slice(None, None, -(-self.nm // SAMPLE) | 1)
+    def random(self, *shape):
+        """Uniform numbers in (-1, 1), and complex ones whose parts are."""
+        x = self.rng.random((*shape, 2 if self.dtype.kind == "c" else 1), np.finfo(self.dtype).dtype)
+        return (2 * x - 1).view(self.dtype)[..., 0]
 
-    def dominant(self, *shape):
-        return self.random(*shape) + 2 * shape[-1] * np.eye(shape[-1], dtype=self.dtype)
+    def whole(self, a):
+        """The batch as an ordinary array, which repeats the matrices of another."""
+        return np.resize(a, (self.nm, *a.shape[1:]))
+
+    def batch(self, a):
+        """The batch as an array where it lives, which repeats the matrices of another."""
+        return on_device(a, self.queue, self.nm)
 
     def pack(self, a):
-        return cla.pack(a, self.vlen, queue=self.queue)
+        """The batch as a pack, which repeats the matrices of an array."""
+        return cla.pack(self.whole(a), self.vlen) if self.queue is None else cla.Pack(self.compact(a), self.nm)
+
+    def compact(self, a):
+        """The batch in the compact layout, which repeats the matrices of an array."""
+        return on_device(lanes_last(a, self.vlen), self.queue, self.npack)
 
     def elements(self, count) -> int:
         """Bytes of so many numbers of every matrix."""
         return int(count * self.nm * self.dtype.itemsize)
 
+    @property
+    def checked(self):
+        """Matrices of each pack that is checked: the first, the last and some between."""
+        packs = np.linspace(0, self.npack - 1, max(SAMPLE // self.vlen, 3)).astype(int)
+        return [np.arange(p * self.vlen, min((p + 1) * self.vlen, self.nm)) for p in np.unique(packs)]
+
+    def part(self, x, q):
+        """Matrices `q`, those of one pack, of an operand or of what a call returned."""
+        p = q[0] // self.vlen
+        if isinstance(x, tuple):
+            return tuple(self.part(y, q) for y in x)
+        if isinstance(x, Integers):
+            return Integers(x.data[p : p + 1], len(q), x.queue)
+        return cla.Pack(x.data[p : p + 1], len(q)) if isinstance(x, cla.Pack) else x[q[0] : q[-1] + 1]
+
     @abc.abstractmethod
     def call(self) -> Any:
-        """The call that is timed."""
+        """Make the call that is timed."""
 
     @abc.abstractmethod
     def residual(self) -> float:
-        """How wrong the results are, in units of rounding errors; `oracle.THRESHOLD` is too much."""
+        """Scaled residual of a call, in units of rounding errors; `oracle.THRESHOLD` is too much."""
 
     def finish(self):
         """Wait for the device."""
@@ -82,210 +126,238 @@ class Case(abc.ABC):
             self.queue.finish()
 
     def run(self, calls=1):
-        """So many calls, to their end."""
+        """Make so many calls, to their end."""
         for _ in range(calls):
             self.call()
         self.finish()
 
+    def start(self):
+        """Make a call on a device, and return the event of its last kernel."""
+        self.call()
+        return self.target.events[-1]
+
+    def restore(self):
+        """Restore what calls have overwritten on a device."""
+        import pyopencl as cl
+
+        for target, source in self.saved:
+            cl.enqueue_copy(self.queue, target.base_data, source.base_data)
+            target.events.clear()
+
 
 class Dense(Case):
-    """A routine that has a row, on square matrices and with as many right-hand sides
+    """A routine that has a row, on matrices and as many right-hand sides.
 
     Parameters
     ----------
     name : str
-        That of the routine.
-    sizes : dict, optional
-        Those by letters of the row that are not n.
-    vlen : int, optional
-        Vector length of the packs.
+        Name of the routine.
+    general : bool
+        Whether calls are timed on general operands, which `restore` is for; on a device only.
     **options
         Options and scalars of its function.
-
-    Attributes
-    ----------
-    operands : tuple of ndarray
-        General ones, (nm, n, n) each; `repeatable` are those that are timed.
     """
 
-    def __init__(self, name, n, nm, dtype=np.float64, queue=None, threads=None, *, sizes=None, vlen=None, **options):
-        super().__init__(n, nm, dtype, queue, threads)
-        self.routine, self.row, self.oracle = name, routine.named(name), oracle.named(name)
+    def __init__(self, name, n, nm, dtype="d", queue=None, threads=None, vlen=None, general=False, **options):
+        super().__init__(n, nm, dtype, queue, threads, vlen)
+        self.routine, self.row, self.oracle, self.general = name, routine.named(name), oracle.named(name), general
         defaults = {option: letters[0] for option, letters in self.row.options.items()}
         self.options = defaults | dict.fromkeys(self.row.scaling, 1) | options
-        sizes = dict.fromkeys(self.row.letters, n) | (sizes or {})
-        self.vlen, self.sizes = vlen, tuple(sizes.values())
-        self.operands = self.oracle.operands(functools.partial(self.random, nm), **sizes, **self.options)
-        self.repeatable = self.oracle.repeatable(*self.operands, **self.options)
+        self.sizes = self.all_sizes(len(self.row.letters))
+        self.drawn = self.oracle.operands(functools.partial(self.random, self.distinct), *self.sizes, **self.options)
         unread = {name for name in self.row.scaling if self.options[name] == 0}
         self.flops = 2 * self.row.work(self.sizes) * nm * self.work
         self.nbytes = self.elements(self.row.elements(self.sizes, self.dtype, unread))
         self.footprint = self.elements(sum(self.row.touched(self.sizes, self.dtype)))
-        self.loop = "copy" if unread else "axpy" if len(self.operands) > 1 else "update"
+        self.loop = "copy" if unread else "axpy" if len(self.drawn) > 1 else "update"
+        self.timed = self.drawn if general else self.oracle.repeatable(*self.drawn, **self.options)
+        self.bound = self.bind(self.timed)
+        if queue is not None:
+            self.target = self.bound.args[self.row.main].data
+        if general:
+            given = zip(self.row.inputs, self.bound.args, strict=True)
+            changed = [A.data for operand, A in given if operand.written and operand.scaled_by not in unread]
+            self.saved = [(data, data.copy()) for data in changed]
+
+    @functools.cached_property
+    def operands(self):
+        """General operands of the whole batch."""
+        return list(map(self.whole, self.drawn))
+
+    @functools.cached_property
+    def repeatable(self):
+        """The operands that are timed, of the whole batch."""
+        return list(map(self.whole, self.timed))
+
+    def bind(self, arrays):
+        """The call on a batch that repeats these operands, integers in their layout too."""
+        given = [self.integers(a) if A.kind else self.pack(a) for A, a in zip(self.row.inputs, arrays, strict=True)]
         outputs = {}
-        if queue is not None:  # a call that leaves them there does not wait
-            outputs = {output: on_device(np.zeros(nm, np.int32), queue) for output in self.row.outputs}
-        packs = self.arguments(self.repeatable)
-        self.bound = functools.partial(self.row.function, *packs, **self.options, **outputs, **self.threads)
+        if self.queue is not None:  # a call that leaves them there does not wait
+            outputs = {output: on_device(np.zeros(self.nm, np.int32), self.queue) for output in self.row.outputs}
+        return functools.partial(self.row.function, *given, **self.options, **outputs, **self.threads)
+
+    def integers(self, a):
+        return Integers(self.compact(a.astype(INTEGERS[self.queue is not None])), self.nm, self.queue)
 
     def call(self):
         return self.bound()
 
     def prepared(self):
-        """The same call, prepared."""
+        """The call that is timed, prepared."""
         return cla.prepare(self.bound.func, *self.bound.args, **self.bound.keywords)
 
-    def arguments(self, arrays):
-        """Arguments of the public function, integers in their layout too."""
-        packs = [None if A.kind else self.pack(a) for A, a in zip(self.row.inputs, arrays, strict=True)]
-        main = next(A for A in packs if A is not None)
-        return [
-            Integers.given(a[:, :, 0], main, a.shape[1], operand.name) if A is None else A
-            for operand, A, a in zip(self.row.inputs, packs, arrays, strict=True)
-        ]
-
     def residual(self):
-        packs = self.arguments(self.operands)
-        after, output = self.row.results(packs, self.row.function(*packs, **self.options, **self.threads))
-        if self.row.outputs == ("info",) and output.any():
+        if self.general:
+            self.restore()
+        call = self.bound if self.general else self.bind(self.drawn)
+        returned = call()
+        info = returned[-1] if isinstance(returned, tuple) else returned
+        if self.row.outputs == ("info",) and on_host(info).any():
             return np.inf
-        return self.error_of(after)
+        found = [self.row.results([self.part(A, q) for A in call.args], self.part(returned, q)) for q in self.checked]
+        return max(self.compare(q, after) for q, (after, _) in zip(self.checked, found, strict=True))
 
     def error(self, result, residual=None):
-        """Of what the main operand holds after a call in another library, or a tuple of what all do; `residual` is not
-        the oracle's."""
+        """Scaled residual of a call in another library, from the main operand after it, or a tuple of all operands.
+
+        `residual` stands for the function of the oracle.
+        """
         after = list(result if isinstance(result, tuple) else self.operands)
         if not isinstance(result, tuple):
             after[self.row.main] = result
         return self.error_of(after, residual)
 
     def error_of(self, after, residual=None):
-        """Of all operands after a call: the largest scaled residual, by the routine's oracle."""
-        before, after = ([a if a is None else a[self.sample] for a in x] for x in (self.operands, after))
+        """Scaled residual of a call, from all operands after it."""
+        q = np.concatenate(self.checked)
+        return self.compare(q, [a if a is None else a[q] for a in after], residual)
+
+    def compare(self, q, after, residual=None):
+        """Scaled residual of matrices `q`, from their operands after a call."""
+        before = [a[q % self.distinct] for a in self.drawn]
         return float((residual or self.oracle.residual)(before, after, **self.options).max(initial=0))
 
 
 class Copy(Case):
-    """Between an ordinary array and a pack, on the device"""
+    """A copy between an ordinary array and a pack, on the device"""
 
     loop = "copy"
 
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
-        super().__init__(n, nm, dtype, queue, threads)
-        self.a = self.random(nm, n, n)
-        self.A = self.pack(self.a)
-        self.array = on_device(self.a, queue)
-        self.flops, self.nbytes = 0, self.elements(2 * n**2)
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        m, n = self.all_sizes(2)
+        a = self.random(self.distinct, m, n)
+        self.drawn, self.A, self.array = (a,), self.pack(a), self.batch(a)
+        self.flops, self.nbytes = 0, self.elements(2 * m * n)
         self.footprint = self.nbytes
 
-    def error(self, result):
-        """0, or infinity: a copy is right or wrong."""
-        return 0.0 if np.array_equal(result, self.a) else np.inf
+    @functools.cached_property
+    def a(self):
+        """The matrices of the batch."""
+        return self.whole(*self.drawn)
+
+    def residual(self):
+        self.run()
+        return max(self.error(self.found(q), q) for q in self.checked)
+
+    @abc.abstractmethod
+    def found(self, q):
+        """Matrices `q` after a call."""
+
+    def error(self, result, q=None):
+        """0, or infinity: a copy, of matrices `q` or of all, is right or wrong."""
+        return 0.0 if np.array_equal(result, self.a if q is None else self.drawn[0][q % self.distinct]) else np.inf
 
 
 class Pack(Copy):
-    """pack: from an array to a pack that is there"""
+    """pack: a copy of an array to a pack that is there"""
 
     routine = "pack"
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.target = self.A.data
 
     def call(self):
         return cla.pack(self.array, out=self.A, **self.threads)
 
-    def residual(self):
-        return self.error(self.call().unpack())
+    def found(self, q):
+        return self.part(self.A, q).to("cpu").unpack()
 
 
 class Unpack(Copy):
-    """unpack: from a pack to an array that is there"""
+    """unpack: a copy of a pack to an array that is there"""
 
     routine = "unpack"
 
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None):
-        super().__init__(n, nm, dtype, queue, threads)
-        self.array = on_device(np.zeros_like(self.a), queue)
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.target = self.array = self.batch(np.zeros_like(self.drawn[0]))
 
     def call(self):
         self.A.unpack(out=self.array, **self.threads)
 
+    def found(self, q):
+        return on_host(self.part(self.array, q))
+
+
+class Kron(Case):
+    """kron_apply: Kronecker products of factors n x n, one for each axis of an item, on arrays"""
+
+    routine, loop = "kron", "copy"
+
+    def __init__(self, *args, axes=2, **options):
+        super().__init__(*args, **options)
+        (n,) = self.all_sizes(1)
+        self.factors = [self.random(n, n) for _ in range(axes)]
+        X = self.random(self.distinct, *[n] * axes)
+        self.drawn, self.F, self.X = (X,), [on_device(F, self.queue) for F in self.factors], self.batch(X)
+        self.target = self.Y = self.batch(np.zeros_like(X))
+        self.flops = 2 * self.nm * axes * n ** (axes + 1) * self.work
+        self.nbytes = self.footprint = self.elements(2 * n**axes)
+
+    def call(self):
+        return cla.kron_apply(self.F, self.X, self.Y, **self.threads)
+
     def residual(self):
         self.run()
-        return self.error(self.array if self.queue is None else self.array.get())
+        return max(self.compare(q, on_host(self.part(self.Y, q))) for q in self.checked)
+
+    def compare(self, q, Y):
+        """Residual of items `q`, scaled as that of a product."""
+        exact = self.drawn[0][q % self.distinct].astype(np.result_type(self.dtype, np.float64))
+        scale = abs(exact)
+        for axis, F in enumerate(self.factors, 1):
+            exact, scale = (
+                np.moveaxis(np.moveaxis(x, axis, -1) @ f.T, -1, axis) for x, f in ((exact, F), (scale, abs(F)))
+            )
+        return float((abs(Y - exact) / (scale * sum(Y.shape[1:]) * np.finfo(self.dtype).eps)).max())
 
 
-class Lines(Case):
-    """Block tridiagonal systems: `nm` lines of K blocks of n x n, cut into so many parts"""
-
-    DIFFERENT = 64  # lines; the others repeat them
-
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1, parts=None):
-        super().__init__(n, nm, dtype, queue, threads)
-        self.K, self.nrhs = K, nrhs
-        self.parts = {} if parts is None else {"parts": parts}
-        few = min(nm, self.DIFFERENT)
-        lower, upper = self.random(2, few, K - 1, n, n)
-        blocks = lower, 2 * self.dominant(few, K, n, n), upper
-        self.lower, self.diag, self.upper = (np.resize(a, (nm, *a.shape[1:])) for a in blocks)
-        self.rhs = np.resize(self.random(few, K, n, nrhs), (nm, K, n, nrhs))
-
-    def factored(self):
-        T = cla.BlockTridiag(self.lower, self.diag, self.upper, queue=self.queue, **self.parts)
-        if T.factor(**self.threads).any():
-            raise ArithmeticError("a line of the benchmark is singular")
-        return T
-
-    def residual(self):
-        return self.error(self.factored().solve(self.rhs, **self.threads))
-
-    def error(self, x):
-        """Of the last lines, of which x may be a part."""
-        few = slice(-min(len(x), self.DIFFERENT), None)
-        before = [a[few] for a in (self.lower, self.diag, self.upper, self.rhs)]
-        return float(lines.residual(before, x[few]).max(initial=0))
+def lanes_last(a, vlen):
+    """Matrices in the compact layout, whole packs of them: (npack, ..., V), or (npack, ..., 2, V) of complex ones."""
+    a = np.moveaxis(a.reshape(-1, vlen, *a.shape[1:]), 1, -1)
+    return np.ascontiguousarray(np.stack([a.real, a.imag], -2) if a.dtype.kind == "c" else a)
 
 
-class Factor(Lines):
-    """LU of the lines, in place"""
+def on_device(a, queue, count=None, pool=False):
+    """An array where the queue is, perhaps in a pool, from which its results come too.
 
-    routine = "factor"
-
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1, parts=None):
-        super().__init__(n, nm, dtype, queue, threads, K, nrhs, parts)
-        getrf, trsm, gemm = sum(k + 2 * k**2 for k in range(n)), n**2 * (2 * n - 1), 2 * n**3
-        self.flops = nm * self.work * (K * getrf + (K - 1) * (trsm + gemm))
-        self.footprint = self.elements((3 * K - 2) * n**2)
-        self.nbytes = self.elements((2 * K + 3 * (K - 1)) * n**2)  # the lower blocks are only read
-        diag = np.broadcast_to(np.eye(n, dtype=self.dtype), self.diag.shape)
-        blocks = np.zeros_like(self.lower), diag, self.upper  # its own factor
-        self.T = cla.BlockTridiag(*blocks, queue=queue, **self.parts)
-
-    def call(self):
-        return self.T.refactor(**self.threads)
-
-
-class Solve(Lines):
-    """Solution with the factored lines"""
-
-    routine, loop = "solve", "read"
-
-    def __init__(self, n, nm, dtype=np.float64, queue=None, threads=None, K=128, nrhs=1, parts=None):
-        super().__init__(n, nm, dtype, queue, threads, K, nrhs, parts)
-        self.flops = nm * self.work * (3 * K - 2) * 2 * n**2 * nrhs
-        self.nbytes = self.footprint = self.elements((3 * K - 2) * n**2 + 2 * K * n * nrhs)
-        self.T, self.b = self.factored(), on_device(self.rhs, queue, pool=True)
-
-    def call(self):
-        return self.T.solve(self.b, **self.threads)
-
-    def residual(self):
-        x = self.call()
-        return self.error(x if self.queue is None else x.get())
-
-
-def on_device(a, queue, pool=False):
-    """The array where the queue is, perhaps in a pool, from which its results come too."""
+    It has so many of the items of `a`, which it repeats; default: as many as there are.
+    """
+    shape = len(a) if count is None else count, *a.shape[1:]
     if queue is None:
-        return a
+        return np.resize(a, shape)
+    import pyopencl as cl
     import pyopencl.array
     from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-    return pyopencl.array.to_device(queue, a, allocator=MemoryPool(ImmediateAllocator(queue)) if pool else None)
+    found = cl.array.empty(queue, shape, a.dtype, allocator=MemoryPool(ImmediateAllocator(queue)) if pool else None)
+    done, total = min(a.nbytes, found.nbytes), found.nbytes
+    cl.enqueue_copy(queue, found.base_data, np.ascontiguousarray(a[: shape[0]]))
+    while done < total:
+        some = min(done, total - done)
+        cl.enqueue_copy(queue, found.base_data, found.base_data, byte_count=some, dst_offset=done)
+        done += some
+    return found

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 import compactla as cla
-from compactla.bench import cases, kernels
+from compactla.bench import cases, kernels, lines
 from compactla.bench.ceilings import processor
 from compactla.bench.timing import calls_of, repetitions
 from compactla.bench.turns import Turns, Work, in_turns
@@ -67,7 +67,7 @@ def measure(make, n, nm, baselines=None, iterations=None, **options) -> Iterator
 def measure_lines(n, nm, baselines=None, iterations=None, **options) -> Iterator[Row]:
     """Rows of factor and solve, and of both, as they are measured."""
     both = []
-    for make in (cases.Factor, cases.Solve):
+    for make in (lines.Factor, lines.Solve):
         for measured in measure(make, n, nm, baselines, iterations, **options):
             if measured.what == "compactla":
                 both.append(measured)
@@ -81,7 +81,7 @@ def measure_lines(n, nm, baselines=None, iterations=None, **options) -> Iterator
     )
     yield together
     if baselines is not None:
-        case = cases.Solve(n, nm, **options)
+        case = lines.Solve(n, nm, **options)
         other, work = baselines.of_lines(case), Work.of(case)._replace(flops=together.flops, nbytes=together.nbytes)
         where = {"queue": case.queue, "threads": case.threads.get("threads"), "rounds": iterations}
         turns = in_turns(repetitions(other.call), work, **where)

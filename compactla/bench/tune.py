@@ -1,4 +1,4 @@
-"""Which kernels and tunables are fastest on a device: ``python -m compactla tune``.
+"""Search for the fastest kernels and tunables on a device: ``python -m compactla tune``.
 
 Every candidate of `shapes` is compiled, in processes of their own, refused where the compiler's log shows arrays left
 in memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `shapes`
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pyopencl as cl
 
-from compactla.bench.problems import BYTES, kind
+from compactla.bench.filling import BYTES, SOLVES, filling
 from compactla.cli.progress import progress_bar
 from compactla.gpu import launch, lines, program
 from compactla.gpu.arrays import default_vlen
@@ -48,12 +48,12 @@ def left_in_memory(log: str) -> str:
     return ""
 
 
-def median_seconds(problem) -> float:
+def median_seconds(case) -> float:
     """Time of a call on the device's clock."""
     times = []
     for _ in range(WARM_UP + ROUNDS):
-        problem.restore()
-        event = problem.start()
+        case.restore()
+        event = case.start()
         event.wait()
         times.append((event.profile.end - event.profile.start) * 1e-9)
     return float(np.median(times[WARM_UP:]))
@@ -120,11 +120,12 @@ class Tuner:
             else None
             for candidate in found
         ]
-        case = kind(routine)(routine, self.queue, size, dtype, vlen, self.nbytes, storage)
+        case = filling(routine, self.queue, size, dtype, vlen, self.nbytes, storage)
         best = Result({}, np.inf, 0.0, "")
         with counted_as(self.queue, routine):
             for candidate, future in zip(found, built, strict=True):
                 remark, log = future.result() if future else ("", "")
+                remember(self.queue, routine, size, dtype, candidate, storage)
                 result = attempt(case, candidate, remark, self.copy)._replace(log=log)
                 best = min(best, result, key=lambda r: r.seconds)
                 yield result
@@ -134,7 +135,7 @@ class Tuner:
 
 @contextlib.contextmanager
 def counted_as(queue, routine):
-    """While this lasts, any number of lines counts as few, or as many, as the name of the routine says."""
+    """Any number of lines counts as few, or as many, as the name of the routine says, while this lasts."""
     few, lines.FEW = lines.FEW, 2**60 if routine.endswith("_few") else 0
     launch.plans(queue).known.clear()
     try:
@@ -151,20 +152,17 @@ def remember(queue, routine, size, dtype, candidate, storage="") -> None:
 
 
 def attempt(case, candidate, remark, copy) -> Result:
-    """Check and time a candidate."""
+    """Check and time a candidate, which was remembered."""
     if remark:
         return Result(candidate, np.inf, 0.0, remark)
-    remember(case.queue, case.name, case.size, case.dtype, candidate, case.storage)
     try:
-        case.restore()
-        case.start().wait()
-        error = case.error()
+        error = case.residual()
         if not error < THRESHOLD:
             return Result(candidate, np.inf, 0.0, f"wrong: residual {error:.3g}")
         seconds = median_seconds(case)
-    except (cl.Error, RuntimeError, AssertionError) as failure:
+    except (cl.Error, RuntimeError) as failure:
         return Result(candidate, np.inf, 0.0, str(failure).strip().split("\n")[0] or type(failure).__name__)
-    return Result(candidate, seconds, case.moved() / seconds / copy, "")
+    return Result(candidate, seconds, case.nbytes / seconds / copy, "")
 
 
 @functools.cache
@@ -184,10 +182,10 @@ def attempt_small(where, routine, size, dtype, vlen, candidate, storage) -> tupl
         queue = builders_queue(where)
         remember(queue, routine, size, dtype, candidate, storage)
         with counted_as(queue, routine):
-            kind(routine)(routine, queue, size, dtype, vlen, 0, storage).start().wait()
+            filling(routine, queue, size, dtype, vlen, 0, storage).start().wait()
             made = [plan for plan in launch.plans(queue).known.values() if plan and plan.choice == candidate]
             logs = [resources(program.build_log(plan.kernel.get_info(cl.kernel_info.PROGRAM))) for plan in made]
-    except (cl.Error, RuntimeError, AssertionError) as failure:
+    except (cl.Error, RuntimeError, ArithmeticError) as failure:
         return str(failure).strip().split("\n")[0] or type(failure).__name__, ""
     if candidate and not logs:
         return "cannot run here", ""
@@ -218,7 +216,7 @@ def tune_all(routine, device, dtypes, storage="") -> None:
     names = [*choices.searches()]
     if routine not in (None, *names):
         raise ValueError(f"ROUTINE is {routine}, must be one of {', '.join(names)}")
-    routines = [name for name in names if routine in (None, name) and (kind(name).storable or not storage)]
+    routines = [name for name in names if routine in (None, name) and (name in SOLVES or not storage)]
     if not routines:
         raise ValueError(f"--storage is {storage}, must be left out for {routine}, which is no solve")
     found = named(device, "--device")

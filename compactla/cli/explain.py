@@ -76,7 +76,7 @@ def run_explain(args) -> None:
     if args.row:
         tell_row(args.row, sizes, args.dtype, options)
         where = args.dtype, queue, args.threads
-        case = cases.Dense(args.routine, args.n, args.nm, *where, sizes=sizes, vlen=args.vlen, **options)
+        case = cases.Dense(args.routine, tuple(sizes.values()), args.nm, *where, args.vlen, **options)
     tell("runs on", place(args, queue))
     if queue is None:
         made = on_cpu(args.row, case, args.threads)
@@ -155,7 +155,8 @@ def on_cpu(row, case, threads) -> list[dump.Code]:
 
 def on_device(args, queue, size, case) -> list[dump.Code]:
     """Print which kernel a device runs, and return its program."""
-    from compactla.bench import problems, tune
+    from compactla.bench import tune
+    from compactla.bench.filling import filling
     from compactla.gpu.arrays import default_vlen
     from compactla.gpu.launch import plans
     from compactla.gpu.tuning import choices
@@ -163,7 +164,7 @@ def on_device(args, queue, size, case) -> list[dump.Code]:
     name, search = args.routine, choices.searches()[args.routine]
     vlen = args.vlen or default_vlen(args.dtype, queue)
     with tune.counted_as(queue, name):
-        call = case.call if case else problems.kind(name)(name, queue, size, args.dtype, vlen, 0).start
+        call = case.call if case else filling(name, queue, size, args.dtype, vlen, 0).start
         with dump.collected() as made:
             call()
             queue.finish()
