@@ -7,6 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 
 # Where an array's object has the address of its data: behind what all objects begin with.
 DATA = object.__basicsize__
+word_at = ctypes.c_size_t.from_address
 MOST_WORK = 1_000_000  # of NumPy to see whether arrays share memory; takes 0.1 s
 
 
@@ -108,7 +109,7 @@ def shadows(arrays) -> list[np.ndarray]:
 
 def address(a) -> int:
     """Where an array is in memory."""
-    return ctypes.c_size_t.from_address(id(a) + DATA).value
+    return word_at(id(a) + DATA).value
 
 
 def address_slowly(a) -> int:
