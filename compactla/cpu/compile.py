@@ -39,8 +39,9 @@ SETTINGS = (
 )
 
 
+@functools.cache
 def compiled(make, arguments, *key, source=None, reordered=False):
-    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi.
+    """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi, once.
 
     Its `entry` is the same for callers who know these types, which are not looked at. Where it is `reordered`, which
     depends on the key alone, sums are taken in any order, and products are fused with them. `source` is that of

@@ -239,8 +239,8 @@ class Rows:
 @functools.cache
 def kernel(name, char):
     make, arguments = {
-        "dots": (dots_batch, [*[INT] * 8, from_dtype(SUMS), INT]),
-        "combine": (combine_batch, [INT] * 15),
+        "dots": (dots_batch, (*[INT] * 8, from_dtype(SUMS), INT)),
+        "combine": (combine_batch, (INT,) * 15),
     }[name]
     parts = 2 if char in "FD" else 1
     return compiled(make, arguments, from_dtype(np.dtype(char.lower())), parts, reordered=True)

@@ -6,17 +6,16 @@ There is one batch kernel for all routines: it calls the routine on the packs on
 import functools
 import importlib
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
 from compactla.calls.plans import Plans
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, pack_bytes, width
-from compactla.cpu.emit.code import Code, Number
-from compactla.cpu.emit.matrices import INDEX, STORED, Elements, shifted
+from compactla.cpu.emit.call import Arguments, emitted, text_of
+from compactla.cpu.emit.matrices import INDEX, STORED, Elements, index, shifted
 from compactla.cpu.emit.numba_matrices import fence, parse_form
 from compactla.cpu.emit.prefetch import PAGE, nbytes
 from compactla.cpu.threads.sharing import divided, share
@@ -28,14 +27,41 @@ FAR = 8_000_000
 # Sizes up to which kernels know how many lanes a pack has; larger ones may become slower by that.
 SMALL, SMALL_COMPLEX = 8, 5
 SCALAR = {"f": types.float64, "c": types.complex128}
-LITERALS = {"True": True, "False": False}
-shared = functools.cache(compiled)  # by all sizes that are not compiled in
 chosen = Plans()  # what `choice` says
+
+
+class RoutineCall(NamedTuple):
+    """What a kernel of a routine is compiled for; `compactla.cpu.emit.call` has an example.
+
+    Attributes
+    ----------
+    routine : str
+        Its name, which is that of its file in `compactla.cpu.kernels`.
+    sizes : str
+        Letters of the sizes that are arguments.
+    options : tuple of (str, str or bool)
+        Names and values of options.
+    scalars : tuple of (str, int or None)
+        Names of scalars, and the values of those that are compiled in.
+    outputs : tuple of str
+        Names of arrays that have an element for each matrix.
+    operands : tuple of (str, str, str)
+        For each matrix, first the letters of its rows and columns. Second "common" if one stands for all lanes, "ahead"
+        if it is fetched ahead, "stream" if it is written past the caches, or "near". Third its form, as
+        `compactla.cpu.emit.numba_matrices.form` makes it.
+    """
+
+    routine: str
+    sizes: str
+    options: tuple
+    scalars: tuple
+    outputs: tuple
+    operands: tuple
 
 
 def start(row, views, scalars, conj, option, nm, info, launch):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its."""
-    kernel, cost, args = told(row, views, scalars, conj, option)
+    kernel, cost, args = kernel_and_arguments(row, views, scalars, conj, option)
     output = None
     if launch.recorded:
         launch.keep(views)
@@ -53,7 +79,7 @@ def start(row, views, scalars, conj, option, nm, info, launch):
 
 def again(row, views, scalars, conj, option, nm, launch):
     """A function that does the same whenever it is called, as long as the operands are there."""
-    kernel, cost, args = told(row, views, scalars, conj, option)
+    kernel, cost, args = kernel_and_arguments(row, views, scalars, conj, option)
     if row.outputs:
         return functools.partial(started, kernel, cost, args, None, nm, None, launch)
     function, *rest = divided(kernel, cost, args, launch.threads)
@@ -72,62 +98,63 @@ def started(kernel, cost, args, output, nm, info, launch):
     return info
 
 
-def told(row, views, scalars, conj, option):
-    """The kernel for these operands, what a call of it costs, and its arguments, but for outputs."""
+def kernel_and_arguments(row, views, scalars, conj, option):
+    """Return the kernel for these operands, what a call of it costs, and its arguments, but for outputs."""
     main = views[row.main]
     npack = main.npack
     if len(views) == 1:
-        layout, place = (main.layout,), main.place
+        layouts, addresses = (main.layout,), main.place
     elif len(views) == 2:
         a, b = views
-        layout, place = (a.layout, b.layout), (*a.place, *b.place)
+        layouts, addresses = (a.layout, b.layout), (*a.place, *b.place)
     elif len(views) == 3:
         a, b, c = views
-        layout, place = (a.layout, b.layout, c.layout), (*a.place, *b.place, *c.place)
+        layouts, addresses = (a.layout, b.layout, c.layout), (*a.place, *b.place, *c.place)
     else:
-        layout, place = tuple(A.layout for A in views), tuple(x for A in views for x in A.place)
+        layouts, addresses = tuple(A.layout for A in views), tuple(x for A in views for x in A.place)
     fixed = scalars if row.fixed and scalars in row.fixed else None
-    key = row, layout, fixed, conj, option
+    key = row, layouts, fixed, conj, option
     try:
-        head, kernel, cost, size = chosen.known[key]
+        extents, kernel, cost, size = chosen.known[key]
     except KeyError:
-        head, kernel, cost, size = chosen.add(key, choice(*key))
+        extents, kernel, cost, size = chosen.add(key, choice(*key))
     if npack * size > FAR:
         far = "stream" if streamed(row, views, scalars) else "far"
         _, kernel, *_ = chosen.known.get((*key, far)) or chosen.add((*key, far), choice(*key, far))
-    V, *sizes = head
-    return kernel, npack * cost, (0, npack, V, (*sizes, *scalars, *place))
+    V, *sizes = extents
+    return kernel, npack * cost, (0, npack, V, (*sizes, *scalars, *addresses))
 
 
 def streamed(row, views, scalars) -> bool:
-    """Whether what is written is not read, and aligned."""
+    """Tell whether what is written is not read, and aligned."""
     written = [view for A, view in zip(row.operands, views, strict=True) if is_unread(A, row, scalars)]
     return bool(written) and all(map(is_aligned, written))
 
 
 def is_unread(operand, row, scalars) -> bool:
-    """Whether the scalar that an operand is multiplied by is zero."""
+    """Tell whether the scalar that an operand is multiplied by is zero."""
     return any(name == operand.scaled_by and value == 0 for name, value in zip(row.scalars, scalars, strict=True))
 
 
 def is_aligned(A: View):
-    """Whether all vectors of a batch of contiguous matrices are aligned."""
+    """Tell whether all vectors of a batch of contiguous matrices are aligned."""
     item = REAL[A.dtype.char].itemsize
     register = width(A.dtype, A.vlen) * item
     return register & (register - 1) == 0 and A.address % register == 0 and A.ps * item % register == 0
 
 
 def choice(row, layouts, fixed, conj, option, far=""):
-    """Vector length and sizes, the kernel, what a pack costs, and its bytes if fetching them ahead is a choice."""
+    """Choose V and sizes, the kernel, what a pack costs, and its bytes if fetching them ahead is a choice."""
     main, sizes = layouts[row.main], row.sizes(layouts)
     lanes = width(main.dtype, main.vlen)
     known = not left_open(row, sizes, fixed) and all(A.strides for A in layouts)
+
+    # What the kernel is compiled for
     fixed = None if row.free and not known else fixed
-    scalars = [f"{name}={x.real:g}" for name, x in zip(row.scalars, fixed, strict=True)] if fixed else row.scalars
-    options = " ".join(f"{name}={value}" for name, value in zip(row.compiled, option, strict=True))
+    values = [int(x.real) for x in fixed] if fixed else [None] * len(row.scalars)
     numbers = row.numbers(sizes)
-    letters = [letter for letter in numbers if letter != "1"]
-    text = [row.name, "".join(letters), options, " ".join(scalars), " ".join(row.outputs)]
+    letters = "".join(letter for letter in numbers if letter != "1")
+    operands = []
     for operand, A, flag in zip(row.operands, layouts, conj or [False] * len(layouts), strict=True):
         if far == "stream" and is_unread(operand, row, fixed):
             role = "stream"
@@ -135,18 +162,23 @@ def choice(row, layouts, fixed, conj, option, far=""):
             role = "common"
         else:
             role = "ahead" if far and not row.together and worth_fetching(operand, A) else "near"
-        text.append(f"{operand.sizes} {role} {known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)}")
+        operands.append((operand.sizes, role, known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)))
+    options = tuple(zip(row.compiled, option, strict=True))
+    scalars = tuple(zip(row.scalars, values, strict=True))
+    text = text_of(RoutineCall(row.name, letters, options, scalars, tuple(row.outputs), tuple(operands)))
+
+    # Types of its arguments, and how it goes through the packs
     number = SCALAR[main.dtype.kind]
-    values = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
-    arguments = INT, types.Tuple((*values, *[INTS] * len(row.outputs)))
-    source = f"compactla.cpu.kernels.{row.name}"
+    kinds = [INT] * len(letters) + [number] * len(row.scalars) + [INT] * (4 * len(layouts))
+    arguments = INT, types.Tuple((*kinds, *[INTS] * len(row.outputs)))
     largest = max(sizes) if known and lanes == main.vlen else math.inf
     pairs, few = largest <= row.paired, largest <= (SMALL_COMPLEX if main.dtype.kind == "c" else SMALL)
     loop = together if row.together else paired if pairs else packs if few else batch
-    kernel = shared(loop, arguments, "|".join(text), lanes, far == "stream", source=source)
-    head = main.vlen, *(numbers[letter] for letter in letters)
+    kernel = compiled(loop, arguments, text, lanes, far == "stream", source=f"compactla.cpu.kernels.{row.name}")
+
     nbytes = known * sum(pack_bytes(A) for A in layouts if not A.common)
-    return head, kernel, pack_cost(row, sizes, main), nbytes
+    extents = main.vlen, *(numbers[letter] for letter in letters)
+    return extents, kernel, pack_cost(row, sizes, main), nbytes
 
 
 def left_open(row, sizes, fixed) -> str:
@@ -168,12 +200,15 @@ def pack_cost(row, sizes, main):
 
 
 def worth_fetching(operand, A) -> bool:
-    """Whether enough is used of what would be fetched: not where half of a small matrix is not read."""
+    """Tell whether enough is used of what would be fetched: it is not where half of a small matrix is not read."""
     return operand.written or not operand.half or pack_bytes(A) * width(A.dtype, A.vlen) >= 2 * PAGE * A.vlen
 
 
 def batch(text, width, streams):
-    """Kernel for packs lo to hi of any routine: sizes, scalars, places of operands, and outputs."""
+    """Make the kernel of any routine for packs lo to hi: V lanes each, in vectors of a `width`.
+
+    Its arguments are sizes, scalars, address and strides of each operand, and outputs.
+    """
 
     def kernel(lo, hi, V, args):
         for p in range(lo, hi):
@@ -186,7 +221,7 @@ def batch(text, width, streams):
 
 
 def packs(text, width, streams):
-    """The same, of packs of as many lanes as are computed with."""
+    """Make the kernel as `batch` does, for packs of as many lanes as are computed with."""
 
     def kernel(lo, hi, V, args):
         for p in range(lo, hi):
@@ -198,7 +233,7 @@ def packs(text, width, streams):
 
 
 def together(text, width, streams):
-    """The same, all packs in one call."""
+    """Make the kernel as `batch` does, with all packs in one call of the routine."""
 
     def kernel(lo, hi, V, args):
         if lo < hi:
@@ -209,7 +244,7 @@ def together(text, width, streams):
 
 
 def paired(text, width, streams):
-    """The same, two packs at a time."""
+    """Make the kernel as `batch` does, with two packs at a time."""
 
     def kernel(lo, hi, V, args):
         last = hi - (hi - lo) % 2
@@ -223,63 +258,51 @@ def paired(text, width, streams):
     return kernel
 
 
-@intrinsic(prefer_literal=True)
-def call(typing_context, text, count, p, v, V, args):
-    """Call a routine at the pack level on lanes v and up of so many packs from p on; `choice` makes the text.
+@emitted(RoutineCall)
+def call(code, description, count, p, v, V, args):
+    """Call a routine at the pack level on lanes v and up of so many packs from p on.
 
     If the count is known, and more than one, each operand is as many matrices; else `Elements.packs` has it.
     """
-    name, letters, option, scalars, output, *operands = text.literal_value.split("|")
-    emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{name}"), name).emit
-    constants = {key: LITERALS.get(value, value) for key, value in (part.split("=") for part in option.split())}
+    routine, letters, options, scalars, outputs, operands = description
+    emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{routine}"), routine).emit
+    side = count if isinstance(count, int) else 1
+    count, v, V = index(count), index(v), index(V)
 
-    def lower(context, builder, signature, values):
-        side = count.literal_value if isinstance(count, types.IntegerLiteral) else 1
-        kinds = [*signature.args[1:5], *signature.args[5]]
-        passed = [*values[1:5], *cgutils.unpack_tuple(builder, values[5])]
-        for i, kind in enumerate(kinds):
-            if isinstance(kind, types.Array):
-                passed[i] = context.make_array(kind)(context, builder, passed[i]).data
+    # Sizes, options and scalars; what is compiled in is an argument too
+    arguments, keywords = Arguments(args), dict(options)
+    sizes = {letter: arguments.one() for letter in letters} | {"1": 1}
+    for name, value in scalars:
+        number = arguments.one()
+        keywords[name] = number if value is None else value
 
-        def body(code, packed, p, v, V, *rest):
-            given = iter(zip(kinds[4:], rest, strict=True))
-            sizes = {letter: next(given)[1] for letter in letters} | {"1": 1}
-            keywords = dict(constants)
-            for scalar in scalars.split():
-                known, _, value = scalar.partition("=")
-                number = Number(context, *next(given))
-                keywords[known] = int(value) if value else number
-            matrices, coming = [], []
-            for operand in operands:
-                (rows, columns), role, form = operand.split(" ", 2)
-                place = [next(given)[1] for _ in range(4)]
-                form, lanes = parse_form(form), (INDEX(0), 1) if role == "common" else (v, V)
-                packs = [code.add(p, k) for k in range(side)]
-                found = [located(code, form, place, sizes[rows], sizes[columns], pack, *lanes) for pack in packs]
-                for A in found:
-                    A.stream, A.common, A.packs = role == "stream", role == "common", (packed, place[1])
-                    if role == "ahead":
-                        coming.append(A.following(code.mul(place[1], side), v, V))
-                matrices.append(found if side > 1 else found[0])
-            most = max(map(nbytes, coming), default=0)
-            coming = [A for A in coming if nbytes(A) == most]  # vectors beside matrices come soon enough
-            first = code.builder.add(code.builder.mul(p, V), v)
-            for array in output.split():
-                keywords[array] = code.builder.gep(next(given)[1], [first], source_etype=INDEX)
-            emit(code, *matrices, **keywords, ahead=tuple(coming))
+    # Operands, and those that follow them and are fetched
+    matrices, following = [], []
+    for (rows, columns), role, form in operands:
+        where = _, step, *_ = arguments.some(4)  # from pack to pack
+        form, lanes = parse_form(form), (INDEX(0), 1) if role == "common" else (v, V)
+        packs = [code.add(p, k) for k in range(side)]
+        alike = [matrix_of(code, form, where, sizes[rows], sizes[columns], pack, *lanes) for pack in packs]
+        for A in alike:
+            A.stream, A.common, A.packs = role == "stream", role == "common", (count, step)
+            if role == "ahead":
+                following.append(A.following(code.mul(step, side), v, V))
+        matrices.append(alike if side > 1 else alike[0])
+    most = max(map(nbytes, following), default=0)
+    following = tuple(A for A in following if nbytes(A) == most)  # vectors beside matrices come soon enough
 
-        name = f"compactla.{side}|{text.literal_value}"
-        Code(builder).call(name, [x.type for x in passed], body, *passed)
-        return context.get_dummy_value()
-
-    return types.void(text, count, p, v, V, args), lower
+    # Outputs, from the element of the first lane on
+    first = code.builder.add(code.builder.mul(p, V), v)
+    for name in outputs:
+        keywords[name] = code.builder.gep(arguments.one(), [first], source_etype=INDEX)
+    emit(code, *matrices, **keywords, ahead=following)
 
 
-def located(code, kind, place, m, n, p, v, V):
-    """The m x n matrix of lanes v and up of pack p, which has V."""
-    b, (address, ps, rs, cs) = code.builder, place
-    element = STORED.get(kind.stored, kind.vector.part.element)
+def matrix_of(code, form, where, m, n, p, v, V):
+    """View lanes v and up of pack p, which has V, as an m x n matrix; `where` is the address, ps, rs and cs."""
+    b, (address, ps, rs, cs) = code.builder, where
+    element = STORED.get(form.stored, form.vector.part.element)
     base = shifted(b, b.inttoptr(address, element.as_pointer()), b.add(b.mul(p, ps), v), element)
-    known, given = (kind.m, kind.n, kind.rs, kind.cs), (m, n, rs, cs)
-    shape = (x if number is None else number for number, x in zip(known, given, strict=True))
-    return Elements(code, kind.vector, base, *shape, V, kind.conj, kind.stored)
+    known, passed = (form.m, form.n, form.rs, form.cs), (m, n, rs, cs)
+    shape = (x if number is None else number for number, x in zip(known, passed, strict=True))
+    return Elements(code, form.vector, base, *shape, V, form.conj, form.stored)

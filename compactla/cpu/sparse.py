@@ -25,8 +25,6 @@ from compactla.krylov_methods import VECTORS
 from compactla.overlap import address
 from compactla.view import layout
 
-shared = functools.cache(compiled)
-
 
 def column_form(dtype, lanes, V):
     """Form of contiguous columns of packs of V."""
@@ -46,7 +44,7 @@ def tile_of(dtype):
 def multiply(values, pattern, X, Y, trans="N", scalars=None, launch=NOW):
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     matrix = form(values.dtype, width(values.dtype, values.vlen))
-    kernel = shared(product_batch, (INT, INT, INTS, INTS, *[INT] * 7), matrix, trans, scalars is not None)
+    kernel = compiled(product_batch, (INT, INT, INTS, INTS, *[INT] * 7), matrix, trans, scalars is not None)
     places = (0 if scalars is None else address(scalars.data), *(address(P.data) for P in (values, X, Y)))
     args = 0, len(X.data), values.vlen, values.m, pattern.indptr, pattern.indices, X.m, Y.m, X.n, *places
     share(kernel, len(X.data) * cost(values, values.m * X.n), args, launch)
@@ -58,7 +56,7 @@ def precondition(M, X, Y, launch=NOW):
     matrix = form(values.dtype, width(values.dtype, values.vlen))
     lanes = width(values.dtype, values.vlen)
     within = column_form(values.dtype, lanes, lanes)
-    kernel = shared(precondition_batch, (INT, *TOLD, *[INT] * 6), matrix, within)
+    kernel = compiled(precondition_batch, (INT, *TOLD, *[INT] * 6), matrix, within)
     args = 0, len(X.data), values.vlen, *told(M), X.m, X.n, address(values.data), address(X.data), address(Y.data)
     work = places_of_rooms(values.dtype, extent(M) * parts(values.dtype) * lanes)
     share(kernel, len(X.data) * cost(values, values.m * X.n), args, launch, None, work)
@@ -79,7 +77,7 @@ def factor(values, pattern, factors, launch=NOW):
     """The incomplete factors of packs of values, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
-    kernel = shared(
+    kernel = compiled(
         ilu_batch, (INT, INT, INTS, INTS, INTS, INT, INT, INT, INTS), column_form(dtype, width(dtype, V), V)
     )
     places = address(values.data), address(factors.data)
@@ -136,7 +134,7 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
     within, norms = column_form(dtype, lanes, lanes), column_form(REAL[dtype.char], lanes, V)
     forms = column_form(dtype, lanes, V), within, form(dtype, lanes), norms
     fresh = M.kind == "fresh"
-    kernel = shared(solve_batch, SOLVE, method, options, *forms, M.size if fresh else 0)
+    kernel = compiled(solve_batch, SOLVE, method, options, *forms, M.size if fresh else 0)
     if method == "gmres":
         vectors, rows, columns = restart + 2, restart + 4, restart + 1
     else:

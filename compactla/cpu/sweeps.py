@@ -92,7 +92,7 @@ def multiply(sign, A, x, y, launch, *others):
 
 @functools.cache
 def kernel(char, b, sign, others):
-    dtype, arguments = np.dtype(char), [INT] * (5 + others)
+    dtype, arguments = np.dtype(char), (INT,) * (5 + others)
     if others:
         return compiled(residual_batch, arguments, dtype, b, sign, reordered=sign > 0)
     return compiled(product_batch, arguments, dtype, b)

@@ -47,7 +47,7 @@ class KronPlan:
             if low < x - y < high:
                 return None
         found = cpu.chosen(self.name, self.dtype, *self.sizes, self.layouts, self.signs, adds, self.nm)
-        return found, found.told_at(self.nm, starts)
+        return found, found.arguments_at(self.nm, starts)
 
     def run(self, arrays, out, alpha, beta, launch):
         """Y, or None if something is not as it mostly is, and has to be looked at."""

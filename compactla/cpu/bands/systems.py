@@ -2,21 +2,19 @@
 
 import functools
 import importlib
-import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
 from compactla.band_form import Form
 from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
-from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
 from compactla.cpu.emit.matrices import INDEX, Elements, index, native_width
+from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Flags, Vector
 from compactla.cpu.memory.matrices import Ordinary, lie
 from compactla.cpu.threads.sharing import THREADS, share
@@ -24,13 +22,42 @@ from compactla.dtypes import REAL
 from compactla.overlap import address
 
 SMALL = ir.IntType(32)
-WORD, LINE = 8, 64  # bytes
+LINE = 64  # bytes
 FEW = 4  # right-hand sides that are compiled in
-shared = functools.cache(compiled)
+
+
+class BandCall(NamedTuple):
+    """What a kernel for systems with band matrices is compiled for; see `compactla.cpu.emit.call`.
+
+    Attributes
+    ----------
+    form : tuple
+        The fields of a `Form`.
+    action : str
+        A function of `compactla.cpu.bands.in_registers`.
+    dtype : str
+        Letter of the type.
+    lanes : int
+        Systems that are worked on side by side.
+    columns : int or None
+        Right-hand sides, if they are compiled in.
+    deep : bool
+        Whether systems are along two axes.
+    kinds : tuple of str
+        How operands lie in memory, as `compactla.cpu.memory.matrices.Ordinary` has it.
+    """
+
+    form: tuple
+    action: str
+    dtype: str
+    lanes: int
+    columns: int | None
+    deep: bool
+    kinds: tuple
 
 
 class Factors(NamedTuple):
-    """Factors of the matrices of packs: what `compactla.cpu.bands.in_registers` keeps.
+    """Factors of the matrices of packs, which `compactla.cpu.bands.in_registers` keeps.
 
     Attributes
     ----------
@@ -54,14 +81,14 @@ class Factors(NamedTuple):
 
 
 class HostSystems(NamedTuple):
-    """Where matrices of some systems are: an array (outer, inner, m, n) of any strides; maybe taken row by row."""
+    """The matrices of some systems: an array (outer, inner, m, n) of any strides, maybe taken row by row."""
 
     a: np.ndarray
     by_rows: bool = False
 
     @property
     def kind(self):
-        """How elements lie in memory, as `Ordinary` has it."""
+        """The way in which elements lie in memory, as `Ordinary` has it."""
         m, n = self.a.shape[2:]
         *_, step, rs, cs = self.a.strides
         item = self.a.itemsize
@@ -73,16 +100,17 @@ class HostSystems(NamedTuple):
 
     @property
     def place(self):
-        """Address and strides, as kernels are told."""
+        """Address and strides, as kernels get them."""
         return address(self.a), *self.a.strides
 
 
 def lanes_of(dtype):
-    """Lanes of the packs of new factors."""
+    """Count the lanes of the packs of new factors."""
     return native_width(dtype)
 
 
 def new_factors(form: Form, nsys, n, dtype) -> Factors:
+    """Allocate factors of so many systems of n unknowns."""
     V, real = lanes_of(dtype), REAL[dtype.char]
     npack, tail = -(-nsys // V), (2, V) if dtype.kind == "c" else (V,)
     U, L = (np.empty((npack, n, width, *tail), real) for width in form.widths)
@@ -90,16 +118,16 @@ def new_factors(form: Form, nsys, n, dtype) -> Factors:
 
 
 class BandPlan(NamedTuple):
-    """How arrays of some shapes and strides are worked on; see `plan`.
+    """Work on arrays of some shapes and strides; `plan` makes it.
 
     Attributes
     ----------
     code : function
         The compiled kernel.
-    told : ndarray of int64
-        What it is told.
+    arguments : ndarray of int64
+        Its arguments.
     slots : list of int
-        Where in that addresses are: of the operands, and of what is entered pivots in.
+        Where addresses are in them: those of the operands, then that of info.
     npack : int
         How often V systems are worked on.
     cost : float
@@ -111,7 +139,7 @@ class BandPlan(NamedTuple):
     """
 
     code: Callable
-    told: np.ndarray
+    arguments: np.ndarray
     slots: list
     npack: int
     cost: float
@@ -120,20 +148,20 @@ class BandPlan(NamedTuple):
 
     def run(self, addresses, launch=NOW):
         """Work on operands at these addresses; behind them that of info, if there is one."""
-        told, threads = self.told.copy(), launch.threads
-        told[self.slots[-len(addresses) :]] = addresses
+        arguments, threads = self.arguments.copy(), launch.threads
+        arguments[self.slots[-len(addresses) :]] = addresses
         parts = max(1, min(THREADS, self.npack, THREADS if threads is None else threads))
         work = np.empty((parts, self.words), np.int64)
         start, step = -(-address(work) // LINE) * LINE, work.strides[0]
         places = [start + t * step for t in range(parts)]
-        share(self.code, self.cost, (0, self.npack, address(told)), launch, work=places)
+        share(self.code, self.cost, (0, self.npack, address(arguments)), launch, work=places)
         if launch.recorded:
-            launch.keep(self, told, work)
+            launch.keep(self, arguments, work)
             launch.alone()
 
 
 def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) -> BandPlan:
-    """How to factor or solve systems.
+    """Plan how to factor or solve systems.
 
     Parameters
     ----------
@@ -157,30 +185,34 @@ def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) 
     nsys, columns, deep = outer * inner, 0 if action == "factor" else operands[-1].shape[3], min(outer, inner) > 1
     if inner == 1:  # one of the axes is all there is
         operands, inner = [a.swapaxes(0, 1) for a in operands], outer
-    places = [HostSystems(a, form.wide and action == "factor") for a in operands]
-    options = " ".join(f"{value:d}" for value in form[1:])
-    kinds = " ".join(place.kind for place in places)
-    known = columns if columns <= FEW else "?"
-    text = f"{form.name}|{options}|{action}|{dtype.char}{V}|{known}|{'deep' if deep else 'flat'}|{kinds}"
-    code = shared(batch, (INT, INT), text, source=f"compactla.cpu.bands.{form.module}")
-    told = [nsys, inner, n, columns, 0]
+    systems = [HostSystems(a, form.wide and action == "factor") for a in operands]
+
+    # The kernel
+    kinds, known = tuple(x.kind for x in systems), columns if columns <= FEW else None
+    text = text_of(BandCall(form, action, dtype.char, V, known, deep, kinds))
+    code = compiled(batch, (INT, INT), text, source=f"compactla.cpu.bands.{form.module}")
+
+    # Its arguments: sizes, info, factors, then operands
+    arguments = [nsys, inner, n, columns, 0]
     for a in factors or ():
-        told += address(a), 0 if common else a.strides[0]
-    slots = [*range(len(told), len(told) + 5 * len(places), 5), 4]
-    for place in places:
-        told += place.place
+        arguments += address(a), 0 if common else a.strides[0]
+    slots = [*range(len(arguments), len(arguments) + 5 * len(systems), 5), 4]
+    for x in systems:
+        arguments += x.place
+
+    # Work space, and cost
     words = (form.stored + form.reach + 1 + columns) * n * V * dtype.itemsize // WORD + 2 * LINE
     npack, operations = -(-nsys // V), parts**2 * (form.kl + 1) * (form.reach + 1 + columns)
     cost = npack * n * max(operations, 2 * form.stored)
-    return BandPlan(code, np.array(told, np.int64), slots, npack, cost, words, (factors, operands))
+    return BandPlan(code, np.array(arguments, np.int64), slots, npack, cost, words, (factors, operands))
 
 
 def batch(text):
-    """Kernel for packs lo to hi: where the numbers are that it has to know, and where there is work space."""
+    """Make the kernel for packs lo to hi: address of `BandPlan.arguments`, and that of work space."""
 
-    def kernel(lo, hi, told, work):
+    def kernel(lo, hi, arguments, work):
         for p in range(lo, hi):
-            call(text, p, told, work)
+            call(text, p, arguments, work)
 
     return kernel
 
@@ -201,7 +233,7 @@ class BandScratch:
         self.count = -(-least // vector.lanes) * vector.lanes
 
     def take(self, m, n):
-        """A new m x n matrix, contiguous."""
+        """Take an m x n matrix, contiguous."""
         code, vector = self.code, self.vector
         step = vector.lanes * len(vector.parts)
         base = code.builder.inttoptr(self.start, vector.part.element.as_pointer())
@@ -216,7 +248,8 @@ class Bits:
     def __init__(self, code, vector, base, count):
         self.code, self.lanes, self.base, self.count = code, vector.lanes, base, count
 
-    def _place(self, k, i):
+    def _pointer(self, k, i):
+        """Find flag i of step k."""
         code = self.code
         return code.builder.gep(self.base, [index(code.add(code.mul(k, self.count), i))], source_etype=SMALL)
 
@@ -228,16 +261,16 @@ class Bits:
     def store_one(self, k, i, flag):
         """Store flag i of step k."""
         b, bits = self.code.builder, flag.bits
-        b.store(b.zext(bits, SMALL) if self.lanes < SMALL.width else bits, self._place(k, i))
+        b.store(b.zext(bits, SMALL) if self.lanes < SMALL.width else bits, self._pointer(k, i))
 
     def load(self, k):
-        """The flags of step k."""
+        """Load the flags of step k."""
         return [self.load_one(k, i) for i in range(self.count)]
 
     def load_one(self, k, i):
-        """Flag i of step k."""
+        """Load flag i of step k."""
         b = self.code.builder
-        bits = b.load(self._place(k, i), typ=SMALL)
+        bits = b.load(self._pointer(k, i), typ=SMALL)
         bits = b.trunc(bits, ir.IntType(self.lanes)) if self.lanes < SMALL.width else bits
         return Flags(b, b.bitcast(bits, ir.VectorType(ir.IntType(1), self.lanes)))
 
@@ -250,77 +283,65 @@ class PackFactors(NamedTuple):
     swaps: Bits
 
 
-@intrinsic(prefer_literal=True)
-def call(typing_context, text, p, told, work):
-    """Call a function of `compactla.cpu.bands.in_registers` for the systems of pack p; `run` makes the text."""
-    name, options, action, char, columns, depth, kinds = text.literal_value.split("|")
-    numbers = [int(word) for word in options.split()]
-    form = Form(name, *numbers[:2], *map(bool, numbers[2:]))
+@emitted(BandCall)
+def call(code, description, p, words, work):
+    """Call a function of `compactla.cpu.bands.in_registers`, or of `in_memory`, for the systems of pack p."""
+    form, action, dtype, V, columns, deep, kinds = description
+    form, b = Form(*form), code.builder
     emit = getattr(importlib.import_module(f"compactla.cpu.bands.{form.module}"), action)
-    dtype = np.dtype(char[0])
-    vector = Vector(from_dtype(dtype), int(char[1:]))
-    real = FLOATS[from_dtype(REAL[dtype.char])]
+    vector, real = Vector(KINDS[dtype], V), FLOATS[from_dtype(REAL[dtype])]
+    item = INDEX(np.dtype(dtype).itemsize)
+    arguments, keywords = Arguments.at(code, words), {}
+    nsys, inner, n, r, info = arguments.some(5)
+    r = r if columns is None else columns
 
-    def lower(context, builder, signature, values):
-        def body(code, p, told, work):
-            b = code.builder
+    # The system of each lane: the last one in those behind it
+    first, last = b.mul(p, INDEX(V)), b.sub(nsys, INDEX(1))
+    inside = [code.min(b.add(first, INDEX(lane)), last) for lane in range(V)]
+    full = b.icmp_signed("<", b.add(first, INDEX(V - 1)), nsys)
+    if deep:
+        outside = [b.udiv(q, inner) for q in inside]
+        inside = [b.sub(q, b.mul(o, inner)) for q, o in zip(inside, outside, strict=True)]
+        full = b.and_(full, b.icmp_signed("==", outside[0], outside[-1]))
 
-            def load(i):
-                return b.load(b.inttoptr(b.add(told, INDEX(WORD * i)), INDEX.as_pointer()), typ=INDEX)
+    # Factors and info
+    if action != "once":
+        keywords["factors"] = pack_factors(code, form, vector, n, p, arguments)
+    if action != "solve":
+        keywords["info"] = b.gep(b.inttoptr(info, INDEX.as_pointer()), [first], source_etype=INDEX)
 
-            given = map(load, itertools.count())
-            nsys, inner, n, r, info = (next(given) for _ in range(5))
-            r = r if columns == "?" else int(columns)
-            first, last = b.mul(p, INDEX(vector.lanes)), b.sub(nsys, INDEX(1))
-            systems = [code.min(b.add(first, INDEX(lane)), last) for lane in range(vector.lanes)]
-            full = b.icmp_signed("<", b.add(first, INDEX(vector.lanes - 1)), nsys)
-            if depth == "deep":
-                outside = [b.udiv(q, inner) for q in systems]
-                inside = [b.sub(q, b.mul(o, inner)) for q, o in zip(systems, outside, strict=True)]
-                full = b.and_(full, b.icmp_signed("==", outside[0], outside[-1]))
-            else:
-                outside, inside = None, systems
-
-            keywords = {}
-            if action != "once":
-                keywords["factors"] = kept(code, form, vector, n, p, given)
-            if action != "solve":
-                start = b.inttoptr(info, INDEX.as_pointer())
-                keywords["info"] = b.gep(start, [first], source_etype=INDEX)
-
-            found = []
-            for kind in kinds.split():
-                start, far, step, rs, cs = (next(given) for _ in range(5))
-                starts = [b.add(start, b.mul(q, step)) for q in inside]
-                if depth == "deep":
-                    starts = [b.add(x, b.mul(q, far)) for x, q in zip(starts, outside, strict=True)]
-                adjacent = b.and_(full, b.icmp_signed("==", step, INDEX(dtype.itemsize)))
-                where = {"starts": starts, "rs": rs, "cs": cs, "adjacent": adjacent}
-                found.append(functools.partial(Ordinary, code, vector, real, kind, **where))
-            if action != "factor":
-                *found, B, X = found
-                keywords |= {"B": B(m=n, n=r), "X": X(m=n, n=r)}
-            if action != "solve":
-                outer = b.sub(n, INDEX(1)) if name == "tridiag" else n
-                sizes = [outer, n, outer] if len(found) == 3 else [n] * len(found)
-                keywords["matrix"] = [make(m=size, n=1) for make, size in zip(found, sizes, strict=True)]
-            emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1), form, **keywords)
-
-        Code(builder).call(f"compactla.{text.literal_value}", [INDEX] * 3, body, *values[1:])
-        return context.get_dummy_value()
-
-    return types.void(text, p, told, work), lower
+    # Operands: diagonals of the matrix, right-hand sides and solutions
+    operands = []
+    for kind in kinds:
+        start, far, step, rs, cs = arguments.some(5)
+        starts = [b.add(start, b.mul(q, step)) for q in inside]
+        if deep:
+            starts = [b.add(x, b.mul(q, far)) for x, q in zip(starts, outside, strict=True)]
+        adjacent = b.and_(full, b.icmp_signed("==", step, item))
+        lie = {"starts": starts, "rs": rs, "cs": cs, "adjacent": adjacent}
+        operands.append(functools.partial(Ordinary, code, vector, real, kind, **lie))
+    if action != "factor":
+        *operands, B, X = operands
+        keywords |= {"B": B(m=n, n=r), "X": X(m=n, n=r)}
+    if action != "solve":
+        outer = b.sub(n, INDEX(1)) if form.name == "tridiag" else n
+        sizes = [outer, n, outer] if len(operands) == 3 else [n] * len(operands)
+        keywords["matrix"] = [make(m=size, n=1) for make, size in zip(operands, sizes, strict=True)]
+    emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1), form, **keywords)
 
 
-def kept(code, form, vector, n, p, given):
-    """The factors of pack p."""
+def pack_factors(code, form, vector, n, p, arguments):
+    """View the factors of pack p: for each array an address and the bytes from pack to pack are arguments."""
     b, step = code.builder, vector.lanes * len(vector.parts)
     element = vector.part.element
 
     def start(kind):
-        return b.inttoptr(b.add(next(given), b.mul(p, next(given))), kind.as_pointer())
+        """Find where the next array begins, which has numbers of an LLVM type."""
+        address, bytes_of_pack = arguments.some(2)
+        return b.inttoptr(b.add(address, b.mul(p, bytes_of_pack)), kind.as_pointer())
 
     def matrix(width):
+        """View the next array, which has rows of some width, as a transposed matrix."""
         return Elements(code, vector, start(element), n, width, width * step, step, vector.lanes).T
 
     U, L = map(matrix, form.widths)

@@ -203,7 +203,7 @@ def check_kinds(name, kinds):
                 raise errors.TypingError(f"{name}: info is {kind}, must be a contiguous array of int64")
         elif isinstance(kind, types.BaseTuple):
             check_kinds(name, kind)
-        elif not isinstance(kind, Matrix | types.Number | types.Boolean | types.Literal | types.Omitted):
+        elif not isinstance(kind, Matrix | types.Number | types.Boolean | types.Literal | types.Omitted | types.Opaque):
             raise errors.TypingError(f"{name}: argument is {kind}, must be a matrix, a number or a constant")
 
 

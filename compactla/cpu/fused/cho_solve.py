@@ -8,7 +8,7 @@ def cho_solve(code, vector, C, B, X, status, uplo, check_finite):
     factor, right = code.room(vector, C.m, C.n), code.room(vector, B.m, B.n)
     C.read(factor)
     B.read(right)
-    if check_finite == "True":
+    if check_finite:
         status.check(factor)
     potrs.emit(code, factor, right, uplo=uplo)
     X.write(right)

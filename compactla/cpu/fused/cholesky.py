@@ -6,12 +6,12 @@ from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.linalg.stacks import FAILED, UNSURE
 
 
-def cholesky(code, vector, A, X, status, uplo, clean, check_finite="True"):
+def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True):
     """X <- the factor of A in one triangle; the other one is zero if it is `clean`, else that of A."""
     n = A.m
     W = code.room(vector, n, n)
     A.read(W)
-    if clean == "no" and check_finite == "True":
+    if clean == "no" and check_finite:
         status.check(W)
     scale = largest(code, W)
     potrf.emit(code, W, status.info, uplo=uplo, ahead=(*A.following, *X.following))

@@ -6,7 +6,6 @@ from compactla.cpu.kernels.gemm import gemm
 
 def pinv(code, vector, A, rcond, X, status, wide):
     """X <- the pseudo-inverse of A, of whose singular values those up to rcond times the largest count as zero."""
-    wide = wide == "True"
     n = A.m if wide else A.n
     P, values, Q = decompose(code, vector, A, status, wide, (n, n))
     factor = code.room(vector.reals, 1, 1)

@@ -9,14 +9,14 @@ from compactla.cpu.kernels.laswp import integers
 
 def solve_banded(code, vector, A, B, X, status, lower, upper, columns, check_finite):
     """X <- inv(A) B; there are so many `columns` of B, if these are few, else 0."""
-    kl, A = int(lower), replace(A, m=int(lower) + int(upper) + 1)
-    n, r = A.n, int(columns) or B.n
+    kl, A = lower, replace(A, m=lower + upper + 1)
+    n, r = A.n, columns or B.n
     B, X = replace(B, n=r), replace(X, n=r)
     band, right = code.room(vector, A.m, n), code.room(vector, n, r)
     A.read(band)
     B.read(right)
     status.check(band.T, right)
-    if int(columns):
+    if columns:
 
         def keep(w, k, inverse, multiples, top, flags):
             band[0, k] = inverse

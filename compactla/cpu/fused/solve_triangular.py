@@ -10,7 +10,7 @@ def solve_triangular(code, vector, A, B, X, status, uplo, trans, diag, check_fin
     W, R = code.room(vector, n, n), code.room(vector, n, r)
     A.read(W)
     B.read(R)
-    if check_finite == "True":
+    if check_finite:
         status.check(W)
     if diag == "N":
         for q in code.each(n):

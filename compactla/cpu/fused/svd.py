@@ -7,7 +7,7 @@ from compactla.cpu.linalg.stacks import UNSURE
 
 def svd(code, vector, A, U, s, Vh, status, wide):
     """U diag(s) Vh = A, in descending order."""
-    P, values, Q = decompose(code, vector, A, status, wide == "True", (U.n, Vh.m))
+    P, values, Q = decompose(code, vector, A, status, wide, (U.n, Vh.m))
     U.write(P)
     s.write(values)
     Vh.write(Q.H)

@@ -13,10 +13,11 @@ from compactla.buffers import scratch
 from compactla.calls.launch import NOW, limited
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, parts, width
+from compactla.cpu.emit.call import text_of
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.prefetch import LINE
 from compactla.cpu.kron import by_rows
-from compactla.cpu.kron.side_by_side import batch, operands, rooms
+from compactla.cpu.kron.side_by_side import KronCall, batch, operands, rooms
 from compactla.cpu.memory.matrices import lie
 from compactla.cpu.run import SCALAR
 from compactla.cpu.threads import sharing
@@ -28,12 +29,11 @@ from compactla.overlap import address
 FEW = 200_000  # multiply-adds up to which no code is compiled for a size
 SHORTEST, TRANSPOSED = 3 / 8, 1 / 2  # parts of a register: see `row_by_row`
 KNOWN = 16  # Sizes for which code is compiled that knows the size; larger ones share code.
-shared = functools.cache(compiled)
 
 
 @dataclass(frozen=True)
 class KronKernel:
-    """A kernel and what it is told.
+    """A kernel and its arguments.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class KronKernel:
         Cost of V items, for `share`.
     room : int
         Real numbers that a thread needs to work in.
-    told : ndarray of int64
-        What the kernel is told, but for the number of items, which comes first, and addresses.
-    places : list of (int, int)
+    arguments : ndarray of int64
+        Those of the kernel, but for the number of items, which comes first, and addresses.
+    slots : list of (int, int)
         Where addresses are to be entered, and of which operands; X and Y are the last ones.
     """
 
@@ -55,16 +55,16 @@ class KronKernel:
     V: int
     cost: float
     room: int
-    told: np.ndarray
-    places: list
+    arguments: np.ndarray
+    slots: list
 
-    def told_at(self, nm, starts):
-        """Arguments of the kernel for `nm` items, where operands, X and Y begin at these addresses."""
-        told = self.told.copy()
-        told[0] = nm
-        for place, k in self.places:
-            told[place] = starts[k]
-        return told
+    def arguments_at(self, nm, starts):
+        """Fill in arguments of the kernel for `nm` items, where operands, X and Y begin at these addresses."""
+        arguments = self.arguments.copy()
+        arguments[0] = nm
+        for slot, k in self.slots:
+            arguments[slot] = starts[k]
+        return arguments
 
 
 def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
@@ -86,7 +86,7 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
     given = (*factors, X, Y)
     nm = len(X) if isinstance(X, np.ndarray) else X.nm
     found = chosen(name, X.dtype, d, e, tuple(map(placed, given)), tuple(signs), scalars[1] != 0, nm)
-    start(found, found.told_at(nm, [*map(begin, given)]), nm, X.dtype, scalars, work, launch)
+    start(found, found.arguments_at(nm, [*map(begin, given)]), nm, X.dtype, scalars, work, launch)
 
 
 def chosen(name, dtype, d, e, layouts, signs, adds, nm):
@@ -94,13 +94,13 @@ def chosen(name, dtype, d, e, layouts, signs, adds, nm):
     return choice(name, dtype, d, e, layouts, signs, adds, nm * multiply_adds(d, e) < FEW)
 
 
-def start(found, told, nm, dtype, scalars, work=None, launch=NOW):
-    """Compute `nm` items, as chosen, where its kernel is told where."""
+def start(found, arguments, nm, dtype, scalars, work=None, launch=NOW):
+    """Compute `nm` items with a `KronKernel`, and these arguments of it."""
     count = -(-nm // found.V)
     most = sharing.THREADS if launch.threads is None else min(launch.threads, sharing.THREADS)
     rows = workspace(work, dtype, found.room, min(most, count))
     launch = launch if work is None else limited(len(rows))
-    share(found.code, count * found.cost, (0, count, address(told), *scalars), launch, None, rows)
+    share(found.code, count * found.cost, (0, count, address(arguments), *scalars), launch, None, rows)
 
 
 def scale(Y, e, beta, launch=NOW):
@@ -117,13 +117,13 @@ def scale(Y, e, beta, launch=NOW):
 
 
 def values(x, dtype, shift, queue=None):
-    """Eigenvalues, an array (m,) or (nm, m), as matrices of one column."""
+    """View eigenvalues, an array (m,) or (nm, m), plus a shift, as matrices of one column."""
     return (x.astype(dtype) + dtype.type(shift))[..., None]
 
 
 @functools.lru_cache(1024)
 def multiply_adds(d, e):
-    """Those of an item, if the first axis is contracted first."""
+    """Count multiply-adds of an item, if the first axis is contracted first."""
     return sum(math.prod(e[: k + 1]) * math.prod(d[k:]) for k in range(len(d)))
 
 
@@ -133,7 +133,7 @@ def begin(A):
 
 
 def placed(A):
-    """Shape and strides: of an array in bytes, of a pack in real numbers, and its vector length."""
+    """Return shape and strides, of an array in bytes, of a pack in real numbers, and its vector length."""
     if isinstance(A, np.ndarray):
         return A.shape, A.strides, 0
     view = A.view
@@ -141,7 +141,7 @@ def placed(A):
 
 
 def workspace(work, dtype, size, threads):
-    """A range of addresses where threads work, of so many real numbers: in an array that is given, or in our own."""
+    """Find addresses where threads work, of so many real numbers each: in the array `work`, or in our own memory."""
     nbytes = size * REAL[dtype.char].itemsize
     if work is None:
         begin, count = address(scratch(dtype, threads, size)), threads
@@ -163,7 +163,7 @@ def needed(name, factors, X, Y, d, e, launch=NOW):
 
 @functools.lru_cache(1024)
 def choice(name, dtype, d, e, layouts, signs, adds, few):
-    """How items are computed that lie in memory like that; `few`: with code that is compiled for all sizes."""
+    """Choose how items are computed that lie in memory like that; `few` by code that is compiled for all sizes."""
     if name == "kron" and not few and (found := row_by_row(dtype, d, e, layouts, signs, adds)):
         return found
     *factors, x, y = layouts
@@ -179,21 +179,22 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
     square = len({*d[-n:], *e[-n:]}) == 1 and d[-1] <= KNOWN
     simple = {kind_x, kind_y, *kinds} <= {"whole", "pack whole", "shared"}
     known = square and simple and not few
-    size = str(d[-1]) if known else "?"
-    text = [name, f"{dtype.char}{V}", f"{n}x{size}", ",".join(kinds), kind_x, kind_y, "beta" * adds]
+    size = d[-1] if known else None
+    text = text_of(KronCall(name, dtype.char, V, n, size, kinds, kind_x, kind_y, adds))
     number = SCALAR[dtype.kind]
-    code = shared(batch, (INT, number, number, INT), "|".join(text), V, source="compactla.cpu.kernels.kron_apply")
-    told, places = words(vlen, d, e, [(k, *steps, signs[k]) for k, steps in zip(numbers, strides, strict=True)], X, Y)
+    code = compiled(batch, (INT, number, number, INT), text, V, source="compactla.cpu.kernels.kron_apply")
+    steps = [(k, *strides_of_k, signs[k]) for k, strides_of_k in zip(numbers, strides, strict=True)]
+    arguments, slots = words(vlen, d, e, steps, X, Y)
     column = V * parts(dtype)
     moved = (math.prod(d) + math.prod(e)) * V * dtype.itemsize
     cost = max(parts(dtype) ** 2 * multiply_adds(d, e) * (2 if name == "solve" else 1), moved / MOVED)
     sizes = rooms(operator.mul, name, d, e, operands(name, d[-n:], e[-n:]), kind_x, known)
     room = sum(m * apart for m, _, apart in sizes) * column
-    return KronKernel(code, V, cost, room, told, places)
+    return KronKernel(code, V, cost, room, arguments, slots)
 
 
 def row_by_row(dtype, d, e, layouts, signs, adds):
-    """How items are computed one by one, by their rows; None if those of Y are not contiguous, or are too short.
+    """Choose how to compute items one by one, by their rows; None if rows of Y are not contiguous, or are too short.
 
     They are if they fill less of a register than `SHORTEST`, or just `TRANSPOSED`: V items of such are transposed fast.
     """
@@ -208,37 +209,36 @@ def row_by_row(dtype, d, e, layouts, signs, adds):
         return None
     lanes = min(native, 1 << (m * count - 1).bit_length())
     number = SCALAR[dtype.kind]
-    text = "|".join(
-        [dtype.char, str(lanes), f"{n}x{m}", "beta" * adds, *("whole" * (at[1][1:] == strides) for at in (x, y))]
-    )
-    code = shared(by_rows.batch, (INT, number, number, INT), text)
-    given = [(k, *operand(dtype, factor, 1)[1], signs[k]) for k, factor in enumerate(factors)]
-    told, places = words(0, d, e, given, x[1], y[1])
+    whole = tuple(at[1][1:] == strides for at in (x, y))
+    text = text_of(by_rows.RowsCall(dtype.char, lanes, n, m, adds, whole))
+    code = compiled(by_rows.batch, (INT, number, number, INT), text)
+    steps = [(k, *operand(dtype, factor, 1)[1], signs[k]) for k, factor in enumerate(factors)]
+    arguments, slots = words(0, d, e, steps, x[1], y[1])
     cost = max(count * multiply_adds(d, e) / m * -(-m * count // lanes), 2 * dtype.itemsize * m**n / MOVED)
     room = sum(by_rows.padded(rows * apart, LINE // 4) for rows, apart in by_rows.rooms(n, m, count, lanes))
-    return KronKernel(code, 1, cost, room, told, places)
+    return KronKernel(code, 1, cost, room, arguments, slots)
 
 
 def words(vlen, d, e, factors, X, Y):
-    """Arguments of a kernel, as in `KronKernel`: factors are numbers of operands and the arguments of these."""
-    told, places = [0, vlen, *d, *e], []
-    for k, *steps in factors:
-        places.append((len(told), k))
-        told += [0, *steps]
-    for k, steps in enumerate((X, Y), len(factors)):
-        places.append((len(told), k))
-        told += [0, *steps]
-    return np.array(told, np.int64), places
+    """Make arguments and slots of a `KronKernel`: `KronArguments` reads them.
+
+    Factors are numbers of operands, their strides and signs; X and Y are strides.
+    """
+    arguments, slots = [0, vlen, *d, *e], []
+    for k, *steps in (*factors, (len(factors), *X), (len(factors) + 1, *Y)):
+        slots.append((len(arguments), k))
+        arguments += [0, *steps]
+    return np.array(arguments, np.int64), slots
 
 
 def orders_of(n):
-    """Orders of the axes that are tried."""
+    """List orders of the axes that are tried."""
     axes = tuple(range(n))
     return [*itertools.permutations(axes)] if n <= 4 else [axes, axes[::-1]]
 
 
 def ordered(sizes, order):
-    """Axes in an order; there are two at least."""
+    """Put axes in an order, behind one of a single element if there are fewer than two."""
     return (1,) * (len(order) == 1) + tuple(sizes[k] for k in order)
 
 
@@ -247,14 +247,14 @@ COPY = {"whole": 5, "wholeT": 5, "rows": 7, "rowsT": 7, "lanes": 2, "apart": 25,
 
 
 def estimate(dtype, d, e, x, y, V, order):
-    """Vector operations for V items, if the axes are taken in an order."""
+    """Estimate vector operations for V items, if the axes are taken in an order."""
     (kind_x, _), (kind_y, _) = located(dtype, d, x, V, order, True), located(dtype, e, y, V, order, False)
     copies = math.prod(d) * COPY[kind_x.removeprefix("split ")] + math.prod(e) * COPY[kind_y]
     return copies + multiply_adds(ordered(d, order), ordered(e, order))
 
 
 def located(dtype, sizes, layout, V, order, is_read):
-    """How X or Y lies, and its strides, from item to item first, with the axes in an order."""
+    """Tell how X or Y lies, and its strides, from item to item first, with the axes in an order."""
     _, (step, *strides), vlen = layout
     column = V * parts(dtype)
     n = len(order)
@@ -278,7 +278,7 @@ def located(dtype, sizes, layout, V, order, is_read):
 
 
 def regular(sizes, strides, item):
-    """Strides of axes of one element set to what they are in contiguous arrays."""
+    """Set strides of axes of one element to what they are in contiguous arrays."""
     strides = list(strides)
     for k in reversed(range(len(sizes))):
         if sizes[k] == 1:
@@ -289,12 +289,12 @@ def regular(sizes, strides, item):
 
 
 def transposable(kind, V):
-    """How matrices lie, if V numbers of each can be transposed in registers: V has to be a power of two."""
+    """Tell how matrices lie, if V numbers of each can be transposed in registers: V has to be a power of two."""
     return kind if (V > 1 and V & (V - 1) == 0) or kind == "lanes" else "apart"
 
 
 def operand(dtype, layout, V):
-    """How an operand lies, and its strides, from matrix to matrix first."""
+    """Tell how an operand lies, and its strides, from matrix to matrix first."""
     shape, strides, vlen = layout
     if vlen:
         return "pack", strides

@@ -4,29 +4,53 @@ The last axis is contracted first, then the one before it, while what comes of t
 comes of the parts of an item along its first axis is kept, row by row, until that axis is contracted.
 """
 
-from numba import types
-from numba.extending import intrinsic
+from typing import NamedTuple
 
-from compactla.cpu.emit.code import Code, Number
+from compactla.cpu.emit.call import emitted
 from compactla.cpu.emit.matrices import INDEX, Elements, index, itemsize, shifted
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.prefetch import LINE
 from compactla.cpu.emit.vectors import FLOATS, Lanes, Vector
-from compactla.cpu.kron.side_by_side import AHEAD, Told, copy
+from compactla.cpu.kron.side_by_side import AHEAD, KronArguments, copy
 from compactla.cpu.memory.products import Product, over
 
 
-def batch(text):
-    """Kernel for items lo to hi: where the numbers are that it has to know, scalars, and where to work."""
+class RowsCall(NamedTuple):
+    """What a kernel for items one after the other is compiled for; see `compactla.cpu.emit.call`.
 
-    def kernel(lo, hi, told, alpha, beta, work):
-        apply(text, lo, hi, told, alpha, beta, work)
+    Attributes
+    ----------
+    dtype : str
+        Letter of the type.
+    lanes : int
+        Real numbers in a vector.
+    factors, size : int
+        Number of factors, and their order.
+    adds : bool
+        Whether there is a beta.
+    whole : tuple of bool
+        Whether the numbers of items of X follow each other, and of Y.
+    """
+
+    dtype: str
+    lanes: int
+    factors: int
+    size: int
+    adds: bool
+    whole: tuple
+
+
+def batch(text):
+    """Make the kernel for items lo to hi: address of `KronArguments`, scalars, and address of work space."""
+
+    def kernel(lo, hi, words, alpha, beta, work):
+        apply(text, lo, hi, words, alpha, beta, work)
 
     return kernel
 
 
 def rooms(n, m, parts, lanes):
-    """Rows of what n factors of order m work in, and how many real numbers these are apart: first for the factors.
+    """Yield rows of what n factors of order m work in, and how many real numbers they are apart; factors are first.
 
     The others are for what comes of all axes behind the first one, the second one, and so on, but for the last two.
     """
@@ -38,63 +62,50 @@ def rooms(n, m, parts, lanes):
 
 
 def padded(count, step):
-    """The least multiple of a step that is not below a count."""
+    """Round a count up to a multiple of a step."""
     return -(-count // step) * step
 
 
-@intrinsic(prefer_literal=True)
-def apply(typing_context, text, lo, hi, told, alpha, beta, work):
-    """Compute items lo to hi - 1.
-
-    The text has the type and lanes of vectors, number of factors and size, whether there is a beta, and whether the
-    numbers of items of X and of Y follow each other.
-    """
-
-    def lower(context, builder, signature, values):
-        def body(code, lo, hi, told, alpha, beta, work):
-            scalars = [Number(context, kind, x) for kind, x in zip(signature.args[4:6], (alpha, beta), strict=True)]
-            Items(code, text.literal_value, told, scalars, work).emit(lo, hi)
-
-        passed = values[1:]
-        Code(builder).call(f"compactla.kron|{text.literal_value}", [x.type for x in passed], body, *passed)
-        return context.get_dummy_value()
-
-    return types.void(text, lo, hi, told, alpha, beta, work), lower
+@emitted(RowsCall)
+def apply(code, description, lo, hi, words, alpha, beta, work):
+    """Compute items lo to hi - 1."""
+    Items(code, description, words, alpha, beta, work).emit(lo, hi)
 
 
 class Items:
     """Items of one size while code is emitted."""
 
-    def __init__(self, code, text, told, scalars, work):
+    def __init__(self, code, description, words, alpha, beta, work):
         self.code, b = code, code.builder
-        char, lanes, sizes, adds, x, y = text.split("|")
-        self.n, self.m = map(int, sizes.split("x"))
-        self.one, self.vector = Vector(KINDS[char], 1), Vector(KINDS[char.lower()], int(lanes))
+        char, V, self.n, self.m, adds, self.whole = description
+        self.one, self.vector = Vector(KINDS[char], 1), Vector(KINDS[char.lower()], V)
         self.parts, self.real = len(self.one.parts), FLOATS[self.vector.real]
-        self.told = Told(code, told, self.n, self.n)
-        self.x, self.y = self._strides(x, self.told.X), self._strides(y, self.told.Y)
-        self.whole = bool(x), bool(y)
-        self.columns = over(code, self.m * self.parts, self.vector.lanes)
+        self.arguments = KronArguments(code, words, self.n, self.n)
+        self.x, self.y = map(self._strides, self.whole, (self.arguments.X, self.arguments.Y))
+        self.columns = over(code, self.m * self.parts, V)
+
+        # Where to work: addresses in `work`, and real numbers between rows
         self.starts, base = [], b.inttoptr(work, self.real.as_pointer())
-        for m, apart in rooms(self.n, self.m, self.parts, self.vector.lanes):
+        for m, apart in rooms(self.n, self.m, self.parts, V):
             self.starts.append((base, apart))
             base = shifted(b, base, INDEX(padded(m * apart, LINE // 4)), self.real)
-        alpha, beta = scalars
-        beta = beta.lanes(code, Vector(KINDS[char], self.vector.lanes)).parts
+
+        # Scalars and factors
+        beta = beta.lanes(code, Vector(KINDS[char], V)).parts
         self.beta = tuple(Lanes(b, self.vector, part) for part in beta) if adds else None
         self.factors = [self._factor(k, alpha.lanes(code, self.one)) for k in range(self.n)]
 
-    def _strides(self, whole, place):
-        """Real numbers between those that follow each other along the axes."""
+    def _strides(self, whole, where):
+        """List real numbers between those that follow each other along the axes."""
         if whole:
             return [self.m**k * self.parts for k in reversed(range(self.n))]
         real = INDEX(itemsize(self.real))
-        return [self.code.builder.sdiv(stride, real) for stride in place[2:]]
+        return [self.code.builder.sdiv(stride, real) for stride in where[2:]]
 
     def _factor(self, k, alpha):
-        """Factor number k, copied; the last one is transposed, in whole vectors."""
+        """Copy factor number k; the last one is transposed, in whole vectors."""
         code, b, m = self.code, self.code.builder, self.m
-        start, _, rs, cs, sign = self.told.factors[k]
+        start, _, rs, cs, sign = self.arguments.factors[k]
         base, apart = self.starts[k]
         target = Elements(code, self.one, base, m, m, apart, self.parts, 1)
         source = target._replace(base=b.inttoptr(start, self.real.as_pointer()), rs=rs, cs=cs)
@@ -108,35 +119,36 @@ class Items:
         return self._rows(base, m, self.columns, apart)
 
     def _rows(self, base, m, columns, apart):
-        """m rows of vectors."""
+        """View m rows of vectors, which begin at a pointer."""
         return Elements(self.code, self.vector, base, m, columns, apart, self.vector.lanes, 0)
 
     def emit(self, lo, hi):
-        code, b, told = self.code, self.code.builder, self.told
+        """Emit the loop over items lo to hi - 1."""
+        code, b, arguments = self.code, self.code.builder, self.arguments
         count = self.m**self.n * self.parts
         ahead, number = -(-AHEAD // (count * itemsize(self.real))) * count, Vector(self.vector.dtype, 1)
         with code.loop(b.sub(hi, lo)) as t:
             X, Y = (
                 b.inttoptr(b.add(start, b.mul(b.add(lo, t), step)), self.real.as_pointer())
-                for start, step, *_ in (told.X, told.Y)
+                for start, step, *_ in (arguments.X, arguments.Y)
             )
-            coming = [
-                Elements(code, number, shifted(b, place, INDEX(ahead), self.real), 1, count, count, 1, 1)
-                for place, whole in zip((X, Y), self.whole, strict=True)
+            following = [
+                Elements(code, number, shifted(b, start, INDEX(ahead), self.real), 1, count, count, 1, 1)
+                for start, whole in zip((X, Y), self.whole, strict=True)
                 if whole
             ]
-            if coming:
-                code.fetch_ahead(coming, self._rounds(self.n, X, Y))
+            if following:
+                code.fetch_ahead(following, self._rounds(self.n, X, Y))
             self._expand(self.n, X, Y, self.y[0], self.beta)
 
     def _rounds(self, n, X, Y):
-        """Rounds of innermost loops for the last n axes."""
+        """Count rounds of innermost loops for the last n axes."""
         if n == 2:
             return sum(product.rounds for product in self._pair(X, Y, 0, None))
         return self.m * self._rounds(n - 1, X, Y) + self._outer(n, Y, 0, None).rounds
 
     def _expand(self, n, X, Y, rs, beta):
-        """Y <- X contracted along its n axes, which are the last n of items; rows of Y are so many numbers apart."""
+        """Contract X along its n axes, the last n of items, to Y, whose rows are `rs` real numbers apart."""
         code, b = self.code, self.code.builder
         if n == 2:
             for product in self._pair(X, Y, rs, beta):
@@ -149,7 +161,7 @@ class Items:
         self._outer(n, Y, rs, beta).emit()
 
     def _pair(self, X, Y, rs, beta):
-        """Products that contract the last two axes."""
+        """Yield products that contract the last two axes."""
         code, m, parts, whole = self.code, self.m, self.parts, self.columns * self.vector.lanes
         X = Elements(code, self.vector, X, m, m, *self.x[-2:], 0, common=True)
         T = code.room(self.vector, m, self.columns)
@@ -157,7 +169,7 @@ class Items:
         yield Product(code, self.factors[-2], T, self._rows(Y, m, self.columns, rs), m * parts, parts, beta=beta)
 
     def _outer(self, n, Y, rs, beta):
-        """The product that contracts the first of the last n axes."""
+        """Make the product that contracts the first of the last n axes."""
         m, width = self.m, self.m ** (n - 1) * self.parts
         base, apart = self.starts[2 * self.n - n]
         columns = over(self.code, width, self.vector.lanes)

@@ -2,58 +2,90 @@
 
 import itertools
 import operator
+from typing import NamedTuple
 
-import numpy as np
-from numba import types
-from numba.extending import intrinsic
-from numba.np.numpy_support import from_dtype
-
-from compactla.cpu.cost import parts
-from compactla.cpu.emit.code import Code, Number
-from compactla.cpu.emit.matrices import INDEX, Elements, index, shifted
+from compactla.cpu.emit.call import Arguments, emitted
+from compactla.cpu.emit.matrices import INDEX, Elements, index, itemsize, shifted
+from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Vector
 from compactla.cpu.kernels import kron_apply as kernels
 from compactla.cpu.kernels.gemm import rounds
 from compactla.cpu.kron.items import Loose, Packed, band, made, panel, product_of
 from compactla.cpu.memory.matrices import Ordinary
-from compactla.dtypes import REAL
 
 AHEAD = 4096  # bytes, at least, that items are fetched ahead
-WORD = 8
+
+
+class KronCall(NamedTuple):
+    """What a kernel for items side by side is compiled for; see `compactla.cpu.emit.call`.
+
+    Attributes
+    ----------
+    name : {"kron", "sum", "solve"}
+        What is computed.
+    dtype : str
+        Letter of the type.
+    lanes : int
+        V, items that are computed side by side.
+    factors : int
+        Number of factors.
+    size : int or None
+        Their order, if it is compiled in.
+    kinds : tuple of str
+        How operands lie: "shared" by all items, in a "pack", or as `compactla.cpu.memory.matrices.Ordinary` has it.
+    x, y : str
+        How X and Y lie: "pack whole", "pack", or as `compactla.cpu.kron.items.Loose` has it.
+    adds : bool
+        Whether there is a beta.
+    """
+
+    name: str
+    dtype: str
+    lanes: int
+    factors: int
+    size: int | None
+    kinds: tuple
+    x: str
+    y: str
+    adds: bool
 
 
 def batch(text, V):
-    """Kernel for packs lo to hi: where the numbers are that it has to know, scalars, and where to work."""
+    """Make the kernel for packs lo to hi: address of `KronArguments`, scalars, and address of work space."""
 
-    def kernel(lo, hi, told, alpha, beta, work):
-        prepare(text, told, alpha, beta, work)
+    def kernel(lo, hi, words, alpha, beta, work):
+        prepare(text, words, alpha, beta, work)
         for p in range(lo, hi):
-            call(text, p * V, told, work)
+            call(text, p * V, words, work)
 
     return kernel
 
 
 def operands(name, d, e):
-    """Sizes of the matrices that are multiplied with."""
+    """List sizes of the matrices that are multiplied with."""
     square = list(zip(e, d, strict=True))
     return square if name != "solve" else [*square, *square, *((m, 1) for m in d)]
 
 
-def rooms(mul, name, d, e, given, kind, known):
-    """Rows and columns of what kernels work in: scalars, operands, what is read and written, what factors make.
+def rooms(mul, name, d, e, sizes, kind, known):
+    """Yield rows and columns of what kernels work in, with operands of some sizes.
 
     Third is how far rows are apart, which is more than their length where they would collide in caches.
     """
 
     def large(m, n):
+        """Add a number to rows that would collide."""
         return m, n, n + 1 if known and n % 8 == 0 else n
 
+    # Scalars, operands, and reciprocals of sums of eigenvalues
     yield 2, 1, 1
-    yield from ((m, n, n) for m, n in given)
+    yield from ((m, n, n) for m, n in sizes)
     n = product_of(mul, d[1:])
     if name == "solve":
         yield 1, mul(d[0], n), mul(d[0], n)
-    alone = len(given) == len(operands(name, (1,), (1,)))  # one factor, for which items are read as a whole
+
+    # What is read, what is written, and what factors make
+    alone = len(sizes) == len(operands(name, (1,), (1,)))  # one factor, for which items are read as a whole
     m, columns = (d[0], n) if name == "sum" or alone else panel(mul, d, kind, known)
     yield m, columns, columns
     yield *band(e, known), e[-1]
@@ -62,8 +94,8 @@ def rooms(mul, name, d, e, given, kind, known):
         yield large(d[0], n)
 
 
-class Told:
-    """Arguments of a kernel: so many numbers of axes, and of operands.
+class KronArguments:
+    """Arguments of a kernel, in words at an address, for a number of axes and of operands.
 
     Attributes
     ----------
@@ -77,46 +109,33 @@ class Told:
         Address, and strides from item to item and along the axes.
     """
 
-    def __init__(self, code, told, axes, operands):
-        b, words = code.builder, itertools.count()
-
-        def load():
-            return b.load(b.inttoptr(b.add(told, INDEX(WORD * next(words))), INDEX.as_pointer()), typ=INDEX)
-
-        axes = max(axes, 2)
-        self.nm, self.vlen = load(), load()
-        self.d, self.e = (tuple(load() for _ in range(axes)) for _ in "de")
-        self.factors = [[load() for _ in range(5)] for _ in range(operands)]
-        self.X, self.Y = ([load() for _ in range(2 + axes)] for _ in "XY")
+    def __init__(self, code, words, axes, operands):
+        arguments, axes = Arguments.at(code, words), max(axes, 2)
+        self.nm, self.vlen = arguments.some(2)
+        self.d, self.e = (tuple(arguments.some(axes)) for _ in "de")
+        self.factors = [arguments.some(5) for _ in range(operands)]
+        self.X, self.Y = (arguments.some(2 + axes) for _ in "XY")
 
 
-class Known:
-    """Facts that a kernel knows while code is emitted, from its text and its arguments.
+class Known(KronArguments):
+    """Facts that a kernel knows while code is emitted, from its description and its arguments."""
 
-    The text has the name of what is computed, the type and V, number of factors and size, how operands, X and Y lie,
-    and whether there is a beta.
-    """
-
-    def __init__(self, code, text, told, work):
+    def __init__(self, code, description, words, work):
         self.code = code
-        self.name, char, sizes, kinds, self.x, self.y, self.adds = text.split("|")
-        dtype, self.V = np.dtype(char[0]), int(char[1:])
-        self.vector, self.one = (Vector(from_dtype(dtype), lanes) for lanes in (self.V, 1))
-        self.parts, self.real, self.item = parts(dtype), FLOATS[self.vector.real], REAL[dtype.char].itemsize
-        n, _, size = sizes.partition("x")
-        self.n, self.kinds = int(n), kinds.split(",")
-
-        told = Told(code, told, self.n, len(self.kinds))
-        self.nm, self.vlen, self.d, self.e = told.nm, told.vlen, told.d, told.e
-        self.factors, self.X, self.Y = told.factors, told.X, told.Y
-        if size != "?":
-            self.d = self.e = tuple([1] * (len(self.d) - self.n) + [int(size)] * self.n)
-        given = operands(self.name, self.d[-self.n :], self.e[-self.n :])
-        scalars, *made = self._made(work, rooms(code.mul, self.name, self.d, self.e, given, self.x, size != "?"))
-        self.scalars, self.given, self.work = self.same(scalars), made[: len(given)], made[len(given) :]
+        self.name, char, self.V, self.n, size, self.kinds, self.x, self.y, self.adds = description
+        super().__init__(code, words, self.n, len(self.kinds))
+        self.vector, self.one = (Vector(KINDS[char], lanes) for lanes in (self.V, 1))
+        self.parts, self.real = len(self.vector.parts), FLOATS[self.vector.real]
+        self.item = itemsize(self.real)
+        if size is not None:
+            self.d = self.e = tuple([1] * (len(self.d) - self.n) + [size] * self.n)
+        sizes = operands(self.name, self.d[-self.n :], self.e[-self.n :])
+        known = size is not None
+        scalars, *made = self._made(work, rooms(code.mul, self.name, self.d, self.e, sizes, self.x, known))
+        self.scalars, self.copies, self.work = self.same(scalars), made[: len(sizes)], made[len(sizes) :]
 
     def _made(self, work, sizes):
-        """Rooms, one after the other."""
+        """Yield rooms, one after the other."""
         code, step = self.code, self.V * self.parts
         base = code.builder.inttoptr(work, self.real.as_pointer())
         for m, n, apart in sizes:
@@ -125,28 +144,29 @@ class Known:
             base = shifted(code.builder, base, index(code.mul(m, rs)), self.real)
 
     def same(self, A):
-        """A room as one of numbers that are the same for all lanes."""
+        """View a room as one of numbers that are the same for all lanes."""
         return A._replace(rs=self.code.mul(A.n, self.parts), cs=self.parts, im=1, common=True)
 
     def alone(self, A):
-        """The same, of vectors of one lane."""
+        """View such a room with vectors of one lane."""
         return self.same(A)._replace(vector=self.one, common=False)
 
     def takes_alpha(self, k):
-        """Whether operand number k is multiplied by alpha."""
+        """Tell whether operand number k is multiplied by alpha."""
         return self.name == "sum" or (self.name == "kron" and k == 0)
 
     @property
     def inverted(self):
-        """Whether all values of a sum are shared, which are inverted once."""
+        """True if all values of a sum are shared, which are inverted once."""
         return self.name == "solve" and {*self.kinds[2 * self.n :]} == {"shared"}
 
     def rounds(self):
-        """Rounds of the innermost loops for the V items, of known sizes, as `kernels.apply` has them."""
+        """Count rounds of the innermost loops of `kernels.apply` for the V items, of known sizes."""
         mul, d, e, n = operator.mul, self.d, self.e, self.n
 
         def of(m, n, depth):
-            return rounds(self.given[0]._replace(m=m, n=n), depth)
+            """Count those of a product."""
+            return rounds(self.copies[0]._replace(m=m, n=n), depth)
 
         rows, total = e[0], 0
         if n > 1:
@@ -161,33 +181,27 @@ class Known:
         return max(total, 1) * (2 if self.name == "solve" else 1)
 
 
-@intrinsic(prefer_literal=True)
-def prepare(typing_context, text, told, alpha, beta, work):
+@emitted(KronCall)
+def prepare(code, description, words, alpha, beta, work):
     """Copy scalars, and operands that all items share, to where the kernel works."""
-
-    def lower(context, builder, signature, values):
-        code = Code(builder)
-        known = Known(code, text.literal_value, values[1], values[4])
-        for i, k in enumerate((2, 3)):
-            number = Number(context, signature.args[k], values[k])
-            known.alone(known.scalars)[i, 0] = code.broadcast(number, known.one)
-        alpha = known.alone(known.scalars)[0, 0]
-        for k, (kind, (start, _, rs, cs, sign)) in enumerate(zip(known.kinds, known.factors, strict=True)):
-            if kind == "shared":
-                target = known.alone(known.given[k])
-                base = builder.inttoptr(start, known.real.as_pointer())
-                source, factor = target._replace(base=base, rs=rs, cs=cs), alpha if known.takes_alpha(k) else None
-                copy(code, source, target, sign, factor)
-        if known.inverted:
-            pairs = map(known.alone, known.given[2 * known.n :])
-            kernels.invert(code, [*pairs], known.alone(known.work[0]), code.zero(known.one), alpha)
-        return context.get_dummy_value()
-
-    return types.void(text, told, alpha, beta, work), lower
+    known = Known(code, description, words, work)
+    scalars = known.alone(known.scalars)
+    for i, number in enumerate((alpha, beta)):
+        scalars[i, 0] = code.broadcast(number, known.one)
+    alpha = scalars[0, 0]
+    for k, (kind, (start, _, rs, cs, sign)) in enumerate(zip(known.kinds, known.factors, strict=True)):
+        if kind == "shared":
+            target = known.alone(known.copies[k])
+            base = code.builder.inttoptr(start, known.real.as_pointer())
+            source, factor = target._replace(base=base, rs=rs, cs=cs), alpha if known.takes_alpha(k) else None
+            copy(code, source, target, sign, factor)
+    if known.inverted:
+        pairs = map(known.alone, known.copies[2 * known.n :])
+        kernels.invert(code, [*pairs], known.alone(known.work[0]), code.zero(known.one), alpha)
 
 
 def copy(code, A, B, sign, alpha):
-    """B <- A, with imaginary parts times a sign, or alpha times that."""
+    """Copy A to B, with imaginary parts times a sign, or alpha times that."""
     with code.loop(A.m) as i, code.loop(A.n) as j:
         x = A[i, j]
         if A.vector.is_complex:
@@ -195,63 +209,54 @@ def copy(code, A, B, sign, alpha):
         B[i, j] = x if alpha is None else alpha * x
 
 
-@intrinsic(prefer_literal=True)
-def call(typing_context, text, first, told, work):
-    """Compute items `first` and up; `choice` makes the text."""
-
-    def lower(context, builder, signature, values):
-        def body(code, first, told, work):
-            known = Known(code, text.literal_value, told, work)
-            lanes = Items(known, first)
-            factors = [lanes.factor(k) for k in range(len(known.kinds))]
-            X, Y = lanes.tensor(known.x, known.X, known.d), lanes.tensor(known.y, known.Y, known.e)
-            if lanes.coming:
-                code.fetch_ahead(lanes.coming, known.rounds())
-            beta, work, n = known.scalars.block(1, 0, 1, 1) if known.adds else None, known.work, known.n
-            if known.name != "solve":
-                apply = {"kron": kernels.apply, "sum": kernels.apply_sum}[known.name]
-                apply(code, factors, X, Y, work, beta)
-                return
-            D, *work = work
-            if known.inverted:
-                D = known.same(D)
-            else:
-                kernels.invert(code, factors[2 * n :], D, code.zero(known.vector), known.scalars[0, 0])
-            kernels.solve_sum(code, factors[:n], factors[n : 2 * n], D, X, Y, work, beta)
-
-        passed = values[1:]
-        Code(builder).call(f"compactla.{text.literal_value}", [x.type for x in passed], body, *passed)
-        return context.get_dummy_value()
-
-    return types.void(text, first, told, work), lower
+@emitted(KronCall)
+def call(code, description, first, words, work):
+    """Compute items `first` and up."""
+    known = Known(code, description, words, work)
+    lanes = Items(known, first)
+    factors = [lanes.factor(k) for k in range(len(known.kinds))]
+    X, Y = lanes.tensor(known.x, known.X, known.d), lanes.tensor(known.y, known.Y, known.e)
+    if lanes.following:
+        code.fetch_ahead(lanes.following, known.rounds())
+    beta, work, n = known.scalars.block(1, 0, 1, 1) if known.adds else None, known.work, known.n
+    if known.name != "solve":
+        apply = {"kron": kernels.apply, "sum": kernels.apply_sum}[known.name]
+        apply(code, factors, X, Y, work, beta)
+        return
+    D, *work = work
+    if known.inverted:
+        D = known.same(D)
+    else:
+        kernels.invert(code, factors[2 * n :], D, code.zero(known.vector), known.scalars[0, 0])
+    kernels.solve_sum(code, factors[:n], factors[n : 2 * n], D, X, Y, work, beta)
 
 
 class Items:
     """V items while code is emitted: those from `first` on, and if there are fewer, the last one several times."""
 
     def __init__(self, known, first):
-        self.known, self.first, self.coming = known, first, []
+        self.known, self.first, self.following = known, first, []
         self.code = code = known.code
         b, V = code.builder, known.V
-        self.places = [code.min(b.add(first, INDEX(lane)), b.sub(known.nm, INDEX(1))) for lane in range(V)]
+        self.numbers = [code.min(b.add(first, INDEX(lane)), b.sub(known.nm, INDEX(1))) for lane in range(V)]
         self.full = b.icmp_signed("<=", b.add(first, INDEX(V)), known.nm)
 
     def packed(self, start, step):
-        """Where their lanes of a pack begin."""
+        """Find where their lanes of a pack begin."""
         known, b = self.known, self.code.builder
         offset = b.add(b.mul(b.sdiv(self.first, known.vlen), step), b.srem(self.first, known.vlen))
         return shifted(b, b.inttoptr(start, known.real.as_pointer()), offset, known.real)
 
     def loose(self, start, step):
-        """Where each of them begins, and whether their numbers are side by side."""
+        """Find where each of them begins, and whether their numbers are side by side."""
         known, b = self.known, self.code.builder
-        starts = [b.add(start, b.mul(place, step)) for place in self.places]
+        starts = [b.add(start, b.mul(number, step)) for number in self.numbers]
         return starts, b.and_(self.full, b.icmp_signed("==", step, INDEX(known.parts * known.item)))
 
-    def tensor(self, kind, place, sizes):
-        """X or Y."""
+    def tensor(self, kind, where, sizes):
+        """View X or Y, where an address, the stride from item to item, and those along the axes say."""
         known, code, b = self.known, self.code, self.code.builder
-        start, step, *strides = place
+        start, step, *strides = where
         n = product_of(code.mul, sizes[1:])
         contiguous = code.mul(n, known.V * known.parts), known.V * known.parts
         fetched = isinstance(n, int) and kind in ("whole", "pack whole")
@@ -260,7 +265,7 @@ class Items:
             ahead = b.add(self.first, INDEX(known.V * -(-AHEAD // size)))
             base = b.add(start, b.mul(ahead, INDEX(size // known.V)))
             base = b.inttoptr(base, known.real.as_pointer())
-            self.coming.append(Elements(code, known.vector, base, sizes[0], n, *contiguous, known.V))
+            self.following.append(Elements(code, known.vector, base, sizes[0], n, *contiguous, known.V))
         if not kind.startswith("pack"):
             starts, adjacent = self.loose(start, step)
             return Loose(code, known.vector, known.real, kind, sizes, tuple(strides), starts, adjacent)
@@ -281,8 +286,8 @@ class Items:
                     b.store(number, room.pointer(i, j, part * known.V + lane))
 
     def factor(self, k):
-        """Operand number k, in its room."""
-        known, kind, room = self.known, self.known.kinds[k], self.known.given[k]
+        """Copy operand number k to its room, and return that."""
+        known, kind, room = self.known, self.known.kinds[k], self.known.copies[k]
         if kind == "shared":
             return known.same(room)
         alpha = known.scalars[0, 0] if known.takes_alpha(k) else None

@@ -1,15 +1,14 @@
 """How the CPU runs products of ordinary matrices: one kernel for each type, and for each order that is small."""
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, STATIC, parts
-from compactla.cpu.emit.code import Code, Number
+from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
 from compactla.cpu.emit.matrices import INDEX, Elements, itemsize, native_width
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.prefetch import nbytes
@@ -21,11 +20,40 @@ from compactla.dtypes import REAL
 from compactla.overlap import address
 from compactla.strides import Place
 
-# What addresses and steps of matrices are, for a kernel: of a sequence, addresses in memory.
+# Where the matrices of an operand are: one step apart, or where an array of addresses says.
 STACK, SEQUENCE = "stack", "sequence"
-WORD = 8
 AHEAD = 4096  # bytes between what is worked on and what is fetched
-shared = functools.cache(compiled)
+
+
+class ProductCall(NamedTuple):
+    """What a kernel for products is compiled for; see `compactla.cpu.emit.call`.
+
+    Attributes
+    ----------
+    dtype : str
+        Letter of the type.
+    lanes : int
+        Real numbers in a vector.
+    sizes : tuple of (int or None)
+        m, n and k, if they are compiled in.
+    conj : tuple of bool
+        Whether A and B are conjugated.
+    source : str
+        Where matrices of all operands are, `STACK` or `SEQUENCE`.
+    operands : tuple of (str, bool, int or None, int or None)
+        For A, B and C: how numbers lie, whether one matrix stands for all, as `layout` has both, and strides in real
+        numbers, if they are compiled in.
+    scale : str
+        "scaled" by alpha and beta, or "plain", or "far" where matrices are also fetched ahead.
+    """
+
+    dtype: str
+    lanes: int
+    sizes: tuple
+    conj: tuple
+    source: str
+    operands: tuple
+    scale: str = "scaled"
 
 
 class Products:
@@ -33,14 +61,14 @@ class Products:
 
     Parameters
     ----------
-    text, kind : str
-        What kernels are compiled for, and the kind of the type.
+    description : ProductCall
+        What kernels are compiled for, but for `scale`.
     swapped : bool
         Whether kernels compute the transposed product: then they take B before A.
     cost : float
         Cost of one product, for `share`.
-    numbers : sequence of int
-        What kernels are told: m, n, k, and bytes from each matrix of A to the next, from row to row, and from column to
+    words : sequence of int
+        Arguments of kernels: m, n, k, and bytes from each matrix of A to the next, from row to row, and from column to
         column; the same of B and of C.
     moved : int
         Bytes of the matrices of a product.
@@ -48,11 +76,11 @@ class Products:
         Whether sizes are compiled in, and all matrices follow each other, so that they can be fetched ahead.
     """
 
-    def __init__(self, text, kind, swapped, cost, numbers, moved, ahead):
-        self.text, self.kind, self.swapped, self.cost = text, kind, swapped, cost
+    def __init__(self, description, swapped, cost, words, moved, ahead):
+        self.description, self.swapped, self.cost = description, swapped, cost
         self.moved, self.ahead = moved, ahead
-        self.numbers, self.k = np.array(numbers, np.int64), numbers[2]
-        self.told = address(self.numbers)
+        self.words, self.k = np.array(words, np.int64), words[2]
+        self.place = address(self.words)
         self.kernels = {}
 
     def run(self, nm, a, b, c, alpha, beta, launch=NOW):
@@ -64,16 +92,17 @@ class Products:
             scale = "far" if nm * self.moved > FAR and self.ahead else "plain"
         kernel = self.kernels.get(scale)
         if kernel is None:
-            arguments = SCALAR[self.kind], SCALAR[self.kind], *[INT] * 4
-            kernel = self.kernels[scale] = shared(batch, arguments, f"{self.text}|{scale}")
+            number = SCALAR[np.dtype(self.description.dtype).kind]
+            text = text_of(self.description._replace(scale=scale))
+            kernel = self.kernels[scale] = compiled(batch, (number, number, *[INT] * 4), text)
         if self.swapped:
             a, b = b, a
-        share(kernel, nm * self.cost, (0, nm, alpha, beta, self.told, a, b, c), launch)
+        share(kernel, nm * self.cost, (0, nm, alpha, beta, self.place, a, b, c), launch)
 
 
 @functools.lru_cache(4096)
 def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Products:
-    """Kernel of C <- alpha op(A) op(B) + beta C; op is in the places, and in whether A and B are conjugated."""
+    """Plan C <- alpha op(A) op(B) + beta C, where op is in the strides, and in whether A and B are conjugated."""
     size, real = dtype.itemsize, REAL[dtype.char].itemsize
     swapped = C.T.rank(size) > C.rank(size)
     if swapped:
@@ -83,106 +112,101 @@ def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Product
     lanes = native_width(dtype)
     if known:
         lanes = min(lanes, 1 << (n * parts(dtype) - 1).bit_length())
-    kinds = "each", layout(B, size, source), layout(C, size, SEQUENCE)
-    forms = [form(X, kind, size, real, known) for X, kind in zip((A, B, C), kinds, strict=True)]
-    flags = "".join("*" if flag else "." for flag in conj)
-    text = "|".join([dtype.char, str(lanes), f"{m},{n},{k}" if known else ",,", flags, source, *forms])
+    kinds = ("each", False), layout(B, size, source), layout(C, size, SEQUENCE)
+    strides = [known_strides(X, size, real) if known else (None, None) for X in (A, B, C)]
+    operands = tuple((*kind, *steps) for kind, steps in zip(kinds, strides, strict=True))
+    sizes = (m, n, k) if known else (None, None, None)
+    description = ProductCall(dtype.char, lanes, sizes, tuple(conj), source, operands)
     moved = (m * k + k * n + m * n) * size
     cost = max(m * -(-n * parts(dtype) // lanes) * k * parts(dtype), moved / MOVED)
-    numbers = [m, n, k, *A.strides, *B.strides, *C.strides]
+    words = [m, n, k, *A.strides, *B.strides, *C.strides]
     ahead = known and source == STACK and all(X.step == X.m * X.n * size for X in (A, B, C))
-    return Products(text, dtype.kind, swapped, cost, numbers, moved, ahead)
+    return Products(description, swapped, cost, words, moved, ahead)
 
 
 def layout(X, size, source):
-    """How numbers of a matrix lie; "common" where one that has to be copied stands for all."""
+    """Tell how numbers of a matrix lie, and whether one stands for all, which is copied.
+
+    They lie in "rows" of contiguous numbers, "turned" in columns of such, or "apart"; of A, "each" is taken alone.
+    """
     if X.n == 1 or X.cs == size:
-        return "rows"
-    kind = "turned" if X.m == 1 or X.rs == size else "apart"
-    return f"{kind} common" if source == STACK and X.step == 0 else kind
+        return "rows", False
+    return "turned" if X.m == 1 or X.rs == size else "apart", source == STACK and X.step == 0
 
 
-def form(X, kind, size, real, known):
-    """Compiled-in properties of an operand: how it lies, and its strides if they are of contiguous matrices."""
+def known_strides(X, size, real):
+    """Return the strides of a matrix in real numbers if it is contiguous, to be compiled in, else None twice."""
     whole = (X.rs, X.cs) in ((X.n * size, size), (size, X.m * size))
-    strides = f"{X.rs // real},{X.cs // real}" if known and whole else ","
-    return f"{kind}:{strides}"
+    return (X.rs // real, X.cs // real) if whole else (None, None)
 
 
 def batch(text):
-    """Kernel for matrices lo to hi: scalars, where the numbers are that it is told, and addresses of A, B and C."""
+    """Make the kernel for products lo to hi: scalars, address of `Products.words`, and addresses of A, B and C."""
 
-    def kernel(lo, hi, alpha, beta, told, a, b, c):
-        multiply(text, lo, hi, alpha, beta, told, a, b, c)
+    def kernel(lo, hi, alpha, beta, words, a, b, c):
+        multiply(text, lo, hi, alpha, beta, words, a, b, c)
 
     return kernel
 
 
-@intrinsic(prefer_literal=True)
-def multiply(typing_context, text, lo, hi, alpha, beta, told, a, b, c):
-    def lower(context, builder, signature, values):
-        def body(code, lo, hi, alpha, beta, told, *addresses):
-            b = code.builder
-            words = (b.inttoptr(b.add(told, INDEX(WORD * i)), INDEX.as_pointer()) for i in range(12))
-            given = [b.load(word, typ=INDEX) for word in words]
-            scalars = [Number(context, kind, x) for kind, x in zip(signature.args[3:5], (alpha, beta), strict=True)]
-            places = [(x, *given[i : i + 3]) for i, x in zip((3, 6, 9), addresses, strict=True)]
-            loop(code, text.literal_value, lo, hi, scalars, given[:3], places)
-
-        passed = values[1:]
-        Code(builder).call(f"compactla.products|{text.literal_value}", [x.type for x in passed], body, *passed)
-        return context.get_dummy_value()
-
-    return types.void(text, lo, hi, alpha, beta, told, a, b, c), lower
-
-
-def loop(code, text, lo, hi, scalars, given, places):
-    """Emit the products lo to hi - 1."""
-    b = code.builder
-    char, lanes, sizes, conj, source, *forms, scale = text.split("|")
+@emitted(ProductCall)
+def multiply(code, products, lo, hi, alpha, beta, words, a, b, c):
+    """Compute the products lo to hi - 1."""
+    builder, char, lanes, scale = code.builder, products.dtype, products.lanes, products.scale
     count = 2 if char in "FD" else 1
-    vector = Vector(KINDS[char.lower()], int(lanes))
-    m, n, k = (int(known) if known else x for known, x in zip(sizes.split(","), given, strict=True))
-    columns = over(code, code.mul(n, count), vector.lanes)
-    alpha, beta = (broadcast(code, x, char, vector) for x in scalars) if scale == "scaled" else (None, None)
-    shapes = (m, k), (k, n), (m, n)
-    operands = [Operand(code, vector, count, source, *x) for x in zip(shapes, forms, places, strict=True)]
+    vector = Vector(KINDS[char.lower()], lanes)
+
+    # Sizes and scalars
+    arguments = Arguments.at(code, words).some(12)
+    m, n, k = (x if size is None else size for size, x in zip(products.sizes, arguments, strict=False))
+    columns = over(code, code.mul(n, count), lanes)
+    alpha, beta = (broadcast(code, x, char, vector) for x in (alpha, beta)) if scale == "scaled" else (None, None)
+
+    # Operands, of which those that all products share are copied
+    operands = []
+    for i, (sizes, lie, start) in enumerate(zip(((m, k), (k, n), (m, n)), products.operands, (a, b, c), strict=True)):
+        place = start, *arguments[3 * i + 3 : 3 * i + 6]
+        operands.append(Operand(code, vector, count, products.source, sizes, lie, place))
     for X in operands:
         X.prepare()
-    with code.loop(b.sub(hi, lo)) as t:
-        q = b.add(lo, t)
+
+    with code.loop(builder.sub(hi, lo)) as t:
+        # Those that have to be copied
+        q = builder.add(lo, t)
         A, B, C = (X.matrix(q, columns) for X in operands)
         read_c = beta is not None and operands[2].room
         if operands[1].room:
             operands[1].read(q)
         if read_c:
             zero = code.is_zero(abs(beta[0]) + abs(beta[-1]))
-            with b.if_then(b.not_(zero)):
+            with builder.if_then(builder.not_(zero)):
                 operands[2].read(q)
-        product = Product(code, A, B, C, code.mul(n, count), count, tuple(x == "*" for x in conj), alpha, beta)
+
+        # One product, while the matrices of another are fetched
+        product = Product(code, A, B, C, code.mul(n, count), count, products.conj, alpha, beta)
         if scale == "far":
-            coming = [X.coming(q) for X in operands]
-            most = max(map(nbytes, coming))
-            code.fetch_ahead([X for X in coming if nbytes(X) == most], product.rounds)
+            following = [X.following(q) for X in operands]
+            most = max(map(nbytes, following))
+            code.fetch_ahead([X for X in following if nbytes(X) == most], product.rounds)
         product.emit()
         if operands[2].room:
             operands[2].scattered(q).write(C)
 
 
 class Operand:
-    """An operand of all products while code is emitted."""
+    """An operand of all products while code is emitted.
 
-    def __init__(self, code, vector, count, source, shape, form, place):
-        kind, strides = form.split(":")
-        self.kind, *common = kind.split()
-        self.common = bool(common)
+    Its address, and bytes from matrix to matrix, from row to row, and from column to column are in `place`.
+    """
+
+    def __init__(self, code, vector, count, source, sizes, lie, place):
         self.code, self.vector, self.parts, self.source = code, vector, count, source
-        self.m, self.n = shape
-        self.address, self.step, *given = place
+        self.kind, self.common, *known = lie
+        self.m, self.n = sizes
+        self.address, self.step, *strides = place
         real = INDEX(vector.real.bitwidth // 8)
         self.rs, self.cs = (
-            int(known) if known else code.builder.sdiv(x, real)
-            for known, x in zip(strides.split(","), given, strict=True)
+            code.builder.sdiv(x, real) if number is None else number for number, x in zip(known, strides, strict=True)
         )
         self.room = None
 
@@ -195,28 +219,29 @@ class Operand:
             self.scattered(INDEX(0)).read(self.room)
 
     def base(self, q):
-        """Pointer to matrix q."""
+        """Find where matrix q begins, as a pointer."""
         b = self.code.builder
         if self.source == SEQUENCE:
-            place = b.inttoptr(b.add(self.address, b.mul(q, INDEX(WORD))), INDEX.as_pointer())
-            start = b.load(place, typ=INDEX)
+            pointer = b.inttoptr(b.add(self.address, b.mul(q, INDEX(WORD))), INDEX.as_pointer())
+            start = b.load(pointer, typ=INDEX)
         else:
             start = b.add(self.address, b.mul(q, self.step))
         return b.inttoptr(start, self.vector.part.element.as_pointer())
 
     def scattered(self, q):
+        """View matrix q as numbers that are copied one by one, or row by row of the transposed matrix."""
         return Scattered(self.code, self.base(q), self.m, self.n, self.rs, self.cs, self.parts, self.kind == "turned")
 
     def matrix(self, q, columns):
-        """The place of matrix q."""
+        """View matrix q, or the room that it is copied to, as a matrix of vectors."""
         if self.room:
             return self.room._replace(m=self.m)
         if self.kind == "each":
             return Elements(self.code, self.vector, self.base(q), self.m, self.n, self.rs, self.cs, 0, common=True)
         return Elements(self.code, self.vector, self.base(q), self.m, columns, self.rs, self.vector.lanes, 0)
 
-    def coming(self, q):
-        """A matrix that comes soon behind matrix q, of which sizes are known, number by number."""
+    def following(self, q):
+        """View a matrix that comes soon behind matrix q, whose sizes are known, number by number."""
         width, one = self.n * self.parts, Vector(self.vector.dtype, 1)
         size = self.m * width * itemsize(one.part.element)
         X = Elements(self.code, one, self.base(q), self.m, width, width, 1, 1)
@@ -229,6 +254,6 @@ class Operand:
 
 
 def broadcast(code, number, char, vector):
-    """The parts of a scalar, each in all lanes."""
+    """Put each part of a scalar in all lanes."""
     parts = number.lanes(code, Vector(KINDS[char], vector.lanes)).parts
     return tuple(Lanes(code.builder, vector, part) for part in parts)

@@ -11,39 +11,65 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import starmap
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 from numpy import empty, zeros
 
 from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, STATIC, parts
-from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.call import DATA, Arguments, emitted, text_of
 from compactla.cpu.emit.matrices import INDEX, native_width
+from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Vector
 from compactla.cpu.kernels.laswp import integers
 from compactla.cpu.memory.matrices import Ordinary, lie
 from compactla.cpu.threads.sharing import share
-from compactla.overlap import DATA, address
+from compactla.overlap import address
 
-BYTE, WORD = ir.IntType(8), 8
+BYTE = ir.IntType(8)
 UINT8 = np.dtype(np.uint8)
 # Entries of a kernel for a matrix: that there is no result, or that NumPy shall compute it.
 FAILED, UNSURE = 1, 2
 DOUBTED = 16  # roundings of a pivot in each step
 CHAINS = 4  # sums side by side: an addition takes as many cycles
-shared = functools.cache(compiled)
+
+
+class StackCall(NamedTuple):
+    """What a kernel for stacks is compiled for; see `compactla.cpu.emit.call`.
+
+    Attributes
+    ----------
+    function : str
+        Name of a function in the file of `compactla.cpu.fused` with that name.
+    dtype : str
+        Letter of the computation type.
+    lanes : int
+        Matrices that are worked on side by side.
+    sizes : tuple of (str, int or None)
+        Letters of sizes, and those that are compiled in.
+    options : tuple of (str, str, bool or int)
+        Names and values of options.
+    operands : tuple of (str, str, str)
+        For each input and output the letters of its rows and columns, that of its type, and how it lies in memory, as
+        `compactla.cpu.memory.matrices.Ordinary` has it.
+    """
+
+    function: str
+    dtype: str
+    lanes: int
+    sizes: tuple
+    options: tuple
+    operands: tuple
 
 
 @dataclass(frozen=True)
 class StackKernel:
     """A function for arrays of some types, shapes and strides.
-
-    It is told where a tuple of NumPy's arrays is, and looks into these objects for their data.
 
     Attributes
     ----------
@@ -57,10 +83,10 @@ class StackKernel:
         Number of packs of V matrices.
     cost : float
         Cost of them all, for `share`.
-    known : ndarray of int64
-        Number of matrices, then sizes and strides, for the kernel.
+    words : ndarray of int64
+        Number of matrices, then sizes that are not compiled in, and strides of each operand, for the kernel.
     place : int
-        Address of `known` in memory.
+        Address of the words.
     """
 
     code: Callable
@@ -68,7 +94,7 @@ class StackKernel:
     made: list
     npack: int
     cost: float
-    known: np.ndarray
+    words: np.ndarray
     place: int
 
     def run(self, arrays, launch=NOW):
@@ -82,13 +108,12 @@ class StackKernel:
             `FAILED` or `UNSURE` for some matrices, else 0; the last one tells whether there are any.
         """
         results, status = [*starmap(empty, self.made)], zeros(self.entries, UINT8)
-        everything = (status, *arrays, *results)
-        share(self.code, self.cost, (0, self.npack, self.place, id(everything)), launch)
+        share(self.code, self.cost, (0, self.npack, self.place, (status, *arrays, *results)), launch)
         return results, status
 
 
 def kernel(function, options, fit, places):
-    """The `StackKernel` for some arrays.
+    """Make the `StackKernel` for some arrays.
 
     Parameters
     ----------
@@ -105,58 +130,64 @@ def kernel(function, options, fit, places):
     known = is_known(number)
     V = native_width(dtype) * (2 if known and max(number.values()) <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
-    letters = " ".join(f"{letter}={size}" if known else letter for letter, size in sizes.items())
-    option = " ".join(f"{name}={value}" for name, value in zip(function.options, options, strict=True))
-    forms, numbers, moved = [], [nm] if known else [nm, *sizes.values()], 0.0
+
+    # Operands, and the words of the kernel
+    operands, words, moved = [], [nm] if known else [nm, *sizes.values()], 0.0
     for rows_columns, p in zip(function.inputs.values(), places, strict=True):
         item = np.dtype(p.char).itemsize
-        forms.append(f"{rows_columns[:2]} {p.char} {lie(p.m, p.n, p.step, p.rs, p.cs, item)}")
-        numbers += p.step, p.rs, p.cs
+        operands.append((rows_columns[:2], p.char, lie(p.m, p.n, p.step, p.rs, p.cs, item)))
+        words += p.step, p.rs, p.cs
         moved += p.m * p.n * item
     for output, (_, stored) in zip(function.outputs, fit.made, strict=True):
         m, n = (number[letter] for letter in f"{output.sizes:1<2}")
         size = m * n * stored.itemsize
-        forms.append(f"{output.sizes:1<2} {stored.char} whole")
-        numbers += size, 0, 0
+        operands.append((f"{output.sizes:1<2}", stored.char, "whole"))
+        words += size, 0, 0
         moved += size
-    text = "|".join([function.name, f"{dtype.char}{V}", letters, option, *forms])
-    code = shared(batch, (INT, INT), text, V, source=f"compactla.cpu.fused.{function.name}")
+
+    # The kernel, and its cost
+    letters = tuple((letter, size if known else None) for letter, size in sizes.items())
+    named = tuple(zip(function.options, options, strict=True))
+    text = text_of(StackCall(function.name, dtype.char, V, letters, named, tuple(operands)))
+    arguments = INT, types.UniTuple(DATA, 1 + len(operands))
+    code = compiled(batch, arguments, text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
-    npack, told = -(-nm // V), np.array(numbers, np.int64)
-    return StackKernel(code, nm + 1, fit.made, npack, npack * cost, told, address(told))
+    npack, words = -(-nm // V), np.array(words, np.int64)
+    return StackKernel(code, nm + 1, fit.made, npack, npack * cost, words, address(words))
 
 
 def is_known(number):
-    """Whether sizes are compiled in: of square matrices, with one right-hand side or as many."""
+    """Tell whether sizes are compiled in: those of square matrices, with one right-hand side or as many, are."""
     return len({*number.values()} - {1}) <= 1 and max(number.values()) <= STATIC
 
 
 def batch(text, V):
-    """Kernel for packs lo to hi: where the numbers are that it has to know, and a tuple of the status and operands."""
+    """Make the kernel for packs lo to hi: address of `StackKernel.words`, and a tuple of the status and operands."""
 
-    def kernel(lo, hi, known, arrays):
+    def kernel(lo, hi, words, arrays):
         for p in range(lo, hi):
-            call(text, p * V, known, arrays)
+            call(text, p * V, words, arrays)
 
     return kernel
 
 
 class Status:
-    """Entries for V matrices while code is emitted: bytes, those of the matrices at `places` of `nm`."""
+    """Entries of V of `nm` matrices while code is emitted: bytes from an address on, that of lane k at `places[k]`."""
 
     def __init__(self, code, address, nm, places):
+        """Make room for what routines enter."""
         self.code, self.address, self.nm, self.places = code, address, nm, places
         self.counts = code.room(Vector(types.int64, len(places)), 1)
         self.counts[0, 0] = code.zero(self.counts.vector)
 
     @property
     def info(self):
-        """Where routines enter which pivot failed."""
+        """The place where routines enter which pivot failed."""
         return self.code.builder.bitcast(self.counts.base, INDEX.as_pointer())
 
     @property
     def flags(self):
-        """Those for which routines have entered something."""
+        """Flags of the lanes for which routines have entered something."""
         return self.counts[0, 0] > 0
 
     def fail(self):
@@ -198,7 +229,7 @@ class Status:
 
     @staticmethod
     def doubtful(code, steps, vector):
-        """How small a pivot may be by rounding in so many steps, relative to the largest."""
+        """Bound pivots that may be rounding errors of so many steps, relative to the largest pivot."""
         eps = 2.0 ** (-52 if vector.real.bitwidth == 64 else -23)
         return code.broadcast(steps, vector) * code.zero(vector).constant(DOUBTED * eps)
 
@@ -207,6 +238,7 @@ class Status:
         b = self.code.builder
 
         def emit(code, bits, address, nm, *places):
+            """Enter the value in the byte of each lane whose bit is set, and that there is one, in the last byte."""
             b = code.builder
             for lane, place in enumerate(places):
                 there = b.inttoptr(b.add(address, place), BYTE.as_pointer())
@@ -217,47 +249,32 @@ class Status:
             b.store(BYTE(1), b.inttoptr(b.add(address, nm), BYTE.as_pointer()))
 
         with b.if_then(flags.any(), likely=False):
-            given = flags.bits, self.address, self.nm, *self.places
+            arguments = flags.bits, self.address, self.nm, *self.places
             name = f"compactla.status{value}.{len(self.places)}"
-            self.code.call(name, [x.type for x in given], emit, *given, attributes=("noinline", "cold"))
+            self.code.call(name, [x.type for x in arguments], emit, *arguments, attributes=("noinline", "cold"))
 
 
-@intrinsic(prefer_literal=True)
-def call(typing_context, text, first, known, arrays):
-    """Call a function on matrices `first` and up; `kernel` makes the text."""
-    name, char, letters, option, *forms = text.literal_value.split("|")
+@emitted(StackCall)
+def call(code, description, first, words, arrays):
+    """Call a function on matrices `first` and up."""
+    name, char, V, letters, options, operands = description
     emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
-    options = dict(part.split("=") for part in option.split())
-    char, V = char[0], int(char[1:])
-    vector = Vector(from_dtype(np.dtype(char)), V)
+    vector, b = Vector(KINDS[char], V), code.builder
+    arguments, (status, *starts) = Arguments.at(code, words), arrays
+    nm = arguments.one()
+    sizes = {letter: arguments.unless_known(size) for letter, size in letters} | {"1": 1}
 
-    def lower(context, builder, signature, values):
-        def body(code, first, known, arrays):
-            b, size = code.builder, {"1": 1}
-
-            def load(place, offset):
-                return b.load(b.inttoptr(b.add(place, INDEX(offset)), INDEX.as_pointer()), typ=INDEX)
-
-            given = (load(known, WORD * i) for i in itertools.count())
-            objects = (load(arrays, tuple.__basicsize__ + WORD * i) for i in range(1 + len(forms)))
-            nm, (status, *addresses) = next(given), [load(x, DATA) for x in objects]
-            for letter, _, value in (part.partition("=") for part in letters.split()):
-                size[letter] = int(value) if value else next(given)
-            places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(vector.lanes)]
-            full = b.icmp_signed("<=", b.add(first, INDEX(vector.lanes)), nm)
-            matrices = []
-            for form, start in zip(forms, addresses, strict=True):
-                (rows, columns), stored, kind = form.split(" ")
-                step, rs, cs = (next(given) for _ in range(3))
-                starts = [b.add(start, b.mul(place, step)) for place in places]
-                adjacent = b.and_(full, b.icmp_signed("==", step, INDEX(np.dtype(stored).itemsize)))
-                element = from_dtype(np.dtype(stored.lower()))
-                real = FLOATS.get(element) or ir.IntType(element.bitwidth)
-                held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
-                matrices.append(Ordinary(code, held, real, kind, size[rows], size[columns], starts, rs, cs, adjacent))
-            emit(code, vector, *matrices, Status(code, status, nm, places), **options)
-
-        Code(builder).call(f"compactla.{text.literal_value}", [INDEX] * 3, body, *values[1:])
-        return context.get_dummy_value()
-
-    return types.void(text, first, known, arrays), lower
+    # The matrix of each lane: the last one in those behind it
+    places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(V)]
+    full = b.icmp_signed("<=", b.add(first, INDEX(V)), nm)
+    matrices = []
+    for (rows_columns, stored, kind), start in zip(operands, starts, strict=True):
+        m, n = (sizes[letter] for letter in rows_columns)
+        step, rs, cs = arguments.some(3)
+        lanes = [b.add(start, b.mul(place, step)) for place in places]
+        adjacent = b.and_(full, b.icmp_signed("==", step, INDEX(np.dtype(stored).itemsize)))
+        element = from_dtype(np.dtype(stored.lower()))
+        real = FLOATS.get(element) or ir.IntType(element.bitwidth)
+        held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
+        matrices.append(Ordinary(code, held, real, kind, m, n, lanes, rs, cs, adjacent))
+    emit(code, vector, *matrices, Status(code, status, nm, places), **dict(options))

@@ -19,6 +19,7 @@ from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from compactla.cpu.compile import INT, compiled, compiled_once
+from compactla.cpu.emit.call import DATA
 from compactla.cpu.emit.matrices import INDEX
 from compactla.overlap import address
 
@@ -27,8 +28,8 @@ from compactla.overlap import address
 TAKEN, THERE, GO, DONE, FUNCTION, LO, HI, PLACE, BOX = 0, 1, 2, 3, 4, 5, 6, 7, 8
 # How often a lock is tried before a thread sleeps, for 0.1 to 0.2 ms, and how often between two turns of other threads.
 TRIES, IN_TURN = 4000, 50
-# How numbers are put into words, by NumPy's letters; other arguments are arrays.
-FORMATS = {"q": "q", "d": "d", "D": "dd"}
+# How numbers are put into words, by NumPy's letters, and addresses of data, "p"; other arguments are arrays.
+FORMATS = {"q": "q", "d": "d", "D": "dd", "p": "q"}
 DOUBLE = ir.DoubleType()
 
 allocate = types.ExternalFunction("PyThread_allocate_lock", types.intp())
@@ -196,6 +197,8 @@ class Words:
                 yield from (address(x), x.size)
             elif code == "D":
                 yield from (x.real, x.imag)
+            elif code == "p":
+                yield address(x)
             else:
                 yield x
 
@@ -204,13 +207,13 @@ words_of = functools.cache(Words)
 
 
 def code_of(kind):
-    """Letter of a type of numbers, as in NumPy, and after a bracket for an array.
+    """Letter of a type of numbers, as in NumPy, and after a bracket for an array; "p" where only its address is passed.
 
     Integers are "q" of 64 bits or "i" of 32: which of them "l" is depends on the system.
     """
     if isinstance(kind, types.Array):
         return "[" + code_of(kind.dtype)
-    return {types.int64: "q", types.int32: "i"}.get(kind) or as_dtype(kind).char
+    return {types.int64: "q", types.int32: "i", DATA: "p"}.get(kind) or as_dtype(kind).char
 
 
 def parse(codes):
