@@ -93,7 +93,7 @@ def test_kernels_are_loaded_until_one_of_their_sources_changes(package, tmp_path
     gemm(package, tmp_path / "cache", both=True)
     for source, writes in [
         ("cpu/kernels/gemm.py", "gemm"), ("cpu/kernels/trsm.py", "getrfnp"), ("cpu/kernels/blocktridiag.py", ""),
-        ("cpu/emit.py", "gemm getrfnp"), ("cpu/lanes.py", "gemm getrfnp"),
+        ("cpu/emit/code.py", "gemm getrfnp"), ("cpu/emit/vectors.py", "gemm getrfnp"),
     ]:  # fmt: skip
         edit(package / "compactla" / source)
         expected = "".join(f"{name} {name not in writes.split()}\n" for name in ("gemm", "getrfnp"))
@@ -121,7 +121,8 @@ def test_a_kernel_that_another_module_writes(package, tmp_path):
     assert python("import written", **options) == "0 1\n"
     for source, expected in [
         ("__init__.py", "1 0\n"), ("cpu/kernels/trsm.py", "1 0\n"), ("cpu/kernels/gemm.py", "0 1\n"),
-        ("cpu/ahead.py", "0 1\n"), ("overlap.py", "0 1\n"), ("cpu/kernel.py", "0 1\n"), ("../written.py", "0 1\n"),
+        ("cpu/emit/prefetch.py", "0 1\n"), ("overlap.py", "0 1\n"), ("cpu/compile.py", "0 1\n"),
+        ("../written.py", "0 1\n"),
     ]:  # fmt: skip
         edit(package / "compactla" / source)
         assert python("import written", **options) == expected, source
