@@ -38,6 +38,7 @@ __kernel void axpy_batch(long lanes, long nm, long m, long n,
  *   GROUP    work-items of a work-group
  */
 #ifdef AXPY_ITEM
+#include "known.h"
 #include "unroll.h"
 
 __kernel CLA_GROUP_OF(GROUP) void axpy_item(long lanes, long nm,

@@ -7,6 +7,12 @@
 #include "gbtrf.cl"
 #include "unroll.h"
 
+#ifndef KL
+#define KL 1
+#define KU 1
+#define SOURCE 1
+#endif
+
 #define WIDTH (KL + KU + 1)
 #define APART (SOURCE == 1 || SOURCE == 2)  /* diagonals are arrays of their own */
 #define NUMBERS (APART ? 3 : WIDTH)          /* of a row, that are read */

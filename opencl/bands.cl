@@ -20,6 +20,18 @@
 #include "band_rows.h"
 #include "gbtrs.cl"
 
+#ifndef TURNS
+#define PIVOTING 0
+#define REACH KU
+#define COLUMNS 1
+#define COMMON 0
+#define TURNS 4
+#define ALONG_A 0
+#define ALONG_B 0
+#define ALONG_X 0
+#define WIDE 0
+#endif
+
 #define LINE (CLA_VLEN + 1)
 #define SPACE(n) ((n) > 0 ? (n) : 1)
 

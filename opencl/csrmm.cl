@@ -48,6 +48,12 @@ CLA_INLINE void cla_csrmm(int m, int nrhs, cla_matrix values, __global const lon
 #endif
 
 #ifdef CSRMM_BATCH
+#ifndef TRANS
+#define TRANS 0
+#endif
+#ifndef SCALED
+#define SCALED 0
+#endif
 /* With TRANS 1 the pattern is that of the transposes, with 2 of the conjugate ones, and `order` is used. With SCALED 1
  * alpha and beta of each lane are 2 x 1. Dimension 1 of the range shares out the rows. */
 __kernel void csrmm_batch(long lanes, long m, long nrhs, __global const long *indptr, __global const int *indices,

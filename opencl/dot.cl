@@ -43,6 +43,7 @@ __kernel void dot_batch(long lanes, long nm, long m, long n,
  *   GROUP    work-items of a work-group
  */
 #ifdef DOT_ITEM
+#include "known.h"
 #include "unroll.h"
 
 __kernel CLA_GROUP_OF(GROUP) void dot_item(long lanes, long nm,

@@ -10,6 +10,14 @@
 #include "ordinary.h"
 #include "unroll.h"
 
+#ifndef LINE
+#define GROUP 32
+#define ASTAGED 1
+#define BSTAGED 1
+#define LINE (N * N | 1)
+#define UPLO 0
+#endif
+
 #define HEAD const long q0 = get_group_id(0) * (long)GROUP, q = q0 + get_local_id(0); \
     const int here = min((long)GROUP, nm - q0), l = get_local_id(0)
 #if LINE

@@ -16,6 +16,15 @@
 #include "ordinary.h"
 #include "unroll.h"
 
+#ifndef ROWS
+#define INV 0
+#define ROWS 2
+#define TEAM 2
+#define MATRICES 16
+#define STAGED 1
+#define WARP 0
+#endif
+
 #if INV
 #define ALL N
 #define FIRST 0 /* the column of the pivot */

@@ -105,6 +105,8 @@ __kernel void gels_batch(long lanes, long nm, long r, long m, long n, long trans
  *   GROUP    work-items of a work-group
  */
 #ifdef GELS_ITEM
+#include "known.h"
+
 #define CONJ (ACONJ != (TRANS == 1))
 #define GIVEN (TRANS ? N : M) /* rows of B that are read */
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)

@@ -23,6 +23,8 @@ CLA_INLINE void cla_gemm(int m, int n, int k, cla_lane alpha, cla_matrix A, cla_
 }
 
 #ifdef GEMM_BATCH
+#include "known.h"
+
 /* cconj is 0: C is as it is */
 __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
                          CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
@@ -61,6 +63,17 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *   TALL     of mma.h
  */
 #if defined(GEMM_ITEM) || defined(GEMM_TEAM) || defined(GEMM_MMA)
+#include "known.h"
+#ifndef DEPTH
+#define TI 2
+#define TJ 2
+#define DEPTH 4
+#define AHEAD 1
+#define ROUNDS 1
+#define WARPS 1
+#define TALL 1
+#endif
+
 #define A_AT(l, i, k) cla_lane_load_of(ACOMMON, 0, A, l, (i) * ARS + (k) * ACS) /* in lane l from the first */
 #define B_AT(l, k, j) cla_lane_load_of(BCOMMON, 0, B, l, (k) * BRS + (j) * BCS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
@@ -140,8 +153,8 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 
 #define TEAMI ((M + TI - 1) / TI)
 #define TEAMJ ((N + TJ - 1) / TJ)
-#define TEAM (TEAMI * TEAMJ)
-#define WORK_ITEMS (LANES * TEAM)
+#define MEMBERS (TEAMI * TEAMJ)
+#define WORK_ITEMS (LANES * MEMBERS)
 #define A_SIZE (M * DEPTH * LANES) /* what is in local memory of A and of B, and a work-item's share in moving it */
 #define B_SIZE (DEPTH * N * LANES)
 #define A_SHARE ((A_SIZE + WORK_ITEMS - 1) / WORK_ITEMS)
@@ -152,11 +165,15 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 /* Whether there is the u-th element of a work-item's share of so many */
 #define HAS(u, all) (((u) + 1) * WORK_ITEMS <= (all) || (u) * WORK_ITEMS + t < (all))
 /* Quotient and remainder of what number it has among those of its lane; without a division for each u where possible */
-#define NUMBER(u) ((u) * TEAM + f)
+#define NUMBER(u) ((u) * MEMBERS + f)
 #define QUOTIENT(u, n) \
-    (TEAM % (n) == 0 ? (u) * (TEAM / (n)) + f / (n) : (n) % TEAM == 0 ? (u) / (((n) + TEAM - 1) / TEAM) : NUMBER(u) / (n))
+    (MEMBERS % (n) == 0   ? (u) * (MEMBERS / (n)) + f / (n) \
+     : (n) % MEMBERS == 0 ? (u) / (((n) + MEMBERS - 1) / MEMBERS) \
+                          : NUMBER(u) / (n))
 #define REMAINDER(u, n) \
-    (TEAM % (n) == 0 ? f % (n) : (n) % TEAM == 0 ? (u) % (((n) + TEAM - 1) / TEAM) * TEAM + f : NUMBER(u) % (n))
+    (MEMBERS % (n) == 0   ? f % (n) \
+     : (n) % MEMBERS == 0 ? (u) % (((n) + MEMBERS - 1) / MEMBERS) * MEMBERS + f \
+                          : NUMBER(u) % (n))
 #define A_FLAT (K == DEPTH && ARS == K * ACS) /* what is in local memory lies together */
 #define B_FLAT (WHOLE && BRS == N * BCS)
 
@@ -263,12 +280,12 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #endif
 
 #define WORK_ITEMS (32 * WARPS * LANES)
-#define ROWS ((M + 7) / 8)
-#define COLUMNS ((N + 7) / 8)
+#define ROW_BLOCKS ((M + 7) / 8)
+#define COLUMN_BLOCKS ((N + 7) / 8)
 #define STEPS (DEPTH / 4)
 #define B_RE(j) b[0][j]
 #define B_IM(j) b[1][j]
-#define MULTIPLY(c, a, b) CLA_MMA_BLOCKS(ROWS_SHARE, COLUMNS, 1, c, a, b)
+#define MULTIPLY(c, a, b) CLA_MMA_BLOCKS(ROW_SHARE, COLUMN_BLOCKS, 1, c, a, b)
 #if CLA_COMPLEX
 #define EACH_PART(a, i, e) a[0][i][0] = (e).x, a[1][i][0] = (e).y;
 #define ELEMENT(i, j, h) cla_lane_of(c[0][i][j][h], c[1][i][j][h])
@@ -276,19 +293,20 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define EACH_PART(a, i, e) a[0][i][0] = e;
 #define ELEMENT(i, j, h) c[0][i][j][h]
 #endif
-#define ROWS_SHARE ((ROWS + WARPS - 1) / WARPS) /* in blocks, for each warp */
-#define COLUMNS_SHARE ((COLUMNS + WARPS - 1) / WARPS)
-#define A_SHARE (ROWS_SHARE * STEPS)
-#define B_SHARE (COLUMNS_SHARE * STEPS)
-#define AB_SIZE (STEPS * (ROWS + COLUMNS))
-#define AT_ONCE (AB_SIZE < 2 * ROWS ? 1 : AB_SIZE / (2 * ROWS))
-#define WIDTH (AT_ONCE > COLUMNS ? COLUMNS : AT_ONCE) /* columns of blocks of C that are in local memory at once */
-#define C_SHARE (ROWS_SHARE * WIDTH * 2)
+#define ROW_SHARE ((ROW_BLOCKS + WARPS - 1) / WARPS) /* in blocks, for each warp */
+#define COLUMN_SHARE ((COLUMN_BLOCKS + WARPS - 1) / WARPS)
+#define A_SHARE (ROW_SHARE * STEPS)
+#define B_SHARE (COLUMN_SHARE * STEPS)
+#define AB_SIZE (STEPS * (ROW_BLOCKS + COLUMN_BLOCKS))
+#define AT_ONCE (AB_SIZE < 2 * ROW_BLOCKS ? 1 : AB_SIZE / (2 * ROW_BLOCKS))
+#define WIDTH (AT_ONCE > COLUMN_BLOCKS ? COLUMN_BLOCKS : AT_ONCE) /* blocks of a row of C in local memory at once */
+#define C_SHARE (ROW_SHARE * WIDTH * 2)
 /* A matrix in local memory is halves of blocks, 32 elements each, in the order of the work-items of a warp. The padding
  * is for what moves them: neighbours are lanes of an element. */
-#define MATRIX_SIZE (32 * (AB_SIZE < 2 * ROWS ? 2 * ROWS : AB_SIZE) + (LANES * CLA_PARTS < 16 ? 16 / CLA_PARTS / LANES : 1))
+#define MATRIX_SIZE \
+    (32 * (AB_SIZE < 2 * ROW_BLOCKS ? 2 * ROW_BLOCKS : AB_SIZE) + (LANES * CLA_PARTS < 16 ? 16 / CLA_PARTS / LANES : 1))
 #define A_PLACE(row, step) (((row) * STEPS + (step)) * 32)
-#define B_PLACE(column, step) (((column) * STEPS + (step)) * 32 + A_PLACE(ROWS, 0))
+#define B_PLACE(column, step) (((column) * STEPS + (step)) * 32 + A_PLACE(ROW_BLOCKS, 0))
 #define C_PLACE(row, column, h) ((((row) * WIDTH + (column)) * 2 + (h)) * 32)
 /* Whether there is the u-th block of a work-item's share of `all` */
 #define MINE(u, all) ((all) % WARPS == 0 || (u) * WARPS + part < (all))
@@ -300,12 +318,12 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define FETCH(k0) \
     CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
         const int i = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
-        if (MINE(u / STEPS, ROWS)) \
+        if (MINE(u / STEPS, ROW_BLOCKS)) \
             a_next[u] = WITHIN(i, M) && (WHOLE || k < K) ? A_AT(l, i, k) : cla_lane_real(0); \
     } \
     CLA_UNROLL for (int u = 0; u < B_SHARE; u++) { \
         const int j = u / STEPS * WARPS * 8 + part * 8 + f / 4, k = (k0) + u % STEPS * 4 + f % 4; \
-        if (MINE(u / STEPS, COLUMNS)) \
+        if (MINE(u / STEPS, COLUMN_BLOCKS)) \
             b_next[u] = WITHIN(j, N) && (WHOLE || k < K) ? B_AT(l, k, j) : cla_lane_real(0); \
     }
 #define WHOLE (K % DEPTH == 0)
@@ -313,7 +331,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define C_ROW(u) ((u) / 2 / WIDTH * WARPS * 8 + part * 8 + f / 4)
 #define C_COLUMN(u, j0) (((j0) + (u) / 2 % WIDTH) * 8 + f % 4 * 2 + (u) % 2)
 #define HAS_C(u, j0) \
-    ((j0) + (u) / 2 % WIDTH < COLUMNS && MINE((u) / 2 / WIDTH, ROWS) && WITHIN(C_ROW(u), M) && WITHIN(C_COLUMN(u, j0), N))
+    ((j0) + (u) / 2 % WIDTH < COLUMN_BLOCKS && MINE((u) / 2 / WIDTH, ROW_BLOCKS) && WITHIN(C_ROW(u), M) && \
+     WITHIN(C_COLUMN(u, j0), N))
 #define FETCH_C(u, j0) \
     if (BETA && HAS_C(u, j0)) c_next[u] = cla_lane_load(C, C_AT(C_ROW(u), C_COLUMN(u, j0)));
 
@@ -332,7 +351,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
     __global CLA_REAL *const all_of_c = C + c0 + l;
     const long step = get_num_groups(0) * (long)LANES;
     cla_lane a_next[A_SHARE], b_next[B_SHARE], c_next[C_SHARE];
-    CLA_REAL c[CLA_PARTS][ROWS_SHARE][COLUMNS][2]; /* real and imaginary parts */
+    CLA_REAL c[CLA_PARTS][ROW_SHARE][COLUMN_BLOCKS][2]; /* real and imaginary parts */
 #define TURN_TO(q) \
     A = all_of_a + (ACOMMON ? 0 : (q) / CLA_VLEN * aps + CLA_GROUP_LANE(q)); \
     B = all_of_b + (BCOMMON ? 0 : (q) / CLA_VLEN * bps + CLA_GROUP_LANE(q));
@@ -345,8 +364,8 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
     {
         C = all_of_c + q / CLA_VLEN * cps + CLA_GROUP_LANE(q);
         CLA_UNROLL for (int p = 0; p < CLA_PARTS; p++)
-            CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
-                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) c[p][i][j][0] = c[p][i][j][1] = 0;
+            CLA_UNROLL for (int i = 0; i < ROW_SHARE; i++)
+                CLA_UNROLL for (int j = 0; j < COLUMN_BLOCKS; j++) c[p][i][j][0] = c[p][i][j][1] = 0;
 #if AHEAD == 2
         CLA_UNROLL
 #endif
@@ -354,9 +373,9 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
             barrier(CLK_LOCAL_MEM_FENCE);
             if (!AHEAD) { FETCH(k0) }
             CLA_UNROLL for (int u = 0; u < A_SHARE; u++)
-                if (MINE(u / STEPS, ROWS)) here[moved + A_OF_SHARE(u)] = CONJUGATED(ACONJ, a_next[u]);
+                if (MINE(u / STEPS, ROW_BLOCKS)) here[moved + A_OF_SHARE(u)] = CONJUGATED(ACONJ, a_next[u]);
             CLA_UNROLL for (int u = 0; u < B_SHARE; u++)
-                if (MINE(u / STEPS, COLUMNS)) here[moved + B_OF_SHARE(u)] = CONJUGATED(BCONJ, b_next[u]);
+                if (MINE(u / STEPS, COLUMN_BLOCKS)) here[moved + B_OF_SHARE(u)] = CONJUGATED(BCONJ, b_next[u]);
             barrier(CLK_LOCAL_MEM_FENCE);
             int next = k0 + DEPTH;
             if (next >= K) {
@@ -368,12 +387,12 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
             }
             if (AHEAD && next < K) { FETCH(next) }
             CLA_UNROLL for (int s = 0; s < STEPS; s++) {
-                CLA_REAL a[CLA_PARTS][ROWS_SHARE][1], b[CLA_PARTS][COLUMNS][1];
-                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) {
-                    const cla_lane e = here[held + A_PLACE(min(i * WARPS + own, ROWS - 1), s)];
+                CLA_REAL a[CLA_PARTS][ROW_SHARE][1], b[CLA_PARTS][COLUMN_BLOCKS][1];
+                CLA_UNROLL for (int i = 0; i < ROW_SHARE; i++) {
+                    const cla_lane e = here[held + A_PLACE(min(i * WARPS + own, ROW_BLOCKS - 1), s)];
                     EACH_PART(a, i, e)
                 }
-                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) {
+                CLA_UNROLL for (int j = 0; j < COLUMN_BLOCKS; j++) {
                     const cla_lane e = here[held + B_PLACE(j, s)];
                     EACH_PART(b, j, e)
                 }
@@ -381,17 +400,17 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
 #if CLA_COMPLEX
                 MULTIPLY(c[1], a[0], B_IM)
                 MULTIPLY(c[1], a[1], B_RE)
-                CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++) a[1][i][0] = CLA_MINUS(a[1][i][0]);
+                CLA_UNROLL for (int i = 0; i < ROW_SHARE; i++) a[1][i][0] = CLA_MINUS(a[1][i][0]);
                 MULTIPLY(c[0], a[1], B_IM)
 #endif
             }
         }
-        CLA_UNROLL for (int j0 = 0; j0 < COLUMNS; j0 += WIDTH) {
+        CLA_UNROLL for (int j0 = 0; j0 < COLUMN_BLOCKS; j0 += WIDTH) {
             barrier(CLK_LOCAL_MEM_FENCE);
-            CLA_UNROLL for (int i = 0; i < ROWS_SHARE; i++)
+            CLA_UNROLL for (int i = 0; i < ROW_SHARE; i++)
                 CLA_UNROLL for (int j = 0; j < WIDTH; j++)
                     CLA_UNROLL for (int h = 0; h < 2; h++)
-                        if (j0 + j < COLUMNS && (ROWS % WARPS == 0 || i * WARPS + own < ROWS))
+                        if (j0 + j < COLUMN_BLOCKS && (ROW_BLOCKS % WARPS == 0 || i * WARPS + own < ROW_BLOCKS))
                             here[held + C_PLACE(i * WARPS + own, j, h)] = ELEMENT(i, j0 + j, h);
             barrier(CLK_LOCAL_MEM_FENCE);
             CLA_UNROLL for (int u = 0; u < C_SHARE; u++)

@@ -6,6 +6,9 @@
  */
 #include "unroll.h"
 
+#ifndef PLACES
+#define PLACES 0
+#endif
 #if PLACES
 #define PLACES_ARGUMENT , __global const long *restrict places
 #define BEGIN(turn, start, q, step) places[(turn) * nm + (q)]
@@ -43,6 +46,24 @@ CLA_INLINE cla_lane added(cla_lane x, cla_lane beta, cla_lane c)
  * FLAT     0, or how many real numbers are moved at a time of matrices that lie one after the other without gaps, all
  *          but those that are shared: they begin at a multiple of that. WIDE is 1
  */
+#ifndef M
+#define M 4
+#define N 4
+#define K 4
+#define ACONJ 0
+#define BCONJ 0
+#define AOWN 1
+#define BOWN 1
+#define BETA 1
+#define ACOLUMNS 0
+#define BCOLUMNS 0
+#define LANES 8
+#define TI 2
+#define TJ 2
+#define WIDE 1
+#define WIDEA 1
+#define FLAT 0
+#endif
 #define VECTOR(n) CLA_PASTE(CLA_REAL, n)
 #if WIDE == 1
 typedef cla_lane wide;

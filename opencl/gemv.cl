@@ -40,6 +40,8 @@ __kernel void gemv_batch(long lanes, long nm, long m, long n,
  *   GROUP    work-items of a work-group
  */
 #ifdef GEMV_ITEM
+#include "known.h"
+
 __kernel CLA_GROUP_OF(GROUP) void gemv_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
                                             CLA_REAL beta, CLA_REAL beta_im,
                                             __global const CLA_REAL *restrict A, long a0, long aps,

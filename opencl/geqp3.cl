@@ -91,6 +91,8 @@ __kernel void geqp3_batch(long lanes, long nm, long m, long n,
  *   GROUP     work-items of a work-group
  */
 #ifdef GEQP3_ITEM
+#include "known.h"
+
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) a[i][j] = x;
 #define EACH_ROW(F, k, s) CLA_UNROLL3(M, F, k, s)

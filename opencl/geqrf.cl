@@ -45,6 +45,8 @@ __kernel void geqrf_batch(long lanes, long nm, long m, long n,
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(GEQRF_ITEM) || defined(GEQRF_TEAM)
+#include "known.h"
+
 #define STEPS (M < N ? M : N)
 #endif
 

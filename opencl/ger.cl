@@ -35,6 +35,8 @@ __kernel void ger_batch(long lanes, long nm, long m, long n, CLA_REAL alpha, CLA
  *   GROUP    work-items of a work-group
  */
 #ifdef GER_ITEM
+#include "known.h"
+
 __kernel CLA_GROUP_OF(GROUP) void ger_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
                                            __global const CLA_REAL *restrict x, long x0, long xps,
                                            __global const CLA_REAL *restrict y, long y0, long yps,

@@ -43,6 +43,8 @@ __kernel void gesv_batch(long lanes, long nm, long n, long r,
  *   TEAM     work-items of a matrix
  */
 #if defined(GESV_ITEM) || defined(GESV_TEAM)
+#include "known.h"
+
 #define ALL (N + R)
 #define LOAD(i, j) ((j) < N ? cla_lane_load(A, (i) * ARS + (j) * ACS) : cla_lane_load(B, (i) * BRS + ((j) - N) * BCS))
 #define STORE(i, j, x) { \

@@ -51,12 +51,12 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
 }
 
 /* The macros write out what matrices in memory and in registers have in common, for the reasons of unroll.h:
- *   W(i, j), SET_W(i, j, x)   A, then R, then V, then U
- *   Q(i, j), SET_Q(i, j, x)   reflectors and, on the diagonal, their tau
- *   R(i, j), SET_R(i, j, x)   R, then Vh
- *   IS_USED(j), USE(j)        whether step 0 to k of QR took column j; that this one did
+ *   W(i, j), SET_W(i, j, x)          A, then R, then V, then U
+ *   Q(i, j), SET_Q(i, j, x)          reflectors and, on the diagonal, their tau
+ *   RIGHT(i, j), SET_RIGHT(i, j, x)  R, then Vh
+ *   IS_USED(j), USE(j)               whether step 0 to k of QR took column j; that this one did
  *   EACH_STEP(F), EACH_COLUMN(F, k), EACH_ROW(F, k, s), EACH_ELEMENT(F, p, q)
- *                             F(k), F(k, j), F(k, s, i) for all columns, or rows from k on, F(p, q, i) for columns
+ *       F(k), F(k, j), F(k, s, i) for all columns, or rows from k on, F(p, q, i) for columns
  */
 #define CLA_GESVD_STEP(k) { \
         CLA_REAL best = -1; \
@@ -111,14 +111,14 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
         } \
     }
 #define CLA_GESVD_MULTIPLY(p, q, i) { \
-        a = cla_add_square(R(p, i), a); \
-        b = cla_add_square(R(q, i), b); \
-        between = cla_lane_fma(cla_lane_conj(R(p, i)), R(q, i), between); \
+        a = cla_add_square(RIGHT(p, i), a); \
+        b = cla_add_square(RIGHT(q, i), b); \
+        between = cla_lane_fma(cla_lane_conj(RIGHT(p, i)), RIGHT(q, i), between); \
     }
 #define CLA_GESVD_TURN(p, q, i) { \
-        const cla_lane x = R(p, i), y = R(q, i); \
-        SET_R(p, i, cla_lane_fma(cla_lane_conj(r.s), y, x * r.c)) \
-        SET_R(q, i, cla_lane_fnma(r.s, x, y * r.c)) \
+        const cla_lane x = RIGHT(p, i), y = RIGHT(q, i); \
+        SET_RIGHT(p, i, cla_lane_fma(cla_lane_conj(r.s), y, x * r.c)) \
+        SET_RIGHT(q, i, cla_lane_fnma(r.s, x, y * r.c)) \
         if (VECTORS) { \
             const cla_lane v = W(i, p), w = W(i, q); \
             SET_W(i, p, cla_lane_fma(r.s, w, v * r.c)) \
@@ -138,8 +138,8 @@ CLA_INLINE cla_row_rotation cla_descending(CLA_REAL a, CLA_REAL b, cla_lane betw
             EACH_ELEMENT(CLA_GESVD_DIVIDE, p, p) \
         } \
     }
-#define CLA_GESVD_NORM(p, q, i) size = cla_add_square(R(p, i), size);
-#define CLA_GESVD_DIVIDE(p, q, i) SET_R(p, i, R(p, i) * inverse)
+#define CLA_GESVD_NORM(p, q, i) size = cla_add_square(RIGHT(p, i), size);
+#define CLA_GESVD_DIVIDE(p, q, i) SET_RIGHT(p, i, RIGHT(p, i) * inverse)
 
 #ifndef GESVD_ITEM
 /* s has its numbers `rs` apart. Without `vectors`, U and Vh are room to work in. Returns 0, or CLA_SWEEPS if so many
@@ -158,8 +158,8 @@ CLA_INLINE int cla_gesvd(int m, int n, int vectors, cla_matrix A, cla_matrix U, 
 #define SET_W(i, j, x) cla_set(U, i, j, x);
 #define Q(i, j) cla_get(A, i, j)
 #define SET_Q(i, j, x) cla_set(A, i, j, x);
-#define R(i, j) cla_get(rows, i, j)
-#define SET_R(i, j, x) cla_set(rows, i, j, x);
+#define RIGHT(i, j) cla_get(rows, i, j)
+#define SET_RIGHT(i, j, x) cla_set(rows, i, j, x);
 #define IS_USED(j) (s[(j) * rs] != 0)
 #define USE(j) s[(j) * rs] = 1;
 #define PUT_S(j, x) s[(j) * rs] = x;
@@ -196,8 +196,8 @@ CLA_INLINE int cla_gesvd(int m, int n, int vectors, cla_matrix A, cla_matrix U, 
 #undef SET_W
 #undef Q
 #undef SET_Q
-#undef R
-#undef SET_R
+#undef RIGHT
+#undef SET_RIGHT
 #undef IS_USED
 #undef USE
 #undef PUT_S
@@ -237,6 +237,8 @@ __kernel void gesvd_batch(long lanes, long nm, long m, long n, long compute_uv,
  *   GROUP     work-items of a work-group
  */
 #ifdef GESVD_ITEM
+#include "known.h"
+
 #define W(i, j) left[i][j]
 #define SET_W(i, j, x) left[i][j] = x;
 #define Q(i, j) reflectors[i][j]
@@ -252,11 +254,11 @@ __kernel void gesvd_batch(long lanes, long nm, long m, long n, long compute_uv,
 #define ALWAYS 1
 #define VECTORS (COMPUTE_UV == 0)
 #if COMPUTE_UV == 0
-#define R(i, j) right[i][j]
-#define SET_R(i, j, x) right[i][j] = x;
+#define RIGHT(i, j) right[i][j]
+#define SET_RIGHT(i, j, x) right[i][j] = x;
 #else
-#define R W
-#define SET_R SET_W
+#define RIGHT W
+#define SET_RIGHT SET_W
 #endif
 
 __kernel CLA_GROUP_OF(GROUP) void gesvd_item(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
@@ -284,7 +286,7 @@ __kernel CLA_GROUP_OF(GROUP) void gesvd_item(long lanes, long nm, __global CLA_R
     CLA_UNROLL1(N, CLA_GESVD_STEP)
 #if VECTORS
     cla_lane right[N][N];
-#define DIVIDE(i, j) if (i < N) R(i, j) = W(i, j); W(i, j) = cla_lane_real(i == j);
+#define DIVIDE(i, j) if (i < N) RIGHT(i, j) = W(i, j); W(i, j) = cla_lane_real(i == j);
 #define DIVIDE_ROW(i) CLA_UNROLL2(N, DIVIDE, i)
     CLA_UNROLL1(M, DIVIDE_ROW)
 #endif
@@ -301,7 +303,7 @@ __kernel CLA_GROUP_OF(GROUP) void gesvd_item(long lanes, long nm, __global CLA_R
 #define BACK(k) { const cla_lane tau = Q(N - 1 - k, N - 1 - k); EACH_COLUMN(CLA_GESVD_REFLECT, (N - 1 - k)) }
 #define STORE(i, j) \
     cla_lane_store_as(UCONJ, U, (i) * URS + (j) * UCS, W(i, j)); \
-    if (i < N) cla_lane_store_as(VHCONJ, Vh, (i) * VHRS + (j) * VHCS, R(i, j));
+    if (i < N) cla_lane_store_as(VHCONJ, Vh, (i) * VHRS + (j) * VHCS, RIGHT(i, j));
 #define STORE_ROW(i) CLA_UNROLL2(N, STORE, i)
     CLA_UNROLL1(N, BACK)
     CLA_UNROLL1(M, STORE_ROW)

@@ -61,6 +61,8 @@ __kernel void getrf_batch(long lanes, long nm, long m, long n, CLA_REAL threshol
  *   TEAM      work-items of a matrix
  */
 #if defined(GETRF_ITEM) || defined(GETRF_TEAM)
+#include "known.h"
+
 #define STEPS (M < N ? M : N)
 #define LIMIT (THRESHOLD ? threshold : 1)
 #endif

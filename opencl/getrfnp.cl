@@ -91,6 +91,11 @@ __kernel void getrfnp_batch(long lanes, long nm, long m, long n,
  *             shares the work out better
  */
 #if defined(GETRFNP_ITEM) || defined(GETRFNP_TEAM)
+#include "known.h"
+#ifndef PANEL
+#define PANEL 0
+#endif
+
 #include "unroll.h"
 
 #define STEPS (M < N ? M : N)

@@ -39,10 +39,10 @@ CLA_INLINE int cla_getrinp(int n, cla_matrix A)
                 x = cla_tile_multiply(x, cla_from(A, 0, behind), p, n, cla_from(A, behind, 0), p, n, n - behind);
                 cla_tile_store(x, A, p, n, p, n);
             } else {
-                const cla_matrix M = right ? A : At;
-                const cla_tile x = cla_tile_product(M, min(p, q), max(p, q), n, right ? CLA_UNIT : CLA_RECIPROCAL,
+                const cla_matrix T = right ? A : At;
+                const cla_tile x = cla_tile_product(T, min(p, q), max(p, q), n, right ? CLA_UNIT : CLA_RECIPROCAL,
                                                     n - behind);
-                cla_tile_store(x, M, min(p, q), n, max(p, q), n);
+                cla_tile_store(x, T, min(p, q), n, max(p, q), n);
             }
         }
     return info;
@@ -72,6 +72,8 @@ __kernel void getrinp_batch(long lanes, long nm, long n,
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(GETRINP_ITEM) || defined(GETRINP_TEAM)
+#include "known.h"
+
 #if CLA_SWAPS /* of getri.cl: column i becomes column order[i * STEP] */
 #define SWAPS __global const int *restrict ipiv, long ipiv0, long ipivps,
 #define ORDER(order, step) CLA_ORDER(N, ipiv + ipiv0 + cla_lane_place(q, ipivps), order, step)

@@ -46,6 +46,8 @@ __kernel void getrsnp_batch(long lanes, long nm, long n, long r, long trans,
  *   TEAM      work-items of a matrix, ceil(R / COLUMNS)
  */
 #if defined(GETRSNP_ITEM) || defined(GETRSNP_TEAM)
+#include "known.h"
+
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, TRANS ? (j) * ARS + (i) * ACS : (i) * ARS + (j) * ACS) /* of op(A) */
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
 #if CLA_SWAPS /* of getrs.cl: row order[i * STEP] of B becomes row i before the solves, or the other way round behind */

@@ -38,6 +38,9 @@ CLA_INLINE void cla_kron3(int ma, int na, int mb, int nb, int mc, int nc, cla_la
 /* A batch of any sizes, along one axis: Y(.., i, ..) <- alpha sum A(i, l) X(.., l, ..) + beta Y(.., i, ..), one work-item
  * for what lies along that axis. Define KRON_AXIS and AXES, how many axes there are beside it. Strides count CLA_REAL. */
 #ifdef KRON_AXIS
+#ifndef AXES
+#define AXES 2
+#endif
 #define ROWS 4 /* of A at a time */
 #define OTHER_AXIS(k) , long size##k, long x_stride##k, long y_stride##k
 #define GO_ALONG(k) \

@@ -11,6 +11,41 @@
 #include "lane.h"
 #include "unroll.h"
 
+#ifndef FACTORS
+#define FACTORS 3
+#define NA 4
+#define NB 4
+#define NC 4
+#define MA 4
+#define MB 4
+#define MC 4
+#define XV 1
+#define YV 1
+#define AV 1
+#define BV 1
+#define CV 1
+#define AOWN 0
+#define BOWN 0
+#define COWN 0
+#define ACONJ 0
+#define BCONJ 0
+#define CCONJ 0
+#define INTERLEAVED 0
+#define BETA 1
+#define SUM 0
+#define GROUP 32 /* tunables of kron_team.cl */
+#define ITEMS 2
+#define PENCILS 1
+#define ROWS 4
+#define DIRECT 0
+#define WHOLE 1
+#define ROUNDS 1
+#define AHEAD 0
+#define WIDE 1
+#define SLICES 1 /* and of kron_mma.cl */
+#define TALL 1
+#endif
+
 #ifndef XC
 #define XA xa
 #define XB xb

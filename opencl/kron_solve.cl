@@ -4,6 +4,21 @@
  */
 #include "kron_items.h"
 
+#ifndef PV
+#define PV 1
+#define QV 1
+#define RV 1
+#define KV 1
+#define LV 1
+#define MV 1
+#define POWN 0
+#define QOWN 0
+#define ROWN 0
+#define PCONJ 0
+#define QCONJ 0
+#define RCONJ 0
+#endif
+
 #define VALUE(F, i, q) cla_lane_load_apart(F, F##0 + ITEM(F##V, q, F##step) + (i) * F##r, F##V)
 __kernel CLA_GROUP_OF(GROUP) void kron_solve(COMMON FACTOR(P) FACTOR(Q) FACTOR(R) FACTOR(K) FACTOR(L) FACTOR(M))
 {

@@ -3,6 +3,10 @@
  */
 #include "lane.h"
 
+#ifndef GROUP
+#define GROUP 64 /* a power of two */
+#endif
+
 /* The sum over a work-group, in its first work-item */
 CLA_INLINE cla_lane group_sum(CLA_LOCAL cla_lane *room, cla_lane x)
 {

@@ -47,6 +47,8 @@ __kernel void nrm2_batch(long lanes, long nm, long m, long n,
  *   GROUP    work-items of a work-group
  */
 #ifdef NRM2_ITEM
+#include "known.h"
+
 __kernel CLA_GROUP_OF(GROUP) void nrm2_item(long lanes, long nm,
                                             __global const CLA_REAL *restrict X, long x0, long xps,
                                             __global CLA_REAL *restrict r, long r0, long rps)

@@ -7,10 +7,21 @@
  * know; `failed`; for each operand its buffer, where it begins, and the stride from matrix to matrix in numbers;
  * results. Those of matrices that fail, for which `bad` is not 0, are NaN.
  */
-#ifndef CLA_ORDINARY_H
-#define CLA_ORDINARY_H
-
 #include "lane.h"
+
+#ifndef N
+#define N 4
+#define R 4
+#define ATYPE float
+#define APARTS 1
+#define ARS 4
+#define ACS 1
+#define BTYPE float
+#define BPARTS 1
+#define BRS 4
+#define BCS 1
+#define TARGET float
+#endif
 
 #define CLA_ARGUMENT(A) , __global const A##TYPE *restrict A, long A##0, long A##step
 #define CLA_NUMBER_AT(A, i) cla_number(A##PARTS, (CLA_REAL)A[i], (CLA_REAL)A[(i) + A##PARTS - 1])
@@ -19,7 +30,6 @@
 
 CLA_INLINE cla_lane cla_number(int parts, CLA_REAL re, CLA_REAL im) { return cla_lane_of(re, parts == 2 ? im : 0); }
 
-#ifdef TARGET
 CLA_INLINE void cla_put(__global TARGET *p, long i, cla_lane a)
 {
     p[i * CLA_PARTS] = (TARGET)cla_lane_re(a);
@@ -27,6 +37,3 @@ CLA_INLINE void cla_put(__global TARGET *p, long i, cla_lane a)
     p[i * CLA_PARTS + 1] = (TARGET)cla_lane_im(a);
 #endif
 }
-#endif
-
-#endif

@@ -48,6 +48,8 @@ __kernel void orgqr_batch(long lanes, long nm, long n, long m,
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
 #ifdef ORGQR_ITEM
+#include "known.h"
+
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) AT(i, j) = x;
 #define EACH_ROW_OF(F, k, s, j) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, j, i)
@@ -76,6 +78,8 @@ __kernel CLA_GROUP_OF(GROUP) void orgqr_item(long lanes, long nm, __global CLA_R
 #endif
 
 #ifdef ORGQR_TEAM
+#include "known.h"
+
 #define TAU_AT(k) cla_lane_load(tau, (k) * TAURS)
 #define A_AT(i, j) cla_lane_load(A, (i) * ARS + (j) * ACS)
 

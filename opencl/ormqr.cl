@@ -48,6 +48,8 @@ __kernel void ormqr_batch(long lanes, long nm, long m, long n, long k, long tran
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(ORMQR_ITEM) || defined(ORMQR_TEAM)
+#include "known.h"
+
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
 #define TAU_AT(k) cla_lane_load_as(TAUCONJ != TRANS, tau, (k) * TAURS)
 #define A_AT(i, k) cla_lane_load_as(ACONJ, A, (i) * ARS + (k) * ACS)

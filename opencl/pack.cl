@@ -54,6 +54,13 @@ __kernel void unpack(long nm, long m, long n,
  */
 #include "unroll.h"
 
+#ifndef ELEMENTS
+#define LANES 8
+#define ELEMENTS 16
+#define GROUP 64
+#define ALONG 0
+#define FLAT 1
+#endif
 #define SIZE (ELEMENTS * LANES)
 #define SHARE ((SIZE + GROUP - 1) / GROUP)
 #define LINE (LANES + 1) /* odd for the sake of the banks where LANES is even */

@@ -21,6 +21,16 @@
  */
 #include "band_rows.h"
 
+#ifndef MEMBERS
+#define COMMON 0
+#define MEMBERS 4
+#define DEEP 8
+#define LANES 8
+#define ALONG_A 0
+#define ALONG_B 0
+#define ALONG_X 0
+#endif
+
 #define GROUP (LANES * MEMBERS)
 #define SPAN (MEMBERS * DEEP)
 #define BANKS (128 / (int)sizeof(cla_lane)) /* numbers that local memory gives at a time */

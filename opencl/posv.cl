@@ -45,6 +45,8 @@ __kernel void posv_batch(long lanes, long nm, long n, long r,
  *   TEAM      work-items of a matrix, ceil(R / COLUMNS)
  */
 #if defined(POSV_ITEM) || defined(POSV_TEAM)
+#include "known.h"
+
 #define PUT_A(i, j, a) cla_lane_store_as(ACONJ, A, (i) * ARS + (j) * ACS, a)
 #endif
 

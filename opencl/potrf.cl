@@ -110,6 +110,11 @@ __kernel void potrf_batch(long lanes, long nm, long n,
  *             shares the work out better
  */
 #if defined(POTRF_ITEM) || defined(POTRF_TEAM)
+#include "known.h"
+#ifndef PANEL
+#define PANEL 0
+#endif
+
 #define GET_A(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
 #define PUT_A(i, j, a) cla_lane_store_as(ACONJ, A, (i) * ARS + (j) * ACS, a)
 #endif

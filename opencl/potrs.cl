@@ -42,6 +42,8 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r,
  *   TEAM      work-items of a matrix, ceil(R / COLUMNS)
  */
 #if defined(POTRS_ITEM) || defined(POTRS_TEAM) || defined(POSV_ITEM) || defined(POSV_TEAM)
+#include "known.h"
+
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
 

@@ -34,6 +34,7 @@ __kernel void scal_batch(long lanes, long nm, long m, long n,
  *   GROUP    work-items of a work-group
  */
 #ifdef SCAL_ITEM
+#include "known.h"
 #include "unroll.h"
 
 __kernel CLA_GROUP_OF(GROUP) void scal_item(long lanes, long nm,

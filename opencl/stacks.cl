@@ -7,6 +7,13 @@
 #ifdef SPREAD
 /* target <- source, whose elements are anywhere: AXES sizes n and strides s in bytes, the first element at s8. Define the
  * types of numbers SOURCE and TARGET, and of how many of these an element is made: SOURCE_PARTS and TARGET_PARTS. */
+#ifndef AXES
+#define AXES 3
+#define SOURCE float
+#define TARGET float
+#define SOURCE_PARTS 1
+#define TARGET_PARTS 1
+#endif
 #define EIGHT(x) long x##0, long x##1, long x##2, long x##3, long x##4, long x##5, long x##6, long x##7
 __kernel void spread(long count, __global const char *restrict source, long first, EIGHT(n), EIGHT(s),
                      __global TARGET *restrict target)
@@ -39,6 +46,10 @@ __kernel void fill(long count, long size, __global const int *restrict failed, _
 
 #ifdef CLEAR
 /* What is below the diagonal of M x N matrices, or for `upper` above it, <- 0 */
+#ifndef M
+#define M 4
+#define N 4
+#endif
 __kernel void clear(long count, long upper, __global CLA_REAL *restrict target)
 {
     const long e = get_global_id(0);
@@ -52,6 +63,9 @@ __kernel void clear(long count, long upper, __global CLA_REAL *restrict target)
 #include "determinant.h"
 /* Determinants of n x n matrices of which A holds the factors of `getrf`, with the rows that were swapped; or, for
  * LOGARITHM, their signs and the logarithms of their sizes. */
+#ifndef LOGARITHM
+#define LOGARITHM 0
+#endif
 __kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs,
                           __global const int *restrict ipiv, __global CLA_REAL *restrict value,
                           __global CLA_REAL *restrict logarithm)

@@ -39,6 +39,7 @@ CLA_INLINE void cla_round_to(__global cla_stored *p, long i, CLA_REAL a)
 typedef CLA_REAL cla_stored;
 #define STORED_LANE2 CLA_PASTE(CLA_REAL, 2)
 CLA_INLINE CLA_REAL cla_widen(cla_stored a) { return a; }
+CLA_INLINE void cla_round_to(__global cla_stored *p, long i, CLA_REAL a) { p[i] = a; }
 #endif
 
 /* The element of a pack at p[i], and its value. */
@@ -64,18 +65,5 @@ CLA_INLINE cla_lane cla_widened(cla_stored_lane a) { return cla_widen(a); }
 #endif
 
 #undef STORED_LANE2
-
-#ifdef ROUND_BLOCKS
-/* target <- source, rounded; *overflow <- 1 if a number is larger than `limit` */
-__kernel void round_blocks(long count, __global const CLA_REAL *restrict source, __global cla_stored *restrict target,
-                           CLA_REAL limit, __global long *overflow)
-{
-    const long i = get_global_id(0);
-    if (i >= count) return;
-    const CLA_REAL a = source[i];
-    cla_round_to(target, i, a);
-    if (fabs(a) > limit) *overflow = 1;
-}
-#endif
 
 #endif

@@ -123,6 +123,8 @@ __kernel void syev_batch(long lanes, long nm, long n, long uplo, long jobz,
  *   GROUP     work-items of a work-group
  */
 #ifdef SYEV_ITEM
+#include "known.h"
+
 #define EACH_PAIR(F) CLA_UNROLL1(N, F##_ROW)
 /* element (i, j) of a Hermitian matrix of which the upper triangle is kept, and making it x */
 #define AT(i, j) (i < j ? a[i][j] : cla_lane_conj(a[j][i]))

@@ -78,6 +78,8 @@ CLA_INLINE void cla_hemm(int m, int n, cla_lane alpha, cla_matrix A, cla_matrix 
 #endif
 
 #if defined(SYMM_BATCH) || defined(HEMM_BATCH)
+#include "known.h"
+
 /* cconj is 0: C is as it is */
 __kernel void KERNEL(batch)(long lanes, long nm, long m, long n,
                             CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
@@ -107,6 +109,8 @@ __kernel void KERNEL(batch)(long lanes, long nm, long m, long n,
  *   TEAM     work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(SYMM_ITEM) || defined(SYMM_TEAM) || defined(HEMM_ITEM) || defined(HEMM_TEAM)
+#include "known.h"
+
 #define A_AT(i, j) \
     cla_reflected(HERMITIAN, i, j, cla_lane_load_of(ACOMMON, ACONJ, A, 0, (i) * ARS + (j) * ACS)) /* j <= i */
 #define B_AT(i, j) cla_lane_load_of(BCOMMON, BCONJ, B, 0, (i) * BRS + (j) * BCS)

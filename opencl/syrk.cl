@@ -79,6 +79,8 @@ __kernel void KERNEL(batch)(long lanes, long nm, long n, long k,
  *   TEAM     work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(SYRK_ITEM) || defined(SYRK_TEAM) || defined(HERK_ITEM) || defined(HERK_TEAM)
+#include "known.h"
+
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
 #define TURNED(a) (HERMITIAN ? cla_lane_conj(a) : (a))

@@ -23,6 +23,16 @@
 #include "elimination.h"
 #include "inverses.h"
 
+#ifndef BLOCK
+#define BLOCK 4
+#define GROUP 32
+#define LANES 8
+#define COLUMNS 2
+#define TEAM 2
+#define AHEAD 1
+#define WATCH 0
+#endif
+
 #ifdef FACTOR_LINE
 __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REAL *restrict lower,
                                               __global CLA_REAL *restrict diag, __global CLA_REAL *restrict upper,
@@ -79,6 +89,13 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #ifdef FACTOR_TEAM
 #if WATCH
 #include "watch.h"
+#ifndef EPSILON
+#define PERTURB 1
+#define SHIFT 0
+#define PIVOTING 1
+#define EPSILON 1e-7f
+#define LEAST 1e-30f
+#endif
 #define SEE(most, a) most = cla_larger_size(most, a);
 #define TREATED(pivot) cla_watched_pivot(PERTURB, SHIFT, pivot, threshold, &here)
 #define WATCHED_ARGUMENTS , __global const long *restrict rows, __global CLA_REAL *restrict watched

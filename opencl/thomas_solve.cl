@@ -16,6 +16,15 @@
 #include "stored.h"
 #include "unroll.h"
 
+#ifndef BLOCK
+#define BLOCK 4
+#define LANES 8
+#define RHS 1
+#define AHEAD 2
+#define AHEAD_UP 4
+#define REGULAR 1
+#endif
+
 #ifdef DESCRIBE_LINES
 /* Start, distance and length of lines whose block rows are a constant distance apart. *irregular <- 1 if one is not
  * such a line, else it is left alone. */

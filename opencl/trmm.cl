@@ -49,6 +49,8 @@ CLA_INLINE void cla_trmm(int m, int n, int diag, cla_lane alpha, cla_matrix A, c
 }
 
 #ifdef TRMM_BATCH
+#include "known.h"
+
 /* bconj is 0: B is as it is */
 __kernel void trmm_batch(long lanes, long nm, long m, long n, long diag, CLA_REAL alpha, CLA_REAL alpha_im,
                          __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
@@ -73,6 +75,8 @@ __kernel void trmm_batch(long lanes, long nm, long m, long n, long diag, CLA_REA
  *   TEAM     work-items of a matrix, ceil(N / COLUMNS)
  */
 #if defined(TRMM_ITEM) || defined(TRMM_TEAM)
+#include "known.h"
+
 #define A_AT(i, j) cla_lane_load_of(ACOMMON, ACONJ, A, 0, (i) * ARS + (j) * ACS)
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
 #define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b))

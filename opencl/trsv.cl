@@ -37,6 +37,8 @@ __kernel void trsv_batch(long lanes, long nm, long n, long diag,
  *   GROUP    work-items of a work-group
  */
 #ifdef TRSV_ITEM
+#include "known.h"
+
 __kernel CLA_GROUP_OF(GROUP) void trsv_item(long lanes, long nm,
                                             __global const CLA_REAL *restrict A, long a0, long aps,
                                             __global CLA_REAL *restrict x, long x0, long xps)

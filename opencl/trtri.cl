@@ -94,6 +94,8 @@ __kernel void trtri_batch(long lanes, long nm, long n, long diag,
  *   TEAM      work-items of a matrix, ceil(N / COLUMNS)
  */
 #ifdef TRTRI_ITEM
+#include "known.h"
+
 __kernel CLA_GROUP_OF(GROUP) void trtri_item(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                              __global int *info)
 {
@@ -123,6 +125,8 @@ __kernel CLA_GROUP_OF(GROUP) void trtri_item(long lanes, long nm, __global CLA_R
 #endif
 
 #ifdef TRTRI_TEAM
+#include "known.h"
+
 #define BELOW(i, j) ((i) * ((i) + 1) / 2 + (j)) /* where element (i, j) of the triangle is in local memory */
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void trtri_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,

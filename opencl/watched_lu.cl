@@ -17,7 +17,15 @@
 #include "watch.h"
 
 #ifndef BLOCK
-#define BLOCK b
+#define BLOCK b /* as in blocktridiag.cl */
+#endif
+#ifndef PIVOTING
+#define PERTURB 1
+#define SHIFT 0
+#define PIVOTING 1
+#define INVERSES 0
+#define EPSILON 1e-7f
+#define LEAST 1e-30f
 #endif
 #define BLOCK_AT(blocks, slot) cla_matrix_of_batch(blocks, (slot) * CLA_VLEN + v, BLOCK, BLOCK) /* lane v's */
 

@@ -9,31 +9,16 @@ import pytest
 
 from cases import exhaustive
 from compactla.cuda.compile import MISSING, compile, cuda_source, options
-from compactla.gpu.program import SOURCES
-from programs import FUSED, GEMM, KRON, OTHERS, of_rows
+from programs import FUSED, HEADER, KRON, OTHERS, TEXTS, complete, of_rows, switches
 
-COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 KERNEL = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(?:#.*\s)?([a-z]\w*)\(")
-SWITCH = re.compile(r"#ifdef (\w+)|\bdefined\((\w+)\)")
 DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^;{(]*?\b(\w+) ?(?:\(|;)|^} (\w+);")
 # Matrix units multiply doubles.
-UNITS = {
-    "gemm.cl": {"GEMM_MMA": 1, "LANES": 8, "DEPTH": 8, "WARPS": 1, "AHEAD": 2, "ROUNDS": 1, "TALL": 1}
-    | dict.fromkeys("MNK", 24),
-    "kron_mma.cl": {
-        "KRON_MMA": 1,
-        "GROUP": 64,
-        "SLICES": 2,
-        "TALL": 1,
-        "AHEAD": 1,
-        "FACTORS": 3,
-        "SUM": 0,
-        "INTERLEAVED": 0,
-    },
-}
-TEXTS = {file.name: COMMENT.sub("", file.read_text()) for file in sorted(SOURCES.glob("*.[ch]*"))}
-HEADER = TEXTS.pop("cuda.h")
-SWITCHES = set(itertools.chain(*itertools.chain(*map(SWITCH.findall, TEXTS.values()))))
+UNITS = [
+    ("gemm.cl", {"GEMM_MMA": 1, "DEPTH": 8, "AHEAD": 2, "ACONJ": 1} | dict.fromkeys("MNK", 24), "dD"),
+    ("kron_mma.cl", KRON | {"GROUP": 64, "SLICES": 2, "AHEAD": 1, "FACTORS": 3, "AOWN": 0}, "d"),
+]
+REFUSED = {"kron_mma.cl", "GEMM_MMA"}  # of other numbers
 
 
 def ptx(source, dtype, vlen=32, **defines):
@@ -44,26 +29,25 @@ def ptx(source, dtype, vlen=32, **defines):
     ).decode()
 
 
-def programs(file, dtype):
-    """Macros that a file is compiled with, as many as make all of its kernels."""
-    found: dict = {}
-    if file in UNITS and dtype == "d":
-        found["mma"] = {"gemm.cl": GEMM, "kron_mma.cl": KRON}[file] | UNITS[file]
-    for name, defines in itertools.chain(OTHERS, of_rows()):
-        if name == file:
-            found.setdefault(frozenset(SWITCHES & defines.keys()), defines)
-    if not found and file not in UNITS and ("#ifndef CLA_" in TEXTS[file] or file.endswith(".cl")):
-        return [{}]
-    return found.values()
-
-
 @pytest.mark.parametrize("dtype", "dF")
 @pytest.mark.parametrize("file", TEXTS)
-def test_kernels_compile(file, dtype):
-    kernels = set(KERNEL.findall(TEXTS[file])) - ({"gemm_mma", "kron_mma"} if dtype != "d" else set())
-    for defines in programs(file, dtype):
+def test_files_compile_alone(file, dtype):
+    """With no macros but the name of a part, which all of its kernels come out of."""
+    kernels = set(KERNEL.findall(TEXTS[file]))
+    for switch in switches(file):
+        if dtype == "F" and REFUSED & {file, switch}:
+            kernels -= {"gemm_mma", "kron_mma"}
+            continue
+        defines = {switch: 1} if switch else {}
         kernels -= set(re.findall(r"\.entry (\w+)", ptx(f'#include "{file}"\n', dtype, **defines)))
     assert not kernels
+
+
+@pytest.mark.parametrize(("file", "defines", "dtypes"), UNITS)
+def test_matrix_units_compile(file, defines, dtypes):
+    for dtype in dtypes:
+        text = ptx(f'#include "{file}"\n', dtype, **complete(file, defines))
+        assert "mma.sync.aligned.m16n8k" in text and "mma.sync.aligned.m8n8k4" in text
 
 
 @pytest.mark.parametrize("found", [exhaustive(OTHERS), exhaustive(of_rows)], ids=["others", "routines"])
@@ -78,7 +62,7 @@ def test_teams_of_warps_compile(inv, warp):
     """Kernels with asm, which other compilers do not take, compile."""
     teams = {"INV": inv, "R": 3, "ROWS": 2 - inv, "TEAM": 16 * warp, "MATRICES": 2 // warp, "STAGED": 1, "WARP": warp}
     for dtype in "fdFD":
-        text = ptx('#include "fused_teams.cl"\n', dtype, **FUSED | teams)
+        text = ptx('#include "fused_teams.cl"\n', dtype, **complete("fused_teams.cl", FUSED | teams))
         assert ("redux.sync" in text) == (warp == 2) and "bar.warp.sync" in text
 
 

@@ -18,7 +18,7 @@ from compactla import gpu
 from compactla.gpu import arrays, program
 from compactla.oracle import THRESHOLD, widen
 from drivers import working_devices
-from programs import OTHERS, of_rows
+from programs import OTHERS, TEXTS, of_rows, switches
 
 on_devices = pytest.mark.parametrize("queue", working_devices(), indirect=True)
 
@@ -279,16 +279,30 @@ def test_lanes_across_barriers(queue, rng, dtype):
     np.testing.assert_allclose(found, [-y, y.conj(), y * z, z + y * z, z - y * z, 1 / y], 1e-5, 1e-5)
 
 
+def log_of(queue, file, options):
+    """What a compiler says of a build that is not in a cache, which would not be logged."""
+    unseen = f"-DUNSEEN=0x{time.time_ns():x}"
+    built = cl.Program(queue.context, f'#include "{file}"\n').build([*options, unseen], cache_dir=False)
+    return built.get_build_info(queue.device, cl.program_build_info.LOG)
+
+
 @on_devices
 @pytest.mark.parametrize("found", [slow(OTHERS), exhaustive(of_rows)], ids=["others", "routines"])
 def test_no_compiler_warns(queue, found):
-    """Logs are looked at where they are written: a build that is not the first comes from a cache, without one."""
     for (file, defines), dtype in zip(found() if callable(found) else found, itertools.cycle("fD"), strict=False):
-        unseen = {"UNSEEN": f"0x{time.time_ns():x}"}
-        options = program.build_options(queue.context, np.dtype(dtype), 32, defines | unseen)
-        built = cl.Program(queue.context, f'#include "{file}"\n').build(options, cache_dir=False)
-        log = built.get_build_info(queue.device, cl.program_build_info.LOG)
+        log = log_of(queue, file, program.build_options(queue.context, np.dtype(dtype), 32, defines))
         assert "warning" not in log, (file, defines, log)
+
+
+@on_devices
+@pytest.mark.parametrize("file", sorted(TEXTS.keys() - {"kron_mma.cl"}))
+def test_files_compile_alone(queue, file):
+    """As in an editor, which knows the folder and no macros, but the name of a part that is to be compiled."""
+    for switch in switches(file):
+        if switch != "GEMM_MMA":  # that and kron_mma.cl are NVIDIA's
+            options = ["-cl-std=CL1.2", "-I", str(program.SOURCES), *([f"-D{switch}"] if switch else [])]
+            log = log_of(queue, file, options)
+            assert "warning" not in log, (switch, log)
 
 
 @on_devices

@@ -15,7 +15,7 @@ For a routine NAME there are in NAME.cl, with operands A, B, ... of sizes m, n, 
 
 By ``ACOMMON`` and so on, 0 or 1, they know whether an operand is one ordinary matrix for the whole batch. Strides count
 real numbers, or integers. Sizes that are implied are not passed. A kernel is built with its name in capital letters as
-a macro.
+a macro; for a build with nothing else, by an editor, known.h and the files have values of all others.
 """
 
 import functools

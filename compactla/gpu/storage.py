@@ -11,5 +11,5 @@ def check_storage(storage, queue):
 def round_blocks(source, target, storage, limit, overflow, launch=NOW):
     """Round numbers to a smaller type; ``overflow[0]`` <- 1 if one is larger than `limit`."""
     args = source.size, source, target, float(limit), overflow
-    launch_lanes(source.queue, launch, "stored.h", "round_blocks", source.dtype, 1, (source.size, 1), *args,
-                 ROUND_BLOCKS=1, CLA_STORED=f"CLA_STORED_{storage.upper()}")  # fmt: skip
+    launch_lanes(source.queue, launch, "stored.cl", "round_blocks", source.dtype, 1, (source.size, 1), *args,
+                 CLA_STORED=f"CLA_STORED_{storage.upper()}")  # fmt: skip
