@@ -7,7 +7,7 @@
 #ifndef CLA_GEMM_CL
 #define CLA_GEMM_CL
 
-#include "copies.h"
+#include "async_copy.h"
 #include "tile.h"
 
 /* As BLAS: beta = 0 does not read C, alpha = 0 does not read A and B. C overlaps neither A nor B. */
@@ -53,7 +53,7 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
  *   DEPTH    columns of A in local memory
  *   AHEAD    1: loads of the next DEPTH columns are under way during the products; 2: and the loop is written out;
  *            3: those of the next two times DEPTH go to other parts of local memory, past registers, where the device
- *            has such copies (copies.h)
+ *            has such copies (async_copy.h)
  *   ROUNDS   how often LANES matrices a work-group takes on, where there are many: the first loads of the next are
  *            under way during the products of the last
  * GEMM_MMA   likewise on the matrix units of NVIDIA's GPUs from compute capability 8.0 on, of doubles; others refuse it.

@@ -15,11 +15,11 @@
  *   COLUMNS    columns of a work-item: neighbours, which are eliminated at once
  *   TEAM       work-items of a line, BLOCK / COLUMNS; the last may have fewer columns
  *   AHEAD      0: blocks are loaded where they are needed; 1: those of lower and diag a row in advance; 2: upper too;
- *              3: all, to local memory, by copies.h, of teams of more than one and without WATCH; 4: likewise, but
+ *              3: all, to local memory, by async_copy.h, of teams of more than one and without WATCH; 4: likewise, but
  *              upper and diag by turns to the same place: half the room, and upper has less time
  *   WATCH      1: pivots are watched as by watched_lu.cl, which says what PERTURB, SHIFT, PIVOTING, EPSILON, LEAST are
  */
-#include "copies.h"
+#include "async_copy.h"
 #include "elimination.h"
 #include "inverses.h"
 

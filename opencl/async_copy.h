@@ -4,8 +4,8 @@
  * are there at once on what is not NVIDIA's. What a work-item copied it sees after cla_copies_wait, or but for what it
  * committed the last n times after CLA_COPIES_WAIT_BUT(n), and those of its work-group after a barrier behind that.
  */
-#ifndef CLA_COPIES_H
-#define CLA_COPIES_H
+#ifndef CLA_ASYNC_COPY_H
+#define CLA_ASYNC_COPY_H
 
 #include "lane.h"
 
