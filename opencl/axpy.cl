@@ -19,15 +19,13 @@ CLA_INLINE void cla_axpy(int m, int n, cla_lane alpha, cla_matrix X, cla_matrix 
 
 #ifdef AXPY_BATCH
 /* alphaconj, xconj and yconj are 0 */
-__kernel void axpy_batch(long lanes, long nm, long m, long n,
-                         __global const CLA_REAL *restrict alpha, long alpha0, long alphaps, long alphars, long alphacs, long alphaconj,
-                         __global const CLA_REAL *restrict X, long x0, long xps, long xrs, long xcs, long xconj,
-                         __global CLA_REAL *restrict Y, long y0, long yps, long yrs, long ycs, long yconj)
+__kernel void axpy_batch(long lanes, long nm, long m, long n, CLA_OPERAND(const CLA_REAL *restrict alpha, alpha),
+                         CLA_OPERAND(const CLA_REAL *restrict X, x), CLA_OPERAND(CLA_REAL *restrict Y, y))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_axpy(m, n, cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)),
-             cla_matrix_of_packs(X, q, x0, xps, xrs, xcs, 0), cla_matrix_of_packs(Y, q, y0, yps, yrs, ycs, 0));
+    cla_axpy(m, n, cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)), CLA_MATRIX(X, x, q, 0),
+             CLA_MATRIX(Y, y, q, 0));
 }
 #endif
 

@@ -17,9 +17,9 @@ __kernel GROUP_OF_TEAMS void precondition_batch(
     long lanes, long n, long nrhs, long b,
     __global const long *mptr, __global const int *mindices, __global const int *diagonal,
     __global const int *levels, __global const int *order, __global const int *places,
-    __global const CLA_REAL *m, long m0, long mps, long mrs, long mcs,
-    __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
-    __global CLA_REAL *y, long y0, long yps, long yrs, long ycs)
+    CLA_VIEW(const CLA_REAL *m, m),
+    CLA_VIEW(const CLA_REAL *x, x),
+    CLA_VIEW(CLA_REAL *y, y))
 {
     __local cla_lane room[CLA_TEAM * CLA_TEAM_LANES];
     cla_system S;
@@ -29,9 +29,9 @@ __kernel GROUP_OF_TEAMS void precondition_batch(
     S.M = M;
     S.room = room;
     for (long q = get_global_id(0); q < lanes; q += get_global_size(0)) {
-        S.M.values = cla_matrix_of_packs(m, q, m0, mps, mrs, mcs, TRANS == 2);
-        const cla_matrix X = cla_matrix_of_packs(x, q, x0, xps, xrs, xcs, 0);
-        precondition(S, nrhs, X, cla_matrix_of_packs(y, q, y0, yps, yrs, ycs, 0));
+        S.M.values = CLA_MATRIX(m, m, q, TRANS == 2);
+        const cla_matrix X = CLA_MATRIX(x, x, q, 0);
+        precondition(S, nrhs, X, CLA_MATRIX(y, y, q, 0));
     }
 }
 #else
@@ -216,9 +216,9 @@ __kernel GROUP_OF_TEAMS void solve_batch(
     CLA_REAL rtol, CLA_REAL atol, CLA_REAL eps, __global const long *indptr, __global const int *indices,
     __global const long *mptr, __global const int *mindices, __global const int *diagonal,
     __global const int *levels, __global const int *order, __global const int *places,
-    __global const CLA_REAL *a, long a0, long aps, long ars, long acs,
-    __global const CLA_REAL *m, long m0, long mps, long mrs, long mcs,
-    __global const CLA_REAL *rhs, long b0, long bps, long brs, long bcs,
+    CLA_VIEW(const CLA_REAL *a, a),
+    CLA_VIEW(const CLA_REAL *m, m),
+    CLA_VIEW(const CLA_REAL *rhs, b),
     __global CLA_REAL *x, __global CLA_REAL *results, __global CLA_REAL *past, __global CLA_REAL *work)
 {
     __local cla_lane room[CLA_TEAM * CLA_TEAM_LANES];
@@ -241,9 +241,9 @@ __kernel GROUP_OF_TEAMS void solve_batch(
     for (long q = get_global_id(0); q < lanes; q += get_global_size(0)) {
         const cla_matrix given = cla_matrix_of_batch(x, q, n, 1), X = vector(S, vectors);
         __global CLA_REAL *const found = results + cla_lane_place(q, 4 * CLA_VLEN);
-        S.A = cla_matrix_of_packs(a, q, a0, aps, ars, acs, 0);
-        S.M.values = cla_matrix_of_packs(m, q, m0, mps, mrs, mcs, 0);
-        S.B = cla_matrix_of_packs(rhs, q, b0, bps, brs, bcs, 0);
+        S.A = CLA_MATRIX(a, a, q, 0);
+        S.M.values = CLA_MATRIX(m, m, q, 0);
+        S.B = CLA_MATRIX(rhs, b, q, 0);
         S.history = steps ? past + cla_lane_place(q, steps * CLA_VLEN) : 0;
         const CLA_REAL whole = norm(S, S.B);
         S.of_b = inverse(whole, FEW);

@@ -22,12 +22,11 @@ CLA_INLINE void cla_blockmv(int n, int nrhs, int b, cla_matrix blocks, cla_matri
 
 #ifdef UNIT_BLOCKS
 /* Blocks with an info that is not zero <- 1 */
-__kernel void unit_blocks(long lanes, long b, __global const int *info, __global CLA_REAL *blocks, long d0, long dps,
-                          long drs, long dcs)
+__kernel void unit_blocks(long lanes, long b, __global const int *info, CLA_VIEW(CLA_REAL *blocks, d))
 {
     const long q = get_global_id(0);
     if (q >= lanes || !info[q]) return;
-    const cla_matrix D = cla_matrix_of_packs(blocks, q, d0, dps, drs, dcs, 0);
+    const cla_matrix D = CLA_MATRIX(blocks, d, q, 0);
     for (int i = 0; i < b; i++)
         for (int j = 0; j < b; j++) cla_set(D, i, j, cla_lane_real(i == j));
 }

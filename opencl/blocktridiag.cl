@@ -84,8 +84,7 @@ CLA_INLINE cla_matrix swapped(int n, int r, __global const int *swaps, cla_matri
 __kernel void solve_lines(long lanes, long b, long nrhs, __global const CLA_REAL *restrict lower,
                           __global const CLA_REAL *restrict diag, __global const CLA_REAL *restrict upper,
                           __global const long *restrict offset, __global const long *restrict rows,
-                          __global const CLA_REAL *rhs, long r0, long rps, long rrs, long rcs,
-                          __global CLA_REAL *x, long x0, long xps, long xrs, long xcs SWAPS)
+                          CLA_VIEW(const CLA_REAL *rhs, r), CLA_VIEW(CLA_REAL *x, x) SWAPS)
 {
     const long q = get_global_id(0), p = q / CLA_VLEN, v = q % CLA_VLEN;
     if (q >= lanes) return;
@@ -137,9 +136,8 @@ CLA_INLINE void subtract(int b, int nrhs, cla_matrix A, cla_matrix X, cla_matrix
 __kernel void residual_lines(long lanes, long b, long nrhs, __global const CLA_REAL *restrict lower,
                              __global const CLA_REAL *restrict diag, __global const CLA_REAL *restrict upper,
                              __global const long *restrict offset, __global const long *restrict rows,
-                             __global const CLA_REAL *rhs, long r0, long rps, long rrs, long rcs,
-                             __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
-                             __global CLA_REAL *residual, long d0, long dps, long drs, long dcs)
+                             CLA_VIEW(const CLA_REAL *rhs, r), CLA_VIEW(const CLA_REAL *x, x),
+                             CLA_VIEW(CLA_REAL *residual, d))
 {
     const long q = get_global_id(0), p = q / CLA_VLEN, v = q % CLA_VLEN;
     if (q >= lanes) return;
@@ -256,9 +254,8 @@ __kernel void spread_lines(long lanes, long b, __global const CLA_REAL *restrict
 __kernel void couple_rows(long lanes, long b, long nrhs, long longest, __global const CLA_REAL *restrict lower,
                           __global const CLA_REAL *restrict upper, __global const long *restrict offset,
                           __global const long *restrict rows, __global const long *restrict before,
-                          __global const long *restrict after,
-                          __global const CLA_REAL *source, long s0, long sps, long srs, long scs,
-                          __global CLA_REAL *x, long x0, long xps, long xrs, long xcs)
+                          __global const long *restrict after, CLA_VIEW(const CLA_REAL *source, s),
+                          CLA_VIEW(CLA_REAL *x, x))
 {
     const long q = get_global_id(0), p = q / CLA_VLEN, v = q % CLA_VLEN;
     if (q >= lanes) return;

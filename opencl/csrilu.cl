@@ -73,8 +73,8 @@ void csrilu_batch(long lanes, long n, __global const long *indptr, __global cons
     cla_matrix row = cla_matrix_at(work + get_group_id(0) * n * step + get_local_id(0), step, step);
     row.im = CLA_TEAM_LANES;
     for (long q = get_global_id(0); q < lanes; q += get_global_size(0)) {
-        const cla_matrix A = cla_matrix_of_packs(values, q, v0, vps, vrs, vcs, 0);
-        const cla_matrix F = cla_matrix_of_packs(factors, q, f0, fps, frs, fcs, 0);
+        const cla_matrix A = CLA_MATRIX(values, v, q, 0);
+        const cla_matrix F = CLA_MATRIX(factors, f, q, 0);
         const int first_zero = cla_csrlu(n, A, indptr, indices, diagonal, places, row, F);
         if (cla_team_member() == 0) info[q] = first_zero;
     }

@@ -57,19 +57,18 @@ CLA_INLINE void cla_csrmm(int m, int nrhs, cla_matrix values, __global const lon
 /* With TRANS 1 the pattern is that of the transposes, with 2 of the conjugate ones, and `order` is used. With SCALED 1
  * alpha and beta of each lane are 2 x 1. Dimension 1 of the range shares out the rows. */
 __kernel void csrmm_batch(long lanes, long m, long nrhs, __global const long *indptr, __global const int *indices,
-                          __global const int *order, __global const CLA_REAL *scalars, long s0, long sps, long srs,
-                          long scs, __global const CLA_REAL *values, long v0, long vps, long vrs, long vcs,
-                          __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs, __global CLA_REAL *y,
-                          long y0, long yps, long yrs, long ycs)
+                          __global const int *order, CLA_VIEW(const CLA_REAL *scalars, s),
+                          CLA_VIEW(const CLA_REAL *values, v), CLA_VIEW(const CLA_REAL *x, x),
+                          CLA_VIEW(CLA_REAL *y, y))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_matrix A = cla_matrix_of_packs(values, q, v0, vps, vrs, vcs, TRANS == 2);
-    const cla_matrix X = cla_matrix_of_packs(x, q, x0, xps, xrs, xcs, 0);
-    const cla_matrix Y = cla_matrix_of_packs(y, q, y0, yps, yrs, ycs, 0);
+    const cla_matrix A = CLA_MATRIX(values, v, q, TRANS == 2);
+    const cla_matrix X = CLA_MATRIX(x, x, q, 0);
+    const cla_matrix Y = CLA_MATRIX(y, y, q, 0);
     cla_lane alpha = cla_lane_real(1), beta = cla_lane_real(0);
 #if SCALED
-    const cla_matrix S = cla_matrix_of_packs(scalars, q, s0, sps, srs, scs, 0);
+    const cla_matrix S = CLA_MATRIX(scalars, s, q, 0);
     alpha = cla_get(S, 0, 0);
     beta = cla_get(S, 1, 0);
 #endif
@@ -79,13 +78,13 @@ __kernel void csrmm_batch(long lanes, long m, long nrhs, __global const long *in
 
 #ifdef TAKE_ROWS
 /* Row k of Y, one column, <- row places[k] of X, or 0 where that is -1, and 1 where it is -2 */
-__kernel void take_rows(long lanes, long rows, __global const int *places, __global const CLA_REAL *x, long x0,
-                        long xps, long xrs, long xcs, __global CLA_REAL *y, long y0, long yps, long yrs, long ycs)
+__kernel void take_rows(long lanes, long rows, __global const int *places, CLA_VIEW(const CLA_REAL *x, x),
+                        CLA_VIEW(CLA_REAL *y, y))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_matrix X = cla_matrix_of_packs(x, q, x0, xps, xrs, xcs, 0);
-    const cla_matrix Y = cla_matrix_of_packs(y, q, y0, yps, yrs, ycs, 0);
+    const cla_matrix X = CLA_MATRIX(x, x, q, 0);
+    const cla_matrix Y = CLA_MATRIX(y, y, q, 0);
     for (int k = get_global_id(1); k < rows; k += get_global_size(1)) {
         const int place = places[k];
         cla_set(Y, k, 0, place < 0 ? cla_lane_real(place == -2) : cla_get(X, place, 0));

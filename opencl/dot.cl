@@ -23,15 +23,13 @@ CLA_INLINE cla_lane cla_dot(int m, int j, cla_matrix X, cla_matrix Y)
 
 #ifdef DOT_BATCH
 /* dconj is 0 */
-__kernel void dot_batch(long lanes, long nm, long m, long n,
-                        __global const CLA_REAL *restrict X, long x0, long xps, long xrs, long xcs, long xconj,
-                        __global const CLA_REAL *restrict Y, long y0, long yps, long yrs, long ycs, long yconj,
-                        __global CLA_REAL *restrict d, long d0, long dps, long drs, long dcs, long dconj)
+__kernel void dot_batch(long lanes, long nm, long m, long n, CLA_OPERAND(const CLA_REAL *restrict X, x),
+                        CLA_OPERAND(const CLA_REAL *restrict Y, y), CLA_OPERAND(CLA_REAL *restrict d, d))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_matrix x = cla_matrix_of_packs(X, q, x0, xps, xrs, xcs, xconj);
-    const cla_matrix y = cla_matrix_of_packs(Y, q, y0, yps, yrs, ycs, yconj);
+    const cla_matrix x = CLA_MATRIX(X, x, q, xconj);
+    const cla_matrix y = CLA_MATRIX(Y, y, q, yconj);
     for (int j = 0; j < n; j++) cla_lane_store(d, d0 + cla_lane_place(q, dps) + j * dcs, cla_dot(m, j, x, y));
 }
 #endif

@@ -83,17 +83,13 @@ CLA_INLINE int cla_gels(int m, int n, int r, int trans, cla_matrix A, cla_matrix
 
 #ifdef GELS_BATCH
 /* bconj and tauconj are 0; info[q] for the first nm lanes, those that hold a matrix */
-__kernel void gels_batch(long lanes, long nm, long r, long m, long n, long trans,
-                         __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                         __global CLA_REAL *B, long b0, long bps, long brs, long bcs, long bconj,
-                         __global CLA_REAL *tau, long tau0, long taups, long taurs, long taucs, long tauconj,
-                         __global int *info)
+__kernel void gels_batch(long lanes, long nm, long r, long m, long n, long trans, CLA_OPERAND(CLA_REAL *A, a),
+                         CLA_OPERAND(CLA_REAL *B, b), CLA_OPERAND(CLA_REAL *tau, tau), __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int first = cla_gels(m, n, r, trans, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-                               cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0),
-                               cla_matrix_of_packs(tau, q, tau0, taups, taurs, taucs, 0));
+    const int first = cla_gels(m, n, r, trans, CLA_MATRIX(A, a, q, aconj), CLA_MATRIX(B, b, q, 0),
+                               CLA_MATRIX(tau, tau, q, 0));
     if (q < nm) info[q] = first;
 }
 #endif

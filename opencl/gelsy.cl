@@ -75,19 +75,14 @@ CLA_INLINE int cla_gelsy(int m, int n, int r, CLA_REAL rcond, cla_matrix A, cla_
 
 #ifdef GELSY_BATCH
 /* aconj, bconj, jpvtconj and tauconj are 0; rank[q] for the first nm lanes, those that hold a matrix */
-__kernel void gelsy_batch(long lanes, long nm, long r, long m, long n, CLA_REAL rcond, CLA_REAL rcond_im,
-                          __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                          __global CLA_REAL *B, long b0, long bps, long brs, long bcs, long bconj,
-                          __global int *jpvt, long jpvt0, long jpvtps, long jpvtrs, long jpvtcs, long jpvtconj,
-                          __global CLA_REAL *tau, long tau0, long taups, long taurs, long taucs, long tauconj,
+__kernel void gelsy_batch(long lanes, long nm, long r, long m, long n, CLA_SCALAR(rcond), CLA_OPERAND(CLA_REAL *A, a),
+                          CLA_OPERAND(CLA_REAL *B, b), CLA_OPERAND(int *jpvt, jpvt), CLA_OPERAND(CLA_REAL *tau, tau),
                           __global int *rank)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int found = cla_gelsy(m, n, r, rcond, cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0),
-                                cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0),
-                                jpvt + jpvt0 + cla_lane_place(q, jpvtps),
-                                cla_matrix_of_packs(tau, q, tau0, taups, taurs, taucs, 0));
+    const int found = cla_gelsy(m, n, r, rcond, CLA_MATRIX(A, a, q, 0), CLA_MATRIX(B, b, q, 0),
+                                jpvt + jpvt0 + cla_lane_place(q, jpvtps), CLA_MATRIX(tau, tau, q, 0));
     if (q < nm) rank[q] = found;
 }
 #endif

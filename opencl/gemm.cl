@@ -26,17 +26,14 @@ CLA_INLINE void cla_gemm(int m, int n, int k, cla_lane alpha, cla_matrix A, cla_
 #include "known.h"
 
 /* cconj is 0: C is as it is */
-__kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
-                         CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
-                         __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                         __global const CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj,
-                         __global CLA_REAL *restrict C, long c0, long cps, long crs, long ccs, long cconj)
+__kernel void gemm_batch(long lanes, long nm, long m, long n, long k, CLA_SCALAR(alpha), CLA_SCALAR(beta),
+                         CLA_OPERAND(const CLA_REAL *restrict A, a), CLA_OPERAND(const CLA_REAL *restrict B, b),
+                         CLA_OPERAND(CLA_REAL *restrict C, c))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_gemm(m, n, k, cla_lane_of(alpha, alpha_im), cla_matrix_of(ACOMMON, A, q, a0, aps, ars, acs, aconj),
-             cla_matrix_of(BCOMMON, B, q, b0, bps, brs, bcs, bconj), cla_lane_of(beta, beta_im),
-             cla_matrix_of_packs(C, q, c0, cps, crs, ccs, 0));
+    cla_gemm(m, n, k, CLA_VALUE(alpha), CLA_MATRIX_OF(ACOMMON, A, a, q, aconj), CLA_MATRIX_OF(BCOMMON, B, b, q, bconj),
+             CLA_VALUE(beta), CLA_MATRIX(C, c, q, 0));
 }
 #endif
 
@@ -78,12 +75,11 @@ __kernel void gemm_batch(long lanes, long nm, long m, long n, long k,
 #define B_AT(l, k, j) cla_lane_load_of(BCOMMON, 0, B, l, (k) * BRS + (j) * BCS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
 #define CONJUGATED(flag, a) ((flag) ? cla_lane_conj(a) : (a))
-#define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b)) /* alpha goes to B */
+#define SCALE(b) (ALPHA ? cla_lane_scale(CLA_VALUE(alpha), b) : (b)) /* alpha goes to B */
 #endif
 
 #ifdef GEMM_ITEM
-__kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                            CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                             __global const CLA_REAL *restrict A, long a0, long aps,
                                             __global const CLA_REAL *restrict B, long b0, long bps,
                                             __global CLA_REAL *restrict C, long c0, long cps)
@@ -100,7 +96,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
         cla_lane a[K], c[N];
         CLA_UNROLL for (int k = 0; k < K; k++) a[k] = CONJUGATED(ACONJ, A_AT(0, i, k));
         CLA_UNROLL for (int j = 0; j < N; j++)
-            c[j] = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(C, C_AT(i, j))) : cla_lane_real(0);
+            c[j] = BETA ? cla_lane_scale(CLA_VALUE(beta), cla_lane_load(C, C_AT(i, j))) : cla_lane_real(0);
         CLA_UNROLL for (int k = 0; k < K; k++)
             CLA_UNROLL for (int j = 0; j < N; j++) c[j] = cla_lane_fma(a[k], b[k][j], c[j]);
         CLA_UNROLL for (int j = 0; j < N; j++) cla_lane_store(C, C_AT(i, j), c[j]);
@@ -112,7 +108,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 #define COPIES (AHEAD == 3)
 #define PARTS (COPIES ? 3 : 1) /* of local memory */
 #define NEXT_PART(p) p = p == parts + (PARTS - 1) * PART_SIZE ? parts : p + PART_SIZE;
-/* Begins copies to the next part, of these matrices or of those of the next round */
+/* Begins copies to the next part of local memory: of the next columns of A, or of the matrices of the next round. */
 #define COPY \
     { \
         if (q_next < lanes) { FETCH(k_next) } \
@@ -125,9 +121,12 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
             TURN_TO(q_next) \
         } \
     }
-/* FETCH_A: the u-th element of a work-item's share to a register, or on its way to local memory; zero if it is not
- * `within`. NEXT_A: what was fetched there. PUT: it goes to local memory as it is multiplied; copies are there, and few
- * change. */
+/* Each work-item moves a share of A and B to local memory. Without copies, an element waits in a register:
+ *   FETCH_A(u, ...)  loads the u-th element of the share, or zero where the matrix has none (not `within`)
+ *   NEXT_A(to, u)    is that element
+ *   PUT              stores the share in local memory, conjugated or scaled as it will be multiplied
+ * With copies (AHEAD 3) the element goes to local memory, `to`, at once, and PUT only rewrites what has to change. These
+ * are macros since a_next and b_next are private arrays, which stay in registers only where indices are numbers. */
 #if COPIES
 #define NEXT_A(to, u) (*(to))
 #define NEXT_B(to, u) (*(to))
@@ -162,9 +161,9 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 #define PART_SIZE (A_SIZE + B_SIZE)
 #define WHOLE (K % DEPTH == 0)
 
-/* Whether there is the u-th element of a work-item's share of so many */
+/* Whether a work-item has a u-th element to move, of `all` that the group moves */
 #define HAS(u, all) (((u) + 1) * WORK_ITEMS <= (all) || (u) * WORK_ITEMS + t < (all))
-/* Quotient and remainder of what number it has among those of its lane; without a division for each u where possible */
+/* The number of that element in its matrix, and its quotient and remainder, without a division for each u where possible */
 #define NUMBER(u) ((u) * MEMBERS + f)
 #define QUOTIENT(u, n) \
     (MEMBERS % (n) == 0   ? (u) * (MEMBERS / (n)) + f / (n) \
@@ -177,7 +176,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
 #define A_FLAT (K == DEPTH && ARS == K * ACS) /* what is in local memory lies together */
 #define B_FLAT (WHOLE && BRS == N * BCS)
 
-/* This work-item's share of columns k0 to k0 + DEPTH of A and of these rows of B; zeros past the last. */
+/* Fetches this work-item's share of columns k0 to k0 + DEPTH of A, and of these rows of B; zeros past the last. */
 #define FETCH(k0) \
     CLA_UNROLL for (int u = 0; u < A_SHARE; u++) { \
         const int i = A_FLAT ? 0 : QUOTIENT(u, DEPTH), k = A_FLAT ? NUMBER(u) : REMAINDER(u, DEPTH); \
@@ -188,8 +187,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_item(long lanes, long nm, CLA_REAL alpha,
         if (HAS(u, B_SIZE)) FETCH_B(u, copied + A_SIZE + u * WORK_ITEMS + t, WHOLE || k0 + k < K, l, k0 + k, j); \
     }
 
-__kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                                 CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                                  __global const CLA_REAL *restrict A, long a0, long aps,
                                                  __global const CLA_REAL *restrict B, long b0, long bps,
                                                  __global CLA_REAL *restrict C, long c0, long cps)
@@ -227,7 +225,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
         C = all_of_c + q / CLA_VLEN * cps + CLA_GROUP_LANE(q);
         CLA_UNROLL for (int i = 0; i < TI; i++)
             CLA_UNROLL for (int j = 0; j < TJ; j++)
-                c[i][j] = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im),
+                c[i][j] = BETA ? cla_lane_scale(CLA_VALUE(beta),
                                                 cla_lane_load_if(IN_C(i, j), C, C_AT(ROW(i), COLUMN(j))))
                                : cla_lane_real(0);
 #if AHEAD == 2
@@ -336,8 +334,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_team(long lanes, long nm, CLA_REAL a
 #define FETCH_C(u, j0) \
     if (BETA && HAS_C(u, j0)) c_next[u] = cla_lane_load(C, C_AT(C_ROW(u), C_COLUMN(u, j0)));
 
-__kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                                CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                                 __global const CLA_REAL *restrict A, long a0, long aps,
                                                 __global const CLA_REAL *restrict B, long b0, long bps,
                                                 __global CLA_REAL *restrict C, long c0, long cps)
@@ -416,7 +413,7 @@ __kernel CLA_GROUP_OF(WORK_ITEMS) void gemm_mma(long lanes, long nm, CLA_REAL al
             CLA_UNROLL for (int u = 0; u < C_SHARE; u++)
                 if (HAS_C(u, j0)) {
                     cla_lane product = SCALE(here[moved + C_PLACE(u / 2 / WIDTH * WARPS + part, u / 2 % WIDTH, u % 2)]);
-                    if (BETA) product = product + cla_lane_scale(cla_lane_of(beta, beta_im), c_next[u]);
+                    if (BETA) product = product + cla_lane_scale(CLA_VALUE(beta), c_next[u]);
                     FETCH_C(u, j0 + WIDTH)
                     cla_lane_store(C, C_AT(C_ROW(u), C_COLUMN(u, j0)), product);
                 }

@@ -118,7 +118,7 @@ typedef VECTOR(FLAT) flat;
     b_of[FLAT && BCOLUMNS ? (first) * K * N + (j) * K + (k) : ((first) * K + (k)) * BPITCH + (j)]
 
 __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
-    long nm, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
+    long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
     __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac,
     __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc,
     __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc PLACES_ARGUMENT)
@@ -186,14 +186,14 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
             if (WITHIN(ti * TI + i, M, TI))
                 if (WITHIN(j * TEAMJ + tj, N, TJ))
                     c_of[l * M * N + (ti * TI + i) * N + j * TEAMJ + tj] =
-                        cla_lane_scale(cla_lane_of(alpha, alpha_im), c[i][j]);
+                        cla_lane_scale(CLA_VALUE(alpha), c[i][j]);
     barrier(CLK_LOCAL_MEM_FENCE);
     C += c0 + q0 * NUMBERS(M * N);
     const int count = (int)min((long)LANES, nm - q0) * NUMBERS(M * N);
 #if BETA
     for (int e = t; e < count / CLA_PARTS; e += GROUP) {
         const cla_lane c = cla_lane_load_apart(C, e * CLA_PARTS, 1);
-        cla_lane_store_apart(C, e * CLA_PARTS, 1, added(c_of[e], cla_lane_of(beta, beta_im), c));
+        cla_lane_store_apart(C, e * CLA_PARTS, 1, added(c_of[e], CLA_VALUE(beta), c));
     }
 #else
     CLA_LOCAL const CLA_REAL *from = (CLA_LOCAL const CLA_REAL *)c_of;
@@ -207,8 +207,8 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
                 if (WITHIN(ti * TI + i, M, TI))
                     if (WITHIN(j * TEAMJ + tj, UNITS, TJ)) {
                         const long place = (ti * TI + i) * cr + (j * TEAMJ + tj) * WIDE * cc;
-                        const wide x = WIDE_SCALE(cla_lane_of(alpha, alpha_im), c[i][j]);
-                        WIDE_STORE(C, place, BETA ? WIDE_ADDED(x, cla_lane_of(beta, beta_im), WIDE_LOAD(C, place)) : x);
+                        const wide x = WIDE_SCALE(CLA_VALUE(alpha), c[i][j]);
+                        WIDE_STORE(C, place, BETA ? WIDE_ADDED(x, CLA_VALUE(beta), WIDE_LOAD(C, place)) : x);
                     }
     }
 #endif
@@ -239,7 +239,7 @@ static void taken(CLA_LOCAL cla_lane *to, __global const CLA_REAL *from, long m,
 }
 
 __kernel CLA_GROUP_OF(TEAM * TEAM) void gemm_blocks(
-    long nm, long m, long n, long k, CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
+    long nm, long m, long n, long k, CLA_SCALAR(alpha), CLA_SCALAR(beta),
     __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac, long aconj,
     __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc, long bconj,
     __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc PLACES_ARGUMENT)
@@ -248,7 +248,7 @@ __kernel CLA_GROUP_OF(TEAM * TEAM) void gemm_blocks(
     const int t = get_local_id(0), tj = t % TEAM, ti = t / TEAM;
     const long across = (n + BLOCK - 1) / BLOCK;
     const long i0 = get_group_id(0) / across * BLOCK, j0 = get_group_id(0) % across * BLOCK;
-    const cla_lane scale = cla_lane_of(beta, beta_im);
+    const cla_lane scale = CLA_VALUE(beta);
     for (long q = get_group_id(1); q < nm; q += get_num_groups(1)) {
         cla_lane c[TILE][TILE];
         CLA_UNROLL for (int i = 0; i < TILE; i++)
@@ -269,7 +269,7 @@ __kernel CLA_GROUP_OF(TEAM * TEAM) void gemm_blocks(
             CLA_UNROLL for (int j = 0; j < TILE; j++) {
                 const long row = i0 + ti + i * TEAM, column = j0 + tj + j * TEAM, place = row * cr + column * cc;
                 if (row < m && column < n) {
-                    cla_lane x = k ? cla_lane_scale(cla_lane_of(alpha, alpha_im), c[i][j]) : c[i][j];
+                    cla_lane x = k ? cla_lane_scale(CLA_VALUE(alpha), c[i][j]) : c[i][j];
                     if (!cla_lane_is_zero(scale)) {
                         const cla_lane old = cla_lane_load_apart(to, place, 1);
                         x = k ? added(x, scale, old) : cla_lane_scale(scale, old);

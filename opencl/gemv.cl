@@ -19,17 +19,14 @@ CLA_INLINE void cla_gemv(int m, int n, cla_lane alpha, cla_matrix A, cla_matrix 
 
 #ifdef GEMV_BATCH
 /* yconj is 0: y is as it is */
-__kernel void gemv_batch(long lanes, long nm, long m, long n,
-                         CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
-                         __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                         __global const CLA_REAL *restrict x, long x0, long xps, long xrs, long xcs, long xconj,
-                         __global CLA_REAL *restrict y, long y0, long yps, long yrs, long ycs, long yconj)
+__kernel void gemv_batch(long lanes, long nm, long m, long n, CLA_SCALAR(alpha), CLA_SCALAR(beta),
+                         CLA_OPERAND(const CLA_REAL *restrict A, a), CLA_OPERAND(const CLA_REAL *restrict x, x),
+                         CLA_OPERAND(CLA_REAL *restrict y, y))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_gemv(m, n, cla_lane_of(alpha, alpha_im), cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-             cla_matrix_of_packs(x, q, x0, xps, xrs, xcs, xconj), cla_lane_of(beta, beta_im),
-             cla_matrix_of_packs(y, q, y0, yps, yrs, ycs, 0));
+    cla_gemv(m, n, CLA_VALUE(alpha), CLA_MATRIX(A, a, q, aconj), CLA_MATRIX(x, x, q, xconj), CLA_VALUE(beta),
+             CLA_MATRIX(y, y, q, 0));
 }
 #endif
 
@@ -42,8 +39,7 @@ __kernel void gemv_batch(long lanes, long nm, long m, long n,
 #ifdef GEMV_ITEM
 #include "known.h"
 
-__kernel CLA_GROUP_OF(GROUP) void gemv_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                            CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(GROUP) void gemv_item(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                             __global const CLA_REAL *restrict A, long a0, long aps,
                                             __global const CLA_REAL *restrict x, long x0, long xps,
                                             __global CLA_REAL *restrict y, long y0, long yps)
@@ -56,10 +52,10 @@ __kernel CLA_GROUP_OF(GROUP) void gemv_item(long lanes, long nm, CLA_REAL alpha,
     cla_lane b[N];
     CLA_UNROLL for (int j = 0; j < N; j++) {
         b[j] = cla_lane_load(x, j * XRS);
-        if (ALPHA) b[j] = cla_lane_scale(cla_lane_of(alpha, alpha_im), b[j]);
+        if (ALPHA) b[j] = cla_lane_scale(CLA_VALUE(alpha), b[j]);
     }
     CLA_UNROLL_SOME for (int i = 0; i < M; i++) {
-        cla_lane c = BETA ? cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(y, i * YRS)) : cla_lane_real(0);
+        cla_lane c = BETA ? cla_lane_scale(CLA_VALUE(beta), cla_lane_load(y, i * YRS)) : cla_lane_real(0);
         CLA_UNROLL for (int j = 0; j < N; j++) c = cla_lane_fma(cla_lane_load_as(ACONJ, A, i * ARS + j * ACS), b[j], c);
         cla_lane_store(y, i * YRS, c);
     }

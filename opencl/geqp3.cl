@@ -73,15 +73,12 @@ CLA_INLINE void cla_geqp3(int m, int n, cla_matrix A, __global int *jpvt, cla_ma
 
 #ifdef GEQP3_BATCH
 /* aconj, jpvtconj and tauconj are 0 */
-__kernel void geqp3_batch(long lanes, long nm, long m, long n,
-                          __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                          __global int *jpvt, long jpvt0, long jpvtps, long jpvtrs, long jpvtcs, long jpvtconj,
-                          __global CLA_REAL *tau, long tau0, long taups, long taurs, long taucs, long tauconj)
+__kernel void geqp3_batch(long lanes, long nm, long m, long n, CLA_OPERAND(CLA_REAL *A, a),
+                          CLA_OPERAND(int *jpvt, jpvt), CLA_OPERAND(CLA_REAL *tau, tau))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_geqp3(m, n, cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0), jpvt + jpvt0 + cla_lane_place(q, jpvtps),
-              cla_matrix_of_packs(tau, q, tau0, taups, taurs, taucs, 0));
+    cla_geqp3(m, n, CLA_MATRIX(A, a, q, 0), jpvt + jpvt0 + cla_lane_place(q, jpvtps), CLA_MATRIX(tau, tau, q, 0));
 }
 #endif
 

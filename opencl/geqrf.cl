@@ -21,14 +21,12 @@ CLA_INLINE void cla_geqrf(int m, int n, cla_matrix A, cla_matrix tau)
 
 #ifdef GEQRF_BATCH
 /* aconj and tauconj are 0: both are as they are */
-__kernel void geqrf_batch(long lanes, long nm, long m, long n,
-                          __global CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                          __global CLA_REAL *restrict tau, long tau0, long taups, long taurs, long taucs, long tauconj)
+__kernel void geqrf_batch(long lanes, long nm, long m, long n, CLA_OPERAND(CLA_REAL *restrict A, a),
+                          CLA_OPERAND(CLA_REAL *restrict tau, tau))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_geqrf(m, n, cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0),
-              cla_matrix_of_packs(tau, q, tau0, taups, taurs, taucs, 0));
+    cla_geqrf(m, n, CLA_MATRIX(A, a, q, 0), CLA_MATRIX(tau, tau, q, 0));
 }
 #endif
 

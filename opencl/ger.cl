@@ -16,15 +16,13 @@ CLA_INLINE void cla_ger(int m, int n, cla_lane alpha, cla_matrix x, cla_matrix y
 
 #ifdef GER_BATCH
 /* aconj is 0: A is as it is */
-__kernel void ger_batch(long lanes, long nm, long m, long n, CLA_REAL alpha, CLA_REAL alpha_im,
-                        __global const CLA_REAL *restrict x, long x0, long xps, long xrs, long xcs, long xconj,
-                        __global const CLA_REAL *restrict y, long y0, long yps, long yrs, long ycs, long yconj,
-                        __global CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj)
+__kernel void ger_batch(long lanes, long nm, long m, long n, CLA_SCALAR(alpha),
+                        CLA_OPERAND(const CLA_REAL *restrict x, x), CLA_OPERAND(const CLA_REAL *restrict y, y),
+                        CLA_OPERAND(CLA_REAL *restrict A, a))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_ger(m, n, cla_lane_of(alpha, alpha_im), cla_matrix_of_packs(x, q, x0, xps, xrs, xcs, xconj),
-            cla_matrix_of_packs(y, q, y0, yps, yrs, ycs, yconj), cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0));
+    cla_ger(m, n, CLA_VALUE(alpha), CLA_MATRIX(x, x, q, xconj), CLA_MATRIX(y, y, q, yconj), CLA_MATRIX(A, a, q, 0));
 }
 #endif
 
@@ -37,7 +35,7 @@ __kernel void ger_batch(long lanes, long nm, long m, long n, CLA_REAL alpha, CLA
 #ifdef GER_ITEM
 #include "known.h"
 
-__kernel CLA_GROUP_OF(GROUP) void ger_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
+__kernel CLA_GROUP_OF(GROUP) void ger_item(long lanes, long nm, CLA_SCALAR(alpha),
                                            __global const CLA_REAL *restrict x, long x0, long xps,
                                            __global const CLA_REAL *restrict y, long y0, long yps,
                                            __global CLA_REAL *restrict A, long a0, long aps)
@@ -50,7 +48,7 @@ __kernel CLA_GROUP_OF(GROUP) void ger_item(long lanes, long nm, CLA_REAL alpha, 
     cla_lane b[N];
     CLA_UNROLL for (int j = 0; j < N; j++) {
         b[j] = cla_lane_load_as(YCONJ, y, j * YRS);
-        if (ALPHA) b[j] = cla_lane_scale(cla_lane_of(alpha, alpha_im), b[j]);
+        if (ALPHA) b[j] = cla_lane_scale(CLA_VALUE(alpha), b[j]);
     }
     CLA_UNROLL_SOME for (int i = 0; i < M; i++) {
         const cla_lane a = cla_lane_load(x, i * XRS);

@@ -19,15 +19,12 @@ CLA_INLINE int cla_gesv(int n, int r, cla_matrix A, cla_matrix B)
 
 #ifdef GESV_BATCH
 /* info[q] for the first nm lanes, those that hold a matrix; aconj and bconj are 0: A and B are as they are */
-__kernel void gesv_batch(long lanes, long nm, long n, long r,
-                         __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                         __global CLA_REAL *B, long b0, long bps, long brs, long bcs, long bconj,
+__kernel void gesv_batch(long lanes, long nm, long n, long r, CLA_OPERAND(CLA_REAL *A, a), CLA_OPERAND(CLA_REAL *B, b),
                          __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int first = cla_gesv(n, r, cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0),
-                               cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
+    const int first = cla_gesv(n, r, CLA_MATRIX(A, a, q, 0), CLA_MATRIX(B, b, q, 0));
     if (q < nm) info[q] = first;
 }
 #endif

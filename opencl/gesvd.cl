@@ -214,18 +214,14 @@ CLA_INLINE int cla_gesvd(int m, int n, int vectors, cla_matrix A, cla_matrix U, 
 
 #ifdef GESVD_BATCH
 /* compute_uv is 0 where U and Vh are wanted; info[q] for the first nm lanes, those that hold a matrix */
-__kernel void gesvd_batch(long lanes, long nm, long m, long n, long compute_uv,
-                          __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                          __global CLA_REAL *U, long u0, long ups, long urs, long ucs, long uconj,
-                          __global CLA_REAL *s, long s0, long sps, long srs, long scs, long sconj,
-                          __global CLA_REAL *Vh, long vh0, long vhps, long vhrs, long vhcs, long vhconj,
+__kernel void gesvd_batch(long lanes, long nm, long m, long n, long compute_uv, CLA_OPERAND(CLA_REAL *A, a),
+                          CLA_OPERAND(CLA_REAL *U, u), CLA_OPERAND(CLA_REAL *s, s), CLA_OPERAND(CLA_REAL *Vh, vh),
                           __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int found = cla_gesvd(m, n, compute_uv == 0, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-                                cla_matrix_of_packs(U, q, u0, ups, urs, ucs, uconj), s + s0 + cla_lane_place(q, sps),
-                                srs, cla_matrix_of_packs(Vh, q, vh0, vhps, vhrs, vhcs, vhconj));
+    const int found = cla_gesvd(m, n, compute_uv == 0, CLA_MATRIX(A, a, q, aconj), CLA_MATRIX(U, u, q, uconj),
+                                s + s0 + cla_lane_place(q, sps), srs, CLA_MATRIX(Vh, vh, q, vhconj));
     if (q < nm) info[q] = found;
 }
 #endif

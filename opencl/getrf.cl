@@ -37,14 +37,12 @@ CLA_INLINE int cla_getrf(int m, int n, CLA_REAL threshold, cla_matrix A, __globa
 
 #ifdef GETRF_BATCH
 /* info[q] for the first nm lanes, those that hold a matrix; aconj is 0: A is as it is */
-__kernel void getrf_batch(long lanes, long nm, long m, long n, CLA_REAL threshold, CLA_REAL threshold_im,
-                          __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                          __global int *ipiv, long ipiv0, long ipivps, long ipivrs, long ipivcs, long ipivconj,
-                          __global int *info)
+__kernel void getrf_batch(long lanes, long nm, long m, long n, CLA_SCALAR(threshold), CLA_OPERAND(CLA_REAL *A, a),
+                          CLA_OPERAND(int *ipiv, ipiv), __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_matrix a = cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0);
+    const cla_matrix a = CLA_MATRIX(A, a, q, 0);
     const int first = cla_getrf(m, n, threshold, a, ipiv + ipiv0 + cla_lane_place(q, ipivps), 0, a);
     if (q < nm) info[q] = first;
 }
@@ -98,7 +96,7 @@ __kernel void getrf_batch(long lanes, long nm, long m, long n, CLA_REAL threshol
     }
 
 #ifdef GETRF_ITEM
-__kernel CLA_GROUP_OF(GROUP) void getrf_item(long lanes, long nm, CLA_REAL threshold, CLA_REAL threshold_im,
+__kernel CLA_GROUP_OF(GROUP) void getrf_item(long lanes, long nm, CLA_SCALAR(threshold),
                                              __global CLA_REAL *A, long a0, long aps,
                                              __global int *ipiv, long ipiv0, long ipivps, __global int *info)
 {
@@ -188,7 +186,7 @@ CLA_INLINE int cla_getrf_team(int m, int n, int steps, CLA_REAL threshold, int l
 }
 
 #ifdef GETRF_TEAM
-__kernel CLA_GROUP_OF(LANES * TEAM) void getrf_team(long lanes, long nm, CLA_REAL threshold, CLA_REAL threshold_im,
+__kernel CLA_GROUP_OF(LANES * TEAM) void getrf_team(long lanes, long nm, CLA_SCALAR(threshold),
                                                     __global CLA_REAL *A, long a0, long aps,
                                                     __global int *ipiv, long ipiv0, long ipivps, __global int *info)
 {

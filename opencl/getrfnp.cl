@@ -66,13 +66,11 @@ CLA_INLINE int cla_getrfnp(int m, int n, int diag, cla_matrix A)
 
 #ifdef GETRFNP_BATCH
 /* info[q] for the first nm lanes, those that hold a matrix; aconj is 0: A is as it is */
-__kernel void getrfnp_batch(long lanes, long nm, long m, long n,
-                            __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                            __global int *info)
+__kernel void getrfnp_batch(long lanes, long nm, long m, long n, CLA_OPERAND(CLA_REAL *A, a), __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int first = cla_getrfnp(m, n, CLA_NONUNIT, cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0));
+    const int first = cla_getrfnp(m, n, CLA_NONUNIT, CLA_MATRIX(A, a, q, 0));
     if (q < nm) info[q] = first;
 }
 #endif

@@ -33,14 +33,12 @@ CLA_INLINE int cla_getri(int n, cla_matrix A, __global const int *ipiv)
 
 #ifdef GETRI_BATCH
 /* info[q] for the first nm lanes, those that hold a matrix; aconj is 0: A is as it is */
-__kernel void getri_batch(long lanes, long nm, long n,
-                          __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                          __global const int *restrict ipiv, long ipiv0, long ipivps, long ipivrs, long ipivcs,
-                          long ipivconj, __global int *info)
+__kernel void getri_batch(long lanes, long nm, long n, CLA_OPERAND(CLA_REAL *A, a),
+                          CLA_OPERAND(const int *restrict ipiv, ipiv), __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_matrix a = cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0);
+    const cla_matrix a = CLA_MATRIX(A, a, q, 0);
     const int first = cla_getri(n, a, ipiv + ipiv0 + cla_lane_place(q, ipivps));
     if (q < nm) info[q] = first;
 }

@@ -34,16 +34,13 @@ CLA_INLINE void cla_getrs(int n, int r, int trans, cla_matrix A, __global const 
 
 #ifdef GETRS_BATCH
 /* trans is 0, 1 or 2, which is 1 with aconj; bconj is 0: B is as it is */
-__kernel void getrs_batch(long lanes, long nm, long n, long r, long trans,
-                          __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                          __global const int *restrict ipiv, long ipiv0, long ipivps, long ipivrs, long ipivcs,
-                          long ipivconj,
-                          __global CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj)
+__kernel void getrs_batch(long lanes, long nm, long n, long r, long trans, CLA_OPERAND(const CLA_REAL *restrict A, a),
+                          CLA_OPERAND(const int *restrict ipiv, ipiv), CLA_OPERAND(CLA_REAL *restrict B, b))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_getrs(n, r, trans != 0, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-              ipiv + ipiv0 + cla_lane_place(q, ipivps), cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
+    cla_getrs(n, r, trans != 0, CLA_MATRIX(A, a, q, aconj), ipiv + ipiv0 + cla_lane_place(q, ipivps),
+              CLA_MATRIX(B, b, q, 0));
 }
 #endif
 

@@ -6,15 +6,14 @@
  * least of such rows, counted from one, comes into `least`. */
 __kernel void enter_rows(long lanes, long count, long k, __global const int *rows, __global const long *indptr,
                          __global const int *indices, __global const int *diagonal, __global const int *found,
-                         __global int *least, __global const CLA_REAL *solved, long s0, long sps, long srs, long scs,
-                         __global const CLA_REAL *values, long v0, long vps, long vrs, long vcs,
-                         __global CLA_REAL *inverses, long y0, long yps, long yrs, long ycs)
+                         __global int *least, CLA_VIEW(const CLA_REAL *solved, s), CLA_VIEW(const CLA_REAL *values, v),
+                         CLA_VIEW(CLA_REAL *inverses, y))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_matrix X = cla_matrix_of_packs(solved, q, s0, sps, srs, scs, 0);
-    const cla_matrix A = cla_matrix_of_packs(values, q, v0, vps, vrs, vcs, 0);
-    const cla_matrix Y = cla_matrix_of_packs(inverses, q, y0, yps, yrs, ycs, 0);
+    const cla_matrix X = CLA_MATRIX(solved, s, q, 0);
+    const cla_matrix A = CLA_MATRIX(values, v, q, 0);
+    const cla_matrix Y = CLA_MATRIX(inverses, y, q, 0);
     for (int c = get_global_id(1); c < count; c += get_global_size(1)) {
         const int i = rows[c], singular = found[cla_lane_place(q, count * CLA_VLEN) + (long)c * CLA_VLEN] != 0;
         if (singular) atomic_min(least + q, i + 1);

@@ -50,9 +50,9 @@ CLA_INLINE void cla_kron3(int ma, int na, int mb, int nb, int mc, int nc, cla_la
 
 /* Of xv matrices each that are side by side, 1 in ordinary arrays, the next are xstep further. along, 1: neighbours in
  * memory are items. A is m x n; with n = 0, Y <- beta Y. */
-__kernel void kron_axis(long pencils, long nm, long along, long m, long n, CLA_REAL alpha, CLA_REAL alpha_im,
-                        CLA_REAL beta, CLA_REAL beta_im, __global const CLA_REAL *A, long a0, long av, long astep,
-                        long ai, long al, long aconj, __global const CLA_REAL *X, long x0, long xv, long xstep, long xl,
+__kernel void kron_axis(long pencils, long nm, long along, long m, long n, CLA_SCALAR(alpha), CLA_SCALAR(beta),
+                        __global const CLA_REAL *A, long a0, long av, long astep, long ai, long al, long aconj,
+                        __global const CLA_REAL *X, long x0, long xv, long xstep, long xl,
                         __global CLA_REAL *Y, long y0, long yv, long ystep, long yi CLA_UNROLL1(AXES, OTHER_AXIS))
 {
     const long e = get_global_id(0), others = pencils / nm;
@@ -63,7 +63,7 @@ __kernel void kron_axis(long pencils, long nm, long along, long m, long n, CLA_R
     X += x0 + q / xv * xstep + q % xv;
     Y += y0 + q / yv * ystep + q % yv;
     CLA_UNROLL1(AXES, GO_ALONG)
-    const cla_lane factor = cla_lane_of(beta, beta_im);
+    const cla_lane factor = CLA_VALUE(beta);
     for (long i0 = 0; i0 < m; i0 += ROWS) {
         cla_lane y[ROWS];
         CLA_UNROLL for (int i = 0; i < ROWS; i++) y[i] = cla_lane_real(0);
@@ -77,7 +77,7 @@ __kernel void kron_axis(long pencils, long nm, long along, long m, long n, CLA_R
         CLA_UNROLL for (int i = 0; i < ROWS; i++)
             if (i0 + i < m) {
                 const long place = (i0 + i) * yi;
-                y[i] = cla_lane_scale(cla_lane_of(alpha, alpha_im), y[i]);
+                y[i] = cla_lane_scale(CLA_VALUE(alpha), y[i]);
                 if (!cla_lane_is_zero(factor)) y[i] += cla_lane_scale(factor, cla_lane_load_apart(Y, place, yv));
                 cla_lane_store_apart(Y, place, yv, y[i]);
             }

@@ -262,6 +262,16 @@ CLA_INLINE cla_matrix cla_matrix_of(int common, __global const CLA_REAL *p, long
     return A;
 }
 
+/* Arguments of kernels: a scalar of BLAS, by its real and imaginary part, and its value; an operand of a batch, by its
+ * pointer, such as `const CLA_REAL *restrict A`, and as a0, aps, ars and acs where its first matrix begins and strides
+ * from pack to pack, row to row and column to column, and as aconj whether it is conjugated; and matrix q of it. */
+#define CLA_SCALAR(alpha) CLA_REAL alpha, CLA_REAL alpha##_im
+#define CLA_VALUE(alpha) cla_lane_of(alpha, alpha##_im)
+#define CLA_VIEW(pointer, a) __global pointer, long a##0, long a##ps, long a##rs, long a##cs
+#define CLA_OPERAND(pointer, a) CLA_VIEW(pointer, a), long a##conj
+#define CLA_MATRIX(A, a, q, conj) cla_matrix_of_packs(A, q, a##0, a##ps, a##rs, a##cs, conj)
+#define CLA_MATRIX_OF(common, A, a, q, conj) cla_matrix_of(common, A, q, a##0, a##ps, a##rs, a##cs, conj)
+
 CLA_INLINE cla_matrix cla_transposed(cla_matrix A)
 {
     const long rs = A.rs;

@@ -30,13 +30,12 @@ CLA_INLINE CLA_REAL cla_nrm2(int m, int j, cla_matrix X)
 
 #ifdef NRM2_BATCH
 /* xconj and rconj are of no matter; r has real numbers */
-__kernel void nrm2_batch(long lanes, long nm, long m, long n,
-                         __global const CLA_REAL *restrict X, long x0, long xps, long xrs, long xcs, long xconj,
-                         __global CLA_REAL *restrict r, long r0, long rps, long rrs, long rcs, long rconj)
+__kernel void nrm2_batch(long lanes, long nm, long m, long n, CLA_OPERAND(const CLA_REAL *restrict X, x),
+                         CLA_OPERAND(CLA_REAL *restrict r, r))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const cla_matrix x = cla_matrix_of_packs(X, q, x0, xps, xrs, xcs, 0);
+    const cla_matrix x = CLA_MATRIX(X, x, q, 0);
     for (int j = 0; j < n; j++) r[r0 + cla_lane_place(q, rps) + j * rcs] = cla_nrm2(m, j, x);
 }
 #endif

@@ -22,16 +22,12 @@ CLA_INLINE void cla_ormqr(int m, int n, int k, int adjoint, cla_matrix A, cla_ma
 #ifdef ORMQR_BATCH
 /* cconj is 0: C is as it is */
 __kernel void ormqr_batch(long lanes, long nm, long m, long n, long k, long trans,
-                          __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                          __global const CLA_REAL *restrict tau, long tau0, long taups, long taurs, long taucs,
-                          long tauconj,
-                          __global CLA_REAL *restrict C, long c0, long cps, long crs, long ccs, long cconj)
+                          CLA_OPERAND(const CLA_REAL *restrict A, a), CLA_OPERAND(const CLA_REAL *restrict tau, tau),
+                          CLA_OPERAND(CLA_REAL *restrict C, c))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_ormqr(m, n, k, trans, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-              cla_matrix_of_packs(tau, q, tau0, taups, taurs, taucs, tauconj),
-              cla_matrix_of_packs(C, q, c0, cps, crs, ccs, 0));
+    cla_ormqr(m, n, k, trans, CLA_MATRIX(A, a, q, aconj), CLA_MATRIX(tau, tau, q, tauconj), CLA_MATRIX(C, c, q, 0));
 }
 #endif
 

@@ -14,8 +14,7 @@
 
 /* A[q] <- source[q]; lanes of the last pack from nm on hold unit where i % period == j, else 0 */
 __kernel void pack(long lanes, long nm, long m, long n, long period, CLA_REAL unit,
-                   __global const CLA_REAL *source, long s0, long sq, long si, long sj,
-                   __global CLA_REAL *A, long a0, long aps, long ars, long acs)
+                   __global const CLA_REAL *source, long s0, long sq, long si, long sj, CLA_VIEW(CLA_REAL *A, a))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
@@ -28,9 +27,8 @@ __kernel void pack(long lanes, long nm, long m, long n, long period, CLA_REAL un
 }
 
 /* target[q] <- A[q] for the first nm lanes */
-__kernel void unpack(long nm, long m, long n,
-                     __global const CLA_REAL *A, long a0, long aps, long ars, long acs,
-                     __global CLA_REAL *target, long t0, long tq, long ti, long tj)
+__kernel void unpack(long nm, long m, long n, CLA_VIEW(const CLA_REAL *A, a), __global CLA_REAL *target, long t0,
+                     long tq, long ti, long tj)
 {
     const long q = get_global_id(0);
     if (q >= nm) return;
@@ -76,8 +74,7 @@ __kernel void unpack(long nm, long m, long n,
 #ifdef PACK_TILED
 __kernel CLA_GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long period, CLA_REAL unit,
                                              __global const CLA_REAL *restrict source, long s0, long sq, long si,
-                                             long sj,
-                                             __global CLA_REAL *restrict A, long a0, long aps, long ars, long acs)
+                                             long sj, CLA_VIEW(CLA_REAL *restrict A, a))
 {
     __local cla_lane tile[ELEMENTS * LINE];
     const long q0 = get_group_id(0) * (long)LANES;
@@ -98,9 +95,7 @@ __kernel CLA_GROUP_OF(GROUP) void pack_tiled(long nm, long m, long n, long perio
 #endif
 
 #ifdef UNPACK_TILED
-__kernel CLA_GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n,
-                                               __global const CLA_REAL *restrict A, long a0, long aps, long ars,
-                                               long acs,
+__kernel CLA_GROUP_OF(GROUP) void unpack_tiled(long nm, long m, long n, CLA_VIEW(const CLA_REAL *restrict A, a),
                                                __global CLA_REAL *restrict target, long t0, long tq, long ti, long tj)
 {
     __local cla_lane tile[ELEMENTS * LINE];

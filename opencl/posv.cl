@@ -19,15 +19,12 @@ CLA_INLINE int cla_posv(int n, int r, cla_matrix A, cla_matrix B)
 
 #ifdef POSV_BATCH
 /* info[q] for the first nm lanes, those that hold a matrix; bconj is 0: B is as it is */
-__kernel void posv_batch(long lanes, long nm, long n, long r,
-                         __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                         __global CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj,
-                         __global int *info)
+__kernel void posv_batch(long lanes, long nm, long n, long r, CLA_OPERAND(CLA_REAL *A, a),
+                         CLA_OPERAND(CLA_REAL *restrict B, b), __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int first = cla_posv(n, r, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-                               cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
+    const int first = cla_posv(n, r, CLA_MATRIX(A, a, q, aconj), CLA_MATRIX(B, b, q, 0));
     if (q < nm) info[q] = first;
 }
 #endif

@@ -84,13 +84,11 @@ CLA_INLINE int cla_potrf(int n, cla_matrix A)
 
 #ifdef POTRF_BATCH
 /* info[q] for the first nm lanes, those that hold a matrix */
-__kernel void potrf_batch(long lanes, long nm, long n,
-                          __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                          __global int *info)
+__kernel void potrf_batch(long lanes, long nm, long n, CLA_OPERAND(CLA_REAL *A, a), __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int first = cla_potrf(n, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj));
+    const int first = cla_potrf(n, CLA_MATRIX(A, a, q, aconj));
     if (q < nm) info[q] = first;
 }
 #endif

@@ -18,14 +18,12 @@ CLA_INLINE void cla_potrs(int n, int r, cla_matrix A, cla_matrix B)
 
 #ifdef POTRS_BATCH
 /* bconj is 0: B is as it is */
-__kernel void potrs_batch(long lanes, long nm, long n, long r,
-                          __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                          __global CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj)
+__kernel void potrs_batch(long lanes, long nm, long n, long r, CLA_OPERAND(const CLA_REAL *restrict A, a),
+                          CLA_OPERAND(CLA_REAL *restrict B, b))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_potrs(n, r, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-              cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
+    cla_potrs(n, r, CLA_MATRIX(A, a, q, aconj), CLA_MATRIX(B, b, q, 0));
 }
 #endif
 

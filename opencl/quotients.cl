@@ -36,9 +36,8 @@ CLA_INLINE cla_lane quotient(cla_lane x, CLA_REAL re, CLA_REAL im)
 }
 
 /* Z[q] <- A[q] / (re + im i), which may be the same; lanes from nm on are copied */
-__kernel void quotients(long lanes, long nm, long m, long n, CLA_REAL re, CLA_REAL im,
-                        __global const CLA_REAL *A, long a0, long aps, long ars, long acs,
-                        __global CLA_REAL *Z, long z0, long zps, long zrs, long zcs)
+__kernel void quotients(long lanes, long nm, long m, long n, CLA_REAL re, CLA_REAL im, CLA_VIEW(const CLA_REAL *A, a),
+                        CLA_VIEW(CLA_REAL *Z, z))
 {
     const long q = get_global_id(0), pack = q / CLA_VLEN, lane = q % CLA_VLEN;
     if (q >= lanes) return;

@@ -17,14 +17,12 @@ CLA_INLINE void cla_scal(int m, int n, cla_lane alpha, cla_matrix X)
 
 #ifdef SCAL_BATCH
 /* alphaconj and xconj are 0 */
-__kernel void scal_batch(long lanes, long nm, long m, long n,
-                         __global const CLA_REAL *restrict alpha, long alpha0, long alphaps, long alphars, long alphacs, long alphaconj,
-                         __global CLA_REAL *restrict X, long x0, long xps, long xrs, long xcs, long xconj)
+__kernel void scal_batch(long lanes, long nm, long m, long n, CLA_OPERAND(const CLA_REAL *restrict alpha, alpha),
+                         CLA_OPERAND(CLA_REAL *restrict X, x))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_scal(m, n, cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)),
-             cla_matrix_of_packs(X, q, x0, xps, xrs, xcs, 0));
+    cla_scal(m, n, cla_lane_load(alpha, alpha0 + cla_lane_place(q, alphaps)), CLA_MATRIX(X, x, q, 0));
 }
 #endif
 

@@ -66,9 +66,8 @@ __kernel void clear(long count, long upper, __global CLA_REAL *restrict target)
 #ifndef LOGARITHM
 #define LOGARITHM 0
 #endif
-__kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs,
-                          __global const int *restrict ipiv, __global CLA_REAL *restrict value,
-                          __global CLA_REAL *restrict logarithm)
+__kernel void determinant(long nm, long n, CLA_VIEW(const CLA_REAL *restrict A, a), __global const int *restrict ipiv,
+                          __global CLA_REAL *restrict value, __global CLA_REAL *restrict logarithm)
 {
     const long q = get_global_id(0);
     if (q >= nm) return;
@@ -89,8 +88,7 @@ __kernel void determinant(long nm, long n, __global const CLA_REAL *restrict A, 
 
 #ifdef ZEROS
 /* count <- how many zeros there are on the diagonals of A, n x n */
-__kernel void zeros(long nm, long n, __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs,
-                    __global int *restrict count)
+__kernel void zeros(long nm, long n, CLA_VIEW(const CLA_REAL *restrict A, a), __global int *restrict count)
 {
     const long q = get_global_id(0);
     if (q >= nm) return;
@@ -103,9 +101,8 @@ __kernel void zeros(long nm, long n, __global const CLA_REAL *restrict A, long a
 #ifdef CUT
 /* Row k of C <- the row over s[k], or 0 if s[k] is no larger than rcond times the first; `rank` <- how many are. s holds
  * n numbers for each matrix in descending order, C n x r. */
-__kernel void cut(long nm, long n, long r, __global const CLA_REAL *restrict s,
-                  __global const CLA_REAL *restrict rcond, __global CLA_REAL *restrict C, long c0, long cps, long crs,
-                  long ccs, __global int *restrict rank)
+__kernel void cut(long nm, long n, long r, __global const CLA_REAL *restrict s, __global const CLA_REAL *restrict rcond,
+                  CLA_VIEW(CLA_REAL *restrict C, c), __global int *restrict rank)
 {
     const long q = get_global_id(0);
     if (q >= nm) return;

@@ -13,9 +13,8 @@
  * count
  */
 __kernel void residual(long rows, long b, long nrhs, __global const long *indptr, __global const int *indices,
-                       __global const CLA_REAL *data, __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
-                       __global const CLA_REAL *rhs, long r0, long rps, long rrs, long rcs,
-                       __global CLA_REAL *y, long y0, long yps, long yrs, long ycs)
+                       __global const CLA_REAL *data, CLA_VIEW(const CLA_REAL *x, x), CLA_VIEW(const CLA_REAL *rhs, r),
+                       CLA_VIEW(CLA_REAL *y, y))
 {
     const long row = get_global_id(0), i = row / b, p = row % b;
     if (row >= rows) return;
@@ -34,9 +33,8 @@ __kernel void residual(long rows, long b, long nrhs, __global const long *indptr
 }
 
 /* x <- (1 - damping) x + damping z */
-__kernel void damp(long rows, long b, long nrhs, CLA_REAL damping,
-                   __global const CLA_REAL *z, long z0, long zps, long zrs, long zcs,
-                   __global CLA_REAL *x, long x0, long xps, long xrs, long xcs)
+__kernel void damp(long rows, long b, long nrhs, CLA_REAL damping, CLA_VIEW(const CLA_REAL *z, z),
+                   CLA_VIEW(CLA_REAL *x, x))
 {
     const long row = get_global_id(0), i = row / b, p = row % b;
     if (row >= rows) return;
@@ -51,8 +49,7 @@ __kernel void damp(long rows, long b, long nrhs, CLA_REAL damping,
 
 /* block row i of y <- block row order[i] of x, or, for `back`, block row order[i] of y <- block row i of x */
 __kernel void permute(long rows, long b, long nrhs, long back, __global const long *order,
-                      __global const CLA_REAL *x, long x0, long xps, long xrs, long xcs,
-                      __global CLA_REAL *y, long y0, long yps, long yrs, long ycs)
+                      CLA_VIEW(const CLA_REAL *x, x), CLA_VIEW(CLA_REAL *y, y))
 {
     const long row = get_global_id(0), i = row / b, p = row % b;
     if (row >= rows) return;

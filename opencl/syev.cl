@@ -103,15 +103,12 @@ CLA_INLINE int cla_syev(int n, int uplo, int jobz, cla_matrix A, __global CLA_RE
 
 #ifdef SYEV_BATCH
 /* aconj and wconj are 0; info[q] for the first nm lanes, those that hold a matrix */
-__kernel void syev_batch(long lanes, long nm, long n, long uplo, long jobz,
-                         __global CLA_REAL *A, long a0, long aps, long ars, long acs, long aconj,
-                         __global CLA_REAL *w, long w0, long wps, long wrs, long wcs, long wconj,
-                         __global int *info)
+__kernel void syev_batch(long lanes, long nm, long n, long uplo, long jobz, CLA_OPERAND(CLA_REAL *A, a),
+                         CLA_OPERAND(CLA_REAL *w, w), __global int *info)
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    const int failed = cla_syev(n, uplo, jobz, cla_matrix_of_packs(A, q, a0, aps, ars, acs, 0),
-                                w + w0 + cla_lane_place(q, wps), wrs);
+    const int failed = cla_syev(n, uplo, jobz, CLA_MATRIX(A, a, q, 0), w + w0 + cla_lane_place(q, wps), wrs);
     if (q < nm) info[q] = failed;
 }
 #endif

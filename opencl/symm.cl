@@ -81,18 +81,14 @@ CLA_INLINE void cla_hemm(int m, int n, cla_lane alpha, cla_matrix A, cla_matrix 
 #include "known.h"
 
 /* cconj is 0: C is as it is */
-__kernel void KERNEL(batch)(long lanes, long nm, long m, long n,
-                            CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
-                            __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                            __global const CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj,
-                            __global CLA_REAL *restrict C, long c0, long cps, long crs, long ccs, long cconj)
+__kernel void KERNEL(batch)(long lanes, long nm, long m, long n, CLA_SCALAR(alpha), CLA_SCALAR(beta),
+                            CLA_OPERAND(const CLA_REAL *restrict A, a), CLA_OPERAND(const CLA_REAL *restrict B, b),
+                            CLA_OPERAND(CLA_REAL *restrict C, c))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_multiply_reflected(HERMITIAN, m, n, cla_lane_of(alpha, alpha_im),
-                           cla_matrix_of(ACOMMON, A, q, a0, aps, ars, acs, aconj),
-                           cla_matrix_of(BCOMMON, B, q, b0, bps, brs, bcs, bconj), cla_lane_of(beta, beta_im),
-                           cla_matrix_of_packs(C, q, c0, cps, crs, ccs, 0));
+    cla_multiply_reflected(HERMITIAN, m, n, CLA_VALUE(alpha), CLA_MATRIX_OF(ACOMMON, A, a, q, aconj),
+                           CLA_MATRIX_OF(BCOMMON, B, b, q, bconj), CLA_VALUE(beta), CLA_MATRIX(C, c, q, 0));
 }
 #endif
 
@@ -115,14 +111,13 @@ __kernel void KERNEL(batch)(long lanes, long nm, long m, long n,
     cla_reflected(HERMITIAN, i, j, cla_lane_load_of(ACOMMON, ACONJ, A, 0, (i) * ARS + (j) * ACS)) /* j <= i */
 #define B_AT(i, j) cla_lane_load_of(BCOMMON, BCONJ, B, 0, (i) * BRS + (j) * BCS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
-#define SCALE(c) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), c) : (c))
+#define SCALE(c) (ALPHA ? cla_lane_scale(CLA_VALUE(alpha), c) : (c))
 #define WITH_C(c, i, j) \
-    (BETA ? SCALE(c) + cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(C, C_AT(i, j))) : SCALE(c))
+    (BETA ? SCALE(c) + cla_lane_scale(CLA_VALUE(beta), cla_lane_load(C, C_AT(i, j))) : SCALE(c))
 #endif
 
 #if defined(SYMM_ITEM) || defined(HEMM_ITEM)
-__kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                               CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                                __global const CLA_REAL *restrict A, long a0, long aps,
                                                __global const CLA_REAL *restrict B, long b0, long bps,
                                                __global CLA_REAL *restrict C, long c0, long cps)
@@ -151,8 +146,7 @@ __kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm, CLA_REAL alp
 #if defined(SYMM_TEAM) || defined(HEMM_TEAM)
 #define AT(i, j) ((i) * ((i) + 1) / 2 + (j)) /* where element (i, j) of the triangle is in local memory */
 
-__kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                                      CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                                       __global const CLA_REAL *restrict A, long a0, long aps,
                                                       __global const CLA_REAL *restrict B, long b0, long bps,
                                                       __global CLA_REAL *restrict C, long c0, long cps)

@@ -53,16 +53,13 @@ CLA_INLINE void cla_herk(int n, int k, CLA_REAL alpha, cla_matrix A, CLA_REAL be
 
 #if defined(SYRK_BATCH) || defined(HERK_BATCH)
 /* cconj is 0: C is as it is */
-__kernel void KERNEL(batch)(long lanes, long nm, long n, long k,
-                            CLA_REAL alpha, CLA_REAL alpha_im, CLA_REAL beta, CLA_REAL beta_im,
-                            __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                            __global CLA_REAL *restrict C, long c0, long cps, long crs, long ccs, long cconj)
+__kernel void KERNEL(batch)(long lanes, long nm, long n, long k, CLA_SCALAR(alpha), CLA_SCALAR(beta),
+                            CLA_OPERAND(const CLA_REAL *restrict A, a), CLA_OPERAND(CLA_REAL *restrict C, c))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_multiply_half(HERMITIAN, n, k, cla_lane_of(alpha, alpha_im),
-                      cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj), cla_lane_of(beta, beta_im),
-                      cla_matrix_of_packs(C, q, c0, cps, crs, ccs, 0));
+    cla_multiply_half(HERMITIAN, n, k, CLA_VALUE(alpha), CLA_MATRIX(A, a, q, aconj), CLA_VALUE(beta),
+                      CLA_MATRIX(C, c, q, 0));
 }
 #endif
 
@@ -84,15 +81,14 @@ __kernel void KERNEL(batch)(long lanes, long nm, long n, long k,
 #define A_AT(i, j) cla_lane_load_as(ACONJ, A, (i) * ARS + (j) * ACS)
 #define C_AT(i, j) ((i) * CRS + (j) * CCS)
 #define TURNED(a) (HERMITIAN ? cla_lane_conj(a) : (a))
-#define SCALE(c) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), c) : (c))
+#define SCALE(c) (ALPHA ? cla_lane_scale(CLA_VALUE(alpha), c) : (c))
 #define WITH_C(c, i, j) \
-    (BETA ? SCALE(c) + cla_lane_scale(cla_lane_of(beta, beta_im), cla_lane_load(C, C_AT(i, j))) : SCALE(c))
+    (BETA ? SCALE(c) + cla_lane_scale(CLA_VALUE(beta), cla_lane_load(C, C_AT(i, j))) : SCALE(c))
 #define STORE(c, i, j) cla_lane_store(C, C_AT(i, j), cla_symmetrical(HERMITIAN, i, j, WITH_C(c, i, j)));
 #endif
 
 #if defined(SYRK_ITEM) || defined(HERK_ITEM)
-__kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                               CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                                __global const CLA_REAL *restrict A, long a0, long aps,
                                                __global CLA_REAL *restrict C, long c0, long cps)
 {
@@ -113,8 +109,7 @@ __kernel CLA_GROUP_OF(GROUP) void KERNEL(item)(long lanes, long nm, CLA_REAL alp
 #endif
 
 #if defined(SYRK_TEAM) || defined(HERK_TEAM)
-__kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
-                                                      CLA_REAL beta, CLA_REAL beta_im,
+__kernel CLA_GROUP_OF(LANES * TEAM) void KERNEL(team)(long lanes, long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
                                                       __global const CLA_REAL *restrict A, long a0, long aps,
                                                       __global CLA_REAL *restrict C, long c0, long cps)
 {

@@ -52,14 +52,12 @@ CLA_INLINE void cla_trmm(int m, int n, int diag, cla_lane alpha, cla_matrix A, c
 #include "known.h"
 
 /* bconj is 0: B is as it is */
-__kernel void trmm_batch(long lanes, long nm, long m, long n, long diag, CLA_REAL alpha, CLA_REAL alpha_im,
-                         __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                         __global CLA_REAL *restrict B, long b0, long bps, long brs, long bcs, long bconj)
+__kernel void trmm_batch(long lanes, long nm, long m, long n, long diag, CLA_SCALAR(alpha),
+                         CLA_OPERAND(const CLA_REAL *restrict A, a), CLA_OPERAND(CLA_REAL *restrict B, b))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_trmm(m, n, diag, cla_lane_of(alpha, alpha_im), cla_matrix_of(ACOMMON, A, q, a0, aps, ars, acs, aconj),
-             cla_matrix_of_packs(B, q, b0, bps, brs, bcs, 0));
+    cla_trmm(m, n, diag, CLA_VALUE(alpha), CLA_MATRIX_OF(ACOMMON, A, a, q, aconj), CLA_MATRIX(B, b, q, 0));
 }
 #endif
 
@@ -79,12 +77,12 @@ __kernel void trmm_batch(long lanes, long nm, long m, long n, long diag, CLA_REA
 
 #define A_AT(i, j) cla_lane_load_of(ACOMMON, ACONJ, A, 0, (i) * ARS + (j) * ACS)
 #define B_AT(i, j) ((i) * BRS + (j) * BCS)
-#define SCALE(b) (ALPHA ? cla_lane_scale(cla_lane_of(alpha, alpha_im), b) : (b))
+#define SCALE(b) (ALPHA ? cla_lane_scale(CLA_VALUE(alpha), b) : (b))
 #define FIRST (DIAG == CLA_UNIT && !ALPHA) /* the first row that changes */
 #endif
 
 #ifdef TRMM_ITEM
-__kernel CLA_GROUP_OF(GROUP) void trmm_item(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
+__kernel CLA_GROUP_OF(GROUP) void trmm_item(long lanes, long nm, CLA_SCALAR(alpha),
                                             __global const CLA_REAL *restrict A, long a0, long aps,
                                             __global CLA_REAL *restrict B, long b0, long bps)
 {
@@ -110,7 +108,7 @@ __kernel CLA_GROUP_OF(GROUP) void trmm_item(long lanes, long nm, CLA_REAL alpha,
 #ifdef TRMM_TEAM
 #define AT(i, j) ((i) * ((i) + 1) / 2 + (j)) /* where element (i, j) of the triangle is in local memory */
 
-__kernel CLA_GROUP_OF(LANES * TEAM) void trmm_team(long lanes, long nm, CLA_REAL alpha, CLA_REAL alpha_im,
+__kernel CLA_GROUP_OF(LANES * TEAM) void trmm_team(long lanes, long nm, CLA_SCALAR(alpha),
                                                    __global const CLA_REAL *restrict A, long a0, long aps,
                                                    __global CLA_REAL *restrict B, long b0, long bps)
 {

@@ -19,14 +19,12 @@ CLA_INLINE void cla_trsv(int n, int diag, cla_matrix A, cla_matrix x)
 
 #ifdef TRSV_BATCH
 /* xconj is 0: x is as it is */
-__kernel void trsv_batch(long lanes, long nm, long n, long diag,
-                         __global const CLA_REAL *restrict A, long a0, long aps, long ars, long acs, long aconj,
-                         __global CLA_REAL *restrict x, long x0, long xps, long xrs, long xcs, long xconj)
+__kernel void trsv_batch(long lanes, long nm, long n, long diag, CLA_OPERAND(const CLA_REAL *restrict A, a),
+                         CLA_OPERAND(CLA_REAL *restrict x, x))
 {
     const long q = get_global_id(0);
     if (q >= lanes) return;
-    cla_trsv(n, diag, cla_matrix_of_packs(A, q, a0, aps, ars, acs, aconj),
-             cla_matrix_of_packs(x, q, x0, xps, xrs, xcs, 0));
+    cla_trsv(n, diag, CLA_MATRIX(A, a, q, aconj), CLA_MATRIX(x, x, q, 0));
 }
 #endif
 
