@@ -83,28 +83,6 @@ __kernel CLA_GROUP_OF(GROUP) void geqrf_item(long lanes, long nm, __global CLA_R
 #define SET(i, j, x) AT(i, j) = x;
 #define EACH_ROW(F, k, s) CLA_UNROLL for (int i = (k) + 1; i < M; i++) F(k, s, i)
 
-/* Reflector k goes to local memory with the conjugate of tau in row k, and is applied to columns on its right: from
- * those of a work-item that are not, 0 is subtracted. */
-#define STEP(k) \
-    if (k < STEPS) { \
-        CLA_LOCAL cla_lane *v = vectors + k % 2 * (M * LANES); \
-        if (c == OWNER(k)) { \
-            cla_lane tau; \
-            CLA_REFLECTOR(k, OWN(k)) \
-            v[k * LANES] = cla_lane_conj(tau); \
-            CLA_UNROLL for (int i = k + 1; i < M; i++) v[i * LANES] = AT(i, OWN(k)); \
-            cla_lane_store(tau_part, k * TAURS, tau); \
-        } \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-        CLA_UNROLL for (int j = OWN(k); j < COLUMNS; j++) { \
-            cla_lane w = AT(k, j); \
-            CLA_UNROLL for (int i = k + 1; i < M; i++) w = cla_lane_fma(cla_lane_conj(v[i * LANES]), AT(i, j), w); \
-            w = j > OWN(k) || c > OWNER(k) ? cla_lane_mul(v[k * LANES], w) : cla_lane_real(0); \
-            AT(k, j) = AT(k, j) - w; \
-            CLA_UNROLL for (int i = k + 1; i < M; i++) AT(i, j) = cla_lane_fnma(v[i * LANES], w, AT(i, j)); \
-        } \
-    }
-
 __kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __global CLA_REAL *restrict A, long a0,
                                                     long aps, __global CLA_REAL *restrict tau_part, long tau0,
                                                     long taups)
@@ -119,7 +97,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void geqrf_team(long lanes, long nm, __globa
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
             AT(i, j) = cla_lane_load_if(CLA_HAS_COLUMN(j, N), A, i * ARS + CLA_COLUMN_OF(j, N) * ACS);
-    CLA_UNROLL1(N, STEP)
+#define STEP 0
+#include "geqrf_step.h"
+#include "geqrf_step.h"
+#include "geqrf_step.h"
+#include "geqrf_step.h"
+#undef STEP
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
             if (CLA_COLUMN(j) < N) cla_lane_store(A, i * ARS + CLA_COLUMN(j) * ACS, AT(i, j));

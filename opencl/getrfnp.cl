@@ -139,35 +139,8 @@ __kernel CLA_GROUP_OF(GROUP) void getrfnp_item(long lanes, long nm, __global CLA
 #define EACH_ROW(F, k, s) CLA_UNROLL for (int i = (k) + 1; i < M; i++) F(k, s, i)
 #define EACH_COLUMN(F, k, s, i) if (PANEL) CLA_UNROLL for (int j = (s) + 1; j < COLUMNS; j++) F(k, s, i, j)
 
-/* Step k in the work-item that has the pivot, in its column s; column k of L goes to local memory. */
+/* Where column k of L goes in local memory. */
 #define LOCAL_COLUMN(k) (columns + ((k) / AT_ONCE % 2 * AT_ONCE + (k) % AT_ONCE) * (M * LANES))
-#define OWN_STEP(k, s) { \
-        CLA_LOCAL cla_lane *column = LOCAL_COLUMN(k); \
-        const cla_lane r = cla_pivot(AT(k, s), k, &bad); \
-        CLA_ELIMINATE(k, s) \
-        CLA_UNROLL for (int i = (k) + 1; i < M; i++) column[i * LANES] = AT(i, s); \
-    }
-
-/* Step k in work-items with columns right of it. */
-#define UPDATE(k, s) { \
-        CLA_LOCAL const cla_lane *column = LOCAL_COLUMN(k); \
-        const cla_lane u = PANEL || c > OWNER(k) ? AT(k, s) : cla_lane_real(0); \
-        CLA_UNROLL for (int i = (k) + 1; i < M; i++) { \
-            const cla_lane l = column[i * LANES]; \
-            CLA_UNROLL for (int j = PANEL ? 0 : s; j < COLUMNS; j++) \
-                AT(i, j) = cla_lane_fnma(l, !PANEL && j == s ? u : AT(k, j), AT(i, j)); \
-        } \
-    }
-
-/* The steps of the columns that go through local memory together, k0 the first. */
-#define STEPS_FROM(k0) \
-    if (k0 < STEPS && k0 % AT_ONCE == 0) { \
-        if (c == OWNER(k0)) \
-            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) if (k < STEPS) OWN_STEP(k, OWN(k)) \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-        if (!PANEL || c > OWNER(k0)) \
-            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) if (k < STEPS) UPDATE(k, OWN(k)) \
-    }
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __global CLA_REAL *A, long a0, long aps,
                                                       __global int *info)
@@ -183,7 +156,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrfnp_team(long lanes, long nm, __glo
     CLA_UNROLL for (int i = 0; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
             AT(i, j) = cla_lane_load_if(HAS(j), A, i * ARS + min(COLUMN(j), N - 1) * ACS);
-    CLA_UNROLL1(N, STEPS_FROM)
+#define STEP 0
+#include "getrfnp_step.h"
+#include "getrfnp_step.h"
+#include "getrfnp_step.h"
+#include "getrfnp_step.h"
+#undef STEP
     CLA_UNROLL for (int i = 1; i < M; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
             if (COLUMN(j) < N) cla_lane_store(A, i * ARS + COLUMN(j) * ACS, AT(i, j)); /* slower where it is known */

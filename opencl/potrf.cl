@@ -159,57 +159,8 @@ __kernel CLA_GROUP_OF(GROUP) void potrf_item(long lanes, long nm, __global CLA_R
 /* Where column k of L goes in local memory. */
 #define LOCAL_COLUMN(k) (columns + ((k) / AT_ONCE % 2 * AT_ONCE + (k) % AT_ONCE) * (N * LANES))
 
-/* Pivot k and its column, column o of the work-item that has it: scaled, and written to local memory. Which of the
- * pivots before it was the first bad one, comes from there too. */
-#define DIVIDE(k, o) { \
-        CLA_LOCAL cla_lane *column = LOCAL_COLUMN(k); \
-        CLA_REAL r; \
-        if (k > 0) bad = *first_bad; \
-        AT(k, o) = cla_lane_real(cla_root(cla_lane_re(AT(k, o)), k, &bad, &r)); \
-        *first_bad = bad; \
-        CLA_UNROLL for (int i = k + 1; i < N; i++) { \
-            AT(i, o) = AT(i, o) * r; \
-            column[i * LANES] = AT(i, o); \
-        } \
-    }
-
-/* Columns of this work-item right of column k, minus column k of L times the conjugate of its element in their row;
- * o is the first of which some are. From those of them that are done already 0 is subtracted. */
-#define UPDATE(k, o) { \
-        CLA_LOCAL const cla_lane *column = LOCAL_COLUMN(k); \
-        cla_lane u[COLUMNS]; \
-        CLA_UNROLL for (int j = o; j < COLUMNS; j++) \
-            u[j] = IF_RIGHT(k, j, cla_lane_conj(column[min(COLUMN(j), N - 1) * LANES])); \
-        CLA_UNROLL for (int i = k + 1; i < N; i++) { \
-            const cla_lane l = column[i * LANES]; \
-            CLA_UNROLL for (int j = o; j < COLUMNS; j++) \
-                if (i >= FIRST(j)) AT(i, j) = cla_lane_fnma(IF_RIGHT(k, j, l), u[j], AT(i, j)); \
-        } \
-    }
+/* l for column j of this work-item if that is right of column k of the matrix, else 0: it is done already. */
 #define IF_RIGHT(k, j, l) (PANEL || (j) > (k) / TEAM || c > (k) % TEAM ? (l) : cla_lane_real(0))
-
-/* Columns of a panel right of its column s, which is column k: likewise, from registers. */
-#define UPDATE_PANEL(k, s) \
-    CLA_UNROLL for (int i = k + 1; i < N; i++) \
-        CLA_UNROLL for (int j = s + 1; j < COLUMNS; j++) \
-            if (i >= k - s + j) \
-                AT(i, j) = cla_lane_fnma(AT(i, s), cla_lane_conj(AT(min(k - s + j, N - 1), s)), AT(i, j));
-
-/* The steps of the columns that go through local memory together, k0 the first. */
-#define STEPS_FROM(k0) \
-    if (k0 % AT_ONCE == 0) { \
-        if (c == OWNER(k0)) \
-            CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) \
-                if (k < N) { \
-                    DIVIDE(k, OWN(k)) \
-                    if (PANEL) UPDATE_PANEL(k, OWN(k)) \
-                } \
-        if (k0 + AT_ONCE < N) { \
-            barrier(CLK_LOCAL_MEM_FENCE); \
-            if (!PANEL || c > OWNER(k0)) \
-                CLA_UNROLL for (int k = k0; k < k0 + AT_ONCE; k++) UPDATE(k, PANEL ? 0 : OWN(k + 1)) \
-        } \
-    }
 
 /* The elements of this work-item, moved. NVIDIA's compiler takes fewer registers for loops where columns lie apart, and
  * more where they are neighbours: for n = 24 just too many, so that an SM holds 12 warps, not 16. */
@@ -238,7 +189,12 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void potrf_team(long lanes, long nm, __globa
     cla_lane a[COLUMNS][N];
     int bad = 0;
     EACH(LOAD)
-    CLA_UNROLL1(N, STEPS_FROM)
+#define STEP 0
+#include "potrf_step.h"
+#include "potrf_step.h"
+#include "potrf_step.h"
+#include "potrf_step.h"
+#undef STEP
     EACH(STORE)
     if (c == OWNER(N - 1) && q < nm) info[q] = bad;
 }

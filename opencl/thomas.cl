@@ -149,8 +149,8 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define NEXT_D(a, b, i, j) d[j][i] = n[j][i];
 #define NEXT_F(a, b, i, j) f[j][i] = f_next[j][i];
 
-/* Rows are swapped by selects, since registers have no index. `order` has which row came to be row i in 4 bits, for all
- * i: column i of the inverse is that column of what is stored. */
+/* Rows are swapped by selects, since registers cannot be indexed. Four bits of `order` for each i say which row became row
+ * i: column i of the inverse is stored as that column. */
 #define SWAP_ROW(x, k, i) \
     if (i > (k)) { CLA_UNROLL4(COLUMNS, SWAP_AT, x, k, i) }
 #define SWAP_AT(x, k, i, j) { \
@@ -190,8 +190,8 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define FENCES CLK_LOCAL_MEM_FENCE
 #endif
 
-/* Step k of Gauss-Jordan elimination: x <- x + m x[k], with 0 for x[k] in the sum, for the columns x of f and, but for
- * the work-item that has the pivot, of d. m is in local memory. */
+/* Step k of Gauss-Jordan elimination: x <- x + m x[k], where x[k] counts as 0 in the sum, for all columns x of f, and for
+ * those of d in work-items that do not have the pivot. The multiples m are in local memory. */
 #define APPLY(p, s) \
     if ((p) * COLUMNS + s < BLOCK) { \
         CLA_LOCAL const cla_lane *column = columns + s * COLUMN; \
@@ -215,7 +215,8 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     d[j][i] = cla_lane_fma(m, d_k[j], d[j][i]); \
     f[j][i] = cla_lane_fma(m, f_k[j], f[j][i]);
 
-/* Column s of this work-item, the pivot's: turned into m, written to local memory, and applied to its other columns. */
+/* Column s of this work-item has the pivot: it becomes the multiples m, which go to local memory, and are applied to the
+ * other columns of this work-item. */
 #define PIVOT_STEP(p, s) \
     if ((p) * COLUMNS + s < BLOCK) { \
         const int k = (p) * COLUMNS + s; \
@@ -239,27 +240,6 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 
 #define PANEL(p) if (c == p) { CLA_UNROLL2(COLUMNS, PIVOT_STEP, p) }
 #define TURN_OF_E (COPIES ? 0 : (TEAM - 1) / 2)
-#define STEP(p) { \
-        columns = columns_next; \
-        columns_next = shared + (turn ^= COLUMNS * COLUMN); \
-        if ((COPIES && p == TEAM - 1) || (BY_TURNS && p == 0)) cla_copies_wait(); \
-        barrier(FENCES); \
-        if (p == TURN_OF_E && !last) { /* past the last row's products, and a barrier before this one's */ \
-            if (AHEAD == 0) { OWN(LOAD_E) } \
-            if (!COPIES) { OWN(SHARE_E) } \
-            COPIED(COPY_E) \
-            if (IN_ADVANCE && row + 2 < count) { at += CLA_SLOT; OWN(LOAD_E) at -= CLA_SLOT; } \
-        } \
-        if (BY_TURNS && p == 0 && !last) { \
-            COPIED(TAKE_F) \
-            at_diag += CLA_SLOT; \
-            COPIED(COPY_N) \
-            at_diag -= CLA_SLOT; \
-        } \
-        CLA_UNROLL2(COLUMNS, APPLY, p) \
-        if (p + 1 < TEAM) PANEL(p + 1) \
-    }
-
 #define PRODUCT_COLUMN(k, unused, i, j) n[j][i] = cla_lane_fnma(m, f[j][k], n[j][i]);
 #define PRODUCT_ROW(k, unused, i) { \
         const cla_lane m = e_part[(i * BLOCK + k) * LANES]; \
@@ -335,7 +315,10 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         ulong order = 0xFEDCBA9876543210;
 #endif
         PANEL(0)
-        CLA_UNROLL1(TEAM, STEP)
+#define STEP 0
+#include "thomas_step.h"
+#include "thomas_step.h"
+#undef STEP
         if (zero && bad == 0) bad = row * BLOCK + zero;
         OWN(STORE_D)
 #if WATCH

@@ -7,7 +7,7 @@
  * within itself: CLA_UNROLL2(n, F, a) writes F(a, 0) .., CLA_UNROLL3(n, F, a, b) F(a, b, 0) .., CLA_UNROLL4 likewise.
  * CLA_UNROLL, before a for loop, asks the compiler to do it, which takes it a fraction of the time: enough where no
  * condition is in the way, and within steps that are written out, where bounds are numbers. CLA_UNROLL_SOME asks for
- * four turns at a time.
+ * four turns at a time. Steps of many lines are better written out by inclusion: next_step.h.
  */
 #ifndef CLA_UNROLL_H
 #define CLA_UNROLL_H
@@ -24,9 +24,11 @@
 #define CLA_COLUMN_OF(j, n) min(CLA_COLUMN(j), (n) - 1) /* of n, or the last: of what is a place, code is faster */
 #define CLA_HAS_COLUMN(j, n) ((n) == COLUMNS * TEAM || CLA_COLUMN(j) < (n))
 
-/* q % V for the first lane q of a work-group, a multiple of LANES. Of q / V beside q % V LLVM makes an instruction of
- * which PoCL 5.0 notes that the work-items of a group share its value, and not that it is removed later: what then
- * comes to lie in its memory counts as shared, and all work-items compute with the number of the last of them. */
+/* q % V for the first lane q of a work-group, a multiple of LANES.
+ *
+ * Works around a bug of PoCL 5.0: where q / V and q % V stand side by side, LLVM makes one instruction of both. PoCL
+ * records that all work-items of a group share its value, and keeps that record when a later pass removes the
+ * instruction. Another value at its address then counts as shared, and all work-items get that of the last one. */
 #define CLA_GROUP_LANE(q) ((q) / LANES % (CLA_VLEN / LANES) * LANES)
 
 #define CLA_UNROLL1(n, F) CLA_PASTE(CLA_UNROLL1_, n)(F)

@@ -16,6 +16,7 @@ DEFAULTS = re.compile(r"(?m)^#ifndef (?!CLA_)\w+\n((?:#define \w+ .*\n|\n)+)#end
 DEFAULT = re.compile(r"#define (\w+) (.*\S)")
 TEXTS = {file.name: COMMENT.sub("", file.read_text()) for file in sorted(SOURCES.glob("*.[ch]*"))}
 HEADER = TEXTS.pop("cuda.h")
+FILES = {file for file in TEXTS if not file.endswith("_step.h")}  # which are parts of kernels
 
 
 def switches(file):

@@ -9,7 +9,7 @@ import pytest
 
 from cases import exhaustive
 from compactla.cuda.compile import MISSING, compile, cuda_source, options
-from programs import FUSED, HEADER, KRON, OTHERS, TEXTS, complete, of_rows, switches
+from programs import FILES, FUSED, HEADER, KRON, OTHERS, TEXTS, complete, of_rows, switches
 
 KERNEL = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(?:#.*\s)?([a-z]\w*)\(")
 DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^;{(]*?\b(\w+) ?(?:\(|;)|^} (\w+);")
@@ -30,7 +30,7 @@ def ptx(source, dtype, vlen=32, **defines):
 
 
 @pytest.mark.parametrize("dtype", "dF")
-@pytest.mark.parametrize("file", TEXTS)
+@pytest.mark.parametrize("file", sorted(FILES))
 def test_files_compile_alone(file, dtype):
     """With no macros but the name of a part, which all of its kernels come out of."""
     kernels = set(KERNEL.findall(TEXTS[file]))
