@@ -15,7 +15,7 @@ from compactla.calls.plans import Plans
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, pack_bytes, width
 from compactla.cpu.emit.call import Arguments, emitted, text_of
-from compactla.cpu.emit.matrices import INDEX, STORED, Elements, index, shifted
+from compactla.cpu.emit.matrices import STORED, Elements, shifted
 from compactla.cpu.emit.numba_matrices import fence, parse_form
 from compactla.cpu.emit.prefetch import PAGE, nbytes
 from compactla.cpu.threads.sharing import divided, share
@@ -267,7 +267,7 @@ def call(code, description, count, p, v, V, args):
     routine, letters, options, scalars, outputs, operands = description
     emit = getattr(importlib.import_module(f"compactla.cpu.kernels.{routine}"), routine).emit
     side = count if isinstance(count, int) else 1
-    count, v, V = index(count), index(v), index(V)
+    count, v, V = map(code.unknown, (count, v, V))
 
     # Sizes, options and scalars; what is compiled in is an argument too
     arguments, keywords = Arguments(args), dict(options)
@@ -280,21 +280,21 @@ def call(code, description, count, p, v, V, args):
     matrices, following = [], []
     for (rows, columns), role, form in operands:
         where = _, step, *_ = arguments.some(4)  # from pack to pack
-        form, lanes = parse_form(form), (INDEX(0), 1) if role == "common" else (v, V)
-        packs = [code.add(p, k) for k in range(side)]
+        form, lanes = parse_form(form), (0, 1) if role == "common" else (v, V)
+        packs = [p + k for k in range(side)]
         alike = [matrix_of(code, form, where, sizes[rows], sizes[columns], pack, *lanes) for pack in packs]
         for A in alike:
             A.stream, A.common, A.packs = role == "stream", role == "common", (count, step)
             if role == "ahead":
-                following.append(A.following(code.mul(step, side), v, V))
+                following.append(A.following(step * side, v, V))
         matrices.append(alike if side > 1 else alike[0])
     most = max(map(nbytes, following), default=0)
     following = tuple(A for A in following if nbytes(A) == most)  # vectors beside matrices come soon enough
 
     # Outputs, from the element of the first lane on
-    first = code.builder.add(code.builder.mul(p, V), v)
+    first = p * V + v
     for name in outputs:
-        keywords[name] = code.builder.gep(arguments.one(), [first], source_etype=INDEX)
+        keywords[name] = code.address(arguments.one(), first)
     emit(code, *matrices, **keywords, ahead=following)
 
 
@@ -302,7 +302,7 @@ def matrix_of(code, form, where, m, n, p, v, V):
     """View lanes v and up of pack p, which has V, as an m x n matrix; `where` is the address, ps, rs and cs."""
     b, (address, ps, rs, cs) = code.builder, where
     element = STORED.get(form.stored, form.vector.part.element)
-    base = shifted(b, b.inttoptr(address, element.as_pointer()), b.add(b.mul(p, ps), v), element)
+    base = shifted(b, b.inttoptr(address.value, element.as_pointer()), p * ps + v, element)
     known, passed = (form.m, form.n, form.rs, form.cs), (m, n, rs, cs)
     shape = (x if number is None else number for number, x in zip(known, passed, strict=True))
     return Elements(code, form.vector, base, *shape, V, form.conj, form.stored)

@@ -8,8 +8,8 @@ from numba import types
 from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.machine import has_half
-from compactla.cpu.emit.matrices import INDEX
 from compactla.cpu.emit.numba_matrices import at, form, lanes_of
 from compactla.cpu.threads.sharing import share
 from compactla.overlap import address
@@ -38,7 +38,7 @@ def round_to(code, A, B, limit, overflow):
     for i in code.each(A.m):
         x = A[i, 0]
         B[i, 0] = x
-        with b.if_then((abs(x) > limit).any(), likely=False):
+        with code.when((abs(x) > limit).any(), likely=False):
             b.store(INDEX(1), overflow)
 
 

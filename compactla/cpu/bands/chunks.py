@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.index import is_known, value_of
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.prefetch import BYTES, LINE, prefetch
 from compactla.cpu.memory.matrices import Ordinary
 
@@ -19,12 +20,12 @@ class Chunks:
 
     def __init__(self, vectors: Ordinary, W: Elements, count):
         self.code, self.vectors, self.W, self.count = vectors.code, vectors, W, count
-        b, V = self.code.builder, vectors.vector.lanes
-        self.whole = b.sdiv(index(vectors.m), INDEX(count))
-        step = b.sub(vectors.starts[-1], vectors.starts[0])
-        near = b.icmp_signed("<", b.mul(step, INDEX(V)), INDEX(NEAR * (V - 1)))
-        following = b.add(step, b.sdiv(step, INDEX(max(V - 1, 1))))
-        self.distance = b.select(near, following, INDEX(ON))
+        V = vectors.vector.lanes
+        self.whole = vectors.m // count
+        step = vectors.starts[-1] - vectors.starts[0]
+        near = step * V < NEAR * (V - 1)
+        following = step + step.quotient(max(V - 1, 1))
+        self.distance = near.select(following, ON)
 
     def start(self):
         """Read the first chunk, and what there is behind the last whole one."""
@@ -34,19 +35,18 @@ class Chunks:
 
     def begin(self, k):
         """Read the chunk behind row k, if that is the first of one."""
-        b = self.code.builder
         with self._if_first(k) as chunk:
-            following = b.add(chunk, INDEX(1))
+            following = chunk + 1
             with self._there(following):
-                self._some("read", b.mul(following, INDEX(self.count)))
+                self._some("read", following * self.count)
 
     def prepare(self, k):
         """Fetch what the chunk that begins with row k is written to, if one does."""
-        b, x = self.code.builder, self.vectors
+        x = self.vectors
         with self._if_first(k):
-            offset = index(self.code.mul(k, x.rs))
-            starts = [b.add(start, offset) for start in x.starts]
-            fetch(replace(x, m=self.count, starts=starts), INDEX(0), k, write=True)
+            offset = k * x.rs
+            starts = [start + offset for start in x.starts]
+            fetch(replace(x, m=self.count, starts=starts), 0, k, write=True)
 
     def end(self, k):
         """Write the chunk that begins with row k, if one does."""
@@ -61,18 +61,17 @@ class Chunks:
         return First(self.code, k, self.count)
 
     def _there(self, chunk):
-        b = self.code.builder
-        return b.if_then(b.icmp_signed("<", index(chunk), self.whole))
+        return self.code.when(self.code.unknown(chunk) < self.whole)
 
     def _last(self, action):
         """The rows behind the last whole chunk: along with rows before it, if there are as many as in a chunk."""
-        b, m = self.code.builder, index(self.vectors.m)
-        done = b.mul(self.whole, INDEX(self.count))
-        with b.if_then(b.icmp_signed("<", done, m)):
-            with b.if_else(b.icmp_signed(">", self.whole, INDEX(0))) as (many, few):
+        code, m = self.code, self.vectors.m
+        done = self.whole * self.count
+        with code.when(done < m):
+            with code.either(self.whole > 0) as (many, few):
                 with many:
-                    self._some(action, b.sub(m, INDEX(self.count)))
-                with few, self.code.loop(m) as k:
+                    self._some(action, m - self.count)
+                with few, code.loop(m) as k:
                     self._row(action, k)
 
     def _some(self, action, k):
@@ -80,10 +79,11 @@ class Chunks:
         x, W, count = self.vectors, self.W, self.count
 
         def emit(code, k, base, step, rs, cs, distance, adjacent, *starts):
+            k, distance = map(code.index, (k, distance))
             some = replace(x, code=code, rs=rs, cs=cs, adjacent=adjacent, starts=list(starts))
             copy_rows(action, some, W._replace(code=code, base=base, rs=step), k, count, distance)
 
-        values = [index(k), W.base, index(W.rs), x.rs, x.cs, self.distance, x.adjacent, *x.starts]
+        values = [*map(value_of, (k, W.base, W.rs, x.rs, x.cs, self.distance, x.adjacent, *x.starts))]
         name = f"compactla.chunk {action} {x.vector} {x.real} {x.kind} {x.n} {count}"
         self.code.call(name, [value.type for value in values], emit, *values, attributes=("noinline",))
 
@@ -93,9 +93,8 @@ class Chunks:
 
 def copy_rows(action, vectors: Ordinary, W: Elements, k, count, distance):
     """Read or write some rows of W from row k on; what is read so far behind them is fetched into the cache."""
-    code = vectors.code
-    offset = index(code.mul(k, vectors.rs))
-    some = replace(vectors, m=count, starts=[code.builder.add(start, offset) for start in vectors.starts])
+    offset = k * vectors.rs
+    some = replace(vectors, m=count, starts=[start + offset for start in vectors.starts])
     if action == "read" and count > 1:
         fetch(some, distance, k)
     if some.kind == "wholeT":  # which some rows are not
@@ -113,27 +112,27 @@ def fetch(vectors: Ordinary, distance, k, write=False):
     if x.kind == "whole":
         fetch_lines(b, x.starts, distance, size, write)
     elif x.kind == "lanes":
-        size = INDEX(x.vector.lanes * x.parts * x.item)
-        turn = b.urem(b.udiv(x.starts[0], size), INDEX(GROUP))
-        other = b.urem(b.udiv(index(k), INDEX(x.m)), INDEX(GROUP))
-        with b.if_then(b.icmp_unsigned("==", turn, other)):
-            rows = [b.add(x.starts[0], index(x.code.mul(i, x.rs))) for i in range(x.m)]
-            following = b.mul(b.sub(INDEX(GROUP), turn), size)
-            fetch_lines(b, rows, following, GROUP * size.constant, write, first=False)
+        size = x.vector.lanes * x.parts * x.item
+        turn = x.starts[0] // size % GROUP
+        other = x.code.unknown(k) // x.m % GROUP
+        with x.code.when(turn == other):
+            rows = [x.starts[0] + i * x.rs for i in range(x.m)]
+            following = (GROUP - turn) * size
+            fetch_lines(b, rows, following, GROUP * size, write, first=False)
 
 
 def fetch_lines(b, starts, distance, size, write, first=True):
     """Fetch so many bytes that are so far behind some addresses."""
     for start in starts:
         for line in range(0, size, LINE):
-            prefetch(b, b.inttoptr(b.add(start, b.add(distance, INDEX(line))), BYTES), write, first)
+            prefetch(b, b.inttoptr(value_of(start + (distance + line)), BYTES), write, first)
 
 
 def move(action, vectors: Ordinary, W: Elements):
     """Read W, or write it, in one go where it is contiguous as the vectors are."""
     if vectors.kind == "whole":
-        size = vectors.code.mul(vectors.m, vectors.n)
-        vectors, W = replace(vectors, m=1, n=size), W._replace(m=1, n=size, cs=W.rs if vectors.n == 1 else W.cs)
+        size = vectors.m * vectors.n
+        vectors, W = replace(vectors, m=1, n=size), W._replace(m=1, n=size, cs=W.rs if is_known(vectors.n, 1) else W.cs)
     getattr(vectors, action)(W)
 
 
@@ -141,9 +140,8 @@ class First:
     """A block that is left out unless row k is the first of a chunk, of which it has the number."""
 
     def __init__(self, code, k, count):
-        b = code.builder
-        self.chunk = b.sdiv(index(k), INDEX(count))
-        self.block = b.if_then(b.icmp_signed("==", b.mul(self.chunk, INDEX(count)), index(k)))
+        self.chunk = code.unknown(k) // count
+        self.block = code.when(self.chunk * count == k)
 
     def __enter__(self):
         self.block.__enter__()

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from compactla.cpu.bands.chunks import move
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX, index
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import integers
 
@@ -26,13 +25,13 @@ def factor(code, room, form, matrix, factors, info):
         pivot = M[k, k]
         zero, inverse = reciprocal(pivot)
         M[k, k] = inverse
-        report(code, [~(pivot.real > 0) if form.name == "spd" else zero], info, code.add(k, 1))
+        report(code, [~(pivot.real > 0) if form.name == "spd" else zero], info, k + 1)
         with code.loop(below) as t:
-            i = code.add(code.add(k, t), 1)
+            i = k + t + 1
             multiple = M[i, k] * inverse
             M[i, k] = multiple
             with code.loop(right) as s:
-                j = code.add(code.add(k, s), 1)
+                j = k + s + 1
                 M[i, j] = (-multiple).fma(M[k, j], M[i, j])
 
 
@@ -46,14 +45,14 @@ def solve(code, room, form, factors, B, X):
         if form.pivoting:
             with code.loop(below) as t:
                 flag = factors.swaps.load_one(k, t)
-                with code.builder.if_then(flag.any()):
-                    exchange_rows(code, W, k, code.add(code.add(k, t), 1), 0, W.n, flag)
+                with code.when(flag.any()):
+                    exchange_rows(code, W, k, k + t + 1, 0, W.n, flag)
         with code.loop(below) as t:
-            subtract(code, M, W, k, code.add(code.add(k, t), 1))
+            subtract(code, M, W, k, k + t + 1)
     with code.loop(n) as step:
-        k = code.sub(code.sub(n, 1), step)
+        k = n - 1 - step
         with code.loop(left(code, n, k, form.reach)) as t:
-            subtract(code, M, W, code.add(code.add(k, t), 1), k)
+            subtract(code, M, W, k + t + 1, k)
         inverse = M[k, k]
         with code.loop(W.n) as c:
             W[k, c] = W[k, c] * inverse
@@ -62,29 +61,28 @@ def solve(code, room, form, factors, B, X):
 
 def square(code, form, U):
     """The factors as an n x n matrix of which only the band is there: kl elements of a row are before the diagonal."""
-    return U.T._replace(base=U.block(form.kl, 0, 1, 1).base, m=U.n, rs=code.sub(U.cs, U.rs), cs=U.rs)
+    return U.T._replace(base=U.block(form.kl, 0, 1, 1).base, m=U.n, rs=U.cs - U.rs, cs=U.rs)
 
 
 def left(code, n, k, reach):
     """How many rows or columns there are behind k, of so many."""
-    return code.min(reach, code.sub(code.sub(n, 1), k))
+    return code.min(reach, n - 1 - k)
 
 
 def read(code, form, ab, M, n):
     """M <- the matrix, diagonal by diagonal; both triangles of Hermitian ones."""
-    b = code.builder
     with code.loop(form.stored) as t:
-        below = t if form.lower else code.sub(t, form.ku)
-        above = code.sub(0, below)
-        first = b.select(b.icmp_signed("<", above, INDEX(0)), INDEX(0), above)
-        count = code.sub(code.min(n, code.add(n, above)), first)
-        offset = b.add(b.mul(t, ab.rs), b.mul(first, ab.cs))
-        starts = [b.add(start, offset) for start in ab.starts]
-        start = M.block(b.add(first, index(below)), first, 1, 1)
-        place = start._replace(m=count, rs=code.add(M.rs, M.cs))
+        below = t if form.lower else t - form.ku
+        above = 0 - below
+        first = (above < 0).select(0, above)
+        count = code.min(n, n + above) - first
+        offset = t * ab.rs + first * ab.cs
+        starts = [start + offset for start in ab.starts]
+        start = M.block(first + below, first, 1, 1)
+        place = start._replace(m=count, rs=M.rs + M.cs)
         move("read", replace(ab, m=count, n=1, rs=ab.cs, starts=starts), place)
         if form.name == "spd":
-            mirror = M.block(first, b.add(first, index(below)), 1, 1)._replace(m=count, rs=place.rs)
+            mirror = M.block(first, first + below, 1, 1)._replace(m=count, rs=place.rs)
             with code.loop(count) as j:
                 mirror[j, 0] = place[j, 0].conjugate()
     if form.name == "spd":
@@ -99,21 +97,21 @@ def swap(code, M, k, below, right, swaps):
     largest, place = code.registers(M.vector.reals, 1), code.registers(kind, 1)
     largest[0, 0], place[0, 0] = M[k, k].abs1(), code.zero(kind).constant(-1)
     with code.loop(below) as t:
-        size = M[code.add(code.add(k, t), 1), k].abs1()
+        size = M[k + t + 1, k].abs1()
         more = size > largest[0, 0]
         largest[0, 0] = more.select(size, largest[0, 0])
         place[0, 0] = more.select(code.broadcast(t, kind), place[0, 0])
     with code.loop(below) as t:
         flag = place[0, 0] == code.broadcast(t, kind)
         swaps.store_one(k, t, flag)
-        with code.builder.if_then(flag.any()):
-            exchange_rows(code, M, k, code.add(code.add(k, t), 1), k, code.add(right, 1), flag)
+        with code.when(flag.any()):
+            exchange_rows(code, M, k, k + t + 1, k, right + 1, flag)
 
 
 def exchange_rows(code, A, first, second, column, count, flag):
     """Exchange two rows from a column on in the lanes of a flag."""
     with code.loop(count) as t:
-        j = code.add(column, t)
+        j = column + t
         x, y = A[first, j], A[second, j]
         A[first, j], A[second, j] = flag.select(y, x), flag.select(x, y)
 

@@ -6,7 +6,8 @@ What is read of ordinary arrays is transposed into work space, chunk by chunk on
 import functools
 
 from compactla.cpu.bands.chunks import Chunks, move
-from compactla.cpu.emit.matrices import INDEX, itemsize
+from compactla.cpu.emit.index import INDEX
+from compactla.cpu.emit.matrices import itemsize
 from compactla.cpu.emit.prefetch import BYTE, BYTES, LINE, prefetch
 from compactla.cpu.kernels import pbtrf
 from compactla.cpu.kernels.gbtrf import Band, Window, eliminate

@@ -13,7 +13,8 @@ from compactla.band_form import Form
 from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
-from compactla.cpu.emit.matrices import INDEX, Elements, index, native_width
+from compactla.cpu.emit.index import INDEX, value_of
+from compactla.cpu.emit.matrices import Elements, native_width
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Flags, Vector
 from compactla.cpu.memory.matrices import Ordinary, lie
@@ -229,17 +230,17 @@ class BandScratch:
     """
 
     def __init__(self, code, vector, start, least):
-        self.code, self.vector, self.start, self.band = code, vector, start, None
+        self.code, self.vector, self.start, self.band = code, vector, code.index(start), None
         self.count = -(-least // vector.lanes) * vector.lanes
 
     def take(self, m, n):
         """Take an m x n matrix, contiguous."""
         code, vector = self.code, self.vector
         step = vector.lanes * len(vector.parts)
-        base = code.builder.inttoptr(self.start, vector.part.element.as_pointer())
-        size = code.mul(code.mul(m, n), step * vector.real.bitwidth // 8)
-        self.start = code.add(self.start, size)
-        return Elements(code, vector, base, m, n, code.mul(n, step), step, vector.lanes)
+        base = code.builder.inttoptr(value_of(self.start), vector.part.element.as_pointer())
+        size = m * n * (step * vector.real.bitwidth // 8)
+        self.start = self.start + size
+        return Elements(code, vector, base, m, n, n * step, step, vector.lanes)
 
 
 class Bits:
@@ -251,7 +252,7 @@ class Bits:
     def _pointer(self, k, i):
         """Find flag i of step k."""
         code = self.code
-        return code.builder.gep(self.base, [index(code.add(code.mul(k, self.count), i))], source_etype=SMALL)
+        return code.address(self.base, k * self.count + i, SMALL)
 
     def store(self, k, flags):
         """Store the flags of step k."""
@@ -290,41 +291,41 @@ def call(code, description, p, words, work):
     form, b = Form(*form), code.builder
     emit = getattr(importlib.import_module(f"compactla.cpu.bands.{form.module}"), action)
     vector, real = Vector(KINDS[dtype], V), FLOATS[from_dtype(REAL[dtype])]
-    item = INDEX(np.dtype(dtype).itemsize)
+    item = np.dtype(dtype).itemsize
     arguments, keywords = Arguments.at(code, words), {}
     nsys, inner, n, r, info = arguments.some(5)
     r = r if columns is None else columns
 
     # The system of each lane: the last one in those behind it
-    first, last = b.mul(p, INDEX(V)), b.sub(nsys, INDEX(1))
-    inside = [code.min(b.add(first, INDEX(lane)), last) for lane in range(V)]
-    full = b.icmp_signed("<", b.add(first, INDEX(V - 1)), nsys)
+    first, last = p * V, nsys - 1
+    inside = [code.min(first + lane, last) for lane in range(V)]
+    full = first + (V - 1) < nsys
     if deep:
-        outside = [b.udiv(q, inner) for q in inside]
-        inside = [b.sub(q, b.mul(o, inner)) for q, o in zip(inside, outside, strict=True)]
-        full = b.and_(full, b.icmp_signed("==", outside[0], outside[-1]))
+        outside = [q // inner for q in inside]
+        inside = [q - o * inner for q, o in zip(inside, outside, strict=True)]
+        full = full & (outside[0] == outside[-1])
 
     # Factors and info
     if action != "once":
         keywords["factors"] = pack_factors(code, form, vector, n, p, arguments)
     if action != "solve":
-        keywords["info"] = b.gep(b.inttoptr(info, INDEX.as_pointer()), [first], source_etype=INDEX)
+        keywords["info"] = code.address(b.inttoptr(info.value, INDEX.as_pointer()), first)
 
     # Operands: diagonals of the matrix, right-hand sides and solutions
     operands = []
     for kind in kinds:
         start, far, step, rs, cs = arguments.some(5)
-        starts = [b.add(start, b.mul(q, step)) for q in inside]
+        starts = [start + q * step for q in inside]
         if deep:
-            starts = [b.add(x, b.mul(q, far)) for x, q in zip(starts, outside, strict=True)]
-        adjacent = b.and_(full, b.icmp_signed("==", step, item))
+            starts = [x + q * far for x, q in zip(starts, outside, strict=True)]
+        adjacent = full & (step == item)
         lie = {"starts": starts, "rs": rs, "cs": cs, "adjacent": adjacent}
         operands.append(functools.partial(Ordinary, code, vector, real, kind, **lie))
     if action != "factor":
         *operands, B, X = operands
         keywords |= {"B": B(m=n, n=r), "X": X(m=n, n=r)}
     if action != "solve":
-        outer = b.sub(n, INDEX(1)) if form.name == "tridiag" else n
+        outer = n - 1 if form.name == "tridiag" else n
         sizes = [outer, n, outer] if len(operands) == 3 else [n] * len(operands)
         keywords["matrix"] = [make(m=size, n=1) for make, size in zip(operands, sizes, strict=True)]
     emit(code, BandScratch(code, vector, work, form.kl + form.ku + 1), form, **keywords)
@@ -338,7 +339,7 @@ def pack_factors(code, form, vector, n, p, arguments):
     def start(kind):
         """Find where the next array begins, which has numbers of an LLVM type."""
         address, bytes_of_pack = arguments.some(2)
-        return b.inttoptr(b.add(address, b.mul(p, bytes_of_pack)), kind.as_pointer())
+        return b.inttoptr(value_of(address + p * bytes_of_pack), kind.as_pointer())
 
     def matrix(width):
         """View the next array, which has rows of some width, as a transposed matrix."""

@@ -38,7 +38,7 @@ from numba import types
 from numba.extending import NativeValue, models, register_model, unbox
 
 from compactla.cpu.emit.code import Number, routine
-from compactla.cpu.emit.matrices import INDEX
+from compactla.cpu.emit.index import INDEX, value_of
 from compactla.cpu.emit.prefetch import BYTE, BYTES
 from compactla.overlap import DATA as OFFSET
 
@@ -60,7 +60,7 @@ def literal(x):
 def emitted(description):
     """Make ``emit(code, description, *arguments)`` callable from kernels, as ``emit(text, *arguments)``.
 
-    It has a name for each argument. Integers arrive as LLVM values, or as Python integers if they are literals,
+    It has a name for each argument. Integers arrive as `Index`, or as Python integers if they are literals,
     floating-point numbers as `Number`, arrays as pointers to their data, and tuples as lists.
 
     Parameters
@@ -72,18 +72,18 @@ def emitted(description):
     def decorate(emit):
         @functools.wraps(emit)
         def call(code, text, *arguments):
-            emit(code, description(*ast.literal_eval(text)), *map(argument, arguments))
+            emit(code, description(*ast.literal_eval(text)), *(argument(code, x) for x in arguments))
 
         return routine(call)
 
     return decorate
 
 
-def argument(x):
-    """Unwrap an argument of `routine` unless it is a floating-point number."""
+def argument(code, x):
+    """Make an index of an argument of `routine` that is an integer or an address."""
     if isinstance(x, list):
-        return [*map(argument, x)]
-    return x.value if isinstance(x, Number) and isinstance(x.kind, types.Integer | ArrayData) else x
+        return [argument(code, part) for part in x]
+    return code.index(x.value) if isinstance(x, Number) and isinstance(x.kind, types.Integer | ArrayData) else x
 
 
 class ArrayData(types.Opaque):
@@ -124,9 +124,8 @@ class Arguments:
     @classmethod
     def at(cls, code, address):
         """Read words at an address; each is loaded when it is taken."""
-        b = code.builder
-        pointers = (b.inttoptr(b.add(address, INDEX(WORD * i)), INDEX.as_pointer()) for i in itertools.count())
-        return cls(b.load(pointer, typ=INDEX) for pointer in pointers)
+        words = code.builder.inttoptr(value_of(address), INDEX.as_pointer())
+        return cls(code.entry(words, i) for i in itertools.count())
 
     def one(self):
         """Take the next argument."""

@@ -1,24 +1,26 @@
 """How kernels are written: plain Python that runs once, while Numba compiles, and emits the code of a routine.
 
-Indices known at that time are Python integers, the others are LLVM values; loops.py has the integer arithmetic and the
-loops for both. `@routine` makes a function that emits code callable from Numba functions.
+Indices known at that time are Python integers, the others `compactla.cpu.emit.index.Index`, with the same arithmetic;
+loops.py has the loops for both. `@routine` makes a function that emits code callable from Numba functions.
 """
 
 import functools
 import inspect
+import operator
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
+from compactla.cpu.emit.index import Condition, Index, value_of
 from compactla.cpu.emit.loops import Loops
-from compactla.cpu.emit.matrices import Elements, Matrix, index, splat
+from compactla.cpu.emit.matrices import Elements, Matrix, splat
 from compactla.cpu.emit.vectors import Lanes, alike
 
 
 class Code(Loops):
-    """Where code is being emitted to."""
+    """A function whose code is being emitted: its builder, and words for registers, loops and conditions."""
 
     def call(self, name, kinds, emit, *values, attributes=()):
         """Call the function of this name, made by ``emit(code, *arguments)`` where the module does not have it."""
@@ -41,7 +43,7 @@ class Code(Loops):
             return
         matrices = (B, *others)
         fields = ("base", "m", "n", "rs", "cs", "im")
-        values = [index(getattr(A, field)) for A in matrices for field in fields]
+        values = [value_of(getattr(A, field)) for A in matrices for field in fields]
 
         def body(code, *values):
             given = iter(values)
@@ -58,9 +60,9 @@ class Code(Loops):
         if isinstance(x, Number):
             return x.lanes(self, vector)
         zero = self.zero(vector)
-        if not isinstance(x, ir.Value):
+        if not isinstance(x, Index):
             return zero.constant(x)
-        element, b = vector.part.element, self.builder
+        element, b, x = vector.part.element, self.builder, x.value
         if not vector.is_integer:
             x = b.sitofp(x, element)
         elif x.type != element:
@@ -69,7 +71,7 @@ class Code(Loops):
 
     def is_zero(self, lanes):
         """Whether a scalar that was broadcast is zero."""
-        return self.builder.extract_element((lanes == 0).value, ir.IntType(32)(0))
+        return Condition(self.builder, self.builder.extract_element((lanes == 0).value, ir.IntType(32)(0)))
 
     def registers(self, vector, m, n=1):
         return Registers(self.builder, vector, m, n)
@@ -95,9 +97,9 @@ class Code(Loops):
             with self.builder.goto_entry_block():  # cgutils.alloca_once would write zeros, each as an instruction
                 memory = self.builder.alloca(ir.ArrayType(vector.part, m * n * len(vector.parts)))
         else:
-            memory = self.builder.alloca(vector.part, index(self.mul(self.mul(m, n), len(vector.parts))))
+            memory = self.builder.alloca(vector.part, value_of(m * n * len(vector.parts)))
         base = self.builder.bitcast(memory, vector.part.element.as_pointer())
-        return Elements(self, vector, base, m, n, self.mul(n, step), step, vector.lanes)
+        return Elements(self, vector, base, m, n, n * step, step, vector.lanes)
 
 
 class Registers:
@@ -128,7 +130,7 @@ class Number:
 
     def index(self, code):
         """The number as an index."""
-        return self.context.cast(code.builder, self.value, self.kind, types.intp)
+        return Index(code.builder, self.context.cast(code.builder, self.value, self.kind, types.intp))
 
     def lanes(self, code, vector):
         """The number in every lane."""
@@ -178,8 +180,7 @@ def emit_for_strides(code, emit, given):
     if not strided:
         emit(code, *given)
         return
-    found = functools.reduce(code.builder.and_, (A.is_contiguous for A in strided))
-    with code.builder.if_else(found) as (contiguous, otherwise):
+    with code.either(functools.reduce(operator.and_, (A.is_contiguous for A in strided))) as (contiguous, otherwise):
         with contiguous:
             emit(code, *(A.contiguous if A in strided else A for A in given))
         code.ahead = None

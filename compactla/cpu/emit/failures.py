@@ -4,7 +4,7 @@ import functools
 
 from llvmlite import ir
 
-from compactla.cpu.emit.matrices import INDEX, index
+from compactla.cpu.emit.index import INDEX, value_of
 
 
 def report(code, zeros, info, pivot):
@@ -15,10 +15,10 @@ def report(code, zeros, info, pivot):
     def enter(code, mask, info, pivot):
         b = code.builder
         with code.loop(lanes.width) as lane:
-            slot = b.gep(info, [lane], source_etype=INDEX)
+            slot = b.gep(info, [lane.value], source_etype=INDEX)
             entered = b.load(slot, typ=INDEX)
             resize = b.trunc if lanes.width < 64 else b.zext
-            shift = lane if lanes.width == 64 else resize(lane, lanes)
+            shift = lane.value if lanes.width == 64 else resize(lane.value, lanes)
             bit = b.trunc(b.lshr(mask, shift), ir.IntType(1)) if lanes.width > 1 else mask
             enter = b.and_(bit, b.icmp_unsigned("==", entered, INDEX(0)))
             b.store(b.select(enter, pivot, entered), slot)
@@ -26,5 +26,5 @@ def report(code, zeros, info, pivot):
     with b.if_then(b.icmp_unsigned("!=", functools.reduce(b.or_, masks), lanes(0)), likely=False):
         kinds = [lanes, INDEX.as_pointer(), INDEX]
         for q, mask in enumerate(masks):
-            call = f"compactla.report{lanes}", kinds, enter, mask, info, index(code.add(pivot, q))
+            call = f"compactla.report{lanes}", kinds, enter, mask, info, value_of(pivot + q)
             code.call(*call, attributes=("noinline", "cold"))

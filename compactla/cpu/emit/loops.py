@@ -1,14 +1,23 @@
-"""Integer arithmetic and loops of code that is being emitted, for indices known by then and for LLVM values alike."""
+"""Loops of code that is being emitted, over counts that are known by then and over others alike.
+
+A size is cut into spans: 11 by 4 into (0, 4), (4, 4) and (8, 3), pairs of start and extent. With ``blocks(11, 4)`` the
+caller sees what follows each, up to an `end`: ``rest(11)`` of the first yields (4, 4) and (8, 3), ``rest(11)`` of the
+last nothing, and its ``rest(14)``, where there are columns behind the 11, (11, 3). With ``rows_of_triangle(11, 4)`` it
+sees what precedes each: ``before()`` of the last yields (0, 4) and (4, 4). Spans of one extent are a group, as
+``grid(11, 4)``, [(0, 2, 4), (8, 1, 3)], has them: start of the first, how many, extent. A group is one loop of machine
+code, in which starts are `Index`es and extents still numbers.
+"""
 
 import functools
 from contextlib import contextmanager
 
 from llvmlite import ir
 
-from compactla.cpu.emit.matrices import INDEX, index
-from compactla.cpu.emit.prefetch import Ahead
+from compactla.cpu.emit.index import INDEX, Index, Variable, is_known, value_of
+from compactla.cpu.emit.prefetch import Prefetch
 
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
+UNFETCHED = "ahead is for matrices of known size, must be empty for others"
 
 
 class Loops:
@@ -18,56 +27,66 @@ class Loops:
         self.builder = builder
         self.ahead = None
 
-    def add(self, a, b):
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
-        if isinstance(a, int) and a == 0:
-            return b
-        if isinstance(b, int) and b == 0:
-            return a
-        return self.builder.add(index(a), index(b))
+    def index(self, x):
+        """An index of an integer, or of an LLVM value of as many bits or fewer."""
+        if isinstance(x, int | Index):
+            return x
+        return Index(self.builder, x if x.type == INDEX else self.builder.sext(x, INDEX))
 
-    def sub(self, a, b):
-        if isinstance(a, int) and isinstance(b, int):
-            return a - b
-        return self.builder.sub(index(a), index(b))
+    def unknown(self, x):
+        """An index whose value is not known, even if it is: loops over it are loops of machine code."""
+        return Index(self.builder, value_of(x))
 
-    def mul(self, a, b):
-        if isinstance(a, int) and isinstance(b, int):
-            return a * b
-        for x, y in ((a, b), (b, a)):
-            if isinstance(x, int) and x in (0, 1):
-                return y if x else 0
-        return self.builder.mul(index(a), index(b))
+    def variable(self, start=None):
+        """An index on the stack, which code changes: it has `get` and `set`."""
+        return Variable(self.builder, start)
 
-    def widened(self, a):
-        """An index, of an integer that may be of fewer bits."""
-        return a if isinstance(a, int) or a.type == INDEX else self.builder.sext(a, INDEX)
+    def entry(self, array, i, kind=INDEX):
+        """Entry i of an array of integers, of 64 bits or of `kind`, as an index."""
+        return self.index(self.builder.load(self.address(array, i, kind), typ=kind))
+
+    def address(self, array, i, kind=INDEX):
+        """The address of entry i of an array of `kind`."""
+        return self.builder.gep(array, [value_of(i)], source_etype=kind)
 
     def min(self, a, b):
+        """The smaller of two indices."""
         if isinstance(a, int) and isinstance(b, int):
             return min(a, b)
-        a, b = index(a), index(b)
-        return self.builder.select(self.builder.icmp_signed("<", a, b), a, b)
+        return (self.unknown(a) < b).select(a, b)
+
+    def max(self, a, b):
+        """The larger of two indices."""
+        if isinstance(a, int) and isinstance(b, int):
+            return max(a, b)
+        return (self.unknown(a) > b).select(a, b)
+
+    def when(self, condition, likely=None):
+        """A block whose code runs where a condition holds."""
+        return self.builder.if_then(condition.value, likely=likely)
+
+    def either(self, condition, likely=None):
+        """Two blocks: one whose code runs where a condition holds, and one for where it does not."""
+        return self.builder.if_else(condition.value, likely=likely)
 
     @contextmanager
     def loop(self, count):
         """Emit a loop whose index goes from 0 to count - 1."""
         b = self.builder
         entry, body, after = b.block, b.append_basic_block("body"), b.append_basic_block("after")
-        b.cbranch(b.icmp_signed("<", INDEX(0), index(count)), body, after)
+        b.cbranch(b.icmp_signed("<", INDEX(0), value_of(count)), body, after)
         b.position_at_end(body)
         i = b.phi(INDEX)
         i.add_incoming(INDEX(0), entry)
-        yield i
+        yield Index(b, i)
         following = b.add(i, INDEX(1))
         i.add_incoming(following, b.block)
-        again = b.cbranch(b.icmp_signed("<", following, index(count)), body, after)
+        again = b.cbranch(b.icmp_signed("<", following, value_of(count)), body, after)
         again.set_metadata("llvm.loop", never_unrolled(b.module))
         b.position_at_end(after)
 
     def each(self, count):
-        """Yield 0 to count - 1: as Python integers if `count` is a small one, else as the index of a loop."""
+        """Yield 0 to count - 1: as Python integers if `count` is a small one, else as the `Index` of a loop."""
         if isinstance(count, int) and count <= UNROLLED:
             yield from range(count)
         else:
@@ -81,8 +100,8 @@ class Loops:
         """
         start = self.ahead.advance(count) if self.ahead else None
         side = 2 if pairs and isinstance(count, int) and count > UNROLLED and count % 2 == 0 else 1
-        for q in self.each(count if side == 1 else index(count // side)):
-            for p in (self.add(self.mul(q, side), k) for k in range(side)):
+        for q in self.each(count if side == 1 else self.unknown(count // side)):
+            for p in (q * side + k for k in range(side)):
                 if start:
                     self.ahead.fetch(start, p)
                 yield p
@@ -90,9 +109,9 @@ class Loops:
     def fetch_ahead(self, matrices, rounds):
         """Let the `rounds` rounds of innermost loops to come, if there are any, fetch matrices of known size."""
         if not all(isinstance(size, int) for A in matrices for size in (A.m, A.n)):
-            raise ValueError("ahead is for matrices of known size, must be empty for others")
+            raise ValueError(UNFETCHED)
         if rounds:
-            self.ahead = Ahead(self, matrices, rounds)
+            self.ahead = Prefetch(self, matrices, rounds)
 
     def spans(self, size, largest):
         """Cut `size` into spans that differ by at most one: yields (start, extent).
@@ -100,21 +119,18 @@ class Loops:
         What the caller emits between two yields is a loop body. If `size` is a Python integer so are the extents.
         """
         if isinstance(size, int):
-            for start, count, width in grid(size, largest):
-                for t in self.each(1 if count == 1 else index(count)):
-                    yield self.add(start, self.mul(t, width)), width
+            yield from self._spans_of(grid(size, largest))
             return
-        b = self.builder
-        small = ir.IntType(32)
-        size = b.trunc(size, small)
+        # How many spans there are, at least one; the first `wider` of them are longer by one than the others.
+        b, small = self.builder, ir.IntType(32)
+        size = b.trunc(size.value, small)
         count = b.udiv(b.add(size, small(largest - 1)), small(largest))
         count = b.select(b.icmp_unsigned("==", count, small(0)), small(1), count)
         extent = b.udiv(size, count)
-        wider = b.zext(b.sub(size, b.mul(extent, count)), INDEX)
-        count, extent = b.zext(count, INDEX), b.zext(extent, INDEX)
+        wider = Index(b, b.zext(b.sub(size, b.mul(extent, count)), INDEX))
+        count, extent = (Index(b, b.zext(x, INDEX)) for x in (count, extent))
         with self.loop(count) as t:
-            start = b.add(b.mul(t, extent), self.min(t, wider))
-            yield start, b.add(extent, b.zext(b.icmp_signed("<", t, wider), INDEX))
+            yield t * extent + self.min(t, wider), extent + Index(b, b.zext((t < wider).value, INDEX))
 
     def blocks(self, size, largest):
         """Spans of `size` with what follows them: yields (start, extent, rest).
@@ -123,32 +139,21 @@ class Loops:
         """
         if not isinstance(size, int):
             for start, extent in self.spans(size, largest):
-                behind = self.add(start, extent)
-                yield start, extent, functools.partial(self._whole, behind)
+                yield start, extent, functools.partial(self._whole, start + extent)
             return
-        groups = grid(size, largest)
-        if sum(count for _, count, _ in groups) <= 3:  # known starts make faster code
-            groups = [(first + t * width, 1, width) for first, count, width in groups for t in range(count)]
-        for g, (first, count, width) in enumerate(groups):
-            for t in self.each(1 if count == 1 else index(count)):
-                start = self.add(first, self.mul(t, width))
-                left = self.sub(count - 1, t)
-                yield start, width, functools.partial(self._rest, start, left, width, groups[g + 1 :], size, largest)
+        groups = groups_of(size, largest)
+        for g, t, start, width in self._members(groups):
+            left = groups[g][1] - 1 - t
+            yield start, width, functools.partial(self._rest, start, left, width, groups[g + 1 :], size, largest)
 
     def _whole(self, start, end):
-        return [(start, self.sub(end, start))]
+        return [(start, end - start)]
 
     def _rest(self, start, left, width, groups, size, largest, end):
         """`left` more spans of `width` behind the one at `start`, then those of `groups`, then those from `size`."""
-        following = [(self.add(start, width), left, width)] if left != 0 else []
+        following = [] if is_known(left, 0) else [(start + width, left, width)]
         beyond = [(size + first, count, width) for first, count, width in grid(end - size, largest)]
         yield from self._spans_of([*following, *groups, *beyond])
-
-    def _spans_of(self, groups):
-        """The spans of (start of the first, how many, extent) for each of the groups."""
-        for first, count, width in groups:
-            for t in self.each(1 if count == 1 else index(count)):
-                yield self.add(first, self.mul(t, width)), width
 
     def rows_of_triangle(self, size, largest):
         """Spans of `size` with what precedes them: yields (start, extent, before).
@@ -159,13 +164,21 @@ class Loops:
             for start, extent in self.spans(size, largest):
                 yield start, extent, functools.partial(self.spans, start, largest)
             return
-        groups = grid(size, largest)
-        if sum(count for _, count, _ in groups) <= 3:
-            groups = [(first + t * width, 1, width) for first, count, width in groups for t in range(count)]
+        groups = groups_of(size, largest)
+        for g, t, start, width in self._members(groups):
+            done = [] if groups[g][1] == 1 else [(groups[g][0], t, width)]
+            yield start, width, functools.partial(self._spans_of, [*groups[:g], *done])
+
+    def _spans_of(self, groups):
+        """The spans of groups."""
+        for _, _, start, width in self._members(groups):
+            yield start, width
+
+    def _members(self, groups):
+        """Yield (g, t, start, extent) for each span: number t of group g."""
         for g, (first, count, width) in enumerate(groups):
-            for t in self.each(1 if count == 1 else index(count)):
-                done = [*groups[:g], *([] if count == 1 else [(first, t, width)])]
-                yield self.add(first, self.mul(t, width)), width, functools.partial(self._spans_of, done)
+            for t in self.each(1 if is_known(count, 1) else self.unknown(count)):
+                yield g, t, first + t * width, width
 
     def cases(self, extent, largest):
         """Yield `extent` as a Python integer: what the caller emits is emitted for all up to `largest` if need be."""
@@ -174,7 +187,7 @@ class Loops:
             return
         b = self.builder
         done = b.append_basic_block("done")
-        switch = b.switch(extent, done)
+        switch = b.switch(extent.value, done)
         for known in range(1, largest + 1):
             block = b.append_basic_block(f"case{known}")
             switch.add_case(INDEX(known), block)
@@ -191,15 +204,12 @@ class Loops:
 
     def panels(self, size, width):
         """Spans of `size` of this width, in a loop, and what is left, whose extents are Python integers."""
-        if isinstance(size, int):
-            whole, left = divmod(size, width)
-        else:
-            whole, left = self.builder.udiv(size, INDEX(width)), self.builder.urem(size, INDEX(width))
+        whole, left = size // width, size % width
         with self.loop(whole) as t:
-            yield self.mul(t, width), width
+            yield t * width, width
         for known in self.cases(left, width - 1):
             if known:
-                yield self.mul(whole, width), known
+                yield whole * width, known
 
 
 def never_unrolled(module):
@@ -212,14 +222,22 @@ def never_unrolled(module):
 
 def grid(size, largest):
     """Cut a known size into as few spans of at most `largest` as do: [(start, count, extent)], with two extents."""
-    if not isinstance(size, int):
-        raise ValueError("ahead is for matrices of known size, must be empty for others")
     count = -(-size // largest)
     extent, wider = divmod(size, max(count, 1))
     groups = (0, wider, extent + 1), (wider * (extent + 1), count - wider, extent)
     return [group for group in groups if group[1]]
 
 
+def groups_of(size, largest):
+    """The `grid` of a known size, where three spans or fewer are groups of their own: known starts make faster code."""
+    groups = grid(size, largest)
+    if sum(count for _, count, _ in groups) > 3:
+        return groups
+    return [(first + t * width, 1, width) for first, count, width in groups for t in range(count)]
+
+
 def starts(size, largest):
-    """Where the spans of a known size start."""
+    """Where the spans of a known size start, for counts of rounds of `Loops.fetch_ahead`."""
+    if not isinstance(size, int):
+        raise ValueError(UNFETCHED)
     return [first + t * extent for first, count, extent in grid(size, largest) for t in range(count)]

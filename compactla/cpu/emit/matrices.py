@@ -4,27 +4,20 @@
 what there is of addresses.
 """
 
-import functools
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
+from compactla.cpu.emit.index import INDEX, Index, is_known, value_of
 from compactla.cpu.emit.machine import machine
 from compactla.cpu.emit.vectors import Lanes, alike
 
-INDEX = ir.IntType(64)
 TALLEST = 6
 # LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
 HALF, BFLOAT = ir.HalfType(), ir.IntType(16)
 BYTES = {ir.DoubleType(): 8, ir.FloatType(): 4, HALF: 2}
 STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
-
-
-def index(x):
-    """LLVM value of an index; Python integers are those known when the code is emitted."""
-    return ir.Constant(INDEX, x) if isinstance(x, int) else x
 
 
 def native_width(dtype):
@@ -81,7 +74,7 @@ class MatrixModel(models.StructModel):
 
 def shifted(builder, pointer, offset, element):
     """The pointer, by so many numbers of an LLVM type behind."""
-    there = builder.gep(builder.bitcast(pointer, element.as_pointer()), [offset], source_etype=element)
+    there = builder.gep(builder.bitcast(pointer, element.as_pointer()), [value_of(offset)], source_etype=element)
     return builder.bitcast(there, pointer.type)
 
 
@@ -135,7 +128,8 @@ class Elements:
         self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)
     ):
         self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
-        self.m, self.n, self.rs, self.cs, self.im, self.conj, self.stream = m, n, rs, cs, im, conj, stream
+        self.m, self.n, self.rs, self.cs, self.im = map(code.index, (m, n, rs, cs, im))
+        self.conj, self.stream = conj, stream
         self.packs = packs
 
     def _replace(self, **changes):
@@ -153,8 +147,7 @@ class Elements:
 
     @property
     def rows_reversed(self):
-        last = self.code.sub(self.m, 1)
-        return self._replace(base=self._at(last, 0), rs=self.code.sub(0, self.rs))
+        return self._replace(base=self._at(self.m - 1, 0), rs=-self.rs)
 
     @property
     def reversed(self):
@@ -168,40 +161,37 @@ class Elements:
 
     @property
     def contiguous(self):
-        """The same, of which strides are known as those of contiguous rows."""
+        """The matrix with strides that are known, those of contiguous rows."""
         step = self.vector.lanes * len(self.vector.parts)
         return self._replace(rs=self.n * step, cs=step)
 
     @property
     def is_contiguous(self):
-        """Whether it is the same as `contiguous`, as LLVM's i1."""
-        b, other = self.code.builder, self.contiguous
-        pairs = (self.rs, other.rs), (self.cs, other.cs)
-        return functools.reduce(b.and_, (b.icmp_signed("==", *map(index, pair)) for pair in pairs))
+        """Whether its strides are those of `contiguous`."""
+        other = self.contiguous
+        return (self.code.unknown(self.rs) == other.rs) & (self.code.unknown(self.cs) == other.cs)
 
     @property
     def lowest(self):
-        """Where in memory a matrix of known size and strides begins."""
+        """The lowest address of a matrix of known size and strides."""
         extents = (self.m - 1) * self.rs, (self.n - 1) * self.cs
         return self._replace(rs=1)._at(sum(min(extent, 0) for extent in extents), 0)
 
     def following(self, stride, lane, lanes):
         """Places to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
-        b = self.code.builder
-        distance = b.sub(b.add(stride, b.mul(b.sdiv(stride, lanes), lane)), lane)
-        return self._replace(base=self._shifted(distance))
+        stride, lane = map(self.code.index, (stride, lane))
+        return self._replace(base=self._shifted(stride + stride.quotient(lanes) * lane - lane))
 
     def pack(self, p):
         """The one that is p packs behind this, alone."""
-        return self._replace(base=self._shifted(index(self.code.mul(p, self.packs[1]))), packs=(1, self.packs[1]))
+        return self._replace(base=self._shifted(p * self.code.index(self.packs[1])), packs=(1, self.packs[1]))
 
     def block(self, i, j, m, n):
         return self._replace(base=self._at(i, j), m=m, n=n)
 
     def _at(self, i, j, im=0):
-        code = self.code
-        offset = code.add(code.add(code.mul(i, self.rs), code.mul(j, self.cs)), im)
-        return self.base if offset == 0 else self._shifted(index(offset))
+        offset = i * self.rs + j * self.cs + im
+        return self.base if is_known(offset, 0) else self._shifted(offset)
 
     def _shifted(self, offset):
         """The address of the real number that is so many of them behind the first."""
@@ -275,7 +265,7 @@ class Elements:
         flags = ir.VectorType(ir.IntType(1), part.count)
         parts = []
         for im in (0, self.im)[: len(self.vector.parts)]:
-            start = self.code.broadcast(b.ptrtoint(self._at(i, j, im), INDEX), offsets.vector)
+            start = self.code.broadcast(Index(b, b.ptrtoint(self._at(i, j, im), INDEX)), offsets.vector)
             pointers = ir.VectorType(self.element.as_pointer(), part.count)
             args = [
                 b.inttoptr((start + offsets).parts[0], pointers),

@@ -4,6 +4,7 @@ In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one
 `compactla.cpu.emit.numba_vectors`; ``A[i, j] = x`` stores, ``A.T`` and ``A.H`` are views, ``A.m`` and ``A.n`` sizes.
 """
 
+import functools
 import operator
 
 import numpy as np
@@ -14,7 +15,8 @@ from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, inf
 from numba.extending import intrinsic, lower_builtin, lower_getattr
 
 from compactla.cpu.emit.code import Code, elements
-from compactla.cpu.emit.matrices import INDEX, STORED, Matrix, shifted
+from compactla.cpu.emit.index import INDEX
+from compactla.cpu.emit.matrices import STORED, Matrix, shifted
 from compactla.cpu.emit.numba_vectors import fits, lift
 from compactla.cpu.emit.vectors import Vector
 
@@ -36,6 +38,7 @@ def matrix(typing_context, a, V, m=None, n=None):
     `V` is a compile-time constant. So are `m` and `n` if they are given, which have to be the array's: kernels are then
     compiled for this size. An array that does not fit raises a ValueError; indices are not checked.
     """
+    # Refuse what is no array of vectors, and sizes that are no constants.
     integers = isinstance(a, types.Array) and a.ndim == 3 and a.dtype in (types.int32, types.int64)
     floats = isinstance(a, types.Array) and a.ndim in (3, 4) and a.dtype in (types.float32, types.float64)
     if not (integers or floats):
@@ -46,6 +49,7 @@ def matrix(typing_context, a, V, m=None, n=None):
     if not all(isinstance(size, types.IntegerLiteral) for size in (V, *(size for size in sizes if size is not None))):
         raise errors.TypingError("V, m and n must be compile-time constants")
     sizes = [None if size is None else size.literal_value for size in sizes]
+    # What is known of the matrix: sizes that are given, and strides of contiguous arrays.
     lanes = V.literal_value
     column = lanes * (a.ndim - 2)
     strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
@@ -54,6 +58,7 @@ def matrix(typing_context, a, V, m=None, n=None):
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
 
     def lower(context, builder, signature, args):
+        # The array must be as its type promises; where it is not, raise an error.
         array = context.make_array(a)(context, builder, args[0])
         shape, steps = (cgutils.unpack_tuple(builder, t) for t in (array.shape, array.strides))
         item = a.dtype.bitwidth // 8
@@ -108,12 +113,52 @@ def at(typing_context, address, offset, m, n, rs, cs, im, form):
     result = parse_form(form.literal_value)
 
     def lower(context, builder, signature, args):
-        element = result.vector.part.element
-        start = builder.inttoptr(args[0], element.as_pointer())
-        base = shifted(builder, start, args[1], STORED.get(result.stored, element))
-        return matrix_value(context, builder, result, base, *args[2:7])
+        return matrix_at(context, builder, result, *args[:7])
 
     return result(*[types.intp] * 7, form), lower
+
+
+@intrinsic(prefer_literal=True)
+def slot_at(typing_context, address, slot, v, lie, form):
+    """Matrix in the lanes from v on of a slot of an array, at an address in bytes; see `form`.
+
+    `lie` says how slots lie: their lanes, how many real numbers one has, and the m, n, rs and cs of its matrices.
+    """
+    result = parse_form(form.literal_value)
+
+    def lower(context, builder, signature, args):
+        address, slot, v, lie, _ = args
+        V, size, *shape = cgutils.unpack_tuple(builder, lie, 6)
+        offset = builder.add(builder.mul(slot, size, flags=["nsw"]), v, flags=["nsw"])
+        return matrix_at(context, builder, result, address, offset, *shape, V)
+
+    return result(*[types.intp] * 3, types.UniTuple(types.intp, 6), form), lower
+
+
+@intrinsic(prefer_literal=True)
+def pack_at(typing_context, address, p, v, V, m, n, form):
+    """Matrix in the lanes from v on of pack p, of V lanes, of contiguous m x n packs at an address in bytes."""
+    result = parse_form(form.literal_value)
+
+    def lower(context, builder, signature, args):
+        address, p, v, V, m, n, _ = args
+
+        def times(*factors):
+            return functools.reduce(lambda x, y: builder.mul(x, y, flags=["nsw"]), factors)
+
+        step = times(V, INDEX(len(result.vector.parts)))
+        offset = builder.add(times(p, m, n, step), v, flags=["nsw"])
+        return matrix_at(context, builder, result, address, offset, m, n, times(n, step), step, V)
+
+    return result(*[types.intp] * 6, form), lower
+
+
+def matrix_at(context, builder, kind, address, offset, m, n, rs, cs, im):
+    """The value of a matrix that is `offset` real numbers behind an address in bytes."""
+    element = kind.vector.part.element
+    start = builder.inttoptr(address, element.as_pointer())
+    base = shifted(builder, start, offset, STORED.get(kind.stored, element))
+    return matrix_value(context, builder, kind, base, m, n, rs, cs, im)
 
 
 # Elements of matrices.
@@ -137,16 +182,18 @@ class SetItem(AbstractTemplate):
 
 @lower_builtin(operator.getitem, Matrix, types.UniTuple)
 def lower_getitem(context, builder, signature, args):
-    A = elements(context, Code(builder), signature.args[0], args[0])
-    return A[tuple(cgutils.unpack_tuple(builder, args[1], 2))].wrap()
+    code = Code(builder)
+    A = elements(context, code, signature.args[0], args[0])
+    return A[tuple(map(code.index, cgutils.unpack_tuple(builder, args[1], 2)))].wrap()
 
 
 @lower_builtin(operator.setitem, Matrix, types.UniTuple, Vector)
 @lower_builtin(operator.setitem, Matrix, types.UniTuple, types.Number)
 def lower_setitem(context, builder, signature, args):
-    A = elements(context, Code(builder), signature.args[0], args[0])
+    code = Code(builder)
+    A = elements(context, code, signature.args[0], args[0])
     x = lift(context, builder, signature.args[2], args[2], A.vector)
-    A[tuple(cgutils.unpack_tuple(builder, args[1], 2))] = x
+    A[tuple(map(code.index, cgutils.unpack_tuple(builder, args[1], 2)))] = x
     return context.get_dummy_value()
 
 

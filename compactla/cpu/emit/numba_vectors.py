@@ -23,6 +23,7 @@ from numba.core.typing.templates import (
 from numba.extending import intrinsic, lower_builtin, lower_getattr
 
 from compactla.cpu.emit.code import Code, Number
+from compactla.cpu.emit.index import Condition
 from compactla.cpu.emit.vectors import Flags, Lanes, Mask, Vector
 
 
@@ -60,7 +61,7 @@ def lower(x):
     """Emitted code as a value of Numba's."""
     if isinstance(x, Lanes):
         return x.wrap()
-    return x.value if isinstance(x, Flags) else x
+    return x.value if isinstance(x, Condition) else x
 
 
 def result_type(apply, kinds):

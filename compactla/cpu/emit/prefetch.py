@@ -7,14 +7,15 @@ of a matrix are not read in the order in which they lie. So the innermost loops 
 from llvmlite import ir
 from numba.core import cgutils
 
-from compactla.cpu.emit.matrices import INDEX, index, itemsize
+from compactla.cpu.emit.index import Variable, value_of
+from compactla.cpu.emit.matrices import itemsize
 
 BYTE = ir.IntType(8)
 BYTES = BYTE.as_pointer()
 LINE, PAGE = 64, 4096  # bytes
 
 
-class Ahead:
+class Prefetch:
     """Contiguous matrices of one known size that are fetched into the cache side by side, some bytes of each a round.
 
     Even progress on several of them at once is what the memory likes best; one large matrix is fetched as two halves.
@@ -26,23 +27,25 @@ class Ahead:
         size = nbytes(matrices[0])
         if len(matrices) == 1 and size >= PAGE:
             size //= 2
-            self.starts.append(code.builder.gep(self.starts[0], [INDEX(size)], source_etype=BYTE))
+            self.starts.append(self._behind(self.starts[0], size))
         self.step = -(-size // rounds)
-        self.place = cgutils.alloca_once_value(code.builder, INDEX(0))
+        self.place = Variable(code.builder, 0)
 
     def advance(self, rounds):
-        """Where the first of some rounds begins to fetch."""
-        code, b = self.code, self.code.builder
-        place = b.load(self.place, typ=INDEX)
-        b.store(code.add(place, code.mul(rounds, self.step)), self.place)
-        return [b.gep(start, [place], source_etype=BYTE) for start in self.starts]
+        """Begin some rounds; returns the addresses at which the first of them fetches."""
+        place = self.place.get()
+        self.place.set(place + rounds * self.step)
+        return [self._behind(start, place) for start in self.starts]
 
     def fetch(self, starts, p):
         """The cache lines of round p."""
         for start in starts:
             for line in range(0, self.step, LINE):
-                offset = index(self.code.add(self.code.mul(p, self.step), line))
-                prefetch(self.code.builder, self.code.builder.gep(start, [offset], source_etype=BYTE))
+                prefetch(self.code.builder, self._behind(start, p * self.step + line))
+
+    def _behind(self, start, offset):
+        """The address that is so many bytes behind another."""
+        return self.code.builder.gep(start, [value_of(offset)], source_etype=BYTE)
 
 
 def prefetch(builder, pointer, write=False, first=True):

@@ -14,6 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
+from compactla.cpu.emit.index import Condition
 from compactla.cpu.emit.machine import divides, machine
 
 FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
@@ -62,15 +63,12 @@ class MaskModel(models.PrimitiveModel):
         super().__init__(dmm, mask, ir.VectorType(ir.IntType(1), mask.lanes))
 
 
-class Flags:
-    """A `Mask` while code is emitted."""
-
-    def __init__(self, builder, value):
-        self.builder, self.value = builder, value
+class Flags(Condition):
+    """A `Mask` while code is emitted: a condition for each lane."""
 
     @property
     def mask(self):
-        """Its type."""
+        """The type of the flags."""
         return Mask(self.value.type.count)
 
     @property
@@ -78,32 +76,23 @@ class Flags:
         """The mask as an integer: bit k is that of lane k."""
         return self.builder.bitcast(self.value, ir.IntType(self.value.type.count))
 
-    def __and__(self, other):
-        return Flags(self.builder, self.builder.and_(self.value, other.value))
-
-    def __or__(self, other):
-        return Flags(self.builder, self.builder.or_(self.value, other.value))
-
-    def __invert__(self):
-        return Flags(self.builder, self.builder.not_(self.value))
-
     def __bool__(self):
         raise TypeError("mask is not known while code is emitted, must be asked by any() or all()")
 
     def any(self):
-        """Whether a lane is set, as LLVM's i1."""
-        return self.builder.icmp_unsigned("!=", self.bits, self.bits.type(0))
+        """Whether a lane is set."""
+        return Condition(self.builder, self.builder.icmp_unsigned("!=", self.bits, self.bits.type(0)))
 
     def all(self):
-        """Whether all lanes are set, as LLVM's i1."""
-        return self.builder.icmp_unsigned("==", self.bits, self.bits.type(-1))
+        """Whether all lanes are set."""
+        return Condition(self.builder, self.builder.icmp_unsigned("==", self.bits, self.bits.type(-1)))
 
     def select(self, a, b):
         """The lanes of `a` where the mask is set, else those of `b`."""
         a, b = alike(a, b)
         if a.vector.lanes != self.value.type.count:
             raise TypeError(f"mask is {self.mask}, must have the {a.vector.lanes} lanes of what it selects from")
-        return a._new(*(self.builder.select(self.value, x, y) for x, y in zip(a.parts, b.parts, strict=True)))
+        return super().select(a, b)
 
 
 def alike(*lanes):
@@ -195,7 +184,7 @@ class Lanes:
         )
 
     def _scaled(self, other):
-        """Of two lanes those that are complex, if any, and the real numbers to multiply them with."""
+        """Sort two factors: lanes that are complex, if any are, and the real numbers to multiply them with."""
         scaled, scale = (other, self) if other.vector.is_complex else (self, other)
         return scaled, scale.parts[0]
 

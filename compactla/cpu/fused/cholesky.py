@@ -19,8 +19,8 @@ def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True):
     if clean == "yes":
         L, zero = W.T if uplo == "U" else W, code.zero(vector)
         for i in code.each(n):
-            for j in code.each(code.sub(code.sub(n, i), 1)):
-                L[i, code.add(code.add(i, 1), j)] = zero
+            for j in code.each(n - i - 1):
+                L[i, i + 1 + j] = zero
     X.write(W)
 
 
@@ -45,6 +45,6 @@ def decide(code, W, scale, status):
         least[0, 0] = (root < least[0, 0]).select(root, least[0, 0])
     pivot, limit = least[0, 0], status.doubtful(code, W.m, vector) * scale  # of a pivot that fails there is no root
     certain = (total[0, 0] < math.inf) & (pivot > 0) & (pivot * pivot > limit)
-    with code.builder.if_then((~certain).any(), likely=False):
+    with code.when((~certain).any(), likely=False):
         status.enter(FAILED, (pivot == 0) | ((pivot < 0) & (-pivot >= limit)))
         status.enter(UNSURE, ~certain)

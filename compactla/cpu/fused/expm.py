@@ -11,7 +11,8 @@ import math
 from llvmlite import ir
 from numba import types
 
-from compactla.cpu.emit.matrices import Elements, index
+from compactla.cpu.emit.index import value_of
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.determinant import FORMS, power_of_two
 from compactla.cpu.kernels.gemm import gemm
@@ -30,6 +31,7 @@ def expm(code, vector, A, X, status):
     """X <- exp(A)"""
     n = A.n
     W, A2, A4, A6, T, U, V = (code.room(vector, n, n) for _ in range(7))
+    # Powers of A, and s, by which it is halved so that the approximation is accurate; then powers of A / 2^s.
     A.read(W)
     status.check(W)
     product(code, W, W, A2)
@@ -43,10 +45,11 @@ def expm(code, vector, A, X, status):
     square = half * half
     for P, factor in (W, half), (A2, square), (A4, square * square), (A6, square * square * square):
         fill(code, P, functools.partial(scaled, P, factor))
+    # Pade's approximation, inv(V - T) (V + T) = 1 + 2 inv(V - T) T, with even powers in V and odd ones in T.
     polynomial(code, (A6, A4, A2), PADE[::-2], T, U)
     polynomial(code, (A6, A4, A2), PADE[-2::-2], T, V)
     product(code, W, U, T)
-    both = code.room(vector, n, code.add(n, n))
+    both = code.room(vector, n, n + n)
     left, right = both.block(0, 0, n, n), both.block(0, n, n, n)
     fill(code, left, lambda i, j: V[i, j] - T[i, j])
     fill(code, right, lambda i, j: T[i, j] + T[i, j])
@@ -56,11 +59,12 @@ def expm(code, vector, A, X, status):
     for i in code.each(n):
         W[i, i] = W[i, i] + code.zero(vector.reals).constant(1)
     exact(code, W, diagonal, half, triangular & (s > 0))
+    # Square it s times, in each lane as often as it was halved; diagonals of triangular matrices are computed anew.
     with code.loop(most(code, s)) as t:
         product(code, W, W, T)
         flags = s > code.broadcast(t, s.vector)
         fill(code, W, lambda i, j: flags.select(T[i, j], W[i, j]))
-        done = code.broadcast(code.add(t, 1), s.vector)
+        done = code.broadcast(t + 1, s.vector)
         exact(code, W, diagonal, power((s > done).select(s - done, s.constant(0))), triangular & flags)
     X.write(W)
     status.check(W)
@@ -78,7 +82,7 @@ def is_triangular(code, A):
 
 def exact(code, A, diagonal, factor, flags):
     """The diagonal of A <- exp(factor * diagonal) where flags are set: squares of it would be less accurate."""
-    with code.builder.if_then(flags.any(), likely=False), code.loop(A.m) as i:
+    with code.when(flags.any(), likely=False), code.loop(A.m) as i:
         A[i, i] = flags.select(exponential(diagonal[i, 0] * factor), A[i, i])
 
 
@@ -101,10 +105,10 @@ def product(code, A, B, C):
     def body(code, a, b, c, size):
         size = n if isinstance(n, int) else size
         step = vector.lanes * len(vector.parts)
-        rest = size, size, code.mul(size, step), step, vector.lanes
+        rest = size, size, size * step, step, vector.lanes
         gemm.emit(code, *(Elements(code, vector, base, *rest) for base in (a, b, c)))
 
-    given = A.base, B.base, C.base, index(n)
+    given = A.base, B.base, C.base, value_of(n)
     name = f"compactla.expm.product.{vector}.{n if isinstance(n, int) else ''}"
     code.call(name, [x.type for x in given], body, *given, attributes=("noinline",))
 
@@ -178,7 +182,7 @@ def scaling(code, A, A4, A6, T):
     most = size.constant(FORMS[A.vector.real.bitwidth].one - 1)
     result[0, 0] = s
     large = size * power(s) > PLAIN
-    with code.builder.if_then(large.any(), likely=False):
+    with code.when(large.any(), likely=False):
         product(code, A4, A4, T)
         h8 = halvings(code, T, 8)
         product(code, A4, A6, T)
@@ -215,7 +219,4 @@ def most(code, s):
     """The largest of V integers, as an index."""
     b, x = code.builder, s.astype(types.int64)
     lanes = [b.extract_element(x.parts[0], ir.IntType(32)(lane)) for lane in range(s.vector.lanes)]
-    largest = lanes[0]
-    for lane in lanes[1:]:
-        largest = b.select(b.icmp_signed(">", lane, largest), lane, largest)
-    return largest
+    return functools.reduce(lambda largest, lane: code.max(lane, largest), map(code.index, lanes))

@@ -1,7 +1,7 @@
 """lstsq: singular values of R, and rotations of its rows that are those of Q^H B too."""
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import Elements, index
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.gesvd import LARGEST, SMALL, copy, largest_part, parts, products, rotate_all, triangularise
@@ -38,7 +38,7 @@ class LeastSquares:
         self.x, self.residuals = code.room(vector, n, r), code.room(vector.reals, r)
         self.rank = code.room(integers(vector), 1)
         if not kept:  # no loop is written out
-            W, C, Q = (X._replace(m=index(X.m), n=index(X.n)) for X in (W, C, Q))
+            W, C, Q = (X._replace(m=code.unknown(X.m), n=code.unknown(X.n)) for X in (W, C, Q))
             m, n, r = W.m, W.n, C.n
         scale, scale_of_c = self._scale(W), self._scale(C)
         triangularise(code, W, Q, self.s)
@@ -53,7 +53,7 @@ class LeastSquares:
         zero = code.zero(vector)  # no zero is negative: turns of other lanes would tell
         copy(code, self.x, self.x, lambda x: times(x, factors) + zero)
         copy(code, self.s, self.s, scale.restored)
-        self._remains(C.block(n, 0, code.sub(m, n), r), n, [f for f in scale_of_c.down for _ in range(2)])
+        self._remains(C.block(n, 0, m - n, r), n, [f for f in scale_of_c.down for _ in range(2)])
 
     def _scale(self, A):
         """Multiply by a power of two so that no square overflows."""

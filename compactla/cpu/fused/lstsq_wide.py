@@ -18,7 +18,7 @@ def lstsq_wide(code, vector, A, B, rcond, X, residuals, rank, s, status):
     factor(code, V, tau)
     copy(code, L, L, lambda x: zero)
     for j in code.each(m):
-        for i in code.each(code.add(j, 1)):
+        for i in code.each(j + 1):
             L[j, i] = V[i, j].conjugate()
     found = LeastSquares(code, L, C, limit[0, 0])
     found.write(residuals, rank, s, status)

@@ -8,7 +8,7 @@ from compactla.cpu.kernels.trsm import trsm
 def solve(code, vector, A, B, X, status):
     """X <- inv(A) B"""
     n, r = B.m, B.n
-    W = code.room(vector, n, code.add(n, r))
+    W = code.room(vector, n, n + r)
     left, right = W.block(0, 0, n, n), W.block(0, n, n, r)
     A.read(left)
     B.read(right)

@@ -14,7 +14,7 @@ def solve_triangular(code, vector, A, B, X, status, uplo, trans, diag, check_fin
         status.check(W)
     if diag == "N":
         for q in code.each(n):
-            report(code, [W[q, q] == 0], status.info, code.add(q, 1))
+            report(code, [W[q, q] == 0], status.info, q + 1)
         status.fail()
     trsm.emit(code, W, R, uplo=uplo, trans=trans, diag=diag)
     X.write(R)

@@ -52,29 +52,29 @@ def reduce(code: Code, A: Elements, d: Elements, e: Elements, left: Elements, ri
 
     def eliminate(A, i, j, below, after):
         """Reflect element (i, j) and the `below` elements under it, and the `after` columns behind."""
-        x = A.block(code.add(i, 1), j, below, 1)
+        x = A.block(i + 1, j, below, 1)
         beta, tau = reflector(code, A[i, j], x)
-        parts = A.block(i, code.add(j, 1), 1, after), A.block(code.add(i, 1), code.add(j, 1), below, after)
+        parts = A.block(i, j + 1, 1, after), A.block(i + 1, j + 1, below, after)
         reflect(code, x, tau.conjugate(), *parts)
         return beta, tau
 
-    last = code.sub(n, 1)
+    last = n - 1
     for k in steps(code, last):
-        after, below = code.sub(last, k), code.sub(code.sub(m, k), 1)
+        after, below = last - k, m - k - 1
         d[k, 0], left[k, 0] = eliminate(A, k, k, below, after)
-        e[k, 0], right[k, 0] = eliminate(A.H, code.add(k, 1), k, code.sub(after, 1), below)
-    d[last, 0], left[last, 0] = reflector(code, A[last, last], A.block(n, last, code.sub(m, n), 1))
+        e[k, 0], right[k, 0] = eliminate(A.H, k + 1, k, after - 1, below)
+    d[last, 0], left[last, 0] = reflector(code, A[last, last], A.block(n, last, m - n, 1))
 
 
 def expand(code: Code, A: Elements, tau: Elements, Q: Elements, offset):
     """Q <- the product of reflectors, which are below the diagonal of A that is `offset` below the main one."""
     identity(code, Q)
-    count = code.sub(A.n if offset == 0 else A.m, offset)
+    count = (A.n if offset == 0 else A.m) - offset
     for t in steps(code, count):
-        k = code.sub(code.sub(count, 1), t)
-        top = code.add(k, offset)
-        rest = code.add(top, 1)
-        below, after = code.sub(Q.m, rest), code.sub(Q.n, top)
+        k = count - 1 - t
+        top = k + offset
+        rest = top + 1
+        below, after = Q.m - rest, Q.n - top
         v = A.block(rest, k, below, 1)
         reflect(code, v, tau[k, 0], Q.block(top, top, 1, after), Q.block(rest, top, below, after))
 
@@ -84,9 +84,9 @@ def iterate(code: Code, d: Elements, e: Elements, U: Elements | None, V: Element
 
     Implicit steps as in LAPACK's bdsqr, without a shift where a diagonal element counts as zero.
     """
-    b, n, reals = code.builder, d.m, d.vector
+    n, reals = d.m, d.vector
     on_left, on_right = code.room(reals, n, 2), code.room(reals, n, 2)
-    window = Window(code, code.sub(n, 1))
+    window = Window(code, n - 1)
     eps, floor = rounding(reals), 2.0 ** (-(EXPONENT[reals.real.bitwidth] * 5) // 4)
 
     def once(turned):
@@ -94,6 +94,7 @@ def iterate(code: Code, d: Elements, e: Elements, U: Elements | None, V: Element
         kept = dict(zip(names, (code.registers(reals, 1) for _ in names), strict=True))
         for register in kept.values():
             register[0, 0] = code.zero(reals)
+        # Drop elements of e that do not matter, and keep what the last block of each lane needs for its shift.
         for i, following in window.search(turned):
             x, y, between = d[i, 0], d[following, 0], e[i, 0]
             sizes = abs(x), abs(y), abs(between)
@@ -107,7 +108,8 @@ def iterate(code: Code, d: Elements, e: Elements, U: Elements | None, V: Element
                 kept[name][0, 0] = matters.select(z, kept[name][0, 0])
             kept["before"][0, 0] = off
             window.note(i, matters)
-        with b.if_then(turned.flags.any()):
+        # A step with that shift, and its rotations of U and V.
+        with code.when(turned.flags.any()):
             x, y, between, least, most = (kept[name][0, 0] for name in names[:5])
             regular = (least > most * most.constant(eps)) & (least > floor)
             mu = regular.select(shift(x, between, y), most.constant(0))
@@ -116,7 +118,7 @@ def iterate(code: Code, d: Elements, e: Elements, U: Elements | None, V: Element
                 turn(code, U, on_left, window)
                 turn(code, V, on_right, window)
 
-    return sweep(code, reals, once, code.mul(n, TRIES))
+    return sweep(code, reals, once, n * TRIES)
 
 
 def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
@@ -142,7 +144,7 @@ def step(code: Code, d, e, on_left, on_right, mu, window):
         bulge = goes_on.select(s, (mu == 0).select(one, x)) * off
         between = goes_on.select(c, one) * off
         c, s, length = Plane.of(f, bulge)
-        e[code.sub(i, 1), 0] = goes_on.select(length, zero)
+        e[i - 1, 0] = goes_on.select(length, zero)
         on_right[i, 0], on_right[i, 1] = c, s
         f, bulge = s.fma(between, c * x), s * y
         between, y = (-s).fma(x, c * between), c * y
@@ -152,4 +154,4 @@ def step(code: Code, d, e, on_left, on_right, mu, window):
         for t, x in enumerate((s.fma(y, c * between), c, s, off)):
             state[t, 0] = x
     _, last = window.bounds
-    e[code.sub(last, 1), 0] = state[0, 0]
+    e[last - 1, 0] = state[0, 0]

@@ -7,8 +7,9 @@ Lanes are added up at the end of a row of blocks.
 from llvmlite import ir
 
 from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.machine import machine
-from compactla.cpu.emit.matrices import INDEX, index, native_width
+from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.memory.products import loaded, signs, store, swapped, there
 
@@ -46,42 +47,45 @@ def blockrowsmv(code, lo, hi, indptr, indices, blocks, x, y, parts=1):
     flags = there(code, y.vector, size - (y.n - 1) * V)
 
     def entry(address, i, kind):
-        array = b.inttoptr(address.index(code), kind.as_pointer())
-        return code.widened(b.load(b.gep(array, [index(i)], source_etype=kind), typ=kind))
+        array = b.inttoptr(address.index(code).value, kind.as_pointer())
+        return code.entry(array, i, kind)
 
-    with code.loop(b.sub(hi.index(code), lo)) as step:
-        i = code.add(lo, step)
-        first, last = entry(indptr, i, INDEX), entry(indptr, code.add(i, 1), INDEX)
+    # Block row by block row of y, a tile of some of its real numbers at a time.
+    with code.loop(hi.index(code) - lo) as step:
+        i = lo + step
+        first, last = entry(indptr, i, INDEX), entry(indptr, i + 1, INDEX)
 
         def make(tile, count):
             """Make `count` real numbers of y, those of a tile."""
             sums = code.registers(y.vector, count)
             for r in range(count):
                 sums[r, 0] = code.zero(y.vector)
-            with code.loop(b.sub(last, first)) as step:
-                k = code.add(first, step)
+            # Add the products of the tile's rows with x, block by block: lanes are sums of their own.
+            with code.loop(last - first) as step:
+                k = first + step
                 column = entry(indices, k, SMALL)
-                top = code.add(code.mul(k, size // parts), code.mul(tile, tallest // parts))
+                top = k * (size // parts) + tile * (tallest // parts)
 
                 def add(j, flags=None):
                     factor = loaded(x, column, j, flags)
                     factors = (factor, swapped(factor)) if parts == 2 else (factor,)
                     for r in range(count):
                         if r % parts == 0:
-                            row = loaded(blocks, code.add(top, r // parts), j, flags)
+                            row = loaded(blocks, top + r // parts, j, flags)
                         sums[r, 0] = row.fma(factors[r % parts], sums[r, 0])
 
                 for j in code.each(x.n - 1):
                     add(j)
                 add(x.n - 1, flags)
+            # Add up the lanes of V rows at a time, and store the sums.
             for start in range(0, count, V):
                 rows = [sums[r, 0] if r < count else code.zero(y.vector) for r in range(start, start + V)]
                 if parts == 2:
                     rows[::2] = [x * signs(x, 1, -1) for x in rows[::2]]
-                j = code.add(code.mul(tile, tallest // V), start // V)
+                j = tile * (tallest // V) + start // V
                 store(y, i, j, flags if count - start < V else None, transposed_sum(rows))
 
-        for tile in code.each(whole if whole < 2 else index(whole)):
+        for tile in code.each(whole if whole < 2 else code.unknown(whole)):
             make(tile, tallest)
         if left:
             make(whole, left)

@@ -5,8 +5,8 @@ D, E and F for the blocks of a slot of `diag`, `lower` and `upper`: D x = r - E 
 """
 
 from compactla.cpu.emit.code import routine
-from compactla.cpu.emit.matrices import INDEX, index
-from compactla.cpu.emit.numba_matrices import at, itemsize_of, lanes_of, parts_of
+from compactla.cpu.emit.index import value_of
+from compactla.cpu.emit.numba_matrices import at, itemsize_of, lanes_of, parts_of, slot_at
 from compactla.cpu.emit.prefetch import BYTE, BYTES, prefetch
 from compactla.cpu.kernels.gemm import gemm
 from compactla.cpu.kernels.getrfnp import getrfnp
@@ -28,17 +28,17 @@ def factor_batch(block, known, large):
     at_once, late = known and not large, known and large
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info):
-        def block_of(array, slot, v):
-            return at(array, slot * size + v, b, b, rs, cs, V, block)
+        lie = V, size, b, b, rs, cs
 
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
             for v in range(0, V, width):
                 for s in range(first, last + 1):
-                    D, F = block_of(diag, s, v), block_of(upper, s - p, v)
-                    E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
+                    D, F = slot_at(diag, s, v, lie, block), slot_at(upper, s - p, v, lie, block)
+                    E, D_after = slot_at(lower, s - p, v, lie, block), slot_at(diag, s + 1, v, lie, block)
                     if s > first:
-                        E_before, F_before = block_of(lower, s - p - 1, v), block_of(upper, s - p - 1, v)
+                        E_before = slot_at(lower, s - p - 1, v, lie, block)
+                        F_before = slot_at(upper, s - p - 1, v, lie, block)
                         gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if at_once else (F,) if late else ())
                     getrfnp(D, info[p * V + v :], (s - first) * b, "R")
                     if s < last:
@@ -58,8 +58,7 @@ def factor_watched_batch(block, column, swap, known, policy):
     pivoting = policy.endswith("pivoting")
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, info, rows, swaps, watched):
-        def block_of(array, slot, v):
-            return at(array, slot * size + v, b, b, rs, cs, V, block)
+        lie = V, size, b, b, rs, cs
 
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
@@ -67,16 +66,22 @@ def factor_watched_batch(block, column, swap, known, policy):
                 W = at(watched, p * WATCHED * cs + v, WATCHED, 1, cs, cs, V, column)
                 for s in range(first, last + 1):
                     used = rows[s * V + v :]
-                    D, E, F = block_of(diag, s, v), block_of(lower, s - p, v), block_of(upper, s - p, v)
-                    E_before, F_before = block_of(lower, s - p - 1, v), block_of(upper, s - p - 1, v)
+                    D = slot_at(diag, s, v, lie, block)
+                    E = slot_at(lower, s - p, v, lie, block)
+                    F = slot_at(upper, s - p, v, lie, block)
+                    E_before = slot_at(lower, s - p - 1, v, lie, block)
+                    F_before = slot_at(upper, s - p - 1, v, lie, block)
                     S = at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap)
+                    # Note sizes before the block is touched.
                     start_block(D, W, used)
                     if s < last:
                         watch(F, W, used, LARGEST)
                         watch(E, W, used, LARGEST)
                     if s > first:
-                        D_after = block_of(diag, s + 1, v)
+                        # D <- D - E_before F_before
+                        D_after = slot_at(diag, s + 1, v, lie, block)
                         gemm(E_before, F_before, D, -1, 1, (D_after, E, F) if known else ())
+                    # Factor it, and swap the rows of what stands beside it.
                     lu_watched(D, S, W, used, info[p * V + v :], (s - first) * b, policy)
                     if pivoting:
                         if s < last:
@@ -84,6 +89,7 @@ def factor_watched_batch(block, column, swap, known, policy):
                         if s > first:
                             laswp(E_before, S)
                     if s < last:
+                        # F <- inv(D) F, watched half way
                         trsm(D, F, "L", "L", "N", "U")
                         watch(F, W, used, FACTOR)
                         trsm(D, F, "L", "U", "N", "R")
@@ -107,8 +113,7 @@ def solve_batch(block, column, swap, known):
         unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
 
-        def block_of(array, slot, v):
-            return at(array, slot * size + v, b, b, rs, cs, V, block)
+        lie = V, size, b, b, rs, cs
 
         def x_of(k):
             return at(columns, k * b * row, b, nrhs, row, element, width, column)
@@ -116,23 +121,25 @@ def solve_batch(block, column, swap, known):
         for p in range(lo, hi):
             first, last = offset[p], offset[p + 1] - 1
             for v in range(0, V, width):
+                # Forward: x <- inv(D) (r - E x_before)
                 for s in range(first, last + 1):
-                    X, D = x_of(s - first), block_of(diag, s, v)
+                    X, D = x_of(s - first), slot_at(diag, s, v, lie, block)
                     if several[s]:
                         load_rows(X, rows[s * V + v :], rhs, work, several[s])
                     if swap:
                         laswp(X, at(swaps, s * b * cs + v, b, 1, cs, cs, V, swap))
                     if s > first:
-                        E_before, X_before = block_of(lower, s - p - 1, v), x_of(s - first - 1)
-                        E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
+                        E_before, X_before = slot_at(lower, s - p - 1, v, lie, block), x_of(s - first - 1)
+                        E, D_after = slot_at(lower, s - p, v, lie, block), slot_at(diag, s + 1, v, lie, block)
                         gemm(E_before, X_before, X, -1, 1, (D_after, E) if known else ())
                     trsm(D, X, "L", "L", "N", "U")
                     trsm(D, X, "L", "U", "N", "R")
+                # Backward: x <- x - F x_after
                 for s in range(last, first - 1, -1):
                     X = x_of(s - first)
                     if s < last:
-                        F, X_after = block_of(upper, s - p, v), x_of(s - first + 1)
-                        F_before = block_of(upper, s - p - 1, v)
+                        F, X_after = slot_at(upper, s - p, v, lie, block), x_of(s - first + 1)
+                        F_before = slot_at(upper, s - p - 1, v, lie, block)
                         gemm(F, X_after, X, -1, 1, (F_before,) if known else ())
                     if several[s]:
                         store_rows(X, rows[s * V + v :], x, work + unused, several[s])
@@ -149,8 +156,7 @@ def residual_batch(block, column):
         unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
 
-        def block_of(array, slot, v):
-            return at(array, slot * size + v, b, b, rs, cs, V, block)
+        lie = V, size, b, b, rs, cs
 
         def x_of(k):
             return at(columns, k * b * row, b, nrhs, row, element, width, column)
@@ -164,11 +170,11 @@ def residual_batch(block, column):
                         load_rows(x_of(s - first), rows[s * V + v :], x, work, several[s])
                 for s in range(first, last + 1):
                     load_rows(R, rows[s * V + v :], rhs, work)
-                    gemm(block_of(diag, s, v), x_of(s - first), R, -1, 1)
+                    gemm(slot_at(diag, s, v, lie, block), x_of(s - first), R, -1, 1)
                     if s > first:
-                        gemm(block_of(lower, s - p - 1, v), x_of(s - first - 1), R, -1, 1)
+                        gemm(slot_at(lower, s - p - 1, v, lie, block), x_of(s - first - 1), R, -1, 1)
                     if s < last:
-                        gemm(block_of(upper, s - p, v), x_of(s - first + 1), R, -1, 1)
+                        gemm(slot_at(upper, s - p, v, lie, block), x_of(s - first + 1), R, -1, 1)
                     store_rows(R, rows[s * V + v :], r, work + unused)
 
     return kernel
@@ -183,31 +189,35 @@ def spread_batch(block, known):
     width = lanes_of(block)
 
     def kernel(lo, hi, V, b, size, rs, cs, lower, diag, upper, offset, shortest, before, after):
-        def block_of(array, slot, v):
-            return at(array, slot * size + v, b, b, rs, cs, V, block)
+        lie = V, size, b, b, rs, cs
 
         for p in range(lo, hi):
             first, last, ends = offset[p], offset[p + 1] - 1, shortest[p]
             for v in range(0, V, width):
+                # Forward, with couplings of the first row, and of the last ones from where lines end.
                 for s in range(first, last + 1):
-                    D, X, Y = block_of(diag, s, v), block_of(before, s, v), block_of(after, s, v)
+                    D = slot_at(diag, s, v, lie, block)
+                    X = slot_at(before, s, v, lie, block)
+                    Y = slot_at(after, s, v, lie, block)
                     if s > first:
-                        E_before, X_before = block_of(lower, s - p - 1, v), block_of(before, s - 1, v)
-                        E, D_after = block_of(lower, s - p, v), block_of(diag, s + 1, v)
+                        E_before = slot_at(lower, s - p - 1, v, lie, block)
+                        X_before = slot_at(before, s - 1, v, lie, block)
+                        E, D_after = slot_at(lower, s - p, v, lie, block), slot_at(diag, s + 1, v, lie, block)
                         gemm(E_before, X_before, X, -1, 0, (D_after, E) if known else ())
                         if s > ends:
-                            gemm(E_before, block_of(after, s - 1, v), Y, -1, 1)
+                            gemm(E_before, slot_at(after, s - 1, v, lie, block), Y, -1, 1)
                     trsm(D, X, "L", "L", "N", "U")
                     trsm(D, X, "L", "U", "N", "R")
                     if s >= ends:
                         trsm(D, Y, "L", "L", "N", "U")
                         trsm(D, Y, "L", "U", "N", "R")
+                # Backward: both go up.
                 for s in range(last - 1, first - 1, -1):
-                    F, F_before = block_of(upper, s - p, v), block_of(upper, s - p - 1, v)
-                    X, X_before, X_after = (
-                        block_of(before, s, v), block_of(before, s - 1, v), block_of(before, s + 1, v)
-                    )  # fmt: skip
-                    Y, Y_after = block_of(after, s, v), block_of(after, s + 1, v)
+                    F, F_before = slot_at(upper, s - p, v, lie, block), slot_at(upper, s - p - 1, v, lie, block)
+                    X = slot_at(before, s, v, lie, block)
+                    X_before = slot_at(before, s - 1, v, lie, block)
+                    X_after = slot_at(before, s + 1, v, lie, block)
+                    Y, Y_after = slot_at(after, s, v, lie, block), slot_at(after, s + 1, v, lie, block)
                     gemm(F, X_after, X, -1, 1, (F_before, X_before) if known else ())
                     if s < ends:
                         gemm(F, Y_after, Y, -1, 0)
@@ -230,8 +240,7 @@ def couple_batch(block, column, known):
         unused = b * nrhs * reals * item
         columns = work + (2 * unused + 63) // 64 * 64
 
-        def block_of(array, slot, v):
-            return at(array, slot * size + v, b, b, rs, cs, V, block)
+        lie = V, size, b, b, rs, cs
 
         def x_of(k):
             return at(columns, k * b * row, b, nrhs, row, element, width, column)
@@ -242,8 +251,8 @@ def couple_batch(block, column, known):
                 load_rows(X_before, before[p * V + v :], x, work)
                 load_rows(X_after, after[p * V + v :], x, work)
                 for s in range(offset[p], offset[p + 1]):
-                    E, E_next = block_of(lower, s, v), block_of(lower, s + 1, v)
-                    F, F_next = block_of(upper, s, v), block_of(upper, s + 1, v)
+                    E, E_next = slot_at(lower, s, v, lie, block), slot_at(lower, s + 1, v, lie, block)
+                    F, F_next = slot_at(upper, s, v, lie, block), slot_at(upper, s + 1, v, lie, block)
                     load_rows(X, rows[s * V + v :], source, work)
                     gemm(E, X_before, X, -1, 1, (E_next,) if known else ())
                     gemm(F, X_after, X, -1, 1, (F_next,) if known else ())
@@ -272,56 +281,55 @@ def copy_rows(code, X, rows, array, spare, several, move):
     """Move the numbers of a matrix X between its lanes and their block rows, a contiguous run of numbers each."""
     b, vector = code.builder, X.vector
     lanes, real, item = vector.lanes, "fd"[vector.real.bitwidth == 64], vector.real.bitwidth // 8
-    count = code.mul(code.mul(X.m, X.n), len(vector.parts))  # numbers of a block row
-    starts = block_rows(code, rows, lanes, array.index(code), spare.index(code), index(code.mul(count, item)))
+    count = X.m * X.n * len(vector.parts)  # numbers of a block row
+    starts = block_rows(code, rows, lanes, array.index(code), spare.index(code), count * item)
     vectors = b.bitcast(X.base, BYTES)
 
     def copy(first, run):
         """The numbers from `first` on, `run` of each lane."""
-        ends = [b.gep(start, [index(code.mul(first, item))], source_etype=BYTE) for start in starts]
-        steps = (index(code.mul(code.add(first, k), lanes * item)) for k in range(run))
+        ends = [b.gep(start, [value_of(first * item)], source_etype=BYTE) for start in starts]
+        steps = (value_of((first + k) * (lanes * item)) for k in range(run))
         move(Tile(code, real, lanes, run), ends, [b.gep(vectors, [step], source_etype=BYTE) for step in steps])
 
     if isinstance(several, int):
         copy_one(code, count, copy, 16 // item)
         return
     several = several.index(code)
-    with b.if_else(b.icmp_signed("==", several, INDEX(1))) as (one, more):
+    with code.either(several == 1) as (one, more):
         with one:
             copy_one(code, count, copy, 16 // item)
         with more:
-            total = index(code.mul(several, count))
-            further = code.mul(total, -item if move is Tile.unpack else item)  # bytes
-            with code.loop(b.udiv(b.add(total, INDEX(lanes - 1)), INDEX(lanes))) as t:
-                first = code.min(code.mul(t, lanes), code.sub(total, lanes))  # at the end some once more
+            total = several * count
+            further = total * (-item if move is Tile.unpack else item)  # bytes
+            with code.loop((total + (lanes - 1)) // lanes) as t:
+                first = code.min(t * lanes, total - lanes)  # at the end some once more
                 for start in starts:  # what is moved next
-                    place = code.add(further, code.mul(first, item))
-                    prefetch(b, b.gep(start, [place], source_etype=BYTE), write=move is Tile.unpack)
+                    place = further + first * item
+                    prefetch(b, b.gep(start, [value_of(place)], source_etype=BYTE), write=move is Tile.unpack)
                 copy(first, lanes)
 
 
 def copy_one(code, count, copy, run):
     """The `count` numbers of a block row, `run` at a time."""
-    b = code.builder
     if isinstance(count, int):
         run = next(r for r in (4, 2, 1) if r <= min(run, max(count, 1)))
         whole, rest = divmod(count, run)
     else:
-        whole, rest = b.udiv(count, INDEX(run)), b.urem(count, INDEX(run))
+        whole, rest = count // run, count % run
     for t in code.each(whole):
-        copy(code.mul(t, run), run)
+        copy(t * run, run)
     if isinstance(count, int) and rest:
         copy(count - run, run)  # some once more
     elif not isinstance(count, int):
         with code.loop(rest) as t:
-            copy(code.add(code.mul(whole, run), t), 1)
+            copy(whole * run + t, 1)
 
 
 def block_rows(code, rows, lanes, array, spare, size):
-    """Where the block row of each lane begins, of `size` bytes in an array; `spare` for the row -1."""
+    """The address of the block row of each lane, of `size` bytes in an array; `spare` for the row -1."""
     b, starts = code.builder, []
     for lane in range(lanes):
-        row = b.load(b.gep(rows, [INDEX(lane)], source_etype=INDEX), typ=INDEX)
-        used = b.icmp_signed(">=", row, INDEX(0))
-        starts.append(b.inttoptr(b.select(used, b.add(array, b.mul(row, size)), spare), BYTES))
+        row = code.entry(rows, lane)
+        start = (row >= 0).select(array + row * size, spare)
+        starts.append(b.inttoptr(start.value, BYTES))
     return starts

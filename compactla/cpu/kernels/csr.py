@@ -6,43 +6,37 @@ Values are nnz x 1 matrices of vectors, in the order of `indices`, which is asce
 from compactla.checks import option
 from compactla.cpu.emit.code import routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX, index
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.getrfnp import reciprocal
 
 UNROLLED = 4  # multiply-adds of a round of the innermost loop
 
 
-def entry(code, array, i):
-    """An entry of an array of int64."""
-    return code.builder.load(code.builder.gep(array, [index(i)], source_etype=INDEX), typ=INDEX)
-
-
 def row_sum(code, values, indices, first, last, x):
     """The sum of values times what they stand before in a column x, from place `first` to `last` - 1."""
 
     def add(i, sums):
-        t = code.add(first, i)
-        return values[t, 0].fma(x[entry(code, indices, t), 0], sums)
+        t = first + i
+        return values[t, 0].fma(x[code.entry(indices, t), 0], sums)
 
-    return total(code, x.vector, code.sub(last, first), add)
+    return total(code, x.vector, last - first, add)
 
 
 def scatter(code, values, indices, first, last, factor, y):
     """y <- y + factor times the values from place `first` to `last` - 1, each where it stands."""
 
     def add(t):
-        j = entry(code, indices, t)
+        j = code.entry(indices, t)
         y[j, 0] = factor.fma(values[t, 0], y[j, 0])
 
-    count = code.sub(last, first)
-    rounds = code.builder.sdiv(index(count), INDEX(UNROLLED))
+    count = last - first
+    rounds = count // UNROLLED
     with code.loop(rounds) as r:
         for k in range(UNROLLED):
-            add(code.add(code.add(first, code.mul(r, UNROLLED)), k))
-    done = code.mul(rounds, UNROLLED)
-    with code.loop(code.sub(count, done)) as k:
-        add(code.add(code.add(first, done), k))
+            add(first + r * UNROLLED + k)
+    done = rounds * UNROLLED
+    with code.loop(count - done) as k:
+        add(first + done + k)
 
 
 @routine
@@ -69,7 +63,7 @@ def csrmm(code, values, indptr, indices, X, Y, trans="N", scalars=None):
         nothing, fresh = alpha == 0, beta == 0
     if trans == "N":
         with code.loop(Y.m) as i:
-            first, last = entry(code, indptr, i), entry(code, indptr, code.add(i, 1))
+            first, last = code.entry(indptr, i), code.entry(indptr, i + 1)
             for j in code.each(Y.n):
                 x = X.block(0, j, X.m, 1)
                 product = row_sum(code, values, indices, first, last, x)
@@ -84,7 +78,7 @@ def csrmm(code, values, indptr, indices, X, Y, trans="N", scalars=None):
         y = Y.block(0, j, Y.m, 1)
         with code.loop(X.m) as i:
             x = X[i, j] if scalars is None else nothing.select(zero, alpha * X[i, j])
-            scatter(code, values, indices, entry(code, indptr, i), entry(code, indptr, code.add(i, 1)), x, y)
+            scatter(code, values, indices, code.entry(indptr, i), code.entry(indptr, i + 1), x, y)
 
 
 @routine
@@ -109,26 +103,26 @@ def csrilu(code, values, indptr, indices, diagonal, n, factors, info):
     with code.loop(n) as i:
         row[i, 0] = code.zero(vector)
     with code.loop(n) as i:
-        first, last = entry(code, indptr, i), entry(code, indptr, code.add(i, 1))
-        middle = entry(code, diagonal, i)
-        with code.loop(code.sub(last, first)) as s:
-            t = code.add(first, s)
-            row[entry(code, indices, t), 0] = values[t, 0]
-        with code.loop(code.sub(middle, first)) as s:
-            t = code.add(first, s)
-            k = entry(code, indices, t)
-            pivot = entry(code, diagonal, k)
+        first, last = code.entry(indptr, i), code.entry(indptr, i + 1)
+        middle = code.entry(diagonal, i)
+        with code.loop(last - first) as s:
+            t = first + s
+            row[code.entry(indices, t), 0] = values[t, 0]
+        with code.loop(middle - first) as s:
+            t = first + s
+            k = code.entry(indices, t)
+            pivot = code.entry(diagonal, k)
             multiple = row[k, 0] * factors[pivot, 0]
             factors[t, 0] = multiple
-            end = entry(code, indptr, code.add(k, 1))
-            scatter(code, factors, indices, code.add(pivot, 1), end, -multiple, row)
+            end = code.entry(indptr, k + 1)
+            scatter(code, factors, indices, pivot + 1, end, -multiple, row)
         zero, inverse = reciprocal(row[i, 0])
         factors[middle, 0] = inverse
-        report(code, [zero], info, code.add(i, 1))
-        behind = code.add(middle, 1)
-        with code.loop(code.sub(last, behind)) as s:
-            t = code.add(behind, s)
-            factors[t, 0] = row[entry(code, indices, t), 0]
+        report(code, [zero], info, i + 1)
+        behind = middle + 1
+        with code.loop(last - behind) as s:
+            t = behind + s
+            factors[t, 0] = row[code.entry(indices, t), 0]
 
 
 @routine
@@ -137,12 +131,12 @@ def csrsv(code, factors, indptr, indices, diagonal, X, Y):
     for j in code.each(Y.n):
         y = Y.block(0, j, Y.m, 1)
         with code.loop(Y.m) as i:
-            first, middle = entry(code, indptr, i), entry(code, diagonal, i)
+            first, middle = code.entry(indptr, i), code.entry(diagonal, i)
             y[i, 0] = X[i, j] - row_sum(code, factors, indices, first, middle, y)
         with code.loop(Y.m) as step:
-            i = code.sub(code.sub(Y.m, 1), step)
-            middle, last = entry(code, diagonal, i), entry(code, indptr, code.add(i, 1))
-            right = row_sum(code, factors, indices, code.add(middle, 1), last, y)
+            i = Y.m - 1 - step
+            middle, last = code.entry(diagonal, i), code.entry(indptr, i + 1)
+            right = row_sum(code, factors, indices, middle + 1, last, y)
             y[i, 0] = (y[i, 0] - right) * factors[middle, 0]
 
 
@@ -155,11 +149,11 @@ def blockmv(code, blocks, b, X, Y):
     b = b if isinstance(b, int) else b.index(code)
     for j in code.each(Y.n):
         with code.loop(Y.m) as i:
-            start = index(code.mul(code.builder.udiv(i, index(b)), b))
-            row, x = index(code.mul(i, b)), X.block(start, j, b, 1)
-            count = code.min(b, code.sub(Y.m, start))
+            start = i // b * b
+            row, x = i * b, X.block(start, j, b, 1)
+            count = code.min(b, Y.m - start)
 
             def add(k, sums, row=row, x=x):
-                return blocks[code.add(row, k), 0].fma(x[k, 0], sums)
+                return blocks[row + k, 0].fma(x[k, 0], sums)
 
             Y[i, j] = total(code, Y.vector, count, add)

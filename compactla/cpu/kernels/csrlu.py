@@ -11,10 +11,9 @@ from numba import njit
 from compactla.checks import option
 from compactla.cpu.emit.code import routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX, index, itemsize
+from compactla.cpu.emit.matrices import itemsize
 from compactla.cpu.emit.numba_matrices import at, lanes_of, parse_form, parts_of
 from compactla.cpu.emit.prefetch import BYTES, LINE, prefetch
-from compactla.cpu.kernels.csr import entry
 from compactla.cpu.kernels.getrfnp import reciprocal
 
 SUMS = 8  # of multiply-adds, one of which waits for the one before
@@ -27,7 +26,7 @@ def largest_tile(parts):
 
 def tile_at(code, F, t, size):
     """Tile t as a matrix."""
-    return F.block(code.mul(t, size * size), 0, size, size)._replace(rs=code.mul(size, F.rs), cs=F.rs)
+    return F.block(t * (size * size), 0, size, size)._replace(rs=size * F.rs, cs=F.rs)
 
 
 def fetch(code, A, first, count):
@@ -35,7 +34,7 @@ def fetch(code, A, first, count):
     step = A.vector.lanes * itemsize(A.element)
     for i in range(0, count, max(1, LINE // step)):
         for im in (0, A.im)[: len(A.vector.parts)]:
-            place = A.pointer(code.add(first, i), 0, im)
+            place = A.pointer(first + i, 0, im)
             prefetch(code.builder, code.builder.bitcast(place, BYTES))
 
 
@@ -59,14 +58,16 @@ def less_products(code, A, size, count, factors):
                 for c in range(width):
                     s[r, c] = multiple.fma(x[c], s[r, c])
 
-    rounds = count if unrolled == 1 else code.builder.udiv(index(count), INDEX(unrolled))
+    # Some pairs at a time, each with sums of its own, then the pairs that are left.
+    rounds = count if unrolled == 1 else count // unrolled
     with code.loop(rounds) as p:
         for u in range(unrolled):
-            subtract(code.add(code.mul(p, unrolled), u), u)
+            subtract(p * unrolled + u, u)
     if unrolled > 1:
-        done = code.mul(rounds, unrolled)
-        with code.loop(code.sub(count, done)) as p:
-            subtract(code.add(done, p), 0)
+        done = rounds * unrolled
+        with code.loop(count - done) as p:
+            subtract(done + p, 0)
+    # Add the sums up.
     for r in range(size):
         for c in range(width):
             rest = sums[0][r, c]
@@ -98,54 +99,58 @@ def csrlu(code, F, size, rows, indices, diagonal, starts, products, info, mask=N
     ahead : tuple of matrices
         Columns that are fetched into the cache meanwhile, as many numbers of each as the tiles have.
     """
-    b, some = code.builder, range(size)
-    with code.loop(b.udiv(index(F.m), INDEX(size * size))) as t:
+    some = range(size)
+    with code.loop(F.m // (size * size)) as t:
+        # Subtract the products that belong to tile t.
         for A in ahead:
-            fetch(code, A, code.mul(t, size * size), size * size)
-        i, j = entry(code, rows, t), entry(code, indices, t)
+            fetch(code, A, t * (size * size), size * size)
+        i, j = code.entry(rows, t), code.entry(indices, t)
         A = tile_at(code, F, t, size)
-        first = entry(code, starts, t)
+        first = code.entry(starts, t)
 
         def factors(p, first=first):
-            pair = code.mul(code.add(first, p), 2)
-            return [tile_at(code, F, entry(code, products, code.add(pair, side)), size) for side in range(2)]
+            pair = (first + p) * 2
+            return [tile_at(code, F, code.entry(products, pair + side), size) for side in range(2)]
 
-        tile = less_products(code, A, size, code.sub(entry(code, starts, code.add(t, 1)), first), factors)
-        own, other = (entry(code, diagonal, x) for x in (i, j))
+        tile = less_products(code, A, size, code.entry(starts, t + 1) - first, factors)
+        own, other = (code.entry(diagonal, x) for x in (i, j))
 
         def kept(r, c, t=t):
             if mask is None:
                 return tile[r, c]
-            there = entry(code, mask, code.add(code.mul(t, size * size), r * size + c))
-            there, x = b.icmp_signed("!=", there, INDEX(0)), tile[r, c]
-            pairs = zip(x.parts, x.constant(0).parts, strict=True)
-            return x._new(*(b.select(there, part, zero) for part, zero in pairs))
+            there = code.entry(mask, t * (size * size) + (r * size + c))
+            there, x = there != 0, tile[r, c]
+            return there.select(x, x.constant(0))
 
-        with b.if_then(b.icmp_signed("<", i, j)):
+        # Above the diagonal: U <- inv(L) U, with the tile of L on the diagonal.
+        with code.when(i < j):
             L = tile_at(code, F, own, size)
             for q in some:
                 for c in some:
                     tile[q, c] = kept(q, c)
                     for r in some[q + 1 :]:
                         tile[r, c] = (-L[r, q]).fma(tile[q, c], tile[r, c])
-        with b.if_then(b.icmp_signed(">", i, j)):
+        # Below it: L <- L inv(U).
+        with code.when(i > j):
             U = tile_at(code, F, other, size)
             for q in some:
                 for r in some:
                     tile[r, q] = kept(r, q) * U[q, q]
                     for c in some[q + 1 :]:
                         tile[r, c] = (-tile[r, q]).fma(U[q, c], tile[r, c])
-        with b.if_then(b.icmp_signed("==", i, j)):
+        # On it: the factors of the tile.
+        with code.when(i == j):
             for q in some:
                 for c in some[q:]:
                     tile[q, c] = kept(q, c)
                 zero, inverse = reciprocal(tile[q, q])
-                report(code, [zero], info, code.add(code.add(code.mul(i, size), q), 1))
+                report(code, [zero], info, i * size + q + 1)
                 tile[q, q] = inverse
                 for r in some[q + 1 :]:
                     tile[r, q] = kept(r, q) * inverse
                     for c in some[q + 1 :]:
                         tile[r, c] = (-tile[r, q]).fma(tile[q, c], tile[r, c])
+        # Store it.
         for r in some:
             for c in some:
                 A[r, c] = tile[r, c]
@@ -170,22 +175,24 @@ def csrlusv(code, F, size, indices, indptr, diagonal, Y, trans="N"):
     """
     trans = option("trans", trans, "NTC")
     F = F._replace(conj=F.conj != (trans == "C"))
-    blocks = code.builder.udiv(index(Y.m), INDEX(size))
+    blocks = Y.m // size
     for back in (False, True):
         with code.loop(blocks) as k:
-            i = code.sub(code.sub(blocks, 1), k) if back else k
-            middle = entry(code, diagonal, i)
+            # Block row i, and where the tiles beside the diagonal are that this pass uses.
+            i = blocks - 1 - k if back else k
+            middle = code.entry(diagonal, i)
             if back == (trans == "N"):
-                first, last = code.add(middle, 1), entry(code, indptr, code.add(i, 1))
+                first, last = middle + 1, code.entry(indptr, i + 1)
             else:
-                first, last = entry(code, indptr, i), middle
+                first, last = code.entry(indptr, i), middle
             own, y = tile_at(code, F, middle, size), rows_at(code, Y, i, size)
 
             def others(p, first=first):
-                t = code.add(first, p)
-                return tile_at(code, F, t, size), rows_at(code, Y, entry(code, indices, t), size)
+                t = first + p
+                return tile_at(code, F, t, size), rows_at(code, Y, code.entry(indices, t), size)
 
-            count = code.sub(last, first)
+            # Subtract the products with finished rows, then solve; or, transposed, solve and subtract from the others.
+            count = last - first
             if trans == "N":
                 solved(y, own, less_products(code, y, size, count, others), back, not back)
                 continue
@@ -207,7 +214,7 @@ def csrlusv(code, F, size, indices, indptr, diagonal, Y, trans="N"):
 
 def rows_at(code, Y, i, size):
     """Block i of so many rows."""
-    return Y.block(code.mul(i, size), 0, size, Y.n)
+    return Y.block(i * size, 0, size, Y.n)
 
 
 def solved(y, D, x, back, unit):

@@ -1,7 +1,6 @@
 """dot at the pack level, and sums down a column (`total`)."""
 
 from compactla.cpu.emit.code import Code, check_fit, routine
-from compactla.cpu.emit.matrices import index
 
 SUMS = 4  # under way at a time: one after the other would wait for the multiply-adds
 
@@ -14,13 +13,13 @@ def total(code: Code, vector, count, add):
     if isinstance(count, int):
         full = count // SUMS
     else:
-        full = code.builder.udiv(index(count), index(SUMS))
+        full = count // SUMS
     for p in code.rounds(full):
         for s in range(SUMS):
-            sums[s, 0] = add(code.add(code.mul(p, SUMS), s), sums[s, 0])
-    done = code.mul(full, SUMS)
-    for p in code.rounds(code.sub(count, done)):
-        sums[0, 0] = add(code.add(done, p), sums[0, 0])
+            sums[s, 0] = add(p * SUMS + s, sums[s, 0])
+    done = full * SUMS
+    for p in code.rounds(count - done):
+        sums[0, 0] = add(done + p, sums[0, 0])
     return (sums[0, 0] + sums[1, 0]) + (sums[2, 0] + sums[3, 0])
 
 

@@ -8,7 +8,7 @@ import functools
 
 from compactla.cpu.emit.code import Code, routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.getrf import numbered
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import choose, exchange, integers
@@ -25,7 +25,7 @@ class Band:
         """Row i from column i - kl to i + ku; zeros behind the last row and column, which there are unless `whole`."""
         lanes = []
         for t in range(self.A.m):
-            j = self.code.add(i, t - self.kl)
+            j = i + (t - self.kl)
             last = i if t < self.kl else j
             lanes.append(guarded(self.code, self.A, self.A.m - 1 - t, j, last, whole))
         return lanes
@@ -35,10 +35,9 @@ def guarded(code, A, r, j, last, whole):
     """A[r, j], or zero where j is negative, or `last` is beyond the last column: unless there is the `whole` of it."""
     if whole:
         return A[r, j]
-    b, n = code.builder, index(A.n)
-    inside = b.and_(b.icmp_signed("<", index(last), n), b.icmp_signed(">=", index(j), INDEX(0)))
-    x = A[r, b.select(inside, index(j), INDEX(0))]
-    return x._new(*(b.select(inside, part, zero) for part, zero in zip(x.parts, x.constant(0).parts, strict=True)))
+    inside = (code.unknown(last) < A.n) & (code.unknown(j) >= 0)
+    x = A[r, inside.select(j, 0)]
+    return inside.select(x, x.constant(0))
 
 
 class Window:
@@ -61,7 +60,7 @@ class Window:
             self.slots[i, self.width + c] = self._right(row, c, whole)
 
     def _right(self, row, c, whole):
-        return self.B[row if whole else self.code.min(row, self.code.sub(self.B.m, 1)), c]
+        return self.B[row if whole else self.code.min(row, self.B.m - 1), c]
 
     def swap(self, k, whole):
         """Exchange the first row with that of the largest first element: flags of the row that it is, for each lane.
@@ -72,7 +71,7 @@ class Window:
         flags = choose([self.slots[i, 0] for i in rows])
         if not whole:
             kind = integers(self.source.vector)
-            there = (self.code.sub(self.source.n, self.code.add(k, i)) for i in rows[1:])
+            there = (self.source.n - (k + i) for i in rows[1:])
             flags = [flag & (self.code.broadcast(n, kind) > 0) for flag, n in zip(flags, there, strict=True)]
         for t in range(self.width + self.columns):
             for i, x in enumerate(exchange([self.slots[i, t] for i in rows], flags)):
@@ -91,7 +90,7 @@ class Window:
             self.slots[i - 1, self.width - 1] = multiple.constant(0)
             for c in range(self.width, self.width + self.columns):
                 self.slots[i - 1, c] = (-multiple).fma(top[c], self.slots[i, c])
-        row = self.code.add(k, self.kl + 1)
+        row = k + (self.kl + 1)
         self._put(self.kl, self.source.row(row, whole), row, whole)
         return zero, inverse, multiples, top
 
@@ -110,15 +109,14 @@ def eliminate(code: Code, windows, n, pivoting, info, keep, begin=None):
             flags = window.swap(k, whole) if pivoting else None
             zero, inverse, multiples, top = window.step(k, whole)
             keep(w, k, inverse, multiples, top, flags)
-            report(code, [zero], info[w], code.add(k, 1))
+            report(code, [zero], info[w], k + 1)
 
     first = windows[0]
-    whole = code.sub(n, first.width + first.kl)
-    whole = code.builder.select(code.builder.icmp_signed(">", index(whole), INDEX(0)), index(whole), INDEX(0))
+    whole = code.max(n - (first.width + first.kl), 0)
     with code.loop(whole) as k:
         step(k, True)
-    with code.loop(code.sub(n, whole)) as t:
-        step(code.add(whole, t), False)
+    with code.loop(n - whole) as t:
+        step(whole + t, False)
 
 
 @routine

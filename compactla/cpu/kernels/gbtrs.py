@@ -12,7 +12,7 @@ def forward(code, L, B, swapped=None, begin=None):
     ``begin(k)`` comes before step k, which needs row k + kl + 1 of B.
     """
     kl, n = L.m, L.n
-    last, columns = code.sub(n, 1), range(B.n)
+    last, columns = n - 1, range(B.n)
     window = code.registers(B.vector, kl + 1, B.n)
     for i in range(kl + 1):
         for c in columns:
@@ -27,7 +27,7 @@ def forward(code, L, B, swapped=None, begin=None):
             B[k, c] = top
             for i, y in enumerate(rest):
                 window[i, c] = (-L[i, k]).fma(top, y)
-            window[kl, c] = B[code.min(code.add(k, kl + 1), last), c]
+            window[kl, c] = B[code.min(k + (kl + 1), last), c]
 
 
 def backward(code, U, B, reach, unit=False, end=None):
@@ -41,7 +41,7 @@ def backward(code, U, B, reach, unit=False, end=None):
         for c in columns:
             window[t, c] = code.zero(B.vector)
     with code.loop(n) as step:
-        k = code.sub(code.sub(n, 1), step)
+        k = n - 1 - step
         for c in columns:
             x = B[k, c] * U[0, k] if unit else B[k, c]
             for t in reversed(range(reach)):
@@ -75,7 +75,7 @@ def gbtrs(code, U, L, ipiv, B, pivoting=True, ahead=()):
 
     def swapped(k):
         row = ipiv[k, 0]
-        return [row == code.broadcast(code.add(k, i), row.vector) for i in range(1, L.m + 1)]
+        return [row == code.broadcast(k + i, row.vector) for i in range(1, L.m + 1)]
 
     for j, r in code.tiles(B.n, COLUMNS):
         some = B.block(0, j, B.m, r)

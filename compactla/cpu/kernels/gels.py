@@ -32,7 +32,7 @@ def scale(code: Code, *matrices: Elements) -> list[Lanes]:
 
 def multiply_by(code: Code, A: Elements, factor: Lanes):
     """A <- factor A; most factors are 1."""
-    with code.builder.if_then(code.builder.not_((factor == 1).all()), likely=False):
+    with code.when(~(factor == 1).all(), likely=False):
         with code.loop(A.m) as i, code.loop(A.n) as j:
             A[i, j] = A[i, j] * factor
 
@@ -41,8 +41,8 @@ def multiply(code: Code, A: Elements, tau: Elements, B: Elements, adjoint):
     """B <- Q B or Q^H B, reflector by reflector, which compiles faster than several of them at once."""
     k = code.min(A.m, A.n)
     for i in code.each(k):
-        q = i if adjoint else code.sub(code.sub(k, i), 1)
-        after, below = code.add(q, 1), code.sub(code.sub(A.m, q), 1)
+        q = i if adjoint else k - i - 1
+        after, below = q + 1, A.m - q - 1
         scale = tau[q, 0].conjugate() if adjoint else tau[q, 0]
         reflect(code, A.block(after, q, below, 1), scale, B.block(q, 0, 1, B.n), B.block(after, 0, below, B.n))
 
@@ -54,16 +54,16 @@ def substitute(code: Code, L: Elements, B: Elements, wanted=None):
     """
     _, widest = tile_size(B.vector, None, None)
     for j, n in code.tiles(B.n, widest):
-        columns = [code.add(j, k) for k in range(n)]
+        columns = [j + k for k in range(n)]
         with code.loop(L.m) as q:
             x = [B[q, k] / L[q, q].real for k in columns]
             if wanted:
                 x = [wanted(q).select(y, code.zero(B.vector)) for y in x]
             for k, y in zip(columns, x, strict=True):
                 B[q, k] = y
-            after = code.add(q, 1)
-            with code.loop(code.sub(L.m, after)) as i:
-                row = code.add(after, i)
+            after = q + 1
+            with code.loop(L.m - after) as i:
+                row = after + i
                 a = -L[row, q]
                 for k, y in zip(columns, x, strict=True):
                     B[row, k] = a.fma(y, B[row, k])
@@ -106,9 +106,9 @@ def gels(code, A, B, tau, info, trans="N", ahead=()):
     size, size_of_b = scale(code, A, B.block(0, 0, given, B.n))
     for q in code.each(n):
         step(code, A, tau, q)
-    R, x, rest = A.block(0, 0, n, n), B.block(0, 0, n, B.n), B.block(n, 0, code.sub(m, n), B.n)
+    R, x, rest = A.block(0, 0, n, n), B.block(0, 0, n, B.n), B.block(n, 0, m - n, B.n)
     with code.loop(n) as q:
-        report(code, [R[q, q] == 0], info, code.add(q, 1))
+        report(code, [R[q, q] == 0], info, q + 1)
     if trans == "N":
         multiply(code, A, tau, B, adjoint=True)
         substitute(code, *lower_left(R, x, "L", "U", "N"))

@@ -31,14 +31,14 @@ class Ranks:
     """How many pivots count in each lane, and what follows from it; they are real numbers, as what they select."""
 
     def __init__(self, code: Code, R: Elements, rcond: Lanes):
-        """Of an upper trapezoidal R with a real diagonal, the first of which is the largest."""
+        """The ranks of V upper trapezoidal matrices R with real diagonals, whose first elements are the largest."""
         self.code, self.vector, self.columns = code, R.vector.reals, R.n
         found = code.registers(self.vector, 1)
         found[0, 0] = code.zero(self.vector)
         with code.loop(code.min(R.m, R.n)) as q:
             pivot, largest = abs(R[q, q].real), abs(R[0, 0].real)
             counts = ~(pivot < rcond * largest) & ~(pivot == 0) & (found[0, 0] == self.number(q))
-            found[0, 0] = counts.select(self.number(code.add(q, 1)), found[0, 0])
+            found[0, 0] = counts.select(self.number(q + 1), found[0, 0])
         self.found = found[0, 0]
 
     def number(self, q) -> Lanes:
@@ -59,16 +59,16 @@ class Ranks:
 
     def rest(self, A: Elements, q) -> Elements:
         """The other rows, those from the rank on."""
-        first = self.code.add(q, 1)
-        below = A.block(first, 0, self.code.sub(A.m, first), A.n)
-        return Part(lambda i: self.has(q) & ~self.has(self.code.add(first, i)), **below.__dict__)
+        first = q + 1
+        below = A.block(first, 0, A.m - first, A.n)
+        return Part(lambda i: self.has(q) & ~self.has(first + i), **below.__dict__)
 
 
 def reduce(code: Code, R: Elements, tau: Elements, ranks: Ranks):
     """R <- T with R = [T 0] Z for as many rows as the rank is; Z is that of reflectors, one in each row."""
     k = code.min(R.m, R.n)
     with code.loop(k) as i:
-        q = code.sub(code.sub(k, i), 1)
+        q = k - i - 1
         column, above = R.H.block(0, q, R.n, 1), R.H.block(0, 0, R.n, q)
         v = ranks.rest(column, q)
         R[q, q], tau[q, 0] = _, t = reflector(code, R[q, q], v)
@@ -109,21 +109,21 @@ def gelsy(code, A, B, jpvt, tau, rank, rcond, ahead=()):
     kept = Vector(types.int64, A.vector.lanes)
     Elements(code, kept, rank, 1, 1, 0, 0, 0)[0, 0] = ranks.found.astype(kept.dtype)
     short = ranks.short.any()
-    with code.builder.if_then(short):
+    with code.when(short):
         reduce(code, A, tau, ranks)
-    last = code.sub(k, 1)
+    last = k - 1
     T, y = lower_left(A.block(0, 0, k, k), B.block(0, 0, k, B.n), "L", "U", "N")
-    substitute(code, T, y, lambda q: ranks.has(code.sub(last, q)))
-    clear(code, B.block(k, 0, code.sub(n, k), B.n))
-    with code.builder.if_then(short):
+    substitute(code, T, y, lambda q: ranks.has(last - q))
+    clear(code, B.block(k, 0, n - k, B.n))
+    with code.when(short):
         expand(code, A, tau, ranks, x)
     with code.loop(n) as i:
-        after = code.add(i, 1)
-        with code.loop(code.sub(n, after)) as j:
-            other = code.add(after, j)
+        after = i + 1
+        with code.loop(n - after) as j:
+            other = after + j
             wanted = jpvt[other, 0] == code.broadcast(i, jpvt.vector)
-            with code.builder.if_then(wanted.any()):
+            with code.when(wanted.any()):
                 for M in (x, jpvt):
                     swap_columns(code, M.block(i, 0, 1, M.n).T, M.block(other, 0, 1, M.n).T, wanted)
     multiply_by(code, x, size / size_of_b)
-    multiply_by(code, B.block(n, 0, code.sub(B.m, n), B.n), size.constant(1) / size_of_b)
+    multiply_by(code, B.block(n, 0, B.m - n, B.n), size.constant(1) / size_of_b)

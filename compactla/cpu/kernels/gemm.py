@@ -2,7 +2,7 @@
 
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.loops import starts
-from compactla.cpu.emit.matrices import Elements, held, index, tallest, tile_size
+from compactla.cpu.emit.matrices import Elements, held, tallest, tile_size
 
 # More elements of C than this in one tile make it wait for its stores; columns from which on its tiles are narrow.
 WAITING, LARGE = 20, 16
@@ -35,7 +35,7 @@ def update(code: Code, products, C: Elements, alpha, beta, half=False):
         for ij in tile:
             C[ij] = c[ij]
         return
-    with code.builder.if_else(code.is_zero(beta)) as (zero, nonzero):
+    with code.either(code.is_zero(beta)) as (zero, nonzero):
         with zero:
             for ij in tile:
                 C[ij] = alpha * c[ij]
@@ -65,7 +65,7 @@ def gemm(code, A, B, C, alpha=1, beta=0, ahead=()):
         code.fetch_ahead(ahead, rounds(C, k))
     if alpha not in (1, -1) or beta not in (0, 1):
         alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
-        k = code.builder.select(code.is_zero(alpha), index(0), index(k))
+        k = code.is_zero(alpha).select(0, k)
     rows, columns = tile_of(C)
     for i, m in code.tiles(C.m, rows):
         for j, n in code.tiles(C.n, columns):

@@ -24,7 +24,7 @@ class Longest:
 
     def number(self, j) -> Lanes:
         """The name of column j behind the first."""
-        return self.code.broadcast(self.code.add(self.first, j), self.vector)
+        return self.code.broadcast(self.first + j, self.vector)
 
     @property
     def squares(self) -> Lanes:
@@ -59,7 +59,7 @@ def search(code: Code, A: Elements, longest: Longest, scale=None):
 def search_scaled(code: Code, A: Elements, longest: Longest, first):
     """Search again where squares overflowed or underflowed, or all are zero."""
     usual, column = is_right(longest.squares), longest.column
-    with code.builder.if_then(code.builder.not_(usual.all()), likely=False):
+    with code.when(~usual.all(), likely=False):
         size, limit = largest(code, A), 2.0 ** RANGE[longest.vector.real.bitwidth]
         longest.forget(first)
         search(code, A, longest, size.reciprocal().minimum(size.constant(limit)))
@@ -90,12 +90,12 @@ def geqp3(code, A, jpvt, tau, ahead=()):
     longest.forget(0)
     search(code, A, longest)
     with code.loop(k) as q:
-        after, below, right = code.add(q, 1), code.sub(code.sub(m, q), 1), code.sub(code.sub(n, q), 1)
-        search_scaled(code, A.block(q, q, code.sub(m, q), code.sub(n, q)), longest, q)
+        after, below, right = q + 1, m - q - 1, n - q - 1
+        search_scaled(code, A.block(q, q, m - q, n - q), longest, q)
         with code.loop(right) as j:
-            other = code.add(after, j)
+            other = after + j
             wanted = longest.column == code.broadcast(other, longest.vector)
-            with code.builder.if_then(wanted.any()):
+            with code.when(wanted.any()):
                 for M in (A, jpvt.T):
                     swap_columns(code, M.block(0, q, M.m, 1), M.block(0, other, M.m, 1), wanted)
         v = A.block(after, q, below, 1)

@@ -24,5 +24,5 @@ def ger(code, x, y, A, alpha=1, conj=False, ahead=()):
     if alpha in (1, -1):
         gemm.emit(code, *operands, alpha, 1, ahead)
         return
-    with code.builder.if_then(code.builder.not_(code.is_zero(code.broadcast(alpha, A.vector)))):
+    with code.when(~code.is_zero(code.broadcast(alpha, A.vector))):
         gemm.emit(code, *operands, alpha, 1, ahead)

@@ -12,7 +12,6 @@ import operator
 
 from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX, index
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import SWEEPS, sweep
 from compactla.cpu.kernels.norms import add_squares, larger, scaling, squared
@@ -43,6 +42,7 @@ def gesvd(code, A, U, s, Vh, info, compute_uv=True, ahead=()):
     ahead : tuple of matrices
         Not fetched: there is little to load for so much arithmetic.
     """
+    # Where the factors are computed.
     m, n = A.m, A.n
     for name, X, sizes in (("U", U, (m, n)), ("s", s, (n, 1)), ("Vh", Vh, (n, n))):
         check_fit(name, (X.m, X.n), sizes)
@@ -50,8 +50,9 @@ def gesvd(code, A, U, s, Vh, info, compute_uv=True, ahead=()):
     if kept:
         W, Q, R, sizes = (code.room(X.vector, X.m, X.n) for X in (U, A, Vh, s))
     else:  # no loop is written out
-        A, U, s, Vh = (X._replace(m=index(X.m), n=index(X.n)) for X in (A, U, s, Vh))
+        A, U, s, Vh = (X._replace(m=code.unknown(X.m), n=code.unknown(X.n)) for X in (A, U, s, Vh))
         W, Q, R, sizes = U, A, Vh, s
+    # QR of the scaled matrix, with columns in the order of their norms.
     largest = largest_part(code, A)
     scale = scaling(largest, LARGEST[A.vector.real.bitwidth])
     copy(code, A, W, scale.scaled)
@@ -64,14 +65,16 @@ def gesvd(code, A, U, s, Vh, info, compute_uv=True, ahead=()):
             W[i, i] = zero.constant(1)
     else:
         R = W
+    # Sweeps turn rows of R until none are to be turned: then their norms are the singular values.
     V = W.block(0, 0, A.n, A.n) if compute_uv else None
     failed = sweep(code, s.vector, lambda turned: rotate_all(code, R, V, kept, turned))
     finite = largest < math.inf
     report(code, [failed | ~finite], info, SWEEPS)
     normalise(code, R, s, lambda x: finite.select(scale.restored(x), x.constant(math.nan)), compute_uv)
+    # U <- Q times the rotations of the rows.
     if compute_uv:
         for i in code.each(A.n):
-            k = code.sub(code.sub(A.n, 1), i)
+            k = A.n - 1 - i
             v, top, rest = parts(code, W, Q, k)
             reflect(code, v, Q[k, k], top, rest)
         copy(code, W, U, lambda x: x + zero)  # no zero is negative: how many sweeps there were would tell that
@@ -97,7 +100,7 @@ def largest_part(code, A):
 
 def parts(code, W, Q, k):
     """Reflector k in Q, and the row and the rows of W that it works on."""
-    after, below = code.add(k, 1), code.sub(code.sub(W.m, k), 1)
+    after, below = k + 1, W.m - k - 1
     return Q.block(after, k, below, 1), W.block(k, 0, 1, W.n), W.block(after, 0, below, W.n)
 
 
@@ -117,24 +120,27 @@ def triangularise(code, W, Q, sizes):
 
     best, element = code.registers(reals, 2), code.registers(W.vector, 1)
     for k in code.each(W.n):
+        # The largest column that is left, which goes to Q.
         best[0, 0], best[1, 0] = one.constant(-0.5), one.constant(-1)
         for j in code.each(W.n):
             better = sizes[j, 0] > best[0, 0]
             best[0, 0] = better.select(sizes[j, 0], best[0, 0])
             best[1, 0] = better.select(code.broadcast(j, reals), best[1, 0])
         size, chosen = best[0, 0], best[1, 0]
-        column = Q.block(k, k, code.sub(W.m, k), 1)
+        column = Q.block(k, k, W.m - k, 1)
         for i in code.each(column.m):
             element[0, 0] = zero
             for j in code.each(W.n):
                 taken = chosen == code.broadcast(j, reals)
-                element[0, 0] = taken.select(W[code.add(k, i), j], element[0, 0])
+                element[0, 0] = taken.select(W[k + i, j], element[0, 0])
             column[i, 0] = element[0, 0]
+        # Its reflector; none where the column counts as zero.
         v, top, rest = parts(code, W, Q, k)
         beta, tau = reflector(code, Q[k, k], v)
         nothing = size < least * least
         Q[k, k] = tau = nothing.select(zero, tau)
-        pivot, step = nothing.select(one.constant(least / 2), beta), -code.broadcast(code.add(k, 1), reals)
+        pivot, step = nothing.select(one.constant(least / 2), beta), -code.broadcast(k + 1, reals)
+        # Reflect the columns, and note the squares of what is left of them.
         for j in code.each(W.n):
             sizes[j, 0] = (chosen == code.broadcast(j, reals)).select(step, sizes[j, 0])
         reflect(code, v, tau.conjugate(), top, rest, see)
@@ -156,7 +162,7 @@ def products(code, x, y=None):
             squares[c, t] = code.zero(x.vector.reals)
     for i, count in code.tiles(x.m, TERMS):
         for t in range(count):
-            values = [column[code.add(i, t), 0] for column in columns]
+            values = [column[i + t, 0] for column in columns]
             for c, value in enumerate(values):
                 squares[c, t] = add_squares(value, squares[c, t])
             if y is not None:
@@ -177,14 +183,12 @@ def rotate_all(code, R, V, kept, turned):
             first, end = max(0, total - R.n + 1), (total + 1) // 2
             rotate(code, R, V, [(p, total - p) for p in range(first, end)], turned)
         return
-    b, one = code.builder, INDEX(1)
-    with code.loop(code.sub(code.mul(2, R.n), 3)) as behind:
-        total = b.add(behind, one)
-        first = b.sub(total, index(code.sub(R.n, 1)))
-        first = b.select(b.icmp_signed(">", first, INDEX(0)), first, INDEX(0))
-        for i, count in code.tiles(b.sub(b.lshr(b.add(total, one), one), first), PAIRS):
-            some = [b.add(first, b.add(i, INDEX(t))) for t in range(count)]
-            rotate(code, R, V, [(p, b.sub(total, p)) for p in some], turned)
+    with code.loop(2 * R.n - 3) as behind:
+        total = behind + 1
+        first = code.max(total - (R.n - 1), 0)
+        for i, count in code.tiles((total + 1) // 2 - first, PAIRS):
+            some = [first + (i + t) for t in range(count)]
+            rotate(code, R, V, [(p, total - p) for p in some], turned)
 
 
 def rotate(code, R, V, pairs, turned):
@@ -192,13 +196,12 @@ def rotate(code, R, V, pairs, turned):
 
     All angles come first: they take long, and none waits for another.
     """
-    b = code.builder
     rows = [[R.block(i, 0, 1, R.n).T for i in pair] for pair in pairs]
     limit = tolerance(code, R)
     rotations = [rotation(*products(code, x, y), limit) for x, y in rows]
     acts = functools.reduce(operator.or_, (acts for _, _, acts in rotations))
     turned(acts)
-    with b.if_then(acts.any()):
+    with code.when(acts.any()):
         for (p, q), (x, y), (cosine, sine, _) in zip(pairs, rows, rotations, strict=True):
             turn(code, x, y, cosine, sine.conjugate())
             if V is not None:
@@ -245,7 +248,7 @@ def turn(code, x, y, cosine, sine):
     """x <- cosine x + sine y, y <- cosine y - conj(sine) x, of two columns."""
     back = -sine.conjugate()
     for i, count in code.tiles(x.m, TERMS):
-        places = [code.add(i, t) for t in range(count)]
+        places = [i + t for t in range(count)]
         for k, a, b in [(k, x[k, 0], y[k, 0]) for k in places]:
             x[k, 0] = sine.fma(b, cosine * a)
             y[k, 0] = back.fma(a, cosine * b)

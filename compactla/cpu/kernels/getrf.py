@@ -8,6 +8,7 @@ from numba.core import cgutils
 
 from compactla.cpu.emit.code import Code, Number, routine
 from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.index import Condition
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import blend, choose, exchange, integers, swap, tree
@@ -32,7 +33,7 @@ def factor(code: Code, A: Elements, ipiv: Elements, info, first):
     b, kind = code.builder, ipiv.vector
     columns = [[A[i, j] for i in range(A.m)] for j in range(A.n)]
     flags = choose(columns[0])
-    swaps = cgutils.alloca_once_value(b, anywhere(code, flags))
+    swaps = cgutils.alloca_once_value(b, anywhere(code, flags).value)
 
     def finish(columns, zeros, rows):
         for j, column in enumerate(columns):
@@ -40,15 +41,15 @@ def factor(code: Code, A: Elements, ipiv: Elements, info, first):
                 A[i, j] = x
         for q, row in enumerate(rows):
             ipiv[q, 0] = row
-        report(code, zeros, info, code.add(first, 1))
+        report(code, zeros, info, first + 1)
 
-    with b.if_then(b.not_(b.load(swaps))):
+    with code.when(~Condition(b, b.load(swaps))):
         tried, zeros, wrong = unswapped([*map(list, columns)])
-        b.store(anywhere(code, wrong), swaps)
-        with b.if_then(b.not_(b.load(swaps))):
+        b.store(anywhere(code, wrong).value, swaps)
+        with code.when(~Condition(b, b.load(swaps))):
             finish(tried, zeros, [code.broadcast(q, kind) for q in range(len(zeros))])
     if flags:
-        with b.if_then(b.load(swaps)):
+        with code.when(Condition(b, b.load(swaps))):
             zeros, chosen = swapped(columns, flags)
             finish(columns, zeros, [numbered(code, flags, kind, q) for q, flags in enumerate(chosen)])
 
@@ -89,35 +90,35 @@ def swapped(columns, flags):
 
 def anywhere(code, flags):
     """Whether a flag is set in any lane."""
-    return tree(lambda x, y: x | y, flags).any() if flags else cgutils.false_bit
+    return tree(lambda x, y: x | y, flags).any() if flags else Condition(code.builder, cgutils.false_bit)
 
 
 def numbered(code, flags, kind, q):
     """The row that each lane swaps with row q."""
     row = code.broadcast(q, kind)
     for i, flag in enumerate(flags, 1):
-        row = flag.select(code.broadcast(code.add(q, i), kind), row)
+        row = flag.select(code.broadcast(q + i, kind), row)
     return row
 
 
 def search(code, A, q0, s, threshold):
     """The row that each lane swaps with row q0 + s, after columns q0 to q0 + s - 1 were subtracted from that column."""
-    q, kind = code.add(q0, s), integers(A.vector)
+    q, kind = q0 + s, integers(A.vector)
     above = []
     for k in range(s):
-        row = code.add(q0, k)
+        row = q0 + k
         x = A[row, q]
         for p in range(k):
-            x = (-A[row, code.add(q0, p)]).fma(above[p], x)
+            x = (-A[row, q0 + p]).fma(above[p], x)
         A[row, q] = x
         above.append(x)
     largest, place = code.registers(A.vector.reals, 1), code.registers(kind, 1)
     largest[0, 0], place[0, 0] = code.zero(A.vector.reals).constant(-1), code.broadcast(q, kind)
-    with code.loop(code.sub(A.m, q)) as t:
-        i = code.add(q, t)
+    with code.loop(A.m - q) as t:
+        i = q + t
         x = A[i, q]
         for k in range(s):
-            x = (-A[i, code.add(q0, k)]).fma(above[k], x)
+            x = (-A[i, q0 + k]).fma(above[k], x)
         if s:
             A[i, q] = x
         size = x.abs1()
@@ -134,44 +135,44 @@ def factor_panel(code, A, ipiv, info, first, q0, width, threshold):
     """Factor some columns from q0 on, and swap rows of all."""
     zeros = []
     for s in range(width):
-        q = code.add(q0, s)
+        q = q0 + s
         place = search(code, A, q0, s, threshold)
         ipiv[q, 0] = place.astype(ipiv.vector.dtype)
         swap_where_wanted(code, A, q, place)
         zero, inverse = reciprocal(A[q, q])
         zeros.append(zero)
-        below = code.add(q, 1)
-        with code.loop(code.sub(A.m, below)) as t:
-            A[code.add(below, t), q] = A[code.add(below, t), q] * inverse
-    report(code, zeros, info, code.add(code.add(first, q0), 1))
+        below = q + 1
+        with code.loop(A.m - below) as t:
+            A[below + t, q] = A[below + t, q] * inverse
+    report(code, zeros, info, first + q0 + 1)
 
 
 def swap_where_wanted(code, B, q, place):
     """Swap row q of B with row `place` of each lane, if any lane swaps two."""
-    with code.builder.if_then((~(place == code.broadcast(q, place.vector))).any()):
+    with code.when((~(place == code.broadcast(q, place.vector))).any()):
         swap(code, B, q, place)
 
 
 def subtract_panel(code, A, q0, width):
     """Update what is right of a panel: rows of U, and the rest."""
-    q1 = code.add(q0, width)
-    for start, c in code.panels(code.sub(A.n, q1), PANEL):
-        columns = [code.add(code.add(q1, start), k) for k in range(c)]
+    q1 = q0 + width
+    for start, c in code.panels(A.n - q1, PANEL):
+        columns = [q1 + start + k for k in range(c)]
         above = []
         for k in range(width):
-            row = code.add(q0, k)
+            row = q0 + k
             x = [A[row, j] for j in columns]
             for p in range(k):
-                multiple = -A[row, code.add(q0, p)]
+                multiple = -A[row, q0 + p]
                 x = [multiple.fma(y, z) for y, z in zip(above[p], x, strict=True)]
             for j, y in zip(columns, x, strict=True):
                 A[row, j] = y
             above.append(x)
-        with code.loop(code.sub(A.m, q1)) as t:
-            i = code.add(q1, t)
+        with code.loop(A.m - q1) as t:
+            i = q1 + t
             x = [A[i, j] for j in columns]
             for k in range(width):
-                multiple = -A[i, code.add(q0, k)]
+                multiple = -A[i, q0 + k]
                 x = [multiple.fma(y, z) for y, z in zip(above[k], x, strict=True)]
             for j, y in zip(columns, x, strict=True):
                 A[i, j] = y
@@ -212,7 +213,7 @@ def getrf(code, A, ipiv, info, first=0, threshold=1, ahead=()):
         subtract_panel(code, A, q, width)
     if known and count < steps:
         rest, pivots = A.block(count, count, A.m - count, A.n - count), ipiv.block(count, 0, steps - count, 1)
-        factor(code, rest, pivots, info, code.add(first, count))
+        factor(code, rest, pivots, info, first + count)
         if count:
             swap_left(code, A.block(count, 0, rest.m, count), pivots)
 
@@ -222,5 +223,5 @@ def swap_left(code, L, ipiv):
     places = [ipiv[q, 0] for q in range(ipiv.m)]
     for q, row in enumerate(places):
         ipiv[q, 0] = row + row.constant(L.n)
-    with code.builder.if_then(anywhere(code, [~(row == row.constant(q)) for q, row in enumerate(places)])):
+    with code.when(anywhere(code, [~(row == row.constant(q)) for q, row in enumerate(places)])):
         blend(code, L, places)

@@ -52,7 +52,7 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
     for i in size:
         for j in size:
             A[i, j] = pivots[i, 0] if i == j and diag == "R" else a[i, j]
-    report(code, zeros, info, code.add(first, 1))
+    report(code, zeros, info, first + 1)
 
 
 @routine
@@ -83,7 +83,7 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
         D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
         pivots, ones = code.pivots(A, tile), code.pivots(A, tile, unit=True)
         for known in code.cases(t, tile):
-            factor(code, L, U, D.block(0, 0, known, known), pivots, info, code.add(first, i), diag, many)
+            factor(code, L, U, D.block(0, 0, known, known), pivots, info, first + i, diag, many)
         for j, n in rest(A.n):
             code.shared(solve_rows, A.block(i, j, t, n), D, L, A.block(0, j, i, n), *([] if ones is None else [ones]))
         for j, m in rest(A.m):

@@ -3,7 +3,7 @@
 import functools
 
 from compactla.cpu.emit.code import Code, routine
-from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.gbtrf import Window, eliminate, guarded, store
 
 
@@ -18,7 +18,7 @@ class Tridiagonal:
 
     def row(self, i, whole):
         """Row i from column i - 1 to i + 1; zeros behind the last row and column, which there are unless `whole`."""
-        before, after = self.code.add(i, -1), self.code.add(i, 1)
+        before, after = i - 1, i + 1
         given = (self.lower, before, i), (self.diag, i, i), (self.upper, i, after)
         return [guarded(self.code, A, 0, j, last, whole) for A, j, last in given]
 
@@ -41,33 +41,31 @@ class Ring:
 
         It is one in the middle if it is `whole`. Else it may be any, or one behind the last, which is zero.
         """
-        code, b, n = self.code, self.code.builder, index(self.n)
-        there = b.icmp_signed("<", index(i), n)
-        k = index(i) if whole else b.select(there, index(i), INDEX(0))
-        odd, place = is_odd(code, k), folded(code, k, n)
-        left = code.sub(place, 1)  # the coupling to the one before, of unknown 0 the last of all
-        left = b.select(b.icmp_signed("<", left, INDEX(0)), code.sub(n, 1), left)
+        code, n = self.code, self.n
+        k = code.unknown(i)
+        there = k < n
+        k = k if whole else there.select(k, 0)
+        odd, place = k % 2 != 0, folded(code, k, n)
+        left = place - 1  # the coupling to the one before, of unknown 0 the last of all
+        left = (left < 0).select(n - 1, left)
         lower, diag, upper = self.lower[0, left], self.diag[0, place], self.upper[0, place]
         zero = diag.constant(0)
-        inner, outer = chosen(b, odd, upper, lower), chosen(b, odd, lower, upper)
+        inner, outer = odd.select(upper, lower), odd.select(lower, upper)
         if whole:
             return [inner, zero, diag, zero, outer]
 
         def where(x, *conditions):
             for condition in conditions:
-                x = chosen(b, condition, x, zero)
+                x = condition.select(x, zero)
             return x
 
-        def equal(x, y):
-            return b.icmp_signed("==", index(x), index(y))
-
-        first, second, last, other = equal(k, 0), equal(k, 1), equal(k, code.sub(n, 1)), equal(k, code.sub(n, 2))
+        first, second, last, other = k == 0, k == 1, k == n - 1, k == n - 2
         row = [
-            where(inner, b.icmp_signed(">=", k, INDEX(2))),
+            where(inner, k >= 2),
             where(inner, second) + where(outer, last),
             diag,
             where(inner, first) + where(outer, other),
-            where(outer, b.icmp_signed("<", k, code.sub(n, 2))),
+            where(outer, k < n - 2),
         ]
         return [where(x, there) for x in row]
 
@@ -91,21 +89,11 @@ class Folded:
         self.B[folded(self.code, i, self.m), j] = lanes
 
 
-def is_odd(code, k):
-    b = code.builder
-    return b.icmp_signed("!=", b.and_(index(k), INDEX(1)), INDEX(0))
-
-
 def folded(code, k, n):
-    """Which unknown of n is in place k."""
-    b = code.builder
-    half = b.lshr(index(k), INDEX(1))
-    return b.select(is_odd(code, k), b.sub(b.sub(index(n), INDEX(1)), half), half)
-
-
-def chosen(builder, condition, x, y):
-    """The lanes of x if a condition holds, else those of y."""
-    return x._new(*(builder.select(condition, *parts) for parts in zip(x.parts, y.parts, strict=True)))
+    """The unknown, of n, that place k holds."""
+    k = code.unknown(k)
+    half = k // 2
+    return (k % 2 != 0).select(n - 1 - half, half)
 
 
 @routine

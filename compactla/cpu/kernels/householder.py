@@ -2,7 +2,7 @@
 several at once (`Reflectors`, `reflect_all`)."""
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import INDEX, Elements, tile_size
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.norms import add_squares, into_range, is_right
 
@@ -49,9 +49,9 @@ def reflector(code: Code, alpha: Lanes, x: Elements):
     norm = add_squares(alpha, squares)
     good = is_right(norm)
     usual = good & (alpha.imag != 0 if alone else squares > 0)
-    with code.builder.if_then(code.builder.not_(usual.all()), likely=False):
+    with code.when(~usual.all(), likely=False):
         none = (sum_of(code, x, lambda x, total: total + x.abs1()) == 0) & (alpha.imag == 0)
-        with code.builder.if_then(code.builder.not_((good | none).all()), likely=False):
+        with code.when(~(good | none).all(), likely=False):
             keep(found, scaled(code, alpha, x, norm), ~good)
         zero = code.zero(alpha.vector)
         keep(found, (alpha.real, zero, zero), none)
@@ -97,25 +97,25 @@ def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see
         columns = range(n)
         w = code.registers(C.vector, 1, n)
         for k in columns:
-            w[0, k] = top[0, code.add(j, k)]
+            w[0, k] = top[0, j + k]
         for i in rows(code, C.m):
             x = v[i, 0].conjugate()
             for k in columns:
-                w[0, k] = x.fma(C[i, code.add(j, k)], w[0, k])
+                w[0, k] = x.fma(C[i, j + k], w[0, k])
         for k in columns:
             w[0, k] = -(tau * w[0, k])
-            top[0, code.add(j, k)] = top[0, code.add(j, k)] + w[0, k]
+            top[0, j + k] = top[0, j + k] + w[0, k]
         squares = code.registers(C.vector.reals, n if see else 0)
         for k, _ in squares.slots:
             squares[k, 0] = code.zero(C.vector.reals)
         for i in rows(code, C.m):
             x = v[i, 0]
             for k in columns:
-                c = C[i, code.add(j, k)] = x.fma(w[0, k], C[i, code.add(j, k)])
+                c = C[i, j + k] = x.fma(w[0, k], C[i, j + k])
                 if see:
                     squares[k, 0] = add_squares(c, squares[k, 0])
         for k, _ in squares.slots:
-            see(code.add(j, k), squares[k, 0])
+            see(j + k, squares[k, 0])
 
 
 class Reflectors:
@@ -141,12 +141,13 @@ class Reflectors:
 
     def _below(self):
         """The rows of V below its triangle."""
-        for i in self.code.each(self.code.sub(self.V.m, self.V.n)):
-            yield self.code.add(i, self.V.n)
+        for i in self.code.each(self.V.m - self.V.n):
+            yield i + self.V.n
 
     def apply(self, C: Elements, adjoint):
         """C <- H_1 .. H_t C, or, for the adjoint, H_t^H .. H_1^H C, for a C of as many columns as a tile has."""
         code, V, t, columns = self.code, self.V, self.count, range(C.n)
+        # y <- V^H C: the unit triangle of V, then the rows below it.
         y = code.registers(C.vector, V.n, C.n)
         for i in t:
             for j in columns:
@@ -159,6 +160,7 @@ class Reflectors:
                 v = V[i, q].conjugate()
                 for j in columns:
                     y[q, j] = v.fma(row[j], y[q, j])
+        # y <- T y, or T^H y, in place.
         for q in t if adjoint else reversed(t):
             tau = self.tau[q, 0].conjugate() if adjoint else self.tau[q, 0]
             for j in columns:
@@ -166,6 +168,7 @@ class Reflectors:
                     product = self.products[p, q].conjugate() if adjoint else self.products[q, p]
                     y[q, j] = (-product).fma(y[p, j], y[q, j])
                 y[q, j] = tau * y[q, j]
+        # C <- C - V y
         for i in t:
             for j in columns:
                 c = C[i, j] - y[i, j]
@@ -186,7 +189,7 @@ def reflect_all(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
     """C <- H_1 .. H_k C, or, for the adjoint, H_k^H .. H_1^H C; V has as many rows as C, and k columns."""
     tallest, _ = tile_size(C.vector, C.m, C.n)
     for i, t in panels(code, V.n, tallest, backwards=not adjoint):
-        m = code.sub(C.m, i)
+        m = C.m - i
         reflect_panel(code, V.block(i, i, m, t), tau.block(i, 0, t, 1), C.block(i, 0, m, C.n), adjoint)
 
 
@@ -202,13 +205,13 @@ def reflect_panel(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
     if isinstance(V.n, int):
         at_once(V.n)
         return
-    with code.builder.if_else(code.builder.icmp_signed("==", V.n, INDEX(tallest))) as (whole, part):
+    with code.either(V.n == tallest) as (whole, part):
         with whole:
             at_once(tallest)
         with part, code.loop(V.n) as p:
-            q = p if adjoint else code.sub(code.sub(V.n, p), 1)
-            after = code.add(q, 1)
-            below, scale = code.sub(V.m, after), tau[q, 0].conjugate() if adjoint else tau[q, 0]
+            q = p if adjoint else V.n - p - 1
+            after = q + 1
+            below, scale = V.m - after, tau[q, 0].conjugate() if adjoint else tau[q, 0]
             parts = C.block(q, 0, 1, C.n), C.block(after, 0, below, C.n)
             reflect(code, V.block(after, q, below, 1), scale, *parts)
 
@@ -217,9 +220,9 @@ def panels(code: Code, count, largest, backwards=False):
     """Cut `count` columns into panels: yields (start, extent). Of unknown ones all but the last have the largest."""
     if isinstance(count, int):
         for start, extent, _ in code.blocks(count, largest):
-            yield code.sub(code.sub(count, start), extent) if backwards else start, extent
+            yield count - start - extent if backwards else start, extent
         return
-    number = code.builder.sdiv(code.add(count, largest - 1), INDEX(largest))
+    number = (count + (largest - 1)) // largest
     with code.loop(number) as p:
-        start = code.mul(code.sub(code.sub(number, p), 1) if backwards else p, largest)
-        yield start, code.min(largest, code.sub(count, start))
+        start = (number - p - 1 if backwards else p) * largest
+        yield start, code.min(largest, count - start)

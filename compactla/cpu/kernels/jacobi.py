@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.kernels.norms import squared
 
@@ -20,24 +20,23 @@ SWEEPS = 40  # more than any matrix needs: 5 to 12 are usual
 
 
 def pairs(code: Code, n):
-    """All pairs of 0 to n - 1, one by one in loops: yields (p, q) as LLVM values.
+    """Yield all pairs (p, q) of 0 to n - 1 one by one, in loops: both of them `Index`es.
 
     They come in rounds of pairs that share nothing, as in a tournament.
     """
-    b = code.builder
-    n = INDEX(n) if isinstance(n, int) else n
-    odd = b.select(b.trunc(n, ir.IntType(1)), n, b.sub(n, INDEX(1)))
-    first = b.and_(n, INDEX(1))  # a round of an odd number leaves one out
-    with code.loop(odd) as r, code.loop(b.sub(b.lshr(b.add(n, INDEX(1)), INDEX(1)), first)) as i:
-        k = b.add(i, first)
-        p, q = b.add(r, k), b.sub(r, k)
-        p = b.select(b.icmp_signed("<", p, odd), p, b.sub(p, odd))
-        q = b.select(b.icmp_signed("<", q, INDEX(0)), b.add(q, odd), q)
-        yield p, b.select(b.icmp_signed("==", k, INDEX(0)), odd, q)
+    n = code.unknown(n)
+    first = n % 2  # a round of an odd number leaves one out
+    odd = (first != 0).select(n, n - 1)
+    with code.loop(odd) as r, code.loop((n + 1) // 2 - first) as i:
+        k = i + first
+        p, q = r + k, r - k
+        p = (p < odd).select(p, p - odd)
+        q = (q < 0).select(q + odd, q)
+        yield p, (k == 0).select(odd, q)
 
 
 def matters(p: Lanes, q: Lanes, between: Lanes, tolerance: Lanes) -> Flags:
-    """Where |between| > tolerance sqrt(|p q|): for small elements as for large ones, which keeps their digits.
+    """Flags of lanes where |between| > tolerance sqrt(|p q|), for small elements as for large ones: digits are kept.
 
     Those whose square has lost digits of its own do not matter.
     """
@@ -113,17 +112,16 @@ def sweep(code: Code, vector, once, most=None) -> Flags:
     ``once(turned)`` emits a sweep, which calls ``turned(flags)`` for lanes that turn.
     """
     b, turned = code.builder, Noted(code, vector.lanes)
-    count = cgutils.alloca_once(b, INDEX)
+    count = code.variable(0)
     body, after = b.append_basic_block("sweep"), b.append_basic_block("swept")
-    b.store(INDEX(0), count)
     b.branch(body)
     b.position_at_end(body)
     turned.clear()
     once(turned)
-    sweeps = b.add(b.load(count, typ=INDEX), INDEX(1))
-    b.store(sweeps, count)
-    limit = index(SWEEPS if most is None else most)
-    b.cbranch(b.and_(turned.flags.any(), b.icmp_unsigned("<", sweeps, limit)), body, after)
+    sweeps = count.get() + 1
+    count.set(sweeps)
+    again = turned.flags.any() & (sweeps < (SWEEPS if most is None else most))
+    b.cbranch(again.value, body, after)
     b.position_at_end(after)
     return turned.flags
 
@@ -142,7 +140,7 @@ def angle(code: Code, G: Elements, p, q) -> tuple[Lanes, Lanes, Lanes]:
         between[half, 0] = code.zero(G.vector)
     for i, m in code.tiles(G.m, chunk(G)):
         for r in range(m):
-            x, y = (G[code.add(i, r), k] for k in (p, q))
+            x, y = (G[i + r, k] for k in (p, q))
             for k, z in enumerate((x, y)):
                 for part in (z.real, z.imag) if z.vector.is_complex else (z,):
                     squares[r % 2, k] = part.fma(part, squares[r % 2, k])
@@ -154,7 +152,7 @@ def turn(code: Code, rotation: Rotation, G: Elements, p, q):
     """Turn columns p and q."""
     for i, m in code.tiles(G.m, chunk(G)):
         for r in range(m):
-            row = code.add(i, r)
+            row = i + r
             G[row, p], G[row, q] = rotation.turned(G[row, p], G[row, q])
 
 
@@ -177,7 +175,7 @@ def orthogonalize(code: Code, G: Elements) -> Flags:
             x, y, between = angle(code, G, p, q)
             turns = matters(x, y, between, tolerance)
             turned(turns)
-            with code.builder.if_then(turns.any()):
+            with code.when(turns.any()):
                 turn(code, Rotation(x, y, between, turns), G, p, q)
 
     return sweep(code, G.vector, once)
@@ -196,11 +194,11 @@ class Order:
         self.places = code.room(indices, keys.m)
         with code.loop(keys.m) as i:
             self.places[i, 0] = code.broadcast(i, indices)
-        with code.loop(keys.m) as done, code.loop(code.sub(code.sub(keys.m, 1), done)) as i:
-            following = code.add(i, 1)
+        with code.loop(keys.m) as done, code.loop(keys.m - 1 - done) as i:
+            following = i + 1
             x, y = keys[i, 0], keys[following, 0]
             swap = x > y
-            with code.builder.if_then(swap.any()):
+            with code.when(swap.any()):
                 for A in (keys, self.places):
                     A[i, 0], A[following, 0] = exchanged(swap, A[i, 0], A[following, 0])
 
@@ -210,7 +208,7 @@ class Order:
         row = code.room(G.vector, 1, G.n)
         item = G.vector.real.bitwidth // 8
         own = places[0, 0]._new(ir.Constant(places.vector.part, [item * lane for lane in range(places.vector.lanes)]))
-        offsets, step = code.room(places.vector, G.n), code.broadcast(code.mul(row.cs, item), places.vector)
+        offsets, step = code.room(places.vector, G.n), code.broadcast(row.cs * item, places.vector)
         with code.loop(G.n) as j:
             offsets[j, 0] = places[j, 0] * step + own
         with code.loop(G.m) as i:

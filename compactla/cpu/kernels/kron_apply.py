@@ -4,9 +4,11 @@ The first axis is contracted first. What comes of an item of more than two axes 
 its parts is contracted along all other axes, and written, before the next one is.
 """
 
+import math
+
 from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.kernels.gemm import tile_of, update
-from compactla.cpu.kron.items import Packed, made, product_of, reshaped
+from compactla.cpu.kron.items import Packed, made, reshaped
 
 
 @routine
@@ -24,8 +26,8 @@ def kron_apply(code, factors, X, Y, alpha=1, beta=0):
         If beta is zero Y is not read.
     """
     d, e = tuple(A.n for A in factors), tuple(A.m for A in factors)
-    check_fit("X", (X.m, X.n), (d[0], product_of(code.mul, d[1:])))
-    check_fit("Y", (Y.m, Y.n), (e[0], product_of(code.mul, e[1:])))
+    check_fit("X", (X.m, X.n), (d[0], math.prod(d[1:])))
+    check_fit("Y", (Y.m, Y.n), (e[0], math.prod(e[1:])))
     if alpha != 1:
         A = factors[0]
         factors = [code.room(A.vector, A.m, A.n), *factors[1:]]
@@ -36,7 +38,7 @@ def kron_apply(code, factors, X, Y, alpha=1, beta=0):
         factor[0, 0] = code.broadcast(beta, X.vector)
     if len(factors) == 1:
         X, Y, d, e = X.T, Y.T, (1, *d), (1, *e)
-    rooms = [code.room(X.vector, m, n) for m, n in made(code.mul, d, e)]
+    rooms = [code.room(X.vector, m, n) for m, n in made(d, e)]
     apply(code, factors, Packed(X, d[1:]), Packed(Y, e[1:]), [None, None, *rooms], factor)
 
 
@@ -65,7 +67,7 @@ def scaled(code, C, A, alpha):
 
 def prepared(code, C, beta):
     """C <- beta C, with the number in a matrix: zero, whatever C held, if that is zero."""
-    with code.builder.if_else(code.is_zero(beta[0, 0])) as (zero, nonzero):
+    with code.either(code.is_zero(beta[0, 0])) as (zero, nonzero):
         with zero:
             scaled_by_zero(code, C)
         with nonzero:
@@ -142,7 +144,7 @@ def accumulate(code, factors, X, T, Y, written, beta):
     """Y <- T + X multiplied along each axis but the first; beta as of `apply`."""
     first, *others = factors
     if others:
-        n = product_of(code.mul, [factor.m for factor in others])
+        n = math.prod([factor.m for factor in others])
         with code.loop(T.m) as i:
             x, t = (reshaped(A.block(i, 0, 1, A.n), first.m, n) for A in (X, T))
             code.shared(accumulated, t, first, x)
@@ -161,7 +163,7 @@ def solve_sum(code, inverses, vectors, D, X, Y, work, beta=None):
     sizes = tuple(A.m for A in vectors[1:]) if len(vectors) > 1 else (W.n,)
     apply(code, inverses, X, Packed(W, sizes), work)
     with code.loop(W.m) as i, code.loop(W.n) as j:
-        W[i, j] = D[0, code.add(code.mul(i, W.n), j)] * W[i, j]
+        W[i, j] = D[0, i * W.n + j] * W[i, j]
     apply(code, vectors, Packed(W, sizes), Y, work, beta)
 
 
@@ -171,7 +173,7 @@ def invert(code, values, D, total, alpha):
     with code.loop(first.m) as i:
         here = total + first[i, 0]
         if others:
-            n = product_of(code.mul, [value.m for value in others])
-            invert(code, others, D.block(0, code.mul(i, n), 1, n), here, alpha)
+            n = math.prod([value.m for value in others])
+            invert(code, others, D.block(0, i * n, 1, n), here, alpha)
         else:
             D[0, i] = alpha / here

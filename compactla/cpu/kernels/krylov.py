@@ -10,11 +10,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from compactla.cpu.emit.code import Code, name_of, operand
-from compactla.cpu.emit.matrices import INDEX
-from compactla.cpu.emit.numba_matrices import at, lanes_of, parts_of
+from compactla.cpu.emit.index import INDEX, Condition
+from compactla.cpu.emit.numba_matrices import at, lanes_of, pack_at, parts_of
 from compactla.cpu.emit.numba_vectors import abs1, broadcast, conj, maximum, select, sqrt
 from compactla.cpu.emit.vectors import Flags, Lanes, Mask, Vector
-from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv, entry
+from compactla.cpu.kernels.csr import blockmv, csrilu, csrmm, csrsv
 from compactla.cpu.kernels.csrlu import csrlu, csrlusv, enter, largest_tile
 from compactla.cpu.kernels.dot import total
 from compactla.cpu.kernels.nrm2 import nrm2
@@ -142,12 +142,11 @@ def subtract(code, B, a, R):
 def record(code, history, count, size, mask):
     """Enter the sizes of the lanes of a mask in the rows of `history`, if it has any, that the lanes have come to."""
     b = code.builder
-    wanted = b.and_(mask.any(), b.icmp_signed(">", history.m, INDEX(0)))
-    with b.if_then(wanted, likely=False):
+    with code.when(mask.any() & (history.m > 0), likely=False):
         for lane in range(count.vector.lanes):
             k = ir.IntType(32)(lane)
-            with b.if_then(b.extract_element(mask.value, k)):
-                row = b.fptosi(b.extract_element(count.parts[0], k), INDEX)
+            with code.when(Condition(b, b.extract_element(mask.value, k))):
+                row = code.index(b.fptosi(b.extract_element(count.parts[0], k), INDEX))
                 b.store(b.extract_element(size.parts[0], k), history.pointer(row, 0, lane))
 
 
@@ -166,17 +165,17 @@ def precondition(code, M, X, Y):
 
     The values are those of incomplete factors, of blocks on the diagonal, of M, or of factors in tiles.
     """
-    b, (values, indptr, indices, diagonal, order, kind, size, W) = code.builder, M
+    values, indptr, indices, diagonal, order, kind, size, W = M
 
     def solve():
         with code.loop(W.m) as i:
             W[i, 0] = code.zero(W.vector)
         for j in code.each(X.n):
             with code.loop(X.m) as i:
-                W[i, 0] = X[entry(code, order, i), j]
+                W[i, 0] = X[code.entry(order, i), j]
             csrlusv.emit(code, values, largest_tile(len(values.vector.parts)), indices, indptr, diagonal, W)
             with code.loop(X.m) as i:
-                Y[entry(code, order, i), j] = W[i, 0]
+                Y[code.entry(order, i), j] = W[i, 0]
 
     ways = {
         "none": lambda: copy.emit(code, X, Y),
@@ -186,7 +185,7 @@ def precondition(code, M, X, Y):
         "lu": solve,
     }
     for name, emit in ways.items():
-        with b.if_then(b.icmp_signed("==", kind.index(code), INDEX(KINDS[name]))):
+        with code.when(kind.index(code) == KINDS[name]):
             emit()
 
 
@@ -225,21 +224,19 @@ def solve_batch(method, options, packed, column, table, real, tile):
         places, zeros, ones, tile_rows, starts, products, mask, info, vectors, rows, columns, restart, ortho, steps,
         start, maxiter, rtol, atol, data, m_data, b, x, out, history, work
     ):  # fmt: skip
-        pack = parts * V
+        # Work space, for as many lanes as are solved at a time.
         W = work, n
         H = at(work, vectors * n * step, rows, columns, columns * step, step, width, table)
         Z = at(work, (vectors * n + rows * columns) * step, extent, 1, step, step, width, column)
         F = at(work, (vectors * n + rows * columns + extent) * step, count, 1, step, step, width, column)
 
-        def of(array, p, v, m):
-            return at(array, p * m * pack + v, m, 1, pack, pack, V, packed)
-
         for p in range(lo, hi):
             for v in range(0, V, width):
-                A = of(data, p, v, nnz), indptr, indices
+                # The matrix and its preconditioner, then vectors and results.
+                A = pack_at(data, p, v, V, nnz, 1, packed), indptr, indices
                 lists = places, zeros, ones, tile_rows, m_indices, diagonal, starts, products, mask
                 M = (
-                    made(of(m_data, p, v, of_m), F, lists, info[p * V + v :]),
+                    made(pack_at(m_data, p, v, V, of_m, 1, packed), F, lists, info[p * V + v :]),
                     m_indptr,
                     m_indices,
                     diagonal,
@@ -248,7 +245,7 @@ def solve_batch(method, options, packed, column, table, real, tile):
                     size,
                     Z,
                 )
-                B, X = of(b, p, v, n), of(x, p, v, n)
+                B, X = pack_at(b, p, v, V, n, 1, packed), pack_at(x, p, v, V, n, 1, packed)
                 past = at(history, p * steps * V + v, steps, 1, V, V, V, real)
                 result = at(out, 4 * p * V + v, 4, 1, V, V, V, real)
                 iterate(A, M, B, X, W, H, past, result, start, maxiter, rtol, atol, restart, ortho)
@@ -276,20 +273,16 @@ def product_batch(matrix, trans, scaled):
 
     ``Y <- alpha op(A) X + beta Y`` if it is `scaled`, where alpha and beta of each system are a pack of 2 x 1.
     """
-    width, parts = lanes_of(matrix), parts_of(matrix)
+    width = lanes_of(matrix)
 
     def kernel(lo, hi, V, nnz, indptr, indices, n, m, nrhs, scalars, values, x, y):
-        pack = parts * V
-
-        def of(array, p, v, rows, columns):
-            return at(array, p * rows * columns * pack + v, rows, columns, columns * pack, pack, V, matrix)
 
         for p in range(lo, hi):
             for v in range(0, V, width):
-                A = of(values, p, v, nnz, 1)
-                X, Y = of(x, p, v, n, nrhs), of(y, p, v, m, nrhs)
+                A = pack_at(values, p, v, V, nnz, 1, matrix)
+                X, Y = pack_at(x, p, v, V, n, nrhs, matrix), pack_at(y, p, v, V, m, nrhs, matrix)
                 if scaled:
-                    csrmm(A, indptr, indices, X, Y, trans, of(scalars, p, v, 2, 1))
+                    csrmm(A, indptr, indices, X, Y, trans, pack_at(scalars, p, v, V, 2, 1, matrix))
                 else:
                     csrmm(A, indptr, indices, X, Y, trans)
 
@@ -302,33 +295,25 @@ def precondition_batch(matrix, column):
     step = width * parts
 
     def kernel(lo, hi, V, of_m, indptr, indices, diagonal, order, kind, size, extent, n, nrhs, values, x, y, work):
-        pack = parts * V
         Z = at(work, 0, extent, 1, step, step, width, column)
-
-        def of(array, p, v, rows, columns):
-            return at(array, p * rows * columns * pack + v, rows, columns, columns * pack, pack, V, matrix)
 
         for p in range(lo, hi):
             for v in range(0, V, width):
-                M = of(values, p, v, of_m, 1), indptr, indices, diagonal, order, kind, size, Z
-                precondition(M, of(x, p, v, n, nrhs), of(y, p, v, n, nrhs))
+                M = pack_at(values, p, v, V, of_m, 1, matrix), indptr, indices, diagonal, order, kind, size, Z
+                precondition(M, pack_at(x, p, v, V, n, nrhs, matrix), pack_at(y, p, v, V, n, nrhs, matrix))
 
     return kernel
 
 
 def ilu_batch(column):
     """Kernel for the incomplete factors of packs lo to hi."""
-    width, parts = lanes_of(column), parts_of(column)
+    width = lanes_of(column)
 
     def kernel(lo, hi, V, nnz, indptr, indices, diagonal, n, data, factors, info):
-        pack = parts * V
-
-        def of(array, p, v):
-            return at(array, p * nnz * pack + v, nnz, 1, pack, pack, V, column)
 
         for p in range(lo, hi):
             for v in range(0, V, width):
-                A, F = of(data, p, v), of(factors, p, v)
+                A, F = pack_at(data, p, v, V, nnz, 1, column), pack_at(factors, p, v, V, nnz, 1, column)
                 csrilu(A, indptr, indices, diagonal, n, F, info[p * V + v :])
 
     return kernel

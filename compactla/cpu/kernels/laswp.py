@@ -55,9 +55,9 @@ def exchange(column, flags):
 def swap(code, B, q, place):
     """Swap row q of B with row `place` of each lane."""
     b = code.builder
-    rows = [b.extract_element(place.parts[0], SMALL(lane)) for lane in range(B.vector.lanes)]
+    rows = [code.index(b.extract_element(place.parts[0], SMALL(lane))) for lane in range(B.vector.lanes)]
     flags = [place == code.broadcast(row, place.vector) for row in rows]
-    above, *others = (B.block(code.widened(row), 0, 1, B.n) for row in (q, *rows))
+    above, *others = (B.block(row, 0, 1, B.n) for row in (q, *rows))
     with code.loop(B.n) as j:
         mine = top = above[0, j]
         for other, flag in zip(others, flags, strict=True):
@@ -83,9 +83,9 @@ def laswp(code, B, S, backward=False):
         row, own = S[q, 0], code.broadcast(q, S.vector)
         moves[0, 0] = (row == own).select(moves[0, 0], own.constant(1))
         early[0, 0] = (row < own).select(own.constant(1), early[0, 0])
-    with code.builder.if_then((moves[0, 0] > 0).any()):
+    with code.when((moves[0, 0] > 0).any()):
         if isinstance(B.m, int) and B.m * len(B.vector.parts) <= BLENDED:
-            with code.builder.if_else((early[0, 0] > 0).any(), likely=False) as (any_rows, later_rows):
+            with code.either((early[0, 0] > 0).any(), likely=False) as (any_rows, later_rows):
                 with any_rows:
                     move(code, B, S, backward)
                 with later_rows:
@@ -98,13 +98,13 @@ def blend(code, B, places, backward=False):
     """Swap rows of a B that has few: row q with row places[q], which is no earlier one, for each q."""
     swaps = [(q, [row == code.broadcast(i, row.vector) for i in range(q + 1, B.m)]) for q, row in enumerate(places)]
     for j, n in code.panels(B.n, 2):
-        columns = [[B[i, code.add(j, k)] for i in range(B.m)] for k in range(n)]
+        columns = [[B[i, j + k] for i in range(B.m)] for k in range(n)]
         for q, flags in reversed(swaps) if backward else swaps:
             for column in columns:
                 column[q:] = exchange(column[q:], flags)
         for k, column in enumerate(columns):
             for i, x in enumerate(column):
-                B[i, code.add(j, k)] = x
+                B[i, j + k] = x
 
 
 def move(code, B, S, backward):
@@ -119,12 +119,12 @@ def swap_elements(code, B, S, backward):
     """`laswp` lane by lane, one element after the other."""
     b, lanes = code.builder, range(B.vector.lanes)
     with code.loop(S.m) as t:
-        q = code.sub(code.sub(S.m, 1), t) if backward else t
+        q = S.m - 1 - t if backward else t
         for lane in lanes:
-            row = code.widened(b.load(S.pointer(q, 0, lane), typ=S.element))
+            row = code.index(b.load(S.pointer(q, 0, lane), typ=S.element))
             for j in range(B.n):
                 for im in (0, B.im)[: len(B.vector.parts)]:
-                    mine, other = (B.pointer(i, j, code.add(im, lane)) for i in (q, row))
+                    mine, other = (B.pointer(i, j, im + lane) for i in (q, row))
                     x, y = (b.load(place, typ=B.element) for place in (mine, other))
                     b.store(y, mine)
                     b.store(x, other)
@@ -138,14 +138,14 @@ def permute(code, B, S, backward):
     width = itemsize(B.element)
     lanes = ir.Constant(order.vector.part, [width * lane for lane in range(B.vector.lanes)])
     with code.loop(B.m) as i:
-        start = code.broadcast(code.mul(i, copy.rs * width), order.vector)
+        start = code.broadcast(i * (copy.rs * width), order.vector)
         order[i, 0] = start + start._new(lanes)
     swap_elements(code, order, S, backward)
     for j, c in code.tiles(B.n, columns):
         with code.loop(B.m) as i:
             for k in range(c):
-                copy[i, k] = B[i, code.add(j, k)]
+                copy[i, k] = B[i, j + k]
         with code.loop(B.m) as i:
             places = order[i, 0]
             for k in range(c):
-                B[i, code.add(j, k)] = copy.gathered(0, k, places)
+                B[i, j + k] = copy.gathered(0, k, places)

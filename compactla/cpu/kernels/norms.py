@@ -27,7 +27,7 @@ def add_squares(x: Lanes, total: Lanes) -> Lanes:
 
 
 def is_right(squares: Lanes) -> Flags:
-    """Where a sum of squares is in range."""
+    """Flags of lanes where a sum of squares is in range."""
     limit = 2.0 ** RANGE[squares.vector.real.bitwidth]
     return (squares >= 1 / limit) & (squares <= limit)
 

@@ -24,7 +24,7 @@ def nrm2(code, X, r, ahead=()):
         squares = total(code, vector, X.m, lambda i, sums, j=j: add_squares(X[i, j], sums))
         usual, norm = is_right(squares), code.registers(vector, 1)
         norm[0, 0] = squares.sqrt()
-        with code.builder.if_then(code.builder.not_(usual.all()), likely=False):
+        with code.when(~usual.all(), likely=False):
             scale, back = into_range(squares)
             scaled = total(code, vector, X.m, lambda i, sums, j=j, s=scale: add_squares(X[i, j] * s, sums))
             norm[0, 0] = usual.select(norm[0, 0], scaled.sqrt() * back)

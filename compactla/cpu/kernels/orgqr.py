@@ -9,9 +9,9 @@ def generate(code: Code, A: Elements, tau: Elements):
     """A <- the first columns of H_1 .. H_n, one after the other; A is zero above the diagonal."""
     one = code.zero(A.vector).constant(1)
     for p in range(A.n) if isinstance(A.n, int) else code.each(A.n):
-        q = code.sub(code.sub(A.n, p), 1)
-        after, scale = code.add(q, 1), tau[q, 0]
-        below, right = code.sub(A.m, after), code.sub(A.n, after)
+        q = A.n - p - 1
+        after, scale = q + 1, tau[q, 0]
+        below, right = A.m - after, A.n - after
         v = A.block(after, q, below, 1)
         reflect(code, v, scale, A.block(q, after, 1, right), A.block(after, after, below, right))
         A[q, q] = one - scale
@@ -37,7 +37,7 @@ def orgqr(code, A, tau, ahead=()):
         for i in code.each(j):
             A[i, j] = code.zero(A.vector)
     for i, t in panels(code, A.n, min(tile_size(A.vector, A.m, A.n)), backwards=True):
-        rows, behind = code.sub(A.m, i), code.add(i, t)
+        rows, behind = A.m - i, i + t
         panel, scales = A.block(i, i, rows, t), tau.block(i, 0, t, 1)
-        reflect_panel(code, panel, scales, A.block(i, behind, rows, code.sub(A.n, behind)), adjoint=False)
+        reflect_panel(code, panel, scales, A.block(i, behind, rows, A.n - behind), adjoint=False)
         generate(code, panel, scales)

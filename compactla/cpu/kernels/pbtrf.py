@@ -2,12 +2,12 @@
 
 from compactla.cpu.emit.code import Code, routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.gbtrf import guarded
 
 
 class HermitianBand:
-    """One triangle of a Hermitian band matrix as SciPy orders its diagonals.
+    """A triangle of a Hermitian band matrix, whose diagonals are ordered as SciPy does.
 
     Element (i, j) is ``A[i - j, j]`` of the lower one, or ``A[ku + i - j, j]`` of the upper one.
     """
@@ -19,7 +19,7 @@ class HermitianBand:
         """Row i from column i - ku to i, whose imaginary part is left out; zeros behind the last row."""
         lanes = []
         for t in range(self.ku + 1):
-            row, column = (self.ku - t, self.code.add(i, t - self.ku)) if self.lower else (t, i)
+            row, column = (self.ku - t, i + (t - self.ku)) if self.lower else (t, i)
             x = guarded(self.code, self.A, row, column, i, whole)
             lanes.append(x if self.lower else x.conjugate())
         real = lanes[-1].real
@@ -50,18 +50,17 @@ def eliminate(code: Code, bands, n, info, keep, begin=None):
             for i, multiple in enumerate(multiples, 1):
                 for j in range(1, i + 1):
                     window[i - 1, j - 1] = (-multiple).fma(column[j - 1].conjugate(), window[i, j])
-            row = code.add(k, ku + 1)
+            row = k + (ku + 1)
             for t, x in enumerate(band.row(row, whole)):
                 window[ku, t] = x
             keep(w, k, inverse, multiples)
-            report(code, [~(pivot > 0)], info[w], code.add(k, 1))
+            report(code, [~(pivot > 0)], info[w], k + 1)
 
-    whole = code.sub(n, ku + 1)
-    whole = code.builder.select(code.builder.icmp_signed(">", index(whole), INDEX(0)), index(whole), INDEX(0))
+    whole = code.max(n - (ku + 1), 0)
     with code.loop(whole) as k:
         step(k, True)
-    with code.loop(code.sub(n, whole)) as t:
-        step(code.add(whole, t), False)
+    with code.loop(n - whole) as t:
+        step(whole + t, False)
 
 
 @routine

@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from compactla.cpu.emit.code import Number, routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX
+from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.vectors import Flags
 from compactla.cpu.kernels.getrf import search, swap_where_wanted
 from compactla.cpu.kernels.getrfnp import reciprocal
@@ -45,10 +45,12 @@ def lu_watched(code, A, S, W, rows, info, first, policy):
     keep_largest(code, A, W, NORM)
     threshold = threshold_of(code, W[NORM, 0].real)
     for q in code.each(A.m):
+        # The row with the largest pivot, if rows are swapped.
         if pivoting:
             place = search(code, A, q, 0, 1)
             S[q, 0] = place.astype(S.vector.dtype)
             swap_where_wanted(code, A, q, place)
+        # The pivot as the policy wants it.
         pivot = A[q, q]
         size = abs(pivot)
         raise_to(code, W, SMALLEST, size, lanes, falls=True)
@@ -59,18 +61,19 @@ def lu_watched(code, A, S, W, rows, info, first, policy):
             pivot = small.select(threshold.copysign(pivot.real), pivot)
             W[REPLACED, 0] = (small & lanes).select(replaced + replaced.constant(1), replaced)
         zero, inverse = reciprocal(pivot)
-        report(code, [zero], info, code.add(code.add(first, 1), q))
+        report(code, [zero], info, first + 1 + q)
         A[q, q] = pivot
-        left = code.sub(code.sub(A.m, q), 1)
-        keep_largest(code, A.block(q, q, 1, code.add(left, 1)), W, FACTOR, lanes)
+        # Note the size of the row of U, then eliminate the column.
+        left = A.m - q - 1
+        keep_largest(code, A.block(q, q, 1, left + 1), W, FACTOR, lanes)
         A[q, q] = inverse
-        below = code.add(q, 1)
+        below = q + 1
         for i in code.each(left):
-            row = code.add(below, i)
+            row = below + i
             A[row, q] = A[row, q] * inverse
             lip = -A[row, q]
             for j in code.each(left):
-                column = code.add(below, j)
+                column = below + j
                 A[row, column] = lip.fma(A[q, column], A[row, column])
 
 

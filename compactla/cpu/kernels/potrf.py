@@ -9,7 +9,7 @@ from compactla.checks import option
 from compactla.cpu.emit.code import Code, Number, check_fit, routine
 from compactla.cpu.emit.failures import report
 from compactla.cpu.emit.loops import starts
-from compactla.cpu.emit.matrices import INDEX, Elements, tile_size
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.trsm import solve_rows
 
@@ -83,9 +83,9 @@ def factor(code: Code, tiles, info, first, last):
             pivot = triangle.diagonal[final, 0]
             triangle.diagonal[final, 0] = (pivot > 0).select(pivot.sqrt(), pivot)
         triangle.store()
-        with code.builder.if_then(triangle.failed()[-1].any(), likely=False):
-            entries = code.builder.gep(info, [INDEX(t * triangle.A.vector.lanes)], source_etype=INDEX)
-            report(code, triangle.failed(), entries, code.add(first, 1))
+        with code.when(triangle.failed()[-1].any(), likely=False):
+            entries = code.address(info, t * triangle.A.vector.lanes)
+            report(code, triangle.failed(), entries, first + 1)
 
 
 @routine
@@ -118,12 +118,12 @@ def potrf(code, A, info, uplo="L", first=0, ahead=()):
         rounds = sum((i + 1) * k for i, k in enumerate(reversed(starts(L.m, tile))))
         code.fetch_ahead(ahead, rounds * len(packs))
     for i, t, rest in code.blocks(L.m, tile):
-        last = isinstance(L.m, int) and code.add(i, t) == L.m
+        last = isinstance(i, int) and i + t == L.m
         pivots = [code.pivots(X._replace(vector=X.vector.reals), tile) for X in packs]
         for m in code.cases(t, tile):
             blocks = [(X.block(i, 0, m, i), X.block(i, i, m, m)) for X in packs]
             tiles = [(*block, inverses) for block, inverses in zip(blocks, pivots, strict=True)]
-            factor(code, tiles, info, code.add(first, i), last)
+            factor(code, tiles, info, first + i, last)
         for j, m in rest(L.m):
             for X, inverses in zip(packs, pivots, strict=True):
                 D, left = (Y._replace(conj=not Y.conj) for Y in (X.block(i, i, t, t), X.block(i, 0, t, i)))

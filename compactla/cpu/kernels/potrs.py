@@ -6,18 +6,19 @@ from numba.core import cgutils
 
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, check_fit, routine
-from compactla.cpu.emit.matrices import Elements, index, tile_size
+from compactla.cpu.emit.index import value_of
+from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.kernels.trsm import rounds, solve_rows
 from compactla.view import lower_left
 
 
 def reciprocals(code: Code, L: Elements):
-    """The reciprocals of the diagonal, a column, and whether all of them are finite, as LLVM's i1."""
+    """The reciprocals of the diagonal, a column, and whether all of them are finite."""
     vector = L.vector.reals
     if isinstance(L.m, int):
         memory = cgutils.alloca_once(code.builder, ir.ArrayType(vector.part, L.m))
     else:
-        memory = code.builder.alloca(vector.part, index(L.m))
+        memory = code.builder.alloca(vector.part, value_of(L.m))
     base = code.builder.bitcast(memory, vector.part.element.as_pointer())
     column = Elements(code, vector, base, L.m, 1, vector.lanes, vector.lanes, 0)
     zero, total = code.zero(vector), code.registers(vector, 1)
@@ -73,7 +74,7 @@ def potrs(code, A, B, uplo="L", ahead=()):
         code.fetch_ahead(ahead, 2 * rounds(B))
     U, Y = lower_left(L._replace(conj=not L.conj), B, "L", "L", "C")
     inverses, finite = reciprocals(code, L)
-    with code.builder.if_else(finite, likely=True) as (usual, rare):
+    with code.either(finite, likely=True) as (usual, rare):
         with usual:
             substitute(code, L, B, inverses)
             substitute(code, U, Y, inverses.rows_reversed)

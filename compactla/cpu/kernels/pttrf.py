@@ -17,7 +17,7 @@ class HermitianTridiagonal:
         """Element (i, i - 1), and the real part of the diagonal; zeros behind the last row."""
         x = guarded(self.code, self.diag, 0, i, i, whole)
         x = x._new(*x.real.parts, *x.constant(0).parts[1:])
-        return [guarded(self.code, self.lower, 0, self.code.add(i, -1), i, whole), x]
+        return [guarded(self.code, self.lower, 0, i - 1, i, whole), x]
 
 
 @routine

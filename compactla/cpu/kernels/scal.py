@@ -1,7 +1,7 @@
 """scal at the pack level, and what it shares with axpy."""
 
 from compactla.cpu.emit.code import routine
-from compactla.cpu.emit.matrices import Elements, index
+from compactla.cpu.emit.matrices import Elements
 
 
 @routine
@@ -36,11 +36,10 @@ def along(code, *matrices):
     A = matrices[-1]
     if isinstance(A.m, int) and isinstance(A.n, int):
         return [X.T for X in matrices] if A.m > A.n else matrices
-    b = code.builder
-    taller = b.icmp_signed(">", index(A.m), index(A.n))
+    taller = code.unknown(A.m) > A.n
 
     def turned(X):
         fields = {"m": (X.n, X.m), "n": (X.m, X.n), "rs": (X.cs, X.rs), "cs": (X.rs, X.cs)}
-        return X._replace(**{name: b.select(taller, index(x), index(y)) for name, (x, y) in fields.items()})
+        return X._replace(**{name: taller.select(x, y) for name, (x, y) in fields.items()})
 
     return [turned(X) for X in matrices]

@@ -12,7 +12,8 @@ from numba.core import cgutils
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.index import Condition, is_known
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.kernels.jacobi import Order, orthogonalize
 from compactla.cpu.kernels.norms import Scaling, larger, scaling, squared
@@ -24,7 +25,7 @@ FLOOR = 10  # A shift is larger than what makes a matrix definite by 2 ** -10 of
 
 
 def one_sided(code: Code, A: Elements, w: Elements, lower: Elements, vectors: bool) -> Flags:
-    """One-sided Jacobi, of the factor of a positive definite matrix; returns flags of lanes without a result."""
+    """Solve by one-sided Jacobi on the factor of a positive definite matrix; returns flags of lanes that failed."""
     n, zero = A.n, code.zero(A.vector)
     scale = spread(code, A, w, lower)
     shift = factor(code, A, w)
@@ -75,7 +76,7 @@ def factor(code: Code, A: Elements, w: Elements) -> Lanes:
     shift[0, 0] = code.zero(w.vector)
     info = code.room(Vector(types.int64, A.vector.lanes), 1)
     again = cgutils.alloca_once_value(b, ir.IntType(1)(1))
-    with code.loop(2), b.if_then(b.load(again, typ=again.type.pointee)):
+    with code.loop(2), code.when(Condition(b, b.load(again, typ=again.type.pointee))):
         with code.loop(n) as i:
             A[i, i] = w[i, 0] + shift[0, 0]
             with code.loop(i) as j:
@@ -83,15 +84,15 @@ def factor(code: Code, A: Elements, w: Elements) -> Lanes:
         info[0, 0] = code.zero(info.vector)
         potrf.emit(code, A, info.base)
         failed = info[0, 0] != 0
-        b.store(failed.any(), again)
-        with b.if_then(failed.any()):
+        b.store(failed.any().value, again)
+        with code.when(failed.any()):
             least = code.registers(w.vector, 2)
             least[1, 0] = code.zero(w.vector)
             with code.loop(n) as i:
                 least[0, 0] = -w[i, 0]
-                with code.loop(n) as j, b.if_then(b.icmp_unsigned("!=", i, j)):
-                    above = b.icmp_signed("<", i, j)
-                    least[0, 0] = least[0, 0] + A.block(b.select(above, i, j), b.select(above, j, i), 1, 1)[0, 0].abs1()
+                with code.loop(n) as j, code.when(i != j):
+                    above = i < j
+                    least[0, 0] = least[0, 0] + A[above.select(i, j), above.select(j, i)].abs1()
                 least[1, 0] = least[1, 0].maximum(least[0, 0])
             bound = least[1, 0]
             more = bound.fma(bound.constant(1.125), bound.constant(2.0 ** (exponent(A) - FLOOR)))
@@ -126,7 +127,7 @@ def syev(code, A, w, info, uplo="L", jobz="V", ahead=()):
     for X, values in given:
         check_fit("A", (X.m, X.n), (given[0][0].n, given[0][0].n))
         check_fit("w", (values.m, values.n), (X.n, 1))
-    n, b = given[0][0].n, code.builder
+    n = given[0][0].n
     if isinstance(n, int) and n <= LARGEST:
         if ahead:
             code.fetch_ahead(ahead, 1)
@@ -136,5 +137,5 @@ def syev(code, A, w, info, uplo="L", jobz="V", ahead=()):
             failed = [pack.finish() for pack in packs]
     else:
         failed = [one_sided(code, X, values, X.H if upper else X, vectors) for X, values in given]
-    for t, flags in enumerate(failed if n != 0 else ()):
-        report(code, [flags], b.gep(info, [INDEX(t * flags.mask.lanes)], source_etype=INDEX), index(n))
+    for t, flags in enumerate(() if is_known(n, 0) else failed):
+        report(code, [flags], code.address(info, t * flags.mask.lanes), n)

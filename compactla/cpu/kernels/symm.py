@@ -44,7 +44,7 @@ def multiply(code, A, B, C, alpha, beta, tile):
         multiply_tiles(code, A, B, C, alpha, beta, tile)
         return
     alpha, beta = (code.broadcast(x, C.vector) for x in (alpha, beta))
-    with code.builder.if_else(code.is_zero(alpha)) as (zero, nonzero):
+    with code.either(code.is_zero(alpha)) as (zero, nonzero):
         with zero, code.loop(C.m) as i, code.loop(C.n) as j:
             update(code, [], C.block(i, j, 1, 1), alpha, beta)
         with nonzero:
@@ -55,8 +55,8 @@ def multiply_tiles(code, A, B, C, alpha, beta, tile):
     rows, columns = tile_of(C)
     for i, t, _ in code.blocks(C.m, rows):
         for m in code.cases(t, rows):
-            below = code.add(i, m)
-            rest = code.sub(C.m, below)
+            below = i + m
+            rest = C.m - below
             D, right = tile(A.block(i, i, m, m)), A.block(below, i, rest, m)
             right = right.H if tile is Hermitian else right.T
             for j, n in code.tiles(C.n, columns):

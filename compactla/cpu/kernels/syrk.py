@@ -6,7 +6,7 @@ There is one algorithm, for a lower triangle: an upper one is its transpose.
 from compactla.checks import option
 from compactla.cpu.emit.code import check_fit, routine
 from compactla.cpu.emit.loops import starts
-from compactla.cpu.emit.matrices import index, tile_size
+from compactla.cpu.emit.matrices import tile_size
 from compactla.cpu.kernels.gemm import update
 from compactla.cpu.kernels.symm import Symmetric
 
@@ -15,7 +15,7 @@ def multiply_half(code, A, B, C, alpha, beta, diagonal):
     """The lower triangle of C <- alpha A B + beta C; `diagonal` makes what `update` sees of C's tiles there."""
     k, known = A.n, isinstance(alpha, int)
     if not known:
-        k = code.builder.select(code.is_zero(alpha), index(0), index(k))
+        k = code.is_zero(alpha).select(0, k)
     tile = min(tile_size(C.vector, C.m, C.n))
     for j, t, rest in code.blocks(C.m, tile):
         for n in code.cases(t, tile):
@@ -24,7 +24,7 @@ def multiply_half(code, A, B, C, alpha, beta, diagonal):
             update(code, products, diagonal(C.block(j, j, n, n)), alpha, beta, half=True)
             for start, extent in rest(C.m):
                 for i, m in code.tiles(extent, tile):
-                    row = code.add(start, i)
+                    row = start + i
                     update(code, [(A.block(row, 0, m, k), columns)], C.block(row, j, m, n), alpha, beta)
 
 

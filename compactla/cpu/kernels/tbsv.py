@@ -2,7 +2,7 @@
 
 from compactla.checks import option
 from compactla.cpu.emit.code import routine
-from compactla.cpu.emit.matrices import index
+from compactla.cpu.emit.index import Condition, value_of
 from compactla.cpu.kernels.gbtrf import guarded
 
 
@@ -28,12 +28,12 @@ def tbsv(code, A, x, uplo="L", trans="N", diag="N", ahead=()):
     for t in range(k):
         window[t, 0] = code.zero(x.vector)
     with code.loop(n) as step:
-        i = step if down else code.sub(code.sub(n, 1), step)
+        i = step if down else n - 1 - step
         y = x[i, 0]
         for t in reversed(range(1, k + 1)):
-            other = code.add(i, -t if down else t)
-            there = code.builder.icmp_unsigned("<", other, index(n))  # not negative either
-            last = code.builder.select(there, other, index(n))
+            other = i + (-t if down else t)
+            there = code.builder.icmp_unsigned("<", value_of(other), value_of(n))  # not negative either
+            last = Condition(code.builder, there).select(other, n)
             a = guarded(code, A, t if uplo == "L" else k - t, other if trans == "N" else i, last, False)
             y = (-(a.conjugate() if trans == "C" else a)).fma(window[t - 1, 0], y)
         if diag == "N":

@@ -7,10 +7,8 @@ makes positive. So no lane depends on another.
 
 from typing import NamedTuple
 
-from numba.core import cgutils
-
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import INDEX, Elements, index
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import rounding, sweep
@@ -32,16 +30,16 @@ def eigen(code: Code, A: Elements, w: Elements, V: Elements | None) -> Flags:
     n, reals = A.n, A.vector.reals
     scale = scaling(largest_below(code, A), EXPONENT[reals.real.bitwidth])
     for i in code.each(n):
-        for j in code.each(code.add(i, 1)):
+        for j in code.each(i + 1):
             A[i, j] = scale.scaled(A[i, j])
     e, tau = beside(code, reals, n), code.room(A.vector, n, 1)
     reduce(code, A, w, e, tau)
     if V:
         identity(code, V)
-        for t in steps(code, code.sub(n, 1)):
-            k = code.sub(code.sub(n, 2), t)
-            top, rest = code.add(k, 1), code.add(k, 2)
-            m, left = code.sub(n, top), code.sub(n, rest)
+        for t in steps(code, n - 1):
+            k = n - 2 - t
+            top, rest = k + 1, k + 2
+            m, left = n - top, n - rest
             reflect(code, A.block(rest, k, left, 1), tau[k, 0], V.block(top, top, 1, m), V.block(rest, top, left, m))
     failed = iterate(code, w, e, V)
     for i in code.each(n):
@@ -55,7 +53,7 @@ def largest_below(code, A):
     largest[0, 0] = code.zero(A.vector.reals)
     for i in code.each(A.n):
         A[i, i] = A[i, i].real
-        for j in code.each(code.add(i, 1)):
+        for j in code.each(i + 1):
             largest[0, 0] = larger(largest[0, 0], A[i, j])
     return largest[0, 0]
 
@@ -71,7 +69,7 @@ def steps(code, count):
 
 def beside(code, vector, n):
     """Room for the numbers beside a diagonal of n, and for something in front of them."""
-    return code.room(vector, code.add(n, 1), 1).block(1, 0, n, 1)
+    return code.room(vector, n + 1, 1).block(1, 0, n, 1)
 
 
 def identity(code, V):
@@ -86,10 +84,10 @@ def identity(code, V):
 def reduce(code: Code, A: Elements, d: Elements, e: Elements, tau: Elements):
     """Q^H A Q, a tridiagonal matrix of diagonals d and e; LAPACK's sytd2, with reflectors below the diagonal of A."""
     n, w = A.n, code.room(A.vector, A.n, 1)
-    for k in steps(code, code.sub(n, 1)):
+    for k in steps(code, n - 1):
         d[k, 0] = A[k, k].real
-        top, m = code.add(k, 1), code.sub(code.sub(n, k), 1)
-        rest = A.block(code.add(k, 2), k, code.sub(m, 1), 1)
+        top, m = k + 1, n - k - 1
+        rest = A.block(k + 2, k, m - 1, 1)
         e[k, 0], scale = reflector(code, A[top, k], rest)
         tau[k, 0] = scale
         A[top, k] = A[top, k].constant(1)
@@ -104,7 +102,7 @@ def reduce(code: Code, A: Elements, d: Elements, e: Elements, tau: Elements):
         for i in code.each(m):
             y[i, 0] = half.fma(v[i, 0], y[i, 0])
         update(code, C, v, y)
-    last = code.sub(n, 1)
+    last = n - 1
     d[last, 0] = A[last, last].real
 
 
@@ -113,28 +111,28 @@ def multiply(code, C, v, y):
     for i, count in code.tiles(C.n, ROWS):
         rows = range(count)
         sums = code.registers(C.vector, count)
-        own = [v[code.add(i, r), 0] for r in rows]
+        own = [v[i + r, 0] for r in rows]
         for r in rows:
-            sums[r, 0] = C[code.add(i, r), code.add(i, r)].real * own[r]
+            sums[r, 0] = C[i + r, i + r].real * own[r]
             for s in range(r):
-                c = C[code.add(i, r), code.add(i, s)]
+                c = C[i + r, i + s]
                 sums[r, 0] = c.fma(own[s], sums[r, 0])
                 sums[s, 0] = c.conjugate().fma(own[r], sums[s, 0])
         for j in code.each(i):
             x, total = v[j, 0], y[j, 0]
             for r in rows:
-                c = C[code.add(i, r), j]
+                c = C[i + r, j]
                 sums[r, 0] = c.fma(x, sums[r, 0])
                 total = c.conjugate().fma(own[r], total)
             y[j, 0] = total
         for r in rows:
-            y[code.add(i, r), 0] = sums[r, 0]
+            y[i + r, 0] = sums[r, 0]
 
 
 def update(code, C, v, y):
     """C <- C - v y^H - y v^H, in its lower triangle."""
     for i, count in code.tiles(C.n, ROWS):
-        places = [code.add(i, r) for r in range(count)]
+        places = [i + r for r in range(count)]
         own = [(-v[r, 0], -y[r, 0]) for r in places]
 
         def subtract(j, rows, places=places, own=own):
@@ -153,9 +151,9 @@ def iterate(code: Code, d: Elements, e: Elements, V: Elements | None) -> Flags:
 
     Implicit steps with Wilkinson's shift, as in LAPACK's steqr.
     """
-    b, n, reals = code.builder, d.m, d.vector
+    n, reals = d.m, d.vector
     rotations = code.room(reals, n, 2)
-    window = Window(code, code.sub(n, 1))
+    window = Window(code, n - 1)
     eps = rounding(reals)
     floor = 2.0 ** -(EXPONENT[reals.real.bitwidth] + 16)
 
@@ -170,31 +168,28 @@ def iterate(code: Code, d: Elements, e: Elements, V: Elements | None) -> Flags:
             for k, z in enumerate((x, between, y)):
                 ends[k, 0] = matters.select(z, ends[k, 0])
             window.note(i, matters)
-        with b.if_then(turned.flags.any()):
+        with code.when(turned.flags.any()):
             step(code, d, e, rotations, shift(*(ends[k, 0] for k in range(3))), window)
             if V:
                 turn(code, V, rotations, window)
 
-    return sweep(code, reals, once, code.mul(n, TRIES))
+    return sweep(code, reals, once, n * TRIES)
 
 
 class Window:
-    """From the first to the last place at which a lane is at work; of few places, all, and known."""
+    """The places from the first to the last at which a lane is at work; few places are all in it, and known."""
 
     def __init__(self, code: Code, count):
         self.code, self.count = code, count
         self.known = isinstance(count, int) and count < UNROLLED
-        places = (cgutils.alloca_once(code.builder, INDEX) for _ in range(4))
-        self.begin, self.end, self.seen, self.last = places
-        code.builder.store(INDEX(0), self.begin)
-        code.builder.store(index(count), self.end)
+        self.begin, self.end, self.seen, self.last = (code.variable(start) for start in (0, count, None, None))
 
     @property
     def bounds(self):
         """The first place, and the one behind the last."""
         if self.known:
             return 0, self.count
-        return tuple(self.code.builder.load(place, typ=INDEX) for place in (self.begin, self.end))
+        return self.begin.get(), self.end.get()
 
     def each(self):
         """Yield each place, and the next."""
@@ -202,33 +197,31 @@ class Window:
         if self.known:
             yield from zip(range(end), range(1, end + 1), strict=True)
             return
-        with self.code.loop(self.code.sub(end, begin)) as k:
-            i = self.code.add(begin, k)
-            yield i, self.code.add(i, 1)
+        with self.code.loop(end - begin) as k:
+            i = begin + k
+            yield i, i + 1
 
     def search(self, turned):
-        """As `each`, for `note` to be called, of which `turned` is told; then it shrinks accordingly."""
-        b, self.turned = self.code.builder, turned
+        """Yield each place and the next, for the caller to `note` some, which calls `turned`; then shrink to these."""
+        self.turned = turned
         begin, _ = self.bounds
-        for place, value in ((self.seen, -1), (self.last, 0)):
-            b.store(INDEX(value), place)
+        self.seen.set(-1)
+        self.last.set(0)
         yield from self.each()
         if self.known:
             return
-        seen = b.load(self.seen, typ=INDEX)
-        b.store(b.select(b.icmp_signed("<", seen, INDEX(0)), begin, seen), self.begin)
-        b.store(b.load(self.last, typ=INDEX), self.end)
+        seen = self.seen.get()
+        self.begin.set((seen < 0).select(begin, seen))
+        self.end.set(self.last.get())
 
     def note(self, i, matters):
         """A place where the lanes of `matters` are at work."""
         self.turned(matters)
         if self.known:
             return
-        b, some = self.code.builder, matters.any()
-        seen, last = b.load(self.seen, typ=INDEX), b.load(self.last, typ=INDEX)
-        first = b.and_(some, b.icmp_signed("<", seen, INDEX(0)))
-        b.store(b.select(first, i, seen), self.seen)
-        b.store(b.select(some, b.add(i, INDEX(1)), last), self.last)
+        some, seen, last = matters.any(), self.seen.get(), self.last.get()
+        self.seen.set((some & (seen < 0)).select(i, seen))
+        self.last.set(some.select(i + 1, last))
 
 
 def shift(x: Lanes, between: Lanes, y: Lanes) -> Lanes:
@@ -268,7 +261,7 @@ def step(code: Code, d, e, rotations, mu, window):
         goes_on, off, x = before != 0, e[i, 0], d[i, 0]
         g = goes_on.select(g, x - mu)
         plane = Plane.of(g, goes_on.select(s * off, off))
-        e[code.sub(i, 1), 0] = goes_on.select(plane.length, zero)
+        e[i - 1, 0] = goes_on.select(plane.length, zero)
         small = goes_on.select(c * off, off)
         x = x - p
         c, s, _ = plane
@@ -280,14 +273,14 @@ def step(code: Code, d, e, rotations, mu, window):
             state[k, 0] = x
     _, last = window.bounds
     d[last, 0] = d[last, 0] - state[1, 0]
-    e[code.sub(last, 1), 0] = state[0, 0]
+    e[last - 1, 0] = state[0, 0]
 
 
 def turn(code: Code, V: Elements, rotations: Elements, window):
     """Turn the columns of V, each and the next, by the rotations of a step: those of a few rows at a time."""
     begin, last = window.bounds
     for row, height in code.tiles(V.m, 8 if isinstance(V.m, int) and not V.vector.is_complex else 4):
-        rows, current = [code.add(row, r) for r in range(height)], code.registers(V.vector, height)
+        rows, current = [row + r for r in range(height)], code.registers(V.vector, height)
         for r, i in enumerate(rows):
             current[r, 0] = V[i, begin]
         for j, following in window.each():

@@ -31,8 +31,8 @@ def multiply(code, A, B, diag):
     rows, columns = tile_size(B.vector, B.m, B.n)
     for i, t, _ in code.blocks(B.m, rows):
         for m in code.cases(t, rows):
-            below = code.add(i, m)
-            rest = code.sub(B.m, below)
+            below = i + m
+            rest = B.m - below
             D, U = Upper(A.block(i, i, m, m), diag), A.block(i, below, m, rest)
             for j, n in code.tiles(B.n, columns):
                 X = B.block(i, j, m, n)

@@ -75,11 +75,11 @@ def scaled(code, B, alpha):
         yield
         return
     alpha = code.broadcast(alpha, B.vector)
-    with code.builder.if_else(code.is_zero(alpha)) as (zero, nonzero):
+    with code.either(code.is_zero(alpha)) as (zero, nonzero):
         with zero, code.loop(B.m) as i, code.loop(B.n) as j:
             B[i, j] = code.zero(B.vector)
         with nonzero:
-            with code.builder.if_then(code.builder.not_(code.is_zero(alpha - code.zero(B.vector).constant(1)))):
+            with code.when(~code.is_zero(alpha - code.zero(B.vector).constant(1))):
                 with code.loop(B.m) as i, code.loop(B.n) as j:
                     B[i, j] = alpha * B[i, j]
             yield

@@ -95,7 +95,7 @@ def reciprocals(code, L, info, unit=False):
         if isinstance(q, int):
             zeros.append(diagonal == 0)
         else:
-            report(code, [diagonal == 0], info, code.add(q, 1))
+            report(code, [diagonal == 0], info, q + 1)
     if zeros:
         report(code, zeros, info, 1)
     return column
@@ -111,8 +111,8 @@ def invert_lower(code, L, inverses, unit=False):
     for i, m, before in code.rows_of_triangle(L.m, tile):
         D = L.block(i, i, m, m)
         for j, n in before():
-            done = code.add(j, n)
-            left = code.sub(i, done)
+            done = j + n
+            left = i - done
             blocks = D, L.block(j, j, n, n), L.block(i, done, m, left), L.block(done, j, left, n)
             code.shared(invert_left_tiles, L.block(i, j, m, n), *blocks, *filter(None, (part(i, m), part(j, n))))
         for known in code.cases(m, tile):

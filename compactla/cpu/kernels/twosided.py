@@ -2,10 +2,8 @@
 
 import math
 
-from numba.core import cgutils
-
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import INDEX, Elements
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.jacobi import (
     Noted,
@@ -52,8 +50,7 @@ class Sweeps:
             kinds = vector, vector.reals
             self.both = [Hermitian(*(code.registers(kind, n, n) for kind in kinds)) for _ in range(2)]
             return
-        self.memory, self.row = code.room(vector, 2 * n, n), cgutils.alloca_once(code.builder, INDEX)
-        code.builder.store(INDEX(0), self.row)
+        self.memory, self.row = code.room(vector, 2 * n, n), code.variable(0)
         if n > WRITTEN:
             self.rotations = KeptRotations(code.room(vector, n // 2, 2))
 
@@ -61,8 +58,8 @@ class Sweeps:
         """The matrix that is there, and the one that the next round makes."""
         if self.unrolled:
             return self.both
-        row = self.code.builder.load(self.row, typ=INDEX)
-        ends = [self.memory.block(i, 0, self.n, self.n) for i in (row, self.code.sub(self.n, row))]
+        row = self.row.get()
+        ends = [self.memory.block(i, 0, self.n, self.n) for i in (row, self.n - row)]
         return [Hermitian(A, A._replace(vector=self.vector.reals)) for A in ends]
 
     def advance(self):
@@ -70,11 +67,10 @@ class Sweeps:
         if self.unrolled:
             self.both.reverse()
         else:
-            b = self.code.builder
-            b.store(b.sub(INDEX(self.n), b.load(self.row, typ=INDEX)), self.row)
+            self.row.set(self.n - self.row.get())
 
     def above(self):
-        """All places above the diagonal."""
+        """Yield all places above the diagonal."""
         for j in self.each(self.n):
             for i in self.each(j):
                 yield i, j
@@ -89,10 +85,10 @@ class Sweeps:
 
     def pairs(self, first):
         """The pairs of a round, but for one with the first of an even number, from a column on."""
-        code, count = self.code, self.code.sub(self.n // 2, first)
+        count = self.n // 2 - first
         for i in range(count) if self.n <= WRITTEN else self.each(count):
-            p = code.add(first, i)
-            yield p, code.sub(self.last, p)
+            p = first + i
+            yield p, self.last - p
 
     def test(self):
         """Note which lanes have elements off the diagonal that matter."""
@@ -102,7 +98,7 @@ class Sweeps:
             self.turned(matters(a.diagonal[i, i], a.diagonal[j, j], a.above[i, j], self.tolerance))
 
     def start_over(self):
-        """After a sweep, the first of both is the one that is there."""
+        """Make the first of both matrices the one that is there again, after a sweep."""
         if self.unrolled and self.rounds % 2:
             self.both.reverse()
             a, after = self.both
@@ -113,30 +109,34 @@ class Sweeps:
 
     def round(self):
         """Turn the pairs of a round, all angles first: rows and columns of A, and columns of V."""
-        (a, after), n, add = self.ends(), self.n, self.code.add
+        (a, after), n = self.ends(), self.n
         rotations = self.rotations
         first = 1 - self.odd  # of the pairs that move on
+        # Angles, and with them the blocks on the diagonal.
         for p, q in self.pairs(first):
-            rotations[p] = self.angle(p, q, add(p, 1), add(q, 1))
+            rotations[p] = self.angle(p, q, p + 1, q + 1)
+        # The pair, or the row, that stays while the others move on, against all others.
         if first:
             rotations[0] = whole = self.angle(0, n - 1, 0, 1)
             for r, s in self.pairs(1):
                 ends = [a.above[i, n - 1].conjugate() for i in (r, s)]
                 above, below = turned_block(whole, rotations[r], [a.above[0, i] for i in (r, s)], ends)
                 for i, x, y in zip((r, s), above, below, strict=True):
-                    after.above[0, add(i, 1)], after.above[1, add(i, 1)] = x, y
+                    after.above[0, i + 1], after.above[1, i + 1] = x, y
         else:
             after.diagonal[0, 0] = a.diagonal[n - 1, n - 1]
             for r, s in self.pairs(0):
                 x, y = rotations[r].turned(*(a.above[i, n - 1].conjugate() for i in (r, s)))
-                after.above[0, add(r, 1)], after.above[0, add(s, 1)] = x, y
+                after.above[0, r + 1], after.above[0, s + 1] = x, y
+        # Each pair against all that follow it.
         for p, q in self.pairs(first):
             rotation = rotations[p]
-            for r, s in self.pairs(add(p, 1)):
+            for r, s in self.pairs(p + 1):
                 ends = [a.above[i, q].conjugate() for i in (r, s)]
                 above, below = turned_block(rotation, rotations[r], [a.above[p, i] for i in (r, s)], ends)
                 for i, x, y in zip((r, s), above, below, strict=True):
-                    after.above[add(p, 1), add(i, 1)], after.above[add(i, 1), add(q, 1)] = x, y.conjugate()
+                    after.above[p + 1, i + 1], after.above[i + 1, q + 1] = x, y.conjugate()
+        # Columns of V, row by row.
         for i in self.each(n) if self.V else ():
             V = self.V if self.unrolled else self.V.block(i, 0, 1, n)
             i = i if self.unrolled else 0
@@ -216,7 +216,7 @@ class TwoSided:
             for one in sweeps:
                 one.test()
                 turned(one.turned.flags)
-            with code.builder.if_then(turned.flags.any()):
+            with code.when(turned.flags.any()):
                 for _ in first.each(first.rounds):
                     for one in sweeps:
                         one.round()

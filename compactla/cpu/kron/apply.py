@@ -3,7 +3,6 @@
 import functools
 import itertools
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,7 +187,7 @@ def choice(name, dtype, d, e, layouts, signs, adds, few):
     column = V * parts(dtype)
     moved = (math.prod(d) + math.prod(e)) * V * dtype.itemsize
     cost = max(parts(dtype) ** 2 * multiply_adds(d, e) * (2 if name == "solve" else 1), moved / MOVED)
-    sizes = rooms(operator.mul, name, d, e, operands(name, d[-n:], e[-n:]), kind_x, known)
+    sizes = rooms(name, d, e, operands(name, d[-n:], e[-n:]), kind_x, known)
     room = sum(m * apart for m, _, apart in sizes) * column
     return KronKernel(code, V, cost, room, arguments, slots)
 

@@ -7,7 +7,8 @@ comes of the parts of an item along its first axis is kept, row by row, until th
 from typing import NamedTuple
 
 from compactla.cpu.emit.call import emitted
-from compactla.cpu.emit.matrices import INDEX, Elements, index, itemsize, shifted
+from compactla.cpu.emit.index import value_of
+from compactla.cpu.emit.matrices import Elements, itemsize, shifted
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.prefetch import LINE
 from compactla.cpu.emit.vectors import FLOATS, Lanes, Vector
@@ -82,13 +83,13 @@ class Items:
         self.parts, self.real = len(self.one.parts), FLOATS[self.vector.real]
         self.arguments = KronArguments(code, words, self.n, self.n)
         self.x, self.y = map(self._strides, self.whole, (self.arguments.X, self.arguments.Y))
-        self.columns = over(code, self.m * self.parts, V)
+        self.columns = over(self.m * self.parts, V)
 
         # Where to work: addresses in `work`, and real numbers between rows
-        self.starts, base = [], b.inttoptr(work, self.real.as_pointer())
+        self.starts, base = [], b.inttoptr(value_of(work), self.real.as_pointer())
         for m, apart in rooms(self.n, self.m, self.parts, V):
             self.starts.append((base, apart))
-            base = shifted(b, base, INDEX(padded(m * apart, LINE // 4)), self.real)
+            base = shifted(b, base, padded(m * apart, LINE // 4), self.real)
 
         # Scalars and factors
         beta = beta.lanes(code, Vector(KINDS[char], V)).parts
@@ -99,8 +100,8 @@ class Items:
         """List real numbers between those that follow each other along the axes."""
         if whole:
             return [self.m**k * self.parts for k in reversed(range(self.n))]
-        real = INDEX(itemsize(self.real))
-        return [self.code.builder.sdiv(stride, real) for stride in where[2:]]
+        real = itemsize(self.real)
+        return [stride.quotient(real) for stride in where[2:]]
 
     def _factor(self, k, alpha):
         """Copy factor number k; the last one is transposed, in whole vectors."""
@@ -108,7 +109,7 @@ class Items:
         start, _, rs, cs, sign = self.arguments.factors[k]
         base, apart = self.starts[k]
         target = Elements(code, self.one, base, m, m, apart, self.parts, 1)
-        source = target._replace(base=b.inttoptr(start, self.real.as_pointer()), rs=rs, cs=cs)
+        source = target._replace(base=b.inttoptr(start.value, self.real.as_pointer()), rs=rs, cs=cs)
         if k < self.n - 1:
             copy(code, source, target, sign, alpha if k == 0 else None)
             return target._replace(vector=self.vector, common=True)
@@ -127,13 +128,13 @@ class Items:
         code, b, arguments = self.code, self.code.builder, self.arguments
         count = self.m**self.n * self.parts
         ahead, number = -(-AHEAD // (count * itemsize(self.real))) * count, Vector(self.vector.dtype, 1)
-        with code.loop(b.sub(hi, lo)) as t:
+        with code.loop(hi - lo) as t:
             X, Y = (
-                b.inttoptr(b.add(start, b.mul(b.add(lo, t), step)), self.real.as_pointer())
+                b.inttoptr(value_of(start + (lo + t) * step), self.real.as_pointer())
                 for start, step, *_ in (arguments.X, arguments.Y)
             )
             following = [
-                Elements(code, number, shifted(b, start, INDEX(ahead), self.real), 1, count, count, 1, 1)
+                Elements(code, number, shifted(b, start, ahead, self.real), 1, count, count, 1, 1)
                 for start, whole in zip((X, Y), self.whole, strict=True)
                 if whole
             ]
@@ -156,8 +157,8 @@ class Items:
             return
         (base, apart), step = self.starts[2 * self.n - n], self.m ** (n - 2) * self.parts
         with code.loop(self.m) as i:
-            part = shifted(b, X, index(code.mul(i, self.x[-n])), self.real)
-            self._expand(n - 1, part, shifted(b, base, code.mul(i, apart), self.real), step, None)
+            part = shifted(b, X, i * self.x[-n], self.real)
+            self._expand(n - 1, part, shifted(b, base, i * apart, self.real), step, None)
         self._outer(n, Y, rs, beta).emit()
 
     def _pair(self, X, Y, rs, beta):
@@ -172,6 +173,6 @@ class Items:
         """Make the product that contracts the first of the last n axes."""
         m, width = self.m, self.m ** (n - 1) * self.parts
         base, apart = self.starts[2 * self.n - n]
-        columns = over(self.code, width, self.vector.lanes)
+        columns = over(width, self.vector.lanes)
         T, Y = self._rows(base, m, columns, apart), self._rows(Y, m, columns, rs)
         return Product(self.code, self.factors[-n], T, Y, width, self.parts, beta=beta)

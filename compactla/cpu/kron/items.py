@@ -1,38 +1,33 @@
 """V items of several axes, in ordinary memory or in packs, as matrices of lanes while code is emitted."""
 
-import functools
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import Elements, index
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.memory.matrices import Ordinary
 
 PANEL, BAND = 256, 128  # vectors of items up to which they are read at once, and written
 COLUMNS, ROWS = 8, 4  # that are read, and written, of others
 
 
-def product_of(mul, sizes):
-    """The product of integers."""
-    return functools.reduce(mul, sizes, 1)
-
-
 def reshaped(row, m, n):
     """A row of m n elements as a matrix, row by row."""
-    return row._replace(m=m, n=n, rs=row.code.mul(n, row.cs))
+    return row._replace(m=m, n=n, rs=n * row.cs)
 
 
-def made(mul, d, e):
+def made(d, e):
     """Sizes of what all factors but the last make of items of d to get items of e: the rows are along their axes."""
     for k in range(len(d) - 1):
-        yield e[k], product_of(mul, d[k + 1 :])
+        yield e[k], math.prod(d[k + 1 :])
 
 
-def panel(mul, d, kind, known):
+def panel(d, kind, known):
     """Size of what is read at once of items of d that lie like that; whether sizes are known when code is emitted."""
     if kind.startswith("split"):
         return d[0], d[-1]
-    n = product_of(mul, d[1:])
+    n = math.prod(d[1:])
     return d[0], n if known and d[0] * n <= PANEL else COLUMNS
 
 
@@ -53,10 +48,10 @@ class Packed:
         """The parts at place i of the first axis."""
         m, *others = self.sizes
         row = self.A.block(i, 0, 1, self.A.n)
-        return Packed(reshaped(row, m, product_of(row.code.mul, others)), tuple(others))
+        return Packed(reshaped(row, m, math.prod(others)), tuple(others))
 
     def kept(self, room):
-        """All of the items, which were read to `room` if they have to be copied."""
+        """A matrix of whole items: this one, as there is nothing to copy to `room`."""
         return self.A
 
     read = kept
@@ -81,11 +76,11 @@ class Loose:
     Attributes
     ----------
     code, vector, real, starts, adjacent
-        As of `Ordinary`.
+        The attributes of `Ordinary` that have these names.
     kind : str
         How matrices lie: those of the last two axes, where items are written; where they are read, those of the first
         axis and all others, or, if it begins with "split ", of the first and the last one.
-    sizes, strides : tuple of int or LLVM value
+    sizes, strides : tuple of int or Index
         The axes; strides are in bytes.
     """
 
@@ -104,11 +99,11 @@ class Loose:
 
     def at(self, i):
         """The parts at place i of the first axis."""
-        starts = self._moved(self.code.mul(i, self.strides[0]))
+        starts = self._moved(i * self.strides[0])
         return replace(self, sizes=self.sizes[1:], strides=self.strides[1:], starts=starts)
 
     def kept(self, room):
-        """All of the items, which were read to `room`."""
+        """A matrix of whole items, which `read` copied to `room`."""
         return room
 
     def read(self, room):
@@ -121,19 +116,19 @@ class Loose:
         if split:
             yield from self._split(kind, 0, 0, self.sizes[1:-1], self.strides[1:-1])
             return
-        n = product_of(self.code.mul, self.sizes[1:])
-        for j, extent in spans(self.code, n, panel(self.code.mul, self.sizes, kind, self._known)[1]):
+        n = math.prod(self.sizes[1:])
+        for j, extent in spans(self.code, n, panel(self.sizes, kind, self._known)[1]):
             part = kind if extent is n else {"whole": "rows"}.get(kind, kind)
-            yield j, extent, self._matrix(part, self.sizes[0], extent, self.code.mul(j, self.strides[-1]))
+            yield j, extent, self._matrix(part, self.sizes[0], extent, j * self.strides[-1])
 
     def _split(self, kind, j, offset, sizes, strides):
         code = self.code
         if not sizes:
             n = self.sizes[-1]
-            yield code.mul(j, n), n, self._matrix(kind, self.sizes[0], n, offset)
+            yield j * n, n, self._matrix(kind, self.sizes[0], n, offset)
             return
         with code.loop(sizes[0]) as i:
-            place, there = code.add(code.mul(j, sizes[0]), i), code.add(offset, code.mul(i, strides[0]))
+            place, there = j * sizes[0] + i, offset + i * strides[0]
             yield from self._split(kind, place, there, sizes[1:], strides[1:])
 
     def bands(self):
@@ -141,7 +136,7 @@ class Loose:
         m, n = self.sizes
         for i, extent in spans(self.code, m, band(self.sizes, self._known)[0]):
             part = self.kind if extent is m else {"wholeT": "rowsT"}.get(self.kind, self.kind)
-            yield i, extent, self._matrix(part, extent, n, self.code.mul(i, self.strides[0]))
+            yield i, extent, self._matrix(part, extent, n, i * self.strides[0])
 
     def _matrix(self, kind, m, n, offset):
         """An m x n matrix, so many bytes behind the start, with rows along the first axis, columns along the last."""
@@ -149,7 +144,7 @@ class Loose:
         return Part(Ordinary(self.code, self.vector, self.real, kind, m, n, starts, rs, cs, self.adjacent))
 
     def _moved(self, offset):
-        return [self.code.builder.add(start, index(offset)) for start in self.starts]
+        return [start + offset for start in self.starts]
 
 
 @dataclass(eq=False)
@@ -179,11 +174,10 @@ def spans(code, size, extent):
             return
         whole, left = divmod(size, extent)
         with code.loop(whole) as t:
-            yield code.mul(t, extent), extent
+            yield t * extent, extent
         if left:
             yield whole * extent, left
         return
-    b = code.builder
-    with code.loop(b.sdiv(b.add(index(size), index(extent - 1)), index(extent))) as t:
-        start = code.mul(t, extent)
-        yield start, code.min(extent, b.sub(index(size), start))
+    with code.loop((size + (extent - 1)) // extent) as t:
+        start = t * extent
+        yield start, code.min(extent, size - start)

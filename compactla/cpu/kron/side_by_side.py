@@ -1,16 +1,17 @@
 """The kernel that applies Kronecker products to items, V of which stand side by side, while it is emitted."""
 
 import itertools
-import operator
+import math
 from typing import NamedTuple
 
 from compactla.cpu.emit.call import Arguments, emitted
-from compactla.cpu.emit.matrices import INDEX, Elements, index, itemsize, shifted
+from compactla.cpu.emit.index import value_of
+from compactla.cpu.emit.matrices import Elements, itemsize, shifted
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Vector
 from compactla.cpu.kernels import kron_apply as kernels
 from compactla.cpu.kernels.gemm import rounds
-from compactla.cpu.kron.items import Loose, Packed, band, made, panel, product_of
+from compactla.cpu.kron.items import Loose, Packed, band, made, panel
 from compactla.cpu.memory.matrices import Ordinary
 
 AHEAD = 4096  # bytes, at least, that items are fetched ahead
@@ -67,7 +68,7 @@ def operands(name, d, e):
     return square if name != "solve" else [*square, *square, *((m, 1) for m in d)]
 
 
-def rooms(mul, name, d, e, sizes, kind, known):
+def rooms(name, d, e, sizes, kind, known):
     """Yield rows and columns of what kernels work in, with operands of some sizes.
 
     Third is how far rows are apart, which is more than their length where they would collide in caches.
@@ -80,16 +81,16 @@ def rooms(mul, name, d, e, sizes, kind, known):
     # Scalars, operands, and reciprocals of sums of eigenvalues
     yield 2, 1, 1
     yield from ((m, n, n) for m, n in sizes)
-    n = product_of(mul, d[1:])
+    n = math.prod(d[1:])
     if name == "solve":
-        yield 1, mul(d[0], n), mul(d[0], n)
+        yield 1, d[0] * n, d[0] * n
 
     # What is read, what is written, and what factors make
     alone = len(sizes) == len(operands(name, (1,), (1,)))  # one factor, for which items are read as a whole
-    m, columns = (d[0], n) if name == "sum" or alone else panel(mul, d, kind, known)
+    m, columns = (d[0], n) if name == "sum" or alone else panel(d, kind, known)
     yield m, columns, columns
     yield *band(e, known), e[-1]
-    yield from itertools.starmap(large, made(mul, d, e))
+    yield from itertools.starmap(large, made(d, e))
     if name == "solve":
         yield large(d[0], n)
 
@@ -99,9 +100,9 @@ class KronArguments:
 
     Attributes
     ----------
-    nm, vlen : LLVM value
+    nm, vlen : Index
         Number of items, and vector length of packs.
-    d, e : tuple of LLVM values
+    d, e : tuple of Index
         Axes of items of X and of Y.
     factors : list
         Of each: address, strides from matrix to matrix and along its axes, and the sign of imaginary parts.
@@ -131,21 +132,21 @@ class Known(KronArguments):
             self.d = self.e = tuple([1] * (len(self.d) - self.n) + [size] * self.n)
         sizes = operands(self.name, self.d[-self.n :], self.e[-self.n :])
         known = size is not None
-        scalars, *made = self._made(work, rooms(code.mul, self.name, self.d, self.e, sizes, self.x, known))
+        scalars, *made = self._made(work, rooms(self.name, self.d, self.e, sizes, self.x, known))
         self.scalars, self.copies, self.work = self.same(scalars), made[: len(sizes)], made[len(sizes) :]
 
     def _made(self, work, sizes):
         """Yield rooms, one after the other."""
         code, step = self.code, self.V * self.parts
-        base = code.builder.inttoptr(work, self.real.as_pointer())
+        base = code.builder.inttoptr(value_of(work), self.real.as_pointer())
         for m, n, apart in sizes:
-            rs = code.mul(apart, step)
+            rs = apart * step
             yield Elements(code, self.vector, base, m, n, rs, step, self.V)
-            base = shifted(code.builder, base, index(code.mul(m, rs)), self.real)
+            base = shifted(code.builder, base, m * rs, self.real)
 
     def same(self, A):
         """View a room as one of numbers that are the same for all lanes."""
-        return A._replace(rs=self.code.mul(A.n, self.parts), cs=self.parts, im=1, common=True)
+        return A._replace(rs=A.n * self.parts, cs=self.parts, im=1, common=True)
 
     def alone(self, A):
         """View such a room with vectors of one lane."""
@@ -162,7 +163,7 @@ class Known(KronArguments):
 
     def rounds(self):
         """Count rounds of the innermost loops of `kernels.apply` for the V items, of known sizes."""
-        mul, d, e, n = operator.mul, self.d, self.e, self.n
+        d, e, n = self.d, self.e, self.n
 
         def of(m, n, depth):
             """Count those of a product."""
@@ -170,11 +171,11 @@ class Known(KronArguments):
 
         rows, total = e[0], 0
         if n > 1:
-            columns = product_of(mul, d[1:])
-            width = panel(mul, d, self.x, True)[1]
+            columns = math.prod(d[1:])
+            width = panel(d, self.x, True)[1]
             total = of(e[0], width, d[0]) * columns // width
         for k in range(1, n - 1):
-            total += rows * of(e[k], product_of(mul, d[k + 1 :]), d[k])
+            total += rows * of(e[k], math.prod(d[k + 1 :]), d[k])
             rows *= e[k]
         height = band(e, True)[0]
         total += rows * of(e[-1], height, d[-1]) // height
@@ -192,7 +193,7 @@ def prepare(code, description, words, alpha, beta, work):
     for k, (kind, (start, _, rs, cs, sign)) in enumerate(zip(known.kinds, known.factors, strict=True)):
         if kind == "shared":
             target = known.alone(known.copies[k])
-            base = code.builder.inttoptr(start, known.real.as_pointer())
+            base = code.builder.inttoptr(start.value, known.real.as_pointer())
             source, factor = target._replace(base=base, rs=rs, cs=cs), alpha if known.takes_alpha(k) else None
             copy(code, source, target, sign, factor)
     if known.inverted:
@@ -237,34 +238,33 @@ class Items:
     def __init__(self, known, first):
         self.known, self.first, self.following = known, first, []
         self.code = code = known.code
-        b, V = code.builder, known.V
-        self.numbers = [code.min(b.add(first, INDEX(lane)), b.sub(known.nm, INDEX(1))) for lane in range(V)]
-        self.full = b.icmp_signed("<=", b.add(first, INDEX(V)), known.nm)
+        V = known.V
+        self.numbers = [code.min(first + lane, known.nm - 1) for lane in range(V)]
+        self.full = first + V <= known.nm
 
     def packed(self, start, step):
         """Find where their lanes of a pack begin."""
         known, b = self.known, self.code.builder
-        offset = b.add(b.mul(b.sdiv(self.first, known.vlen), step), b.srem(self.first, known.vlen))
-        return shifted(b, b.inttoptr(start, known.real.as_pointer()), offset, known.real)
+        offset = self.first // known.vlen * step + self.first % known.vlen
+        return shifted(b, b.inttoptr(start.value, known.real.as_pointer()), offset, known.real)
 
     def loose(self, start, step):
         """Find where each of them begins, and whether their numbers are side by side."""
-        known, b = self.known, self.code.builder
-        starts = [b.add(start, b.mul(number, step)) for number in self.numbers]
-        return starts, b.and_(self.full, b.icmp_signed("==", step, INDEX(known.parts * known.item)))
+        known = self.known
+        starts = [start + number * step for number in self.numbers]
+        return starts, self.full & (step == known.parts * known.item)
 
     def tensor(self, kind, where, sizes):
         """View X or Y, where an address, the stride from item to item, and those along the axes say."""
         known, code, b = self.known, self.code, self.code.builder
         start, step, *strides = where
-        n = product_of(code.mul, sizes[1:])
-        contiguous = code.mul(n, known.V * known.parts), known.V * known.parts
+        n = math.prod(sizes[1:])
+        contiguous = n * (known.V * known.parts), known.V * known.parts
         fetched = isinstance(n, int) and kind in ("whole", "pack whole")
         if fetched:
             size = sizes[0] * n * known.V * known.parts * known.item
-            ahead = b.add(self.first, INDEX(known.V * -(-AHEAD // size)))
-            base = b.add(start, b.mul(ahead, INDEX(size // known.V)))
-            base = b.inttoptr(base, known.real.as_pointer())
+            ahead = self.first + known.V * -(-AHEAD // size)
+            base = b.inttoptr(value_of(start + ahead * (size // known.V)), known.real.as_pointer())
             self.following.append(Elements(code, known.vector, base, sizes[0], n, *contiguous, known.V))
         if not kind.startswith("pack"):
             starts, adjacent = self.loose(start, step)
@@ -277,11 +277,11 @@ class Items:
     def repeat_last(self, room):
         """Copy the lane of the last item to all lanes behind it, as items in ordinary memory are read."""
         known, code, b = self.known, self.code, self.code.builder
-        last = b.sub(b.sub(known.nm, INDEX(1)), self.first)
-        with b.if_then(b.not_(self.full), likely=False), code.loop(room.m) as i, code.loop(room.n) as j:
+        last = known.nm - 1 - self.first
+        with code.when(~self.full, likely=False), code.loop(room.m) as i, code.loop(room.n) as j:
             for part in range(known.parts):
                 for lane in range(known.V):
-                    place = code.add(code.min(lane, last), part * known.V)
+                    place = code.min(lane, last) + part * known.V
                     number = b.load(room.pointer(i, j, place), typ=known.real)
                     b.store(number, room.pointer(i, j, part * known.V + lane))
 

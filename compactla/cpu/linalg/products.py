@@ -8,8 +8,9 @@ import numpy as np
 from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, STATIC, parts
-from compactla.cpu.emit.call import WORD, Arguments, emitted, text_of
-from compactla.cpu.emit.matrices import INDEX, Elements, itemsize, native_width
+from compactla.cpu.emit.call import Arguments, emitted, text_of
+from compactla.cpu.emit.index import INDEX
+from compactla.cpu.emit.matrices import Elements, itemsize, native_width
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.prefetch import nbytes
 from compactla.cpu.emit.vectors import Lanes, Vector
@@ -152,14 +153,14 @@ def batch(text):
 @emitted(ProductCall)
 def multiply(code, products, lo, hi, alpha, beta, words, a, b, c):
     """Compute the products lo to hi - 1."""
-    builder, char, lanes, scale = code.builder, products.dtype, products.lanes, products.scale
+    char, lanes, scale = products.dtype, products.lanes, products.scale
     count = 2 if char in "FD" else 1
     vector = Vector(KINDS[char.lower()], lanes)
 
     # Sizes and scalars
     arguments = Arguments.at(code, words).some(12)
     m, n, k = (x if size is None else size for size, x in zip(products.sizes, arguments, strict=False))
-    columns = over(code, code.mul(n, count), lanes)
+    columns = over(n * count, lanes)
     alpha, beta = (broadcast(code, x, char, vector) for x in (alpha, beta)) if scale == "scaled" else (None, None)
 
     # Operands, of which those that all products share are copied
@@ -170,20 +171,20 @@ def multiply(code, products, lo, hi, alpha, beta, words, a, b, c):
     for X in operands:
         X.prepare()
 
-    with code.loop(builder.sub(hi, lo)) as t:
+    with code.loop(hi - lo) as t:
         # Those that have to be copied
-        q = builder.add(lo, t)
+        q = lo + t
         A, B, C = (X.matrix(q, columns) for X in operands)
         read_c = beta is not None and operands[2].room
         if operands[1].room:
             operands[1].read(q)
         if read_c:
             zero = code.is_zero(abs(beta[0]) + abs(beta[-1]))
-            with builder.if_then(builder.not_(zero)):
+            with code.when(~zero):
                 operands[2].read(q)
 
         # One product, while the matrices of another are fetched
-        product = Product(code, A, B, C, code.mul(n, count), count, products.conj, alpha, beta)
+        product = Product(code, A, B, C, n * count, count, products.conj, alpha, beta)
         if scale == "far":
             following = [X.following(q) for X in operands]
             most = max(map(nbytes, following))
@@ -204,9 +205,9 @@ class Operand:
         self.kind, self.common, *known = lie
         self.m, self.n = sizes
         self.address, self.step, *strides = place
-        real = INDEX(vector.real.bitwidth // 8)
+        real = vector.real.bitwidth // 8
         self.rs, self.cs = (
-            code.builder.sdiv(x, real) if number is None else number for number, x in zip(known, strides, strict=True)
+            x.quotient(real) if number is None else number for number, x in zip(known, strides, strict=True)
         )
         self.room = None
 
@@ -214,19 +215,18 @@ class Operand:
         """Emit what comes before the loop."""
         if self.kind in ("each", "rows"):
             return
-        self.room = self.scattered(INDEX(0)).room(self.vector)
+        self.room = self.scattered(0).room(self.vector)
         if self.common:
-            self.scattered(INDEX(0)).read(self.room)
+            self.scattered(0).read(self.room)
 
     def base(self, q):
         """Find where matrix q begins, as a pointer."""
         b = self.code.builder
         if self.source == SEQUENCE:
-            pointer = b.inttoptr(b.add(self.address, b.mul(q, INDEX(WORD))), INDEX.as_pointer())
-            start = b.load(pointer, typ=INDEX)
+            start = self.code.entry(b.inttoptr(self.address.value, INDEX.as_pointer()), q)
         else:
-            start = b.add(self.address, b.mul(q, self.step))
-        return b.inttoptr(start, self.vector.part.element.as_pointer())
+            start = self.address + q * self.step
+        return b.inttoptr(start.value, self.vector.part.element.as_pointer())
 
     def scattered(self, q):
         """View matrix q as numbers that are copied one by one, or row by row of the transposed matrix."""
@@ -245,7 +245,7 @@ class Operand:
         width, one = self.n * self.parts, Vector(self.vector.dtype, 1)
         size = self.m * width * itemsize(one.part.element)
         X = Elements(self.code, one, self.base(q), self.m, width, width, 1, 1)
-        return X._replace(base=X._shifted(INDEX(-(-AHEAD // size) * self.m * width)))
+        return X._replace(base=X._shifted(-(-AHEAD // size) * self.m * width))
 
     def read(self, q):
         """Copy matrix q to the room for it, unless it is the same for all."""

@@ -23,7 +23,8 @@ from compactla.calls.launch import NOW
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, STATIC, parts
 from compactla.cpu.emit.call import DATA, Arguments, emitted, text_of
-from compactla.cpu.emit.matrices import INDEX, native_width
+from compactla.cpu.emit.index import INDEX, value_of
+from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Vector
 from compactla.cpu.kernels.laswp import integers
@@ -221,8 +222,8 @@ class Status:
         for i in code.each(steps):
             size = U[i, i].abs1()
             least[0, 0] = (size < least[0, 0]).select(size, least[0, 0])
-            for j in code.each(code.sub(U.n, i)):
-                size = U[i, code.add(i, j)].abs1()
+            for j in code.each(U.n - i):
+                size = U[i, i + j].abs1()
                 largest[0, 0] = (size > largest[0, 0]).select(size, largest[0, 0])
         limit = self.doubtful(code, steps, vector) * largest[0, 0]
         self.enter(UNSURE, (least[0, 0] > 0) & (least[0, 0] < limit))
@@ -235,7 +236,6 @@ class Status:
 
     def enter(self, value, flags):
         """Enter a value for matrices whose flags are set, if nothing was entered."""
-        b = self.code.builder
 
         def emit(code, bits, address, nm, *places):
             """Enter the value in the byte of each lane whose bit is set, and that there is one, in the last byte."""
@@ -248,8 +248,8 @@ class Status:
                 b.store(b.select(enter, BYTE(value), entered), there)
             b.store(BYTE(1), b.inttoptr(b.add(address, nm), BYTE.as_pointer()))
 
-        with b.if_then(flags.any(), likely=False):
-            arguments = flags.bits, self.address, self.nm, *self.places
+        with self.code.when(flags.any(), likely=False):
+            arguments = flags.bits, *map(value_of, (self.address, self.nm, *self.places))
             name = f"compactla.status{value}.{len(self.places)}"
             self.code.call(name, [x.type for x in arguments], emit, *arguments, attributes=("noinline", "cold"))
 
@@ -259,20 +259,20 @@ def call(code, description, first, words, arrays):
     """Call a function on matrices `first` and up."""
     name, char, V, letters, options, operands = description
     emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
-    vector, b = Vector(KINDS[char], V), code.builder
+    vector = Vector(KINDS[char], V)
     arguments, (status, *starts) = Arguments.at(code, words), arrays
     nm = arguments.one()
     sizes = {letter: arguments.unless_known(size) for letter, size in letters} | {"1": 1}
 
     # The matrix of each lane: the last one in those behind it
-    places = [code.min(b.add(first, INDEX(lane)), b.sub(nm, INDEX(1))) for lane in range(V)]
-    full = b.icmp_signed("<=", b.add(first, INDEX(V)), nm)
+    places = [code.min(first + lane, nm - 1) for lane in range(V)]
+    full = first + V <= nm
     matrices = []
     for (rows_columns, stored, kind), start in zip(operands, starts, strict=True):
         m, n = (sizes[letter] for letter in rows_columns)
         step, rs, cs = arguments.some(3)
-        lanes = [b.add(start, b.mul(place, step)) for place in places]
-        adjacent = b.and_(full, b.icmp_signed("==", step, INDEX(np.dtype(stored).itemsize)))
+        lanes = [start + place * step for place in places]
+        adjacent = full & (step == np.dtype(stored).itemsize)
         element = from_dtype(np.dtype(stored.lower()))
         real = FLOATS.get(element) or ir.IntType(element.bitwidth)
         held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]

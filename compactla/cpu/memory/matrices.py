@@ -11,7 +11,8 @@ from llvmlite import ir
 from numba.core import cgutils
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.matrices import INDEX, Elements, index, itemsize
+from compactla.cpu.emit.index import Condition, value_of
+from compactla.cpu.emit.matrices import Elements, itemsize
 from compactla.cpu.emit.prefetch import BYTE
 from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.memory.packing import Tile
@@ -48,13 +49,13 @@ class Ordinary:
     kind : str
         "whole": the elements follow each other, "rows": those of rows do, "wholeT", "rowsT": of the transposed matrix,
         "lanes": the V numbers of an element do, "apart": none of it.
-    m, n : int or LLVM value
+    m, n : int or Index
         Sizes.
-    starts : list of LLVM values
+    starts : list of Index
         Addresses of the V matrices.
-    rs, cs : LLVM value
+    rs, cs : Index
         Bytes from row to row and column to column.
-    adjacent : LLVM value
+    adjacent : Condition
         Whether each element's V numbers really follow each other.
     """
 
@@ -71,6 +72,10 @@ class Ordinary:
 
     def __post_init__(self):
         self.builder, V = self.code.builder, self.vector.lanes
+        self.m, self.n, self.rs, self.cs, *self.starts = map(
+            self.code.index, (self.m, self.n, self.rs, self.cs, *self.starts)
+        )
+        self.adjacent = Condition(self.builder, value_of(self.adjacent))
         self.parts = len(self.vector.parts)
         self.item = itemsize(self.real)
         self.tile = Tile(self.code, "d" if self.vector.real.bitwidth == 64 else "f", V, V)
@@ -91,9 +96,9 @@ class Ordinary:
             return ()
         V, step = self.vector.lanes, self.vector.lanes * self.parts
         size = self.m * self.n * step
-        base = self.builder.inttoptr(self.starts[0], self.real.as_pointer())
+        base = self.builder.inttoptr(self.starts[0].value, self.real.as_pointer())
         A = Elements(self.code, self.vector, base, self.m, self.n, self.n * step, step, V)
-        return (A._replace(base=A._shifted(index(size))),)
+        return (A._replace(base=A._shifted(size)),)
 
     def _copy(self, action, W):
         code = self.code
@@ -101,7 +106,7 @@ class Ordinary:
             swapped = {"m": self.n, "n": self.m, "rs": self.cs, "cs": self.rs, "kind": self.kind[:-1]}
             replace(self, **swapped)._copy(action, W.T)
         elif self.kind == "lanes":
-            with code.builder.if_else(self.adjacent) as (together, alone):
+            with code.either(self.adjacent) as (together, alone):
                 with together:
                     for i in code.each(self.m):
                         for j in code.each(self.n):
@@ -113,9 +118,9 @@ class Ordinary:
         elif self.kind == "whole" and self._few:
             self._row(action, self.m * self.n, lambda e: divmod(e, self.n), W)
         else:
-            step = code.mul(self.n, self.parts * self.item) if self.kind == "whole" else self.rs
+            step = self.n * (self.parts * self.item) if self.kind == "whole" else self.rs
             for i in code.each(self.m):
-                self._row(action, self.n, lambda j, i=i: (i, j), W, code.mul(i, step))
+                self._row(action, self.n, lambda j, i=i: (i, j), W, i * step)
 
     @property
     def _few(self):
@@ -124,21 +129,21 @@ class Ordinary:
 
     def _row(self, action, count, place, W, start=0):
         """Elements that follow each other; ``place(e)`` is where element e is in W."""
-        b, V, size = self.builder, self.vector.lanes, self.parts * self.item
+        V, size = self.vector.lanes, self.parts * self.item
         if isinstance(count, int):
             for first, new, end in pieces(count * self.parts, V):
                 self._piece(action, first, new, end, place, W, start)
             return
         several = V // self.parts
-        whole = b.sdiv(count, INDEX(several))
+        whole = count // several
         with self.code.loop(whole) as t:
-            e = b.mul(t, INDEX(several))
-            there = self.code.add(start, b.mul(e, INDEX(size)))
-            self._piece(action, 0, 0, V, lambda k: place(b.add(e, INDEX(k))), W, there)
-        done = b.mul(whole, INDEX(several))
-        with self.code.loop(b.sub(count, done)) as t:
-            e = b.add(done, t)
-            self._element(action, W, *place(e), self.code.add(start, b.mul(e, INDEX(size))))
+            e = t * several
+            there = start + e * size
+            self._piece(action, 0, 0, V, lambda k: place(e + k), W, there)
+        done = whole * several
+        with self.code.loop(count - done) as t:
+            e = done + t
+            self._element(action, W, *place(e), start + e * size)
 
     def _piece(self, action, first, new, end, place, W, start):
         """Numbers `first` to `end` behind `start`, V or fewer; those before `new` were copied already."""
@@ -155,12 +160,12 @@ class Ordinary:
                 self._some(action, p, end - first, self._converted(row, ir.VectorType(self.real, V)))
 
     def _pointers(self, *offsets):
-        """To so many bytes behind the beginning of each matrix."""
+        """Pointers that are so many bytes behind the beginning of each matrix."""
         b, pointers = self.builder, []
         for start in self.starts:
-            pointer = b.inttoptr(start, BYTE.as_pointer())
+            pointer = b.inttoptr(start.value, BYTE.as_pointer())
             for offset in offsets:
-                pointer = b.gep(pointer, [index(offset)], source_etype=BYTE)
+                pointer = b.gep(pointer, [value_of(offset)], source_etype=BYTE)
             pointers.append(pointer)
         return pointers
 
@@ -193,10 +198,10 @@ class Ordinary:
         return b.fpext(x, kind) if wider else b.fptrunc(x, kind)
 
     def _each(self, action, W):
-        """Element by element."""
+        """Copy element by element."""
         code = self.code
         with code.loop(self.m) as i, code.loop(self.n) as j:
-            self._element(action, W, i, j, code.add(code.mul(i, self.rs), code.mul(j, self.cs)))
+            self._element(action, W, i, j, i * self.rs + j * self.cs)
 
     def _element(self, action, W, i, j, offset):
         b, kind = self.builder, ir.VectorType(self.real, self.vector.lanes)
@@ -218,8 +223,8 @@ class Ordinary:
 
     def _lanes(self, action, W, i, j):
         """An element whose V numbers follow each other."""
-        b, code, V = self.builder, self.code, self.vector.lanes
-        pointer = self._pointers(code.add(code.mul(i, self.rs), code.mul(j, self.cs)))[0]
+        b, V = self.builder, self.vector.lanes
+        pointer = self._pointers(i * self.rs + j * self.cs)[0]
         kind = ir.VectorType(self.real, V * self.parts)
         pointer = b.bitcast(pointer, kind.as_pointer())
         if action == "store":

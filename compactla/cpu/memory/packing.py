@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from compactla.cpu.emit.code import routine
-from compactla.cpu.emit.matrices import INDEX
+from compactla.cpu.emit.index import INDEX, Index, value_of
 from compactla.cpu.emit.numba_matrices import fence
 from compactla.cpu.emit.prefetch import BYTE, BYTES, LINE, prefetch
 
@@ -86,7 +86,7 @@ class Tile:
         return vectors
 
     def joined(self, vectors):
-        """One vector of them all, whose number is a power of two."""
+        """Join vectors, whose number is a power of two, into one."""
         while len(vectors) > 1:
             both = range(2 * vectors[0].type.count)
             vectors = [self.shuffle(x, y, both) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
@@ -105,7 +105,7 @@ class Tile:
         return result
 
 
-class Lanes:
+class Copies:
     """Emits copies between matrices, given by pointers to them, and their lanes of a pack.
 
     `form` is the type of their elements, "pack" or "unpack", and "past" where a copy goes past the caches: then lanes
@@ -118,25 +118,23 @@ class Lanes:
         self.real, self.parts, self.past = char.lower(), 2 if char in "FD" else 1, bool(past)
         self.matrices, self.packed, self.order, self.ahead = matrices, packed, order, ahead
         self.size = self.parts * self.tile(1).item
-        self.imaginary = self.builder.mul(V, INDEX(self.tile(1).item))
+        self.imaginary = V * self.tile(1).item
 
     def tile(self, run):
         return Tile(self.code, self.real, len(self.matrices), run, self.past and self.direction == "pack")
 
     def at(self, pointer, offset):
-        return self.builder.gep(pointer, [offset], source_etype=BYTE)
+        return self.code.address(pointer, offset, BYTE)
 
     def offset(self, e, side):
-        """Of element e: in the matrix (side 0) or in the pack (1)."""
-        b = self.builder
-        place = b.gep(self.order, [b.add(b.shl(e, INDEX(1)), INDEX(side))], source_etype=INDEX)
-        return b.load(place, typ=INDEX)
+        """The offset of element e, in the matrix (side 0) or in the pack (1)."""
+        return self.code.entry(self.order, 2 * e + side)
 
     def places(self, e, elements):
-        """Where the lanes of the elements e, e + 1, ... are."""
+        """The addresses of the lanes of the elements e, e + 1, ..."""
         places = []
         for k in range(elements):
-            places.append(self.at(self.packed, self.offset(self.builder.add(e, INDEX(k)), 1)))
+            places.append(self.at(self.packed, self.offset(e + k, 1)))
             if self.parts == 2:
                 places.append(self.at(places[-1], self.imaginary))
         return places
@@ -147,8 +145,8 @@ class Lanes:
         if self.past and self.direction == "pack":
             # Adjacent matrices are asked for in the order of memory, not of the copies.
             n = len(self.matrices)
-            here = self.at(self.matrices[0], self.builder.mul(offset, INDEX(n)))
-            self.prefetch(self.at(here, INDEX(line)) for line in range(0, elements * self.size * n, LINE))
+            here = self.at(self.matrices[0], offset * n)
+            self.prefetch(self.at(here, line) for line in range(0, elements * self.size * n, LINE))
         elif self.past:
             self.prefetch(places)
         matrices = [self.at(matrix, offset) for matrix in self.matrices]
@@ -174,21 +172,20 @@ class Lanes:
 
     def copy_runs(self, first, runs, run):
         """`runs` runs of elements from `first`."""
-        b = self.builder
         most = max(16 // self.size, 1)
         with self.code.loop(runs) as t:
-            start = b.add(first, b.mul(t, run))
-            tiles = b.udiv(run, INDEX(most))
+            start = first + t * run
+            tiles = run // most
             with self.code.loop(tiles) as k:
-                self.copy(b.add(start, b.mul(k, INDEX(most))), most)
+                self.copy(start + k * most, most)
             if most > 1:
-                done = b.mul(tiles, INDEX(most))
-                with self.code.loop(b.sub(run, done)) as k:
-                    self.copy(b.add(b.add(start, done), k), 1)
+                done = tiles * most
+                with self.code.loop(run - done) as k:
+                    self.copy(start + done + k, 1)
 
 
 def indices(code, *numbers):
-    return [INDEX(x) if isinstance(x, int) else x.index(code) for x in numbers]
+    return [code.unknown(x) if isinstance(x, int) else x.index(code) for x in numbers]
 
 
 @routine
@@ -196,14 +193,14 @@ def transfer(code, form, lanes, V, matrix, step, packed, order, first, runs, run
     """Copy runs of elements of `lanes` matrices, `step` apart, to or from their lanes."""
     b, pointer = code.builder, BYTES
     V, matrix, step, packed, first, runs, run, ahead = indices(code, V, matrix, step, packed, first, runs, run, ahead)
-    matrices = [b.inttoptr(b.add(matrix, b.mul(step, INDEX(k))), pointer) for k in range(lanes)]
-    copies = Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order, ahead)
+    matrices = [b.inttoptr(value_of(matrix + step * k), pointer) for k in range(lanes)]
+    copies = Copies(code, form, V, matrices, b.inttoptr(packed.value, pointer), order, ahead)
     if lanes == 1:
         copies.copy_runs(first, runs, run)
         return
-    with b.if_else(b.icmp_signed("==", step, INDEX(copies.size))) as (adjacent, apart):
-        with adjacent, code.loop(b.mul(runs, run)) as k:
-            copies.copy_adjacent(b.add(first, k))
+    with code.either(step == copies.size) as (adjacent, apart):
+        with adjacent, code.loop(runs * run) as k:
+            copies.copy_adjacent(first + k)
         with apart:
             copies.copy_runs(first, runs, run)
 
@@ -218,11 +215,11 @@ def gather(code, form, lanes, V, source, size, missing, places, first, packed, o
     V, source, size, missing, first, packed, count = indices(code, V, source, size, missing, first, packed, count)
     matrices = []
     for k in range(lanes):
-        place = b.load(b.gep(places, [b.add(first, INDEX(k))], source_etype=INDEX), typ=INDEX)
-        there = b.icmp_signed(">=", place, INDEX(0))
-        base, place = b.select(there, source, missing), b.select(there, place, b.not_(place))
-        matrices.append(b.inttoptr(b.add(base, b.mul(size, place)), pointer))
-    Lanes(code, form, V, matrices, b.inttoptr(packed, pointer), order).copy_runs(INDEX(0), INDEX(1), count)
+        place = code.entry(places, first + k)
+        there = place >= 0
+        base, place = there.select(source, missing), there.select(place, -1 - place)
+        matrices.append(b.inttoptr(value_of(base + size * place), pointer))
+    Copies(code, form, V, matrices, b.inttoptr(packed.value, pointer), order).copy_runs(0, 1, count)
 
 
 @intrinsic
@@ -231,8 +228,8 @@ def stage(typing_context):
 
     def lower(context, builder, signature, args):
         with builder.goto_entry_block():  # cgutils.alloca_once would write all of it
-            address = builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, 2 * APART)), INDEX)
-        return builder.and_(builder.add(address, INDEX(LINE - 1)), INDEX(-LINE))
+            address = Index(builder, builder.ptrtoint(builder.alloca(ir.ArrayType(BYTE, 2 * APART)), INDEX))
+        return value_of((address + (LINE - 1)) // LINE * LINE)
 
     return types.intp(), lower
 
@@ -243,9 +240,9 @@ def store_lines(code, target, source, first, end):
     b, pointer = code.builder, BYTES
     target, source, first, end = indices(code, target, source, first, end)
     tile = Tile(code, "d", LINE // 8, 1, past=True)
-    with code.loop(b.sdiv(b.sub(end, first), INDEX(LINE))) as k:
-        byte = b.add(first, b.mul(k, INDEX(LINE)))
-        here, there = (b.inttoptr(b.add(base, byte), pointer) for base in (source, target))
+    with code.loop((end - first).quotient(LINE)) as k:
+        byte = first + k * LINE
+        here, there = (b.inttoptr(value_of(base + byte), pointer) for base in (source, target))
         tile.store(tile.load(here, tile.vector), there)
 
 
@@ -254,9 +251,9 @@ def store_bytes(code, target, source, first, end):
     """Copy the bytes from `first` to `end`."""
     b, pointer = code.builder, BYTES
     target, source, first, end = indices(code, target, source, first, end)
-    with code.loop(b.sub(end, first)) as k:
-        byte = b.add(first, k)
-        here, there = (b.inttoptr(b.add(base, byte), pointer) for base in (source, target))
+    with code.loop(end - first) as k:
+        byte = first + k
+        here, there = (b.inttoptr(value_of(base + byte), pointer) for base in (source, target))
         b.store(b.load(here, typ=BYTE), there)
 
 
@@ -289,7 +286,18 @@ def unpack_past_batch(char, lanes):
     """Kernel that unpacks packs lo to hi past the caches, to matrices that are all contiguous.
 
     Groups of packs are unpacked to one buffer, in blocks of elements, and after each block some lines of the group
-    before are stored from the other, so that reading and writing memory overlap.
+    before are stored from the other, so that reading and writing memory overlap. With blocks of half a group::
+
+        buffer      here: group g              before: group g - 1         memory
+                    ____________________       __________________________
+        block 1     unpack e = 0, 1 ..  |      store lines up to a half  | -> target + 0 .. last
+        block 2     unpack the rest     |      store lines up to `full`  | -> target + last .. full
+                    --------------------       --------------------------
+        then        `here` and `before` change places; g is the group before
+
+    Groups do not end where cache lines do. What is behind `full` in `before`, the start of the line that group g goes
+    on with, is copied to the `head` bytes of `here` first, and stored along with that group. The first group of a
+    thread stores its first line byte by byte, and the last one its last, as others write the rest of these.
     """
     item, size = np.dtype(char.lower()).itemsize, np.dtype(char).itemsize
     one = f"{char} unpack"
@@ -301,11 +309,13 @@ def unpack_past_batch(char, lanes):
         # Of the group before: where its first line is, the bytes to be stored, and those that fill lines.
         target, first, end, full = 0, 0, 0, 0
         for p0 in range(lo, hi, max(group, 1)):
+            # The line in which the group begins also has the end of the group before.
             p1 = min(p0 + group, hi)
             start = s + p0 * V * sq
             head = start % LINE
             store_bytes(here, before + full, 0, head)
             for e in range(0, count, max(block, 1)):
+                # Unpack a block of elements of the group, and store as large a part of the group before.
                 elements = min(block, count - e)
                 for p in range(p0, p1):
                     for v in range(0, V, lanes):
@@ -319,6 +329,7 @@ def unpack_past_batch(char, lanes):
                 last = full if e + elements == count else min(first + elements * V * size // LINE * LINE, full)
                 store_lines(target, before, first, last)
                 first = max(first, last)
+            # What was unpacked is to be stored next; the first line of all, which others write too, byte by byte.
             target, first, end = start - head, 0, head + (min(p1 * V, nm) - p0 * V) * sq
             full = end // LINE * LINE
             if p0 == lo and head > 0:
@@ -372,7 +383,7 @@ def planned(V, m, n, sq, si, sj, ar, ac, size, lanes):
 
 @functools.lru_cache(32)
 def planned_past(V, m, n, sq, si, sj, ar, ac, size):
-    """The same for `unpack_past_batch`; None where it does not serve."""
+    """The plan of `unpack_past_batch` for a batch, as `planned` makes it; None where that kernel does not serve."""
     order, run = ordered(m, n, si, sj, ar, ac, size)
     if run == m * n and sq == run * size and V * sq <= STAGE:
         return order, run, run, max(COLLECTED // (V * sq), 1), max(COLLECTED // (V * size), 1), AHEAD

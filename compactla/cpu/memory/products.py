@@ -10,9 +10,10 @@ from typing import Any
 from llvmlite import ir
 
 from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.machine import machine
-from compactla.cpu.emit.matrices import INDEX, Elements, index, shifted
+from compactla.cpu.emit.matrices import Elements, shifted
 from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.memory.packing import Tile
 
@@ -33,7 +34,7 @@ class Product:
         m x k numbers, each for all lanes: of complex ones, the real parts.
     B, C : Elements
         Vectors of k x n and m x n numbers.
-    n : int or LLVM value
+    n : int or Index
         Real numbers in a row of C.
     parts : int
         Real numbers in a number: 1 or 2.
@@ -63,7 +64,7 @@ class Product:
         code, A, B, C = self.code, self.A, self.B, self.C
         rows, columns = tile_size(C, self.parts)
         for j, n in code.tiles(C.n, columns):
-            flags = there(code, C.vector, code.sub(self.n, code.mul(code.add(j, n - 1), C.vector.lanes)))
+            flags = there(code, C.vector, self.n - (j + (n - 1)) * C.vector.lanes)
             for i, m in code.tiles(C.m, rows):
                 self._tile(A.block(i, 0, m, A.n), B.block(0, j, B.m, n), C.block(i, j, m, n), flags)
 
@@ -86,7 +87,7 @@ class Product:
                 store(C, *ij, flags, products[ij])
             return
         size = abs(self.beta[0]) + abs(self.beta[-1])
-        with code.builder.if_else(code.is_zero(size)) as (unread, read):
+        with code.either(code.is_zero(size)) as (unread, read):
             with unread:
                 for ij in tile:
                     store(C, *ij, flags, products[ij])
@@ -137,7 +138,7 @@ def there(code, vector, count):
         flags = [lane < count for lane in range(V)]
         return None if all(flags) else Flags(b, ir.Constant(ir.VectorType(ir.IntType(1), V), flags))
     kind = ir.VectorType(INDEX, V)
-    first = b.insert_element(ir.Constant(kind, ir.Undefined), count, SMALL(0))
+    first = b.insert_element(ir.Constant(kind, ir.Undefined), count.value, SMALL(0))
     count = b.shuffle_vector(first, first, ir.Constant(ir.VectorType(SMALL, V), [0] * V))
     return Flags(b, b.icmp_signed("<", ir.Constant(kind, list(range(V))), count))
 
@@ -151,7 +152,7 @@ def store(X, i, j, flags, x):
     if flags is None or j < X.n - 1:
         X[i, j] = x
     elif X.vector.lanes == 1:
-        with X.code.builder.if_then(flags.any()):
+        with X.code.when(flags.any()):
             X[i, j] = x
     else:
         X.store_masked(i, j, flags, x)
@@ -167,7 +168,7 @@ class Scattered:
         Where code is emitted to.
     base : LLVM value
         Pointer to the first number.
-    m, n, rs, cs : int or LLVM value
+    m, n, rs, cs : int or Index
         Sizes and strides.
     parts : int
         Real numbers in a number.
@@ -188,9 +189,9 @@ class Scattered:
         """Memory for the matrix by rows, which are whole vectors; there is as much of it as `read` writes."""
         code, V = self.code, vector.lanes
         across = max(V // self.parts, 1)
-        columns, m = over(code, code.mul(self.n, self.parts), V), self.m
+        columns, m = over(self.n * self.parts, V), self.m
         if self.turned:
-            m = code.mul(over(code, m, across), across)
+            m = over(m, across) * across
         return code.room(vector, m, columns)
 
     def read(self, W):
@@ -198,37 +199,37 @@ class Scattered:
         (self._read_turned if self.turned and W.vector.lanes > self.parts else self._read_each)(W)
 
     def _read_turned(self, W):
-        """By square tiles, which are transposed in registers."""
+        """Read square tiles, and transpose them in registers."""
         code, b, V, real = self.code, self.code.builder, W.vector.lanes, W.vector.part.element
         side = V // self.parts
         unit = real if self.parts == 1 else ir.IntType(2 * W.vector.real.bitwidth)
         tile = Tile(code, "d", side, side)
         column = Elements(code, W.vector, self.base, self.n, 1, self.cs, V, 0)
-        for p in code.each(over(code, self.m, side)):
-            first = code.mul(p, side)
-            flags = there(code, W.vector, code.mul(code.sub(self.m, first), self.parts))
-            part = column._replace(base=column._shifted(index(code.mul(first, self.parts))))
+        for p in code.each(over(self.m, side)):
+            first = p * side
+            flags = there(code, W.vector, (self.m - first) * self.parts)
+            part = column._replace(base=column._shifted(first * self.parts))
             for j in code.each(W.n):
                 rows, kind = [], ir.VectorType(unit, side)
                 for q in range(side):
-                    place = code.add(code.mul(j, side), q)
+                    place = j * side + q
                     if isinstance(place, int) and isinstance(self.n, int) and place >= self.n:
                         rows.append(ir.Constant(kind, ir.Undefined))
                     else:
-                        x = loaded(part, code.min(place, code.sub(self.n, 1)), 0, flags)
+                        x = loaded(part, code.min(place, self.n - 1), 0, flags)
                         rows.append(b.bitcast(x.parts[0], kind))
                 for q, x in enumerate(tile.exchanged(rows)):
-                    W[code.add(first, q), j] = Lanes(b, W.vector, b.bitcast(x, W.vector.part))
+                    W[first + q, j] = Lanes(b, W.vector, b.bitcast(x, W.vector.part))
 
     def _read_each(self, W):
         code, b, V = self.code, self.code.builder, W.vector.lanes
         real = W.vector.part.element
-        last = code.sub(code.mul(self.n, self.parts), 1)
+        last = self.n * self.parts - 1
         for i in code.each(self.m):
             for j in code.each(W.n):
                 x = ir.Constant(W.vector.part, ir.Undefined)
                 for lane in range(V):
-                    place = code.min(code.add(code.mul(j, V), lane), last)
+                    place = code.min(j * V + lane, last)
                     number = b.load(self._at(i, place, real), align=W.vector.real.bitwidth // 8, typ=real)
                     x = b.insert_element(x, number, SMALL(lane))
                 W[i, j] = Lanes(b, W.vector, x)
@@ -237,26 +238,19 @@ class Scattered:
         """The matrix <- W"""
         code, b, real = self.code, self.code.builder, W.vector.part.element
         with code.loop(self.m) as i:
-            row = shifted(b, W.base, index(code.mul(i, W.rs)), real)
-            with code.loop(code.mul(self.n, self.parts)) as place:
+            row = shifted(b, W.base, i * W.rs, real)
+            with code.loop(self.n * self.parts) as place:
                 number = b.load(shifted(b, row, place, real), typ=real)
                 b.store(number, self._at(i, place, real), align=W.vector.real.bitwidth // 8)
 
     def _at(self, i, place, real):
         """Pointer to a real number of row i."""
-        code, b = self.code, self.code.builder
-        if self.parts == 1:
-            j, part = place, 0
-        elif isinstance(place, int):
-            j, part = divmod(place, self.parts)
-        else:
-            j, part = b.lshr(place, INDEX(1)), b.and_(place, INDEX(1))
-        offset = code.add(code.add(code.mul(i, self.rs), code.mul(j, self.cs)), part)
-        return shifted(b, self.base, index(offset), real)
+        b = self.code.builder
+        j, part = (place, 0) if self.parts == 1 else (place // self.parts, place % self.parts)
+        offset = i * self.rs + j * self.cs + part
+        return shifted(b, self.base, offset, real)
 
 
-def over(code, count, size):
+def over(count, size):
     """count / size, rounded up."""
-    if isinstance(count, int):
-        return -(-count // size)
-    return code.builder.sdiv(code.builder.add(count, INDEX(size - 1)), INDEX(size))
+    return (count + (size - 1)) // size

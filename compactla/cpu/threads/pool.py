@@ -20,7 +20,7 @@ from numba.np.numpy_support import as_dtype, from_dtype
 
 from compactla.cpu.compile import INT, compiled, compiled_once
 from compactla.cpu.emit.call import DATA
-from compactla.cpu.emit.matrices import INDEX
+from compactla.cpu.emit.index import INDEX
 from compactla.overlap import address
 
 # Words of a box: whether a call has it, whether there is a helper, the locks that it waits for and releases, and a
