@@ -285,7 +285,7 @@ def test_tiles_on_devices(queue, periodic, monkeypatch):
     if queue is None:
         return
     monkeypatch.setattr(gpu_bands, "TURNS", 4)
-    monkeypatch.setattr(gpu_bands.Launch, "packs_at_a_time", lambda self: min(2, self.npack))
+    monkeypatch.setattr(gpu_bands.BandLaunch, "packs_at_a_time", lambda self: min(2, self.npack))
     lower, diag, upper, b = systems(115, 11, periodic=periodic)
     x = cla.Tridiag(lower, diag, upper, periodic=periodic).solve(b)
     given = [pyopencl.array.to_device(queue, a) for a in (lower, diag, upper)]

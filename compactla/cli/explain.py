@@ -168,9 +168,8 @@ def on_device(args, queue, size, case) -> list[dump.Code]:
         with dump.collected() as made:
             call()
             queue.finish()
-        ran = [
-            plan.choice for plan in plans(queue).known.values() if plan and plan.choice.get("kernel") in search.kernels
-        ]
+        used = [plan.choice for plan in plans(queue).known.values() if plan]
+        ran = [choice for choice in used if choice.get("kernel") in search.kernels]
     is_general = case and scalars_of(args.row, case.options).get("beta") != args.row.scalars.get("beta")
     choice, why = choices.reasoned(queue.device, search, size, args.dtype, vlen, "beta" if is_general else "")
     tell("choice", tune.describe(choice), why)
