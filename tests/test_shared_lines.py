@@ -10,6 +10,7 @@ import scipy.sparse
 
 import compactla as cla
 from cases import random, same_bits
+from compactla.calls.launch import NOW
 from compactla.gpu.devices import new_queue
 from compactla.lines import host_copies, several_devices
 from drivers import working_devices
@@ -88,7 +89,7 @@ def test_transfers_in_pieces(rng, queues, long, staged, monkeypatch):
     def work(b, y, launch):
         assert same_bits(b.get(), r[rows])
 
-    there.apply(work, r, x, ())
+    there.apply(work, r, x, NOW)
     expected = np.zeros_like(r)
     expected[rows] = r[rows]
     assert same_bits(x, expected)

@@ -24,7 +24,7 @@ class Chunks:
         self.whole = vectors.m // count
         step = vectors.starts[-1] - vectors.starts[0]
         near = step * V < NEAR * (V - 1)
-        following = step + step.quotient(max(V - 1, 1))
+        following = step + step // max(V - 1, 1)
         self.distance = near.select(following, ON)
 
     def start(self):

@@ -19,7 +19,7 @@ def value_of(x):
 
 
 class Index:
-    """An integer that is not known while code is emitted; quotients and remainders are those of numbers from 0 on."""
+    """An integer that is not known while code is emitted; a quotient is cut towards zero, as in C."""
 
     def __init__(self, builder, value):
         self.builder, self.value = builder, value
@@ -54,20 +54,16 @@ class Index:
         return self if is_known(factor, 1) else self._emitted("mul", *both)
 
     def __floordiv__(self, other):
-        return self._emitted("udiv", self, other)
+        return self._emitted("sdiv", self, other)
 
     def __rfloordiv__(self, other):
-        return self._emitted("udiv", other, self)
+        return self._emitted("sdiv", other, self)
 
     def __mod__(self, other):
-        return self._emitted("urem", self, other)
+        return self._emitted("srem", self, other)
 
     def __rmod__(self, other):
-        return self._emitted("urem", other, self)
-
-    def quotient(self, other):
-        """The quotient of numbers of any sign, cut towards zero."""
-        return self._emitted("sdiv", self, other)
+        return self._emitted("srem", other, self)
 
     def _compared(self, relation, other):
         return Condition(self.builder, self.builder.icmp_signed(relation, self.value, value_of(other)))

@@ -180,7 +180,7 @@ class Elements:
     def following(self, stride, lane, lanes):
         """Places to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
         stride, lane = map(self.code.index, (stride, lane))
-        return self._replace(base=self._shifted(stride + stride.quotient(lanes) * lane - lane))
+        return self._replace(base=self._shifted(stride + stride // lanes * lane - lane))
 
     def pack(self, p):
         """The one that is p packs behind this, alone."""

@@ -75,7 +75,8 @@ def getrfnp(code, A, info, first=0, diag="N", ahead=()):
     diag = option("diag", diag, "NR")
     first = first.index(code) if isinstance(first, Number) else first
     tile = min(tile_size(A.vector, A.m, A.n))
-    many = SMALL.get(A.vector.dtype, {}).get((A.m, A.n), ())
+    is_known = isinstance(A.m, int) and isinstance(A.n, int)
+    many = SMALL.get(A.vector.dtype, {}).get((A.m, A.n), ()) if is_known else ()
     if ahead:
         rounds = sum((2 * i + 1) * k for i, k in enumerate(reversed(starts(min(A.m, A.n), tile))))
         code.fetch_ahead(ahead, rounds)

@@ -101,7 +101,7 @@ class Items:
         if whole:
             return [self.m**k * self.parts for k in reversed(range(self.n))]
         real = itemsize(self.real)
-        return [stride.quotient(real) for stride in where[2:]]
+        return [stride // real for stride in where[2:]]
 
     def _factor(self, k, alpha):
         """Copy factor number k; the last one is transposed, in whole vectors."""

@@ -206,9 +206,7 @@ class Operand:
         self.m, self.n = sizes
         self.address, self.step, *strides = place
         real = vector.real.bitwidth // 8
-        self.rs, self.cs = (
-            x.quotient(real) if number is None else number for number, x in zip(known, strides, strict=True)
-        )
+        self.rs, self.cs = (x // real if number is None else number for number, x in zip(known, strides, strict=True))
         self.room = None
 
     def prepare(self):

@@ -240,7 +240,7 @@ def store_lines(code, target, source, first, end):
     b, pointer = code.builder, BYTES
     target, source, first, end = indices(code, target, source, first, end)
     tile = Tile(code, "d", LINE // 8, 1, past=True)
-    with code.loop((end - first).quotient(LINE)) as k:
+    with code.loop((end - first) // LINE) as k:
         byte = first + k * LINE
         here, there = (b.inttoptr(value_of(base + byte), pointer) for base in (source, target))
         tile.store(tile.load(here, tile.vector), there)
