@@ -3,6 +3,9 @@
  * it, of two. A warp takes slices into its registers, and the factors of their rows and columns; the factor of axis A is
  * applied to what local memory has of them.
  *
+ * On an H200 items of 8 x 8 and 10 x 10 doubles take 1.04 to 1.08 times as long with the best of kron_team, 16 x 16 1.3
+ * times, 32 x 32 2.5 times, and 16 x 16 x 16 1.4 times.
+ *
  * GROUP, WIDE, ROUNDS   as in kron_team.cl; warps are 32 work-items
  * AHEAD    likewise; 1: all slices of ITEMS are in registers at once
  * ITEMS    items of a work-group

@@ -1,7 +1,7 @@
 """Search for the fastest kernels and tunables on a device: ``python -m compactla tune``.
 
-Every candidate of `shapes` is compiled, in processes of their own, refused where the compiler's log shows arrays left
-in memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `shapes`
+Every candidate of `choices` is compiled, in processes of their own, refused where the compiler's log shows arrays left
+in memory, checked against NumPy, and timed on the device's clock. The best ones go to the user's cache, where `choices`
 finds them.
 """
 
@@ -108,7 +108,7 @@ class Tuner:
         return found
 
     def tune(self, routine, size, dtype, vlen=None, candidates=None, storage="") -> Iterator[Result]:
-        """Results of all candidates, as they come; the tables of `shapes` are left with the best."""
+        """Results of all candidates, as they come; the tables of `choices` are left with the best."""
         dtype = np.dtype(dtype)
         vlen = vlen or default_vlen(dtype, self.queue)
         launch.plans(self.queue).known.clear()
@@ -146,7 +146,7 @@ def counted_as(queue, routine):
 
 
 def remember(queue, routine, size, dtype, candidate, storage="") -> None:
-    """Make `shapes` choose this from now on."""
+    """Make `choices` choose this from now on."""
     choices.results(queue.device)[routine][choices.key(routine, size, dtype, storage)] = candidate
     launch.plans(queue).known.clear()
 

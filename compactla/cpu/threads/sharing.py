@@ -1,7 +1,7 @@
 """How the packs of a call are shared out over threads: the calling one, and helpers that are parked between calls.
 
 They are ours, and need neither OpenMP nor TBB: several threads may call at once, and a forked process starts its own.
-How they are reached is in `handover`.
+How they are reached is in `pool`.
 """
 
 import ctypes
