@@ -18,10 +18,10 @@ import scipy.sparse
 from compactla.backends import backend
 from compactla.bench import command
 from compactla.bench.ceilings import processor
+from compactla.bench.progress import progress_bar
 from compactla.checks import check_writable
 from compactla.cli import explain
 from compactla.cli.files import check_vector, read_lines, read_system, read_vector
-from compactla.cli.progress import progress_bar
 from compactla.cpu.threads.sharing import THREADS
 from compactla.dtypes import DTYPES
 from compactla.gpu.devices import devices, queue_on

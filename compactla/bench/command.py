@@ -12,9 +12,9 @@ from compactla import routine
 from compactla.bench import cases
 from compactla.bench.ceilings import processor, roofs
 from compactla.bench.measure import as_dict, environment, measure, measure_lines
+from compactla.bench.progress import progress_bar
 from compactla.bench.table import CEILINGS, ROWS, ceiling_line, row_line
 from compactla.checks import check_writable
-from compactla.cli.progress import progress_bar
 from compactla.cpu.threads.sharing import THREADS
 from compactla.digests import PACKAGE
 from compactla.dtypes import DTYPES

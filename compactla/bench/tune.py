@@ -19,7 +19,7 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.bench.filling import BYTES, SOLVES, filling
-from compactla.cli.progress import progress_bar
+from compactla.bench.progress import progress_bar
 from compactla.gpu import launch, lines, program
 from compactla.gpu.arrays import default_vlen
 from compactla.gpu.devices import devices, named, new_queue

@@ -1,1 +1,1 @@
-"""The command line's own: files that it reads, progress bars, and the command `explain`."""
+"""The command line's own: files that it reads, and what it explains."""
