@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compactla.arithmetic import Arithmetic
-from compactla.backends import backend
+from compactla.backends import backend, device_module
 from compactla.calls.launch import NOW
 from compactla.checks import (
     as_array,
@@ -161,7 +161,7 @@ class Pack(Arithmetic, Made):
             if self.queue is None:
                 data = data.reshape(shape)
             else:  # where reshape takes no gaps
-                data = backend(self.queue).seen_as(data, shape, (*data.strides[:3], data.dtype.itemsize))
+                data = device_module().seen_as(data, shape, (*data.strides[:3], data.dtype.itemsize))
             self._real = Pack(data)
         return self._real
 
@@ -241,8 +241,7 @@ class Pack(Arithmetic, Made):
         parts, V, npack = (1 if dtype.kind == "f" else 2), self.vlen, self.view.npack
         shape = (npack, m, n, V) if parts == 1 else (npack, m, n, 2, V)
         run = backend(self.queue)
-        room = () if self.queue is None else (run.reused(self.view.buffer),)
-        data = run.empty(shape, REAL[dtype.char], self.queue, *room)
+        data = run.empty(shape, REAL[dtype.char], self.queue, run.reused(self.view.buffer))
         P = Pack.__new__(Pack)  # there is nothing to check
         P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, parts == 2, self.queue
         start, column = address(data) if self.queue is None else data.offset // data.dtype.itemsize, parts * V

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.backends import backend, device_name
+from compactla.backends import backend, device_module, device_name
 from compactla.checks import DEVICES, is_device_array, stays
 from compactla.locks import ReadWriteLock
 
@@ -103,7 +103,7 @@ def _beside(a):
     if stays(a):
         return a.copy()
     if not a.flags.c_contiguous:
-        return backend(a.queue, "linalg.arrays").spread(a, a.shape, a.strides, a.dtype)
+        return device_module("linalg.arrays").spread(a, a.shape, a.strides, a.dtype)
     target = backend(a.queue).empty(a.shape, a.dtype, a.queue, a.allocator)
     backend(a.queue, "lines").copy(a, target)
     return target

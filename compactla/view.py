@@ -12,6 +12,7 @@ from compactla.backends import backend
 from compactla.calls.plans import Plans
 from compactla.dtypes import REAL
 from compactla.overlap import origin, repeats
+from compactla.protocols import Runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +108,7 @@ class View:
         return repeats((self.npack, self.m, self.n), (self.ps, self.rs, self.cs), self.size)
 
     @cached_property
-    def run(self):
+    def run(self) -> Runs:
         """The module with the kernels."""
         return backend(self.queue, "run")
 

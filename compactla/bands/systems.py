@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.backends import backend, device_name
+from compactla.backends import backend, device_module, device_name
 from compactla.band_form import Form
 from compactla.buffers import Buffer, Pool
 from compactla.calls.plans import UNKNOWN, Plans
@@ -60,7 +60,7 @@ class Systems(Copied):
         self._factors: Any = None  # None too where a factorization was broken off
         self._prepare()
         if self.queue is not None:
-            run = backend(self.queue, "bands")
+            run = device_module("bands")
             self._matrix = matrix if together else [run.rows(a) for a in matrix]
             if not run.fit(self._matrix, self._lead):
                 self._matrix = [run.contiguous(a, self.dtype) for a in self._matrix]
@@ -91,7 +91,7 @@ class Systems(Copied):
         with self._lock.here.lock:
             found = self._found
             if found is not None and not isinstance(found, np.ndarray):
-                found = self._found = backend(self.queue, "bands").info_of(found, math.prod(self._lead))
+                found = self._found = device_module("bands").info_of(found, math.prod(self._lead))
             return hand_back(found)
 
     @info.setter
@@ -134,7 +134,7 @@ class Systems(Copied):
     def _factored(self, launch, factors=None):
         """New factors, or old ones that are overwritten, and info."""
         if self.queue is not None:
-            run = backend(self.queue, "bands")
+            run = device_module("bands")
             factors, found = run.factor(self._form, self.n, self._matrix, self._lead, self.queue, launch)
             return factors, np.zeros(0, np.int64) if found is None else run.info_of(found, math.prod(self._lead))
         nsys = math.prod(self._lead)
@@ -249,7 +249,7 @@ class Systems(Copied):
 
     def _solve_there(self, rhs, x, axis, wait_for):
         """x <- the solutions, of arrays on the device of any strides."""
-        run = backend(self.queue, "bands")
+        run = device_module("bands")
         B, X = (a if axis is None else run.columns(run.moved(a, axis)) for a in (rhs, x))
         lead = max(self._lead, B.shape[:-2], key=len)
         if rhs.dtype != self.dtype or not run.fit([B], lead):
@@ -360,7 +360,7 @@ def padded(nsys, dtype):
 
 def along(a, axis):
     """A view of an array with this axis as the last one."""
-    return np.moveaxis(a, axis, -1) if isinstance(a, np.ndarray) else backend(a.queue, "bands").moved(a, axis)
+    return np.moveaxis(a, axis, -1) if isinstance(a, np.ndarray) else device_module("bands").moved(a, axis)
 
 
 def vectors(a, axis):

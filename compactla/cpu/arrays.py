@@ -27,16 +27,24 @@ from compactla.view import View
 TOGETHER = 1 << 16  # bytes of packs that are divided at once
 
 
-def default_vlen(dtype, queue):
+def default_vlen(dtype, queue) -> int:
     return native_width(dtype)
 
 
-def empty(shape, dtype, queue):
+def empty(shape, dtype, queue, allocator=None) -> np.ndarray:
     """Uninitialised array, aligned to a cache line."""
     dtype = np.dtype(dtype)
     memory = np.empty(math.prod(shape) * dtype.itemsize + 64, np.uint8)
     start = -address(memory) % 64
     return memory[start : memory.size - 64 + start].view(dtype).reshape(shape)
+
+
+def reused(a) -> None:
+    """NumPy has memory of its own for arrays."""
+
+
+def pool(queue) -> None:
+    """As for `reused`."""
 
 
 def upload(a, queue):

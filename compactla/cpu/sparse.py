@@ -86,14 +86,14 @@ def factor(values, pattern, factors, launch=NOW):
     return info
 
 
-def lu_factor(values, tiles, factors, launch=NOW, incomplete=False):
-    """The factors of packs of values, in tiles, and info of each lane; those without fill if they are incomplete."""
+def lu_factor(values, tiles, factors, launch=NOW):
+    """The factors of packs of values, in tiles, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
     where = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.indices, tiles.diagonal
     lists = *where, tiles.starts, tiles.products, tiles.mask
     args = 0, npack, V, values.m, tiles.count, *lists, address(values.data), address(factors.data), info
-    kernel = lu_kernel(dtype, V, tiles.size, incomplete)
+    kernel = lu_kernel(dtype, V, tiles.size, tiles.incomplete)
     share(kernel, npack * cost(values, tiles.work + tiles.count), args, launch)
     return info
 

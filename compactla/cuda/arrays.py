@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from compactla.backends import backend
+from compactla.backends import device_module
 from compactla.cuda import driver
 
 # All memory, which is never read here: NumPy says of arrays in it where their views are.
@@ -154,7 +154,7 @@ class Array:
         """A contiguous copy in another type."""
         dtype = np.dtype(dtype)
         if dtype != self.dtype or not self.flags.c_contiguous:
-            return backend(self.queue, "linalg.arrays").spread(self, self.shape, self.strides, dtype)
+            return device_module("linalg.arrays").spread(self, self.shape, self.strides, dtype)
         target = empty(self.queue, self.shape, dtype)
         self.write_to(target)
         return target

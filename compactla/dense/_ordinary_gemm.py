@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy import ndarray
 
-from compactla.backends import backend
+from compactla.backends import device_module
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import Plans
 from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array, is_writeable
@@ -139,14 +139,14 @@ def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
     for name, X in (("A", A), ("B", B)):
         check_place(X, queue, name)
     alpha, beta = scalar("alpha", alpha, C), scalar("beta", beta, C)
-    kept = backend(queue, "launch").plans(queue)
+    kept = device_module("launch").plans(queue)
     where = [x for X in (A, B, C) for x in (X.dtype, X.shape, X.strides, X.offset % ALIGNED)]
     key = "products", transa, transb, bool(alpha), bool(beta), *where
     plan = kept.known.get(key)
     if plan is None:
         dtype, c = check_stacks(A, B, C), place(C)
         a, b, conj = factors(row, *map(place, (A, B)), c, transa, transb, dtype)
-        device = backend(queue, "linalg.products")
+        device = device_module("linalg.products")
         units = [device.common_bytes([X.offset]) for X in (A, B, C)]
         plan = kept.add(key, device.planned(len(C), queue, dtype, [a, b, c], units, conj, bool(alpha), bool(beta)))
     for name, X in (("A", A), ("B", B)):
@@ -314,7 +314,7 @@ def group_on_device(row, lists, some, transa, transb, alpha, beta, launch):
         together.setdefault(tuple(X[q].base_data for X in lists), []).append(q)
     for each in together.values():
         A, B, C = (X[each[0]] for X in lists)
-        device = backend(C.queue, "linalg.products")
+        device = device_module("linalg.products")
         a, b, conj = factors(row, *map(place, (A, B, C)), transa, transb, C.dtype)
         starts = np.array([[X[q].offset for q in each] for X in lists], np.int64)
         steps = np.unique(np.diff(starts), axis=1)

@@ -35,8 +35,13 @@ def default_vlen(dtype, queue) -> int:
     return 32
 
 
-def empty(shape, dtype, queue, allocator=None, values=None):
-    """A new array, with these values if there are some; a MemoryError if there is no room."""
+def empty(shape, dtype, queue, allocator=None):
+    """A new array; a MemoryError if there is no room."""
+    return new(shape, dtype, queue, allocator)
+
+
+def new(shape, dtype, queue, allocator=None, values=None):
+    """As `empty`, with these values if there are some."""
     if not isinstance(queue, cl.CommandQueue):
         return queue.empty(shape, dtype) if values is None else queue.upload(values)
     what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"
@@ -78,7 +83,7 @@ def out_of_order(queue):
 def upload(a, queue):
     """A C-contiguous copy of a NumPy array on the device."""
     a = np.ascontiguousarray(a)
-    return empty(a.shape, a.dtype, queue, values=a)
+    return new(a.shape, a.dtype, queue, values=a)
 
 
 def download(a) -> np.ndarray:

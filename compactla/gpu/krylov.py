@@ -3,7 +3,7 @@
 import numpy as np
 
 from compactla.calls.launch import NOW
-from compactla.gpu.arrays import download, empty, pool, reused
+from compactla.gpu.arrays import download, empty, new, pool, reused
 from compactla.gpu.launch import enqueue
 from compactla.gpu.program import kernel
 
@@ -42,7 +42,7 @@ class Rows:
         sums = empty((pieces(n), 2), W.dtype, W.queue, reused(W))
         for row, scale, rows, factors in made:
             h = np.array((scale, *factors), W.dtype)
-            h = empty(h.shape, h.dtype, W.queue, reused(W), h)
+            h = new(h.shape, h.dtype, W.queue, reused(W), h)
             args = n, rows.start, rows.step, len(rows), row, -1 if against is None else against
             start(W, self.launch, "combine", len(sums), args, (sums,), before=(h,))
         if not measured:

@@ -23,7 +23,7 @@ import operator
 
 import numpy as np
 
-from compactla.calls.launch import NOW, Recording
+from compactla.calls.launch import Recording
 from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
 from compactla.foreign import hand_back
@@ -33,7 +33,7 @@ from compactla.gpu.launch import KernelPlan, launch_lanes, launch_plan, plan, pl
 NOTHING = KernelPlan(None, 0, 0, {})  # for matrices without elements
 
 
-def start(row, views, scalars, conj, option, nm, info, launch=NOW):
+def start(row, views, scalars, conj, option, nm, info, launch):
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its.
 
     Waits for the device only to return a NumPy array, which is done but for arrays in CUDA memory.

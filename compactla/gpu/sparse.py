@@ -220,9 +220,9 @@ def systems(rows, places, pattern):
     return small(rows, places.reshape(-1), sides.reshape(-1), pattern.diagonal)
 
 
-def precondition(M, X, Y, launch=NOW, trans="N"):
-    """Y <- M X; of factors also the transpose."""
-    apply(M.kind, M.values, (M.size, *lists_of(M.kind, M.pattern, M.order, X.queue, trans)), X, Y, launch, trans)
+def precondition(M, X, Y, launch=NOW):
+    """Y <- M X"""
+    apply(M.kind, M.values, (M.size, *lists_of(M.kind, M.pattern, M.order, X.queue)), X, Y, launch, "N")
 
 
 def apply(kind, values, lists, X, Y, launch, trans):
@@ -241,7 +241,7 @@ def tile_of(dtype):
 
 def lu_factor(values, tiles, factors, launch=NOW):
     """The factors of packs of values, and info of each lane."""
-    return factor(values, tiles, factors, launch, tiles.sources)
+    return eliminate(values, tiles, factors, launch, tiles.sources)
 
 
 def lu_solve(factors, tiles, X, Y, trans="N", launch=NOW):
@@ -249,11 +249,13 @@ def lu_solve(factors, tiles, X, Y, trans="N", launch=NOW):
     apply("lu", factors, (1, *lists_of("lu", tiles, tiles.order, X.queue, trans)), X, Y, launch, trans)
 
 
-def factor(values, pattern, factors, launch=NOW, sources=None):
-    """The incomplete factors of packs of values, and info of each lane.
+def factor(values, pattern, factors, launch=NOW):
+    """The incomplete factors of packs of values, and info of each lane."""
+    return eliminate(values, pattern, factors, launch, None)
 
-    `sources` says which of the values are those of the pattern, by -1 where there is none.
-    """
+
+def eliminate(values, pattern, factors, launch, sources):
+    """Factors with the entries of the pattern; `sources` says which of the values these are, by -1 for none."""
     queue, lanes = values.queue, values.view.npack * values.vlen
     info = empty((lanes,), np.int32, queue)
     if lanes and pattern.n:

@@ -5,14 +5,19 @@ from compactla.gpu.arrays import ordinary
 from compactla.gpu.launch import launch_lanes
 
 
-def residual(A, x, rhs, y, launch=NOW, **defines):
-    rows, b, nrhs = y.shape
-    args = rows * b, b, nrhs, A.indptr, A.indices, A.data, ordinary(x), ordinary(rhs), ordinary(y)
-    launch_lanes(y.queue, launch, "sweeps.cl", "residual", y.dtype, 1, (rows * b, nrhs), *args, **defines)
+def residual(A, x, rhs, y, launch=NOW):
+    multiply(A, x, rhs, y, launch)
 
 
 def product(A, x, y, launch=NOW):
-    residual(A, x, y, y, launch, PRODUCT=1)
+    multiply(A, x, y, y, launch, PRODUCT=1)
+
+
+def multiply(A, x, rhs, y, launch, **defines):
+    """y <- rhs - A x, or A x where `PRODUCT` is defined."""
+    rows, b, nrhs = y.shape
+    args = rows * b, b, nrhs, A.indptr, A.indices, A.data, ordinary(x), ordinary(rhs), ordinary(y)
+    launch_lanes(y.queue, launch, "sweeps.cl", "residual", y.dtype, 1, (rows * b, nrhs), *args, **defines)
 
 
 def damp(z, x, damping, launch=NOW):

@@ -167,8 +167,7 @@ class KronProblem:
         if self.packed:
             return self.X.beside(self.e[0], math.prod(self.e[1:]))
         run = backend(self.queue)
-        room = () if self.queue is None else (run.reused(self.X),)
-        return run.empty((self.nm, *self.e), self.dtype, self.queue, *room)
+        return run.empty((self.nm, *self.e), self.dtype, self.queue, run.reused(self.X))
 
     def run(self, name, out, alpha, beta, work, threads, wait_for):
         """Check what is left to be checked, and compute."""

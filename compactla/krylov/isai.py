@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from compactla.backends import backend
+from compactla.backends import backend, device_module
 from compactla.dense.getrf import getrf
 from compactla.dense.getrs import getrs
 from compactla.foreign import accepts_foreign
@@ -82,7 +82,7 @@ class ISAI(Preconditioner):
     def _make(self, A, launch):
         values = A.values.beside(A.values.m, 1) if self._made is None else self._made.values
         if self.queue is not None:
-            self._info = backend(self.queue, "sparse").approximate(A.values, A.pattern, self._groups, values, launch)
+            self._info = device_module("sparse").approximate(A.values, A.pattern, self._groups, values, launch)
             return Operator("csr", values, A.pattern)
         given, data, (npack, V) = A.values.data, values.data, (len(values.data), values.vlen)
         found = np.zeros((npack, V), np.int64)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.backends import backend, device_name
+from compactla.backends import backend, device_module, device_name
 from compactla.calls.launch import NOW, Launch
 from compactla.checks import check_launch, check_size
 from compactla.dense.getrf import getrf
@@ -190,7 +190,7 @@ class BlockJacobi(Preconditioner):
     def _make(self, A, launch):
         b, data = self.b, A.values.data
         if self.queue is not None:
-            blocks = backend(self.queue, "sparse").inverses(A.values, A.pattern, b, launch)
+            blocks = device_module("sparse").inverses(A.values, A.pattern, b, launch)
             return Operator("block", blocks, A.pattern, size=b)
         places = A.pattern.blocks(b)
         npack, V, places, count = len(data), A.values.vlen, places.reshape(-1), len(places)
@@ -294,7 +294,7 @@ class ILU0(Preconditioner):
         if tiles is None:
             self._info = run.factor(A.values, A.pattern, factors, launch)
             return Operator("ilu", factors, A.pattern, A.pattern.diagonal)
-        self._info = run.lu_factor(A.values, tiles, factors, launch, incomplete=True)
+        self._info = run.lu_factor(A.values, tiles, factors, launch)
         return Operator("lu", factors, tiles, tiles.diagonal, tiles.size, tiles.order)
 
     def within(self, launch: Launch = NOW) -> Operator:

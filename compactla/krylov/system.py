@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from compactla.backends import backend, device_name
+from compactla.backends import backend, device_module, device_name
 from compactla.calls.launch import NOW, Launch
 from compactla.checks import as_array, check_dtype, check_launch, check_size, is_device_array, stays
 from compactla.cpu.kernels.norms import RANGE
@@ -294,7 +294,7 @@ class System:
     def copy(self, a, row):
         """Row <- a vector on the device, of any type and strides."""
         if a.dtype != self.dtype or not a.flags.c_contiguous:
-            a = backend(self.queue, "linalg.arrays").spread(a, a.shape, a.strides, self.dtype)
+            a = device_module("linalg.arrays").spread(a, a.shape, a.strides, self.dtype)
         backend(self.queue, "lines").copy(a, self.rows[row], self.launch)
 
     def residual(self, row) -> float:

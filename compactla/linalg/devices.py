@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.backends import backend
+from compactla.backends import backend, device_module
 from compactla.calls.plans import UNKNOWN, signature
 from compactla.checks import check_device_array, check_launch
 from compactla.foreign import hand_back, inner_calls
@@ -17,7 +17,7 @@ def run(function, arrays, options, on_error, compute, threads):
         if letters != "11":  # which are NumPy arrays
             check_device_array(a, queue, name)
     check_launch(threads, None, queue)
-    kept = backend(queue, "launch").plans(queue)
+    kept = device_module("launch").plans(queue)
     key = function, options, compute, signature(arrays)
     kernel = kept.known.get(key, UNKNOWN)
     if kernel is UNKNOWN:
@@ -42,7 +42,7 @@ def planned(function, arrays, options, compute):
     if fit is None:
         return None
     keywords = dict(zip(function.options, options, strict=True))
-    kernel = backend(arrays[0].queue, "linalg.stacks").kernel(function, keywords, arrays, fit)
+    kernel = device_module("linalg.stacks").kernel(function, keywords, arrays, fit)
     if kernel is None:
         from compactla.linalg import composed  # which imports the modules for devices
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from compactla.backends import backend
+from compactla.backends import device_module
 from compactla.checks import on_host
 from compactla.cpu.linalg.stacks import FAILED, UNSURE
 from compactla.linalg.arguments import common_type
@@ -116,7 +116,7 @@ def blank(result, flags):
     if isinstance(result, np.ndarray):
         result[flags] = np.nan if result.dtype.kind in "fc" else 0
     else:
-        backend(result.queue, "linalg.arrays").blank(result, flags)
+        device_module("linalg.arrays").blank(result, flags)
 
 
 def complain(error, message, failed):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.backends import backend
+from compactla.backends import device_module
 from compactla.buffers import Buffer, Pool
 from compactla.cpu.compile import compiled_once
 from compactla.pickling import Copied
@@ -65,7 +65,7 @@ class Runs:
 
     def send(self, source, target, staged: Buffer) -> None:
         """target <- these rows of an array of the host; `staged` is room for words."""
-        run, width = backend(target.queue), words_of(source)
+        device, width = device_module(), words_of(source)
         for begin, (first, place, count) in self.pieces(width * WORD.itemsize):
             if len(first) == 1:
                 piece = source[first[0] : first[0] + count[0]]
@@ -73,17 +73,17 @@ class Runs:
                 piece = staged.array((int(count.sum()) * width,))
                 copy_runs(words(source), first, piece, place, count, width)
                 piece = piece.view(source.dtype)
-            run.send(piece, target, begin)
+            device.send(piece, target, begin)
 
     def bring(self, source, target, staged: Buffer) -> None:
         """Rows of an array of the host <- source"""
-        run, width = backend(source.queue), words_of(target)
+        device, width = device_module(), words_of(target)
         for begin, (first, place, count) in self.pieces(width * WORD.itemsize):
             if len(first) == 1:
-                run.bring(source, target[first[0] : first[0] + count[0]], row=begin)
+                device.bring(source, target[first[0] : first[0] + count[0]], row=begin)
             else:
                 piece = staged.array((int(count.sum()) * width,))
-                run.bring(source, piece.view(target.dtype), row=begin)
+                device.bring(source, piece.view(target.dtype), row=begin)
                 copy_runs(piece, place, words(target), first, count, width)
 
 

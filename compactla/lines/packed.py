@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compactla.backends import backend
+from compactla.backends import backend, device_module
 from compactla.buffers import Buffer, Pool
 from compactla.checks import as_integers, check_contiguous, check_kind, check_queue, check_size, check_whole, stays
 from compactla.dtypes import COMPLEX, REAL, packed_dtype
@@ -100,7 +100,7 @@ class PackedLines(Copied):
         view, dtype, queue, vectors = self.view, self.dtype, self.queue, 2 * bool(self._given)
         make = backend(queue, "lines").LineScratch
         # Where memory is freed some drivers wait for what was launched.
-        self._pool = None if queue is None else backend(queue).pool(queue)
+        self._pool = backend(queue).pool(queue)
         self._spare = Pool(queue, lambda: (make(view), [Buffer(dtype, queue) for _ in range(vectors)]))
 
     @property
@@ -153,7 +153,7 @@ class PackedLines(Copied):
             launch.do(kernels.copy, found, out)
         elif self.queue is not None and not stays(info):
             host = np.empty(self.nlines, np.int64)
-            launch.run(backend(self.queue).bring, found, host)
+            launch.run(device_module().bring, found, host)
             found = host
         launch.run(setattr, self, "broken", False)
         return found

@@ -6,6 +6,8 @@ refactorization, which needs room for the new blocks in any case, allocates noth
 half or a quarter of the bytes, and computes in full precision.
 """
 
+from typing import Any
+
 import numpy as np
 
 from compactla.backends import backend
@@ -17,7 +19,7 @@ STORAGE: dict[str, np.dtype] = {
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(np.uint16),
 }
-LIMITS = {"float32": np.finfo(np.float32).max, "float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2**-7)}
+LIMITS: dict[str, Any] = {"float32": np.finfo(np.float32).max, "float16": 65504.0, "bfloat16": 2.0**127 * (2 - 2**-7)}
 
 
 class StoredFactors(Copied):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from compactla.arithmetic import copied
-from compactla.backends import backend
+from compactla.backends import backend, device_module
 from compactla.calls.launch import Launch
 from compactla.checks import as_array, check_device_array, is_device_array, on_host
 from compactla.layout import Pack, packed
@@ -12,7 +12,7 @@ from compactla.layout import Pack, packed
 def after(launch: Launch, queue):
     """Have all that a device is still to do wait for the events of a launch."""
     if launch.events:
-        backend(queue, "sparse").barrier(queue, launch.events)
+        device_module("sparse").barrier(queue, launch.events)
 
 
 def columns(x, name, A, n):
@@ -32,14 +32,14 @@ def columns(x, name, A, n):
     if on_device:
         check_device_array(x, A.queue, name)
     if x.dtype != A.dtype:
-        cast = backend(A.queue, "linalg.arrays").spread if on_device else None
+        cast = device_module("linalg.arrays").spread if on_device else None
         x = cast(x, x.shape, x.strides, A.dtype) if cast else x.astype(A.dtype)
     return packed(one_column(x) if x.ndim == 2 else x, A.vlen, A.queue, unit=0), x.ndim
 
 
 def one_column(x):
     """Vectors (nm, n) as matrices of one column, without a copy."""
-    return backend(x.queue, "bands").columns(x) if is_device_array(x) else x[:, :, None]
+    return device_module("bands").columns(x) if is_device_array(x) else x[:, :, None]
 
 
 def as_given(X, x, ndim):

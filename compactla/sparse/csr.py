@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.backends import backend, device_name
+from compactla.backends import backend, device_module, device_name
 from compactla.calls.launch import Unrecorded
 from compactla.checks import (
     as_array,
@@ -183,7 +183,7 @@ class BatchCSR(Replaced):
             vlen, queue = out.vlen, out.queue
         given = pack_padded(one_column(data), vlen, unit=0, queue=queue, **launch)
         out = given.beside(self.nnz, 1) if out is None else out
-        backend(given.queue, "sparse").reorder(given, self.pattern, out)
+        device_module("sparse").reorder(given, self.pattern, out)
         return out
 
     @accepts_foreign

@@ -135,7 +135,7 @@ def without_fill(pattern, size):
 @functools.lru_cache(PATTERNS)
 def unfilled(pattern, size):
     """Tiles of factors without fill in the order of rows."""
-    return Tiles(pattern, np.arange(pattern.n, dtype=np.int64), pattern, size)
+    return Tiles(pattern, np.arange(pattern.n, dtype=np.int64), pattern, size, incomplete=True)
 
 
 class Tiles:
@@ -153,6 +153,8 @@ class Tiles:
         Rows and columns of a tile.
     taken : ndarray of int64, optional
         Which of the values that `sources` is about are those of the pattern; default: all.
+    incomplete : bool, optional
+        Whether factors are zero, or not computed, where the pattern has no entries; see `without_fill`.
 
     Attributes
     ----------
@@ -177,8 +179,8 @@ class Tiles:
         For each number in the tiles, whether a value is there, or a one.
     """
 
-    def __init__(self, pattern, order, filled, size, taken=None):
-        self.size, self.n, self.order = size, filled.n, order
+    def __init__(self, pattern, order, filled, size, taken=None, incomplete=False):
+        self.size, self.n, self.order, self.incomplete = size, filled.n, order, incomplete
         self._pattern = tiles = tiled(filled, size)
         self.m = m = tiles.n
         self.rows, self.indices, self.indptr, self.diagonal = tiles.rows, tiles.indices, tiles.indptr, tiles.diagonal

@@ -115,7 +115,7 @@ def scale(Y, e, beta, launch=NOW):
         a *= beta
 
 
-def values(x, dtype, shift, queue=None):
+def values(x, dtype, shift, queue):
     """View eigenvalues, an array (m,) or (nm, m), plus a shift, as matrices of one column."""
     return (x.astype(dtype) + dtype.type(shift))[..., None]
 
