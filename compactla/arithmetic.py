@@ -241,7 +241,7 @@ def integer(index) -> int | None:
         return None
 
 
-def copied(X, Y, unit=1):
+def copied(X: Any, Y: Any, unit: Any = 1) -> Any:
     """Y, a pack whose memory has no gaps, <- X. Unused lanes on a device get `unit` on the diagonal."""
     if X.queue is None:
         Y.view.buffer[...] = X.view.buffer

@@ -2,11 +2,14 @@
 
 import math
 import threading
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from compactla.backends import backend
 from compactla.dtypes import REAL
+from compactla.types import Array, Queue
 
 STREAMS = 16  # of CUDA, for which work space is kept
 _scratch = threading.local()
@@ -16,10 +19,12 @@ LARGE = 1 << 18  # bytes of a result from which on new memory costs time, in pag
 class Buffer:
     """Memory for one work array at a time. It grows: arrays no larger than one before allocate nothing."""
 
-    def __init__(self, dtype, queue):
-        self.dtype, self.queue, self._memory, self._last = dtype, queue, None, None
+    def __init__(self, dtype: Any, queue: Queue) -> None:
+        self.dtype, self.queue = dtype, queue
+        self._memory: Array = None
+        self._last: Array = None
 
-    def array(self, shape):
+    def array(self, shape: Sequence[int]) -> Array:
         """An unset array; the one that was taken before must not be used any more."""
         if self._last is None or self._last.shape != shape:
             size = math.prod(shape)
@@ -37,10 +42,11 @@ class Pool:
     Streams of CUDA do not share any; but graphs, which cannot allocate when they are captured, take some of another.
     """
 
-    def __init__(self, queue, make):
-        self._queue, self._make, self._kept = queue, make, []
+    def __init__(self, queue: Queue, make: Callable) -> None:
+        self._queue, self._make = queue, make
+        self._kept: list[tuple] = []
 
-    def take(self):
+    def take(self) -> Any:
         """Memory that was given back in the current stream, or new memory."""
         stream, others = getattr(self._queue, "stream", None), []
         try:
@@ -56,7 +62,7 @@ class Pool:
         finally:
             self._kept[:0] = others[::-1]
 
-    def give(self, work) -> None:
+    def give(self, work: Any) -> None:
         """Keep it for calls to come."""
         self._kept.append((getattr(self._queue, "stream", None), work))
         del self._kept[:-STREAMS]
@@ -68,10 +74,10 @@ class Pool:
 class ResultPool:
     """Memory of NumPy arrays that calls return: that of one that nothing refers to any more is the next one's."""
 
-    def __init__(self):
-        self._free = []  # of one array
+    def __init__(self) -> None:
+        self._free: list[np.ndarray] = []  # of one array
 
-    def array(self, shape, dtype):
+    def array(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """An unset array, the caller's alone."""
         dtype = np.dtype(dtype)
         size = math.prod(shape) * dtype.itemsize
@@ -96,7 +102,7 @@ class Holder:
         self.free[:] = [self.memory]
 
 
-def scratch(dtype, threads, size):
+def scratch(dtype: np.dtype, threads: int, size: int) -> np.ndarray:
     """An unset array of `size` numbers for each of some threads, which the calling thread keeps for its next call."""
     buffers = _scratch.__dict__
     if dtype.char not in buffers:

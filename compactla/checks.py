@@ -1,19 +1,22 @@
 """Checks of arguments: each refuses with a message that names the argument, what it is and what it must be."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from compactla.calls.launch import NOW, Launch, Recording, Unrecorded, limited
 from compactla.overlap import has_repeats, is_same, share_memory
+from compactla.types import Array, Events, Queue
 
 CUDA_ARRAYS = "compactla.cuda.arrays"
 _on_devices: dict[type, bool] = {np.ndarray: False}  # whether objects of a type are arrays on devices
 DEVICES = "pyopencl.", "compactla.cuda."  # modules of arrays and queues on devices
 
 
-def check_dtype(dtype, name) -> np.dtype:
+def check_dtype(dtype: Any, name: str) -> np.dtype:
     try:
         dtype = np.dtype(dtype)
     except (TypeError, ValueError):
@@ -23,7 +26,7 @@ def check_dtype(dtype, name) -> np.dtype:
     return dtype
 
 
-def check_size(size, name) -> int:
+def check_size(size: Any, name: str) -> int:
     if not isinstance(size, int | np.integer) or isinstance(size, bool):
         raise TypeError(f"{name} is {size!r}, must be an integer")
     if size < 0:
@@ -31,7 +34,7 @@ def check_size(size, name) -> int:
     return int(size)
 
 
-def as_array(a, name) -> np.ndarray:
+def as_array(a: Any, name: str) -> np.ndarray:
     """`a` as a NumPy array."""
     if type(a) is np.ndarray:
         return a
@@ -47,7 +50,7 @@ def as_array(a, name) -> np.ndarray:
         raise refused(f"{name} is a {kind}, must be an array: {error}") from None
 
 
-def check_unmasked(a, name, depth=4) -> None:
+def check_unmasked(a: Any, name: str, depth: int = 4) -> None:
     """Refuse a masked array, and lists of lists that hold one: NumPy drops the mask."""
     if isinstance(a, np.ma.MaskedArray):
         raise TypeError(f"{name} is a {type(a).__name__} with a mask, must have none: see numpy.ma.filled")
@@ -58,7 +61,7 @@ def check_unmasked(a, name, depth=4) -> None:
                     check_unmasked(part, name, depth - 1)
 
 
-def as_integers(a, name) -> np.ndarray:
+def as_integers(a: Any, name: str) -> np.ndarray:
     """A copy of `a` in int64."""
     a = as_array(a, name)
     if a.size and a.dtype.kind not in "iu":
@@ -68,7 +71,7 @@ def as_integers(a, name) -> np.ndarray:
     return np.array(a, np.int64, order="C")
 
 
-def check_writable(path, name) -> None:
+def check_writable(path: Any, name: str) -> None:
     """Refuse the name of a file that cannot be written, before there is anything to write."""
     if not Path(path).absolute().parent.is_dir():
         raise ValueError(f"{name} is {path}, must be in a folder that exists")
@@ -82,7 +85,7 @@ def check_writable(path, name) -> None:
         os.unlink(path)
 
 
-def check_kind(a, queue, name) -> None:
+def check_kind(a: Any, queue: Queue, name: str) -> None:
     """Refuse what is no array of the kind that lives where the queue is; None is the CPU."""
     if queue is not None and not is_device_array(a):
         raise TypeError(f"{name} is a {type(a).__name__}, must be an array on the device")
@@ -92,7 +95,7 @@ def check_kind(a, queue, name) -> None:
         as_array(a, name)
 
 
-def check_queue(queue, name) -> None:
+def check_queue(queue: Any, name: str) -> None:
     if not (type(queue).__module__.startswith(DEVICES) and hasattr(queue, "device")):
         raise TypeError(f"{name} is {queue!r}, must be a pyopencl CommandQueue or a CUDA device")
     if type(queue).__module__.startswith("pyopencl") and not has_context(queue):
@@ -110,7 +113,7 @@ def has_context(queue) -> bool:
         return False
 
 
-def check_device_array(a, queue, name) -> None:
+def check_device_array(a: Array, queue: Queue, name: str) -> None:
     """Refuse a pyopencl Array that the queue cannot reach, or whose elements are between those of its buffer."""
     if a.queue is None:
         raise ValueError(f"{name} has no queue, must have one: see Array.with_queue")
@@ -126,20 +129,20 @@ def check_device_array(a, queue, name) -> None:
             raise ValueError(f"{name} has strides {a.strides}, must have multiples of the {number} bytes of a number")
 
 
-def check_contiguous(a, name) -> None:
+def check_contiguous(a: Array, name: str) -> None:
     """Refuse an array that cannot be reshaped without a copy."""
     if not a.flags.c_contiguous:
         raise ValueError(f"{name} has strides {a.strides}, must be C-contiguous")
 
 
-def check_whole(a, queue, name) -> None:
+def check_whole(a: Array, queue: Queue, name: str) -> None:
     """Refuse a pyopencl Array that does not begin where its buffer does, or that the queue cannot reach."""
     check_device_array(a, queue, name)
     if a.offset and not stays(a):
         raise ValueError(f"{name} has offset {a.offset}, must begin where its buffer does: see Array.copy")
 
 
-def check_info(info, nm, queue, name) -> None:
+def check_info(info: Any, nm: int, queue: Queue, name: str) -> None:
     """Refuse what is no array for one integer of each matrix."""
     if queue is not None:
         if not is_device_array(info):
@@ -156,7 +159,7 @@ def check_info(info, nm, queue, name) -> None:
         raise ValueError(f"{name} has shape {info.shape} and strides {info.strides}, must be ({nm},) and contiguous")
 
 
-def option(name, value, allowed):
+def option(name: str, value: Any, allowed: Sequence) -> Any:
     """The option letter in upper case, or one of other values that are allowed."""
     if not isinstance(allowed, str):
         if isinstance(value, bool | np.bool_) and value in allowed:
@@ -169,7 +172,9 @@ def option(name, value, allowed):
     raise ValueError(f"{name} is {value!r}, must be one of {', '.join(map(repr, allowed))}")
 
 
-def check_launch(threads, wait_for, queue, recorded=False, default=None) -> Launch:
+def check_launch(
+    threads: Any, wait_for: Events, queue: Queue, recorded: bool = False, default: int | None = None
+) -> Launch:
     """The launch of a call: the maximum number of threads on the CPU, the events to wait for on a device.
 
     In place of `threads` there may be a `Recording` with them, for calls that can be `recorded`. If there is neither,
@@ -208,7 +213,7 @@ def check_launch(threads, wait_for, queue, recorded=False, default=None) -> Laun
     return Launch(events=wait_for)
 
 
-def is_device_array(a) -> bool:
+def is_device_array(a: Any) -> bool:
     """Whether `a` is a pyopencl Array, or one in CUDA memory, without importing pyopencl."""
     kind = type(a)
     found = _on_devices.get(kind)
@@ -217,17 +222,17 @@ def is_device_array(a) -> bool:
     return found
 
 
-def stays(a) -> bool:
+def stays(a: Any) -> bool:
     """Whether a result stays on its device: in CUDA memory, for which nothing waits. Of pyopencl's a copy is made."""
     return type(a).__module__ == CUDA_ARRAYS
 
 
-def is_writeable(a) -> bool:
+def is_writeable(a: Array) -> bool:
     """Whether an array can be written to, which pyopencl's always can."""
     return getattr(a.flags, "writeable", True)
 
 
-def check_written(name, a, read, same=()) -> None:
+def check_written(name: str, a: Array, read: dict[str, Any], same: Sequence[str] = ()) -> None:
     """Refuse an array that is read-only, whose elements overlap, or that shares memory with what is read meanwhile.
 
     Parameters
@@ -253,6 +258,6 @@ def check_written(name, a, read, same=()) -> None:
             raise ValueError(f"{name} shares memory with {other}, must be the same or apart from it")
 
 
-def on_host(a) -> np.ndarray:
+def on_host(a: Array) -> np.ndarray:
     """A NumPy array, of one or of an array on a device, which is waited for."""
     return a if isinstance(a, np.ndarray) else a.get()

@@ -1,5 +1,7 @@
 """The types of numbers: their letters, and which real type belongs to which complex one."""
 
+from typing import Any
+
 import numpy as np
 
 # The types of matrices, by the letters that BLAS has for them.
@@ -10,7 +12,7 @@ REAL |= {dtype.char: dtype for dtype in INTEGERS}
 COMPLEX: dict[np.dtype, np.dtype] = {np.dtype(char): np.dtype(char.upper()) for char in "fd"}
 
 
-def packed_dtype(data) -> np.dtype:
+def packed_dtype(data: Any) -> np.dtype:
     """The dtype of compact data: (.., .., .., V) of a real type is that, (.., .., .., 2, V) its complex twin."""
     real = np.dtype(data.dtype)
     return real if data.ndim == 4 else COMPLEX[real]

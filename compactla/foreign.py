@@ -12,7 +12,7 @@ import importlib
 import inspect
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -60,7 +60,7 @@ def in_cuda(x) -> bool:
     return hasattr(x, "__cuda_array_interface__") or type(x).__module__.startswith("cupy.cuda")
 
 
-def adopt(x, name):
+def adopt(x: Any, name: str) -> Any:
     """An argument: an array in CUDA memory where it lies, a queue for what names a device; all else as it is."""
     kind = type(x)
     if kind is tuple or kind is list:
@@ -84,12 +84,12 @@ def _libraries():
     return importlib.import_module("compactla.cuda.libraries")
 
 
-def is_foreign(x) -> bool:
+def is_foreign(x: Any) -> bool:
     """Whether an argument is of another library, and in CUDA memory."""
     return bool(root(type(x))) and in_cuda(x)
 
 
-def hand_back(x):
+def hand_back(x: Any) -> Any:
     """A result as the user sees it: arrays are those of the libraries that they came from."""
     kind = type(x)
     if kind is np.ndarray:
@@ -136,12 +136,12 @@ class _Within:
         _calls.inside = self.before
 
 
-def inner_calls():
+def inner_calls() -> _Within:
     """While this lasts, what is called sees no arrays of other libraries, and returns none."""
     return _Within(True)
 
 
-def called_back(function, name):
+def called_back(function: Callable, name: str) -> Callable:
     """A function of the user: it sees arrays of other libraries, may return such, and may call what takes them."""
 
     def call(*args):

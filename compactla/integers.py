@@ -105,7 +105,7 @@ class Integers(Made):
         return f"Integers({self.nm} x {self.k}, device={device_name(self.queue)})"
 
 
-def rows(P: Pack, threads=None):
+def rows(P: Pack, threads: int | None = None) -> Array:
     """A batch of columns n x 1, or rows 1 x n, as an array (nm, n) where it lives."""
     run = backend(P.queue)
     out = run.empty((P.nm, P.m * P.n), P.dtype, P.queue)

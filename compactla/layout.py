@@ -10,7 +10,7 @@ import numpy as np
 
 from compactla.arithmetic import Arithmetic
 from compactla.backends import backend, device_module
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -33,7 +33,7 @@ from compactla.view import View
 LONGEST = 2**16  # vector
 
 
-def check_vlen(vlen, dtype: np.dtype, queue) -> int:
+def check_vlen(vlen: int | None, dtype: np.dtype, queue: Queue) -> int:
     if vlen is None:
         return backend(queue).default_vlen(dtype, queue)
     if not 1 <= check_size(vlen, "vlen") <= LONGEST:
@@ -370,7 +370,10 @@ def pack(
     return pack_padded(a, vlen, queue=queue, out=out, threads=threads, wait_for=wait_for)
 
 
-def pack_padded(a, vlen, queue, unit=1, out=None, threads=None, wait_for=None) -> Pack:
+def pack_padded(
+    a: Any, vlen: int | None, queue: Queue, unit: Any = 1, out: Any = None, threads: int | None = None,
+    wait_for: Events = None,
+) -> Pack:  # fmt: skip
     """`pack` with a choice for the unused lanes of the last pack: `unit` times the identity."""
     on_device = is_device_array(a)
     if not on_device:
@@ -391,7 +394,10 @@ def pack_padded(a, vlen, queue, unit=1, out=None, threads=None, wait_for=None) -
     return packed(a, check_vlen(vlen, dtype, queue) if out is None else None, queue, unit=unit, out=out, launch=launch)
 
 
-def packed(a, vlen, queue, period=None, unit=1, out=None, launch=NOW) -> Pack:
+def packed(
+    a: Any, vlen: int | None, queue: Queue, period: int | None = None, unit: Any = 1, out: Any = None,
+    launch: Launch = NOW,
+) -> Pack:  # fmt: skip
     """An array (nm, m, n) that was checked, as a pack.
 
     Element (i, j) of the unused lanes of the last pack is `unit` where ``i % period == j``, else 0. Lines of K blocks

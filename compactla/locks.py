@@ -9,6 +9,7 @@ import os
 import threading
 import weakref
 from _thread import RLock
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _locks: "weakref.WeakSet[Lock]" = weakref.WeakSet()
@@ -21,14 +22,14 @@ class Lock(RLock):  # type: ignore[misc]
     What ``with`` calls is Python's own: methods written in Python could be interrupted while they hold the lock.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         _locks.add(self)
 
-    def reopen(self):
+    def reopen(self) -> None:
         if self.acquire(blocking=False):  # nobody else has it
             self.release()
         else:
-            self._at_fork_reinit()
+            self._at_fork_reinit()  # type: ignore[attr-defined]
 
 
 class Reader:
@@ -115,7 +116,7 @@ def living(references) -> list:
     return [x for reference in references.copy() if (x := reference()) is not None]
 
 
-def reading(locks, function, *args) -> Any:
+def reading(locks: Iterable, function: Callable, *args: Any) -> Any:
     """Call a function while nobody writes what these locks are for; every thread takes them in the same order."""
     ordered = sorted(set(locks), key=lambda lock: lock.shared.number)
     return holding([lock.here.lock for lock in ordered], function, args)

@@ -1,5 +1,7 @@
 """The OpenCL C sources: where they are, and the macros that a program is compiled with."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.digests import PACKAGE
@@ -10,7 +12,7 @@ SOURCES = next(folder for folder in (PACKAGE / "opencl", PACKAGE.parent / "openc
 C_NAMES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
 
 
-def definitions(dtype, vlen, defines) -> list[str]:
+def definitions(dtype: np.dtype, vlen: int, defines: dict[str, Any]) -> list[str]:
     """All macros, as options of a compiler."""
     macros = {"CLA_REAL": C_NAMES[REAL[dtype.char]], "CLA_COMPLEX": int(dtype.kind == "c"), "CLA_VLEN": vlen}
     return [f"-D{name}={value}" for name, value in (macros | defines).items()]

@@ -1,9 +1,12 @@
 """Which arrays share memory, and which have several elements in one place."""
 
 import ctypes
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+
+from compactla.types import Array
 
 # Where an array's object has the address of its data: behind what all objects begin with.
 DATA = object.__basicsize__
@@ -11,7 +14,7 @@ word_at = ctypes.c_size_t.from_address
 MOST_WORK = 1_000_000  # of NumPy to see whether arrays share memory; takes 0.1 s
 
 
-def repeats(shape, strides, size) -> bool:
+def repeats(shape: Sequence[int], strides: Sequence[int], size: int) -> bool:
     """Whether elements of `size`, in the unit of the strides, overlap, with any number of axes.
 
     Strides for which this is hard to tell, as it can be to any degree, are taken for those of elements that do.
@@ -37,7 +40,7 @@ def repeats(shape, strides, size) -> bool:
     return False
 
 
-def has_repeats(a) -> bool:
+def has_repeats(a: Array) -> bool:
     """Whether elements of an array overlap, wherever it lives."""
     return not a.flags.forc and repeats(a.shape, a.strides, a.dtype.itemsize)
 
@@ -47,7 +50,7 @@ def meet(span, other) -> bool:
     return span[0] < other[1] and other[0] < span[1]
 
 
-def share_memory(a, b) -> bool:
+def share_memory(a: Array, b: Array) -> bool:
     """Whether arrays have a byte in common, wherever they live."""
     on_host = isinstance(a, np.ndarray)
     if on_host != isinstance(b, np.ndarray):
@@ -71,21 +74,21 @@ def _meet(a, b) -> bool:
         return True
 
 
-def is_same(a, b) -> bool:
+def is_same(a: Array, b: Array) -> bool:
     """Whether each element of an array has the same place as that of another, wherever these live."""
     if type(a) is not type(b) or a.dtype != b.dtype or a.shape != b.shape or a.strides != b.strides:
         return False
     return address(a) == address(b) if isinstance(a, np.ndarray) else origin(a) == origin(b)
 
 
-def origin(a) -> tuple:
+def origin(a: Array) -> tuple:
     """The memory object that an array on a device is in, and where in it; sub-buffers are in that of their parent."""
     memory = a.base_data
     parent = getattr(memory, "associated_memobject", None)
     return (memory, a.offset) if parent is None else (parent, memory.offset + a.offset)
 
 
-def reach(a) -> tuple[int, int]:
+def reach(a: Array) -> tuple[int, int]:
     """Bytes from the first element of an array that is not empty to where its memory begins, and to where it ends."""
     if a.flags.c_contiguous:
         return 0, a.nbytes
@@ -93,7 +96,7 @@ def reach(a) -> tuple[int, int]:
     return sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + a.dtype.itemsize
 
 
-def shadows(arrays) -> list[np.ndarray]:
+def shadows(arrays: Sequence[Array]) -> list[np.ndarray]:
     """NumPy arrays, never to be read, which are in the same places as device arrays to each other."""
     if arrays and hasattr(arrays[0], "place"):
         return [a.place for a in arrays]
@@ -107,7 +110,7 @@ def shadows(arrays) -> list[np.ndarray]:
     return found
 
 
-def address(a) -> int:
+def address(a: Array) -> int:
     """Where an array is in memory."""
     return word_at(id(a) + DATA).value
 
@@ -121,13 +124,15 @@ if address(a := np.empty(1)) != address_slowly(a):
     address = address_slowly
 
 
-def span(a) -> tuple:
+def span(a: Array) -> tuple:
     """Where the memory of a contiguous array begins and ends, in its buffer if it is on a device; and that buffer."""
     memory, start = (None, address(a)) if isinstance(a, np.ndarray) else origin(a)
     return start, start + a.nbytes, memory
 
 
-def clash(written, read, places, others, size):
+def clash(
+    written: Sequence[np.ndarray], read: Sequence[np.ndarray], places: np.ndarray, others: np.ndarray, size: int
+) -> tuple[int, int, str] | None:
     """The first two arrays found that share memory, of those written with each other and with those that are read.
 
     Parameters

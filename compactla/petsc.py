@@ -53,6 +53,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from petsc4py import PETSc
@@ -123,32 +124,34 @@ class LinePC:
         ksp.solve(b, x)
     """
 
-    def __init__(self, lines="auto", **options):
+    def __init__(self, lines: Any = "auto", **options: Any) -> None:
         unknown = set(options) - set(OPTIONS)
         if unknown:
             raise TypeError(f"{min(unknown)} is no option, must be one of {', '.join(OPTIONS)}")
         self.options = {"lines": lines, **options}
-        self._read = {}  # of the options, in PETSc's database
-        self.P = self._matrix = self._place = None
+        self._read: dict = {}  # of the options, in PETSc's database
+        self.P: Any = None
+        self._matrix: Any = None
+        self._place: Any = None
 
-    def create(self, pc):
+    def create(self, pc: Any) -> None:
         _users[pc.handle] = pc
         pc.decRef()
 
-    def destroy(self, pc):
+    def destroy(self, pc: Any) -> None:
         _users.pop(pc.handle).incRef()
 
-    def reset(self, pc):
+    def reset(self, pc: Any) -> None:
         self.P = self._matrix = None
 
-    def setFromOptions(self, pc):
+    def setFromOptions(self, pc: Any) -> None:
         read = _read_options(pc.getOptionsPrefix() or "")
         if read != self._read:
             self.P = None  # which was made with others
         self._read = read
         self.options |= read
 
-    def setUp(self, pc):
+    def setUp(self, pc: Any) -> None:
         _, matrix = pc.getOperators()
         M = own_block(matrix)
         b = self.options.get("block_size")
@@ -192,18 +195,18 @@ class LinePC:
             self.setUp(pc)
         return self.P
 
-    def apply(self, pc, x, y):
+    def apply(self, pc: Any, x: Any, y: Any) -> None:
         self._current(pc).solve(x.getArray(readonly=True), out=y.getArray())
 
-    def applyTranspose(self, pc, x, y):
+    def applyTranspose(self, pc: Any, x: Any, y: Any) -> None:
         """With factors of the transposed blocks, made when this is first called."""
         y.getArray()[:] = self._current(pc).T.matvec(x.getArray(readonly=True))
 
-    def matApply(self, pc, X, Y):
+    def matApply(self, pc: Any, X: Any, Y: Any) -> None:
         """To several vectors at once, the columns of dense matrices."""
         Y.getDenseArray()[:] = self._current(pc).solve(X.getDenseArray(readonly=True))
 
-    def view(self, pc, viewer):
+    def view(self, pc: Any, viewer: Any) -> None:
         if viewer.getType() == PETSc.Viewer.Type.ASCII:
             viewer.printfASCII(f"  lines: {self._state(pc.comm)}\n")
 

@@ -11,6 +11,7 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from compactla.foreign import adopt
 from compactla.layout import Pack
 from compactla.overlap import address, share_memory
 from compactla.search import Search
+from compactla.types import Array, Events
 from compactla.view import View
 
 
@@ -173,12 +175,12 @@ class Routine:
         found = self.operands[self.main].sizes + "".join(A.sizes for A in self.operands)
         return tuple(letter for letter in dict.fromkeys(found) if letter != "1" and letter not in self.implied)
 
-    def numbers(self, sizes) -> dict[str, int]:
+    def numbers(self, sizes: Sequence[int]) -> dict[str, int]:
         """The sizes of all letters, with those that are implied and "1"."""
         given = dict(zip(self.letters, sizes, strict=True))
         return given | {letter: size(**given) for letter, size in self.implied.items()} | {"1": 1}
 
-    def sizes(self, matrices) -> tuple[int, ...]:
+    def sizes(self, matrices: Sequence) -> tuple[int, ...]:
         """The sizes of the letters, from layouts or views of all operands; a ValueError if these do not fit."""
         found: dict[str, tuple[int, str]] = {"1": (1, "")}
         for operand, matrix in zip(self.operands, matrices, strict=True):
@@ -197,7 +199,7 @@ class Routine:
         names = {f"trans{operand.name.lower()}", "trans" if operand is self.operands[0] else ""}
         return f"op({operand.name})" if names & self.options.keys() and not operand.written else operand.name
 
-    def touched(self, sizes, dtype) -> list[float]:
+    def touched(self, sizes: Sequence[int], dtype: np.dtype) -> list[float]:
         """How many elements of `dtype` are as long as what is read or written of each operand of a matrix."""
         number = self.numbers(sizes)
         weights = {"": 1, "real": REAL[dtype.char].itemsize / dtype.itemsize, "integer": 4 / dtype.itemsize}
@@ -207,16 +209,16 @@ class Routine:
             found.append(weights[A.kind] * (m * (n + 1) / 2 if A.half else m * n))
         return found
 
-    def elements(self, sizes, dtype, unread=()) -> float:
+    def elements(self, sizes: Sequence[int], dtype: np.dtype, unread: Sequence[str] = ()) -> float:
         """Elements of `dtype` of all operands of a matrix that are read and that are written; each of both counts."""
         times = [A.written + (not A.output and A.scaled_by not in unread) for A in self.operands]
         return sum(map(operator.mul, self.touched(sizes, dtype), times))
 
-    def work(self, sizes) -> float:
+    def work(self, sizes: Sequence[int]) -> float:
         """Multiply-adds of a matrix of these sizes."""
         return self.madds(**dict(zip(self.letters, sizes, strict=True)))
 
-    def chosen(self, *values) -> tuple:
+    def chosen(self, *values: Any) -> tuple:
         """The values of all options, letters in upper case."""
         key = values if self._lettered else (values, *map(type, values))  # 1 is equal to True
         try:
@@ -226,12 +228,12 @@ class Routine:
             found = tuple(option(name, value, letters) for (name, letters), value in pairs)
             return self._chosen.setdefault(key, found)
 
-    def allowed(self, dtype) -> dict[str, Sequence]:
+    def allowed(self, dtype: Any) -> dict[str, Sequence]:
         """The options, and the values that they may have for matrices of a type."""
         without = self.real if np.dtype(dtype).kind == "c" else {}
         return {name: [x for x in values if x not in without.get(name, ())] for name, values in self.options.items()}
 
-    def refuse(self, name, value):
+    def refuse(self, name: str, value: Any) -> None:
         """Refuse a value of an option that only real matrices have."""
         letters = " or ".join(map(repr, self.allowed("D")[name]))
         raise ValueError(f"{name} is {value!r}, must be {letters} for complex matrices")
@@ -246,7 +248,10 @@ class Routine:
         """Earlier choices."""
         return {}
 
-    def run(self, views, scalars=(), conj=None, compiled=(), nm=0, info=None, threads=None, wait_for=None):
+    def run(
+        self, views: Sequence[View], scalars: tuple = (), conj: tuple | None = None, compiled: tuple = (), nm: int = 0,
+        info: Any = None, threads: Any = None, wait_for: Events = None,
+    ) -> Any:  # fmt: skip
         """Check what is written, and start the kernel where the operands live.
 
         Parameters
@@ -319,7 +324,7 @@ class Routine:
         places = [i for i, A in enumerate(self.operands) if not A.output]
         return [(i, [j for j in places if j != i]) for i in places if self.operands[i].written]
 
-    def results(self, arrays, returned) -> tuple[list, object]:
+    def results(self, arrays: Sequence[Array], returned: Any) -> tuple[list, object]:
         """The results of a call: every operand as an array (nm, rows, columns), or None, and the output, or None.
 
         Parameters
@@ -351,7 +356,7 @@ class Routine:
         return x[:, None, :] if operand.sizes[0] == "1" else x[:, :, None]
 
 
-def check_packs(**packs) -> None:
+def check_packs(**packs: Any) -> None:
     """Refuse packs that do not agree with the last of them."""
     for name, P in packs.items():
         if not isinstance(P, Pack):
@@ -371,7 +376,7 @@ def check_packs(**packs) -> None:
         raise ValueError(f"{name} lives on {P.device!s}, must live on {reference.device!s} as {last}: see Pack.to")
 
 
-def views(**operands) -> list[View]:
+def views(**operands: Any) -> list[View]:
     """Views of packs, and of ordinary matrices that stand for packs before the last: one for the batch."""
     last, C = next(reversed(operands.items()))
     operands = {name: A if type(A) in (Pack, np.ndarray) else adopt(A, name) for name, A in operands.items()}
@@ -380,7 +385,7 @@ def views(**operands) -> list[View]:
     return [A.view if name in packs else common_view(A, name, C, last) for name, A in operands.items()]
 
 
-def is_matrix(a) -> bool:
+def is_matrix(a: Any) -> bool:
     """Whether `a` is an ordinary array of two axes, wherever it lives."""
     return type(a) is not Pack and (isinstance(a, np.ndarray) or is_device_array(a)) and a.ndim == 2
 
@@ -404,7 +409,7 @@ def common_view(a, name, C, last) -> View:
     return View(a, start, C.view.npack, m, n, 0, rs // item, cs // item, C.vlen, C.dtype, C.queue, True, source)
 
 
-def check_side(A, B, name, side) -> None:
+def check_side(A: Any, B: Any, name: str, side: str) -> None:
     """Refuse an A that cannot stand on this side of B, which messages call `name`."""
     size = B.m if side == "L" else B.n
     if (A.m, A.n) != (size, size):

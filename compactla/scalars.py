@@ -2,6 +2,7 @@
 
 import cmath
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ NUMBERS = int, float  # of Python, and NumPy's float64
 OVERFLOW = 2.0**128 - 2.0**103  # the least number that is rounded to infinity in single precision
 
 
-def scalar(name, value, target):
+def scalar(name: str, value: Any, target: Any) -> Any:
     """The scalar as a Python number, complex for a complex pack or array `target`."""
     if not isinstance(value, NUMBERS):
         try:
@@ -54,7 +55,7 @@ def repeated(number, text, dtype, V, npack, queue) -> View:
     return View(buffer, address, npack, 1, 1, 0, len(lanes), len(lanes), V, dtype, queue)
 
 
-def factors(name, value, target) -> View:
+def factors(name: str, value: Any, target: Any) -> View:
     """A number, or one for each matrix, as kernels see it: matrices of 1 x 1 where the pack `target` lives.
 
     One number is one pack, which all packs see.

@@ -4,9 +4,11 @@ A choice is a dict: "kernel" names a kernel of `opencl/`, the rest are its tunab
 the kernels' files; an empty dict stands for the kernel that takes any size.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 GROUP_SIZE = 1024  # no group has more work-items
 LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
@@ -85,7 +87,7 @@ class Search:
         """The sources of all kernels."""
         return sorted({self.file, *(self.file_of({"kernel": kernel}) for kernel in self.kernels)})
 
-    def has(self, size) -> bool:
+    def has(self, size: Size) -> bool:
         """Whether there are kernels for known sizes like these."""
         return 0 < min(size) and max(size[: len(size) - self.free]) <= self.largest
 
@@ -99,17 +101,17 @@ class Search:
             return False
         return all(type(value) is int and value in known.tunables[name] for name, value in tunables.items())
 
-    def knows(self, choice, size) -> bool:
+    def knows(self, choice: Any, size: Size) -> bool:
         """Whether this is a choice for these sizes; it may be anything."""
         if not self.has_kernel(choice):
             return False
         return not choice or (bool(size) and min(size) > 0 and self.kernels[choice["kernel"]].whole(choice, size))
 
-    def group_size(self, choice, size) -> int:
+    def group_size(self, choice: Choice, size: Size) -> int:
         """Work-items of a work-group."""
         return self.kernels[choice["kernel"]].group(choice, size)
 
-    def local_bytes(self, choice, size, dtype) -> float:
+    def local_bytes(self, choice: Choice, size: Size, dtype: np.dtype) -> float:
         """Local memory of a work-group."""
         kernel = self.kernels[choice["kernel"]]
         return kernel.local(choice, size) * dtype.itemsize + 8 * kernel.places(choice)
@@ -118,12 +120,12 @@ class Search:
 SQUARES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 32)
 
 
-def squares(count) -> tuple[Size, ...]:
+def squares(count: int) -> tuple[Size, ...]:
     """Sizes that routines with so many letters are tuned for."""
     return tuple((n,) * count for n in SQUARES)
 
 
-def registers(count, dtype) -> int:
+def registers(count: int, dtype: np.dtype) -> int:
     """4-byte registers that so many lanes take."""
     return count * dtype.itemsize // 4
 
@@ -133,12 +135,12 @@ def registers(count, dtype) -> int:
 ITEM = Kernel({"GROUP": GROUP})
 
 
-def items(kernel) -> Iterator[Choice]:
+def items(kernel: str) -> Iterator[Choice]:
     """Choices of a kernel with one work-item a matrix."""
     yield from ({"kernel": kernel, "GROUP": group} for group in (64, 16))
 
 
-def team(tunables, local, columns=-1) -> Kernel:
+def team(tunables: dict[str, range], local: Callable[[Choice, Size], float], columns: int = -1) -> Kernel:
     """A kernel of which a work-item does COLUMNS columns of a matrix, and a work-group LANES matrices.
 
     `columns` says which of the sizes is their number.
@@ -151,7 +153,7 @@ def team(tunables, local, columns=-1) -> Kernel:
     )
 
 
-def teams(kernel, rows, columns, dtype, lanes) -> Iterator[Choice]:
+def teams(kernel: str, rows: int, columns: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
     """Choices of a kernel with such teams, each work-item with all rows of its columns in registers."""
     widths = {width for width in (2, 3, 4, 1) if width <= columns}
     for width in sorted(widths, key=lambda width: (-(-columns // width) * width - columns, abs(width - 2.6))):

@@ -2,7 +2,11 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from compactla.types import Array
 
 
 @dataclass(frozen=True)
@@ -16,19 +20,19 @@ class Place:
     cs: int
 
     @property
-    def strides(self):
+    def strides(self) -> tuple[int, int, int]:
         return self.step, self.rs, self.cs
 
     @property
-    def T(self):
+    def T(self) -> "Place":
         return Place(self.n, self.m, self.step, self.cs, self.rs)
 
-    def rank(self, size):
+    def rank(self, size: int) -> tuple[bool, int]:
         """How well rows serve, of elements of `size` bytes: contiguous ones, then long ones."""
         return (self.n == 1 or self.cs == size, self.n)
 
 
-def in_stack(a, lead):
+def in_stack(a: Array, lead: Sequence[int]) -> tuple[tuple[int, ...], int | None]:
     """Strides of an array that is broadcast to a stack of shape `lead`, and bytes from each matrix to the next.
 
     The latter are None if they differ.
@@ -46,7 +50,7 @@ def steady(lead, strides):
     return axes[-1][1] if axes else 0
 
 
-def in_two_axes(lead, strides):
+def in_two_axes(lead: Sequence[int], strides: Sequence[Sequence[int]]) -> Any:
     """Sizes (outer, inner) of a stack of shape `lead` as one of two axes, and the strides of several arrays then.
 
     None if their strides are not those of two axes.

@@ -1,6 +1,7 @@
 """A progress bar on the terminal, where tqdm is installed."""
 
 import sys
+from typing import Any
 
 
 class NoBar:
@@ -22,7 +23,7 @@ class NoBar:
         pass
 
 
-def progress_bar(total, name=None):
+def progress_bar(total: int, name: str | None = None) -> Any:
     """A bar of so many steps, to be used as a context manager, on the standard error stream."""
     try:
         from tqdm import tqdm

@@ -1,18 +1,22 @@
 """Calls of routines that were made before with the same operands: these need not be checked again."""
 
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 NUMBER = operator.attrgetter("number")
 
 
-def find(row, views, scalars, conj, compiled, threads):
+def find(
+    row: Any, views: Sequence[Any], scalars: Any, conj: Any, compiled: tuple, threads: int | None
+) -> tuple[tuple, Callable | None]:
     """The key of a call in memory, and a function that makes it again, or None.
 
     0.0 and -0.0 compare equal but are different scalars to a compiled kernel, so they get different keys.
     """
     last = views[row.main]
     if len(views) == 1:  # written out, for a map takes longer
-        key = row, last.number, scalars, conj, compiled, threads
+        key: tuple = row, last.number, scalars, conj, compiled, threads
     elif len(views) == 2:
         a, b = views
         key = row, a.number, b.number, scalars, conj, compiled, threads
@@ -37,7 +41,7 @@ def is_exact(x) -> bool:
     return bool(x if type(x) is float else x.real and x.imag)
 
 
-def remember(key, call, views, row) -> None:
+def remember(key: tuple, call: Callable, views: Sequence[Any], row: Any) -> None:
     """Remember a function for later calls, which may come with the same views."""
     last = views[row.main]
     if not any(A.common for A in views):

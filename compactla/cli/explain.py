@@ -5,6 +5,7 @@ import inspect
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from compactla import dump, routine
 from compactla.bench import cases
@@ -35,7 +36,7 @@ HELP = {
 }
 
 
-def register(commands) -> None:
+def register(commands: Any) -> None:
     """Add the command to the parser's."""
     explain = commands.add_parser("explain", help="say which kernel a routine runs, and why", description=DESCRIPTION)
     names = explain.add_subparsers(required=True, metavar="NAME")

@@ -3,13 +3,14 @@
 import contextlib
 import warnings
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.io
 import scipy.sparse
 
 from compactla.lines.extraction import check_pattern
+from compactla.types import Array
 
 OUR_INDICES, SCIPY_INDICES = ("indices", "indptr"), ("indices", "indptr", "row", "col", "coords", "offsets")
 
@@ -29,7 +30,7 @@ class System(NamedTuple):
     block_size: int | None
 
 
-def read_system(path, block_size: int | None = None) -> System:
+def read_system(path: Any, block_size: int | None = None) -> System:
     """Read a matrix from a .npz, .mtx or .mtx.gz file.
 
     Parameters
@@ -71,7 +72,7 @@ def read_system(path, block_size: int | None = None) -> System:
     return System(_blocked(path, M, block_size), lines, rhs, of_file)
 
 
-def read_lines(path):
+def read_lines(path: Any) -> Any:
     """Read lines: a 2-D array from a .npy or .npz file, or text with the block rows of a line on each row.
 
     Block rows count from 0; in text, spaces separate them.
@@ -97,7 +98,7 @@ def read_lines(path):
     return lines
 
 
-def read_vector(path, n: int) -> np.ndarray:
+def read_vector(path: Any, n: int) -> np.ndarray:
     """Read a vector of length n from a .npy, .npz, .mtx, .mtx.gz or text file.
 
     Raises
@@ -116,7 +117,7 @@ def read_vector(path, n: int) -> np.ndarray:
     return check_vector(path, x, n)
 
 
-def check_vector(path, x, n: int) -> np.ndarray:
+def check_vector(path: Any, x: Array, n: int) -> np.ndarray:
     """`x` as floating-point numbers in shape (n,), or a ValueError that names the file."""
     if x.shape not in ((n,), (n, 1), (1, n)) or x.dtype.kind not in "iufc":
         raise ValueError(f"{path} holds a right-hand side of {x.dtype} {x.shape}, must be numbers ({n},)")

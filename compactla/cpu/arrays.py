@@ -2,10 +2,12 @@
 
 import functools
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import parts
 from compactla.cpu.emit.machine import past_caches
@@ -22,16 +24,17 @@ from compactla.cpu.memory.packing import (
 from compactla.cpu.threads.sharing import share
 from compactla.dtypes import REAL
 from compactla.overlap import address
+from compactla.types import Array, Queue
 from compactla.view import View
 
 TOGETHER = 1 << 16  # bytes of packs that are divided at once
 
 
-def default_vlen(dtype, queue) -> int:
+def default_vlen(dtype: np.dtype, queue: Queue) -> int:
     return native_width(dtype)
 
 
-def empty(shape, dtype, queue, allocator=None) -> np.ndarray:
+def empty(shape: Sequence[int], dtype: Any, queue: Queue, allocator: Any = None) -> np.ndarray:
     """Uninitialised array, aligned to a cache line."""
     dtype = np.dtype(dtype)
     memory = np.empty(math.prod(shape) * dtype.itemsize + 64, np.uint8)
@@ -39,31 +42,31 @@ def empty(shape, dtype, queue, allocator=None) -> np.ndarray:
     return memory[start : memory.size - 64 + start].view(dtype).reshape(shape)
 
 
-def reused(a) -> None:
+def reused(a: Array) -> None:
     """NumPy has memory of its own for arrays."""
 
 
-def pool(queue) -> None:
+def pool(queue: Queue) -> None:
     """As for `reused`."""
 
 
-def upload(a, queue):
+def upload(a: np.ndarray, queue: Queue) -> Array:
     return a
 
 
-def download(a):
+def download(a: Array) -> np.ndarray:
     return a
 
 
-def reshaped(a, shape):
+def reshaped(a: Array, shape: Sequence[int]) -> Array:
     return a.reshape(shape)
 
 
-def broadcast(matrix, nm, queue):
+def broadcast(matrix: np.ndarray, nm: int, queue: Queue) -> Array:
     return np.broadcast_to(matrix, (nm, *matrix.shape))
 
 
-def pack(source, A: View, nm, period, unit, launch=NOW):
+def pack(source: Array, A: View, nm: int, period: int, unit: float, launch: Launch = NOW) -> None:
     _transfer(source, A, nm, "pack", launch)
     unused = -nm % A.vlen
     if unused:
@@ -78,7 +81,7 @@ def unused_lanes(dtype, m, n, period, unit):
     return matrix.view(REAL[dtype.char]).reshape(m, n, *[2][: parts(dtype) - 1], 1)
 
 
-def unpack(A: View, nm, target, launch=NOW):
+def unpack(A: View, nm: int, target: Array, launch: Launch = NOW) -> None:
     _transfer(target, A, nm, "unpack", launch)
 
 
@@ -95,7 +98,7 @@ def apply(function, nm, Z: View, A: View, *others):
             Z.buffer[-1, ..., rest:] = A.buffer[-1, ..., rest:]
 
 
-def divide(nm, Z: View, A: View, number):
+def divide(nm: int, Z: View, A: View, number: Any) -> None:
     """Z <- A / number, as NumPy has it; unused lanes are those of A."""
     if A.dtype.kind == "f" or number == 0:
         apply(np.true_divide, nm, Z, A, abs(number.real) if A.dtype.kind == "c" else number)
@@ -153,7 +156,7 @@ def unpack_past_kernel(char, lanes):
     return compiled(unpack_past_batch, TRANSFER, char, lanes)
 
 
-def gather_blocks(source, index, target, launch=NOW):
+def gather_blocks(source: Array, index: Array, target: Array, launch: Launch = NOW) -> None:
     b, V = target.shape[1], target.shape[-1]
     size = source.itemsize
     order, _ = ordered(1, b * b, 0, size, 0, V * size, size)
@@ -164,7 +167,7 @@ def gather_blocks(source, index, target, launch=NOW):
     share(kernel, target.size, args, launch)
 
 
-def gather_values(source, index, target, launch=NOW):
+def gather_values(source: Array, index: Array, target: Array, launch: Launch = NOW) -> None:
     """As blocks of a single number."""
     V = target.shape[-1]
     gather_blocks(source, index.reshape(-1, V), target.reshape(-1, 1, 1, *target.shape[3:]), launch)

@@ -9,7 +9,9 @@ import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numba
 import platformdirs
@@ -40,14 +42,14 @@ SETTINGS = (
 
 
 @functools.cache
-def compiled(make, arguments, *key, source=None, reordered=False):
+def compiled(make: Callable, arguments: Sequence, *key: Any, source: str | None = None, reordered: bool = False) -> Any:
     """The kernel that the factory `make` returns for this key, compiled for these arguments after lo and hi, once.
 
     Its `entry` is the same for callers who know these types, which are not looked at. Where it is `reordered`, which
     depends on the key alone, sums are taken in any order, and products are fused with them. `source` is that of
     `CodeOnDisk`.
     """
-    if numba.config.DISABLE_JIT:
+    if vars(numba.config)["DISABLE_JIT"]:
         raise RuntimeError("NUMBA_DISABLE_JIT is set, must not be: kernels for the CPU run only as compiled code")
     kernel = make(*key)
     kernel.__qualname__ = make.__qualname__
@@ -60,7 +62,7 @@ def compiled(make, arguments, *key, source=None, reordered=False):
     return dispatcher
 
 
-def compiled_once(function, *key, source=None, **options):
+def compiled_once(function: Callable, *key: Any, source: str | None = None, **options: Any) -> Any:
     """`function` compiled by Numba for the types that it is called with, and kept on disk where there is a place.
 
     The key tells apart functions that are made in one place. For `source` see `CodeOnDisk`.

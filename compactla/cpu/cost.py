@@ -1,5 +1,7 @@
 """The choice of kernels: properties of matrices that are known when a kernel is compiled, and the cost of its work."""
 
+import numpy as np
+
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.numba_matrices import form
 from compactla.view import Layout
@@ -10,13 +12,13 @@ STATIC = 32
 MOVED = 16
 
 
-def width(dtype, vlen):
+def width(dtype: np.dtype, vlen: int) -> int:
     """Lanes to compute with at a time: a divisor of the vector length that fits a register."""
     native = native_width(dtype)
     return vlen if vlen <= native else next(w for w in range(native, 0, -1) if vlen % w == 0)
 
 
-def parts(dtype):
+def parts(dtype: np.dtype) -> int:
     return 2 if dtype.kind == "c" else 1
 
 

@@ -6,18 +6,20 @@ that they write stay in the cache.
 """
 
 import functools
+from typing import Any
 
 import numpy as np
 from numba import carray
 from numba.extending import register_jitable
 from numba.np.numpy_support import from_dtype
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.threads.pool import pointer
 from compactla.cpu.threads.sharing import share
 from compactla.overlap import address
+from compactla.types import Array, Queue
 
 PIECE = 1024  # numbers, real and imaginary parts counted apart
 FOUR = 4  # rows at a time
@@ -180,24 +182,26 @@ class Rows:
     another shape keeps them.
     """
 
-    def __init__(self, count, n, dtype, queue, launch=NOW):
+    def __init__(self, count: int, n: int, dtype: np.dtype, queue: Queue, launch: Launch = NOW) -> None:
         parts = 2 if dtype.kind == "c" else 1
         step, self.length, self.launch = -(-n // LINE) * LINE, n * parts, launch
-        self.n, self.dtype, self.blocks = n, dtype, {}
+        self.n, self.dtype = n, dtype
+        self.blocks: dict = {}
         self.memory = empty((count, step), dtype, None)
         self.vectors = [row[:n] for row in self.memory]
         self.pieces = -(-self.length // PIECE)
         wide = np.result_type(dtype, SUMS)
         self.sums = np.empty(self.pieces * 2 * (count + FOUR), wide)
-        self.factors, self.found = np.empty(2 * (count + 1), wide), {}
+        self.factors = np.empty(2 * (count + 1), wide)
+        self.found: dict[int, np.ndarray] = {}
         self.place = address(self.memory), step * parts, self.length
         self.before, self.after = address(self.factors), address(self.sums)
         self.kernels = kernel("dots", dtype.char), kernel("combine", dtype.char)
 
-    def __getitem__(self, k):
+    def __getitem__(self, k: int) -> Array:
         return self.vectors[k]
 
-    def dots(self, rows, others, scale=1.0):
+    def dots(self, rows: range, others: range, scale: float = 1.0) -> Any:
         """The products of rows, conjugate, with one or two neighbouring others, scaled before: (others, rows)."""
         count, two = len(rows), len(others)
         given = rows.start, rows.step, count, others.start, two, scale
@@ -205,15 +209,16 @@ class Rows:
         found = self._sums(0, given, shape[0] * shape[1], self.length * (count + 2))
         return found.reshape(shape)[:, :count]
 
-    def combine(self, *made, against=None, measured=True):
+    def combine(self, *made: Any, against: int | None = None, measured: bool = True) -> Any:
         """Make rows, one after the other, at most two: (row, scale, rows, factors), row <- scale row + factors rows.
 
         Returns the square of the norm of the last one, and row `against`^H times it; None, if they are not `measured`.
         """
-        end, given = 0, []
+        end = 0
+        steps: tuple[int, ...] = ()
         for row, scale, rows, factors in made:
             count = len(rows)
-            given += row, rows.start, rows.step, count
+            steps += row, rows.start, rows.step, count
             self.factors[end] = scale
             if count == 1:
                 self.factors[end + 1] = factors[0]
@@ -221,8 +226,8 @@ class Rows:
                 self.factors[end + 1 : end + 1 + count] = factors
             end += 1 + count
         if len(made) == 1:
-            given += NONE
-        given = len(made), *given, self.before, -1 if against is None else against
+            steps += NONE
+        given = len(made), *steps, self.before, -1 if against is None else against
         found = self._sums(1, given, 2, self.length * (end + len(made)), measured)
         return (found[0].real, found[1]) if measured else None
 

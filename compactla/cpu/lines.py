@@ -2,12 +2,13 @@
 
 import functools
 import math
+from typing import Any
 
 import numba
 import numpy as np
 
 from compactla.buffers import Buffer
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, parts, width
@@ -24,6 +25,7 @@ from compactla.cpu.threads import sharing
 from compactla.cpu.threads.sharing import share
 from compactla.dtypes import REAL, packed_dtype
 from compactla.overlap import address
+from compactla.types import Array, Queue
 from compactla.view import Layout, layout
 
 # Bytes of the nearest cache, into which the blocks of a step of a factorization and those that come next should fit.
@@ -35,7 +37,7 @@ def reals(dtype):
     return 2 if dtype.kind == "c" else 1
 
 
-def concurrency(b, dtype, vlen, queue):
+def concurrency(b: int, dtype: np.dtype, vlen: int, queue: Queue) -> tuple[float, float]:
     """How many lines are solved at once by all processors; the steps of a line that calls for separators cost."""
     step = 15 + 1.6 * (b * reals(dtype)) ** 2  # nanoseconds; the calls take 16 us
     return vlen * vars(numba.config)["NUMBA_DEFAULT_NUM_THREADS"], 16_000 / step
@@ -44,12 +46,16 @@ def concurrency(b, dtype, vlen, queue):
 class LinesView:
     """Arguments of kernels for lines of blocks; the arrays are those of `compactla.lines.packed`."""
 
-    def __init__(self, lower, diag, upper, offset, rows, policy="", swaps=None, stored=None):
+    def __init__(
+        self, lower: Array, diag: Array, upper: Array, offset: Array, rows: Array, policy: str = "",
+        swaps: Array = None, stored: Any = None,
+    ) -> None:  # fmt: skip
         _, b, _, *lanes = diag.shape
         column = math.prod(lanes)
         self.layout = layout(packed_dtype(diag), lanes[-1], b, b, (b * column, column))
         self.sizes = lanes[-1], b, b * b * column, b * column, column  # real numbers in a slot, a row, a column
-        self.blocks = self.factors = address(lower), address(diag), address(upper)
+        self.blocks = address(lower), address(diag), address(upper)
+        self.factors: tuple[int, ...] = self.blocks
         self.storage = ""
         if stored is not None:
             self.factors, self.storage = tuple(map(address, stored.blocks)), stored.storage
@@ -80,12 +86,12 @@ def slots_at_once(rows, offset, least, lanes):
     return np.where(group < least, 1, np.where(place % lanes, 0, group))
 
 
-def new_info(lanes, queue, allocator=None):
+def new_info(lanes: int, queue: Queue, allocator: Any = None) -> Array:
     """The array that `factor_lines` enters zero pivots into."""
     return np.zeros(lanes, np.int64)
 
 
-def swaps_like(diag, queue):
+def swaps_like(diag: Array, queue: Queue) -> Array:
     """Room for the rows that are swapped, as integers as wide as the real numbers; complex ones use half of it."""
     return empty((len(diag), diag.shape[1], *diag.shape[3:]), np.dtype(f"i{diag.dtype.itemsize}"), queue)
 
@@ -96,7 +102,7 @@ def swap_form(A: Layout):
     return form(integer, width(A.dtype, A.vlen))
 
 
-def factor_lines(lines, info, launch=NOW, watched=None):
+def factor_lines(lines: Any, info: Array, launch: Launch = NOW, watched: Array = None) -> None:
     kernel, cost = factor_choice(lines.layout, lines.policy)
     args = 0, lines.npack, *lines.sizes, *lines.blocks, lines.offset, info
     if lines.policy:
@@ -117,7 +123,7 @@ def factor_choice(A: Layout, policy):
     return kernel, operations(A, 4 * A.m**3)
 
 
-def solve_lines(lines, rhs, x, work, launch=NOW):
+def solve_lines(lines: Any, rhs: Array, x: Array, work: Any, launch: Launch = NOW) -> None:
     nrhs = rhs.shape[2]
     kernel, cost = solve_choice(lines.layout, nrhs, lines.policy.endswith("pivoting"), lines.storage)
     vectors = lines.offset, lines.rows, lines.several, address(rhs), address(x)
@@ -143,7 +149,7 @@ def column_form(A: Layout, nrhs):
     return form(A.dtype, lanes, *((A.m, nrhs, (nrhs * step, step)) if known else ()))
 
 
-def residual_lines(lines, blocks, rhs, x, r, work, launch=NOW):
+def residual_lines(lines: Any, blocks: Any, rhs: Array, x: Array, r: Array, work: Any, launch: Launch = NOW) -> None:
     """r <- rhs - A x for the blocks of the lines before they were factored."""
     nrhs = rhs.shape[2]
     kernel, cost = residual_choice(lines.layout, nrhs)
@@ -160,12 +166,12 @@ def residual_choice(A: Layout, nrhs):
     return kernel, operations(A, 3 * A.m**2 * nrhs)
 
 
-def copy(source, target, launch=NOW):
+def copy(source: Array, target: Array, launch: Launch = NOW) -> None:
     """target <- source"""
     np.copyto(target, source)
 
 
-def spread_lines(lines, ends, edges, spikes, launch=NOW):
+def spread_lines(lines: Any, ends: Array, edges: Any, spikes: Any, launch: Launch = NOW) -> None:
     """Multiply what couples factored lines to others, at both ends, by the inverses of the lines.
 
     `edges` are packs of a block for each line, `spikes` have the slots of `diag`; ``ends[p, v]`` is the last slot of a
@@ -196,7 +202,9 @@ class CouplingsView:
 
     longest = 3  # block rows that `LineScratch` has to make room for, whatever the longest pack
 
-    def __init__(self, lower, upper, offset, rows, before, after, longest):
+    def __init__(
+        self, lower: Array, upper: Array, offset: Array, rows: Array, before: Array, after: Array, longest: int
+    ) -> None:
         _, b, _, *lanes = lower.shape
         column = math.prod(lanes)
         self.layout = layout(packed_dtype(lower), lanes[-1], b, b, (b * column, column))
@@ -206,7 +214,7 @@ class CouplingsView:
         self.npack, self.nslot = len(offset) - 1, len(lower)
 
 
-def couple_rows(couplings, source, x, work, launch=NOW):
+def couple_rows(couplings: Any, source: Array, x: Array, work: Any, launch: Launch = NOW) -> None:
     nrhs = x.shape[2]
     kernel, cost = couple_choice(couplings.layout, nrhs)
     vectors = couplings.offset, *couplings.rows, address(source), address(x)
@@ -226,11 +234,12 @@ def couple_choice(A: Layout, nrhs):
 class LineScratch:
     """Room for the x of one pack of lines and one block row more, for each thread."""
 
-    def __init__(self, lines):
-        self.layout, self.longest, self.nrhs = lines.layout, lines.longest, None
+    def __init__(self, lines: Any) -> None:
+        self.layout, self.longest = lines.layout, lines.longest
+        self.nrhs: int | None = None
         self.room = Buffer(REAL[lines.layout.dtype.char], None)
 
-    def fit(self, nrhs):
+    def fit(self, nrhs: int) -> None:
         """Make room for so many right-hand sides."""
         if nrhs == self.nrhs:
             return

@@ -1,12 +1,13 @@
 """How the CPU multiplies with sparse batches, factors them, and solves systems with them: one kernel call for each."""
 
 import functools
+from typing import Any
 
 import numpy as np
 from numba import types
 
 from compactla.buffers import scratch
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import operations, parts, width
 from compactla.cpu.emit.numba_matrices import form
@@ -22,7 +23,9 @@ from compactla.cpu.threads import sharing
 from compactla.cpu.threads.sharing import share
 from compactla.dtypes import REAL
 from compactla.krylov_methods import VECTORS
+from compactla.layout import Pack
 from compactla.overlap import address
+from compactla.types import Array
 from compactla.view import layout
 
 
@@ -36,12 +39,14 @@ def cost(values, count):
     return operations(layout(values.dtype, values.vlen, 1, 1, None), count)
 
 
-def tile_of(dtype):
+def tile_of(dtype: np.dtype) -> int:
     """Rows and columns of the largest tile of numbers of a type: it fits the registers."""
     return largest_tile(parts(dtype))
 
 
-def multiply(values, pattern, X, Y, trans="N", scalars=None, launch=NOW):
+def multiply(
+    values: Pack, pattern: Any, X: Pack, Y: Pack, trans: str = "N", scalars: Any = None, launch: Launch = NOW
+) -> None:
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     matrix = form(values.dtype, width(values.dtype, values.vlen))
     kernel = compiled(product_batch, (INT, INT, INTS, INTS, *[INT] * 7), matrix, trans, scalars is not None)
@@ -50,7 +55,7 @@ def multiply(values, pattern, X, Y, trans="N", scalars=None, launch=NOW):
     share(kernel, len(X.data) * cost(values, values.m * X.n), args, launch)
 
 
-def precondition(M, X, Y, launch=NOW):
+def precondition(M: Any, X: Pack, Y: Pack, launch: Launch = NOW) -> None:
     """Y <- M X"""
     values = M.values
     matrix = form(values.dtype, width(values.dtype, values.vlen))
@@ -73,7 +78,7 @@ def extent(M):
     return M.pattern.m * M.size if KINDS[M.kind] == KINDS["lu"] else 0
 
 
-def factor(values, pattern, factors, launch=NOW):
+def factor(values: Pack, pattern: Any, factors: Pack, launch: Launch = NOW) -> Array:
     """The incomplete factors of packs of values, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
@@ -86,7 +91,7 @@ def factor(values, pattern, factors, launch=NOW):
     return info
 
 
-def lu_factor(values, tiles, factors, launch=NOW):
+def lu_factor(values: Pack, tiles: Any, factors: Pack, launch: Launch = NOW) -> Array:
     """The factors of packs of values, in tiles, and info of each lane."""
     dtype, V, npack = values.dtype, values.vlen, len(values.data)
     info = np.zeros(npack * V, np.int64)
@@ -104,7 +109,7 @@ def lu_kernel(dtype, V, size, incomplete):
     return compiled(lu_batch, (*[INT] * 3, *[INTS] * 9, INT, INT, INTS), column, size, incomplete)
 
 
-def lu_solve(factors, tiles, X, Y, trans="N", launch=NOW):
+def lu_solve(factors: Pack, tiles: Any, X: Pack, Y: Pack, trans: str = "N", launch: Launch = NOW) -> None:
     """Y <- op(A)^-1 X with the factors of `lu_factor`."""
     dtype, V, npack = factors.dtype, factors.vlen, len(X.data)
     if not X.n:
@@ -127,7 +132,10 @@ def lusv_kernel(dtype, V, columns, size, trans):
     return compiled(lusv_batch, (*[INT] * 5, *[INTS] * 4, *[INT] * 4), *forms, size, trans)
 
 
-def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, launch=NOW):
+def solve(
+    method: str, options: Any, A: Any, M: Any, B: Pack, X: Pack, out: Array, history: Array, start: int, maxiter: int,
+    rtol: float, atol: float, restart: int, ortho: int, launch: Launch = NOW,
+) -> None:  # fmt: skip
     """Solve the systems of a batch; see `compactla.krylov_methods`."""
     values, dtype, V, n = A.values, A.values.dtype, A.values.vlen, B.m
     lanes = width(dtype, V)
@@ -141,7 +149,7 @@ def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol,
         vectors, rows, columns = VECTORS[method], 0, 0
     if fresh:
         tiles, count = M.pattern, M.pattern.count
-        lists = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.starts, tiles.products, tiles.mask, M.info
+        lists: Any = tiles.places, tiles.zeros, tiles.ones, tiles.rows, tiles.starts, tiles.products, tiles.mask, M.info
     else:
         lists, count = [M.order] * 8, 0
     size = (vectors * n + rows * columns + extent(M) + count) * parts(dtype) * lanes

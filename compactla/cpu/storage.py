@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from numba import types
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.emit.code import routine
 from compactla.cpu.emit.index import INDEX
@@ -13,6 +13,7 @@ from compactla.cpu.emit.machine import has_half
 from compactla.cpu.emit.numba_matrices import at, form, lanes_of
 from compactla.cpu.threads.sharing import share
 from compactla.overlap import address
+from compactla.types import Array, Queue
 
 TOGETHER = 8  # numbers that are rounded at a time
 
@@ -42,13 +43,15 @@ def round_to(code, A, B, limit, overflow):
             b.store(INDEX(1), overflow)
 
 
-def check_storage(storage, queue):
+def check_storage(storage: str, queue: Queue) -> None:
     """Refuse what the processor cannot widen."""
     if storage == "float16" and not has_half():
         raise ValueError("storage is 'float16', must be another: the processor has no instructions for it")
 
 
-def round_blocks(source, target, storage, limit, overflow, launch=NOW):
+def round_blocks(
+    source: Array, target: Array, storage: str, limit: float, overflow: Array, launch: Launch = NOW
+) -> None:
     """Round numbers to a smaller type; ``overflow[0]`` <- 1 if one is larger than `limit`."""
     vectors, rest = divmod(source.size, TOGETHER)
     args = 0, vectors, vectors, rest, address(source), address(target), limit, overflow

@@ -1,12 +1,13 @@
 """Steps of the sweeps of `compactla.lines.relaxation` beside the solves along lines."""
 
 import functools
+from typing import Any
 
 import numpy as np
 from numba import carray
 from numba.np.numpy_support import from_dtype
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.emit.numba_matrices import at, form
 from compactla.cpu.kernels.blockrows import blockrowsmv, lanes_of
@@ -14,6 +15,7 @@ from compactla.cpu.threads.pool import pointer
 from compactla.cpu.threads.sharing import share
 from compactla.dtypes import REAL
 from compactla.overlap import address
+from compactla.types import Array
 
 
 def product_batch(dtype, b):
@@ -72,12 +74,12 @@ def residual_batch(dtype, b, sign):
     return kernel
 
 
-def residual(A, x, rhs, y, launch=NOW):
+def residual(A: Any, x: Array, rhs: Array, y: Array, launch: Launch = NOW) -> None:
     """y <- rhs - A x for block rows A; vectors are (block rows, b, right-hand sides)."""
     multiply(-1, A, x, y, launch, address(rhs), y.shape[2])
 
 
-def product(A, x, y, launch=NOW):
+def product(A: Any, x: Array, y: Array, launch: Launch = NOW) -> None:
     """y <- A x."""
     multiply(1, A, x, y, launch, *([] if y.shape[2] == 1 else [0, y.shape[2]]))
 
@@ -98,14 +100,14 @@ def kernel(char, b, sign, others):
     return compiled(product_batch, arguments, dtype, b)
 
 
-def damp(z, x, damping, launch=NOW):
+def damp(z: Array, x: Array, damping: float, launch: Launch = NOW) -> None:
     """x <- (1 - damping) x + damping z; z is lost."""
     x *= 1 - damping
     z *= damping
     x += z
 
 
-def permute(order, x, y, back, launch=NOW):
+def permute(order: Array, x: Array, y: Array, back: bool, launch: Launch = NOW) -> None:
     """Block row i of y <- block row order[i] of x, or the other way round."""
     if back:
         y[order] = x

@@ -4,7 +4,9 @@ import contextlib
 import ctypes
 import struct
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import platformdirs
@@ -14,6 +16,7 @@ from compactla.cuda import compile as compiler
 from compactla.cuda import driver
 from compactla.digests import digest, digest_of_includes
 from compactla.opencl_sources import SOURCES
+from compactla.types import Queue
 
 CODES = {np.dtype(char): char for char in "fd"} | {np.dtype(np.int32): "i"}
 WORD, NULL = "q", 0  # of addresses and integers; what None is
@@ -23,12 +26,12 @@ SEAL = len(digest(b""))  # bytes that files begin with: a digest of all others
 class Program:
     """Compiled code of a device."""
 
-    def __init__(self, queue, source, dtype, vlen, defines):
+    def __init__(self, queue: Queue, source: str, dtype: np.dtype, vlen: int, defines: dict[str, Any]) -> None:
         self.index = queue.device.index
         options = compiler.options(dtype, vlen, defines, queue.device.arch)
         self.module = driver.load(self.index, compiled(compiler.cuda_source(source), options))
 
-    def kernel(self, name, types):
+    def kernel(self, name: str, types: Sequence) -> "CudaKernel":
         """A kernel, whose arguments have these types: of numbers those of NumPy, of all others None."""
         return CudaKernel(self.index, driver.function(self.index, self.module, name), types)
 

@@ -6,8 +6,9 @@ Nothing waits for a launch but `download`.
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -15,12 +16,13 @@ import pyopencl.array as cla
 from pyopencl import status_code as status
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
 from compactla.dtypes import REAL
 from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
 from compactla.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
+from compactla.types import Array, Queue
 from compactla.view import View
 
 SECTOR = 32  # bytes that memory moves at once
@@ -28,14 +30,14 @@ PLACES = 65535  # work-groups along the elements of a matrix that every device t
 MOVED = 32  # elements that a work-item moves through local memory, at most
 
 
-def default_vlen(dtype, queue) -> int:
+def default_vlen(dtype: np.dtype, queue: Queue) -> int:
     """Vector length that suits the device: a warp of a GPU, two 64-byte registers of a CPU."""
     if queue.device.type & cl.device_type.CPU:
         return 128 // REAL[dtype.char].itemsize
     return 32
 
 
-def empty(shape, dtype, queue, allocator=None):
+def empty(shape: Sequence[int], dtype: Any, queue: Queue, allocator: Any = None) -> Array:
     """A new array; a MemoryError if there is no room."""
     return new(shape, dtype, queue, allocator)
 
@@ -64,12 +66,12 @@ def lacks_memory(error) -> bool:
     return error.code == status.OUT_OF_RESOURCES and error.routine == "create_buffer"
 
 
-def reused(a):
+def reused(a: Array) -> Any:
     """The allocator of an array, for work space; None if kernels run out of order: they may need what is freed."""
     return None if out_of_order(a.queue) else a.allocator
 
 
-def pool(queue):
+def pool(queue: Queue) -> Any:
     """An allocator that keeps memory for arrays to come; None where a library has its own, or as for `reused`."""
     if not isinstance(queue, cl.CommandQueue) or out_of_order(queue):
         return None
@@ -80,13 +82,13 @@ def out_of_order(queue):
     return queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 
 
-def upload(a, queue):
+def upload(a: np.ndarray, queue: Queue) -> Array:
     """A C-contiguous copy of a NumPy array on the device."""
     a = np.ascontiguousarray(a)
     return new(a.shape, a.dtype, queue, values=a)
 
 
-def download(a) -> np.ndarray:
+def download(a: Array) -> np.ndarray:
     """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
     if a.size == 0:
         return np.empty(a.shape, a.dtype)
@@ -98,7 +100,7 @@ def download(a) -> np.ndarray:
     return np.ndarray(a.shape, a.dtype, memory, strides=a.strides)
 
 
-def send(values, a, row=0):
+def send(values: np.ndarray, a: Array, row: int = 0) -> None:
     """Rows of an array, from this one on, <- numbers of NumPy, both C-contiguous and of one dtype; waits for it."""
     if stays(a):
         a[row:].set(values)
@@ -107,7 +109,7 @@ def send(values, a, row=0):
         cl.enqueue_copy(a.queue, a.base_data, values, dst_offset=start, wait_for=list(a.events))
 
 
-def bring(a, target, row=0):
+def bring(a: Array, target: np.ndarray, row: int = 0) -> None:
     """target <- the rows of a device array from this one on, as many as it takes; waits for them."""
     if a.dtype != target.dtype or not (a.flags.c_contiguous and target.flags.c_contiguous):
         target[...] = download(a)[row : row + len(target)]
@@ -118,13 +120,13 @@ def bring(a, target, row=0):
         cl.enqueue_copy(a.queue, target, a.base_data, src_offset=start, wait_for=list(a.events))
 
 
-def broadcast(matrix, nm, queue):
+def broadcast(matrix: np.ndarray, nm: int, queue: Queue) -> Array:
     """`nm` times the same matrix, as a device array with stride 0."""
     a = upload(matrix, queue)
     return seen_as(a, (nm, *a.shape), (0, *a.strides))
 
 
-def seen_as(a, shape, strides):
+def seen_as(a: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """A view of an array of other axes."""
     if stays(a):
         return type(a)(a.queue, shape, a.dtype, strides=strides, data=a.base_data, offset=a.offset)
@@ -136,7 +138,7 @@ def seen_as(a, shape, strides):
     return view
 
 
-def reshaped(a, shape):
+def reshaped(a: Array, shape: Sequence[int]) -> Array:
     """A view of a C-contiguous array in another shape."""
     if stays(a):
         return a.reshape(shape)
@@ -154,20 +156,20 @@ def ordinary(a) -> View:
     return View(a, a.offset // item, nm, m, n, ps, rs, cs, 1, a.dtype, a.queue)
 
 
-def pack(source, A: View, nm, period, unit, launch=NOW):
+def pack(source: Array, A: View, nm: int, period: int, unit: float, launch: Launch = NOW) -> None:
     lanes, size = A.npack * A.vlen, A.m * A.n
     if not move("pack", launch, A, ordinary(source), nm, period, float(unit)):
         args = lanes, nm, A.m, A.n, period, float(unit), ordinary(source), A
         launch_lanes(A.queue, launch, "pack.cl", "pack", A.dtype, A.vlen, (lanes, size), *args)
 
 
-def unpack(A: View, nm, target, launch=NOW):
+def unpack(A: View, nm: int, target: Array, launch: Launch = NOW) -> None:
     if not move("unpack", launch, A, ordinary(target), nm):
         args = nm, A.m, A.n, A, ordinary(target)
         launch_lanes(A.queue, launch, "pack.cl", "unpack", A.dtype, A.vlen, (nm, A.m * A.n), *args)
 
 
-def divide(nm, Z: View, A: View, number):
+def divide(nm: int, Z: View, A: View, number: Any) -> None:
     """Z <- A / number; unused lanes are those of A."""
     lanes, size = A.npack * A.vlen, A.m * A.n
     args = lanes, nm, A.m, A.n, float(number.real), float(number.imag), A, Z
@@ -197,11 +199,11 @@ def move(routine, launch, A: View, other: View, nm, *padding) -> bool:
     return True
 
 
-def gather_blocks(source, index, target, launch=NOW):
+def gather_blocks(source: Array, index: Array, target: Array, launch: Launch = NOW) -> None:
     _gather("gather_blocks", source, index, target, launch)
 
 
-def gather_values(source, index, target, launch=NOW):
+def gather_values(source: Array, index: Array, target: Array, launch: Launch = NOW) -> None:
     _gather("gather_values", source, index, target, launch)
 
 

@@ -6,12 +6,13 @@ the registers of a team; all others have one work-item for each system, of `band
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compactla.band_form import Form
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.checks import stays
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import default_vlen, download, empty, ordinary, reused, seen_as
@@ -21,6 +22,7 @@ from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning.choices import is_cpu
 from compactla.strides import in_two_axes
+from compactla.types import Array, Queue
 
 FEW = 4  # right-hand sides at a time
 AHEAD = 512  # bytes of a system that are on their way at a time, at most
@@ -60,18 +62,18 @@ class DeviceSystems(NamedTuple):
         return self.array.base_data, self.array.offset // item, *self[1:]
 
 
-def moved(a, axis):
+def moved(a: Array, axis: int) -> Array:
     """A view of an array with this axis as the last one."""
     order = [k for k in range(a.ndim) if k != axis] + [axis]
     return seen_as(a, [a.shape[k] for k in order], [a.strides[k] for k in order])
 
 
-def rows(a):
+def rows(a: Array) -> Array:
     """A view of vectors (..., n) as matrices (..., 1, n)."""
     return seen_as(a, (*a.shape[:-1], 1, a.shape[-1]), (*a.strides[:-1], 0, a.strides[-1]))
 
 
-def columns(a):
+def columns(a: Array) -> Array:
     """A view of vectors (..., n) as matrices (..., n, 1)."""
     return seen_as(a, (*a.shape, 1), (*a.strides, a.dtype.itemsize))
 
@@ -92,7 +94,7 @@ def found(arrays, lead):
     return inner, places
 
 
-def fit(arrays, lead) -> bool:
+def fit(arrays: Sequence[Array], lead: Sequence[int]) -> bool:
     """Whether kernels take the strides of arrays (..., m, n) of systems."""
     return in_two_axes(lead, [lead_strides(a, lead) for a in arrays]) is not None
 
@@ -105,12 +107,12 @@ def lead_strides(a, lead):
     return tuple(a.strides[0] * count for count in counts)
 
 
-def contiguous(a, dtype):
+def contiguous(a: Array, dtype: np.dtype) -> Array:
     """A copy of an array as one of a type in the order of C."""
     return spread(a, a.shape, a.strides, dtype)
 
 
-def copy(a, target):
+def copy(a: Array, target: Array) -> None:
     """Copy a contiguous array to one of any strides."""
     if a.ndim > 3:
         for k in range(a.shape[0]):
@@ -190,7 +192,9 @@ def matrix_places(matrix, lead, others=()):
     return inner, places
 
 
-def factor(form: Form, n, matrix, lead, queue, launch=NOW):
+def factor(
+    form: Form, n: int, matrix: Sequence[Array], lead: Sequence[int], queue: Queue, launch: Launch = NOW
+) -> tuple[Factors | None, Array]:
     """`Factors` and info of matrices (..., m, n) on the device; info is of every lane, and lives there."""
     dtype = matrix[0].dtype
     run = BandLaunch(form, n, math.prod(lead), dtype, queue)
@@ -209,7 +213,10 @@ def factor(form: Form, n, matrix, lead, queue, launch=NOW):
     return Factors(F, swaps), info
 
 
-def solve(form: Form, n, factors: Factors, B, X, lead, common, room, launch=NOW):
+def solve(
+    form: Form, n: int, factors: Factors, B: Array, X: Array, lead: Sequence[int], common: bool, room: Any,
+    launch: Launch = NOW,
+) -> Any:  # fmt: skip
     """X <- inv(A) B, arrays (..., n, nrhs) of any strides."""
     r, queue = B.shape[-1], B.queue
     run = BandLaunch(form, n, math.prod(lead), X.dtype, queue, -(-r // -(-r // FEW)))
@@ -224,7 +231,10 @@ def solve(form: Form, n, factors: Factors, B, X, lead, common, room, launch=NOW)
     return run.run("solve_bands", places, (groups, chunks), (*told, *factors, work), launch, **along)
 
 
-def both(form: Form, n, matrix, B, X, lead, room, launch=NOW):
+def both(
+    form: Form, n: int, matrix: Sequence[Array], B: Array, X: Array, lead: Sequence[int], room: Any,
+    launch: Launch = NOW,
+) -> Array:  # fmt: skip
     """Likewise with matrices that are factored on the way; info."""
     run = BandLaunch(form, n, math.prod(lead), X.dtype, B.queue, B.shape[-1])
     inner, places = matrix_places(matrix, lead, [B, X])
@@ -241,6 +251,6 @@ def both(form: Form, n, matrix, B, X, lead, room, launch=NOW):
     return info
 
 
-def info_of(info, nsys):
+def info_of(info: Array, nsys: int) -> Array:
     """Reports of lanes, of the first systems, as NumPy's integers; in CUDA memory as they are."""
     return info[:nsys] if stays(info) else download(info)[:nsys].astype(np.int64)

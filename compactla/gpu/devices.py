@@ -5,8 +5,10 @@ pyopencl is not imported for "cpu".
 """
 
 import warnings
+from typing import Any
 
 from compactla.gpu.probe import fault
+from compactla.types import Queue
 
 OTHER_DRIVERS = "another driver is `pip install intel-opencl-rt`, or pocl-opencl-icd of a Linux distribution"
 
@@ -23,7 +25,7 @@ def devices() -> list:
     return sorted(found, key=lambda device: not device.type & cl.device_type.GPU)
 
 
-def named(text, option) -> list:
+def named(text: str, option: str) -> list:
     """The OpenCL devices that a name stands for and that work, none for the CPU; `option` is what errors call it.
 
     A device whose driver fails at trial kernels is passed over with a warning.
@@ -61,17 +63,17 @@ def working(found) -> list:
     return works
 
 
-def new_queue(device, properties=0):
+def new_queue(device: Any, properties: Any = 0) -> Queue:
     """A queue on an OpenCL device, in a context of its own, which it keeps: queues of some drivers do not."""
     import pyopencl as cl
 
     context = cl.Context([device])
-    queue = cl.CommandQueue(context, properties=properties)
+    queue: Any = cl.CommandQueue(context, properties=properties)
     queue._compactla_context = context
     return queue
 
 
-def queue_on(text, option, number=0):
+def queue_on(text: str, option: str, number: int = 0) -> Queue:
     """A queue on a device by its name, or None for the CPU.
 
     Of several OpenCL devices that have the name it is on that of this number, modulo how many there are. Errors are as

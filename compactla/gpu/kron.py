@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import UNKNOWN
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import empty, reused, upload
@@ -18,6 +18,7 @@ from compactla.gpu.launch import enqueue, plans
 from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
 from compactla.layout import Pack
+from compactla.types import Array, Queue
 
 FILE = "kron.cl"
 GROUP = 64  # work-items of a work-group
@@ -95,7 +96,10 @@ def is_along(x: ItemPlace, nm) -> bool:
     return x.V > 1 or (nm > 1 and abs(x.step) < min(map(abs, x.strides)))
 
 
-def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
+def run(
+    name: str, factors: Any, signs: Any, X: Any, Y: Any, d: Any, e: Any, scalars: Any, work: Any = None,
+    launch: Launch = NOW,
+) -> None:  # fmt: skip
     """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.cpu.kron.run`."""
     nm = X.nm if isinstance(X, Pack) else X.shape[0]
     x, y, given = items(X, d), items(Y, e), [*map(matrices, factors)]
@@ -127,7 +131,7 @@ def chosen(name, given, signs, x, y, d, e, nm, scalars, along, dtype) -> Team | 
     return found
 
 
-def needed(name, factors, X, Y, d, e, launch=NOW):
+def needed(name: str, factors: Any, X: Any, Y: Any, d: Any, e: Any, launch: Launch = NOW) -> Any:
     """Elements of a work array, twice: all of them are needed, and none for one pass."""
     nm = X.nm if isinstance(X, Pack) else X.shape[0]
     x, y, given = items(X, d), items(Y, e), [*map(matrices, factors)]
@@ -221,7 +225,7 @@ def merged(axes):
     return found
 
 
-def scale(Y, e, beta, launch=NOW):
+def scale(Y: Any, e: Any, beta: Any, launch: Launch = NOW) -> None:
     """Y <- beta Y, without a look at Y if beta is zero."""
     y = items(Y, e)
     nm = Y.nm if isinstance(Y, Pack) else Y.shape[0]
@@ -229,7 +233,7 @@ def scale(Y, e, beta, launch=NOW):
     apply(room, 0, None, 1, y, y, e, e[0], (0, beta), launch)
 
 
-def values(x, dtype, shift, queue):
+def values(x: Array, dtype: np.dtype, shift: Any, queue: Queue) -> Array:
     """Eigenvalues, an array (m,) or (nm, m), as matrices of one column on the device."""
     if isinstance(x, np.ndarray):
         return upload((x.astype(dtype) + dtype.type(shift))[..., None], queue)

@@ -1,11 +1,14 @@
 """Operations of Krylov methods for one large system on vectors on a device; arguments as for `compactla.cpu.krylov`."""
 
+from typing import Any
+
 import numpy as np
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.gpu.arrays import download, empty, new, pool, reused
 from compactla.gpu.launch import enqueue
 from compactla.gpu.program import kernel
+from compactla.types import Array, Queue
 
 GROUP = 128  # work-items of a work-group
 EACH = 8  # numbers of a work-item, at least
@@ -18,26 +21,27 @@ class Rows:
     The sums are put where those before them were. In `blocks` whoever reads vectors in another shape keeps them.
     """
 
-    def __init__(self, count, n, dtype, queue, launch=NOW):
+    def __init__(self, count: int, n: int, dtype: np.dtype, queue: Queue, launch: Launch = NOW) -> None:
         self.W = empty((count, n), dtype, queue, pool(queue))
         self.vectors = [self.W[k] for k in range(count)]
-        self.n, self.launch, self.blocks = n, launch, {}
+        self.n, self.launch = n, launch
+        self.blocks: dict = {}
 
-    def __getitem__(self, k):
+    def __getitem__(self, k: int) -> Array:
         return self.vectors[k]
 
-    def dots(self, rows, others, scale=1.0):
+    def dots(self, rows: range, others: range, scale: float = 1.0) -> Any:
         W, n, count = self.W, self.n, len(rows)
         if scale != 1:
-            args = n * len(others), others.start * n, float(scale)
-            start(W, self.launch, "scale_rows", pieces(args[0]), args, ())
+            scaled = n * len(others), others.start * n, float(scale)
+            start(W, self.launch, "scale_rows", pieces(scaled[0]), scaled, ())
         shape = pieces(n, count), len(others), count
         sums = empty(shape, W.dtype, W.queue, reused(W))
         args = n, rows.start, rows.step, count, others.start, len(others)
         start(W, self.launch, "dots", shape[0], args, (sums,), count)
         return total(sums)
 
-    def combine(self, *made, against=None, measured=True):
+    def combine(self, *made: Any, against: int | None = None, measured: bool = True) -> Any:
         W, n = self.W, self.n
         sums = empty((pieces(n), 2), W.dtype, W.queue, reused(W))
         for row, scale, rows, factors in made:

@@ -5,14 +5,18 @@ in the shape that `shapes` knows to be good; all others run one work-item for ea
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyopencl as cl
 
+from compactla.calls.launch import Launch
 from compactla.calls.plans import Plans
 from compactla.checks import is_device_array
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.gpu.tuning import choices
+from compactla.types import Array, Queue
 from compactla.view import View
 
 GROUP = 32  # work-items of a work-group: few lines still reach every compute unit
@@ -30,7 +34,10 @@ class KernelPlan(NamedTuple):
     choice: dict
 
 
-def enqueue(queue, launch, run, work_items, group, arrays, values):
+def enqueue(
+    queue: Queue, launch: Launch, run: Any, work_items: tuple[int, int], group: tuple[int, int],
+    arrays: Sequence[Array], values: Any,
+) -> None:  # fmt: skip
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
     if launch.recorded:
         launch.keep(list(arrays))
@@ -56,7 +63,10 @@ def enqueue_after(events, run, arrays):
         array.events[:] = (event,)
 
 
-def launch_lanes(queue, launch, file, name, dtype, vlen, size, *args, **defines):
+def launch_lanes(
+    queue: Queue, launch: Launch, file: str, name: str, dtype: np.dtype, vlen: int, size: tuple[int, int], *args: Any,
+    **defines: Any,
+) -> None:  # fmt: skip
     """Run a kernel on `size` = (lanes, elements of each) work-items; a View is a buffer and four numbers."""
     lanes, elements = size
     if lanes * elements == 0:
@@ -67,9 +77,10 @@ def launch_lanes(queue, launch, file, name, dtype, vlen, size, *args, **defines)
     enqueue(queue, launch, run, work_items, (GROUP, 1), arrays, values)
 
 
-def flatten(args):
+def flatten(args: Any) -> tuple[list, list]:
     """The arrays among the arguments of a kernel, and what the kernel is given for all of them."""
-    arrays, values = [], []
+    arrays: list[Array] = []
+    values: list = []
     for arg in args:
         if isinstance(arg, View):
             arrays.append(arg.buffer)
@@ -107,7 +118,7 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     return KernelPlan(run, group, chosen.get("LANES", group), chosen)
 
 
-def plans(queue) -> Plans:
+def plans(queue: Queue) -> Plans:
     """Plans of the calling thread for the context of a queue: kernels are not thread-safe."""
     of_thread = built(queue).of_thread.__dict__
     return of_thread.get("plans") or of_thread.setdefault("plans", Plans())

@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.buffers import Buffer
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import UNKNOWN
 from compactla.dtypes import REAL, packed_dtype
 from compactla.gpu.arrays import download, empty, ordinary, upload
@@ -14,6 +14,7 @@ from compactla.gpu.launch import RUN, compiled, flatten, launch_lanes, launch_pl
 from compactla.gpu.tuning import choices
 from compactla.gpu.tuning.lines import LARGEST, SEARCHES
 from compactla.pivots import WATCHED
+from compactla.types import Array, Queue
 
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
 TILES = {"f": (4, 5), "c": (2, 3)}  # rows of the tiles of larger blocks; the one that makes fewer is taken
@@ -87,7 +88,7 @@ def is_few(queue, lanes) -> bool:
     return lanes is not None and lanes <= FEW * queue.device.max_compute_units
 
 
-def concurrency(b, dtype, vlen, queue):
+def concurrency(b: int, dtype: np.dtype, vlen: int, queue: Queue) -> tuple[float, float]:
     """How many lines keep a device busy; the steps of a line that launches for separators cost."""
     return 100 * queue.device.max_compute_units / b, 36 / (0.2 + 0.07 * b)  # microseconds
 
@@ -116,12 +117,13 @@ class LineScratch:
     `memory` is None where a solve needs nothing, as `couple_rows`. `factors` are what kernels are told of the lines.
     """
 
-    def __init__(self, lines):
+    def __init__(self, lines: Any) -> None:
         self.lines = None if isinstance(lines, CouplingsView) else lines
         self.room = Buffer(packed_dtype(lines.lower), lines.lower.queue)
-        self.nrhs = self.memory = self.described = self.factors = None
+        self.nrhs: int | None = None
+        self.memory = self.described = self.factors = None
 
-    def fit(self, nrhs):
+    def fit(self, nrhs: int) -> None:
         """Make room for so many right-hand sides."""
         if nrhs == self.nrhs or self.lines is None:
             return
@@ -146,17 +148,17 @@ class LineScratch:
         return self.described
 
 
-def new_info(lanes, queue, allocator=None):
+def new_info(lanes: int, queue: Queue, allocator: Any = None) -> Array:
     """Numbers that `factor_lines` writes for each line."""
     return empty((lanes,), np.int32, queue, allocator)
 
 
-def swaps_like(diag, queue):
+def swaps_like(diag: Array, queue: Queue) -> Array:
     """Room for the rows that are swapped."""
     return empty((max(diag.shape[0], 1), diag.shape[1], diag.shape[-1]), np.int32, queue)
 
 
-def factor_lines(lines, info, launch=NOW, watched=None):
+def factor_lines(lines: Any, info: Array, launch: Launch = NOW, watched: Array = None) -> None:
     lower, diag, upper, offset, *_ = lines
     queue, b, lanes = diag.queue, diag.shape[1], info.size
     dtype, vlen = packed_dtype(diag), diag.shape[-1]
@@ -198,7 +200,7 @@ def factor_watched(lines, info, watched, launch):
     launch_lanes(queue, launch, "watched_lu.cl", "factor_watched", dtype, vlen, (lanes, 1), *args, **macros)
 
 
-def solve_lines(lines, rhs, x, work, launch=NOW):
+def solve_lines(lines: Any, rhs: Array, x: Array, work: Any, launch: Launch = NOW) -> None:
     lower, diag, upper, offset, rows, _, swaps, _ = lines
     queue = x.queue
     _, b, nrhs = x.shape
@@ -208,7 +210,7 @@ def solve_lines(lines, rhs, x, work, launch=NOW):
         return
     if work.memory is None:
         macros = {"SOLVE_LINES": 1, "CLA_COLS": 1 if nrhs == 1 else COLUMNS, **specialisation(b, dtype)}
-        args = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
+        args: tuple = lanes, b, nrhs, lower, diag, upper, offset, rows, ordinary(rhs), ordinary(x)
         if swaps is not None:
             macros, args = {**macros, "SWAPPED": 1}, (*args, swaps)
         launch_lanes(queue, launch, "blocktridiag.cl", "solve_lines", dtype, vlen, (lanes, 1), *args, **macros)
@@ -225,7 +227,7 @@ def solve_lines(lines, rhs, x, work, launch=NOW):
         launch_plan(queue, launch, special, lanes, (*arrays, rhs, x), values, rounds)
 
 
-def residual_lines(lines, blocks, rhs, x, r, work, launch=NOW):
+def residual_lines(lines: Any, blocks: Any, rhs: Array, x: Array, r: Array, work: Any, launch: Launch = NOW) -> None:
     """r <- rhs - A x for the blocks of the lines before they were factored."""
     queue, b, nrhs = x.queue, x.shape[1], x.shape[2]
     dtype, vlen = packed_dtype(lines.diag), lines.diag.shape[-1]
@@ -236,7 +238,7 @@ def residual_lines(lines, blocks, rhs, x, r, work, launch=NOW):
                      RESIDUAL_LINES=1)  # fmt: skip
 
 
-def copy(source, target, launch=NOW):
+def copy(source: Array, target: Array, launch: Launch = NOW) -> None:
     """target <- source, C-contiguous arrays of one size."""
     if source.nbytes and not isinstance(source.queue, cl.CommandQueue):
         source.write_to(target)
@@ -248,7 +250,7 @@ def copy(source, target, launch=NOW):
         source.events[:], target.events[:] = (event,), (event,)
 
 
-def spread_lines(lines, ends, edges, spikes, launch=NOW):
+def spread_lines(lines: Any, ends: Array, edges: Any, spikes: Any, launch: Launch = NOW) -> None:
     """Multiply what couples factored lines to others by their inverses; see ``spread_lines`` in blocktridiag.cl."""
     lower, diag, upper, offset, *_ = lines
     b, dtype, vlen = diag.shape[1], packed_dtype(diag), diag.shape[-1]
@@ -273,7 +275,7 @@ class CouplingsView(NamedTuple):
     longest: int
 
 
-def couple_rows(couplings, source, x, work, launch=NOW):
+def couple_rows(couplings: Any, source: Array, x: Array, work: Any, launch: Launch = NOW) -> None:
     *arrays, longest = couplings
     _, b, nrhs = x.shape
     dtype, vlen = x.dtype, arrays[0].shape[-1]

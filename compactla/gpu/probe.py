@@ -14,6 +14,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ kernel void probe(global VECTOR *x)
 """
 
 
-def fault(device) -> str:
+def fault(device: Any) -> str:
     """Why a device cannot be used, in a sentence that names it and its driver; "" if it works.
 
     Kernels with numbers in single precision, and in double precision where the device says that it has it, take square
@@ -45,7 +46,7 @@ def fault(device) -> str:
     return next(filter(None, faults(device, types).values()), "")
 
 
-def widest(device, real: str) -> tuple[int, str]:
+def widest(device: Any, real: str) -> tuple[int, str]:
     """The longest vectors of "float" or "double" that a device can be given, and why they are not its own longest.
 
     The reason is a sentence, or "" if they are.

@@ -3,6 +3,7 @@
 import threading
 import warnings
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from compactla.dtypes import REAL
 from compactla.gpu.probe import fault, processor
 from compactla.locks import Lock
 from compactla.opencl_sources import SOURCES, definitions
+from compactla.types import Queue
 
 _build_lock = Lock()
 
@@ -87,7 +89,7 @@ def _built_for(context) -> Built:
         return _built.setdefault(context, kind())
 
 
-def build(context, source, dtype, vlen=32, **defines):
+def build(context: Any, source: str, dtype: Any, vlen: int = 32, **defines: Any) -> Any:
     """Build OpenCL C that may include the sources of this package.
 
     Parameters
@@ -151,7 +153,7 @@ def build_options(context, dtype, vlen, defines) -> list[str]:
     return ["-cl-std=CL1.2", "-I", str(SOURCES), *options]
 
 
-def build_log(program) -> str:
+def build_log(program: Any) -> str:
     """The compiler's log about a program."""
     devices = program.get_info(cl.program_info.DEVICES)
     return "".join(program.get_build_info(device, cl.program_build_info.LOG) for device in devices)
@@ -166,7 +168,7 @@ def show(source, options, log, program=None) -> None:
         dump.keep(name, text, cl=text, log=log, ptx=ptx.rstrip(b"\0"))
 
 
-def kernel(queue, file, name, dtype, vlen, args, **defines):
+def kernel(queue: Queue, file: str, name: str, dtype: np.dtype, vlen: int, args: Sequence, **defines: Any) -> Any:
     """The kernel `name` of a source file, of the calling thread alone: setting arguments is not thread-safe.
 
     Every int among `args`, the arguments of a first call, is a long of the kernel's, and every float a CLA_REAL.
@@ -196,7 +198,7 @@ def repeatable(run, queue, work_items, group, values):
     return start
 
 
-def forget(queue) -> None:
+def forget(queue: Queue) -> None:
     """Drop all programs of a context, and the calling thread's kernels, of which devices hold only so many."""
     found = built(queue)
     with _build_lock:

@@ -20,20 +20,25 @@ a macro; for a build with nothing else, by an editor, known.h and the files have
 
 import functools
 import operator
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from compactla.calls.launch import Recording
+from compactla.calls.launch import Launch, Recording
 from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
 from compactla.foreign import hand_back
 from compactla.gpu.arrays import bring, empty, reused
 from compactla.gpu.launch import KernelPlan, launch_lanes, launch_plan, plan, plans
+from compactla.view import View
 
 NOTHING = KernelPlan(None, 0, 0, {})  # for matrices without elements
 
 
-def start(row, views, scalars, conj, option, nm, info, launch):
+def start(
+    row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, info: Any, launch: Launch
+) -> Any:
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its.
 
     Waits for the device only to return a NumPy array, which is done but for arrays in CUDA memory.
@@ -65,8 +70,8 @@ def start(row, views, scalars, conj, option, nm, info, launch):
         places = [x for A, flag in zip(views, flags, strict=True) for x in (A, int(flag))]
         args = lanes, nm, *sizes_of(row, layouts), *options, *parts, *places, *outputs
         name = f"{row.name}_batch"
-        where = row.search.file, name, main.dtype, main.vlen
-        launch_lanes(queue, launch, *where, (lanes, 1), *args, **{name.upper(): 1}, **common(row, views))
+        macros: dict[str, Any] = {name.upper(): 1, **common(row, views)}
+        launch_lanes(queue, launch, row.search.file, name, main.dtype, main.vlen, (lanes, 1), *args, **macros)
     if output is None or info is not None:
         return output if output is None else hand_back(output)
     if stays(output):
@@ -76,7 +81,7 @@ def start(row, views, scalars, conj, option, nm, info, launch):
     return info
 
 
-def again(row, views, scalars, conj, option, nm, launch):
+def again(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, launch: Launch) -> Any:
     """A function that makes a call again which has no output, of packs in CUDA memory."""
     recording = Recording(events=launch.events)
     start(row, views, scalars, conj, option, nm, None, recording)

@@ -7,11 +7,13 @@ packs may have any strides where they are read.
 import functools
 import math
 import weakref
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import empty, reused, upload
 from compactla.gpu.launch import FILL, GROUP, MOST, enqueue, flatten, launch_lanes
@@ -19,6 +21,7 @@ from compactla.gpu.program import built, kernel
 from compactla.krylov_methods import VECTORS
 from compactla.layout import Pack
 from compactla.routine import named
+from compactla.types import Array, Queue
 
 KINDS = {"none": 0, "ilu": 1, "lu": 1, "block": 2, "csr": 3}
 MEMBERS = 32  # work-items that share a system, at most
@@ -100,7 +103,9 @@ def levels(indptr, indices, diagonal):
     return np.concatenate(lists)
 
 
-def multiply(values, pattern, X, Y, trans="N", scalars=None, launch=NOW):
+def multiply(
+    values: Pack, pattern: Any, X: Pack, Y: Pack, trans: str = "N", scalars: Any = None, launch: Launch = NOW
+) -> None:
     """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
     if trans == "N":
         places = [*rows_of(pattern, X.queue), None]
@@ -118,12 +123,13 @@ def take(values, places, Y, launch=NOW):
     each_row("take_rows", Y, (places,), (values.view, Y.view), launch, TAKE_ROWS=1)
 
 
-def reorder(values, pattern, Y):
+def reorder(values: Pack, pattern: Any, Y: Pack) -> None:
     """Y <- values in the order of the pattern, of such as they were given."""
-    take(values, *on_device(pattern, Y.queue, "order", lambda: small(pattern.order)), Y)
+    (places,) = on_device(pattern, Y.queue, "order", lambda: small(pattern.order))
+    take(values, places, Y)
 
 
-def barrier(queue, events):
+def barrier(queue: Queue, events: Sequence) -> None:
     """Have all that comes into a queue from now on wait for these events."""
     if events:
         cl.enqueue_barrier(queue, wait_for=list(events))
@@ -139,12 +145,12 @@ def each_row(name, Y, values, packs, launch, **macros):
     enqueue(Y.queue, launch, run, (-(-lanes // GROUP) * GROUP, min(Y.m, MOST)), (GROUP, 1), arrays, args)
 
 
-def inverses(values, pattern, b, launch=NOW):
+def inverses(values: Pack, pattern: Any, b: int, launch: Launch = NOW) -> Pack:
     """The inverses of the b x b blocks on the diagonal; 1 for what is singular."""
     each = -(-pattern.n // b)
     blocks = values.beside(each * b * b, 1)
-    places = on_device(pattern, values.queue, ("blocks", b), lambda: small(pattern.blocks(b).reshape(-1)))
-    take(values, *places, blocks, launch)
+    (places,) = on_device(pattern, values.queue, ("blocks", b), lambda: small(pattern.blocks(b).reshape(-1)))
+    take(values, places, blocks, launch)
     count = blocks.view.npack * each
     if count:
         P = Pack(blocks.data.reshape(count, b, b, *blocks.data.shape[3:]))
@@ -180,7 +186,7 @@ def teams(file, name, P, n, values, packs, numbers, launch, **macros):
     enqueue(queue, launch, run, (groups * together, team), (together, team), arrays, args)
 
 
-def approximate(values, pattern, groups, inverses, launch=NOW):
+def approximate(values: Pack, pattern: Any, groups: Any, inverses: Pack, launch: Launch = NOW) -> Array:
     """Incomplete sparse approximate inverses, and of each lane the first singular row, counted from one, or `NONE`.
 
     Groups of rows are given with the places of the values of their small systems, as `take` has them.
@@ -220,7 +226,7 @@ def systems(rows, places, pattern):
     return small(rows, places.reshape(-1), sides.reshape(-1), pattern.diagonal)
 
 
-def precondition(M, X, Y, launch=NOW):
+def precondition(M: Any, X: Pack, Y: Pack, launch: Launch = NOW) -> None:
     """Y <- M X"""
     apply(M.kind, M.values, (M.size, *lists_of(M.kind, M.pattern, M.order, X.queue)), X, Y, launch, "N")
 
@@ -234,22 +240,22 @@ def apply(kind, values, lists, X, Y, launch, trans):
     teams("batch_krylov.cl", "precondition_batch", Y, X.m, values, packs, 0, launch, **macros)
 
 
-def tile_of(dtype):
+def tile_of(dtype: np.dtype) -> int:
     """Rows and columns of the largest tile: devices have no tiles but numbers."""
     return 1
 
 
-def lu_factor(values, tiles, factors, launch=NOW):
+def lu_factor(values: Pack, tiles: Any, factors: Pack, launch: Launch = NOW) -> Array:
     """The factors of packs of values, and info of each lane."""
     return eliminate(values, tiles, factors, launch, tiles.sources)
 
 
-def lu_solve(factors, tiles, X, Y, trans="N", launch=NOW):
+def lu_solve(factors: Pack, tiles: Any, X: Pack, Y: Pack, trans: str = "N", launch: Launch = NOW) -> None:
     """Y <- op(A)^-1 X with the factors of `lu_factor`."""
     apply("lu", factors, (1, *lists_of("lu", tiles, tiles.order, X.queue, trans)), X, Y, launch, trans)
 
 
-def factor(values, pattern, factors, launch=NOW):
+def factor(values: Pack, pattern: Any, factors: Pack, launch: Launch = NOW) -> Array:
     """The incomplete factors of packs of values, and info of each lane."""
     return eliminate(values, pattern, factors, launch, None)
 
@@ -269,7 +275,10 @@ def eliminate(values, pattern, factors, launch, sources):
     return info
 
 
-def solve(method, options, A, M, B, X, out, history, start, maxiter, rtol, atol, restart, ortho, launch=NOW):
+def solve(
+    method: str, options: Any, A: Any, M: Any, B: Pack, X: Pack, out: Array, history: Array, start: int, maxiter: int,
+    rtol: float, atol: float, restart: int, ortho: int, launch: Launch = NOW,
+) -> None:  # fmt: skip
     """Solve the systems of a batch; see `compactla.krylov_methods`. `out` and `history` are contiguous arrays."""
     if not B.view.npack:
         return

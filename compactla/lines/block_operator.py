@@ -211,7 +211,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
             return hand_back(self._info)
 
     @info.setter
-    def info(self, info):
+    def info(self, info: Any) -> None:
         self._info = info
 
     @property

@@ -309,7 +309,7 @@ class BlockTridiag(Copied):
             return self._own_info()
 
     @info.setter
-    def info(self, info):
+    def info(self, info: Any) -> None:
         self._info = info
 
     def _own_info(self):

@@ -1,6 +1,6 @@
 """The block rows that form lines, and the places of their blocks: the symbolic part of preconditioners."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -60,7 +60,7 @@ def check_paths(lines, nrow: int, periodic) -> Paths:
     return Paths(rows, length, check_periodic(periodic, len(length)) & (length > 2))
 
 
-def flatten(lines) -> tuple[np.ndarray, np.ndarray]:
+def flatten(lines: Any) -> tuple[np.ndarray, np.ndarray]:
     """All lines in one array, and their lengths."""
     if isinstance(lines, np.ndarray) and lines.ndim == 2:
         check_unmasked(lines, "lines")
@@ -95,7 +95,7 @@ def split(flat, length) -> list[np.ndarray]:
     return [flat[i:j] for i, j in zip((stop - length).tolist(), stop.tolist(), strict=True)]
 
 
-def check_cover(flat, line, nrow) -> None:
+def check_cover(flat: np.ndarray, line: np.ndarray, nrow: int) -> None:
     outside = np.flatnonzero((flat < 0) | (flat >= nrow))
     if len(outside):
         i = outside[0]
@@ -110,7 +110,7 @@ def check_cover(flat, line, nrow) -> None:
         raise ValueError(f"{message} ({len(wrong)} of {nrow} block rows are not)")
 
 
-def check_matrix(M, block_size=None) -> int:
+def check_matrix(M: Any, block_size: Any = None) -> int:
     """The block size of a square sparse matrix that lines can be taken from.
 
     Raises
@@ -144,7 +144,7 @@ def check_matrix(M, block_size=None) -> int:
     return b
 
 
-def check_pattern(M) -> None:
+def check_pattern(M: Any) -> None:
     """Refuse a matrix in BSR, CSR or CSC format whose arrays do not fit together, which nothing else looks at again."""
     shape = M.shape[::-1] if M.format == "csc" else M.shape
     for name, dimensions in (("data", 3 if M.format == "bsr" else 1), ("indptr", 1), ("indices", 1)):

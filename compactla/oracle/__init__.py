@@ -26,6 +26,7 @@ arithmetic is in a wider precision than that of the results.
 """
 
 import importlib
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ THRESHOLD = 30
 WIDE = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
 
 
-def named(name):
+def named(name: str) -> Any:
     """The oracle of a routine."""
     return importlib.import_module(f"compactla.oracle.{name}")
 

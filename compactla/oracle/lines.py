@@ -1,11 +1,14 @@
 """Block tridiagonal lines: how wrong a solution is."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from compactla.oracle import ratio, widen
+from compactla.types import Array
 
 
-def residual(before, x, eps=None):
+def residual(before: Sequence[np.ndarray], x: Array, eps: float | None = None) -> float:
     """||b - T x|| / (K n eps ||T|| ||x||) in the 1-norm, the largest of all right-hand sides (LAPACK's xGET02).
 
     `before` is lower, diag, upper and b, of shapes (nlines, K - 1, n, n), (nlines, K, n, n), (nlines, K - 1, n, n) and

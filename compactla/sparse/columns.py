@@ -1,5 +1,7 @@
 """Vectors beside a batch of matrices: arrays or packs, as packs of columns and back."""
 
+from typing import Any
+
 import numpy as np
 
 from compactla.arithmetic import copied
@@ -7,15 +9,16 @@ from compactla.backends import backend, device_module
 from compactla.calls.launch import Launch
 from compactla.checks import as_array, check_device_array, is_device_array, on_host
 from compactla.layout import Pack, packed
+from compactla.types import Queue
 
 
-def after(launch: Launch, queue):
+def after(launch: Launch, queue: Queue) -> None:
     """Have all that a device is still to do wait for the events of a launch."""
     if launch.events:
         device_module("sparse").barrier(queue, launch.events)
 
 
-def columns(x, name, A, n):
+def columns(x: Any, name: str, A: Any, n: int) -> tuple[Pack, int]:
     """Columns of n rows for each matrix of A as a pack where A lives, and how many axes they had."""
     if isinstance(x, Pack):
         if (x.queue and x.queue.context) != (A.queue and A.queue.context):
@@ -42,7 +45,7 @@ def one_column(x):
     return device_module("bands").columns(x) if is_device_array(x) else x[:, :, None]
 
 
-def as_given(X, x, ndim):
+def as_given(X: Pack, x: Any, ndim: int) -> Any:
     """Columns in the kind of x: a pack, or an array of so many axes."""
     if isinstance(x, Pack):
         return X
@@ -52,7 +55,7 @@ def as_given(X, x, ndim):
     return on_host(X.unpack()).reshape(X.shape[:ndim])
 
 
-def contiguous(X):
+def contiguous(X: Pack) -> Pack:
     """The pack, or a copy whose memory has no gaps."""
     if X.data.flags.c_contiguous:
         return X

@@ -337,7 +337,10 @@ class Operator(Copied):
     """
 
     @accepts_foreign
-    def __init__(self, kind, values, pattern, diagonal=None, size=1, order=None, info=None):
+    def __init__(
+        self, kind: str, values: Pack, pattern: Any, diagonal: np.ndarray | None = None, size: int = 1,
+        order: np.ndarray | None = None, info: Any = None,
+    ) -> None:  # fmt: skip
         self.kind, self.values, self.pattern, self.size = kind, values, pattern, size
         self.diagonal = pattern.indptr if diagonal is None else diagonal
         self.order, self.info = pattern.indptr if order is None else order, info

@@ -126,7 +126,7 @@ def in_tiles(pattern, order, filled, largest):
     return Tiles(pattern, order, filled, size)
 
 
-def without_fill(pattern, size):
+def without_fill(pattern: Pattern, size: int) -> "Tiles | None":
     """Tiles of this size for incomplete factors, if the pattern is dense enough for these to be faster."""
     m = -(-pattern.n // size) * size
     return unfilled(pattern, size) if m**3 <= DENSE * pattern.work else None
@@ -179,7 +179,10 @@ class Tiles:
         For each number in the tiles, whether a value is there, or a one.
     """
 
-    def __init__(self, pattern, order, filled, size, taken=None, incomplete=False):
+    def __init__(
+        self, pattern: Pattern, order: np.ndarray, filled: Pattern, size: int, taken: np.ndarray | None = None,
+        incomplete: bool = False,
+    ) -> None:  # fmt: skip
         self.size, self.n, self.order, self.incomplete = size, filled.n, order, incomplete
         self._pattern = tiles = tiled(filled, size)
         self.m = m = tiles.n
@@ -195,32 +198,32 @@ class Tiles:
         self.zeros = np.flatnonzero(self.mask == 0)
         self.taken = taken
 
-    def at(self, rows, columns):
+    def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """The places of entries, each of which is in some tile."""
         size = self.size
         tile = np.searchsorted(self.keys, rows // size * self.m + columns // size)
         return tile * size**2 + rows % size * size + columns % size
 
     @cached_property
-    def sources(self):
+    def sources(self) -> np.ndarray:
         sources = np.full(self.count, -1, np.int64)
         sources[self.places] = np.arange(len(self.places)) if self.taken is None else self.taken
         return sources
 
     @property
-    def transposed(self):
+    def transposed(self) -> tuple[np.ndarray, ...]:
         return self._pattern.transposed
 
     @property
-    def products(self):
+    def products(self) -> np.ndarray:
         return self._lists[0]
 
     @property
-    def starts(self):
+    def starts(self) -> np.ndarray:
         return self._lists[1]
 
     @property
-    def work(self):
+    def work(self) -> int:
         """Multiply-adds of an elimination, but for those within tiles."""
         return len(self.products) // 2 * self.size**3
 

@@ -1,6 +1,7 @@
 """The pattern that the matrices of a batch share: where their values are."""
 
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class Pattern:
         Where the values are in the order that was given; None if it is this one.
     """
 
-    def __init__(self, indices, indptr, shape=None):
+    def __init__(self, indices: Any, indptr: Any, shape: Any = None) -> None:
         self.indptr, given = as_integers(indptr, "indptr"), as_integers(indices, "indices")
         if self.indptr.ndim != 1 or not self.indptr.size:
             raise ValueError(f"indptr has shape {self.indptr.shape}, must be (m + 1,)")
@@ -57,7 +58,7 @@ class Pattern:
         return check_size(n, "shape[1]")
 
     @classmethod
-    def of(cls, rows, columns, n):
+    def of(cls, rows: np.ndarray, columns: np.ndarray, n: int) -> "Pattern":
         """The pattern of n x n matrices with entries in these rows and columns, which may be there several times."""
         keys = np.sort(rows * max(n, 1) + columns)
         rows, columns = np.divmod(keys[np.diff(keys, prepend=-1) > 0], max(n, 1))
@@ -65,19 +66,19 @@ class Pattern:
 
     @classmethod
     @lru_cache(16)
-    def dense(cls, n):
+    def dense(cls, n: int) -> "Pattern":
         """The pattern of n x n matrices without zeros."""
         return cls(np.tile(np.arange(n), n), np.arange(n + 1) * n)
 
     @cached_property
-    def places(self):
+    def places(self) -> np.ndarray:
         """(m, n) where each entry is among the values, -1 for one that is not; there must be few enough."""
         places = np.full((self.m, self.n), -1, np.int64)
         places[self.rows, self.indices] = np.arange(len(self.indices))
         return places
 
     @cached_property
-    def diagonal(self):
+    def diagonal(self) -> np.ndarray:
         """The places of the diagonal in the values; an error if some of it is missing."""
         found = np.flatnonzero(self.rows == self.indices)
         if self.m != self.n or len(found) < self.n:
@@ -87,19 +88,19 @@ class Pattern:
         return found
 
     @cached_property
-    def transposed(self):
+    def transposed(self) -> tuple[np.ndarray, ...]:
         """indptr and indices of the transposes, and where their entries are among the values."""
         order = np.lexsort((self.rows, self.indices))
         counts = np.bincount(self.indices, minlength=self.n)
         return np.append(0, counts.cumsum()), self.rows[order], order
 
     @cached_property
-    def work(self):
+    def work(self) -> int:
         """Multiply-adds of incomplete factors without fill."""
         right = self.indptr[1:] - self.diagonal
         return int(right[self.indices[self.indices < self.rows]].sum())
 
-    def blocks(self, b):
+    def blocks(self, b: int) -> np.ndarray:
         """(blocks, b, b) where the entries of the blocks on the diagonal are, -1 for zero, -2 for one behind n."""
         count = -(-self.n // b)
         places = np.full((count, b, b), -1, np.int64)

@@ -10,6 +10,7 @@ import itertools
 import re
 import struct
 import sys
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -51,7 +52,7 @@ def exchange(typing_context, address, value):
 
 
 @intrinsic
-def pointer(typing_context, address):
+def pointer(typing_context: Any, address: Any) -> Any:
     def lower(context, builder, signature, args):
         return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
 

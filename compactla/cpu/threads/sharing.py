@@ -6,11 +6,13 @@ How they are reached is in `pool`.
 
 import ctypes
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import numba
 import numpy as np
 
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.cpu.threads.pool import BOX, hand_out, server, words_of
 
 # The calling thread is one of them; the environment variable NUMBA_NUM_THREADS sets how many there are.
@@ -32,7 +34,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=park)
 
 
-def share(kernel, cost, args, launch=NOW, offset=None, work=None):
+def share(
+    kernel: Any, cost: float, args: tuple, launch: Launch = NOW, offset: np.ndarray | None = None,
+    work: Sequence[int] | None = None,
+) -> None:  # fmt: skip
     """Call ``kernel(*args)``, args = (0, count, ...), or rather ``kernel(lo, hi, ...)`` for parts of that range.
 
     There are at most `launch.threads` parts, each in a thread of its own, and as many as `cost` is worth. Item i is
@@ -45,7 +50,10 @@ def share(kernel, cost, args, launch=NOW, offset=None, work=None):
         launch.run(*divided(kernel, cost, args, launch.threads, offset, work))
 
 
-def divided(kernel, cost, args, threads=None, offset=None, work=None):
+def divided(
+    kernel: Any, cost: float, args: tuple, threads: int | None = None, offset: np.ndarray | None = None,
+    work: Sequence[int] | None = None,
+) -> tuple:  # fmt: skip
     """The function that does the same, and its arguments, which have the memory that is read, but that of `work`."""
     parts = parts_for(cost, args[1], threads)
     if parts == 1:
@@ -57,7 +65,7 @@ def divided(kernel, cost, args, threads=None, offset=None, work=None):
     return hand, memory, parts, words.function, count, EQUAL if offset is None else offset, step, args
 
 
-def parts_for(cost, count, threads=None):
+def parts_for(cost: float, count: int, threads: int | None = None) -> int:
     """How many parts of so many items work is shared out in."""
     if cost < 3 * GRAIN:
         return 1

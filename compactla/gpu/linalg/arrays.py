@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from compactla.gpu.program import kernel
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.strides import in_stack
+from compactla.types import Array
 
 AXES = 8  # of arrays with any strides
 FILE = "stacks.cl"
@@ -35,7 +38,7 @@ def c_name(kind):
     return C_NAMES[name]
 
 
-def pack(a, lead, dtype):
+def pack(a: Array, lead: Sequence[int], dtype: np.dtype) -> Pack:
     """The matrices of an array as packs of a type, for a stack of shape `lead`."""
     queue, (m, n), nm = a.queue, a.shape[-2:], math.prod(lead)
     strides, step = in_stack(a, lead)
@@ -52,7 +55,7 @@ def pack(a, lead, dtype):
     return A
 
 
-def ordinary(x, shape, dtype, allocator):
+def ordinary(x: Any, shape: Sequence[int], dtype: np.dtype, allocator: Any) -> Array:
     """Results as an array of a shape and a type."""
     if isinstance(x, Integers):
         npack, k, _, V = x.data.shape
@@ -72,7 +75,9 @@ def unpack(P, allocator=None):
     return a
 
 
-def spread(a, shape, strides, dtype, sizes=None):
+def spread(
+    a: Array, shape: Sequence[int], strides: Sequence[int], dtype: Any, sizes: Sequence[int] | None = None
+) -> Array:
     """A contiguous array of a shape and a type, of elements that have these strides; `sizes` may exceed the shape."""
     queue = a.queue
     target = empty(shape, dtype, queue, a.allocator)
@@ -85,7 +90,7 @@ def spread(a, shape, strides, dtype, sizes=None):
     axes = axes or [(1, 0)]
     if len(axes) > AXES:
         raise ValueError(f"an array has {len(axes)} axes that are not contiguous, must have at most {AXES}")
-    numbers = {}
+    numbers: dict[str, Any] = {}
     for name, kind in (("SOURCE", np.dtype(a.dtype)), ("TARGET", np.dtype(dtype))):
         real = REAL.get(kind.char, kind)
         numbers |= {name: c_name(real)}
@@ -106,13 +111,13 @@ def each(name, target, count, *args, **macros):
     enqueue(target.queue, NOW, code, (-(-count // GROUP) * GROUP, 1), (GROUP, 1), arrays, values)
 
 
-def fill(a, failed):
+def fill(a: Array, failed: Array) -> None:
     """Matrices whose flag is not 0 <- NaN, in a contiguous array."""
     count = a.size * a.dtype.itemsize // REAL[a.dtype.char].itemsize
     each("fill", a, count, count // failed.size, failed)
 
 
-def blank(x, flags):
+def blank(x: Array, flags: np.ndarray) -> None:
     """Matrices whose flags, of NumPy, are set <- NaN, or 0 if they are of integers."""
     if x.dtype.kind in "fc":
         fill(x, upload(flags.astype(np.int32), x.queue))
@@ -120,14 +125,14 @@ def blank(x, flags):
         x.set(np.where(flags, 0, x.get()))
 
 
-def triangle(P, uplo):
+def triangle(P: Pack, uplo: str) -> Array:
     """An array of the matrices of which one triangle counts, with zeros in the other."""
     a = unpack(P)
     each("clear", a, a.size, int(uplo == "L"), M=P.m, N=P.n)
     return a
 
 
-def cut(s, rcond, C):
+def cut(s: Array, rcond: np.ndarray, C: Pack) -> Array:
     """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not."""
     rank = empty((C.nm,), np.int32, C.queue)
     args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
@@ -135,7 +140,7 @@ def cut(s, rcond, C):
     return rank
 
 
-def zeros_on_diagonal(A):
+def zeros_on_diagonal(A: Pack) -> Array:
     """How many zeros there are on the diagonals, as an array."""
     count = empty((A.nm,), np.int32, A.queue)
     args = A.nm, A.n, A.view, count
@@ -143,7 +148,7 @@ def zeros_on_diagonal(A):
     return count
 
 
-def determinants(A, ipiv, logarithm=False):
+def determinants(A: Pack, ipiv: Any, logarithm: bool = False) -> list[Array]:
     """Determinants, or their signs and the logarithms of their sizes, from the factors of `getrf`."""
     value, size = (empty((A.nm,), dtype, A.queue) for dtype in (A.dtype, REAL[A.dtype.char]))
     args = A.nm, A.n, A.view, ipiv.data, value, size

@@ -6,13 +6,14 @@ others share a kernel: larger ones, those whose alpha is zero, and sequences on 
 
 import functools
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from compactla import routine
-from compactla.calls.launch import NOW
+from compactla.calls.launch import NOW, Launch
 from compactla.dtypes import REAL
 from compactla.gpu import run
 from compactla.gpu.arrays import PLACES, empty, upload
@@ -21,6 +22,7 @@ from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES
 from compactla.strides import Place, in_stack
+from compactla.types import Array, Queue
 from compactla.view import View
 
 FILE = "gemm_stacks.cl"
@@ -88,7 +90,10 @@ class Multiply:
             run.start(routine.named("gemm"), views, (alpha, beta), (*self.conj, False), (), 0, None, launch)
 
 
-def multiply(nm, arrays, starts, places, conj, alpha, beta, launch=NOW, every=None):
+def multiply(
+    nm: int, arrays: Sequence[Array], starts: Sequence[int], places: Sequence[Place], conj: tuple[bool, bool],
+    alpha: Any, beta: Any, launch: Launch = NOW, every: Any = None,
+) -> None:  # fmt: skip
     """C <- alpha op(A) op(B) + beta C in one launch.
 
     Parameters
@@ -118,7 +123,10 @@ def multiply(nm, arrays, starts, places, conj, alpha, beta, launch=NOW, every=No
     found.start(arrays, starts, alpha, beta, launch, room)
 
 
-def planned(nm, queue, dtype, places, units, conj, multiplies, adds, scattered=False) -> Multiply:
+def planned(
+    nm: int, queue: Queue, dtype: np.dtype, places: Sequence[Place], units: Sequence[int], conj: tuple[bool, bool],
+    multiplies: bool, adds: bool, scattered: bool = False,
+) -> Multiply:  # fmt: skip
     """The launch for matrices in some places; alpha, and beta, is zero or not."""
     A, B, C = places
     turns = [0, 1, 2]
@@ -154,7 +162,7 @@ def view(array, start, place, nm):
     return View(array, start // real, nm, place.m, place.n, step, rs, cs, 1, dtype, array.queue)
 
 
-def common_bytes(numbers):
+def common_bytes(numbers: Sequence[int]) -> int:
     """The largest number of bytes, at most VECTOR, of which all numbers are multiples."""
     return int(np.gcd.reduce([*numbers, VECTOR]))
 

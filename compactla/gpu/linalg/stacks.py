@@ -3,12 +3,16 @@
 In one launch where `fused` or `products` has a kernel, else as routines on packs: see `compactla.linalg.composed`.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 from compactla.dtypes import REAL
 from compactla.gpu.linalg.fused import fused
 from compactla.gpu.linalg.products import products
+from compactla.types import Array
 
 
-def kernel(function, options, arrays, fit):
+def kernel(function: Any, options: dict[str, Any], arrays: Sequence[Array], fit: Any) -> Any:
     """The `Fused` kernel or `Products` for some arrays; None if there is neither.
 
     Parameters

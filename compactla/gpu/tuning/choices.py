@@ -13,7 +13,9 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import platformdirs
 import pyopencl as cl
 
@@ -37,7 +39,7 @@ def searches() -> dict[str, Search]:
     return found
 
 
-def key(routine: str, size: tuple[int, ...], dtype, variant: str = "") -> str:
+def key(routine: str, size: tuple[int, ...], dtype: np.dtype, variant: str = "") -> str:
     """The key of results in a file.
 
     The variant of a solve is the type that factors are stored in, if that is smaller, and that of a routine with a
@@ -50,7 +52,7 @@ def file_name(device) -> str:
     return re.sub(r"[^a-z0-9]+", "-", device.name.strip().lower()).strip("-") + ".json"
 
 
-def user_file(device) -> Path:
+def user_file(device: Any) -> Path:
     """Where the results of `tune` for a device are kept."""
     return Path(platformdirs.user_cache_dir("compactla")) / "tuned" / file_name(device)
 
@@ -157,11 +159,11 @@ def is_choice(choice, name: str) -> bool:
     return what in searches() and searches()[what].knows(choice, size)
 
 
-def is_cpu(device) -> bool:
+def is_cpu(device: Any) -> bool:
     return bool(device.type & cl.device_type.CPU)
 
 
-def choose(device, search: Search, size: tuple[int, ...], dtype, vlen: int, variant: str = "") -> Choice:
+def choose(device: Any, search: Search, size: tuple[int, ...], dtype: np.dtype, vlen: int, variant: str = "") -> Choice:
     """The choice for a device; never an error."""
     return reasoned(device, search, size, dtype, vlen, variant)[0]
 
@@ -193,7 +195,7 @@ def fits(device, search, choice, size, dtype, vlen) -> bool:
     )
 
 
-def candidates(device, search: Search, size: tuple[int, ...], dtype, vlen: int) -> Iterator[Choice]:
+def candidates(device: Any, search: Search, size: tuple[int, ...], dtype: np.dtype, vlen: int) -> Iterator[Choice]:
     """Choices worth a try, the most likely first."""
     for choice in search.candidates(size, dtype, lane_counts(vlen)):
         if fits(device, search, choice, size, dtype, vlen):
