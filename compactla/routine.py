@@ -8,7 +8,7 @@ import importlib
 import operator
 import os
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -209,7 +209,7 @@ class Routine:
             found.append(weights[A.kind] * (m * (n + 1) / 2 if A.half else m * n))
         return found
 
-    def elements(self, sizes: Sequence[int], dtype: np.dtype, unread: Sequence[str] = ()) -> float:
+    def elements(self, sizes: Sequence[int], dtype: np.dtype, unread: Collection[str] = ()) -> float:
         """Elements of `dtype` of all operands of a matrix that are read and that are written; each of both counts."""
         times = [A.written + (not A.output and A.scaled_by not in unread) for A in self.operands]
         return sum(map(operator.mul, self.touched(sizes, dtype), times))

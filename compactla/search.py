@@ -78,7 +78,7 @@ class Search:
     largest: int = 32
     free: int = 0
 
-    def file_of(self, choice) -> str:
+    def file_of(self, choice: Choice) -> str:
         """The source of the kernel of a choice."""
         return self.kernels[choice["kernel"]].file or self.file
 
@@ -91,7 +91,7 @@ class Search:
         """Whether there are kernels for known sizes like these."""
         return 0 < min(size) and max(size[: len(size) - self.free]) <= self.largest
 
-    def has_kernel(self, choice) -> bool:
+    def has_kernel(self, choice: Any) -> bool:
         """Whether this is a choice for some sizes; it may be anything."""
         if not isinstance(choice, dict) or not choice:
             return choice == {}

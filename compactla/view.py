@@ -126,7 +126,7 @@ class View:
         return self.rows_reversed.T.rows_reversed.T
 
 
-def lower_left(A: View, B: View, side: str, uplo: str, trans: str) -> tuple[View, View]:
+def lower_left(A: Any, B: Any, side: str, uplo: str, trans: str) -> tuple[Any, Any]:
     """The operands of a solve with a triangle, or a product, as views: A is lower triangular, left, and not transposed.
 
     op(A)^T X^T = B^T for side "R", and an upper triangle becomes a lower one when both axes are reversed.

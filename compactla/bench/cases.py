@@ -6,7 +6,8 @@ which the tuner restores between calls. Its residual is that of one call on gene
 
 import abc
 import functools
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from compactla.checks import on_host
 from compactla.dtypes import INTEGERS
 from compactla.integers import Integers
 from compactla.layout import check_vlen
+from compactla.types import Array, Queue
 
 SEED = 2017
 IN_CACHE = 64  # matrices that fit into a cache next to the core
@@ -51,7 +53,7 @@ class Case(abc.ABC):
     """
 
     DISTINCT = 4000  # matrices at most
-    routine: ClassVar[str]
+    routine: str
     flops: float
     loop: str = "update"
     nbytes: int
@@ -158,7 +160,10 @@ class Dense(Case):
         Options and scalars of its function.
     """
 
-    def __init__(self, name, n, nm, dtype="d", queue=None, threads=None, vlen=None, general=False, **options):
+    def __init__(
+        self, name: str, n: Any, nm: int, dtype: Any = "d", queue: Queue = None, threads: int | None = None,
+        vlen: int | None = None, general: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(n, nm, dtype, queue, threads, vlen)
         self.routine, self.row, self.oracle, self.general = name, routine.named(name), oracle.named(name), general
         defaults = {option: letters[0] for option, letters in self.row.options.items()}
@@ -180,16 +185,16 @@ class Dense(Case):
             self.saved = [(data, data.copy()) for data in changed]
 
     @functools.cached_property
-    def operands(self):
+    def operands(self) -> Any:
         """General operands of the whole batch."""
         return list(map(self.whole, self.drawn))
 
     @functools.cached_property
-    def repeatable(self):
+    def repeatable(self) -> Any:
         """The operands that are timed, of the whole batch."""
         return list(map(self.whole, self.timed))
 
-    def bind(self, arrays):
+    def bind(self, arrays: Sequence[Array]) -> Any:
         """The call on a batch that repeats these operands, integers in their layout too."""
         given = [self.integers(a) if A.kind else self.pack(a) for A, a in zip(self.row.inputs, arrays, strict=True)]
         outputs = {}
@@ -197,17 +202,17 @@ class Dense(Case):
             outputs = {output: on_device(np.zeros(self.nm, np.int32), self.queue) for output in self.row.outputs}
         return functools.partial(self.row.function, *given, **self.options, **outputs, **self.threads)
 
-    def integers(self, a):
+    def integers(self, a: Array) -> Any:
         return Integers(self.compact(a.astype(INTEGERS[self.queue is not None])), self.nm, self.queue)
 
-    def call(self):
+    def call(self) -> Any:
         return self.bound()
 
-    def prepared(self):
+    def prepared(self) -> Any:
         """The call that is timed, prepared."""
         return cla.prepare(self.bound.func, *self.bound.args, **self.bound.keywords)
 
-    def residual(self):
+    def residual(self) -> Any:
         if self.general:
             self.restore()
         call = self.bound if self.general else self.bind(self.drawn)
@@ -218,7 +223,7 @@ class Dense(Case):
         found = [self.row.results([self.part(A, q) for A in call.args], self.part(returned, q)) for q in self.checked]
         return max(self.compare(q, after) for q, (after, _) in zip(self.checked, found, strict=True))
 
-    def error(self, result, residual=None):
+    def error(self, result: Any, residual: Any = None) -> Any:
         """Scaled residual of a call in another library, from the main operand after it, or a tuple of all operands.
 
         `residual` stands for the function of the oracle.
@@ -228,12 +233,12 @@ class Dense(Case):
             after[self.row.main] = result
         return self.error_of(after, residual)
 
-    def error_of(self, after, residual=None):
+    def error_of(self, after: Any, residual: Any = None) -> Any:
         """Scaled residual of a call, from all operands after it."""
         q = np.concatenate(self.checked)
         return self.compare(q, [a if a is None else a[q] for a in after], residual)
 
-    def compare(self, q, after, residual=None):
+    def compare(self, q: np.ndarray, after: Any, residual: Any = None) -> Any:
         """Scaled residual of matrices `q`, from their operands after a call."""
         before = [a[q % self.distinct] for a in self.drawn]
         return float((residual or self.oracle.residual)(before, after, **self.options).max(initial=0))

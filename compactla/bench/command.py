@@ -5,6 +5,7 @@ import functools
 import importlib
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from compactla.digests import PACKAGE
 from compactla.dtypes import DTYPES
 from compactla.gpu.devices import queue_on
 from compactla.gpu.probe import widest
+from compactla.types import Queue
 
 SIZES = [3, 5, 10, 15]  # those of the SC17 slides, as is the batch
 BATCH = 16384
@@ -48,7 +50,7 @@ there, unless that variable is set.
 """
 
 
-def register(commands) -> None:
+def register(commands: Any) -> None:
     """Add the command to the parser's."""
     text: dict = {"description": DESCRIPTION, "epilog": BASELINES, "allow_abbrev": False}
     text["formatter_class"] = argparse.RawDescriptionHelpFormatter
@@ -91,7 +93,7 @@ def register(commands) -> None:
     add("ceilings", run_ceilings, "the machine itself: multiply-adds in registers, and loops over memory")
 
 
-def add_options(parser, row) -> None:
+def add_options(parser: Any, row: Any) -> None:
     """Add the options of a routine, and the scalars that change what it reads."""
     parser.set_defaults(options=[*row.options, *row.scaling])
     for option, letters in row.options.items():
@@ -100,19 +102,19 @@ def add_options(parser, row) -> None:
         parser.add_argument(f"--{scalar}", type=int, choices=(0, 1), default=1)
 
 
-def summary(row) -> str:
+def summary(row: Any) -> str:
     """The work of a routine: the first sentence of its function."""
     return str(row.function.__doc__).split("\n")[0].removesuffix(".")
 
 
-def positive(text) -> int:
+def positive(text: str) -> int:
     number = int(text)
     if not 1 <= number <= MOST:
         raise argparse.ArgumentTypeError(f"{text} must be positive{'' if number < 1 else f', at most {MOST}'}")
     return number
 
 
-def dtype(text) -> np.dtype:
+def dtype(text: str) -> np.dtype:
     try:
         found = DTYPES.get(text) or np.dtype(text)
     except (TypeError, ValueError, SyntaxError):
@@ -122,7 +124,7 @@ def dtype(text) -> np.dtype:
     return found
 
 
-def queue_of(args):
+def queue_of(args: Any) -> Queue:
     """A queue on the device that is asked for, or None for the CPU."""
     queue = queue_on(args.device, "--device")
     if queue is None:
@@ -205,7 +207,7 @@ def tell_vectors(queue, dtype) -> None:
             print(f"vectors    {why}: ceilings are measured in {real}{lanes}")
 
 
-def place(args, queue) -> str:
+def place(args: Any, queue: Queue) -> str:
     """Where the routines run, in words."""
     if queue is not None:
         return queue.device.name.strip()

@@ -1,9 +1,13 @@
 """Batches that fill a device: the cases that the tuner times, on general operands."""
 
 import math
+from typing import Any
+
+import numpy as np
 
 from compactla import routine
 from compactla.bench import cases, lines
+from compactla.types import Queue
 
 BYTES = {True: 2**30, False: 2**24}  # of the data that is worked on, on GPUs and on other devices
 LEAST = 15  # packs
@@ -13,17 +17,20 @@ AXES = {"kron2": 2, "kron3": 3}
 FACTORS, SOLVES = ("factor", "factor_few", "factor_watched"), ("solve", "solve_few")
 
 
-def filling(name, queue, size, dtype, vlen, nbytes, storage="") -> cases.Case:
+def filling(
+    name: str, queue: Queue, size: tuple[int, ...], dtype: np.dtype, vlen: int, nbytes: int, storage: str = ""
+) -> cases.Case:
     """The case that results for a name of `choices.searches` are tuned with, of so many bytes."""
     nm = max(LEAST, packs(name, size, dtype, vlen, nbytes)) * vlen
-    where = {"nm": nm, "dtype": dtype, "queue": queue, "vlen": vlen}
+    where: dict[str, Any] = {"nm": nm, "dtype": dtype, "queue": queue, "vlen": vlen}
     if name in COPIES:
         return COPIES[name](size, **where)
     if name in AXES:
         return cases.Kron(size, axes=AXES[name], **where)
     if name in routine.names():
         row = routine.named(name)
-        return cases.Dense(name, size, general=True, **where, **{scalar: row.scalars[scalar] for scalar in row.scaling})
+        where |= {scalar: row.scalars[scalar] for scalar in row.scaling}
+        return cases.Dense(name, size, general=True, **where)
     b, *nrhs = size
     where |= {"K": BLOCKS_A_LINE, "nrhs": nrhs[0] if nrhs else 1, "storage": storage or None}
     if name in SOLVES:

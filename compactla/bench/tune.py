@@ -10,10 +10,10 @@ import functools
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -26,6 +26,7 @@ from compactla.gpu.devices import devices, named, new_queue
 from compactla.gpu.tuning import choices
 from compactla.oracle import THRESHOLD
 from compactla.search import Choice
+from compactla.types import Queue
 
 ROUNDS, WARM_UP = 10, 2
 
@@ -134,7 +135,7 @@ class Tuner:
 
 
 @contextlib.contextmanager
-def counted_as(queue, routine):
+def counted_as(queue: Queue, routine: str) -> Iterator[None]:
     """Any number of lines counts as few, or as many, as the name of the routine says, while this lasts."""
     few, lines.FEW = lines.FEW, 2**60 if routine.endswith("_few") else 0
     launch.plans(queue).known.clear()
@@ -208,7 +209,7 @@ def save(device, found: dict[str, Choice]) -> None:
     choices.write(file, {"device": device.name.strip(), "driver": device.driver_version}, known | found)
 
 
-def tune_all(routine, device, dtypes, storage="") -> None:
+def tune_all(routine: str | None, device: Any, dtypes: Sequence, storage: str = "") -> None:
     """Tune a device, by its name, for the usual sizes of a routine, or of all, and save what is found.
 
     With `storage` solves are tuned, with factors that are stored in that type.
@@ -240,5 +241,5 @@ def tune_all(routine, device, dtypes, storage="") -> None:
             bar.update()
 
 
-def describe(candidate) -> str:
+def describe(candidate: dict[str, Any]) -> str:
     return " ".join(str(v) if k == "kernel" else f"{k}={v}" for k, v in candidate.items()) or "the kernel for any size"

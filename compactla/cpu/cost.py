@@ -31,7 +31,7 @@ def known_form(A: Layout, known, conj=False, stored="", sizes="mn", lanes=None):
     return form(A.dtype, lanes, m, n, conj=conj, stored=stored)
 
 
-def pack_bytes(A: Layout):
+def pack_bytes(A: Layout) -> int:
     """Bytes of the matrices of a pack."""
     return A.m * A.n * A.vlen * A.dtype.itemsize
 

@@ -6,11 +6,13 @@ There is one batch kernel for all routines: it calls the routine on the packs on
 import functools
 import importlib
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
+from compactla.calls.launch import Launch
 from compactla.calls.plans import Plans
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, pack_bytes, width
@@ -59,7 +61,9 @@ class RoutineCall(NamedTuple):
     operands: tuple
 
 
-def start(row, views, scalars, conj, option, nm, info, launch):
+def start(
+    row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, info: Any, launch: Launch
+) -> Any:
     """Run a routine on packs, as `compactla.routine.Routine.run` checked them; the arguments are its."""
     kernel, cost, args = kernel_and_arguments(row, views, scalars, conj, option)
     output = None
@@ -77,7 +81,7 @@ def start(row, views, scalars, conj, option, nm, info, launch):
     return None
 
 
-def again(row, views, scalars, conj, option, nm, launch):
+def again(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, launch: Launch) -> Any:
     """A function that does the same whenever it is called, as long as the operands are there."""
     kernel, cost, args = kernel_and_arguments(row, views, scalars, conj, option)
     if row.outputs:
@@ -181,7 +185,7 @@ def choice(row, layouts, fixed, conj, option, far=""):
     return extents, kernel, pack_cost(row, sizes, main), nbytes
 
 
-def left_open(row, sizes, fixed) -> str:
+def left_open(row: Any, sizes: Sequence[int], fixed: Any) -> str:
     """The reason why sizes are not compiled in; "" if they are, in matrices without gaps."""
     most = STATIC if row.static is None else row.static
     if len({*sizes} - {1}) > 1:  # neither square, nor with one right-hand side
@@ -193,7 +197,7 @@ def left_open(row, sizes, fixed) -> str:
     return ""
 
 
-def pack_cost(row, sizes, main):
+def pack_cost(row: Any, sizes: Sequence[int], main: Any) -> float:
     """The cost of a pack, in vector operations."""
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     return operations(main, row.work(sizes), moved)

@@ -105,12 +105,12 @@ class HostSystems(NamedTuple):
         return address(self.a), *self.a.strides
 
 
-def lanes_of(dtype):
+def lanes_of(dtype: np.dtype) -> int:
     """Count the lanes of the packs of new factors."""
     return native_width(dtype)
 
 
-def new_factors(form: Form, nsys, n, dtype) -> Factors:
+def new_factors(form: Form, nsys: int, n: int, dtype: np.dtype) -> Factors:
     """Allocate factors of so many systems of n unknowns."""
     V, real = lanes_of(dtype), REAL[dtype.char]
     npack, tail = -(-nsys // V), (2, V) if dtype.kind == "c" else (V,)
@@ -161,7 +161,10 @@ class BandPlan(NamedTuple):
             launch.alone()
 
 
-def plan(form: Form, action, dtype, n, operands, *, factors=None, common=False) -> BandPlan:
+def plan(
+    form: Form, action: str, dtype: np.dtype, n: int, operands: list[np.ndarray], *, factors: Factors | None = None,
+    common: bool = False,
+) -> BandPlan:  # fmt: skip
     """Plan how to factor or solve systems.
 
     Parameters

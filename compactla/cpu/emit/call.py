@@ -32,20 +32,22 @@ Of 40 x 40 matrices the operands have the form "d8 ?,?,?,?". Loops are emitted t
 import ast
 import functools
 import itertools
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numba import types
 from numba.extending import NativeValue, models, register_model, unbox
 
-from compactla.cpu.emit.code import Number, routine
-from compactla.cpu.emit.index import INDEX, value_of
+from compactla.cpu.emit.code import Code, Number, routine
+from compactla.cpu.emit.index import INDEX, IntOrIndex, value_of
 from compactla.cpu.emit.prefetch import BYTE, BYTES
 from compactla.overlap import DATA as OFFSET
 
 WORD = 8  # bytes
 
 
-def text_of(description) -> str:
+def text_of(description: tuple) -> str:
     """Write a description, or another tuple of literals, as a string."""
     return repr(literal(description))
 
@@ -57,7 +59,7 @@ def literal(x):
     return x.item() if isinstance(x, np.generic) else x
 
 
-def emitted(description):
+def emitted(description: type) -> Callable:
     """Make ``emit(code, description, *arguments)`` callable from kernels, as ``emit(text, *arguments)``.
 
     It has a name for each argument. Integers arrive as `Index`, or as Python integers if they are literals,
@@ -118,23 +120,23 @@ class Arguments:
         The arguments.
     """
 
-    def __init__(self, values):
+    def __init__(self, values: Iterable) -> None:
         self._values = iter(values)
 
     @classmethod
-    def at(cls, code, address):
+    def at(cls, code: Code, address: IntOrIndex) -> "Arguments":
         """Read words at an address; each is loaded when it is taken."""
         words = code.builder.inttoptr(value_of(address), INDEX.as_pointer())
         return cls(code.entry(words, i) for i in itertools.count())
 
-    def one(self):
+    def one(self) -> Any:
         """Take the next argument."""
         return next(self._values)
 
-    def some(self, count):
+    def some(self, count: int) -> list:
         """Take a list of so many arguments."""
         return [self.one() for _ in range(count)]
 
-    def unless_known(self, number):
+    def unless_known(self, number: int | None) -> Any:
         """Take an argument only if a number is not known: None."""
         return self.one() if number is None else number

@@ -7,22 +7,24 @@ loops.py has the loops for both. `@routine` makes a function that emits code cal
 import functools
 import inspect
 import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
-from compactla.cpu.emit.index import Condition, Index, value_of
+from compactla.cpu.emit.index import Condition, Index, IntOrIndex, value_of
 from compactla.cpu.emit.loops import Loops
 from compactla.cpu.emit.matrices import Elements, Matrix, splat
-from compactla.cpu.emit.vectors import Lanes, alike
+from compactla.cpu.emit.vectors import Lanes, Vector, alike
 
 
 class Code(Loops):
     """A function whose code is being emitted: its builder, and words for registers, loops and conditions."""
 
-    def call(self, name, kinds, emit, *values, attributes=()):
+    def call(self, name: str, kinds: Sequence, emit: Callable, *values: Any, attributes: Sequence[str] = ()) -> None:
         """Call the function of this name, made by ``emit(code, *arguments)`` where the module does not have it."""
         module = self.builder.module
         function = module.globals.get(name)
@@ -36,7 +38,7 @@ class Code(Loops):
             body.ret_void()
         self.builder.call(function, values)
 
-    def shared(self, emit, B, *others):
+    def shared(self, emit: Callable, B: Elements, *others: Any) -> None:
         """Emit ``emit(code, B, *others)``: once, as a function for all B of unknown size, if this one is."""
         if isinstance(B.m, int) and isinstance(B.n, int):
             emit(self, B, *others)
@@ -52,10 +54,10 @@ class Code(Loops):
         name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored} {A.common}' for A in matrices)})"
         self.call(name, [value.type for value in values], body, *values)
 
-    def zero(self, vector):
+    def zero(self, vector: Vector) -> Lanes:
         return Lanes.zero(self.builder, vector)
 
-    def broadcast(self, x, vector):
+    def broadcast(self, x: Any, vector: Vector) -> Lanes:
         """A scalar in every lane: `x` is a `Number`, an index, or a Python number known now."""
         if isinstance(x, Number):
             return x.lanes(self, vector)
@@ -69,14 +71,14 @@ class Code(Loops):
             x = b.trunc(x, element)
         return zero._new(splat(b, vector, x), *zero.parts[1:])
 
-    def is_zero(self, lanes):
+    def is_zero(self, lanes: Lanes) -> Condition:
         """Whether a scalar that was broadcast is zero."""
         return Condition(self.builder, self.builder.extract_element((lanes == 0).value, ir.IntType(32)(0)))
 
-    def registers(self, vector, m, n=1):
+    def registers(self, vector: Vector, m: int, n: int = 1) -> "Registers":
         return Registers(self.builder, vector, m, n)
 
-    def pivots(self, B, m, unit=False):
+    def pivots(self, B: Elements, m: IntOrIndex, unit: bool = False) -> Elements | None:
         """Room for m reciprocals of pivots to multiply the rows of B with; None for a unit diagonal.
 
         For a B of unknown size they are ones then, so that one function serves all diagonals.
@@ -90,7 +92,7 @@ class Code(Loops):
                 pivots[i, 0] = self.zero(B.vector).constant(1)
         return pivots
 
-    def room(self, vector, m, n=1):
+    def room(self, vector: Vector, m: IntOrIndex, n: IntOrIndex = 1) -> Elements:
         """An m x n matrix on the stack, unset and contiguous: in registers, if it is small and indices are known."""
         step = vector.lanes * len(vector.parts)
         if isinstance(m, int) and isinstance(n, int):
@@ -125,14 +127,14 @@ class Registers:
 class Number:
     """A scalar argument of a routine whose value is not known when the code is emitted."""
 
-    def __init__(self, context, kind, value):
+    def __init__(self, context: Any, kind: Any, value: Any) -> None:
         self.context, self.kind, self.value = context, kind, value
 
-    def index(self, code):
+    def index(self, code: Code) -> Index:
         """The number as an index."""
         return Index(code.builder, self.context.cast(code.builder, self.value, self.kind, types.intp))
 
-    def lanes(self, code, vector):
+    def lanes(self, code: Code, vector: Vector) -> Lanes:
         """The number in every lane."""
         b = code.builder
         value = self.context.cast(b, self.value, self.kind, vector.dtype)
@@ -140,7 +142,7 @@ class Number:
         return Lanes(b, vector, *(splat(b, vector, part) for part in parts))
 
 
-def routine(emit):
+def routine(emit: Callable) -> Any:
     """Make ``emit(code, A, B, ...)`` callable from Numba functions.
 
     Matrices arrive in `emit` as `Elements`, arrays as pointers, literals (strings, integers) and defaults as Python
@@ -166,10 +168,10 @@ def routine(emit):
         Code(builder).call(name, kinds, body, *(value for _, value in passed))
         return context.get_dummy_value()
 
-    define.__signature__ = parameters
+    define.__signature__ = parameters  # type: ignore[attr-defined]
     define.__doc__ = emit.__doc__
     define.__name__ = emit.__name__
-    result = intrinsic(prefer_literal=True)(define)
+    result: Any = intrinsic(prefer_literal=True)(define)
     result.emit = emit  # for other code that is emitted
     return result
 
@@ -188,7 +190,7 @@ def emit_for_strides(code, emit, given):
             emit(code, *given)
 
 
-def name_of(emit):
+def name_of(emit: Callable) -> str:
     """Name of a function that emits code, which no other has: factories make several of one qualified name."""
     return f"{emit.__module__}.{emit.__qualname__}.{id(emit):x}"
 
@@ -208,7 +210,7 @@ def check_kinds(name, kinds):
             raise errors.TypingError(f"{name}: argument is {kind}, must be a matrix, a number or a constant")
 
 
-def check_fit(name, sizes, needed):
+def check_fit(name: str, sizes: Sequence, needed: Sequence) -> None:
     """Refuse sizes that are known not to fit."""
     if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(sizes, needed, strict=True)):
         raise ValueError(f"{name} has sizes {sizes}, must have {needed}")
@@ -218,7 +220,7 @@ def is_constant(kind):
     return isinstance(kind, types.Literal | types.Omitted)
 
 
-def operand(context, code, kind, values):
+def operand(context: Any, code: Code, kind: Any, values: Any) -> Any:
     if isinstance(kind, types.Literal):
         return kind.literal_value
     if isinstance(kind, types.Omitted):
@@ -226,7 +228,7 @@ def operand(context, code, kind, values):
     value = next(values)
     if isinstance(kind, types.BaseTuple):
         members = (code.builder.extract_value(value, i) for i in range(len(kind)))
-        return [operand(context, code, member, members) for member in kind]
+        return [operand(context, code, member, members) for member in kind]  # type: ignore[attr-defined]
     if isinstance(kind, Matrix):
         return elements(context, code, kind, value)
     if isinstance(kind, types.Array):

@@ -1,13 +1,17 @@
 """Entering which pivot of a matrix is the first that failed."""
 
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 from llvmlite import ir
 
-from compactla.cpu.emit.index import INDEX, value_of
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.index import INDEX, IntOrIndex, value_of
+from compactla.cpu.emit.vectors import Flags
 
 
-def report(code, zeros, info, pivot):
+def report(code: Code, zeros: Sequence[Flags], info: Any, pivot: IntOrIndex) -> None:
     """Enter pivots, counted from `pivot`, into `info` where their masks in `zeros` are set and nothing is entered."""
     b, masks = code.builder, [zero.bits for zero in zeros]
     lanes = masks[0].type

@@ -5,13 +5,17 @@ operator on two integers is Python's, one that has an `Index` among its operands
 functions take `value_of` both.
 """
 
+from typing import Any, TypeAlias
+
 from llvmlite import ir
 from numba.core import cgutils
 
 INDEX = ir.IntType(64)
+# A Python integer where it is known while code is emitted, else an `Index`.
+IntOrIndex: TypeAlias = Any
 
 
-def value_of(x):
+def value_of(x: Any) -> Any:
     """The LLVM value of an index, of a condition, or of what is one."""
     if isinstance(x, int):
         return ir.Constant(INDEX, x)
@@ -21,7 +25,7 @@ def value_of(x):
 class Index:
     """An integer that is not known while code is emitted; a quotient is cut towards zero, as in C."""
 
-    def __init__(self, builder, value):
+    def __init__(self, builder: ir.IRBuilder, value: Any) -> None:
         self.builder, self.value = builder, value
 
     def _emitted(self, instruction, a, b):
@@ -93,7 +97,7 @@ class Index:
 class Condition:
     """Yes or no while code is emitted, for `code.when` and `code.either`."""
 
-    def __init__(self, builder, value):
+    def __init__(self, builder: ir.IRBuilder, value: Any) -> None:
         self.builder, self.value = builder, value
 
     def __and__(self, other):
@@ -108,7 +112,7 @@ class Condition:
     def __bool__(self):
         raise TypeError("condition is not known while code is emitted, must be asked by code.when() or select()")
 
-    def select(self, a, b):
+    def select(self, a: Any, b: Any) -> Any:
         """`a` where it holds, else `b`: indices, or lanes of one type."""
         choose = self.builder.select
         if isinstance(a, int | Index):
@@ -131,6 +135,6 @@ class Variable:
         self.builder.store(value_of(x), self.slot)
 
 
-def is_known(x, number):
+def is_known(x: IntOrIndex, number: int) -> bool:
     """Whether an index is known to be a number."""
     return isinstance(x, int) and x == number

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from llvmlite import ir
 
-from compactla.cpu.emit.index import INDEX, Index, Variable, is_known, value_of
+from compactla.cpu.emit.index import INDEX, Index, IntOrIndex, Variable, is_known, value_of
 from compactla.cpu.emit.prefetch import Prefetch
 
 UNROLLED = 8  # Loops of more rounds are loops in machine code too.
@@ -236,7 +236,7 @@ def groups_of(size, largest):
     return [(first + t * width, 1, width) for first, count, width in groups for t in range(count)]
 
 
-def starts(size, largest):
+def starts(size: IntOrIndex, largest: int) -> list[int]:
     """Where the spans of a known size start, for counts of rounds of `Loops.fetch_ahead`."""
     if not isinstance(size, int):
         raise ValueError(UNFETCHED)

@@ -45,7 +45,7 @@ def assembly():
 
 
 @functools.cache
-def machine():
+def machine() -> tuple[int, int]:
     """Bytes of a vector register, and number of vector registers."""
     if target()[0].startswith(ARM):
         return 16, 32
@@ -55,7 +55,7 @@ def machine():
 
 
 @functools.cache
-def has_half():
+def has_half() -> bool:
     """Whether numbers of 16 bits are converted by instructions."""
     return target()[0].startswith(ARM) or has("f16c")
 
@@ -67,7 +67,7 @@ def divides():
 
 
 @functools.cache
-def past_caches():
+def past_caches() -> int:
     """Bytes from which on what is written goes past the caches.
 
     The last cache of most CPUs is twice as fast as memory and more. That of Intel's with AVX-512, which all cores of a

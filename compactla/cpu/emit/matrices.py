@@ -4,14 +4,20 @@
 what there is of addresses.
 """
 
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import models, register_model
 
-from compactla.cpu.emit.index import INDEX, Index, is_known, value_of
+from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, is_known, value_of
 from compactla.cpu.emit.machine import machine
-from compactla.cpu.emit.vectors import Lanes, alike
+from compactla.cpu.emit.vectors import Flags, Lanes, Vector, alike
+
+if TYPE_CHECKING:  # that module imports this one
+    from compactla.cpu.emit.code import Code
 
 TALLEST = 6
 # LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
@@ -20,12 +26,12 @@ BYTES = {ir.DoubleType(): 8, ir.FloatType(): 4, HALF: 2}
 STORED = {"float32": ir.FloatType(), "float16": HALF, "bfloat16": BFLOAT}
 
 
-def native_width(dtype):
+def native_width(dtype: np.dtype) -> int:
     """Real numbers of this dtype in a vector register."""
     return machine()[0] // (dtype.itemsize // (2 if dtype.kind == "c" else 1))
 
 
-def tile_size(vector, m, n):
+def tile_size(vector: Vector, m: IntOrIndex, n: IntOrIndex) -> tuple[int, int]:
     """Rows and columns of a register tile of an m x n matrix.
 
     Its numbers, one of its rows and one more fit the registers, of which one is left for LLVM where it can be.
@@ -40,13 +46,13 @@ def tile_size(vector, m, n):
     return tallest(vector, columns), columns
 
 
-def held(vector):
+def held(vector: Vector) -> int:
     """How many vectors of a type the registers hold."""
     size, registers = machine()
     return registers // (len(vector.parts) * -(-vector.lanes * vector.real.bitwidth // (8 * size)))
 
 
-def tallest(vector, columns):
+def tallest(vector: Vector, columns: int) -> int:
     """Rows of a register tile that has so many columns."""
     return max(1, min((held(vector) - 2) // columns - 1, TALLEST))
 
@@ -72,13 +78,13 @@ class MatrixModel(models.StructModel):
         super().__init__(dmm, matrix, members)
 
 
-def shifted(builder, pointer, offset, element):
+def shifted(builder: ir.IRBuilder, pointer: Any, offset: IntOrIndex, element: Any) -> Any:
     """The pointer, by so many numbers of an LLVM type behind."""
     there = builder.gep(builder.bitcast(pointer, element.as_pointer()), [value_of(offset)], source_etype=element)
     return builder.bitcast(there, pointer.type)
 
 
-def itemsize(element):
+def itemsize(element: Any) -> int:
     """Bytes of a number of an LLVM type."""
     return element.width // 8 if isinstance(element, ir.IntType) else BYTES[element]
 
@@ -125,8 +131,10 @@ class Elements:
     """
 
     def __init__(
-        self, code, vector, base, m, n, rs, cs, im, conj=False, stored="", stream=False, common=False, packs=(1, 0)
-    ):
+        self, code: "Code", vector: Vector, base: Any, m: IntOrIndex, n: IntOrIndex, rs: IntOrIndex, cs: IntOrIndex,
+        im: IntOrIndex, conj: bool = False, stored: str = "", stream: bool = False, common: bool = False,
+        packs: tuple = (1, 0),
+    ) -> None:  # fmt: skip
         self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
         self.m, self.n, self.rs, self.cs, self.im = map(code.index, (m, n, rs, cs, im))
         self.conj, self.stream = conj, stream
@@ -138,55 +146,55 @@ class Elements:
         return Elements(**fields)
 
     @property
-    def T(self):
+    def T(self) -> "Elements":
         return self._replace(m=self.n, n=self.m, rs=self.cs, cs=self.rs)
 
     @property
-    def H(self):
+    def H(self) -> "Elements":
         return self.T._replace(conj=not self.conj)
 
     @property
-    def rows_reversed(self):
+    def rows_reversed(self) -> "Elements":
         return self._replace(base=self._at(self.m - 1, 0), rs=-self.rs)
 
     @property
-    def reversed(self):
+    def reversed(self) -> "Elements":
         return self.rows_reversed.T.rows_reversed.T
 
     @property
-    def is_strided(self):
+    def is_strided(self) -> bool:
         """Whether its size is known and its strides are not."""
         known = [isinstance(x, int) for x in (self.m, self.n, self.rs, self.cs)]
         return known[:2] == [True, True] and not all(known)
 
     @property
-    def contiguous(self):
+    def contiguous(self) -> "Elements":
         """The matrix with strides that are known, those of contiguous rows."""
         step = self.vector.lanes * len(self.vector.parts)
         return self._replace(rs=self.n * step, cs=step)
 
     @property
-    def is_contiguous(self):
+    def is_contiguous(self) -> Condition:
         """Whether its strides are those of `contiguous`."""
         other = self.contiguous
         return (self.code.unknown(self.rs) == other.rs) & (self.code.unknown(self.cs) == other.cs)
 
     @property
-    def lowest(self):
+    def lowest(self) -> Any:
         """The lowest address of a matrix of known size and strides."""
         extents = (self.m - 1) * self.rs, (self.n - 1) * self.cs
         return self._replace(rs=1)._at(sum(min(extent, 0) for extent in extents), 0)
 
-    def following(self, stride, lane, lanes):
+    def following(self, stride: IntOrIndex, lane: IntOrIndex, lanes: int) -> "Elements":
         """Places to fetch for the pack that is `stride` real numbers on, while the lanes from `lane` on are at work."""
         stride, lane = map(self.code.index, (stride, lane))
         return self._replace(base=self._shifted(stride + stride // lanes * lane - lane))
 
-    def pack(self, p):
+    def pack(self, p: IntOrIndex) -> "Elements":
         """The one that is p packs behind this, alone."""
         return self._replace(base=self._shifted(p * self.code.index(self.packs[1])), packs=(1, self.packs[1]))
 
-    def block(self, i, j, m, n):
+    def block(self, i: IntOrIndex, j: IntOrIndex, m: IntOrIndex, n: IntOrIndex) -> "Elements":
         return self._replace(base=self._at(i, j), m=m, n=n)
 
     def _at(self, i, j, im=0):
@@ -197,12 +205,12 @@ class Elements:
         """The address of the real number that is so many of them behind the first."""
         return shifted(self.code.builder, self.base, offset, self.element)
 
-    def pointer(self, i, j, lane):
+    def pointer(self, i: IntOrIndex, j: IntOrIndex, lane: IntOrIndex) -> Any:
         """The address of a real number: that of a lane of element (i, j)."""
         return self._at(i, j, lane)
 
     @property
-    def element(self):
+    def element(self) -> Any:
         """LLVM type of a real number in memory."""
         return STORED.get(self.stored, self.vector.part.element)
 
@@ -232,12 +240,12 @@ class Elements:
                 store.align *= self.vector.lanes
                 store.set_metadata("nontemporal", builder.module.add_metadata([ir.IntType(32)(1)]))
 
-    def masked(self, i, j, flags, other):
+    def masked(self, i: IntOrIndex, j: IntOrIndex, flags: Flags, other: Lanes) -> Lanes:
         """The lanes of element (i, j) where flags are set, else those of `other`; nothing else is read."""
         pairs = zip((0, self.im), other.parts, strict=False)
         return other._new(*(self._masked("load", i, j, im, flags, part) for im, part in pairs))
 
-    def store_masked(self, i, j, flags, lanes):
+    def store_masked(self, i: IntOrIndex, j: IntOrIndex, flags: Flags, lanes: Lanes) -> None:
         """Store the lanes where flags are set."""
         for im, part in zip((0, self.im), lanes.parts, strict=False):
             self._masked("store", i, j, im, flags, part)
@@ -259,7 +267,7 @@ class Elements:
         letter = "i" if isinstance(self.element, ir.IntType) else "f"
         return f"v{self.vector.lanes}{letter}{8 * itemsize(self.element)}"
 
-    def gathered(self, i, j, offsets):
+    def gathered(self, i: IntOrIndex, j: IntOrIndex, offsets: Lanes) -> Lanes:
         """An element of which lane k is `offsets[k]` bytes behind the number at (i, j)."""
         b, part = self.code.builder, self.vector.part
         flags = ir.VectorType(ir.IntType(1), part.count)

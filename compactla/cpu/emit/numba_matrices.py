@@ -6,6 +6,7 @@ In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one
 
 import functools
 import operator
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -21,7 +22,7 @@ from compactla.cpu.emit.numba_vectors import fits, lift
 from compactla.cpu.emit.vectors import Vector
 
 NUMBERS = types.float32, types.float64, types.complex64, types.complex128, types.int32, types.int64
-KINDS = {np.dtype(kind.name).char: kind for kind in NUMBERS}
+KINDS: dict[str, types.Type] = {np.dtype(kind.name).char: kind for kind in NUMBERS}
 
 
 def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
@@ -32,7 +33,7 @@ def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
 
 
 @intrinsic(prefer_literal=True)
-def matrix(typing_context, a, V, m=None, n=None):
+def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) -> Any:
     """The V matrices in `a`, an array of shape (m, n, V), or (m, n, 2, V) for complex numbers; or of integers.
 
     `V` is a compile-time constant. So are `m` and `n` if they are given, which have to be the array's: kernels are then
@@ -54,7 +55,7 @@ def matrix(typing_context, a, V, m=None, n=None):
     column = lanes * (a.ndim - 2)
     strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
-    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes)
+    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes)  # type: ignore[misc]
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
 
     def lower(context, builder, signature, args):
@@ -76,7 +77,10 @@ def matrix(typing_context, a, V, m=None, n=None):
     return result(a, V, *arguments), lower
 
 
-def form(dtype, width, m=None, n=None, strides=(None, None), conj=False, stored=""):
+def form(
+    dtype: np.dtype, width: int, m: int | None = None, n: int | None = None,
+    strides: Any = (None, None), conj: bool = False, stored: str = "",
+) -> str:  # fmt: skip
     """The properties of a matrix at compile time, as a string for `at`: "D8 3,3,48,16 conj", "?" for the unknown.
 
     It ends with what its numbers are `stored` as, if that is a narrower type.
@@ -85,30 +89,30 @@ def form(dtype, width, m=None, n=None, strides=(None, None), conj=False, stored=
     return " ".join(filter(None, [f"{dtype.char}{width}", ",".join(known), "conj" * conj, stored]))
 
 
-def parse_form(text):
+def parse_form(text: str) -> Matrix:
     vector, known, *rest = text.split()
-    known = [None if x == "?" else int(x) for x in known.split(",")]
+    m, n, rs, cs = (None if x == "?" else int(x) for x in known.split(","))
     stored = next((word for word in rest if word in STORED), "")
-    return Matrix(Vector(KINDS[vector[0]], int(vector[1:])), *known, "conj" in rest, stored)
+    return Matrix(Vector(KINDS[vector[0]], int(vector[1:])), m, n, rs, cs, "conj" in rest, stored)
 
 
-def lanes_of(form):
+def lanes_of(form: str) -> int:
     """Lanes that are computed with at a time."""
     return parse_form(form).vector.lanes
 
 
-def parts_of(form):
+def parts_of(form: str) -> int:
     """Real numbers in an element: 1, or 2 if it is complex."""
     return len(parse_form(form).vector.parts)
 
 
-def itemsize_of(form):
+def itemsize_of(form: str) -> int:
     """Bytes of a real number."""
     return parse_form(form).vector.real.bitwidth // 8
 
 
 @intrinsic(prefer_literal=True)
-def at(typing_context, address, offset, m, n, rs, cs, im, form):
+def at(typing_context: Any, address: Any, offset: Any, m: Any, n: Any, rs: Any, cs: Any, im: Any, form: Any) -> Any:
     """Matrix at `offset` real numbers from an address in bytes; see `form`."""
     result = parse_form(form.literal_value)
 
@@ -119,7 +123,7 @@ def at(typing_context, address, offset, m, n, rs, cs, im, form):
 
 
 @intrinsic(prefer_literal=True)
-def slot_at(typing_context, address, slot, v, lie, form):
+def slot_at(typing_context: Any, address: Any, slot: Any, v: Any, lie: Any, form: Any) -> Any:
     """Matrix in the lanes from v on of a slot of an array, at an address in bytes; see `form`.
 
     `lie` says how slots lie: their lanes, how many real numbers one has, and the m, n, rs and cs of its matrices.
@@ -136,7 +140,7 @@ def slot_at(typing_context, address, slot, v, lie, form):
 
 
 @intrinsic(prefer_literal=True)
-def pack_at(typing_context, address, p, v, V, m, n, form):
+def pack_at(typing_context: Any, address: Any, p: Any, v: Any, V: Any, m: Any, n: Any, form: Any) -> Any:
     """Matrix in the lanes from v on of pack p, of V lanes, of contiguous m x n packs at an address in bytes."""
     result = parse_form(form.literal_value)
 
@@ -233,7 +237,7 @@ lower_getattr(Matrix, "H")(lower_T)
 
 
 @intrinsic
-def fence(typing_context):
+def fence(typing_context: Any) -> Any:
     """Let other threads see what was stored past the caches no later than what is stored from now on."""
 
     def lower(context, builder, signature, args):

@@ -8,6 +8,7 @@ Comparisons make masks: ``&``, ``|`` and ``~`` combine them, ``mask.any()`` and 
 
 import inspect
 import operator
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -191,31 +192,31 @@ def function(apply):
 
 
 @function
-def fma(a, b, c):
+def fma(a: Any, b: Any, c: Any) -> Any:
     """a b + c, rounded once where the machine can."""
     return a.fma(b, c)
 
 
 @function
-def fnma(a, b, c):
+def fnma(a: Any, b: Any, c: Any) -> Any:
     """c - a b, rounded once where the machine can."""
     return (-a).fma(b, c)
 
 
 @function
-def conj(a):
+def conj(a: Any) -> Any:
     """The complex conjugate."""
     return a.conjugate()
 
 
 @function
-def sqrt(x):
+def sqrt(x: Any) -> Any:
     """The square root of a real vector; NaN for negative numbers."""
     return x.sqrt()
 
 
 @function
-def rsqrt(x):
+def rsqrt(x: Any) -> Any:
     """1 / sqrt(x) of a real vector, to 2 units in the last place; NaN for negative numbers.
 
     It is faster than the two operations where the machine has an estimate to start from: with AVX-512, for vectors that
@@ -225,31 +226,31 @@ def rsqrt(x):
 
 
 @function
-def abs1(x):
+def abs1(x: Any) -> Any:
     """``|re| + |im|``, a real vector."""
     return x.abs1()
 
 
 @function
-def copysign(x, y):
+def copysign(x: Any, y: Any) -> Any:
     """The real vector `x` with the signs of `y`."""
     return x.copysign(y)
 
 
 @function
-def minimum(x, y):
+def minimum(x: Any, y: Any) -> Any:
     """The smaller of two numbers, lane by lane, as NumPy's: NaN where one of them is."""
     return x.minimum(y)
 
 
 @function
-def maximum(x, y):
+def maximum(x: Any, y: Any) -> Any:
     """The larger of two numbers, lane by lane, as NumPy's: NaN where one of them is."""
     return x.maximum(y)
 
 
 @function
-def select(mask, a, b):
+def select(mask: Any, a: Any, b: Any) -> Any:
     """The lanes of `a` where the mask is set, else those of `b`, as NumPy's `where`."""
     if not isinstance(mask, Flags):
         raise TypeError(f"mask is {mask.vector}, must be a mask")
@@ -257,7 +258,7 @@ def select(mask, a, b):
 
 
 @intrinsic
-def broadcast(typing_context, x, like):
+def broadcast(typing_context: Any, x: Any, like: Any) -> Any:
     """The number `x` in every lane of a vector of the type of `like`."""
     if not isinstance(like, Vector) or isinstance(x, Vector) or not fits(x, like):
         raise errors.TypingError(f"x is {x}, must be a number that fits like, which is {like}")

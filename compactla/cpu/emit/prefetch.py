@@ -4,11 +4,13 @@ Kernels are bound by memory where the data is large, and the processor alone doe
 of a matrix are not read in the order in which they lie. So the innermost loops ask for a little of it in every round.
 """
 
+from typing import Any
+
 from llvmlite import ir
 from numba.core import cgutils
 
 from compactla.cpu.emit.index import Variable, value_of
-from compactla.cpu.emit.matrices import itemsize
+from compactla.cpu.emit.matrices import Elements, itemsize
 
 BYTE = ir.IntType(8)
 BYTES = BYTE.as_pointer()
@@ -48,7 +50,7 @@ class Prefetch:
         return self.code.builder.gep(start, [value_of(offset)], source_etype=BYTE)
 
 
-def prefetch(builder, pointer, write=False, first=True):
+def prefetch(builder: ir.IRBuilder, pointer: Any, write: bool = False, first: bool = True) -> None:
     """Ask for the cache line at a pointer to bytes, to be read or written; or for all caches but the `first` level."""
     number = ir.IntType(32)
     kind = ir.FunctionType(ir.VoidType(), [BYTES, number, number, number])
@@ -56,6 +58,6 @@ def prefetch(builder, pointer, write=False, first=True):
     builder.call(function, [pointer, number(int(write)), number(3 if first else 2), number(1)])  # data
 
 
-def nbytes(A):
+def nbytes(A: Elements) -> int:
     """Bytes of a matrix of known size."""
     return A.m * A.n * A.vector.lanes * len(A.vector.parts) * itemsize(A.element)

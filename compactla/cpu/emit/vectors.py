@@ -8,6 +8,7 @@
 import functools
 import math
 import operator
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -23,7 +24,7 @@ FLOATS = {types.float32: ir.FloatType(), types.float64: ir.DoubleType()}
 class Vector(types.Type):
     """V real numbers, or V complex numbers as real and imaginary parts, or V integers."""
 
-    def __init__(self, dtype, lanes):
+    def __init__(self, dtype: Any, lanes: int) -> None:
         self.dtype, self.lanes = dtype, lanes
         self.is_complex = isinstance(dtype, types.Complex)
         self.is_integer = isinstance(dtype, types.Integer)
@@ -32,12 +33,12 @@ class Vector(types.Type):
         super().__init__(name=f"Vector({dtype}, {lanes})")
 
     @property
-    def part(self):
+    def part(self) -> ir.VectorType:
         """LLVM type of the V integers, or real (or imaginary) parts."""
         return ir.VectorType(FLOATS.get(self.real) or ir.IntType(self.real.bitwidth), self.lanes)
 
     @property
-    def reals(self):
+    def reals(self) -> "Vector":
         """The vector of its real (or imaginary) parts."""
         return Vector(self.real, self.lanes)
 
@@ -52,7 +53,7 @@ class VectorModel(models.PrimitiveModel):
 class Mask(types.Type):
     """Yes or no for each of V lanes."""
 
-    def __init__(self, lanes):
+    def __init__(self, lanes: int) -> None:
         self.lanes = lanes
         super().__init__(name=f"Mask({lanes})")
 
@@ -67,27 +68,27 @@ class Flags(Condition):
     """A `Mask` while code is emitted: a condition for each lane."""
 
     @property
-    def mask(self):
+    def mask(self) -> Mask:
         """The type of the flags."""
         return Mask(self.value.type.count)
 
     @property
-    def bits(self):
+    def bits(self) -> Any:
         """The mask as an integer: bit k is that of lane k."""
         return self.builder.bitcast(self.value, ir.IntType(self.value.type.count))
 
     def __bool__(self):
         raise TypeError("mask is not known while code is emitted, must be asked by any() or all()")
 
-    def any(self):
+    def any(self) -> Condition:
         """Whether a lane is set."""
         return Condition(self.builder, self.builder.icmp_unsigned("!=", self.bits, self.bits.type(0)))
 
-    def all(self):
+    def all(self) -> Condition:
         """Whether all lanes are set."""
         return Condition(self.builder, self.builder.icmp_unsigned("==", self.bits, self.bits.type(-1)))
 
-    def select(self, a, b):
+    def select(self, a: Any, b: Any) -> Any:
         """The lanes of `a` where the mask is set, else those of `b`."""
         a, b = alike(a, b)
         if a.vector.lanes != self.value.type.count:
@@ -107,16 +108,16 @@ def alike(*lanes):
 class Lanes:
     """A `Vector` while code is emitted, with its arithmetic."""
 
-    def __init__(self, builder, vector, *parts):
+    def __init__(self, builder: ir.IRBuilder, vector: Vector, *parts: Any) -> None:
         self.builder, self.vector, self.parts = builder, vector, parts
 
     @classmethod
-    def unwrap(cls, builder, vector, value):
+    def unwrap(cls, builder: ir.IRBuilder, vector: Vector, value: Any) -> "Lanes":
         if not vector.is_complex:
             return cls(builder, vector, value)
         return cls(builder, vector, *(builder.extract_value(value, i) for i in range(2)))
 
-    def wrap(self):
+    def wrap(self) -> Any:
         if not self.vector.is_complex:
             return self.parts[0]
         pair = ir.Constant(ir.LiteralStructType([self.vector.part] * 2), ir.Undefined)
@@ -128,21 +129,21 @@ class Lanes:
         return Lanes(self.builder, self.vector, *parts)
 
     @classmethod
-    def zero(cls, builder, vector):
+    def zero(cls, builder: ir.IRBuilder, vector: Vector) -> "Lanes":
         return cls(builder, vector, *[None] * len(vector.parts)).constant(0)
 
-    def constant(self, x):
+    def constant(self, x: Any) -> "Lanes":
         """The real number `x` in every lane."""
         number = int if self.vector.is_integer else float
         fill = [ir.Constant(self.vector.part, [number(value)] * self.vector.lanes) for value in (x, 0)]
         return self._new(*fill[: len(self.parts)])
 
     @property
-    def real(self):
+    def real(self) -> "Lanes":
         return Lanes(self.builder, self.vector.reals, self.parts[0])
 
     @property
-    def imag(self):
+    def imag(self) -> "Lanes":
         return Lanes(self.builder, self.vector.reals, self.parts[1]) if self.vector.is_complex else self.constant(0)
 
     def __add__(self, other):
@@ -169,7 +170,7 @@ class Lanes:
             return self._new(*(self.builder.fdiv(part, other.parts[0]) for part in self.parts))
         return self * other.reciprocal()
 
-    def fma(self, other, addend):
+    def fma(self, other: "Lanes", addend: "Lanes") -> "Lanes":
         """self * other + addend"""
         self._check_floats()
         if not (self.vector.is_complex and other.vector.is_complex):
@@ -188,12 +189,12 @@ class Lanes:
         scaled, scale = (other, self) if other.vector.is_complex else (self, other)
         return scaled, scale.parts[0]
 
-    def conjugate(self):
+    def conjugate(self) -> "Lanes":
         if not self.vector.is_complex:
             return self
         return self._new(self.parts[0], self.builder.fneg(self.parts[1]))
 
-    def reciprocal(self, many=False, regular=False):
+    def reciprocal(self, many: bool = False, regular: bool = False) -> "Lanes":
         """1 / self; complex numbers are scaled first, so that their squares cannot overflow.
 
         With `many` independent ones at a time Newton's iteration is faster than the machine's division, where there is
@@ -223,12 +224,12 @@ class Lanes:
         undefined = b.fcmp_unordered("uno", result, result)
         return b.select(undefined, estimate, result)  # which is right for zeros and infinities
 
-    def sqrt(self):
+    def sqrt(self) -> "Lanes":
         """The square root of real numbers; NaN for negative ones."""
         self._check_floats(real=True)
         return self._new(self._call("llvm.sqrt", self.parts[0]))
 
-    def rsqrt(self, factor=None, regular=False):
+    def rsqrt(self, factor: "Lanes | None" = None, regular: bool = False) -> "Lanes":
         """1 / sqrt(self) of real numbers, or `factor` / sqrt(self), to 2 units in the last place; NaN if negative.
 
         Where there is an estimate to start from, a few terms of a series are faster than the machine's root and
@@ -243,8 +244,8 @@ class Lanes:
         estimate = self._new(rsqrt14(self.parts[0]))
         error = (-(self * estimate)).fma(estimate, one)
         terms = [5 / 16, 3 / 8, 1 / 2] if self.vector.real.bitwidth == 64 else [3 / 8, 1 / 2]
-        series, *terms = map(self.constant, terms)
-        for term in terms:
+        series, *others = map(self.constant, terms)
+        for term in others:
             series = series.fma(error, term)
         start = estimate if factor is None else factor * estimate
         refined = (start * error).fma(series, start)
@@ -285,21 +286,21 @@ class Lanes:
         modulus = large * slope.fma(slope, one).sqrt()
         return ((re == infinity) | (im == infinity)).select(infinity, modulus)
 
-    def abs1(self):
+    def abs1(self) -> "Lanes":
         """|re| + |im|, which is real."""
         return abs(self.real) + abs(self.imag) if self.vector.is_complex else abs(self)
 
-    def copysign(self, other):
+    def copysign(self, other: "Lanes") -> "Lanes":
         """Real numbers with the signs of others."""
         self._check_floats(real=True)
         other._check_floats(real=True)
         return self._new(self._call("llvm.copysign", self.parts[0], other.parts[0]))
 
-    def minimum(self, other):
+    def minimum(self, other: "Lanes") -> "Lanes":
         """The smaller of two real numbers; NaN where one is."""
         return (self != self).select(self, (self < other).select(self, other))
 
-    def maximum(self, other):
+    def maximum(self, other: "Lanes") -> "Lanes":
         """The larger of two real numbers; NaN where one is."""
         return (self != self).select(self, (self > other).select(self, other))
 
@@ -330,7 +331,7 @@ class Lanes:
         flags = [Flags(self.builder, compare(relation, x, y)) for x, y in zip(a.parts, b.parts, strict=True)]
         return functools.reduce(operator.and_, flags)
 
-    def astype(self, dtype):
+    def astype(self, dtype: Any) -> "Lanes":
         """The numbers in another of Numba's types; integers from real numbers are cut towards zero.
 
         Integers of what is too large for them are the largest there are, those of NaN are 0.

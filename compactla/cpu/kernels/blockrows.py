@@ -4,26 +4,31 @@ Numbers that follow each other in a row of a block are a vector, and so are thos
 Lanes are added up at the end of a row of blocks.
 """
 
+from typing import Any
+
+import numpy as np
 from llvmlite import ir
 
-from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.code import Code, routine
 from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.machine import machine
-from compactla.cpu.emit.matrices import native_width
+from compactla.cpu.emit.matrices import Elements, native_width
 from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.memory.products import loaded, signs, store, swapped, there
 
 SMALL = ir.IntType(32)
 
 
-def lanes_of(dtype, b):
+def lanes_of(dtype: np.dtype, b: int) -> int:
     """Real numbers of a vector, for blocks of b x b numbers of this dtype."""
     size = b * (2 if dtype.kind == "c" else 1)
     return min(native_width(dtype), 1 << (size - 1).bit_length())
 
 
 @routine
-def blockrowsmv(code, lo, hi, indptr, indices, blocks, x, y, parts=1):
+def blockrowsmv(
+    code: Code, lo: Any, hi: Any, indptr: Any, indices: Any, blocks: Elements, x: Elements, y: Elements, parts: int = 1
+) -> None:
     """y <- A x for block rows lo to hi - 1 of a matrix in BSR form, in a Numba function.
 
     Parameters

@@ -4,6 +4,8 @@ Slot ``offset[p] + k`` of `diag` is block k of the lines of pack p; `lower` and 
 D, E and F for the blocks of a slot of `diag`, `lower` and `upper`: D x = r - E x_before - F x_after.
 """
 
+from collections.abc import Callable
+
 from compactla.cpu.emit.code import routine
 from compactla.cpu.emit.index import value_of
 from compactla.cpu.emit.numba_matrices import at, itemsize_of, lanes_of, parts_of, slot_at
@@ -17,7 +19,7 @@ from compactla.cpu.memory.packing import Tile
 from compactla.pivots import FACTOR, LARGEST, WATCHED
 
 
-def factor_batch(block, known, large):
+def factor_batch(block: str, known: bool, large: bool) -> Callable:
     """Kernel that factors packs lo to hi in place; `block` is the form of a b x b block, whose size may be `known`.
 
     D <- L\\U with the reciprocals of the pivots, after D <- D - E_before F_before; F <- inv(D) F. E is only read.
@@ -48,7 +50,7 @@ def factor_batch(block, known, large):
     return kernel
 
 
-def factor_watched_batch(block, column, swap, known, policy):
+def factor_watched_batch(block: str, column: str, swap: str, known: bool, policy: str) -> Callable:
     """Kernel that factors as `factor_batch` does, and watches pivots as `policy` says: see `lu_watched`.
 
     `column` is the form of what is kept of pivots, `swap` that of the columns of `swaps`. Where rows of D are swapped
@@ -97,7 +99,7 @@ def factor_watched_batch(block, column, swap, known, policy):
     return kernel
 
 
-def solve_batch(block, column, swap, known):
+def solve_batch(block: str, column: str, swap: str, known: bool) -> Callable:
     """Kernel that solves with the factors of packs lo to hi; `column` is the form of a b x nrhs block of x.
 
     Forward x <- inv(D) (r - E x_before), backward x <- x - F x_after: every block is read once. `rows` says which
@@ -147,7 +149,7 @@ def solve_batch(block, column, swap, known):
     return kernel
 
 
-def residual_batch(block, column):
+def residual_batch(block: str, column: str) -> Callable:
     """Kernel for r <- rhs - A x with the blocks of packs lo to hi as they are in the matrix; see `solve_batch`."""
     width, reals, item = lanes_of(block), parts_of(block), itemsize_of(block)
 
@@ -180,7 +182,7 @@ def residual_batch(block, column):
     return kernel
 
 
-def spread_batch(block, known):
+def spread_batch(block: str, known: bool) -> Callable:
     """Kernel that multiplies couplings at the ends of lines by the inverses of the factored packs lo to hi, in place.
 
     The first slot of a pack in `before`, and in `after` those from ``shortest[p]`` on, where its lines end, hold what
@@ -227,7 +229,7 @@ def spread_batch(block, known):
     return kernel
 
 
-def couple_batch(block, column, known):
+def couple_batch(block: str, column: str, known: bool) -> Callable:
     """Kernel that takes couplings from the block rows of packs lo to hi: x <- source - E x_before - F x_after.
 
     `before` and `after` say for each lane of a pack which block rows of x these are; the row -1 counts as zero. `work`

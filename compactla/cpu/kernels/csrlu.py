@@ -5,6 +5,7 @@ one column of vectors, tile by tile and in these row by row.
 """
 
 import functools
+from collections.abc import Callable
 
 from numba import njit
 
@@ -19,7 +20,7 @@ from compactla.cpu.kernels.getrfnp import reciprocal
 SUMS = 8  # of multiply-adds, one of which waits for the one before
 
 
-def largest_tile(parts):
+def largest_tile(parts: int) -> int:
     """Rows and columns of the largest tile of numbers of so many parts: it fits the registers."""
     return 4 // parts
 
@@ -245,7 +246,7 @@ def enter(A, F, places, zeros, ones):
         F[places[t], 0] = A[t, 0]
 
 
-def lu_batch(column, size, incomplete):
+def lu_batch(column: str, size: int, incomplete: bool) -> Callable:
     """Kernel for the factors of packs lo to hi, of tiles of this size; or for those without fill."""
     width, parts = lanes_of(column), parts_of(column)
 
@@ -270,7 +271,7 @@ def lu_batch(column, size, incomplete):
     return kernel
 
 
-def lusv_batch(matrix, column, block, size, trans):
+def lusv_batch(matrix: str, column: str, block: str, size: int, trans: str) -> Callable:
     """Kernel for the solutions with the factors of packs lo to hi, for as many columns at a time as `block` has."""
     width, parts = lanes_of(matrix), parts_of(matrix)
     columns = parse_form(block).n

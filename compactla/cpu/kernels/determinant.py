@@ -5,7 +5,9 @@ from collections import namedtuple
 
 from llvmlite import ir
 
-from compactla.cpu.emit.vectors import Lanes
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.kernels.laswp import integers
 
 # Of log((1 + s) / (1 - s)) / s - 2 by powers of s^2, highest first: the coefficients of FreeBSD's e_log.c.
@@ -21,7 +23,7 @@ FORMS = {
 }
 
 
-def determinant(code, LU, ipiv):
+def determinant(code: Code, LU: Elements, ipiv: Elements) -> tuple[Lanes, Lanes]:
     """Numbers and exponents of two, of the determinants of the matrices that getrf makes these factors of.
 
     The modulus of the numbers is at least 1, up to rounding, unless there are pivots that are zero or subnormal.
@@ -50,7 +52,7 @@ def split(x):
     return x * power_of_two(x.vector.reals, -exponent), exponent
 
 
-def power_of_two(vector, exponent):
+def power_of_two(vector: Vector, exponent: Lanes) -> Lanes:
     """2^exponent, of one whose magnitude is less than that of the largest."""
     b, form = exponent.builder, FORMS[vector.real.bitwidth]
     stored = (exponent + exponent.constant(form.one)).parts[0]
@@ -58,7 +60,7 @@ def power_of_two(vector, exponent):
     return Lanes(b, vector, b.bitcast(bits, vector.part))
 
 
-def scaled(x, exponent):
+def scaled(x: Lanes, exponent: Lanes) -> Lanes:
     """x 2^exponent, of any exponent"""
     vector = x.vector.reals
     most = exponent.constant(FORMS[vector.real.bitwidth].one - 1)
@@ -68,7 +70,7 @@ def scaled(x, exponent):
     return x
 
 
-def log(x, exponent):
+def log(x: Lanes, exponent: Lanes) -> Lanes:
     """The logarithm of x 2^exponent, for positive numbers x."""
     form = FORMS[x.vector.real.bitwidth]
     x, further = split(x)

@@ -5,10 +5,14 @@ that goes down the diagonal. Several packs go side by side, since a pivot waits 
 """
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from compactla.cpu.emit.code import Code, routine
 from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.index import IntOrIndex
 from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.getrf import numbered
 from compactla.cpu.kernels.getrfnp import reciprocal
 from compactla.cpu.kernels.laswp import choose, exchange, integers
@@ -21,7 +25,7 @@ class Band:
         self.code, self.A, self.kl, self.ku, self.n = code, A, kl, A.m - 1 - kl, A.n
         self.vector = A.vector
 
-    def row(self, i, whole):
+    def row(self, i: IntOrIndex, whole: bool) -> list[Lanes]:
         """Row i from column i - kl to i + ku; zeros behind the last row and column, which there are unless `whole`."""
         lanes = []
         for t in range(self.A.m):
@@ -43,7 +47,7 @@ def guarded(code, A, r, j, last, whole):
 class Window:
     """Rows k to k + kl of a matrix that is being eliminated, and of right-hand sides beside it."""
 
-    def __init__(self, source, B: Elements | None = None):
+    def __init__(self, source: Any, B: Elements | None = None) -> None:
         self.source, self.B, self.code = source, B, source.code
         self.kl, self.ku, self.width = source.kl, source.ku, source.kl + source.ku + 1
         self.columns = 0 if B is None else B.n
@@ -62,7 +66,7 @@ class Window:
     def _right(self, row, c, whole):
         return self.B[row if whole else self.code.min(row, self.B.m - 1), c]
 
-    def swap(self, k, whole):
+    def swap(self, k: IntOrIndex, whole: bool) -> list[Flags]:
         """Exchange the first row with that of the largest first element: flags of the row that it is, for each lane.
 
         Rows behind the last are not taken, not even for one of NaN.
@@ -78,7 +82,7 @@ class Window:
                 self.slots[i, t] = x
         return flags
 
-    def step(self, k, whole):
+    def step(self, k: IntOrIndex, whole: bool) -> tuple[Flags, Lanes, list[Lanes], list[Lanes]]:
         """Eliminate the first column, and go on by a row: where the pivot is zero, its reciprocal, the multiples of the
         first row that were subtracted from the others, and that row."""
         zero, inverse = reciprocal(self.slots[0, 0])
@@ -95,7 +99,10 @@ class Window:
         return zero, inverse, multiples, top
 
 
-def eliminate(code: Code, windows, n, pivoting, info, keep, begin=None):
+def eliminate(
+    code: Code, windows: Sequence[Window], n: IntOrIndex, pivoting: bool, info: Sequence, keep: Callable,
+    begin: Callable | None = None,
+) -> None:  # fmt: skip
     """Eliminate band matrices side by side.
 
     ``keep(w, k, inverse, multiples, row, flags)`` is told of each step of window w; `info` is where pivots of each are
@@ -120,7 +127,10 @@ def eliminate(code: Code, windows, n, pivoting, info, keep, begin=None):
 
 
 @routine
-def gbtrf(code, A, U, L, ipiv, info, kl, pivoting=True, ahead=()):
+def gbtrf(
+    code: Code, A: Elements, U: Elements, L: Elements, ipiv: Any, info: Any, kl: int, pivoting: bool = True,
+    ahead: Any = (),
+) -> None:  # fmt: skip
     """The LU factorizations of the V band matrices of a pack, with row interchanges, in a Numba function.
 
     Parameters

@@ -1,12 +1,18 @@
 """gbtrs at the register level (`forward`, `backward`) and at the pack level: solves with the factors of gbtrf."""
 
-from compactla.cpu.emit.code import routine
+from collections.abc import Callable
+from typing import Any
+
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.laswp import exchange
 
 COLUMNS = 4  # right-hand sides at a time
 
 
-def forward(code, L, B, swapped=None, begin=None):
+def forward(
+    code: Code, L: Elements, B: Elements, swapped: Callable | None = None, begin: Callable | None = None
+) -> None:
     """B <- inv(L) B; ``swapped(k)`` are flags of the rows below row k, where lanes swapped it with one of them.
 
     ``begin(k)`` comes before step k, which needs row k + kl + 1 of B.
@@ -30,7 +36,7 @@ def forward(code, L, B, swapped=None, begin=None):
             window[kl, c] = B[code.min(k + (kl + 1), last), c]
 
 
-def backward(code, U, B, reach, unit=False, end=None):
+def backward(code: Code, U: Elements, B: Elements, reach: int, unit: bool = False, end: Callable | None = None) -> None:
     """B <- inv(U) B, for a U whose rows reach so far; or inv(L^H) inv(D) B, where the factors are those of pbtrf.
 
     ``end(k)`` comes after step k, which leaves row k of B as it is to be.
@@ -58,7 +64,7 @@ def backward(code, U, B, reach, unit=False, end=None):
 
 
 @routine
-def gbtrs(code, U, L, ipiv, B, pivoting=True, ahead=()):
+def gbtrs(code: Code, U: Elements, L: Elements, ipiv: Any, B: Elements, pivoting: bool = True, ahead: Any = ()) -> None:
     """B <- inv(A) B for the V matrices of a pack, with the factors of `gbtrf`, in a Numba function.
 
     Parameters

@@ -1,5 +1,7 @@
 """gemm at the register level (`update`) and at the pack level (`gemm`)."""
 
+from typing import Any
+
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.matrices import Elements, held, tallest, tile_size
@@ -45,7 +47,7 @@ def update(code: Code, products, C: Elements, alpha, beta, half=False):
 
 
 @routine
-def gemm(code, A, B, C, alpha=1, beta=0, ahead=()):
+def gemm(code: Code, A: Elements, B: Elements, C: Elements, alpha: Any = 1, beta: Any = 0, ahead: Any = ()) -> None:
     """C <- alpha A B + beta C for the V matrices of a pack, in a Numba function.
 
     Parameters
@@ -92,7 +94,7 @@ def tile_of(C):
     return rows, columns
 
 
-def rounds(C, k):
+def rounds(C: Elements, k: int) -> int:
     """Number of rounds in the innermost loops of a product."""
     rows, columns = tile_of(C)
     return len(starts(C.m, rows)) * len(starts(C.n, columns)) * k

@@ -1,7 +1,7 @@
 """geqrf at the register level (`factor`) and at the pack level (`geqrf`)."""
 
 from compactla.cpu.emit.code import Code, check_fit, routine
-from compactla.cpu.emit.index import is_known
+from compactla.cpu.emit.index import IntOrIndex, is_known
 from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.prefetch import nbytes
 from compactla.cpu.kernels.householder import panels, reflect, reflect_panel, reflector
@@ -20,7 +20,7 @@ def step(code: Code, A: Elements, tau: Elements, k):
     reflect(code, x, scale.conjugate(), A.block(k, after, 1, right), A.block(after, after, below, right))
 
 
-def factor(code: Code, A: Elements, tau: Elements, count=1):
+def factor(code: Code, A: Elements, tau: Elements, count: IntOrIndex = 1) -> None:
     """`count` packs side by side, because a step waits for its reflector: panel by panel, if they are not small."""
     k = code.min(A.m, A.n)
     small = isinstance(k, int) and max(A.m, A.n) <= ONE_BY_ONE

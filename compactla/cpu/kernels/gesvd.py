@@ -9,9 +9,13 @@ fast and accurate Jacobi SVD algorithm").
 import functools
 import math
 import operator
+from collections.abc import Callable
 
-from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.index import IntOrIndex
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.householder import reflect, reflector
 from compactla.cpu.kernels.jacobi import SWEEPS, sweep
 from compactla.cpu.kernels.norms import add_squares, larger, scaling, squared
@@ -81,14 +85,14 @@ def gesvd(code, A, U, s, Vh, info, compute_uv=True, ahead=()):
         copy(code, R, Vh)
 
 
-def copy(code, A, B, f=lambda x: x):
+def copy(code: Code, A: Elements, B: Elements, f: Callable = lambda x: x) -> None:
     """B <- f(A), element by element."""
     for i in code.each(B.m):
         for j in code.each(B.n):
             B[i, j] = f(A[i, j])
 
 
-def largest_part(code, A):
+def largest_part(code: Code, A: Elements) -> Lanes:
     """The largest |re| or |im| of all elements; NaN where one is."""
     largest = code.registers(A.vector.reals, 1)
     largest[0, 0] = code.zero(A.vector.reals)
@@ -98,13 +102,13 @@ def largest_part(code, A):
     return largest[0, 0]
 
 
-def parts(code, W, Q, k):
+def parts(code: Code, W: Elements, Q: Elements, k: IntOrIndex) -> tuple[Elements, Elements, Elements]:
     """Reflector k in Q, and the row and the rows of W that it works on."""
     after, below = k + 1, W.m - k - 1
     return Q.block(after, k, below, 1), W.block(k, 0, 1, W.n), W.block(after, 0, below, W.n)
 
 
-def triangularise(code, W, Q, sizes):
+def triangularise(code: Code, W: Elements, Q: Elements, sizes: Elements) -> None:
     """W <- Q^H W: a triangle, whose columns are in the order that they had; reflectors and their tau go to Q.
 
     Every step takes the largest column that is left in a lane. `sizes` has the squared norm of what is left of each, or
@@ -152,7 +156,7 @@ def triangularise(code, W, Q, sizes):
             W[i, j] = (-sizes[j, 0] > code.broadcast(i, reals)).select(W[i, j], zero)
 
 
-def products(code, x, y=None):
+def products(code: Code, x: Elements, y: Elements | None = None) -> list[Lanes]:
     """The squared norm of a column; of two columns both, and x^H y."""
     columns = [x] if y is None else [x, y]
     squares, mixed = code.registers(x.vector.reals, len(columns), TERMS), code.registers(x.vector, 1, TERMS)
@@ -173,7 +177,7 @@ def products(code, x, y=None):
     return totals
 
 
-def rotate_all(code, R, V, kept, turned):
+def rotate_all(code: Code, R: Elements, V: Elements, kept: bool, turned: Callable) -> None:
     """Rotate all pairs of rows of R, which V R does not change; the first of two becomes the larger.
 
     The order is that of cyclic sweeps by rows, with pairs that share no row side by side: those of one p + q.

@@ -4,6 +4,8 @@ What fits registers is in lists of columns there, and rows are exchanged by blen
 at a time are factored in memory.
 """
 
+from typing import Any
+
 from numba.core import cgutils
 
 from compactla.cpu.emit.code import Code, Number, routine
@@ -185,7 +187,7 @@ def in_panels(A):
 
 
 @routine
-def getrf(code, A, ipiv, info, first=0, threshold=1, ahead=()):
+def getrf(code: Code, A: Elements, ipiv: Any, info: Any, first: Any = 0, threshold: Any = 1, ahead: Any = ()) -> None:
     """A <- L\\U with row interchanges for the V matrices of a pack, in a Numba function.
 
     Parameters

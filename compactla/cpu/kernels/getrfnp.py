@@ -7,6 +7,7 @@ from compactla.cpu.emit.code import Code, Number, routine
 from compactla.cpu.emit.failures import report
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.matrices import Elements, tile_size
+from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.trsm import solve_rows
 
 # Pivots that are inverted by Newton's iteration, of real matrices so small that the divider would be waited for.
@@ -16,7 +17,7 @@ SMALL = {
 }
 
 
-def reciprocal(pivot, many=False):
+def reciprocal(pivot: Lanes, many: bool = False) -> tuple[Flags, Lanes]:
     """Flags where a pivot is zero, and 1 / pivot: 1 for those, whose column stays as it is."""
     zero = pivot == 0
     return zero, zero.select(pivot.constant(1), pivot).reciprocal(many=many)

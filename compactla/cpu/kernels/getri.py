@@ -1,12 +1,15 @@
 """getri at the pack level: the inverse, with the factors that getrf makes."""
 
-from compactla.cpu.emit.code import check_fit, routine
+from typing import Any
+
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.getrinp import getrinp
 from compactla.cpu.kernels.laswp import laswp
 
 
 @routine
-def getri(code, A, ipiv, info, ahead=()):
+def getri(code: Code, A: Elements, ipiv: Any, info: Any, ahead: Any = ()) -> None:
     """A <- inv(A) for the V matrices of a pack, with the factors of `getrf`, in a Numba function.
 
     Parameters

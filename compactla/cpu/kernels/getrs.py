@@ -1,13 +1,16 @@
 """getrs at the pack level: both triangular solves with the factors that getrf makes, and its swaps."""
 
+from typing import Any
+
 from compactla.checks import option
-from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.getrsnp import getrsnp
 from compactla.cpu.kernels.laswp import laswp
 
 
 @routine
-def getrs(code, A, ipiv, B, trans="N", ahead=()):
+def getrs(code: Code, A: Elements, ipiv: Any, B: Elements, trans: str = "N", ahead: Any = ()) -> None:
     """B <- inv(op(A)) B for the V matrices of a pack, with the factors of `getrf`, in a Numba function.
 
     Parameters

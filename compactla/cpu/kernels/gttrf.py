@@ -3,7 +3,9 @@
 import functools
 
 from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.index import IntOrIndex
 from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.gbtrf import Window, eliminate, guarded, store
 
 
@@ -16,7 +18,7 @@ class Tridiagonal:
         self.code, self.lower, self.diag, self.upper = code, lower, diag, upper
         self.n, self.vector = diag.n, diag.vector
 
-    def row(self, i, whole):
+    def row(self, i: IntOrIndex, whole: bool) -> list[Lanes]:
         """Row i from column i - 1 to i + 1; zeros behind the last row and column, which there are unless `whole`."""
         before, after = i - 1, i + 1
         given = (self.lower, before, i), (self.diag, i, i), (self.upper, i, after)
@@ -36,7 +38,7 @@ class Ring:
         self.code, self.lower, self.diag, self.upper = code, lower, diag, upper
         self.n, self.vector = diag.n, diag.vector
 
-    def row(self, i, whole):
+    def row(self, i: IntOrIndex, whole: bool) -> list[Lanes]:
         """Row i of the folded matrix, from column i - 2 to i + 2.
 
         It is one in the middle if it is `whole`. Else it may be any, or one behind the last, which is zero.
@@ -76,7 +78,7 @@ class Folded:
     def __init__(self, B: Elements):
         self.B, self.code, self.vector, self.m, self.n = B, B.code, B.vector, B.m, B.n
 
-    def block(self, i, j, m, n):
+    def block(self, i: IntOrIndex, j: IntOrIndex, m: IntOrIndex, n: IntOrIndex) -> "Folded":
         """Some columns."""
         return Folded(self.B.block(i, j, m, n))
 

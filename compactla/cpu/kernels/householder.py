@@ -1,6 +1,8 @@
 """Householder reflectors, H = I - tau [1; v] [1; v]^H: made of a column (`reflector`), and applied, one (`reflect`) or
 several at once (`Reflectors`, `reflect_all`)."""
 
+from typing import Any
+
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.emit.vectors import Lanes
@@ -85,7 +87,7 @@ def sum_of(code: Code, x: Elements, add):
     return total[0, 0]
 
 
-def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see=None):
+def reflect(code: Code, v: Elements, tau: Lanes, top: Elements, C: Elements, see: Any = None) -> None:
     """[top; C] <- H [top; C], where `top` is a row; with the conjugate of tau, H^H.
 
     If it is given, ``see(j, squares)`` gets the sum of the squares of every column j of C.
@@ -185,7 +187,7 @@ class Reflectors:
                 C[i, j] = row[j]
 
 
-def reflect_all(code: Code, V: Elements, tau: Elements, C: Elements, adjoint):
+def reflect_all(code: Code, V: Elements, tau: Elements, C: Elements, adjoint: bool) -> None:
     """C <- H_1 .. H_k C, or, for the adjoint, H_k^H .. H_1^H C; V has as many rows as C, and k columns."""
     tallest, _ = tile_size(C.vector, C.m, C.n)
     for i, t in panels(code, V.n, tallest, backwards=not adjoint):

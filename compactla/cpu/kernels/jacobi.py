@@ -6,6 +6,8 @@ own; those in which the one between is zero to rounding are not turned: their co
 of zeros. So a matrix that is done does not change, however many sweeps others of its pack take.
 """
 
+from collections.abc import Callable
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -106,7 +108,7 @@ class Noted:
         return Flags(self.builder, self.builder.bitcast(self.bits, ir.VectorType(ir.IntType(1), self.kind.width)))
 
 
-def sweep(code: Code, vector, once, most=None) -> Flags:
+def sweep(code: Code, vector: Vector, once: Callable, most: int | None = None) -> Flags:
     """Sweep until no lane has turned in one; returns flags of lanes that had in the last, of `most` or `SWEEPS`.
 
     ``once(turned)`` emits a sweep, which calls ``turned(flags)`` for lanes that turn.
@@ -166,8 +168,8 @@ def orthogonalize(code: Code, G: Elements) -> Flags:
 
     This is one-sided Jacobi: elements of G are so scaled that the squares of squares do not overflow.
     """
-    rows = G.vector.reals
-    rows = code.zero(rows).constant(G.m) if isinstance(G.m, int) else code.broadcast(G.m, rows)
+    reals = G.vector.reals
+    rows = code.zero(reals).constant(G.m) if isinstance(G.m, int) else code.broadcast(G.m, reals)
     tolerance = rows.sqrt() * rows.constant(2 * rounding(G.vector))
 
     def once(turned):
@@ -227,7 +229,7 @@ def sort(values: list[Lanes]):
     return exchanges
 
 
-def arrange(code: Code, keys: Elements, *matrices: Elements):
+def arrange(code: Code, keys: Elements, *matrices: Elements) -> None:
     """Sort real numbers, one below the other, in every lane, and columns of matrices; zeros become positive."""
     zero = code.zero(keys.vector)
     with code.loop(keys.m) as i:

@@ -5,8 +5,12 @@ its parts is contracted along all other axes, and written, before the next one i
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
-from compactla.cpu.emit.code import check_fit, routine
+from compactla.cpu.emit.code import Code, check_fit, routine
+from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.gemm import tile_of, update
 from compactla.cpu.kron.items import Packed, made, reshaped
 
@@ -91,7 +95,9 @@ def copied(code, C, A):
         C[i, j] = A[i, j]
 
 
-def apply(code, factors, X, Y, work, beta=None):
+def apply(
+    code: Code, factors: Sequence[Elements], X: Any, Y: Any, work: Sequence, beta: Elements | None = None
+) -> None:
     """Y <- (A x B x ...) X + beta Y, with the number in a matrix, if there is one.
 
     `work` is where matrices are meanwhile: what is read of X, what is written to Y, and what factors have made.
@@ -129,7 +135,9 @@ def old(code, band, written, beta):
     return S
 
 
-def apply_sum(code, factors, X, Y, work, beta=None):
+def apply_sum(
+    code: Code, factors: Sequence[Elements], X: Any, Y: Any, work: Sequence, beta: Elements | None = None
+) -> None:
     """Y <- (A x I x ... + I x B x ... + ...) X, as `apply`; all of the items are kept in `read`."""
     if len(factors) == 1:
         apply(code, factors, X, Y, work, beta)
@@ -157,7 +165,10 @@ def accumulate(code, factors, X, T, Y, written, beta):
         band.write(S)
 
 
-def solve_sum(code, inverses, vectors, D, X, Y, work, beta=None):
+def solve_sum(
+    code: Code, inverses: Sequence[Elements], vectors: Sequence[Elements], D: Elements, X: Any, Y: Any, work: Sequence,
+    beta: Elements | None = None,
+) -> None:  # fmt: skip
     """Y <- (A x B x ...) D (A^-1 x B^-1 x ...) X, as `apply`, with a diagonal D; items are in the last of `work`."""
     *work, W = work
     sizes = tuple(A.m for A in vectors[1:]) if len(vectors) > 1 else (W.n,)
@@ -167,7 +178,7 @@ def solve_sum(code, inverses, vectors, D, X, Y, work, beta=None):
     apply(code, vectors, Packed(W, sizes), Y, work, beta)
 
 
-def invert(code, values, D, total, alpha):
+def invert(code: Code, values: Sequence[Elements], D: Elements, total: Lanes, alpha: Lanes) -> None:
     """D <- alpha / (total + a sum of one of the values of each axis), row by row."""
     first, *others = values
     with code.loop(first.m) as i:

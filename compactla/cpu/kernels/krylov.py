@@ -2,7 +2,9 @@
 
 import functools
 import inspect
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
@@ -206,7 +208,7 @@ def words(column):
     return SimpleNamespace(**WORDS, vector=compiled(vector), compiled=compiled)
 
 
-def solve_batch(method, options, packed, column, table, real, tile):
+def solve_batch(method: str, options: Any, packed: str, column: str, table: str, real: str, tile: int) -> Callable:
     """Kernel that solves the systems of packs lo to hi, as many lanes at a time as the form `column` of work has.
 
     Where `tile` is not zero, the incomplete factors of values of M are made in work, in tiles of this size.
@@ -268,7 +270,7 @@ def factored(size):
     return made if size else given
 
 
-def product_batch(matrix, trans, scaled):
+def product_batch(matrix: str, trans: str, scaled: bool) -> Callable:
     """Kernel that multiplies columns with sparse matrices, as many lanes at a time as the form has.
 
     ``Y <- alpha op(A) X + beta Y`` if it is `scaled`, where alpha and beta of each system are a pack of 2 x 1.
@@ -289,7 +291,7 @@ def product_batch(matrix, trans, scaled):
     return kernel
 
 
-def precondition_batch(matrix, column):
+def precondition_batch(matrix: str, column: str) -> Callable:
     """Kernel that applies preconditioners to columns, with work of the form `column`."""
     width, parts = lanes_of(matrix), parts_of(matrix)
     step = width * parts
@@ -305,7 +307,7 @@ def precondition_batch(matrix, column):
     return kernel
 
 
-def ilu_batch(column):
+def ilu_batch(column: str) -> Callable:
     """Kernel for the incomplete factors of packs lo to hi."""
     width = lanes_of(column)
 

@@ -17,7 +17,7 @@ FEW = 2  # columns of which elements are swapped one by one
 BLENDED = 12  # real vectors of a column, of which rows are exchanged in registers
 
 
-def integers(vector):
+def integers(vector: Vector) -> Vector:
     """The vector of integers that go with numbers."""
     return Vector(types.int64 if vector.real.bitwidth == 64 else types.int32, vector.lanes)
 

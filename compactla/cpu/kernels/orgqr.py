@@ -1,5 +1,7 @@
 """orgqr at the register level (`generate`) and at the pack level (`orgqr`)."""
 
+from typing import Any
+
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.matrices import Elements, tile_size
 from compactla.cpu.kernels.householder import panels, reflect, reflect_panel
@@ -20,7 +22,7 @@ def generate(code: Code, A: Elements, tau: Elements):
 
 
 @routine
-def orgqr(code, A, tau, ahead=()):
+def orgqr(code: Code, A: Elements, tau: Elements, ahead: Any = ()) -> None:
     """A <- the first n columns of Q, which `geqrf` left in A, for the V matrices of a pack, in a Numba function.
 
     Parameters

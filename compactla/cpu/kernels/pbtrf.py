@@ -1,8 +1,13 @@
 """pbtrf at the register level (`eliminate`) and at the pack level (`pbtrf`): positive definite band matrices."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from compactla.cpu.emit.code import Code, routine
 from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.index import IntOrIndex
 from compactla.cpu.emit.matrices import Elements
+from compactla.cpu.emit.vectors import Lanes
 from compactla.cpu.kernels.gbtrf import guarded
 
 
@@ -12,10 +17,10 @@ class HermitianBand:
     Element (i, j) is ``A[i - j, j]`` of the lower one, or ``A[ku + i - j, j]`` of the upper one.
     """
 
-    def __init__(self, code: Code, A: Elements, lower):
+    def __init__(self, code: Code, A: Elements, lower: bool) -> None:
         self.code, self.A, self.lower, self.ku, self.n, self.vector = code, A, lower, A.m - 1, A.n, A.vector
 
-    def row(self, i, whole):
+    def row(self, i: IntOrIndex, whole: bool) -> list[Lanes]:
         """Row i from column i - ku to i, whose imaginary part is left out; zeros behind the last row."""
         lanes = []
         for t in range(self.ku + 1):
@@ -27,7 +32,10 @@ class HermitianBand:
         return lanes
 
 
-def eliminate(code: Code, bands, n, info, keep, begin=None):
+def eliminate(
+    code: Code, bands: Sequence[HermitianBand], n: IntOrIndex, info: Sequence, keep: Callable,
+    begin: Callable | None = None,
+) -> None:  # fmt: skip
     """L D L^H of Hermitian band matrices side by side; ``keep(w, k, inverse, multiples)`` is told of each step.
 
     ``begin(k)`` comes before step k, which needs row k + ku + 1.
@@ -64,7 +72,7 @@ def eliminate(code: Code, bands, n, info, keep, begin=None):
 
 
 @routine
-def pbtrf(code, A, F, info, lower=False, ahead=()):
+def pbtrf(code: Code, A: Elements, F: Elements, info: Any, lower: bool = False, ahead: Any = ()) -> None:
     """The factors L D L^H of the V Hermitian positive definite band matrices of a pack, in a Numba function.
 
     Parameters
@@ -85,7 +93,7 @@ def pbtrf(code, A, F, info, lower=False, ahead=()):
     eliminate(code, [HermitianBand(code, A, bool(lower))], A.n, [info], keep_columns(F))
 
 
-def keep_columns(F):
+def keep_columns(F: Elements) -> Callable:
     """Function that keeps the factors of a matrix in F."""
 
     def keep(w, k, inverse, multiples):

@@ -1,11 +1,14 @@
 """pbtrs at the pack level: solves with the factors that pbtrf makes."""
 
-from compactla.cpu.emit.code import routine
+from typing import Any
+
+from compactla.cpu.emit.code import Code, routine
+from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.kernels.gbtrs import COLUMNS, backward, forward
 
 
 @routine
-def pbtrs(code, F, B, ahead=()):
+def pbtrs(code: Code, F: Elements, B: Elements, ahead: Any = ()) -> None:
     """B <- inv(A) B for the V matrices of a pack, with the factors of `pbtrf`, in a Numba function.
 
     Parameters

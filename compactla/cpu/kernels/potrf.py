@@ -4,6 +4,7 @@ There is one algorithm, for a lower triangle: an upper one is its conjugate tran
 """
 
 import math
+from typing import Any
 
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, Number, check_fit, routine
@@ -89,7 +90,7 @@ def factor(code: Code, tiles, info, first, last):
 
 
 @routine
-def potrf(code, A, info, uplo="L", first=0, ahead=()):
+def potrf(code: Code, A: Elements, info: Any, uplo: str = "L", first: Any = 0, ahead: Any = ()) -> None:
     """A <- L with L L^H = A, or U with U^H U = A, for the V matrices of a pack, in a Numba function.
 
     Parameters

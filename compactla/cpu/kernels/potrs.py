@@ -1,5 +1,7 @@
 """potrs at the pack level: both triangular solves with the factor that potrf makes."""
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
@@ -56,7 +58,7 @@ def substitute_scaled(code, L, B):
 
 
 @routine
-def potrs(code, A, B, uplo="L", ahead=()):
+def potrs(code: Code, A: Elements, B: Elements, uplo: str = "L", ahead: Any = ()) -> None:
     """B <- inv(A) B for the V matrices of a pack, with the factors of `potrf`, in a Numba function.
 
     Parameters

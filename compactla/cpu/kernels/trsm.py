@@ -4,6 +4,7 @@ There is one algorithm, for a lower triangle on the left: all other cases are vi
 """
 
 from contextlib import contextmanager
+from typing import Any
 
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, check_fit, routine
@@ -86,7 +87,10 @@ def scaled(code, B, alpha):
 
 
 @routine
-def trsm(code, A, B, side="L", uplo="L", trans="N", diag="N", alpha=1, ahead=()):
+def trsm(
+    code: Code, A: Elements, B: Elements, side: str = "L", uplo: str = "L", trans: str = "N", diag: str = "N",
+    alpha: Any = 1, ahead: Any = (),
+) -> None:  # fmt: skip
     """B <- alpha inv(op(A)) B or alpha B inv(op(A)) for the V matrices of a pack, in a Numba function.
 
     Parameters

@@ -3,13 +3,14 @@
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from compactla.buffers import scratch
-from compactla.calls.launch import NOW, limited
+from compactla.calls.launch import NOW, Launch, limited
 from compactla.cpu.compile import INT, compiled
 from compactla.cpu.cost import MOVED, parts, width
 from compactla.cpu.emit.call import text_of
@@ -24,6 +25,7 @@ from compactla.cpu.threads.sharing import share
 from compactla.dtypes import REAL
 from compactla.layout import Pack
 from compactla.overlap import address
+from compactla.types import Array, Queue
 
 FEW = 200_000  # multiply-adds up to which no code is compiled for a size
 SHORTEST, TRANSPOSED = 3 / 8, 1 / 2  # parts of a register: see `row_by_row`
@@ -66,7 +68,10 @@ class KronKernel:
         return arguments
 
 
-def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
+def run(
+    name: str, factors: Any, signs: Any, X: Any, Y: Any, d: Any, e: Any, scalars: Any, work: Any = None,
+    launch: Launch = NOW,
+) -> None:  # fmt: skip
     """Compute Y from X, both arrays (nm, ...) or packs, as `compactla.kron` checked them.
 
     Parameters
@@ -88,12 +93,18 @@ def run(name, factors, signs, X, Y, d, e, scalars, work=None, launch=NOW):
     start(found, found.arguments_at(nm, [*map(begin, given)]), nm, X.dtype, scalars, work, launch)
 
 
-def chosen(name, dtype, d, e, layouts, signs, adds, nm):
+def chosen(
+    name: str, dtype: np.dtype, d: tuple[int, ...], e: tuple[int, ...], layouts: tuple, signs: tuple, adds: bool,
+    nm: int,
+) -> KronKernel:  # fmt: skip
     """The `choice` for so many items."""
     return choice(name, dtype, d, e, layouts, signs, adds, nm * multiply_adds(d, e) < FEW)
 
 
-def start(found, arguments, nm, dtype, scalars, work=None, launch=NOW):
+def start(
+    found: KronKernel, arguments: Any, nm: int, dtype: np.dtype, scalars: Sequence, work: Any = None,
+    launch: Launch = NOW,
+) -> None:  # fmt: skip
     """Compute `nm` items with a `KronKernel`, and these arguments of it."""
     count = -(-nm // found.V)
     most = sharing.THREADS if launch.threads is None else min(launch.threads, sharing.THREADS)
@@ -102,7 +113,7 @@ def start(found, arguments, nm, dtype, scalars, work=None, launch=NOW):
     share(found.code, count * found.cost, (0, count, address(arguments), *scalars), launch, None, rows)
 
 
-def scale(Y, e, beta, launch=NOW):
+def scale(Y: Any, e: Any, beta: Any, launch: Launch = NOW) -> None:
     """Y <- beta Y, without a look at Y if beta is zero."""
     a = Y.data if isinstance(Y, Pack) else Y
     if beta == 0:
@@ -115,7 +126,7 @@ def scale(Y, e, beta, launch=NOW):
         a *= beta
 
 
-def values(x, dtype, shift, queue):
+def values(x: Array, dtype: np.dtype, shift: Any, queue: Queue) -> Array:
     """View eigenvalues, an array (m,) or (nm, m), plus a shift, as matrices of one column."""
     return (x.astype(dtype) + dtype.type(shift))[..., None]
 
@@ -131,7 +142,7 @@ def begin(A):
     return address(A) if isinstance(A, np.ndarray) else A.view.address
 
 
-def placed(A):
+def placed(A: Any) -> tuple:
     """Return shape and strides, of an array in bytes, of a pack in real numbers, and its vector length."""
     if isinstance(A, np.ndarray):
         return A.shape, A.strides, 0
@@ -150,7 +161,7 @@ def workspace(work, dtype, size, threads):
     return range(begin, begin + min(count, threads) * nbytes, nbytes)
 
 
-def needed(name, factors, X, Y, d, e, launch=NOW):
+def needed(name: str, factors: Any, X: Any, Y: Any, d: Any, e: Any, launch: Launch = NOW) -> Any:
     """Elements of a work array for so many threads, and for one; they are enough for fewer items too."""
     layouts = tuple(map(placed, (*factors, X, Y)))
     signs = (1,) * len(factors)

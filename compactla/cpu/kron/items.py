@@ -1,10 +1,12 @@
 """V items of several axes, in ordinary memory or in packs, as matrices of lanes while code is emitted."""
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.index import IntOrIndex
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.memory.matrices import Ordinary
 
@@ -12,12 +14,12 @@ PANEL, BAND = 256, 128  # vectors of items up to which they are read at once, an
 COLUMNS, ROWS = 8, 4  # that are read, and written, of others
 
 
-def reshaped(row, m, n):
+def reshaped(row: Elements, m: IntOrIndex, n: IntOrIndex) -> Elements:
     """A row of m n elements as a matrix, row by row."""
     return row._replace(m=m, n=n, rs=n * row.cs)
 
 
-def made(d, e):
+def made(d: Sequence, e: Sequence) -> Iterator[tuple]:
     """Sizes of what all factors but the last make of items of d to get items of e: the rows are along their axes."""
     for k in range(len(d) - 1):
         yield e[k], math.prod(d[k + 1 :])
@@ -44,28 +46,28 @@ class Packed:
     A: Elements
     sizes: tuple
 
-    def at(self, i):
+    def at(self, i: IntOrIndex) -> "Packed":
         """The parts at place i of the first axis."""
         m, *others = self.sizes
         row = self.A.block(i, 0, 1, self.A.n)
         return Packed(reshaped(row, m, math.prod(others)), tuple(others))
 
-    def kept(self, room):
+    def kept(self, room: Elements) -> Elements:
         """A matrix of whole items: this one, as there is nothing to copy to `room`."""
         return self.A
 
     read = kept
 
-    def panels(self):
+    def panels(self) -> Iterator[tuple]:
         yield 0, self.A.n, self
 
-    def bands(self):
+    def bands(self) -> Iterator[tuple]:
         yield 0, self.A.m, self
 
-    def old(self, room, needed):
+    def old(self, room: Elements, needed: bool) -> Elements:
         return self.A
 
-    def write(self, S):
+    def write(self, S: Elements) -> None:
         """Nothing is left to do."""
 
 

@@ -102,7 +102,7 @@ class Products:
 
 
 @functools.lru_cache(4096)
-def products(dtype, A: Place, B: Place, C: Place, conj, source=STACK) -> Products:
+def products(dtype: np.dtype, A: Place, B: Place, C: Place, conj: tuple[bool, bool], source: str = STACK) -> Products:
     """Plan C <- alpha op(A) op(B) + beta C, where op is in the strides, and in whether A and B are conjugated."""
     size, real = dtype.itemsize, REAL[dtype.char].itemsize
     swapped = C.T.rank(size) > C.rank(size)

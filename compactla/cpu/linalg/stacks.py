@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import starmap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -113,7 +113,7 @@ class StackKernel:
         return results, status
 
 
-def kernel(function, options, fit, places):
+def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKernel:
     """Make the `StackKernel` for some arrays.
 
     Parameters
@@ -153,8 +153,8 @@ def kernel(function, options, fit, places):
     arguments = INT, types.UniTuple(DATA, 1 + len(operands))
     code = compiled(batch, arguments, text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
-    npack, words = -(-nm // V), np.array(words, np.int64)
-    return StackKernel(code, nm + 1, fit.made, npack, npack * cost, words, address(words))
+    npack, memory = -(-nm // V), np.array(words, np.int64)
+    return StackKernel(code, nm + 1, fit.made, npack, npack * cost, memory, address(memory))
 
 
 def is_known(number):

@@ -22,7 +22,7 @@ UNROLLED = 128
 SMALL = ir.IntType(32)
 
 
-def lie(m, n, step, rs, cs, item):
+def lie(m: int, n: int, step: int, rs: int, cs: int, item: int) -> str:
     """How the elements of matrices lie in memory: one of the kinds that `Ordinary` has."""
     for suffix in "", "T":
         if n == 1 or cs == item:
@@ -80,16 +80,16 @@ class Ordinary:
         self.item = itemsize(self.real)
         self.tile = Tile(self.code, "d" if self.vector.real.bitwidth == 64 else "f", V, V)
 
-    def read(self, W: Elements):
+    def read(self, W: Elements) -> None:
         """W <- the matrices"""
         self._copy("load", W)
 
-    def write(self, W: Elements):
+    def write(self, W: Elements) -> None:
         """The matrices <- W"""
         self._copy("store", W)
 
     @property
-    def following(self):
+    def following(self) -> tuple[Elements, ...]:
         """The next V matrices, to be fetched ahead, if they are of known size and in memory as they are here."""
         known = isinstance(self.m, int) and isinstance(self.n, int)
         if not known or self.kind not in ("whole", "wholeT") or self.real != self.vector.part.element:

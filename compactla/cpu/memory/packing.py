@@ -8,13 +8,15 @@ Each `run` elements that follow each other there are contiguous in the matrix.
 """
 
 import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from compactla.cpu.emit.code import routine
+from compactla.cpu.emit.code import Code, routine
 from compactla.cpu.emit.index import INDEX, Index, value_of
 from compactla.cpu.emit.numba_matrices import fence
 from compactla.cpu.emit.prefetch import BYTE, BYTES, LINE, prefetch
@@ -28,7 +30,7 @@ STREAMS = 8  # elements that are then copied side by side
 SMALL = ir.IntType(32)
 
 
-def lanes_at_once(real, V):
+def lanes_at_once(real: np.dtype, V: int) -> int:
     """How many of V lanes are copied at a time: a power of two that fits a cache line."""
     return min(V & -V, LINE // real.itemsize)
 
@@ -36,23 +38,23 @@ def lanes_at_once(real, V):
 class Tile:
     """Emits copies of `run` contiguous real numbers of each of `lanes` matrices; complex numbers are pairs."""
 
-    def __init__(self, code, real, lanes, run, past=False):
+    def __init__(self, code: Code, real: str, lanes: int, run: int, past: bool = False) -> None:
         self.builder, self.lanes, self.run, self.past = code.builder, lanes, run, past
         self.real, self.item = (ir.DoubleType(), 8) if real == "d" else (ir.FloatType(), 4)
         self.vector = ir.VectorType(self.real, lanes)
         self.chunk = ir.VectorType(self.real, run) if run > 1 else self.real
         self.in_blocks = 1 < run <= lanes and lanes & (lanes - 1) == 0
 
-    def load(self, pointer, kind):
+    def load(self, pointer: Any, kind: Any) -> Any:
         return self.builder.load(self.builder.bitcast(pointer, kind.as_pointer()), align=1, typ=kind)
 
-    def store(self, value, pointer):
+    def store(self, value: Any, pointer: Any) -> None:
         pointer = self.builder.bitcast(pointer, value.type.as_pointer())
         store = self.builder.store(value, pointer, align=self.lanes * self.item if self.past else 1)
         if self.past:
             store.set_metadata("nontemporal", self.builder.module.add_metadata([SMALL(1)]))
 
-    def pack(self, matrices, places):
+    def pack(self, matrices: Sequence, places: Sequence) -> None:
         chunks = [self.load(matrix, self.chunk) for matrix in matrices]
         if self.in_blocks:
             vectors = self.exchanged([self.joined(chunks[r :: self.run]) for r in range(self.run)])
@@ -61,7 +63,7 @@ class Tile:
         for vector, place in zip(vectors, places, strict=True):
             self.store(vector, place)
 
-    def unpack(self, matrices, places):
+    def unpack(self, matrices: Sequence, places: Sequence) -> None:
         vectors = [self.load(place, self.vector) for place in places]
         if self.in_blocks:
             vectors = self.exchanged(vectors)
@@ -72,7 +74,7 @@ class Tile:
         for chunk, matrix in zip(chunks, matrices, strict=True):
             self.store(chunk, matrix)
 
-    def exchanged(self, vectors):
+    def exchanged(self, vectors: list) -> list:
         """Transpose the blocks of run x run numbers that `run` vectors consist of, where they are."""
         distance = 1
         while distance < self.run:
@@ -85,17 +87,17 @@ class Tile:
             distance *= 2
         return vectors
 
-    def joined(self, vectors):
+    def joined(self, vectors: list) -> Any:
         """Join vectors, whose number is a power of two, into one."""
         while len(vectors) > 1:
             both = range(2 * vectors[0].type.count)
             vectors = [self.shuffle(x, y, both) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
         return vectors[0]
 
-    def shuffle(self, x, y, order):
+    def shuffle(self, x: Any, y: Any, order: Sequence[int]) -> Any:
         return self.builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(SMALL, len(order)), list(order)))
 
-    def rearranged(self, given, kind, count):
+    def rearranged(self, given: Sequence, kind: Any, count: int) -> list:
         """Transpose what is not in blocks, number by number."""
         result = [ir.Constant(kind, ir.Undefined)] * count
         for i, x in enumerate(given):
@@ -257,7 +259,7 @@ def store_bytes(code, target, source, first, end):
         b.store(b.load(here, typ=BYTE), there)
 
 
-def transfer_batch(char, lanes, direction, past):
+def transfer_batch(char: str, lanes: int, direction: str, past: bool) -> Callable:
     """Kernel that packs or unpacks packs lo to hi, in groups of packs, and in these in blocks of elements."""
     item = np.dtype(char.lower()).itemsize
     one = f"{char} {direction}"
@@ -282,7 +284,7 @@ def transfer_batch(char, lanes, direction, past):
     return kernel
 
 
-def unpack_past_batch(char, lanes):
+def unpack_past_batch(char: str, lanes: int) -> Callable:
     """Kernel that unpacks packs lo to hi past the caches, to matrices that are all contiguous.
 
     Groups of packs are unpacked to one buffer, in blocks of elements, and after each block some lines of the group
@@ -343,7 +345,7 @@ def unpack_past_batch(char, lanes):
     return kernel
 
 
-def gather_batch(char, lanes):
+def gather_batch(char: str, lanes: int) -> Callable:
     """Kernel that fills slots lo to hi with matrices of `count` elements, `size` bytes; see `gather`."""
     item = np.dtype(char.lower()).itemsize
     form = f"{char} pack"
@@ -358,7 +360,7 @@ def gather_batch(char, lanes):
 
 
 @functools.lru_cache(32)
-def ordered(m, n, si, sj, ar, ac, size):
+def ordered(m: int, n: int, si: int, sj: int, ar: int, ac: int, size: int) -> tuple[np.ndarray, int]:
     """The order of m x n elements of `size` bytes that goes through memory as they lie there, and its runs' length."""
     i, j = np.arange(m, dtype=np.int64)[:, None], np.arange(n, dtype=np.int64)
     order = np.stack([i * si + j * sj, i * ar + j * ac], 2)
@@ -371,7 +373,7 @@ def ordered(m, n, si, sj, ar, ac, size):
 
 
 @functools.lru_cache(32)
-def planned(V, m, n, sq, si, sj, ar, ac, size, lanes):
+def planned(V: int, m: int, n: int, sq: int, si: int, sj: int, ar: int, ac: int, size: int, lanes: int) -> tuple:
     """How `transfer_batch` goes through a batch: order, count, run, group, block, ahead."""
     order, run = ordered(m, n, si, sj, ar, ac, size)
     count = m * n
@@ -382,7 +384,7 @@ def planned(V, m, n, sq, si, sj, ar, ac, size, lanes):
 
 
 @functools.lru_cache(32)
-def planned_past(V, m, n, sq, si, sj, ar, ac, size):
+def planned_past(V: int, m: int, n: int, sq: int, si: int, sj: int, ar: int, ac: int, size: int) -> tuple | None:
     """The plan of `unpack_past_batch` for a batch, as `planned` makes it; None where that kernel does not serve."""
     order, run = ordered(m, n, si, sj, ar, ac, size)
     if run == m * n and sq == run * size and V * sq <= STAGE:

@@ -10,11 +10,11 @@ from typing import Any
 from llvmlite import ir
 
 from compactla.cpu.emit.code import Code
-from compactla.cpu.emit.index import INDEX
+from compactla.cpu.emit.index import INDEX, IntOrIndex
 from compactla.cpu.emit.loops import starts
 from compactla.cpu.emit.machine import machine
 from compactla.cpu.emit.matrices import Elements, shifted
-from compactla.cpu.emit.vectors import Flags, Lanes
+from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.memory.packing import Tile
 
 SMALL = ir.IntType(32)
@@ -55,12 +55,12 @@ class Product:
     beta: tuple[Lanes, ...] | None = None
 
     @property
-    def rounds(self):
+    def rounds(self) -> int:
         """Rounds in innermost loops, of matrices of known size."""
         rows, columns = tile_size(self.C, self.parts)
         return len(starts(self.C.m, rows)) * len(starts(self.C.n, columns)) * self.A.n
 
-    def emit(self):
+    def emit(self) -> None:
         code, A, B, C = self.code, self.A, self.B, self.C
         rows, columns = tile_size(C, self.parts)
         for j, n in code.tiles(C.n, columns):
@@ -113,13 +113,13 @@ class Product:
         return factor[0] * x if addend is None else factor[0].fma(x, addend)
 
 
-def swapped(x):
+def swapped(x: Lanes) -> Lanes:
     """The other part of each number, of vectors of pairs."""
     order = ir.Constant(ir.VectorType(SMALL, x.vector.lanes), [lane ^ 1 for lane in range(x.vector.lanes)])
     return Lanes(x.builder, x.vector, x.builder.shuffle_vector(x.parts[0], x.parts[0], order))
 
 
-def signs(x, re, im):
+def signs(x: Lanes, re: float, im: float) -> Lanes:
     """A vector like x of a number for real parts and one for imaginary parts."""
     return x._new(ir.Constant(x.vector.part, [float(re), float(im)] * (x.vector.lanes // 2)))
 
@@ -131,7 +131,7 @@ def tile_size(C, parts):
     return max(1, min((machine()[1] - 2 - widest) // (widest * parts), tallest)), widest
 
 
-def there(code, vector, count):
+def there(code: Code, vector: Vector, count: IntOrIndex) -> Flags | None:
     """Flags of the first `count` lanes; None for all of them."""
     b, V = code.builder, vector.lanes
     if isinstance(count, int):
@@ -143,12 +143,12 @@ def there(code, vector, count):
     return Flags(b, b.icmp_signed("<", ir.Constant(kind, list(range(V))), count))
 
 
-def loaded(X, i, j, flags):
+def loaded(X: Elements, i: IntOrIndex, j: IntOrIndex, flags: Flags | None) -> Lanes:
     """A vector of a tile, of which the last one of a row has the lanes of the flags."""
     return X[i, j] if flags is None or j < X.n - 1 else X.masked(i, j, flags, X.code.zero(X.vector))
 
 
-def store(X, i, j, flags, x):
+def store(X: Elements, i: IntOrIndex, j: IntOrIndex, flags: Flags | None, x: Lanes) -> None:
     if flags is None or j < X.n - 1:
         X[i, j] = x
     elif X.vector.lanes == 1:
@@ -185,7 +185,7 @@ class Scattered:
     parts: int
     turned: bool
 
-    def room(self, vector):
+    def room(self, vector: Vector) -> Elements:
         """Memory for the matrix by rows, which are whole vectors; there is as much of it as `read` writes."""
         code, V = self.code, vector.lanes
         across = max(V // self.parts, 1)
@@ -194,7 +194,7 @@ class Scattered:
             m = over(m, across) * across
         return code.room(vector, m, columns)
 
-    def read(self, W):
+    def read(self, W: Elements) -> None:
         """W <- the matrix; what lies behind its rows is of no account."""
         (self._read_turned if self.turned and W.vector.lanes > self.parts else self._read_each)(W)
 
@@ -234,7 +234,7 @@ class Scattered:
                     x = b.insert_element(x, number, SMALL(lane))
                 W[i, j] = Lanes(b, W.vector, x)
 
-    def write(self, W):
+    def write(self, W: Elements) -> None:
         """The matrix <- W"""
         code, b, real = self.code, self.code.builder, W.vector.part.element
         with code.loop(self.m) as i:
@@ -251,6 +251,6 @@ class Scattered:
         return shifted(b, self.base, offset, real)
 
 
-def over(count, size):
+def over(count: Any, size: int) -> Any:
     """count / size, rounded up."""
     return (count + (size - 1)) // size

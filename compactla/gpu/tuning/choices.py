@@ -168,7 +168,9 @@ def choose(device: Any, search: Search, size: tuple[int, ...], dtype: np.dtype, 
     return reasoned(device, search, size, dtype, vlen, variant)[0]
 
 
-def reasoned(device, search: Search, size, dtype, vlen, variant="") -> tuple[Choice, str]:
+def reasoned(
+    device: Any, search: Search, size: tuple[int, ...], dtype: np.dtype, vlen: int, variant: str = ""
+) -> tuple[Choice, str]:
     """The choice for a device, and the reason for it in words."""
     if not search.has(size):
         return {}, f"kernels for known sizes are for 1 to {search.largest}"
