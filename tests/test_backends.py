@@ -1,4 +1,4 @@
-"""The CPU and devices offer the functions of `compactla.protocols`, with the same parameters.
+"""The CPU and devices offer the functions of `compactla.protocols`, with the same parameters, which have annotations.
 
 mypy, which reads this file, holds each module against its protocol; the tests compare names, order and defaults.
 """
@@ -53,6 +53,11 @@ def parameters(function):
     return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values() if p.name != "self"]
 
 
+def bare(function):
+    """Names of the parameters without annotations, of a function or of a class."""
+    return [p.name for p in inspect.signature(function).parameters.values() if p.annotation is p.empty]
+
+
 def check_parameters(function, expected):
     """Compare with the parameters of a protocol's function, whose default ``...`` stands for any."""
     found = parameters(function)
@@ -68,6 +73,7 @@ def test_parameters(name, function):
     sides = [getattr(import_module(f"compactla.{side}.{name}"), function) for side in ("cpu", "gpu")]
     for side in sides:
         check_parameters(side, expected)
+        assert not bare(side)
     assert parameters(sides[0]) == parameters(sides[1])
 
 

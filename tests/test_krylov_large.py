@@ -11,6 +11,7 @@ from scipy.sparse.linalg import gmres as scipys_gmres
 
 import compactla as cla
 from cases import here, random, there
+from compactla.calls.launch import limited
 from compactla.krylov import Jacobi, SparseMatrix, bicgstab, cg, gmres
 from drivers import working_devices
 from systems import convection_diffusion, shipped
@@ -85,7 +86,7 @@ def test_product(rng, b, dtype):
     x, y = random(rng, 5 * b, dtype), np.full(6 * b, 7, dtype)
     expected = M @ x
     x[2 * b : 3 * b] = np.nan  # which no block is multiplied with
-    SparseMatrix(M).multiply(2)(x.reshape(5, b, 1), y[: 5 * b].reshape(5, b, 1))
+    SparseMatrix(M).multiply(limited(2))(x.reshape(5, b, 1), y[: 5 * b].reshape(5, b, 1))
     np.testing.assert_allclose(y[: 5 * b], expected, rtol=0, atol=20 * b * np.finfo(dtype).eps)
     assert (y[5 * b :] == 7).all()
 

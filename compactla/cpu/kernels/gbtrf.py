@@ -21,7 +21,7 @@ from compactla.cpu.kernels.laswp import choose, exchange, integers
 class Band:
     """A band matrix as SciPy orders its diagonals: element (i, j) is A[ku + i - j, j]."""
 
-    def __init__(self, code: Code, A: Elements, kl: int):
+    def __init__(self, code: Code, A: Elements, kl: int) -> None:
         self.code, self.A, self.kl, self.ku, self.n = code, A, kl, A.m - 1 - kl, A.n
         self.vector = A.vector
 

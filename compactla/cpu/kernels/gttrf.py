@@ -14,7 +14,7 @@ class Tridiagonal:
 
     kl = ku = 1
 
-    def __init__(self, code: Code, lower: Elements, diag: Elements, upper: Elements):
+    def __init__(self, code: Code, lower: Elements, diag: Elements, upper: Elements) -> None:
         self.code, self.lower, self.diag, self.upper = code, lower, diag, upper
         self.n, self.vector = diag.n, diag.vector
 
@@ -34,7 +34,7 @@ class Ring:
 
     kl = ku = 2
 
-    def __init__(self, code: Code, lower: Elements, diag: Elements, upper: Elements):
+    def __init__(self, code: Code, lower: Elements, diag: Elements, upper: Elements) -> None:
         self.code, self.lower, self.diag, self.upper = code, lower, diag, upper
         self.n, self.vector = diag.n, diag.vector
 
@@ -75,7 +75,7 @@ class Ring:
 class Folded:
     """Rows of a matrix in the order of `Ring`."""
 
-    def __init__(self, B: Elements):
+    def __init__(self, B: Elements) -> None:
         self.B, self.code, self.vector, self.m, self.n = B, B.code, B.vector, B.m, B.n
 
     def block(self, i: IntOrIndex, j: IntOrIndex, m: IntOrIndex, n: IntOrIndex) -> "Folded":
