@@ -20,10 +20,10 @@ from typing import NamedTuple
 from compactla.digests import digest
 
 VARIABLE = "COMPACTLA_DUMP"
-listeners: list[list["Code"]] = []
+listeners: list[list["DumpedCode"]] = []
 
 
-class Code(NamedTuple):
+class DumpedCode(NamedTuple):
     """The code of a kernel, or of a program.
 
     Attributes
@@ -47,9 +47,9 @@ def is_wanted() -> bool:
 
 
 @contextlib.contextmanager
-def collected() -> Iterator[list[Code]]:
+def collected() -> Iterator[list[DumpedCode]]:
     """The list of all that is compiled within the context, in any thread, in the order of compilation."""
-    found: list[Code] = []
+    found: list[DumpedCode] = []
     listeners.append(found)
     try:
         yield found
@@ -59,7 +59,7 @@ def collected() -> Iterator[list[Code]]:
 
 def keep(name: str, key: str, **texts: str | bytes) -> None:
     """Show code to those who want to see it; empty texts are left out."""
-    code = Code(name, key, {ending: text for ending, text in texts.items() if text})
+    code = DumpedCode(name, key, {ending: text for ending, text in texts.items() if text})
     for found in listeners:
         found.append(code)
     folder = os.environ.get(VARIABLE)

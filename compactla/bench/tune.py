@@ -31,7 +31,7 @@ from compactla.types import Queue
 ROUNDS, WARM_UP = 10, 2
 
 
-class Result(NamedTuple):
+class Trial(NamedTuple):
     """The result of a candidate."""
 
     choice: Choice
@@ -108,7 +108,7 @@ class Tuner:
             return [{}, *(candidate for candidate in found if str(candidate["kernel"]).endswith("_item"))]
         return found
 
-    def tune(self, routine, size, dtype, vlen=None, candidates=None, storage="") -> Iterator[Result]:
+    def tune(self, routine, size, dtype, vlen=None, candidates=None, storage="") -> Iterator[Trial]:
         """Results of all candidates, as they come; the tables of `choices` are left with the best."""
         dtype = np.dtype(dtype)
         vlen = vlen or default_vlen(dtype, self.queue)
@@ -122,7 +122,7 @@ class Tuner:
             for candidate in found
         ]
         case = filling(routine, self.queue, size, dtype, vlen, self.nbytes, storage)
-        best = Result({}, np.inf, 0.0, "")
+        best = Trial({}, np.inf, 0.0, "")
         with counted_as(self.queue, routine):
             for candidate, future in zip(found, built, strict=True):
                 remark, log = future.result() if future else ("", "")
@@ -152,18 +152,18 @@ def remember(queue, routine, size, dtype, candidate, storage="") -> None:
     launch.plans(queue).known.clear()
 
 
-def attempt(case, candidate, remark, copy) -> Result:
+def attempt(case, candidate, remark, copy) -> Trial:
     """Check and time a candidate, which was remembered."""
     if remark:
-        return Result(candidate, np.inf, 0.0, remark)
+        return Trial(candidate, np.inf, 0.0, remark)
     try:
         error = case.residual()
         if not error < THRESHOLD:
-            return Result(candidate, np.inf, 0.0, f"wrong: residual {error:.3g}")
+            return Trial(candidate, np.inf, 0.0, f"wrong: residual {error:.3g}")
         seconds = median_seconds(case)
     except (cl.Error, RuntimeError) as failure:
-        return Result(candidate, np.inf, 0.0, str(failure).strip().split("\n")[0] or type(failure).__name__)
-    return Result(candidate, seconds, case.nbytes / seconds / copy, "")
+        return Trial(candidate, np.inf, 0.0, str(failure).strip().split("\n")[0] or type(failure).__name__)
+    return Trial(candidate, seconds, case.nbytes / seconds / copy, "")
 
 
 @functools.cache

@@ -127,7 +127,7 @@ def file_of(found) -> Path:
     return Path(inspect.getfile(found)).relative_to(PACKAGE.parent)
 
 
-def on_cpu(row, case, threads) -> list[dump.Code]:
+def on_cpu(row, case, threads) -> list[dump.DumpedCode]:
     """Print which kernel the CPU runs, and return its code."""
     with dump.collected() as made:
         case.call()
@@ -154,7 +154,7 @@ def on_cpu(row, case, threads) -> list[dump.Code]:
     return made
 
 
-def on_device(args, queue, size, case) -> list[dump.Code]:
+def on_device(args, queue, size, case) -> list[dump.DumpedCode]:
     """Print which kernel a device runs, and return its program."""
     from compactla.bench import tune
     from compactla.bench.filling import filling

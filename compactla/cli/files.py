@@ -18,7 +18,7 @@ OUR_INDICES, SCIPY_INDICES = ("indices", "indptr"), ("indices", "indptr", "row",
 DOUBLE = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 
 
-class System(NamedTuple):
+class SystemFile(NamedTuple):
     """A matrix in BSR form, and the lines and the right-hand side that its file has, if any.
 
     The lines are of blocks of the size that the file has, if it has blocks, which need not be that of the matrix.
@@ -30,7 +30,7 @@ class System(NamedTuple):
     block_size: int | None
 
 
-def read_system(path: Any, block_size: int | None = None) -> System:
+def read_system(path: Any, block_size: int | None = None) -> SystemFile:
     """Read a matrix from a .npz, .mtx or .mtx.gz file.
 
     Parameters
@@ -69,7 +69,7 @@ def read_system(path: Any, block_size: int | None = None) -> System:
     if M.dtype.kind in "biu":
         M = M.astype(np.float64)
     of_file = M.blocksize[0] if M.format == "bsr" else None
-    return System(_blocked(path, M, block_size), lines, rhs, of_file)
+    return SystemFile(_blocked(path, M, block_size), lines, rhs, of_file)
 
 
 def read_lines(path: Any) -> Any:

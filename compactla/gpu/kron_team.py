@@ -89,7 +89,7 @@ def seen(name, operands, x, y, d, e, interleaved, dtype):
     own = tuple(bool(operands[k].step or operands[k].V > 1) for k in numbers)
     plain = name == "solve" or interleaved or dtype.kind == "c" or n not in SLOTS
     wide = 1 if plain else widest(x, y, axes, N, M, dtype)
-    return Case(name, n, N, M, own, wide, interleaved, dtype), tuple(axes), numbers
+    return KronCase(name, n, N, M, own, wide, interleaved, dtype), tuple(axes), numbers
 
 
 def known_strides(letter, place, axes, sizes, dtype) -> dict:
@@ -114,7 +114,7 @@ def widest(x, y, axes, N, M, dtype):
     return 1
 
 
-class Case(NamedTuple):
+class KronCase(NamedTuple):
     """The key of a kernel.
 
     Attributes
@@ -260,12 +260,12 @@ class Case(NamedTuple):
             yield from self.units()
 
 
-def square(factors, size, dtype) -> Case:
+def square(factors, size, dtype) -> KronCase:
     """Contiguous items of one size along all axes, with common factors."""
     sizes = tuple(size[0] if slot in SLOTS[factors] else 1 for slot in range(3))
     real = dtype.kind == "f"
     wide = max(w for w in (1, 2, 4) if size[0] % w == 0 and w * dtype.itemsize <= 16) if real else 1
-    return Case("kron", factors, sizes, sizes, (False,) * 3, wide, False, dtype)
+    return KronCase("kron", factors, sizes, sizes, (False,) * 3, wide, False, dtype)
 
 
 def candidates(factors, size, dtype, lanes) -> Iterator[Choice]:

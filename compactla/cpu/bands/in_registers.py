@@ -10,7 +10,7 @@ from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.matrices import itemsize
 from compactla.cpu.emit.prefetch import BYTE, BYTES, LINE, prefetch
 from compactla.cpu.kernels import pbtrf
-from compactla.cpu.kernels.gbtrf import Band, Window, eliminate
+from compactla.cpu.kernels.gbtrf import Band, BandWindow, eliminate
 from compactla.cpu.kernels.gbtrs import COLUMNS, backward, forward
 from compactla.cpu.kernels.gttrf import Folded, Ring, Tridiagonal
 from compactla.cpu.kernels.pbtrf import HermitianBand
@@ -32,7 +32,7 @@ def factor(code, room, form, matrix, factors, info):
         if form.pivoting:
             factors.swaps.store(k, flags)
 
-    eliminate(code, [Window(source)], source.n, form.pivoting, [info], keep, begin)
+    eliminate(code, [BandWindow(source)], source.n, form.pivoting, [info], keep, begin)
 
 
 def solve(code, room, form, factors, B, X):
@@ -89,7 +89,7 @@ def once(code, room, form, matrix, B, X, info):
             for c in range(B.n):
                 rows[k, c] = top[source.kl + source.ku + 1 + c]
 
-        eliminate(code, [Window(source, rows)], source.n, form.pivoting, [info], keep, begin)
+        eliminate(code, [BandWindow(source, rows)], source.n, form.pivoting, [info], keep, begin)
         backward(code, U, rows, form.reach, end=end)
     if form.name == "ring":
         move("write", X, right)

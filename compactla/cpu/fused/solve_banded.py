@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from compactla.cpu.kernels.gbtrf import Band, Window, eliminate, gbtrf
+from compactla.cpu.kernels.gbtrf import Band, BandWindow, eliminate, gbtrf
 from compactla.cpu.kernels.gbtrs import backward, gbtrs
 from compactla.cpu.kernels.laswp import integers
 
@@ -25,7 +25,7 @@ def solve_banded(code, vector, A, B, X, status, lower, upper, columns, check_fin
             for c in range(r):
                 right[k, c] = top[A.m + c]
 
-        eliminate(code, [Window(Band(code, band, kl), right)], n, True, [status.info], keep)
+        eliminate(code, [BandWindow(Band(code, band, kl), right)], n, True, [status.info], keep)
         backward(code, band, right, A.m - 1)
     else:
         L, ipiv = code.room(vector, kl, n), code.room(integers(vector), n, 1)

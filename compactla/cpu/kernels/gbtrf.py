@@ -44,7 +44,7 @@ def guarded(code, A, r, j, last, whole):
     return inside.select(x, x.constant(0))
 
 
-class Window:
+class BandWindow:
     """Rows k to k + kl of a matrix that is being eliminated, and of right-hand sides beside it."""
 
     def __init__(self, source: Any, B: Elements | None = None) -> None:
@@ -100,7 +100,7 @@ class Window:
 
 
 def eliminate(
-    code: Code, windows: Sequence[Window], n: IntOrIndex, pivoting: bool, info: Sequence, keep: Callable,
+    code: Code, windows: Sequence[BandWindow], n: IntOrIndex, pivoting: bool, info: Sequence, keep: Callable,
     begin: Callable | None = None,
 ) -> None:  # fmt: skip
     """Eliminate band matrices side by side.
@@ -155,7 +155,7 @@ def gbtrf(
         Nothing is fetched ahead.
     """
     keep = functools.partial(store, code, [(U, L, ipiv)], bool(pivoting))
-    eliminate(code, [Window(Band(code, A, kl))], A.n, bool(pivoting), [info], keep)
+    eliminate(code, [BandWindow(Band(code, A, kl))], A.n, bool(pivoting), [info], keep)
 
 
 def store(code, matrices, pivoting, w, k, inverse, multiples, top, flags):

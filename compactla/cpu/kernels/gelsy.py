@@ -12,7 +12,7 @@ from compactla.cpu.kernels.laswp import swap_columns
 from compactla.view import lower_left
 
 
-class Part(Elements):
+class LeadingRows(Elements):
     """A matrix of which only some rows are there in each lane: others are zero, and keep what they hold."""
 
     def __init__(self, wanted, **fields):
@@ -55,13 +55,13 @@ class Ranks:
 
     def top(self, A: Elements, q) -> Elements:
         """Row q of what reflector q is applied to."""
-        return Part(lambda i: self.has(q) & self.short, **A.block(q, 0, 1, A.n).__dict__)
+        return LeadingRows(lambda i: self.has(q) & self.short, **A.block(q, 0, 1, A.n).__dict__)
 
     def rest(self, A: Elements, q) -> Elements:
         """The other rows, those from the rank on."""
         first = q + 1
         below = A.block(first, 0, A.m - first, A.n)
-        return Part(lambda i: self.has(q) & ~self.has(first + i), **below.__dict__)
+        return LeadingRows(lambda i: self.has(q) & ~self.has(first + i), **below.__dict__)
 
 
 def reduce(code: Code, R: Elements, tau: Elements, ranks: Ranks):

@@ -6,7 +6,7 @@ from compactla.cpu.emit.code import Code, routine
 from compactla.cpu.emit.index import IntOrIndex
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Lanes
-from compactla.cpu.kernels.gbtrf import Window, eliminate, guarded, store
+from compactla.cpu.kernels.gbtrf import BandWindow, eliminate, guarded, store
 
 
 class Tridiagonal:
@@ -111,4 +111,4 @@ def gttrf(code, lower, diag, upper, U, L, ipiv, info, pivoting=True, ahead=()):
     """
     n, pivoting = diag.m, bool(pivoting)
     source = Tridiagonal(code, *(diagonal.T._replace(n=n) for diagonal in (lower, diag, upper)))
-    eliminate(code, [Window(source)], n, pivoting, [info], functools.partial(store, code, [(U, L, ipiv)], pivoting))
+    eliminate(code, [BandWindow(source)], n, pivoting, [info], functools.partial(store, code, [(U, L, ipiv)], pivoting))

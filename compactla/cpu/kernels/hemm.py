@@ -3,7 +3,7 @@
 from compactla.checks import option
 from compactla.cpu.emit.code import routine
 from compactla.cpu.kernels.gemm import rounds
-from compactla.cpu.kernels.symm import Hermitian, multiply
+from compactla.cpu.kernels.symm import HermitianElements, multiply
 
 
 @routine
@@ -23,4 +23,4 @@ def hemm(code, A, B, C, side="L", uplo="L", alpha=1, beta=0, ahead=()):
         A, B, C = A._replace(conj=not A.conj), B.T, C.T
     if ahead:
         code.fetch_ahead(ahead, rounds(C, C.m))
-    multiply(code, A.H if uplo == "U" else A, B, C, alpha, beta, Hermitian)
+    multiply(code, A.H if uplo == "U" else A, B, C, alpha, beta, HermitianElements)

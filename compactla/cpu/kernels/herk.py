@@ -2,7 +2,7 @@
 
 from compactla.checks import option
 from compactla.cpu.emit.code import routine
-from compactla.cpu.kernels.symm import Hermitian
+from compactla.cpu.kernels.symm import HermitianElements
 from compactla.cpu.kernels.syrk import multiply_half, prepared
 
 
@@ -26,4 +26,4 @@ def herk(code, A, C, uplo="L", trans="N", alpha=1, beta=0, ahead=()):
     A = A if option("trans", trans, "NC" if A.vector.is_complex else "NTC") == "N" else A.H
     scalars = prepared(code, A, C, alpha, beta, ahead)
     alpha, beta = (x if isinstance(x, int) else x.real for x in scalars)
-    multiply_half(code, A, A.H, C, alpha, beta, Hermitian)
+    multiply_half(code, A, A.H, C, alpha, beta, HermitianElements)

@@ -23,7 +23,7 @@ class Symmetric:
         self.D[ij] = x
 
 
-class Hermitian(Symmetric):
+class HermitianElements(Symmetric):
     """Likewise of a Hermitian one: imaginary parts on the diagonal count as 0, and become 0."""
 
     def __getitem__(self, ij):
@@ -58,7 +58,7 @@ def multiply_tiles(code, A, B, C, alpha, beta, tile):
             below = i + m
             rest = C.m - below
             D, right = tile(A.block(i, i, m, m)), A.block(below, i, rest, m)
-            right = right.H if tile is Hermitian else right.T
+            right = right.H if tile is HermitianElements else right.T
             for j, n in code.tiles(C.n, columns):
                 left = A.block(i, 0, m, i), B.block(0, j, i, n)
                 products = [left, (D, B.block(i, j, m, n)), (right, B.block(below, j, rest, n))]

@@ -70,10 +70,10 @@ def padded(count, step):
 @emitted(RowsCall)
 def apply(code, description, lo, hi, words, alpha, beta, work):
     """Compute items lo to hi - 1."""
-    Items(code, description, words, alpha, beta, work).emit(lo, hi)
+    ItemsByRows(code, description, words, alpha, beta, work).emit(lo, hi)
 
 
-class Items:
+class ItemsByRows:
     """Items of one size while code is emitted."""
 
     def __init__(self, code, description, words, alpha, beta, work):

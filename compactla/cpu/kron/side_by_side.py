@@ -214,7 +214,7 @@ def copy(code, A, B, sign, alpha):
 def call(code, description, first, words, work):
     """Compute items `first` and up."""
     known = Known(code, description, words, work)
-    lanes = Items(known, first)
+    lanes = ItemsSideBySide(known, first)
     factors = [lanes.factor(k) for k in range(len(known.kinds))]
     X, Y = lanes.tensor(known.x, known.X, known.d), lanes.tensor(known.y, known.Y, known.e)
     if lanes.following:
@@ -232,7 +232,7 @@ def call(code, description, first, words, work):
     kernels.solve_sum(code, factors[:n], factors[n : 2 * n], D, X, Y, work, beta)
 
 
-class Items:
+class ItemsSideBySide:
     """V items while code is emitted: those from `first` on, and if there are fewer, the last one several times."""
 
     def __init__(self, known, first):
