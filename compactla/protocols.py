@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from compactla.types import Array, Queue
 
-if TYPE_CHECKING:  # those modules import `compactla.backends`, which imports this one
+if TYPE_CHECKING:
     import numpy as np
 
-    from compactla.calls.launch import Launch
-    from compactla.view import View
-
-# Objects whose classes are on higher floors: a routine, packs, and what describes sparse matrices.
+# Objects whose classes are on higher floors: how a call starts its work, views of packs, a routine, packs, and what
+# describes sparse matrices.
+Launch: TypeAlias = Any
+View: TypeAlias = Any
 Row: TypeAlias = Any
 Matrix: TypeAlias = Any
 Pattern: TypeAlias = Any
@@ -51,19 +51,19 @@ class Arrays(Protocol):
     def broadcast(self, matrix: "np.ndarray", nm: int, queue: Queue) -> Array:
         """A matrix as a stack of `nm` of them, with stride 0."""
 
-    def pack(self, source: Array, A: "View", nm: int, period: int, unit: float, launch: "Launch" = ...) -> None:
+    def pack(self, source: Array, A: View, nm: int, period: int, unit: float, launch: Launch = ...) -> None:
         """A <- a stack of ordinary matrices; unused lanes are `unit` where i % period == j, else 0."""
 
-    def unpack(self, A: "View", nm: int, target: Array, launch: "Launch" = ...) -> None:
+    def unpack(self, A: View, nm: int, target: Array, launch: Launch = ...) -> None:
         """A stack of ordinary matrices <- A"""
 
-    def divide(self, nm: int, Z: "View", A: "View", number: Any) -> None:
+    def divide(self, nm: int, Z: View, A: View, number: Any) -> None:
         """Z <- A / number, as NumPy divides; unused lanes are those of A."""
 
-    def gather_blocks(self, source: Array, index: Array, target: Array, launch: "Launch" = ...) -> None:
+    def gather_blocks(self, source: Array, index: Array, target: Array, launch: Launch = ...) -> None:
         """Lanes of packs <- the blocks of these numbers; -1 stands for zeros, -2 for an identity."""
 
-    def gather_values(self, source: Array, index: Array, target: Array, launch: "Launch" = ...) -> None:
+    def gather_values(self, source: Array, index: Array, target: Array, launch: Launch = ...) -> None:
         """Elements of packs <- the values of these numbers, as blocks of a single one."""
 
 
@@ -71,13 +71,13 @@ class Runs(Protocol):
     """Runs of the routines of `compactla.routine`, as this module has checked them."""
 
     def start(
-        self, row: Row, views: Sequence["View"], scalars: Any, conj: Any, option: Any, nm: int, info: Any,
-        launch: "Launch",
+        self, row: Row, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, info: Any,
+        launch: Launch,
     ) -> Any:  # fmt: skip
         """Run a routine on packs; its output, if there is one."""
 
     def again(
-        self, row: Row, views: Sequence["View"], scalars: Any, conj: Any, option: Any, nm: int, launch: "Launch"
+        self, row: Row, views: Sequence[View], scalars: Any, conj: Any, option: Any, nm: int, launch: Launch
     ) -> Any:
         """A function without arguments that makes a call again which has no output."""
 
@@ -87,17 +87,17 @@ class Kron(Protocol):
 
     def run(
         self, name: str, factors: Any, signs: Any, X: Any, Y: Any, d: Any, e: Any, scalars: Any, work: Any = None,
-        launch: "Launch" = ...,
+        launch: Launch = ...,
     ) -> None:  # fmt: skip
         """Compute Y from X, both arrays (nm, ...) or packs."""
 
-    def scale(self, Y: Any, e: Any, beta: Any, launch: "Launch" = ...) -> None:
+    def scale(self, Y: Any, e: Any, beta: Any, launch: Launch = ...) -> None:
         """Y <- beta Y, which is not read if beta is zero."""
 
     def values(self, x: Array, dtype: "np.dtype", shift: Any, queue: Queue) -> Array:
         """Eigenvalues, an array (m,) or (nm, m), plus a number, as matrices of one column."""
 
-    def needed(self, name: str, factors: Any, X: Any, Y: Any, d: Any, e: Any, launch: "Launch" = ...) -> Any:
+    def needed(self, name: str, factors: Any, X: Any, Y: Any, d: Any, e: Any, launch: Launch = ...) -> Any:
         """Elements of work space that `run` needs."""
 
 
@@ -116,7 +116,7 @@ class Vectors(Protocol):
 class Krylov(Protocol):
     """Operations of Krylov methods for one large system."""
 
-    def Rows(self, count: int, n: int, dtype: "np.dtype", queue: Queue, launch: "Launch" = ...) -> Vectors:
+    def Rows(self, count: int, n: int, dtype: "np.dtype", queue: Queue, launch: Launch = ...) -> Vectors:
         """So many vectors of n numbers."""
 
 
@@ -153,24 +153,24 @@ class Lines(Protocol):
     def swaps_like(self, diag: Array, queue: Queue) -> Array:
         """Room for the rows that are swapped."""
 
-    def factor_lines(self, lines: Any, info: Array, launch: "Launch" = ..., watched: Array = None) -> None:
+    def factor_lines(self, lines: Any, info: Array, launch: Launch = ..., watched: Array = None) -> None:
         """Factor lines in place."""
 
-    def solve_lines(self, lines: Any, rhs: Array, x: Array, work: Any, launch: "Launch" = ...) -> None:
+    def solve_lines(self, lines: Any, rhs: Array, x: Array, work: Any, launch: Launch = ...) -> None:
         """x <- the solutions for right-hand sides (block rows, b, columns), with factored lines."""
 
     def residual_lines(
-        self, lines: Any, blocks: Any, rhs: Array, x: Array, r: Array, work: Any, launch: "Launch" = ...
+        self, lines: Any, blocks: Any, rhs: Array, x: Array, r: Array, work: Any, launch: Launch = ...
     ) -> None:
         """r <- rhs - A x for the blocks of the lines before they were factored."""
 
-    def copy(self, source: Array, target: Array, launch: "Launch" = ...) -> None:
+    def copy(self, source: Array, target: Array, launch: Launch = ...) -> None:
         """target <- source, C-contiguous arrays of one size."""
 
-    def spread_lines(self, lines: Any, ends: Array, edges: Any, spikes: Any, launch: "Launch" = ...) -> None:
+    def spread_lines(self, lines: Any, ends: Array, edges: Any, spikes: Any, launch: Launch = ...) -> None:
         """Multiply what couples factored lines to others, at both ends, by the inverses of the lines."""
 
-    def couple_rows(self, couplings: Any, source: Array, x: Array, work: Any, launch: "Launch" = ...) -> None:
+    def couple_rows(self, couplings: Any, source: Array, x: Array, work: Any, launch: Launch = ...) -> None:
         """x <- x minus the couplings of block rows times those of `source`."""
 
 
@@ -182,27 +182,27 @@ class Sparse(Protocol):
 
     def multiply(
         self, values: Matrix, pattern: Pattern, X: Matrix, Y: Matrix, trans: str = "N", scalars: Any = None,
-        launch: "Launch" = ...,
+        launch: Launch = ...,
     ) -> None:  # fmt: skip
         """Y <- op(A) X, or alpha op(A) X + beta Y with packs of both in `scalars`."""
 
-    def precondition(self, M: Operator, X: Matrix, Y: Matrix, launch: "Launch" = ...) -> None:
+    def precondition(self, M: Operator, X: Matrix, Y: Matrix, launch: Launch = ...) -> None:
         """Y <- M X"""
 
-    def factor(self, values: Matrix, pattern: Pattern, factors: Matrix, launch: "Launch" = ...) -> Array:
+    def factor(self, values: Matrix, pattern: Pattern, factors: Matrix, launch: Launch = ...) -> Array:
         """Write incomplete factors; info of each lane."""
 
-    def lu_factor(self, values: Matrix, tiles: Tiles, factors: Matrix, launch: "Launch" = ...) -> Array:
+    def lu_factor(self, values: Matrix, tiles: Tiles, factors: Matrix, launch: Launch = ...) -> Array:
         """Write factors in tiles; info of each lane."""
 
     def lu_solve(
-        self, factors: Matrix, tiles: Tiles, X: Matrix, Y: Matrix, trans: str = "N", launch: "Launch" = ...
+        self, factors: Matrix, tiles: Tiles, X: Matrix, Y: Matrix, trans: str = "N", launch: Launch = ...
     ) -> None:
         """Y <- op(A)^-1 X with the factors of `lu_factor`."""
 
     def solve(
         self, method: str, options: Any, A: Operator, M: Operator, B: Matrix, X: Matrix, out: Array, history: Array,
-        start: int, maxiter: int, rtol: float, atol: float, restart: int, ortho: int, launch: "Launch" = ...,
+        start: int, maxiter: int, rtol: float, atol: float, restart: int, ortho: int, launch: Launch = ...,
     ) -> None:  # fmt: skip
         """Solve the systems of a batch; see `compactla.krylov_methods`. `out` and `history` are contiguous arrays."""
 
@@ -214,7 +214,7 @@ class Storage(Protocol):
         """Refuse what the processor or the device cannot widen."""
 
     def round_blocks(
-        self, source: Array, target: Array, storage: str, limit: float, overflow: Array, launch: "Launch" = ...
+        self, source: Array, target: Array, storage: str, limit: float, overflow: Array, launch: Launch = ...
     ) -> None:
         """Round numbers to a smaller type; ``overflow[0]`` <- 1 if one is larger than `limit`."""
 
@@ -222,14 +222,14 @@ class Storage(Protocol):
 class Sweeps(Protocol):
     """Steps of sweeps along lines beside the solves; vectors are (block rows, b, right-hand sides)."""
 
-    def residual(self, A: Any, x: Array, rhs: Array, y: Array, launch: "Launch" = ...) -> None:
+    def residual(self, A: Any, x: Array, rhs: Array, y: Array, launch: Launch = ...) -> None:
         """y <- rhs - A x for block rows A."""
 
-    def product(self, A: Any, x: Array, y: Array, launch: "Launch" = ...) -> None:
+    def product(self, A: Any, x: Array, y: Array, launch: Launch = ...) -> None:
         """y <- A x"""
 
-    def damp(self, z: Array, x: Array, damping: float, launch: "Launch" = ...) -> None:
+    def damp(self, z: Array, x: Array, damping: float, launch: Launch = ...) -> None:
         """x <- (1 - damping) x + damping z; z is lost."""
 
-    def permute(self, order: Array, x: Array, y: Array, back: bool, launch: "Launch" = ...) -> None:
+    def permute(self, order: Array, x: Array, y: Array, back: bool, launch: Launch = ...) -> None:
         """Block row i of y <- block row order[i] of x, or the other way round."""

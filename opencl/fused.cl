@@ -61,16 +61,16 @@
             CLA_UNROLL for (int j = 0; j < (n); j++) cla_put(X, (q * (m) + i) * (n) + j, x(i, j));
 #endif
 
-/* LU factorizations, of a matrix a with `COLUMNS` columns; order[i] <- the row that has become row i */
+/* LU factorizations, of a matrix a with `LU_COLUMNS` columns; order[i] <- the row that has become row i */
 #define LIMIT 1
 #define AT(i, j) a[i][j]
 #define SET(i, j, x) AT(i, j) = x;
 #define EACH_ROW(F, k, s) CLA_UNROLL3(N, F, k, s)
-#define EACH_COLUMN(F, k, s, i) CLA_UNROLL for (int j = 0; j < COLUMNS; j++) F(k, s, i, j)
+#define EACH_COLUMN(F, k, s, i) CLA_UNROLL for (int j = 0; j < LU_COLUMNS; j++) F(k, s, i, j)
 #define IN_B(i, j) a[i][N + (j)]
 
 #ifdef FUSED_SOLVE
-#define COLUMNS (N + R)
+#define LU_COLUMNS (N + R)
 #define KEEP(k, place)
 #define SOLUTION(i, j) CLA_CHECKED(IN_B(i, j))
 __kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *failed CLA_ARGUMENT(A) CLA_ARGUMENT(B),
@@ -78,14 +78,14 @@ __kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *
 {
     ROOM
     HEAD;
-    cla_lane a[N][COLUMNS];
+    cla_lane a[N][LU_COLUMNS];
     int bad = 0;
     READ(A, N, N, AT)
     READ(B, N, R, IN_B)
     CLA_UNROLL1(N, CLA_PIVOTED_STEP)
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
         const cla_lane r = cla_lane_recip(AT(k, k));
-        CLA_UNROLL for (int j = N; j < COLUMNS; j++) {
+        CLA_UNROLL for (int j = N; j < LU_COLUMNS; j++) {
             AT(k, j) = cla_lane_mul(r, AT(k, j));
             CLA_UNROLL for (int i = 0; i < k; i++) AT(i, j) = cla_lane_fnma(AT(i, k), AT(k, j), AT(i, j));
         }
@@ -96,7 +96,7 @@ __kernel CLA_GROUP_OF(GROUP) void fused_solve(long nm, long told, __global int *
 #endif
 
 #ifdef FUSED_INV
-#define COLUMNS N
+#define LU_COLUMNS N
 #define KEEP(k, place) EACH_ROW(KEEP_ROW, k, place)
 #define KEEP_ROW(k, place, i) \
     if (i > k) { \
@@ -178,7 +178,7 @@ __kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global in
 
 #if defined(FUSED_DET) || defined(FUSED_SLOGDET)
 #include "determinant.h"
-#define COLUMNS N
+#define LU_COLUMNS N
 #define KEEP(k, place) odd ^= place != k;
 __kernel CLA_GROUP_OF(GROUP) void
 #ifdef FUSED_DET

@@ -20,6 +20,8 @@
 #define BPARTS 1
 #define BRS 4
 #define BCS 1
+#endif
+#ifndef TARGET
 #define TARGET float
 #endif
 

@@ -18,6 +18,7 @@ from compactla.digests import digest_of_code
 from compactla.gpu import launch, override
 from compactla.gpu import lines as gpu_lines
 from compactla.gpu.arrays import download
+from compactla.gpu.forced import forced
 from compactla.gpu.tuning import choices, refresh
 from compactla.lines.storage import STORAGE
 from compactla.opencl_sources import SOURCES
@@ -45,10 +46,10 @@ def use(queue):
 
         def choose(routine, kernel, **tunables):
             for name in {routine, f"{routine}_few"}.intersection(choices.searches()):
-                stack.enter_context(override(queue, name, {"kernel": kernel, **tunables}))
+                stack.enter_context(forced(queue, name, {"kernel": kernel, **tunables}))
 
         for name in choices.searches():
-            stack.enter_context(override(queue, name, {}))
+            stack.enter_context(forced(queue, name, {}))
         yield choose
 
 
@@ -488,14 +489,18 @@ def test_digests_are_of_code(tmp_path):
     assert known != digest('#include "header.h"\nx = ONE / 3;\n', "#define ONE 1\n#define TWO 2\n")
 
 
-def test_overrides_are_of_kernels_that_are_there():
-    queue, good = type("Queue", (), {"device": small_gpu()})(), {"kernel": "gemm_item", "GROUP": 32}
+@on_devices
+def test_overrides_are_of_kernels_that_are_there(queue):
+    good = {"kernel": "gemm_item", "GROUP": 32}
+    with pytest.raises(TypeError, match="queue is None, must be"), override(None, "gemm", good):
+        pass
     for name, choice, message in (
         ("gemmm", good, "name is 'gemmm', must be one of axpy, "),
         ("gemm", {"kernel": "gemm_item"}, r"must be {} or a kernel of gemm: gemm_item with GROUP; gemm_team with "),
         ("gemm", good | {"GROUP": 0}, "choice is {'kernel': 'gemm_item', 'GROUP': 0}"),
         ("gemm", None, "choice is None"),
         ("gelsy", good, "there is none"),
+        ("factor", {"kernel": "factor_line", "GROUP": 32, "AHEAD": 1}, "name is 'factor', must be one of axpy, "),
     ):
         with pytest.raises(ValueError, match=message), override(queue, name, choice):
             pass
@@ -511,7 +516,8 @@ def test_an_override_ends(queue, rng):
         with override(queue, "gemm", item | {"GROUP": 4}):
             A = cla.pack(random(rng, (NM, 4, 4), dtype), VLEN, queue=queue)
             cla.gemm(A, A, cla.Pack.zeros(NM, 4, 4, vlen=VLEN, queue=queue))
-            assert [plan.choice["GROUP"] for plan in launch.plans(queue).known.values() if plan] == [4]
+            ran = [plan.choice for plan in launch.plans(queue).known.values() if plan]
+            assert [choice["GROUP"] for choice in ran if choice["kernel"] == "gemm_item"] == [4]
             assert choices.choose(queue.device, gemm, (40, 4, 4), dtype, VLEN) == {}
         assert not launch.plans(queue).known
         assert choices.choose(queue.device, gemm, (4, 4, 4), dtype, VLEN) == item

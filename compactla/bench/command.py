@@ -93,13 +93,13 @@ def register(commands: Any) -> None:
     add("ceilings", run_ceilings, "the machine itself: multiply-adds in registers, and loops over memory")
 
 
-def add_options(parser: Any, row: Any) -> None:
-    """Add the options of a routine, and the scalars that change what it reads."""
+def add_options(parser: Any, row: Any, scalars: Any = None) -> None:
+    """Add the options of a routine, and the scalars that change what it reads, which are 1 unless they are given."""
     parser.set_defaults(options=[*row.options, *row.scaling])
     for option, letters in row.options.items():
         parser.add_argument(f"--{option}", type=str.upper, choices=letters, default=letters[0])
     for scalar in row.scaling:
-        parser.add_argument(f"--{scalar}", type=int, choices=(0, 1), default=1)
+        parser.add_argument(f"--{scalar}", type=int, choices=(0, 1), default=int((scalars or {}).get(scalar, 1)))
 
 
 def summary(row: Any) -> str:

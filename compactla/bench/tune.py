@@ -148,7 +148,9 @@ def counted_as(queue: Queue, routine: str) -> Iterator[None]:
 
 def remember(queue, routine, size, dtype, candidate, storage="") -> None:
     """Make `choices` choose this from now on."""
-    choices.results(queue.device)[routine][choices.key(routine, size, dtype, storage)] = candidate
+    found, key = choices.results(queue.device), choices.key(routine, size, dtype, storage)
+    found[routine][key] = candidate
+    found.origins.pop(key, None)
     launch.plans(queue).known.clear()
 
 

@@ -1,1 +1,1 @@
-"""Calls that are not repeated: memos of checked calls, recordings of launches, and prepared calls."""
+"""How calls start their work, and what need not be checked or planned again: memos, plans and prepared calls."""

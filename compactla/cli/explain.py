@@ -56,7 +56,7 @@ def register(commands: Any) -> None:
         )
         what.add_argument("--vlen", type=positive, metavar="V", help="vector length (default: what suits the device)")
         if row:
-            add_options(what, row)
+            add_options(what, row, row.scalars)
             what.add_argument("--nm", type=positive, default=1024, help="matrices in the batch (default: 1024)")
             what.add_argument("--threads", type=positive, metavar="T", help="default: one for each core")
         for option, text in HELP.items():

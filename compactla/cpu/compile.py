@@ -105,7 +105,8 @@ class CodeOnDisk(NullCache):
 
     def save_overload(self, signature, result):
         if dump.is_wanted():
-            name, key = self.identify(signature)[0].removesuffix(".nbc"), " ".join(map(str, self.key))
+            key = " ".join(map(str, self.key))
+            name = f"{self.function.__module__}.{self.function.__name__}.{digest(repr((key, signature)).encode())}"
             dump.keep(name, key, ll=result.library.get_llvm_str(), s=result.library.get_asm_str())
         if (folder := place()) is None or result.library.has_dynamic_globals:
             return

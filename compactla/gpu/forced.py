@@ -4,8 +4,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from compactla.checks import check_queue
 from compactla.gpu.launch import plans
 from compactla.gpu.tuning import choices
+from compactla.gpu.tuning.lines import SEARCHES
 
 
 @contextlib.contextmanager
@@ -20,12 +22,13 @@ def override(queue: Any, name: str, choice: choices.Choice) -> Iterator[None]:
         That of a routine, such as "gemm", or another name that ``python -m compactla tune`` knows.
     choice : dict
         The name of a kernel, as "kernel", and all of its tunables, which are explained at the top of its file in
-        `opencl/`; ``{}`` is the kernel that takes any size.
+        `opencl/`; ``{}`` is the kernel that takes any size, if there is one.
 
     Raises
     ------
     ValueError
-        If there is no such name, or it has no such kernel, or the tunables are not those of the kernel.
+        If there is no such name, or it has no such kernel, or the tunables are not those of the kernel. For "factor",
+        "solve" and their variants, whose kernels have to agree with each other, and for CUDA memory.
 
     Notes
     -----
@@ -41,15 +44,28 @@ def override(queue: Any, name: str, choice: choices.Choice) -> Iterator[None]:
     >>> with override(queue, "gemm", {"kernel": "gemm_item", "GROUP": 16}):
     ...     C = cla.gemm(A, A, cla.Pack.zeros(100, 3, 3, queue=queue))
     """
-    search = choices.searches().get(name)
+    check_queue(queue, "queue")
+    if not type(queue).__module__.startswith("pyopencl"):
+        raise ValueError(
+            f"queue is {queue!r}, must be a pyopencl CommandQueue: calls with CUDA memory keep their kernels"
+        )
+    known = {key: search for key, search in choices.searches().items() if search.name not in SEARCHES}
+    search = known.get(name)
     if search is None:
-        raise ValueError(f"name is {name!r}, must be one of {', '.join(choices.searches())}")
+        raise ValueError(f"name is {name!r}, must be one of {', '.join(known)}")
     if not search.has_kernel(choice):
         kernels = "; ".join(f"{kernel} with {', '.join(x.tunables)}" for kernel, x in search.kernels.items())
         raise ValueError(f"choice is {choice}, must be {{}} or a kernel of {name}: {kernels or 'there is none'}")
+    with forced(queue, name, choice):
+        yield
+
+
+@contextlib.contextmanager
+def forced(queue: Any, name: str, choice: choices.Choice) -> Iterator[None]:
+    """Have a device run a kernel, as `override` does without its checks; lines must be factored and solved within."""
     key = queue.device, name
     before = choices.overrides.get(key)
-    choices.overrides[key] = choice
+    choices.overrides[key] = dict(choice)
     plans(queue).known.clear()
     try:
         yield

@@ -1,7 +1,7 @@
 """Launches of kernels: each waits for the events that it is given, and for those of its arrays, and leaves its own.
 
 Queues may run out of order. Sizes that a `Search` has, in packs without gaps, have kernels that are compiled for them,
-in the shape that `shapes` knows to be good; all others run one work-item for each lane.
+in the shape that `choices` knows to be good; all others run one work-item for each lane.
 """
 
 import functools

@@ -1,7 +1,8 @@
 """Indices: integers of 64 bits with Python's arithmetic, as `2 * p + k`, and comparisons, as `p < k`, of code to come.
 
 Sizes, strides and indices are Python integers where they are known while code is emitted. The others are `Index`es: an
-operator on two integers is Python's, one that has an `Index` among its operands emits an instruction. LLVM's own
+operator on two integers is Python's, one that has an `Index` among its operands emits an instruction. Quotients of
+these are cut towards zero, and `~` is for a `Condition`, not for Python's bool. LLVM's own
 functions take `value_of` both.
 """
 

@@ -4,7 +4,7 @@
 what there is of addresses.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
@@ -15,9 +15,6 @@ from numba.extending import models, register_model
 from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, is_known, value_of
 from compactla.cpu.emit.machine import machine
 from compactla.cpu.emit.vectors import Flags, Lanes, Vector, alike
-
-if TYPE_CHECKING:  # that module imports this one
-    from compactla.cpu.emit.code import Code
 
 TALLEST = 6
 # LLVM types of numbers in memory that are computed with as wider ones; those of bfloat16 have no type of their own.
@@ -131,7 +128,7 @@ class Elements:
     """
 
     def __init__(
-        self, code: "Code", vector: Vector, base: Any, m: IntOrIndex, n: IntOrIndex, rs: IntOrIndex, cs: IntOrIndex,
+        self, code: Any, vector: Vector, base: Any, m: IntOrIndex, n: IntOrIndex, rs: IntOrIndex, cs: IntOrIndex,
         im: IntOrIndex, conj: bool = False, stored: str = "", stream: bool = False, common: bool = False,
         packs: tuple = (1, 0),
     ) -> None:  # fmt: skip

@@ -13,7 +13,7 @@ from compactla.types import Array
 
 
 def kernel(function: Any, options: dict[str, Any], arrays: Sequence[Array], fit: Any) -> Any:
-    """The `Fused` kernel or `Products` for some arrays; None if there is neither.
+    """The `Fused` kernel or `DeviceProducts` for some arrays; None if there is neither.
 
     Parameters
     ----------
