@@ -73,7 +73,7 @@ def digest_of_includes(source: str, folder: Path) -> str:
 
 
 def digest_of_code(source: str, folder: Path) -> str:
-    """The same, but for comments and white space, which change no code."""
+    """Digest of a source and its includes without comments and white space, which change no code."""
     return digest("".join(sorted(map(code, includes(source, folder)))).encode())
 
 

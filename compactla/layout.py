@@ -139,7 +139,7 @@ class Pack(Arithmetic, Made):
 
     @property
     def device(self) -> Any:
-        """ "cpu", or the device of the memory."""
+        """The device of the memory, or "cpu"."""
         return "cpu" if self.queue is None else self.queue.device
 
     @property

@@ -116,7 +116,7 @@ def address(a: Array) -> int:
 
 
 def address_slowly(a) -> int:
-    """The same, where objects are not as in CPython."""
+    """The address of an array, where objects are not as in CPython."""
     return a.ctypes.data
 
 

@@ -225,7 +225,7 @@ class LinePC:
 
 
 def _read_options(prefix: str) -> dict:
-    """Those of the options that PETSc's database has behind this prefix."""
+    """The options that PETSc's database has behind this prefix."""
     given, read = PETSc.Options(prefix), {}
     for name, get in OPTIONS.items():
         option = f"pc_line_{name}"

@@ -231,7 +231,7 @@ class Systems(Copied):
         else:
             plan.run([address(rhs), address(x), 0], launch)
 
-    def _solve_on_device(self, rhs, axis, out, wait_for):
+    def _solve_on_device(self, rhs, axis, out, launch):
         arrays, there = backend(self.queue), is_device_array(rhs)
         x = out if there else None
         if x is None:
@@ -239,7 +239,7 @@ class Systems(Copied):
         if rhs.size:
             if not there:
                 rhs = arrays.upload(np.asarray(rhs, self.dtype, order="C"), self.queue)
-            self._solve_there(rhs, x, axis, wait_for)
+            self._solve_there(rhs, x, axis, launch)
         if there:
             return x
         if out is None:
@@ -247,28 +247,28 @@ class Systems(Copied):
         out[...] = arrays.download(x)
         return out
 
-    def _solve_there(self, rhs, x, axis, wait_for):
+    def _solve_there(self, rhs, x, axis, launch):
         """x <- the solutions, of arrays on the device of any strides."""
         run = device_module("bands")
         B, X = (a if axis is None else run.columns(run.moved(a, axis)) for a in (rhs, x))
         lead = max(self._lead, B.shape[:-2], key=len)
         if rhs.dtype != self.dtype or not run.fit([B], lead):
             copied = run.contiguous(rhs, self.dtype)
-            return self._solve_there(copied, x, axis, wait_for)
+            return self._solve_there(copied, x, axis, launch)
         if not run.fit([X], lead) or not run.fit([B, X], lead):
             copied, whole = run.contiguous(rhs, self.dtype), run.contiguous(x, self.dtype)
-            self._solve_there(copied, whole, axis, wait_for)
+            self._solve_there(copied, whole, axis, launch)
             return run.copy(whole, x)
         factors, common = self._factors, self.nsys is None
         once = factors is None and not common and B.shape[-1] <= run.FEW and not self._form.wide
         if once and run.fit([*self._matrix, B, X], lead):
             room = self._spare.take()
-            self._found = run.both(self._form, self.n, self._matrix, B, X, lead, room, wait_for)
+            self._found = run.both(self._form, self.n, self._matrix, B, X, lead, room, launch)
             return self._spare.give(room)
         if factors is None:
-            factors, self.info = self._factored(wait_for)
+            factors, self.info = self._factored(launch)
         room = self._spare.take()
-        run.solve(self._form, self.n, factors, B, X, lead, common, room, wait_for)
+        run.solve(self._form, self.n, factors, B, X, lead, common, room, launch)
         return self._spare.give(room)
 
     def _plan(self, B, X, factors):

@@ -47,7 +47,7 @@ def reused(a: Array) -> None:
 
 
 def pool(queue: Queue) -> None:
-    """As for `reused`."""
+    """None: memory for arrays to come is not kept on the CPU."""
 
 
 def upload(a: np.ndarray, queue: Queue) -> Array:
@@ -168,7 +168,7 @@ def gather_blocks(source: Array, index: Array, target: Array, launch: Launch = N
 
 
 def gather_values(source: Array, index: Array, target: Array, launch: Launch = NOW) -> None:
-    """As blocks of a single number."""
+    """Gather values, which are blocks of a single number."""
     V = target.shape[-1]
     gather_blocks(source, index.reshape(-1, V), target.reshape(-1, 1, 1, *target.shape[3:]), launch)
 

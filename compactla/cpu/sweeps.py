@@ -38,7 +38,7 @@ def product_batch(dtype, b):
 
 
 def residual_batch(dtype, b, sign):
-    """The same for rhs - A x, or A x for the sign 1, and any number of right-hand sides: the last axis of vectors.
+    """Make the kernel for rhs - A x, or A x for the sign 1, and any number of right-hand sides, the last axis.
 
     Results for one are the same bits as for several. The arguments that follow are the address of rhs, of which there
     is none for the sign 1, and the number of right-hand sides.

@@ -43,7 +43,7 @@ def empty(shape: Sequence[int], dtype: Any, queue: Queue, allocator: Any = None)
 
 
 def new(shape, dtype, queue, allocator=None, values=None):
-    """As `empty`, with these values if there are some."""
+    """A new array, with these values if there are some."""
     if not isinstance(queue, cl.CommandQueue):
         return queue.empty(shape, dtype) if values is None else queue.upload(values)
     what = f"an array of shape {shape} and {np.dtype(dtype)} does not fit in the memory of {queue.device.name.strip()}"

@@ -235,7 +235,7 @@ def both(
     form: Form, n: int, matrix: Sequence[Array], B: Array, X: Array, lead: Sequence[int], room: Any,
     launch: Launch = NOW,
 ) -> Array:  # fmt: skip
-    """Likewise with matrices that are factored on the way; info."""
+    """Solve with matrices that are factored on the way; returns info."""
     run = BandLaunch(form, n, math.prod(lead), X.dtype, B.queue, B.shape[-1])
     inner, places = matrix_places(matrix, lead, [B, X])
     info = empty((run.npack * run.V,), np.int32, B.queue, reused(B))

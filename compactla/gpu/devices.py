@@ -53,7 +53,7 @@ def named(text: str, option: str) -> list:
 
 
 def working(found) -> list:
-    """Those of some OpenCL devices that work; a warning names the others, a RuntimeError if all are."""
+    """The OpenCL devices among some that work. A warning names the others; a RuntimeError, if none works."""
     faults = {device: fault(device) for device in found}
     works = [device for device, why in faults.items() if not why]
     if not works:

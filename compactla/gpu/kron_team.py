@@ -178,7 +178,7 @@ class KronCase(NamedTuple):
             count = count // 2 if self.interleaved else count - 1
 
     def power(self, count):
-        """As many items, but a power of two if these are neighbours in memory."""
+        """So many items at most, but a power of two if these are neighbours in memory."""
         return 1 << min(count.bit_length() - 1, 6) if self.interleaved else min(count, ITEMS)
 
     def lines(self, direct):

@@ -107,7 +107,7 @@ class LinesView(NamedTuple):
 
     @property
     def storage(self) -> str:
-        """As what the inverses are stored that are solved with; "" if it is as they are computed."""
+        """The type that the inverses are stored in; "" if it is that in which they are computed."""
         return self.stored.storage if self.stored else ""
 
 

@@ -1,7 +1,6 @@
-"""How devices multiply with sparse batches, factor them, and solve systems with them: one launch for each.
+"""Products with sparse batches on devices, their factors, and solutions: one launch for each.
 
-The names are those of `compactla.cpu.sparse`, and so are arguments;
-packs may have any strides where they are read.
+Names and arguments are those of `compactla.cpu.sparse`. Packs may have any strides where they are read.
 """
 
 import functools

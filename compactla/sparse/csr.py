@@ -135,7 +135,7 @@ class BatchCSR(Replaced):
 
     @property
     def device(self) -> Any:
-        """ "cpu", or the device of the values."""
+        """The device of the values, or "cpu"."""
         return self._values.device
 
     @property

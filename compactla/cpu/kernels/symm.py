@@ -24,7 +24,7 @@ class Symmetric:
 
 
 class HermitianElements(Symmetric):
-    """Likewise of a Hermitian one: imaginary parts on the diagonal count as 0, and become 0."""
+    """A square tile of a Hermitian matrix: imaginary parts on the diagonal count as 0, and become 0."""
 
     def __getitem__(self, ij):
         i, j = ij

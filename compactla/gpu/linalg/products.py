@@ -83,7 +83,7 @@ class Multiply:
         return enqueue(arrays[0].queue, launch, self.kernel, self.work_items, (self.group, 1), [*arrays, *room], values)
 
     def _start_as_packs(self, arrays, starts, alpha, beta, launch):
-        """The same with the kernel for packs, of which these are ones of one lane."""
+        """Start the kernel for packs, of which these are ones of one lane."""
         if self.nm * self.places[2].m * self.places[2].n:
             found = zip(self.turns, self.places, strict=True)
             views = tuple(view(arrays[turn], starts[turn], place, self.nm) for turn, place in found)
