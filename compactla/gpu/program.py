@@ -42,12 +42,15 @@ class Built:
         try:
             with warnings.catch_warnings():  # of a log that is not empty, which NVIDIA's never is
                 warnings.simplefilter("ignore", cl.CompilerWarning)
-                made = cl.Program(context, source).build(options, cache_dir=False if dump.is_wanted() else None)
+                cache = {"cache_dir": False} if dump.is_wanted() else {}
+                made = cl.Program(context, source).build(options, **cache)
         except cl.RuntimeError as error:
             message = f"OpenCL program does not build with {' '.join(options)}:\n{error}"
-            show(source, options, message)
+            if dump.is_wanted():
+                show(source, options, message)
             raise RuntimeError(message) from None
-        show(source, options, build_log(made), made)
+        if dump.is_wanted():
+            show(source, options, build_log(made), made)
         return made
 
     def kernel(self, program, name, types):
@@ -161,11 +164,10 @@ def build_log(program: Any) -> str:
 
 def show(source, options, log, program=None) -> None:
     """Show a program to those who want to see it, with its assembly where that is what the driver keeps."""
-    if dump.is_wanted():
-        binaries = [] if program is None else program.get_info(cl.program_info.BINARIES)
-        ptx = b"".join(binary for binary in binaries if b".version" in binary[:1000])  # NVIDIA's
-        name, text = dump.program(source, options)
-        dump.keep(name, text, cl=text, log=log, ptx=ptx.rstrip(b"\0"))
+    binaries = [] if program is None else program.get_info(cl.program_info.BINARIES)
+    ptx = b"".join(binary for binary in binaries if b".version" in binary[:1000])  # NVIDIA's
+    name, text = dump.program(source, options)
+    dump.keep(name, text, cl=text, log=log, ptx=ptx.rstrip(b"\0"))
 
 
 def kernel(queue: Queue, file: str, name: str, dtype: np.dtype, vlen: int, args: Sequence, **defines: Any) -> Any:
