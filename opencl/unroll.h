@@ -7,7 +7,7 @@
  * within itself: CLA_UNROLL2(n, F, a) writes F(a, 0) .., CLA_UNROLL3(n, F, a, b) F(a, b, 0) .., CLA_UNROLL4 likewise.
  * CLA_UNROLL, before a for loop, asks the compiler to do it, which takes it a fraction of the time: enough where no
  * condition is in the way, and within steps that are written out, where bounds are numbers. CLA_UNROLL_SOME asks for
- * four turns at a time. Steps of many lines are better written out by inclusion: next_step.h.
+ * four turns at a time, CLA_ROLLED for one. Steps of many lines are better written out by inclusion: next_step.h.
  */
 #ifndef CLA_UNROLL_H
 #define CLA_UNROLL_H
@@ -16,6 +16,7 @@
 
 #define CLA_UNROLL _Pragma("unroll")
 #define CLA_UNROLL_SOME _Pragma("unroll 4")
+#define CLA_ROLLED _Pragma("unroll 1")
 #define CLA_GROUP_OF(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 
 /* Which column of a matrix is the j-th of work-item c, where the TEAM of a matrix have columns that are TEAM apart, and

@@ -15,6 +15,7 @@ from compactla.dtypes import REAL
 from compactla.gpu.arrays import download, empty, upload
 from compactla.gpu.launch import enqueue
 from compactla.gpu.linalg.arrays import C_NAMES, c_name
+from compactla.gpu.linalg.grid import grid
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES, registers
@@ -129,6 +130,10 @@ def fused(function, options, arrays, fit):
         more = alone(function, options, arrays, fit, whole)
         file, name = "fused.cl", f"fused_{function.name}"
         group = matrices = GROUP
+    elif more := grid(function, options, queue.device, number, computed):
+        file, name = f"grid_{function.name}.cl", f"grid_{function.name}"
+        matrices = more["TEAMS"]
+        group = matrices * more["P"] * more["Q"]
     else:
         more = team(function, queue.device, fit, whole[0])
         file, name = "fused_teams.cl", "fused_team"

@@ -1,0 +1,58 @@
+/* A matrix in the registers of a team of work-items, which are a grid of P rows and Q columns.
+ *
+ * Element (i, j) is that of member (i % P, j % Q), as a[i / P][j / Q]: every member has some of all parts of the matrix,
+ * so that work shrinks for all of them alike. Steps of a factorization pass a column and a row of the matrix through
+ * local memory; a member reads of it what belongs to its own rows and columns, and keeps everything else in registers.
+ *
+ * Define M, N, or N alone for square matrices; P and Q, powers of 2; TEAMS, the matrices of a work-group; CLA_WARP, 1 if a
+ * team is a part of one of NVIDIA's warps, and work-groups are whole warps. Steps go in blocks of STEPS, in which all
+ * indices of registers are numbers: a file writes them out by inclusion, as next_step.h explains.
+ */
+#include "ordinary.h"
+#include "unroll.h"
+
+#ifndef P
+#define P 2
+#define Q 2
+#define TEAMS 2
+#endif
+#ifndef M
+#define M N
+#endif
+
+#define MEMBERS (P * Q)
+#define STEPS (P < Q ? P : Q) /* steps for which indices of registers stay as they are */
+#define OWN_ROWS ((M + P - 1) / P) /* of a member */
+#define OWN_COLUMNS ((N + Q - 1) / Q)
+#define LINE (OWN_ROWS * P > OWN_COLUMNS * Q ? OWN_ROWS * P : OWN_COLUMNS * Q) /* of a row or column */
+#define FIRST_ROW (STEP * STEPS / P) /* the first of them that has a part in the steps of a block */
+#define FIRST_COLUMN (STEP * STEPS / Q)
+
+#include "warp.h"
+
+/* The matrix of this work-item, or the last where there is none, and its place in the grid. Neighbours are in a row of
+ * it, or for DOWN in a column: as they are in memory. */
+#ifndef DOWN
+#define DOWN 0
+#endif
+#define CLA_GRID_HEAD \
+    const int team = get_local_id(0) / MEMBERS, t = get_local_id(0) % MEMBERS; \
+    const int p = DOWN ? t % P : t / Q, c = DOWN ? t / P : t % Q; \
+    const long q = get_group_id(0) * (long)TEAMS + team, q_read = min(q, nm - 1);
+
+/* a[u][v] <- get(i, j), for what is in row i = u P + p and column j = v Q + c, 0 for what is outside of m x n or not `read` */
+#define CLA_GRID_READ(a, m, n, read, get) \
+    CLA_UNROLL for (int u = 0; u < ((m) + P - 1) / P; u++) \
+        CLA_UNROLL for (int v = 0; v < ((n) + Q - 1) / Q; v++) { \
+            const int i = u * P + p, j = v * Q + c; \
+            a[u][v] = cla_lane_real(0); \
+            if (((m) % P == 0 || i < (m)) && ((n) % Q == 0 || j < (n)) && (read)) a[u][v] = get(i, j); \
+        }
+
+/* put(i, j, x) for elements x of m x n, of matrices that exist */
+#define CLA_GRID_WRITE(a, m, n, put) \
+    CLA_UNROLL for (int u = 0; u < ((m) + P - 1) / P; u++) \
+        CLA_UNROLL for (int v = 0; v < ((n) + Q - 1) / Q; v++) { \
+            const int i = u * P + p, j = v * Q + c; \
+            if (q < nm && ((m) % P == 0 || i < (m)) && ((n) % Q == 0 || j < (n))) put(i, j, a[u][v]) \
+        }
