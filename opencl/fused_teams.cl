@@ -38,6 +38,9 @@
 #define LINE (N | 1) /* odd: neighbours are in different banks */
 #define TILE ((STAGED || INV) && N * LINE > N * R ? N * LINE : N * R)
 
+#define CLA_WARP WARP
+#include "warp.h"
+
 #if WARP == 2
 typedef struct {
     int high;
@@ -71,34 +74,6 @@ CLA_INLINE int cla_first(int yes)
     return y;
 }
 #endif
-#if WARP
-#define TOGETHER asm volatile("bar.warp.sync -1;" ::: "memory");
-#define EXCHANGED(type, y, x, distance) \
-    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=" type(y) : type(x), "r"(distance))
-CLA_INLINE int cla_other_int(int x, int distance)
-{
-    int y;
-    EXCHANGED("r", y, x, distance);
-    return y;
-}
-CLA_INLINE CLA_REAL cla_other(CLA_REAL x, int distance)
-{
-    int low, high;
-    if (sizeof(CLA_REAL) == 4) {
-        float y;
-        EXCHANGED("f", y, (float)x, distance);
-        return y;
-    }
-    asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x));
-    low = cla_other_int(low, distance);
-    high = cla_other_int(high, distance);
-    double y;
-    asm("mov.b64 %0, {%1, %2};" : "=d"(y) : "r"(low), "r"(high));
-    return y;
-}
-#else
-#define TOGETHER barrier(CLK_LOCAL_MEM_FENCE);
-#endif
 
 #if INV
 #define OPERANDS CLA_ARGUMENT(A)
@@ -121,7 +96,7 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
         const int e = e0 + c;
         if (e < N * N) tile[e / N * LINE + e % N] = CLA_NUMBER_AT(A, first + e * APARTS);
     }
-    TOGETHER
+    CLA_TOGETHER
 #endif
     CLA_UNROLL for (int p = 0; p < ROWS; p++) {
         const int i = min(p * TEAM + c, N - 1);
@@ -171,7 +146,7 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
         }
 #else
         sizes[member * TEAM + c] = best;
-        TOGETHER
+        CLA_TOGETHER
         best = -2;
         CLA_UNROLL for (int t = 0; t < TEAM; t++) {
             const CLA_REAL size = sizes[member * TEAM + t];
@@ -190,7 +165,7 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
             rows[member * N + k] = own * TEAM + c;
 #endif
         }
-        TOGETHER
+        CLA_TOGETHER
         const cla_lane reciprocal = cla_pivot(row[FIRST], k, &bad);
         CLA_UNROLL for (int p = 0; p < ROWS; p++) {
             const cla_lane zero = cla_lane_real(0);
@@ -209,13 +184,13 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
         if (step[p] >= 0)
             CLA_UNROLL for (int j = 0; j < N; j++)
                 tile[step[p] * LINE + rows[member * N + j]] = cla_lane_mul(r[p], a[p][j]);
-    TOGETHER
+    CLA_TOGETHER
 #else
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) {
         CLA_UNROLL for (int p = 0; p < ROWS; p++)
             if (step[p] == k)
                 CLA_UNROLL for (int j = 0; j < R; j++) tile[k * R + j] = cla_lane_mul(r[p], a[p][N + j]);
-        TOGETHER
+        CLA_TOGETHER
         CLA_UNROLL for (int p = 0; p < ROWS; p++)
             if (step[p] < k)
                 CLA_UNROLL for (int j = 0; j < R; j++)
