@@ -8,7 +8,7 @@ import pytest
 
 from compactla import linalg
 from compactla.gpu import launch
-from compactla.gpu.linalg import fused
+from compactla.gpu.linalg import fused, grid
 from drivers import working_devices
 
 pytestmark = [
@@ -265,3 +265,27 @@ def built(usual, tried, *args, WARP=0, **macros):
 def team(usual, *args):
     """Macros of a team where one work-item has two rows."""
     return usual(*args) | {"ROWS": 2, "TEAM": 2, "MATRICES": 4}
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("n", [1, 2, 7, 17, 33, 64, 100, 128])
+def test_grids(queue, rng, monkeypatch, n, lower):
+    """Teams factor matrices of which one triangle is read, and leave others as they are if one is not definite."""
+    monkeypatch.setattr(grid.choices, "is_cpu", lambda device: False)
+    monkeypatch.setattr(fused, "REGISTERS", 0)
+    for dtype in "dF" if n < 100 else "d":
+        launch.plans(queue).known.clear()
+        x = random(rng, (5, n, n), dtype)
+        a = (x @ x.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
+        given = np.where(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T, a, np.nan)
+        given[2, 0, 0] = -1
+        found = linalg.cholesky(on(queue, given), upper=not lower, on_error="nan", compute="same").get()
+        (plan,) = launch.plans(queue).known.values()
+        assert type(plan) is fused.Fused and plan.group == plan.matrices * np.prod(grid.shape(n, n, a.dtype))
+        assert np.isnan(found[2]).all()
+        good = [0, 1, 3, 4]
+        factor = (found if lower else found.conj().swapaxes(1, 2))[good]
+        assert np.array_equal(factor, np.tril(factor))
+        error = abs(factor @ factor.conj().swapaxes(1, 2) - a[good]).max() / abs(a).max()
+        assert error <= n * np.finfo(dtype).eps
+    launch.plans(queue).known.clear()
