@@ -10,7 +10,9 @@ from compactla.search import LOCAL_BYTES, registers
 WARP = 32  # work-items that go together
 LARGEST = 128  # rows and columns
 GROUP = 64  # work-items of a work-group, at least
-OF_A_MEMBER = 72  # 4-byte registers for its part of a matrix, at most, where the team can be larger
+OF_A_MEMBER = 144  # 4-byte registers for its part of a matrix, at most, where the team can be larger
+FEW, OF_FEW = 64, 36  # members of teams that are small, and elements that each of those has, at most
+SMALL = 8  # rows of matrices that suit four members
 MOST = 512  # work-items of a team
 
 
@@ -58,11 +60,11 @@ def macros_of(kind, options, m, n, computed, warps) -> dict[str, object]:
 
 
 def shape(m, n, computed) -> tuple[int, int]:
-    """Rows and columns of the grid: as few members as have registers for the matrix."""
-    P, Q = 2, 2
-    while P * Q < MOST and registers(math.ceil(m / P) * math.ceil(n / Q), computed) > OF_A_MEMBER:
-        if m / P >= n / Q:
-            P *= 2
-        else:
-            Q *= 2
+    """Rows and columns of the grid: as few members as have registers for the matrix, more if they are few."""
+    P, Q = (2, 2) if max(m, n) <= SMALL else (4, 4)
+    while P * Q < MOST:
+        elements = math.ceil(m / P) * math.ceil(n / Q)
+        if registers(elements, computed) <= OF_A_MEMBER and (P * Q >= FEW or elements <= OF_FEW):
+            break
+        P, Q = (P, 2 * Q) if P == Q else (2 * P, Q)
     return P, Q
