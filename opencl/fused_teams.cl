@@ -9,7 +9,7 @@
  * TEAM      work-items of a matrix, ROWS TEAM >= N
  * MATRICES  matrices of a work-group
  * STAGED    1: matrices go through local memory, so that neighbours read neighbours; they have no gaps
- * WARP      1: teams are parts of NVIDIA's warps, and need no barriers; TEAM is a power of 2, and work-groups are whole
+ * CLA_WARP  1: teams are parts of NVIDIA's warps, and need no barriers; TEAM is a power of 2, and work-groups are whole
  *           warps. 2: teams are warps of GPUs of compute capability 8.0 or more
  */
 #include "elimination.h"
@@ -22,7 +22,7 @@
 #define TEAM 2
 #define MATRICES 16
 #define STAGED 1
-#define WARP 0
+#define CLA_WARP 0
 #endif
 
 #if INV
@@ -38,10 +38,9 @@
 #define LINE (N | 1) /* odd: neighbours are in different banks */
 #define TILE ((STAGED || INV) && N * LINE > N * R ? N * LINE : N * R)
 
-#define CLA_WARP WARP
 #include "warp.h"
 
-#if WARP == 2
+#if CLA_WARP == 2
 typedef struct {
     int high;
     uint low;
@@ -116,7 +115,7 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
 #if INV
     __local int rows[MATRICES * N]; /* of the pivots */
 #endif
-#if !WARP
+#if !CLA_WARP
     __local CLA_REAL sizes[MATRICES * TEAM];
 #endif
     EACH_STEP for (int k = 0; k < N; k++) {
@@ -128,7 +127,7 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
             own = size > best ? p : own;
             best = size > best ? size : best;
         }
-#if WARP == 2
+#if CLA_WARP == 2
         const CLA_WORDS bits = cla_words(best);
         int most = cla_most(bits.high);
         int first_one = bits.high == most;
@@ -137,7 +136,7 @@ __kernel CLA_GROUP_OF(TEAM * MATRICES) void fused_team(long nm, long told, __glo
             first_one = first_one && low == lowest;
         }
         place = cla_first(first_one);
-#elif WARP
+#elif CLA_WARP
         CLA_UNROLL for (int distance = TEAM / 2; distance > 0; distance /= 2) {
             const CLA_REAL size = cla_other(best, distance);
             const int where = cla_other_int(place, distance), better = size > best || (size == best && where < place);

@@ -56,7 +56,10 @@ class Machine:
     def load(self, index, code):
         source, options = json.loads(code)
         built = cl.Program(self.queue.context, source)  # of a cached one some drivers don't know the arguments
-        return built.build([*options, "-cl-kernel-arg-info"], cache_dir=False)
+        try:
+            return built.build([*options, "-cl-kernel-arg-info"], cache_dir=False)
+        except cl.RuntimeError as error:  # warps' instructions do not build here
+            raise RuntimeError(str(error)) from None
 
     def launch(self, index, kernel, grid, group, stream, parameters):
         self.launched.append((kernel.function_name, grid, group, stream))

@@ -245,7 +245,7 @@ def test_teams_that_do_not_build(queue, rng, monkeypatch):
     monkeypatch.setattr(fused, "staged", lambda device: True)
     monkeypatch.setattr(fused, "REGISTERS", 0)
     usual, tried = fused.team, []
-    monkeypatch.setattr(fused, "team", lambda *args: usual(*args) | {"TEAM": 4, "MATRICES": 8, "WARP": 2})
+    monkeypatch.setattr(fused, "team", lambda *args: usual(*args) | {"TEAM": 4, "MATRICES": 8, "CLA_WARP": 2})
     monkeypatch.setattr(fused, "kernel", functools.partial(built, fused.kernel, tried))
     launch.plans(queue).known.clear()
     a = random(rng, (9, 3, 3), "d")
@@ -254,12 +254,12 @@ def test_teams_that_do_not_build(queue, rng, monkeypatch):
     launch.plans(queue).known.clear()
 
 
-def built(usual, tried, *args, WARP=0, **macros):
+def built(usual, tried, *args, CLA_WARP=0, **macros):
     """A kernel, of a device that has no warps."""
-    tried.append(WARP)
-    if WARP:
+    tried.append(CLA_WARP)
+    if CLA_WARP:
         raise RuntimeError("does not build")
-    return usual(*args, WARP=WARP, **macros)
+    return usual(*args, CLA_WARP=CLA_WARP, **macros)
 
 
 def team(usual, *args):

@@ -60,7 +60,8 @@ def test_all_variants_compile(found):
 @pytest.mark.parametrize("inv", [0, 1])
 def test_teams_of_warps_compile(inv, warp):
     """Kernels with asm, which other compilers do not take, compile."""
-    teams = {"INV": inv, "R": 3, "ROWS": 2 - inv, "TEAM": 16 * warp, "MATRICES": 2 // warp, "STAGED": 1, "WARP": warp}
+    teams = {"INV": inv, "R": 3, "ROWS": 2 - inv, "TEAM": 16 * warp, "MATRICES": 2 // warp, "STAGED": 1}
+    teams["CLA_WARP"] = warp
     for dtype in "fdFD":
         text = ptx('#include "fused_teams.cl"\n', dtype, **complete("fused_teams.cl", FUSED | teams))
         assert ("redux.sync" in text) == (warp == 2) and "bar.warp.sync" in text

@@ -15,7 +15,7 @@ from compactla.dtypes import REAL
 from compactla.gpu.arrays import download, empty, upload
 from compactla.gpu.launch import enqueue
 from compactla.gpu.linalg.arrays import C_NAMES, c_name
-from compactla.gpu.linalg.grid import grid
+from compactla.gpu.linalg.grid import GRIDS, grid
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES, registers
@@ -109,11 +109,13 @@ def fused(function, options, arrays, fit):
         As of `compactla.gpu.linalg.stacks.kernel`.
     """
     queue, number, computed = arrays[0].queue, fit.number, fit.computed
-    if function.name not in ELEMENTS:
+    if function.name not in ELEMENTS.keys() | GRIDS.keys():
         return None
     macros: dict[str, object] = {letter.upper(): size for letter, size in number.items() if letter != "1"}
     steps, sizes, whole = [], [], []
-    for name, a in zip("AB", arrays, strict=False):
+    names = iter("AB")
+    for letters, a in zip(function.inputs.values(), arrays, strict=True):
+        name = "P" if letters[2:] else next(names)  # of pivots
         m, n = a.shape[-2:]
         strides, step = in_stack(a, fit.lead)
         real = REAL.get(a.dtype.char, a.dtype)
@@ -126,12 +128,12 @@ def fused(function, options, arrays, fit):
         steps.append(step // real.itemsize)
         sizes.append(real.itemsize)
     macros |= {"TARGET": C_NAMES[REAL[fit.common.char].str[1:]]}
-    if registers(ELEMENTS[function.name](**number), computed) <= REGISTERS:
+    if function.name in ELEMENTS and registers(ELEMENTS[function.name](**number), computed) <= REGISTERS:
         more = alone(function, options, arrays, fit, whole)
         file, name = "fused.cl", f"fused_{function.name}"
         group = matrices = GROUP
     elif more := grid(function, options, queue.device, number, computed):
-        file, name = f"grid_{function.name}.cl", f"grid_{function.name}"
+        file, name = GRIDS[function.name].file, f"grid_{function.name}"
         matrices = more["TEAMS"]
         group = matrices * more["P"] * more["Q"]
     else:
@@ -146,10 +148,10 @@ def fused(function, options, arrays, fit):
         try:
             code = kernel(queue, file, name, computed, 1, types, **macros, **more)
             break
-        except RuntimeError:  # does not build here: GPUs before compute capability 8.0 lack what WARP 2 takes
-            if not more.get("WARP"):
+        except RuntimeError:  # does not build here: GPUs before compute capability 8.0 lack what CLA_WARP 2 takes
+            if not more.get("CLA_WARP"):
                 return None
-            more["WARP"] -= 1
+            more["CLA_WARP"] -= 1
     return Fused(code, fit, steps, sizes, group, matrices, upload(np.zeros(1, np.int32), queue))
 
 
@@ -186,7 +188,7 @@ def team(function, device, fit, whole) -> dict[str, object]:
     if matrices * (n * max(n + 1, width - n) + 2 * (width + 1) + size) * computed.itemsize > LOCAL_BYTES:
         return {}
     return {"INV": int(inv), **({"R": n} if inv else {}), "ROWS": rows, "TEAM": size, "MATRICES": matrices,
-            "STAGED": int(whole), "WARP": (1 + (size == WARP)) * warps}  # fmt: skip
+            "STAGED": int(whole), "CLA_WARP": (1 + (size == WARP)) * warps}  # fmt: skip
 
 
 def staged(device):

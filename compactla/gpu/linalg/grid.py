@@ -22,18 +22,21 @@ class Grid:
 
     Attributes
     ----------
+    file : str
+        Its file in `opencl/`, with a kernel of the name `grid_` and that of the function.
     rows, columns : function
         Rows and columns of what a team holds, of the sizes by their letters.
     lines : function
         Rows and columns of it that are in local memory at a time, of the sizes of the grid's part of a member.
     """
 
+    file: str
     rows: Callable[..., int]
     columns: Callable[..., int]
     lines: int
 
 
-GRIDS = {"cholesky": Grid(lambda n, **_: n, lambda n, **_: n, lines=2)}
+GRIDS = {"cholesky": Grid("grid_cholesky.cl", lambda n, **_: n, lambda n, **_: n, lines=2)}
 
 
 def grid(function, options, device, number, computed) -> dict[str, object]:
