@@ -37,6 +37,10 @@ class Kernel:
         Whether the work-items and groups of a choice are as many as there is to do for the sizes.
     file : str
         Its source, if it is not that of the search.
+    roomy : bool
+        Whether local memory is one array of it, which may be larger where launches provide it: CLA_ROOM_OF.
+    whole_packs : function
+        Whether the LANES of a choice have to be all that there are in a pack, in multiples of four.
     """
 
     tunables: dict[str, range]
@@ -45,6 +49,8 @@ class Kernel:
     places: Callable[[Choice], int] = lambda choice: 0
     whole: Callable[[Choice, Size], bool] = lambda choice, size: True
     file: str = ""
+    roomy: bool = False
+    whole_packs: Callable[[Choice], bool] = lambda choice: False
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +112,13 @@ class Search:
         if not self.has_kernel(choice):
             return False
         return not choice or (bool(size) and min(size) > 0 and self.kernels[choice["kernel"]].whole(choice, size))
+
+    def divides(self, choice: Choice, vlen: int) -> bool:
+        """Whether work-groups of a choice divide packs of a vector length evenly."""
+        lanes = choice.get("LANES", 1)
+        if self.kernels[choice["kernel"]].whole_packs(choice):
+            return vlen == lanes and lanes % 4 == 0
+        return vlen % lanes == 0
 
     def group_size(self, choice: Choice, size: Size) -> int:
         """Work-items of a work-group."""

@@ -18,6 +18,11 @@ typedef unsigned long ulong;
 #define __constant const
 #define __local __shared__
 #define __private
+#ifdef CLA_ROOM /* bytes of the array, which the launch provides: a compiler takes no more than 48 KB */
+#define CLA_ROOM_OF(type, name, count) \
+    extern __shared__ double2 cla_room[]; \
+    type *name = (type *)cla_room
+#endif
 #define CLA_LOCAL
 #define restrict __restrict__
 

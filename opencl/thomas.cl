@@ -16,12 +16,15 @@
  *   TEAM       work-items of a line, BLOCK / COLUMNS; the last may have fewer columns
  *   AHEAD      0: blocks are loaded where they are needed; 1: those of lower and diag a row in advance; 2: upper too;
  *              3: all, to local memory, by async_copy.h, of teams of more than one and without WATCH; 4: likewise, but
- *              upper and diag by turns to the same place: half the room, and upper has less time
+ *              upper and diag by turns to the same place: half the room, and upper has less time; 5, 6: all, to local
+ *              memory, as they lie, one or two rows in advance, by bulk_copy.h, of whole packs (LANES is V), without
+ *              WATCH, and 5 of teams of more than one
  *   WATCH      1: pivots are watched as by watched_lu.cl, which says what PERTURB, SHIFT, PIVOTING, EPSILON, LEAST are
  */
-#include "async_copy.h"
+#include "bulk_copy.h"
 #include "elimination.h"
 #include "inverses.h"
+#include "room.h"
 
 #ifndef BLOCK
 #define BLOCK 4
@@ -107,8 +110,10 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #ifndef PIVOTING
 #define PIVOTING 0
 #endif
-#define COPIES (AHEAD >= 3)
+#define COPIES (AHEAD == 3 || AHEAD == 4)
 #define BY_TURNS (AHEAD == 4)
+#define BULK (AHEAD >= 5)
+#define DEPTH (AHEAD - 4) /* block rows in advance, of BULK */
 #if COPIES
 #define COPIED(F) OWN(F)
 #else
@@ -116,6 +121,9 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #endif
 #define IN_ADVANCE (AHEAD == 1 || AHEAD == 2)
 #define COLUMN ((BLOCK + PIVOTING) * LANES) /* of a column in local memory, and the row that its pivot came from */
+#define SQUARE (BLOCK * BLOCK * LANES)      /* of a block there */
+#define OWN_COLUMNS (COLUMNS * BLOCK * LANES * TEAM)
+#define LOCAL_LANES (2 * COLUMNS * COLUMN + (BULK ? 3 * DEPTH : 1) * SQUARE + (BY_TURNS ? 1 : 2 * COPIES) * OWN_COLUMNS)
 
 /* Own columns: F(j, i) for element i of column j, or for element i of the transposed column: row j */
 #define OWN(F) CLA_UNROLL3(BLOCK, OWN_ELEMENTS, F, 0)
@@ -142,6 +150,9 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define IN_OWN(x, i, j) x##_copied[((i) * COLUMNS + j) * (LANES * TEAM)]
 #define TAKE_F(a, b, i, j) f[j][i] = HAS(j) ? IN_OWN(f, i, j) : cla_lane_real(0);
 #define TAKE_N(a, b, i, j) n[j][i] = HAS(j) ? IN_OWN(n, i, j) : cla_lane_real(0);
+#define IN_BLOCK(x, i, j) cla_lane_of(x[CLA_ELEMENT(i, j)], x[CLA_ELEMENT(i, j) + CLA_VLEN * CLA_COMPLEX])
+#define STAGED_F(a, b, i, j) f[j][i] = HAS(j) ? IN_BLOCK(staged_f, i, c * COLUMNS + j) : cla_lane_real(0);
+#define STAGED_N(a, b, i, j) n[j][i] = HAS(j) ? IN_BLOCK(staged_n, i, c * COLUMNS + j) : cla_lane_real(0);
 #define SEE_F(a, b, i, j) SEE(here.largest, f[j][i])
 #define SEE_D(a, b, i, j) SEE(norm, d[j][i])
 #define SEE_N(a, b, i, j) SEE(norm, n[j][i])
@@ -241,11 +252,28 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define PANEL(p) if (c == p) { CLA_UNROLL2(COLUMNS, PIVOT_STEP, p) }
 #define TURN_OF_E (COPIES ? 0 : (TEAM - 1) / 2)
 #define PRODUCT_COLUMN(k, unused, i, j) n[j][i] = cla_lane_fnma(m, f[j][k], n[j][i]);
+#if BULK
+#define AT_E(i, k) IN_BLOCK(staged_e, i, k)
+#else
+#define AT_E(i, k) e_part[(i * BLOCK + k) * LANES]
+#endif
 #define PRODUCT_ROW(k, unused, i) { \
-        const cla_lane m = e_part[(i * BLOCK + k) * LANES]; \
+        const cla_lane m = AT_E(i, k); \
         CLA_UNROLL4(COLUMNS, PRODUCT_COLUMN, k, 0, i) \
     }
 #define PRODUCT(k) CLA_UNROLL3(BLOCK, PRODUCT_ROW, k, 0)
+
+/* Copies for the elimination of a block row and what follows it: its lower, and diag and upper of the next one. */
+#define FETCH_BLOCKS(number) \
+    if ((number) < count - 1) { \
+        const long from = (number) * (long)CLA_SLOT; \
+        const uint bytes = CLA_SLOT * sizeof(CLA_REAL), more = (number) < count - 2; \
+        CLA_LOCAL CLA_REAL *to = staged + (number) % DEPTH * 3 * CLA_SLOT; \
+        cla_arrivals_expect(arrivals + (number) % DEPTH, (2 + more) * bytes); \
+        cla_bulk_copy(to, lower + from, bytes, arrivals + (number) % DEPTH); \
+        cla_bulk_copy(to + CLA_SLOT, diag + from + CLA_SLOT, bytes, arrivals + (number) % DEPTH); \
+        if (more) cla_bulk_copy(to + 2 * CLA_SLOT, upper + from + CLA_SLOT, bytes, arrivals + (number) % DEPTH); \
+    }
 
 __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const CLA_REAL *restrict lower,
                                                      __global CLA_REAL *restrict diag,
@@ -253,20 +281,31 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
                                                      __global const long *restrict offset, __global int *info
                                                      WATCHED_ARGUMENTS)
 {
-    __local cla_lane column_part[2 * COLUMNS * COLUMN], e_part_of_all[BLOCK * BLOCK * LANES];
+    CLA_ROOM_OF(cla_lane, room, LOCAL_LANES);
 #if COPIES
-    __local cla_lane copied[(BY_TURNS ? 1 : 2) * COLUMNS * BLOCK * LANES * TEAM];
-    CLA_LOCAL cla_lane *n_copied = copied + get_local_id(0);
-    CLA_LOCAL cla_lane *f_copied = n_copied + (BY_TURNS ? 0 : COLUMNS * BLOCK * LANES * TEAM);
+    CLA_LOCAL cla_lane *n_copied = room + 2 * COLUMNS * COLUMN + SQUARE + get_local_id(0);
+    CLA_LOCAL cla_lane *f_copied = n_copied + (BY_TURNS ? 0 : OWN_COLUMNS);
 #endif
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l, p = q / CLA_VLEN;
     const int count = offset[p + 1] - offset[p];
     const long first = q % CLA_VLEN + c * COLUMNS * (CLA_PARTS * CLA_VLEN);
-    __global const CLA_REAL *own_lower = lower + (offset[p] - p) * CLA_SLOT + first;
-    __global CLA_REAL *own_upper = upper + (offset[p] - p) * CLA_SLOT + first;
-    __global CLA_REAL *own_diag = diag + offset[p] * CLA_SLOT + first;
-    CLA_LOCAL cla_lane *shared = column_part + l, *columns, *columns_next = shared, *e_part = e_part_of_all + l;
+    lower += (offset[p] - p) * CLA_SLOT;
+    upper += (offset[p] - p) * CLA_SLOT;
+    diag += offset[p] * CLA_SLOT;
+    __global const CLA_REAL *own_lower = lower + first;
+    __global CLA_REAL *own_upper = upper + first, *own_diag = diag + first;
+    CLA_LOCAL cla_lane *shared = room + l, *columns, *columns_next = shared;
+    CLA_LOCAL cla_lane *e_part = room + 2 * COLUMNS * COLUMN + l;
+#if BULK
+    CLA_LOCAL CLA_REAL *staged = (CLA_LOCAL CLA_REAL *)(room + 2 * COLUMNS * COLUMN);
+    __local cla_arrivals arrivals[DEPTH];
+    if (get_local_id(0) == 0) {
+        for (int i = 0; i < DEPTH; i++) cla_arrivals_ready(arrivals + i);
+        for (int i = 0; i < DEPTH - 1; i++) { FETCH_BLOCKS(i) }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     cla_lane d[COLUMNS][BLOCK], e[COLUMNS][BLOCK], f[COLUMNS][BLOCK], n[COLUMNS][BLOCK], f_next[COLUMNS][BLOCK];
     int turn = 0; /* which half of column_part is written next */
     int bad = 0;
@@ -327,6 +366,11 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         if (last) break;
         OWN(STORE_F)
         at_diag += CLA_SLOT;
+#if BULK
+        CLA_LOCAL const CLA_REAL *staged_e = staged + row % DEPTH * 3 * CLA_SLOT + l;
+        CLA_LOCAL const CLA_REAL *staged_n = staged_e + CLA_SLOT, *staged_f = staged_n + CLA_SLOT;
+        OWN(STAGED_N)
+#endif
         if (AHEAD == 0) { OWN(LOAD_N) }
         COPIED(TAKE_N)
         if (BY_TURNS && row + 2 < count) {
@@ -341,6 +385,10 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         CLA_UNROLL1(BLOCK, PRODUCT)
         OWN(NEXT_D)
         at += CLA_SLOT;
+#if BULK
+        if (row + 2 < count) { OWN(STAGED_F) }
+        continue;
+#endif
         if (!BY_TURNS && row + 2 < count) {
             at_diag += CLA_SLOT;
             if (IN_ADVANCE) { OWN(LOAD_N) }

@@ -8,8 +8,13 @@
 #if (COPIES && STEP == TEAM - 1) || (BY_TURNS && STEP == 0)
     cla_copies_wait();
 #endif
+#if BULK && STEP == TEAM - 1
+    if (!last) cla_arrivals_wait(arrivals + row % DEPTH, row / DEPTH);
+#endif
     barrier(FENCES);
-#if STEP == TURN_OF_E
+#if BULK && STEP == 0
+    if (get_local_id(0) == 0) { FETCH_BLOCKS(row + DEPTH - 1) } /* where all have taken what was there */
+#elif STEP == TURN_OF_E
     if (!last) { /* past the last row's products, and a barrier before this one's */
         if (AHEAD == 0) { OWN(LOAD_E) }
         if (!COPIES) { OWN(SHARE_E) }

@@ -61,7 +61,7 @@ class Machine:
         except cl.RuntimeError as error:  # warps' instructions do not build here
             raise RuntimeError(str(error)) from None
 
-    def launch(self, index, kernel, grid, group, stream, parameters):
+    def launch(self, index, kernel, grid, group, stream, parameters, room):
         self.launched.append((kernel.function_name, grid, group, stream))
         count = kernel.num_args
         places, parts = (ctypes.c_void_p * count).from_address(parameters), []  # kernels keep no arguments
@@ -178,11 +178,11 @@ def install(monkeypatch, device) -> Machine:
     """Put the library and the driver in the places of those of CUDA."""
     machine = Machine(device)
     StandIn.machine = machine
-    about = {"major": 9, "minor": 0, "units": 4, "group": 1024, "local": 49152, "memory": SIZE}
+    about = {"major": 9, "minor": 0, "units": 4, "group": 1024, "local": 49152, "room": 232448, "memory": SIZE}
     found = {
         "describe": lambda index: about | {"name": "stand-in", "version": "0"},
         "load": machine.load,
-        "function": lambda index, module, name: cl.Kernel(module, name),
+        "function": lambda index, module, name, room: cl.Kernel(module, name),
         "is_capturing": lambda index, stream: machine.is_capturing,
         "synchronize": lambda index, stream: machine.queue.finish(),
     }

@@ -18,6 +18,7 @@ ATTRIBUTES = {
     "units": "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
     "group": "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
     "local": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK",
+    "room": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
 }
 # Errors of a thread in which no context, or one of another device, is current.
 NO_CONTEXT = {cu.CUresult.CUDA_ERROR_INVALID_CONTEXT, cu.CUresult.CUDA_ERROR_INVALID_HANDLE}
@@ -72,15 +73,19 @@ def load(index, code: bytes):
         return checked(cu.cuModuleLoadData, code)
 
 
-def function(index, module, name):
-    """A kernel of a module."""
+def function(index, module, name, room=0):
+    """A kernel of a module, which launches may provide with so many bytes of local memory."""
     with Current(index):
-        return checked(cu.cuModuleGetFunction, module, name.encode())
+        found = checked(cu.cuModuleGetFunction, module, name.encode())
+        if room:
+            attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            checked(cu.cuFuncSetAttribute, found, attribute, room)
+        return found
 
 
-def launch(index, function, grid, group, stream, parameters) -> None:
-    """Start a kernel; `parameters` is the address of those of its arguments."""
-    args = function, grid[0], grid[1], 1, group[0], group[1], 1, 0, stream, parameters, 0
+def launch(index, function, grid, group, stream, parameters, room=0) -> None:
+    """Start a kernel; `parameters` is the address of those of its arguments, `room` bytes of local memory."""
+    args = function, grid[0], grid[1], 1, group[0], group[1], 1, room, stream, parameters, 0
     (error,) = cu.cuLaunchKernel(*args)
     if error is not SUCCESS:
         with Current(index) if error in NO_CONTEXT else contextlib.nullcontext():

@@ -29,19 +29,20 @@ class Program:
     def __init__(self, queue: Queue, source: str, dtype: np.dtype, vlen: int, defines: dict[str, Any]) -> None:
         self.index = queue.device.index
         options = compiler.options(dtype, vlen, defines, queue.device.arch)
+        self.room = defines.get("CLA_ROOM", 0)
         self.module = driver.load(self.index, compiled(compiler.cuda_source(source), options))
 
     def kernel(self, name: str, types: Sequence) -> "CudaKernel":
         """A kernel, whose arguments have these types: of numbers those of NumPy, of all others None."""
-        return CudaKernel(self.index, driver.function(self.index, self.module, name), types)
+        return CudaKernel(self.index, driver.function(self.index, self.module, name, self.room), types, self.room)
 
 
 class CudaKernel:
     """A kernel and room for its arguments, of one thread."""
 
-    def __init__(self, index, function, types):
+    def __init__(self, index, function, types, room):
         codes = [WORD if kind is None else CODES.get(np.dtype(kind), WORD) for kind in types]
-        self.index, self.function, self.types = index, function, types
+        self.index, self.function, self.types, self.room = index, function, types, room
         arguments = struct.Struct("@" + "".join(codes))
         self._pack, self._memory = arguments.pack_into, ctypes.create_string_buffer(max(arguments.size, 1))
         places, size = [], 0
@@ -56,15 +57,21 @@ class CudaKernel:
         if work_items[0] and work_items[1]:
             self._put(values)
             grid = work_items[0] // group[0], work_items[1] // group[1]
-            driver.launch(self.index, self.function, grid, group, queue.library.stream(self.index), self._parameters)
+            stream = queue.library.stream(self.index)
+            driver.launch(self.index, self.function, grid, group, stream, self._parameters, self.room)
 
     def prepared(self, queue, work_items, group, values):
         """A function that launches it so, in what is the current stream then."""
-        own = CudaKernel(self.index, self.function, self.types)
+        own = CudaKernel(self.index, self.function, self.types, self.room)
         own._put(values)
         index, function, start, stream = self.index, self.function, driver.launch, queue.library.stream
         grid = work_items[0] // group[0], work_items[1] // group[1]
-        return lambda: start(index, function, grid, group, stream(index), own._parameters) if all(grid) else None
+
+        def launch():
+            if all(grid):
+                start(index, function, grid, group, stream(index), own._parameters, own.room)
+
+        return launch
 
     def _put(self, values):
         """Write arguments where they are looked for."""

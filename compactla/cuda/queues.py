@@ -25,6 +25,7 @@ class Device:
         self.arch = f"sm_{about['major']}{about['minor']}"
         self.max_compute_units, self.max_work_group_size = about["units"], about["group"]
         self.local_mem_size, self.global_mem_size = about["local"], about["memory"]
+        self.room = about["room"]  # of local memory, where launches provide it
 
     def __repr__(self):
         return f"cuda:{self.index} ({self.name})"

@@ -16,6 +16,7 @@ from compactla.calls.plans import Plans
 from compactla.checks import is_device_array
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.gpu.tuning import choices
+from compactla.search import LOCAL_BYTES
 from compactla.types import Array, Queue
 from compactla.view import View
 
@@ -106,7 +107,9 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     name = str(chosen["kernel"])
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
     defines = {name.upper(): 1, **macros, **tunables}
-    group = search.group_size(chosen, size)
+    group, local = search.group_size(chosen, size), search.local_bytes(chosen, size, dtype)
+    if local > LOCAL_BYTES:
+        defines["CLA_ROOM"] = int(local)
     try:
         run = kernel(queue, search.file, name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here

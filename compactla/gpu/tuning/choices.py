@@ -191,10 +191,16 @@ def reasoned(
 def fits(device, search, choice, size, dtype, vlen) -> bool:
     """Whether a choice can run for this vector length on this device."""
     return not choice or (
-        vlen % choice.get("LANES", 1) == 0
+        search.divides(choice, vlen)
         and search.group_size(choice, size) <= min(GROUP_SIZE, device.max_work_group_size)
-        and search.local_bytes(choice, size, dtype) <= min(device.local_mem_size, LOCAL_BYTES)
+        and search.local_bytes(choice, size, dtype) <= local_room(device, search.kernels[choice["kernel"]].roomy)
     )
+
+
+def local_room(device: Any, roomy: bool) -> int:
+    """Bytes of local memory that a work-group may have, of a kernel that takes what a launch provides, or another."""
+    usual = min(device.local_mem_size, LOCAL_BYTES)
+    return max(usual, getattr(device, "room", 0)) if roomy else usual
 
 
 def candidates(device: Any, search: Search, size: tuple[int, ...], dtype: np.dtype, vlen: int) -> Iterator[Choice]:

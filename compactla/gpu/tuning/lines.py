@@ -6,6 +6,7 @@ from compactla.search import GROUP, LANES, REGISTERS, SQUARES, TEAM, Kernel, Sea
 
 LARGEST = 16  # block
 COPIES, BY_TURNS = 3, 4  # as AHEAD: a block row is copied to local memory in advance
+BULK = 5, 6  # likewise, one or two block rows of a pack, as they lie
 
 
 def factor_candidates(size, dtype, lanes):
@@ -30,6 +31,10 @@ def lines_candidates(size, dtype, lanes):
             if registers(2 * columns * b, dtype) <= REGISTERS - 40 and b * some // columns >= 16:
                 yield team(b, some, columns, COPIES)
                 yield team(b, some, columns, BY_TURNS)
+    for columns in range(1, min(b - 1, 3) + 1):
+        for ahead in BULK:
+            if lanes and registers(2 * columns * b, dtype) <= REGISTERS - 40:
+                yield team(b, max(lanes), columns, ahead)
 
 
 def team(b, lanes, columns, ahead):
@@ -68,22 +73,25 @@ def solve_candidates(size, dtype, lanes):
 
 def is_whole(choice, size) -> bool:
     """Whether a team does all columns."""
-    return choice["TEAM"] == -(-size[0] // choice["COLUMNS"]) >= 1 + (choice["AHEAD"] >= COPIES)
+    return choice["TEAM"] == -(-size[0] // choice["COLUMNS"]) >= 1 + (COPIES <= choice["AHEAD"] < max(BULK))
 
 
 def factor_local(choice, size) -> int:
-    columns, own = choice["COLUMNS"], choice["COLUMNS"] * choice["TEAM"]
-    copies = {COPIES: 2, BY_TURNS: 1}.get(choice["AHEAD"], 0)
-    return (2 * columns + size[0] + copies * own) * size[0] * choice["LANES"]
+    columns, own, ahead = choice["COLUMNS"], choice["COLUMNS"] * choice["TEAM"], choice["AHEAD"]
+    rows = {COPIES: size[0] + 2 * own, BY_TURNS: size[0] + own, 5: 3 * size[0], 6: 6 * size[0]}.get(ahead, size[0])
+    return (2 * columns + rows) * size[0] * choice["LANES"]
 
 
 FACTOR = {
     "factor_line": Kernel({"GROUP": GROUP, "AHEAD": range(3)}),
     "factor_team": Kernel(
-        {"LANES": LANES, "COLUMNS": range(1, 6), "TEAM": TEAM, "AHEAD": range(BY_TURNS + 1)},
+        {"LANES": LANES, "COLUMNS": range(1, 6), "TEAM": TEAM, "AHEAD": range(max(BULK) + 1)},
         group=lambda choice, size: choice["LANES"] * choice["TEAM"],
         local=factor_local,
+        places=lambda choice: 2,
         whole=is_whole,
+        roomy=True,
+        whole_packs=lambda choice: choice["AHEAD"] in BULK,
     ),
 }
 
@@ -95,6 +103,7 @@ WATCHED = {
             factor_local(choice, size) + (2 * choice["COLUMNS"] + 4 * choice["TEAM"]) * choice["LANES"]
         ),
         whole=lambda choice, size: choice["COLUMNS"] * choice["TEAM"] == size[0],
+        roomy=False,
     ),
 }
 
