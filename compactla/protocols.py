@@ -130,6 +130,9 @@ class Scratch(Protocol):
 class Lines(Protocol):
     """Factors of lines of blocks, and solves with them; arrays are those of `compactla.lines.packed`."""
 
+    def vector_length(self, b: int, dtype: "np.dtype", queue: Queue) -> int:
+        """The vector length that suits packs of b x b blocks."""
+
     def concurrency(self, b: int, dtype: "np.dtype", vlen: int, queue: Queue) -> tuple[float, float]:
         """How many lines are solved at once; the steps of a line that calls for separators cost."""
 

@@ -18,7 +18,10 @@ from cases import slow
 from compactla import linalg
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
-from compactla.cuda import program
+from compactla.cuda import driver, program
+from compactla.gpu import launch as gpu_launch
+from compactla.gpu import lines as gpu_lines
+from compactla.gpu.tuning import choices
 from cuda_libraries import LIBRARIES, available
 from rows import OTHER, ROUTINES, check, known, own
 
@@ -197,6 +200,24 @@ def test_block_tridiagonal_lines(library, there, rng):
     R = cla.BlockTridiag(*map(there, blocks), parts=2)
     assert not np.asarray(R.factor()).any()
     close(library, R.solve(there(rhs)), host.solve(rhs))
+
+
+def test_lines_in_more_local_memory(library, there, rng, monkeypatch):
+    """Large blocks are in shorter packs, and launches provide the local memory that a compiler does not."""
+    rooms, start = [], driver.launch
+    monkeypatch.setattr(gpu_lines, "WIDE", 2)
+    monkeypatch.setattr(gpu_launch, "LOCAL_BYTES", 1024)
+    monkeypatch.setattr(driver, "launch", lambda *args: (rooms.append(args[-1]), start(*args)))
+    *blocks, rhs = lines(rng)
+    device = cla.pack(there_is(library)).queue.device
+    choice = {"kernel": "factor_team", "LANES": 16, "COLUMNS": 2, "TEAM": 2, "AHEAD": 6}
+    monkeypatch.setitem(choices.overrides, (device, "factor"), choice)
+    monkeypatch.setitem(choices.overrides, (device, "factor_few"), choice)
+    host, T = cla.BlockTridiag(*blocks), cla.BlockTridiag(*map(there, blocks))
+    assert T.vlen == 16 and not library.numpy(T.factor()).any()
+    host.factor()
+    assert (2 * 2 + 6 * 3) * 3 * 16 * 8 + 16 in rooms
+    close(library, T.solve(there(rhs)), host.solve(rhs))
 
 
 @pytest.mark.parametrize("relaxed", [False, True])

@@ -9,7 +9,7 @@ import numpy as np
 
 from compactla.buffers import Buffer
 from compactla.calls.launch import NOW, Launch
-from compactla.cpu.arrays import empty
+from compactla.cpu.arrays import default_vlen, empty
 from compactla.cpu.compile import INT, INTS, compiled
 from compactla.cpu.cost import STATIC, known_form, operations, parts, width
 from compactla.cpu.emit.numba_matrices import form
@@ -35,6 +35,11 @@ NEAREST = 48 << 10
 def reals(dtype):
     """Real numbers in an element."""
     return 2 if dtype.kind == "c" else 1
+
+
+def vector_length(b: int, dtype: np.dtype, queue: Queue) -> int:
+    """The vector length that suits packs of b x b blocks: that of all packs."""
+    return default_vlen(dtype, queue)
 
 
 def concurrency(b: int, dtype: np.dtype, vlen: int, queue: Queue) -> tuple[float, float]:

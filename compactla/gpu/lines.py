@@ -9,11 +9,12 @@ from compactla.buffers import Buffer
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import UNKNOWN
 from compactla.dtypes import REAL, packed_dtype
-from compactla.gpu.arrays import download, empty, ordinary, upload
+from compactla.gpu.arrays import default_vlen, download, empty, ordinary, upload
 from compactla.gpu.launch import RUN, compiled, flatten, launch_lanes, launch_plan, plan, plans
 from compactla.gpu.tuning import choices
 from compactla.gpu.tuning.lines import LARGEST, SEARCHES
 from compactla.pivots import WATCHED
+from compactla.search import LOCAL_BYTES
 from compactla.types import Array, Queue
 
 TILE_ROWS, TILE_BYTES = 8, 512  # the largest block that is a register tile
@@ -22,6 +23,7 @@ COUPLED = 4  # block rows of a line that a work-item takes couplings from
 HELD = 32  # numbers of a block row of x, for all right-hand sides, that couplings keep in registers
 COLUMNS = 4  # right-hand sides that a solve of several carries through a line together
 CHUNKS = 64  # work-items that compute the residual of a line
+WIDE, SHORT = 12, 16  # larger blocks are in packs of so many where the local memory of a compute unit holds two then
 FEW = 8  # lines for each compute unit, and less, are few
 
 
@@ -86,6 +88,12 @@ def plan_solve(queue, b, nrhs, dtype, vlen, regular, lanes=None, storage=""):
 def is_few(queue, lanes) -> bool:
     """Whether so many lines, each a chain, leave much of a device idle."""
     return lanes is not None and lanes <= FEW * queue.device.max_compute_units
+
+
+def vector_length(b: int, dtype: np.dtype, queue: Queue) -> int:
+    """The vector length that suits packs of b x b blocks: that of all packs, but for large blocks in CUDA memory."""
+    wide = WIDE < b <= LARGEST and choices.local_room(queue.device, True) > LOCAL_BYTES
+    return SHORT if wide else default_vlen(dtype, queue)
 
 
 def concurrency(b: int, dtype: np.dtype, vlen: int, queue: Queue) -> tuple[float, float]:

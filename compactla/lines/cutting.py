@@ -7,6 +7,8 @@ import numpy as np
 from compactla.backends import backend
 from compactla.checks import as_array, check_size
 from compactla.dtypes import REAL
+from compactla.layout import check_vlen
+from compactla.types import Queue
 
 # Lines are cut where that makes a solve GAIN times as fast; it is COST times the work; and there are PACKS packs of
 # parts for each thread, so that they are shared out evenly.
@@ -21,6 +23,13 @@ class BlockFormat(NamedTuple):
     dtype: np.dtype
     vlen: int
     queue: Any  # None on the CPU
+
+    @classmethod
+    def of(cls, b: int, dtype: np.dtype, vlen: int | None, queue: Queue) -> "BlockFormat":
+        """The format with a vector length that suits the blocks unless one is given, which is checked."""
+        if vlen is None:
+            vlen = backend(queue, "lines").vector_length(b, dtype, queue)
+        return cls(b, dtype, check_vlen(vlen, dtype, queue), queue)
 
     def empty(self, slots, vlen=None):
         """Room for so many slots of packed blocks."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from compactla.backends import backend
 from compactla.checks import as_array, check_contiguous, check_device_array, check_dtype, is_device_array
-from compactla.layout import check_vlen, packed
+from compactla.layout import packed
 from compactla.lines.cutting import BlockFormat, check_periodic, plan_cut
 from compactla.lines.in_parts import KINDS, PartedLines
 from compactla.lines.options import Options
@@ -18,7 +18,7 @@ def lines_of(lower, diag, upper, vlen, queue, parts, periodic, options: dict) ->
     blocks, ring = check_lines(lower, diag, upper, periodic, queue)
     (nlines, K, b, _), dtype = blocks[1].shape, blocks[1].dtype
     chosen = Options(dtype, **options)
-    format = BlockFormat(b, dtype, check_vlen(vlen, dtype, queue), queue)
+    format = BlockFormat.of(b, dtype, vlen, queue)
     pieces, format = plan_cut(np.full(nlines, K, np.int64), ring, parts, format, chosen, vlen is not None)
     if b and len(pieces.position):
         return *part(blocks, pieces, format, chosen), chosen

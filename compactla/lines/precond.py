@@ -3,7 +3,6 @@
 from typing import Any
 
 from compactla.foreign import accepts_foreign
-from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.cutting import BlockFormat
 from compactla.lines.in_parts import PartedLines, part_matrix
@@ -131,7 +130,7 @@ class LinePreconditioner(BlockOperator):
         if isinstance(queue, Queues):
             self._lines: PartedLines | SharedLines = SharedLines(pattern, paths, parts, vlen, self._options, queue)
         else:
-            blocks = BlockFormat(self.block_size, self.dtype, check_vlen(vlen, self.dtype, queue), queue)
+            blocks = BlockFormat.of(self.block_size, self.dtype, vlen, queue)
             self._lines = part_matrix(pattern, paths, paths.rows, parts, blocks, self._options, vlen is not None)
         self.vlen = self._lines.vlen
         self.update(M)

@@ -11,7 +11,6 @@ from compactla.buffers import Buffer, Pool
 from compactla.checks import check_size, is_device_array, on_host
 from compactla.cpu.compile import compiled_once
 from compactla.foreign import accepts_foreign
-from compactla.layout import check_vlen
 from compactla.lines.block_operator import BlockOperator
 from compactla.lines.cutting import BlockFormat
 from compactla.lines.in_parts import PartedLines, part_matrix
@@ -135,7 +134,7 @@ class LineRelaxation(BlockOperator):
         on_line = coupled_on_lines(all_blocks, line, place, paths)
         beside = numbered(all_blocks, number, ~on_line)
         self._whole = None if tol is None else self._block_rows(numbered(all_blocks, number), all_blocks)
-        blocks = BlockFormat(self.block_size, self.dtype, check_vlen(vlen, self.dtype, queue), queue)
+        blocks = BlockFormat.of(self.block_size, self.dtype, vlen, queue)
         bounds = np.cumsum(np.bincount(colour[line], minlength=self.ncolours)).tolist()
         self._colours = []
         for c, (lo, hi) in enumerate(pairwise([0, *bounds])):

@@ -14,7 +14,6 @@ from compactla.buffers import Buffer
 from compactla.calls.launch import NOW
 from compactla.checks import check_queue, on_host
 from compactla.foreign import inner_calls
-from compactla.layout import check_vlen
 from compactla.lines.cutting import BlockFormat
 from compactla.lines.host_copies import WORD, Runs, Transfers
 from compactla.lines.in_parts import part_matrix
@@ -133,7 +132,7 @@ class Share(Copied):
         paths = paths.some(which)
         own = Runs.of(np.sort(paths.rows))
         self._vectors, self._values = Transfers(pattern.dtype, queue, own), pattern.values_of(own)
-        blocks = BlockFormat(pattern.block_size, pattern.dtype, check_vlen(vlen, pattern.dtype, queue), queue)
+        blocks = BlockFormat.of(pattern.block_size, pattern.dtype, vlen, queue)
         pattern, rows = SomeValues(pattern, self._values), own.numbered(paths.rows)
         self.lines = part_matrix(pattern, paths, rows, parts, blocks, options, vlen is not None)
         self._prepare()
