@@ -220,6 +220,27 @@ def test_lines_in_more_local_memory(library, there, rng, monkeypatch):
     close(library, T.solve(there(rhs)), host.solve(rhs))
 
 
+@pytest.mark.parametrize("char", "fd")
+@pytest.mark.parametrize("b", [3, *range(7, 17)])
+def test_many_lines(library, there, rng, b, char):
+    """More than few, in packs of which the last is not full, one line of them singular."""
+    if library.name == "stand-in" and b > 3:
+        pytest.skip("compilers for CPUs take long for what is made for GPUs")
+    nlines, K, bad = 40 if library.name == "stand-in" else 1300, 4, 7
+    E, D, F = (rng.standard_normal((nlines, k, b, b)).astype(char) / b for k in (K - 1, K, K - 1))
+    D += 3 * np.eye(b, dtype=char)
+    D[bad, 2] = E[bad, 1] = 0
+    rhs = rng.standard_normal((nlines, K, b)).astype(char)
+    T = cla.BlockTridiag(*map(there, (E, D, F)))
+    info = library.numpy(T.factor())
+    assert info[bad] == 2 * b + 1 and not np.delete(info, bad).any()
+    x = library.numpy(T.solve(there(rhs)))[..., None]
+    residual = D @ x - rhs[..., None]
+    residual[:, 1:] += E @ x[:, :-1]
+    residual[:, :-1] += F @ x[:, 1:]
+    assert np.abs(np.delete(residual, bad, axis=0)).max() < 100 * np.finfo(char).eps * np.abs(rhs).max()
+
+
 @pytest.mark.parametrize("relaxed", [False, True])
 def test_preconditioners(library, there, rng, relaxed):
     M, lines = heat(rng), np.arange(12).reshape(3, 4)
