@@ -1,11 +1,13 @@
 """cho_factor: factors of positive definite matrices, for `cho_solve`."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def cho_factor(
     a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True, *, on_error: str = "raise",
     compute: str = "double", threads: int | None = None,

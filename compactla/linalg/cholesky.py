@@ -1,5 +1,6 @@
 """cholesky: factors of positive definite matrices."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
@@ -7,6 +8,7 @@ from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def cholesky(
     a: Array, /, *, upper: bool = False, on_error: str = "raise", compute: str = "double", threads: int | None = None
 ) -> Array:

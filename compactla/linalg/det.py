@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
     """Compute determinants, for stacks of matrices.
 
@@ -58,6 +60,7 @@ def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Arr
     return d[()]
 
 
+@repeats()
 def slogdet(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
     """Compute signs of determinants, and logarithms of their absolute values, for stacks of matrices.
 
@@ -120,7 +123,13 @@ TINY = 80  # numbers
 
 SlogdetResult = type(_numpy.slogdet(np.eye(1)))
 DET = Stacked(
-    "det", inputs={"a": "nn"}, outputs=(Result(""),), work=work, numpy=_numpy.det, limits=Limits(fewest=fewest)
+    "det",
+    inputs={"a": "nn"},
+    outputs=(Result(""),),
+    work=work,
+    numpy=_numpy.det,
+    limits=Limits(fewest=fewest),
+    fails=False,
 )
 SLOGDET = Stacked(
     "slogdet",
@@ -129,4 +138,5 @@ SLOGDET = Stacked(
     work=work,
     numpy=_numpy.slogdet,
     limits=Limits(fewest=fewest),
+    fails=False,
 )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
@@ -9,6 +10,7 @@ from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
 
+@repeats()
 def eigh(
     a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
 ) -> Array:
@@ -69,6 +71,7 @@ def eigh(
     return EighResult(w, wrap(v) if wrap else v)
 
 
+@repeats()
 def eigvalsh(
     a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
 ) -> Array:

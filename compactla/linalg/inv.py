@@ -1,5 +1,6 @@
 """inv: inverses."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
@@ -7,6 +8,7 @@ from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def inv(a: Array, *, on_error: str = "raise", compute: str = "double", threads: int | None = None) -> Array:
     """Compute inverses, for stacks of matrices.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
@@ -12,6 +13,7 @@ from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def lstsq(
     a: Array, b: Array, rcond: Any = None, *, on_error: str = "raise", compute: str = "double",
     threads: int | None = None,

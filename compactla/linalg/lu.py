@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
@@ -11,6 +12,7 @@ from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def lu_factor(
     a: Array, overwrite_a: bool = False, check_finite: bool = True, *, compute: str = "double",
     threads: int | None = None,
@@ -79,6 +81,7 @@ def lu_factor(
     return lu, piv
 
 
+@repeats()
 def lu_solve(
     lu_and_piv: Any, b: Array, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True, *,
     compute: str = "double", threads: int | None = None,

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import DOUBLE, as_arrays, common_type, told
 from compactla.linalg.failures import Failure
@@ -14,6 +15,7 @@ from compactla.types import Array
 NOT_GIVEN = np._NoValue
 
 
+@repeats()
 def pinv(
     a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NOT_GIVEN, on_error: str = "raise",
     compute: str = "double", threads: int | None = None,

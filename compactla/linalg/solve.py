@@ -1,5 +1,6 @@
 """solve: linear systems."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
@@ -7,6 +8,7 @@ from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def solve(a: Array, b: Array, *, on_error: str = "raise", compute: str = "double", threads: int | None = None) -> Array:
     """Solve linear systems a x = b, for stacks of matrices.
 

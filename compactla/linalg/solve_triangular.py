@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
@@ -11,6 +12,7 @@ from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def solve_triangular(
     a: Array, b: Array, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
     check_finite: bool = True, *, on_error: str = "raise", compute: str = "double", threads: int | None = None,

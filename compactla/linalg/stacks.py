@@ -114,6 +114,8 @@ class Stacked:
         Sizes that follow from others, in turn: by letter, functions of these.
     limits : Limits
         Stacks for which the kernel is used.
+    fails : bool
+        Whether there are matrices that have no result.
     paired : int
         The largest size of which two vector registers of matrices are worked on side by side: they wait less.
     plans : Plans
@@ -129,6 +131,7 @@ class Stacked:
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     limits: Limits = Limits()
+    fails: bool = True
     paired: int = 0
     plans: Plans = field(default_factory=Plans, init=False)
 

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.eigh import eigh, eigvalsh
@@ -12,6 +13,7 @@ from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
 
+@repeats()
 def svd(
     a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, *, on_error: str = "raise",
     compute: str = "double", threads: int | None = None,
@@ -88,6 +90,7 @@ def svd(
     return SVDResult(wrap(u), s, wrap(vh)) if wrap else SVDResult(u, s, vh)
 
 
+@repeats()
 def svdvals(x: Array, /, *, on_error: str = "raise", compute: str = "double", threads: int | None = None) -> Array:
     """Singular values of matrices, for stacks of them.
 
