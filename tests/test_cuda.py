@@ -208,6 +208,22 @@ def test_what_differs_between_calls(library, there, stacks):
             assert [*np.flatnonzero(failed)] == [3, 5] and np.isfinite(w[~failed]).all()
 
 
+def test_single_precision(library, there, stacks):
+    """Stacks of single precision are computed in it, as libraries do, unless double is asked for."""
+    a, b = (x.astype(np.float32) for x in stacks)
+    for _ in range(3):
+        x, same, double = (linalg.solve(there(a), there(b), **options) for options in SETTINGS)
+        x, same, double = map(library.numpy, (x, same, double))
+        np.testing.assert_array_equal(x, same)
+        assert (x != double).any() and x.dtype == double.dtype == np.float32
+        np.testing.assert_allclose(double, np.linalg.solve(a, b), 1e-5)
+        X = library.numpy(linalg.pinv(there(a @ np.diag(np.float32([1, 1, 0])))))
+        np.testing.assert_allclose(X, np.linalg.pinv((a @ np.diag([1, 1, 0])).astype("d"), 1e-6), 1e-2, 1e-2)
+
+
+SETTINGS = {}, {"compute": "same"}, {"compute": "double"}
+
+
 def test_errors_of_matrices(library, there, stacks):
     a, b = stacks
     a[7] = 0

@@ -10,7 +10,7 @@ from compactla.types import Array
 
 @repeats()
 def cholesky(
-    a: Array, /, *, upper: bool = False, on_error: str = "raise", compute: str = "double", threads: int | None = None
+    a: Array, /, *, upper: bool = False, on_error: str = "raise", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Factor positive definite matrices a = L L^H, or a = U^H U, for stacks of matrices.
 
@@ -24,7 +24,8 @@ def cholesky(
         Treatment of matrices that are not positive definite: "raise" raises an error that names them, "nan" fills their
         factors with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 

@@ -10,7 +10,7 @@ from compactla.types import Array
 
 
 @repeats()
-def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
+def det(a: Array, *, compute: str | None = None, threads: int | None = None) -> Array:
     """Compute determinants, for stacks of matrices.
 
     Parameters
@@ -18,7 +18,8 @@ def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Arr
     a : (..., n, n) array_like
         Matrices.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -61,7 +62,7 @@ def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Arr
 
 
 @repeats()
-def slogdet(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
+def slogdet(a: Array, *, compute: str | None = None, threads: int | None = None) -> Array:
     """Compute signs of determinants, and logarithms of their absolute values, for stacks of matrices.
 
     Parameters
@@ -111,7 +112,7 @@ def work(n, **_):
 
 def is_tiny(a, compute, threads):
     """Whether NumPy is done with an array before it is known how we would compute it."""
-    return type(a) is np.ndarray and a.size < TINY and compute == "double" and threads is None
+    return type(a) is np.ndarray and a.size < TINY and compute is None and threads is None
 
 
 def fewest(n):

@@ -12,7 +12,7 @@ from compactla.types import Array
 
 @repeats()
 def eigh(
-    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, for stacks of them.
 
@@ -26,7 +26,8 @@ def eigh(
         Treatment of matrices for which the iteration does not converge, as those with NaN: "raise" raises an error that
         names them, "nan" fills their results with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -73,7 +74,7 @@ def eigh(
 
 @repeats()
 def eigvalsh(
-    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Eigenvalues of symmetric or Hermitian matrices, for stacks of them.
 

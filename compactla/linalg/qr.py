@@ -10,7 +10,7 @@ QRResult = type(_numpy.qr([[1.0]]))  # a plain tuple in old versions of NumPy
 
 
 @repeats()
-def qr(a: Array, mode: str = "reduced", *, compute: str = "double", threads: int | None = None) -> Array:
+def qr(a: Array, mode: str = "reduced", *, compute: str | None = None, threads: int | None = None) -> Array:
     """QR factorizations a = q r, for stacks of matrices.
 
     Parameters
