@@ -19,6 +19,7 @@ from compactla import foreign, linalg
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
 from compactla.cuda import program
+from compactla.gpu import run
 from cuda_libraries import LIBRARIES, available
 from rows import OTHER, ROUTINES, check, known, own
 
@@ -176,6 +177,40 @@ def test_calls_that_are_made_again(library, there, rng, monkeypatch, name):
         found, result = (x if isinstance(x, tuple) else (x,) for x in (found, expected(a, b)))
         for x, y in zip(found, result, strict=True):
             close(library, x, y, 1e-8)
+
+
+ON_PACKS = {
+    "getrf": lambda A, B: (*cla.getrf(A), A),
+    "geqrf": lambda A, B: (cla.geqrf(A), A),
+    "getrfnp": lambda A, B: (cla.getrfnp(A), A),
+    "potrf": lambda A, B: (cla.potrf(A, "U"), A),
+    "gesv": lambda A, B: (cla.gesv(A, B), B),
+    "syev": lambda A, B: cla.syev(A, jobz="N"),
+    "gesvd": lambda A, B: cla.gesvd(A, False)[1:2],
+    "gels, part": lambda A, B: (cla.gels(A[:, :2], B), B[:2, :]),
+    "geqp3, transposed": lambda A, B: (*cla.geqp3(A.T), A),
+}
+
+
+@pytest.mark.parametrize("name", ON_PACKS)
+def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, name):
+    """Results of packs elsewhere in memory are those of packs on the CPU, without another look at the routine."""
+    call, kept = ON_PACKS[name], []
+    for number in range(4):
+        x = rng.standard_normal((40, 3, 3))
+        a, b = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
+        A, B = cla.pack(there(a)), cla.pack(there(b))
+        with monkeypatch.context() as patch:
+            if number > 1 and library.name != "jax":
+                patch.setattr(run, "start", None)
+            found = call(A, B)
+        kept += A, B, found
+        for x, y in zip(found, call(cla.pack(a), cla.pack(b)), strict=True):
+            if isinstance(x, cla.Pack):
+                close(library, x.unpack(), y.unpack())
+            else:
+                x = np.asarray(x) if type(x).__name__ == "Integers" else library.numpy(x)
+                np.testing.assert_allclose(x, y, 1e-10, 1e-10)
 
 
 def test_what_differs_between_calls(library, there, stacks):

@@ -19,6 +19,7 @@ import numpy as np
 from compactla.backends import device_module
 from compactla.calls.plans import UNKNOWN
 from compactla.foreign import Function, accepts_foreign, in_cuda, inner_calls, is_inner_call, root
+from compactla.layout import Pack
 from compactla.overlap import reach
 
 ALIGNED = 64  # bytes: arrays of calls that are alike begin equally far behind multiples of them
@@ -186,12 +187,14 @@ class Result:
         Shapes and types of the new arrays in it.
     room : list of int
         Bytes of all other new arrays.
+    around : function
+        The array that an object in the result is around, and what makes such an object; None of other objects.
     build : function
         Makes what the call returns, of the arguments and the new arrays; None if that is more than can be made again.
     """
 
-    def __init__(self, notes: Notes, view: Callable, found: Any) -> None:
-        self._notes, self._view = notes, view
+    def __init__(self, notes: Notes, view: Callable, found: Any, around: Callable = lambda x: None) -> None:
+        self._notes, self._view, self._around = notes, view, around
         self.made: list[tuple] = []
         self.room: list[int] = []
         self._next = 0
@@ -220,6 +223,10 @@ class Result:
         if isinstance(x, tuple | list):
             parts, make = [self._built(part) for part in x], getattr(kind, "_make", kind)
             return lambda arrays: make([part(arrays) for part in parts])
+        if (inner := self._around(x)) is not None:
+            (x, make), given = inner, self._notes.origin(inner[0]).given
+            array = self._built(x)
+            return array if given is not None else lambda arrays: make(array(arrays))
         origin = self._notes.origin(x)
         if origin is None or origin.kept or (origin.given is not None and x is not origin.array):
             raise TypeError
@@ -253,7 +260,8 @@ def _repeating(written, function):
 
     @functools.wraps(function)
     def call(*args, **keywords):
-        if not args or type(args[0]) is np.ndarray:
+        first = args[0] if args else None
+        if type(first) is np.ndarray or (type(first) is Pack and first.queue is None):
             return function(*args, **keywords)
         key: Any = [function]
         given: list = []
@@ -312,6 +320,8 @@ def read(args: Any, key: list, given: list, starts: list[int]) -> bool:
 
 def kind_of_arrays(kind: type) -> Any:
     """What reads arrays of a type and repeats calls with them; None for all other types."""
+    if kind is Pack:
+        return device_module("repeats").PACKS
     package = root(kind)
     if package:
         return importlib.import_module("compactla.cuda.repeats").kind(package, kind)
@@ -323,7 +333,7 @@ def kind_of_arrays(kind: type) -> Any:
 def record(kind, function, written, given, args, keywords):
     """The result of a call, and a function of arrays and their beginnings that makes it again, or AGAIN."""
     notes = state.notes = Notes()
-    seen = iter([kind.seen(x, number, notes) for number, x in enumerate(given)])
+    seen = iter([_kinds[type(x)].seen(x, number, notes) for number, x in enumerate(given)])
     mine = {id(x): x for x in given}
 
     def placed(x):

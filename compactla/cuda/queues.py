@@ -1,5 +1,7 @@
 """Devices and queues: the names that pyopencl has for them, where the memory is that of a library of CUDA arrays."""
 
+import functools
+
 import numpy as np
 import pyopencl as cl
 
@@ -60,6 +62,13 @@ class Queue:
 
     def __init__(self, library, index):
         self.library, self.device, self.context = library, Device(index), self
+
+    @functools.cached_property
+    def packs(self):
+        """What makes calls with packs here again."""
+        from compactla.cuda.repeats import CudaPacks  # which imports this
+
+        return CudaPacks(self.library)
 
     @property
     def stream(self) -> int:

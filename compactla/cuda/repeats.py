@@ -4,11 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from compactla.calls.repeats import AGAIN, Located, Result
+from compactla.calls.repeats import AGAIN, ALIGNED, Located, Result
 from compactla.cuda import driver
+from compactla.cuda.arrays import Array, Memory
 from compactla.cuda.libraries import Library, library
 from compactla.foreign import hand_back
 from compactla.gpu.launch import plans
+from compactla.integers import Integers
+from compactla.layout import Pack
 
 APART = 256  # bytes between the beginnings of arrays in work space are a multiple of this
 ROOM = 2**24  # bytes of work space of a call; more takes longer than what is saved
@@ -26,7 +29,19 @@ class CudaArrays:
     """Arrays of a library, and calls that are made again with them."""
 
     def __init__(self, library: Library) -> None:
-        self.library, self.read = library, library.read
+        self.library = library
+
+    def read(self, x: Any, starts: list[int]) -> Any:
+        """What plans of calls depend on, of an array whose address joins `starts`; None if they need to see more."""
+        return self.library.read(x, starts)
+
+    def anchor(self, x: Any) -> Any:
+        """An array of the library, of one that is given."""
+        return x
+
+    def around(self, x: Any) -> Any:
+        """The array that a result is around, and what makes such of another; None where the result is an array."""
+        return None
 
     def known(self, x: Any) -> Any:
         """The calls with arrays in such memory that this thread makes again."""
@@ -54,7 +69,7 @@ class CudaArrays:
         found : object
             What it returned.
         """
-        given, result = notes.given, Result(notes, self.library.viewer, found)
+        given, result = notes.given, Result(notes, self.library.viewer, found, self.around)
         queue = given[0].queue
         if result.build is None or sum(result.room) > ROOM or any(a.queue is not queue for a in given):
             return None
@@ -64,19 +79,20 @@ class CudaArrays:
         near = notes.near(targets)
         steps = [step for step in map(Step, notes.launches) if all(step.grid)]
         address, stream, index = self.library.address, self.library.stream, queue.device.index
-        build, flag, start = result.build, notes.flag, driver.launch
+        build, flag, start, anchor = result.build, notes.flag, driver.launch, self.anchor
 
         def again(arrays, starts):
             for target, other, low, high in near:
                 if low < starts[other] - starts[target] < high:
                     return AGAIN
             try:
+                first = anchor(arrays[0])
                 for make in new:
-                    x = make(arrays[0])
+                    x = make(first)
                     arrays.append(x)
                     starts.append(address(x))
                 if space is not None:
-                    room = space(arrays[0])  # which has to be there until the last launch
+                    room = space(first)  # which has to be there until the last launch
                     begin = address(room)
                     starts += [begin + apart for apart in begins]
             except (MemoryError, RuntimeError):  # are told of in the words of an ordinary call
@@ -92,6 +108,55 @@ class CudaArrays:
             return build(arrays)
 
         return again
+
+
+class CudaPacks(CudaArrays):
+    """Packs in the memory of a library."""
+
+    def read(self, x: Any, starts: list[int]) -> Any:
+        view = x.view
+        if not self.library.repeated or not view.buffer.flags.writeable:
+            return None
+        starts.append(view.buffer.offset)
+        return x.nm, view.layout, *view.place[1:], view.buffer.offset % ALIGNED
+
+    def anchor(self, x: Any) -> Any:
+        return x.view.buffer.base_data.owner
+
+    def around(self, x: Any) -> Any:
+        if not isinstance(x, Pack | Integers):
+            return None
+        a, queue, adopt = x.view.buffer, x.queue, self._adopted
+        if isinstance(x, Integers):
+            nm = x.nm
+            return a, lambda theirs: Integers(adopt(theirs, queue, a.shape, a.dtype), nm, queue)
+        like = Pack(a, x.nm)
+        return a, lambda theirs: like.around(adopt(theirs, queue, a.shape, a.dtype))
+
+    def _adopted(self, x, queue, shape, dtype):
+        return Array(queue, shape, dtype, data=Memory(0, x), offset=self.library.address(x), given=x)
+
+    def seen(self, x: Any, number: int, notes: Any) -> Any:
+        a = x.view.buffer
+        memory = Memory(0, a.base_data.owner)
+        a = Array(a.queue, a.shape, a.dtype, strides=a.strides, data=memory, offset=a.offset)
+        notes.note(a, given=number)
+        return Pack(a, x.nm)
+
+    def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
+        if isinstance(found, tuple):
+            parts = [self.handed_back(notes, given, x) for x in found]
+            return getattr(type(found), "_make", tuple)(parts)
+        if isinstance(found, Pack | Integers):
+            a = found.view.buffer
+            origin = notes.origin(a)
+            if origin is None:
+                return found
+            if origin.given is not None:
+                return given[origin.given]
+            a.offset = int(a.offset)
+            return Pack(a, found.nm) if isinstance(found, Pack) else Integers(a, found.nm, found.queue)
+        return hand_back(found)
 
 
 class Step:

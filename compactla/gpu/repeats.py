@@ -154,4 +154,28 @@ class Step:
             arrays[number].events[:] = (event,)
 
 
-KIND = OpenCLArrays()
+class Packs:
+    """Packs, of which those in CUDA memory have calls that are made again: their queue knows how."""
+
+    def read(self, x: Any, starts: list[int]) -> Any:
+        """What plans of calls depend on, of a pack whose address joins `starts`; None if they need to see more."""
+        return None if isinstance(x.queue, cl.CommandQueue | None) else x.queue.packs.read(x, starts)
+
+    def known(self, x: Any) -> Any:
+        """The calls with packs in such memory that this thread makes again."""
+        return plans(x.queue).calls
+
+    def seen(self, x: Any, number: int, notes: Any) -> Any:
+        """An argument as a call sees it that is recorded."""
+        return x.queue.packs.seen(x, number, notes)
+
+    def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
+        """The result of a call that was recorded, as the user sees it."""
+        return given[0].queue.packs.handed_back(notes, given, found)
+
+    def again(self, notes: Any, targets: Any, found: Any) -> Any:
+        """A function that makes a call again, as of `OpenCLArrays`."""
+        return notes.given[0].queue.packs.again(notes, targets, found)
+
+
+KIND, PACKS = OpenCLArrays(), Packs()
