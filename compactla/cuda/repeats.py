@@ -126,12 +126,13 @@ class CudaPacks(CudaArrays):
     def around(self, x: Any) -> Any:
         if not isinstance(x, Pack | Integers):
             return None
-        a, queue, adopt = x.view.buffer, x.queue, self._adopted
+        a, nm, queue, adopt = x.view.buffer, x.nm, x.queue, self._adopted
+        shape, dtype = a.shape, a.dtype
         if isinstance(x, Integers):
-            nm = x.nm
-            return a, lambda theirs: Integers(adopt(theirs, queue, a.shape, a.dtype), nm, queue)
-        like = Pack(a, x.nm)
-        return a, lambda theirs: like.around(adopt(theirs, queue, a.shape, a.dtype))
+            return a, lambda theirs: Integers(adopt(theirs, queue, shape, dtype), nm, queue)
+        like = Pack(a, nm)
+        like.view.buffer, like.view.address = None, 0  # which would keep the memory
+        return a, lambda theirs: like.around(adopt(theirs, queue, shape, dtype))
 
     def _adopted(self, x, queue, shape, dtype):
         return Array(queue, shape, dtype, data=Memory(0, x), offset=self.library.address(x), given=x)
