@@ -72,10 +72,20 @@ class Pool:
 
 
 class ResultPool:
-    """Memory of NumPy arrays that calls return: that of one that nothing refers to any more is the next one's."""
+    """Memory of arrays that calls return: that of one that nothing refers to any more is the next one's."""
 
     def __init__(self) -> None:
-        self._free: list[np.ndarray] = []  # of one array
+        self._free: list[np.ndarray] = []  # of one NumPy array
+        self._allocators: dict[int, Any] = {}  # by the queues that they are for
+
+    def beside(self, a: Array, dtype: Any, queue: Queue) -> Array:
+        """An unset array of the shape of one on a device, of its allocator if it has one."""
+        run, allocator = backend(queue), a.allocator
+        if allocator is None:
+            if id(queue) not in self._allocators:
+                self._allocators[id(queue)] = run.pool(queue)
+            allocator = self._allocators[id(queue)]
+        return run.empty(a.shape, dtype, queue, allocator)
 
     def array(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """An unset array, the caller's alone."""

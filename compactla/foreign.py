@@ -32,7 +32,7 @@ class _Calls(threading.local):
 _calls = _Calls()
 
 
-def root(kind) -> str:
+def root(kind: type) -> str:
     """The package of a library that a type may be of; "" if its objects are no arrays, or live on the CPU."""
     found = _roots.get(kind)
     if found is None:
@@ -46,7 +46,7 @@ def root(kind) -> str:
     return found
 
 
-def in_cuda(x) -> bool:
+def in_cuda(x: Any) -> bool:
     """Whether an array of another library is in CUDA memory, or an object names a device of it."""
     for name, yes in (("is_cuda", True), ("platform", "gpu"), ("type", "cuda")):  # tensors; devices of JAX, of PyTorch
         found = getattr(x, name, None)
@@ -134,6 +134,11 @@ class _Within:
 
     def __exit__(self, *error):
         _calls.inside = self.before
+
+
+def is_inner_call() -> bool:
+    """Whether a function is called that sees no arrays of other libraries."""
+    return _calls.inside
 
 
 def inner_calls() -> _Within:

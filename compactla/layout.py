@@ -242,10 +242,18 @@ class Pack(Arithmetic, Made):
         shape = (npack, m, n, V) if parts == 1 else (npack, m, n, 2, V)
         run = backend(self.queue)
         data = run.empty(shape, REAL[dtype.char], self.queue, run.reused(self.view.buffer))
+        return self._around(data, m, n, dtype)
+
+    def around(self, data: Array) -> "Pack":
+        """Matrices of these sizes and this type in other memory, a contiguous array like that of these."""
+        return self._around(data, self.m, self.n, self.dtype)
+
+    def _around(self, data, m, n, dtype):
         P = Pack.__new__(Pack)  # there is nothing to check
+        parts, V = (1 if dtype.kind == "f" else 2), self.vlen
         P.nm, P.m, P.n, P.vlen, P.dtype, P.is_complex, P.queue = self.nm, m, n, V, dtype, parts == 2, self.queue
         start, column = address(data) if self.queue is None else data.offset // data.dtype.itemsize, parts * V
-        P.view = View(data, start, npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
+        P.view = View(data, start, self.view.npack, m, n, m * n * column, n * column, column, V, dtype, self.queue)
         P._T, P._real, P.kind = None, None, (self.nm, V, dtype.char, self.kind[3])
         return P
 

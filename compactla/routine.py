@@ -18,6 +18,7 @@ import numpy as np
 from compactla.backends import backend
 from compactla.calls import memo
 from compactla.calls.launch import NOW
+from compactla.calls.repeats import state
 from compactla.checks import (
     check_device_array,
     check_info,
@@ -280,7 +281,7 @@ class Routine:
         queue = last.queue
         key = None
         repeats = self._repeats if queue is None else not self.outputs and self._repeats and stays(last.buffer)
-        if repeats and info is wait_for is None and (threads is None or type(threads) is int):
+        if repeats and state.notes is None and info is wait_for is None and (threads is None or type(threads) is int):
             key, call = memo.find(self, views, scalars, conj, compiled, threads)
             if call is not None:
                 return call()

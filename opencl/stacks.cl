@@ -36,11 +36,34 @@ __kernel void spread(long count, __global const char *restrict source, long firs
 #endif
 
 #ifdef FILL
-/* Matrices of `size` numbers that failed <- NaN */
-__kernel void fill(long count, long size, __global const int *restrict failed, __global CLA_REAL *restrict target)
+/* Matrices of `size` numbers of type TARGET that failed <- NaN, or 0 for INTEGERS */
+#ifndef INTEGERS
+#define INTEGERS 0
+#define TARGET float
+#endif
+__kernel void fill(long count, long size, __global const int *restrict failed, __global TARGET *restrict target)
 {
     const long e = get_global_id(0);
-    if (e < count && failed[e / size]) target[e] = NAN;
+    if (e < count && failed[e / size]) target[e] = INTEGERS ? 0 : NAN;
+}
+#endif
+
+#ifdef TELL
+/* flag <- 1 if one of some integers is not 0 */
+__kernel void tell(long count, __global const int *restrict failed, __global int *restrict flag)
+{
+    const long q = get_global_id(0);
+    if (q < count && failed[q]) *flag = 1;
+}
+#endif
+
+#ifdef SQUARES
+/* Squares of `size` numbers for each matrix, but NaN if its rank is not n */
+__kernel void squares(long count, long size, long n, __global const CLA_REAL *restrict norms,
+                      __global const int *restrict rank, __global CLA_REAL *restrict target)
+{
+    const long e = get_global_id(0);
+    if (e < count) target[e] = rank[e / size] == n ? norms[e] * norms[e] : NAN;
 }
 #endif
 
@@ -100,17 +123,18 @@ __kernel void zeros(long nm, long n, CLA_VIEW(const CLA_REAL *restrict A, a), __
 
 #ifdef CUT
 /* Row k of C <- the row over s[k], or 0 if s[k] is no larger than rcond times the first; `rank` <- how many are. s holds
- * n numbers for each matrix in descending order, C n x r. */
-__kernel void cut(long nm, long n, long r, __global const CLA_REAL *restrict s, __global const CLA_REAL *restrict rcond,
-                  CLA_VIEW(CLA_REAL *restrict C, c), __global int *restrict rank)
+ * n numbers for each matrix in descending order, C n x r. rcond is `common`, or one for each matrix. */
+__kernel void cut(long nm, long n, long r, __global const CLA_REAL *restrict s, CLA_REAL common,
+                  __global const CLA_REAL *restrict each, CLA_VIEW(CLA_REAL *restrict C, c), __global int *restrict rank)
 {
     const long q = get_global_id(0);
     if (q >= nm) return;
+    const CLA_REAL rcond = each ? each[q] : common;
     C += c0 + cla_lane_place(q, cps);
     s += q * n;
     int count = 0;
     for (int k = 0; k < n; k++) {
-        const int kept = s[k] > rcond[q] * s[0];
+        const int kept = s[k] > rcond * s[0];
         count += kept;
         for (int j = 0; j < r; j++) {
             const cla_lane c = cla_lane_load(C, k * crs + j * ccs);

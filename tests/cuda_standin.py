@@ -5,18 +5,22 @@ with the arguments that the CUDA driver would be given, taken from where it woul
 """
 
 import ctypes
+import itertools
 import json
 import re
 
 import numpy as np
 import pyopencl as cl
 
+from compactla.calls import repeats
+from compactla.calls.repeats import ALIGNED
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, libraries, program
 from compactla.gpu import sparse
 from compactla.gpu.devices import new_queue
 
 SIZE, PAGE = 2**28, 4096
+FIRST = 64 * PAGE  # where arrays begin
 NULL = 1  # no address, while 0 is where the buffer begins
 
 
@@ -26,12 +30,13 @@ class Machine:
     def __init__(self, device):
         self.queue = new_queue(device)
         self.buffer = cl.Buffer(self.queue.context, cl.mem_flags.READ_WRITE, SIZE)
-        self.top, self.live, self.launched, self.is_capturing = PAGE, 0, [], False
+        self.words = itertools.count(PAGE, PAGE)  # in front of all arrays
+        self.top, self.live, self.launched, self.is_capturing = FIRST, 0, [], False
         self.current = 7  # the stream
 
     def allocate(self, nbytes):
         if not self.live:
-            self.top = PAGE
+            self.top = FIRST
         address = self.top
         self.top += -(-max(nbytes, 1) // PAGE) * PAGE
         if self.top > SIZE:
@@ -61,7 +66,7 @@ class Machine:
         except cl.RuntimeError as error:  # warps' instructions do not build here
             raise RuntimeError(str(error)) from None
 
-    def launch(self, index, kernel, grid, group, stream, parameters, room):
+    def launch(self, index, kernel, grid, group, stream, parameters, room=0):
         self.launched.append((kernel.function_name, grid, group, stream))
         count = kernel.num_args
         places, parts = (ctypes.c_void_p * count).from_address(parameters), []  # kernels keep no arguments
@@ -151,6 +156,7 @@ class StandIn(libraries.Library):
 
     name = "others"
     machine: Machine
+    repeated = (Tensor,)
 
     def __init__(self):
         self._queues = {}
@@ -173,6 +179,37 @@ class StandIn(libraries.Library):
     def stream(self, index):
         return self.machine.current
 
+    def read(self, x, starts):
+        starts.append(x.address)
+        return (x.dtype, x.shape, x.strides, x.address % ALIGNED) if x.is_writeable else None
+
+    def index(self, x):
+        return 0
+
+    def address(self, x):
+        return x.address
+
+    def maker(self, shape, dtype):
+        return lambda x: Tensor(self.machine, shape, dtype)
+
+    def viewer(self, shape, strides, dtype, offset):
+        return lambda x: Tensor(self.machine, shape, dtype, strides, x.address + offset, x)
+
+
+class Word:
+    """An integer that kernels may write to."""
+
+    def __init__(self, index):
+        machine = StandIn.machine
+        self.address, self.machine = next(machine.words), machine
+        machine.fill(index, self.address, 0, 1, 0)
+
+    def take(self, stream):
+        found = np.empty(1, np.int32)
+        self.machine.read(0, self.address, found, stream)
+        self.machine.fill(0, self.address, 0, 1, stream)
+        return int(found[0])
+
 
 def install(monkeypatch, device) -> Machine:
     """Put the library and the driver in the places of those of CUDA."""
@@ -186,6 +223,8 @@ def install(monkeypatch, device) -> Machine:
         "is_capturing": lambda index, stream: machine.is_capturing,
         "synchronize": lambda index, stream: machine.queue.finish(),
     }
+    monkeypatch.setattr(driver, "Word", Word)
+    monkeypatch.setattr(repeats, "_kinds", {})
     for name in ("write", "read", "copy", "fill", "launch"):
         found[name] = getattr(machine, name)
     for name, function in found.items():

@@ -58,7 +58,8 @@ VARIANTS = [  # of what is no routine's
     ("grid_cholesky.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": 1}),
     *(("fused_teams.cl", FUSED | {"INV": inv, "R": 3, "STAGED": inv}) for inv in range(2)),
     ("stacks.cl", {"SPREAD": 1, "TARGET": "char", "TARGET_PARTS": 2}),
-    ("stacks.cl", {"FILL": 1, "CLEAR": 1, "DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),
+    ("stacks.cl", {"FILL": 1, "TELL": 1, "SQUARES": 1, "CLEAR": 1}),
+    ("stacks.cl", {"DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),
     *(("pack.cl", {f"{move}_TILED": 1, "ELEMENTS": 6, "FLAT": flat, "ALONG": flat})
       for move in ("PACK", "UNPACK") for flat in range(2)),
     *(("kron_team.cl", KRON | {"FACTORS": n, "SUM": total, "DIRECT": direct, "INTERLEAVED": total,

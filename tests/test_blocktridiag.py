@@ -4,9 +4,11 @@ import copy
 import pickle
 
 import numpy as np
+import pyopencl.array
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 import compactla as cla
 import reference
@@ -140,3 +142,20 @@ def test_memory_of_results_is_used_again(rng):
     del view
     z = T.solve(rhs)
     assert z.ctypes.data == place and same_bits(z, expected) and same_bits(y, 2 * expected)
+
+
+def test_memory_of_results_on_devices_is_used_again(queue, rng):
+    """Without an allocator, a result that is gone leaves its memory to the next one; one that is there keeps it."""
+    if queue is None:
+        return
+    T, _ = factored(lines(rng, 40, 8, 3, np.float64), queue=queue)
+    rhs = pyopencl.array.to_device(queue, random(rng, (40, 8, 3), np.float64))
+    x = T.solve(rhs)
+    expected, place = x.get(), x.base_data.int_ptr
+    y = T.solve(2 * rhs)
+    assert same_bits(x.get(), expected) and same_bits(y.get(), 2 * expected)
+    del x
+    assert T.solve(rhs).base_data.int_ptr == place
+    pool = MemoryPool(ImmediateAllocator(queue))
+    own = pyopencl.array.to_device(queue, rhs.get(), allocator=pool)
+    assert T.solve(own).allocator is pool

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import gc
 import inspect
 import pickle
 import subprocess
@@ -15,12 +16,13 @@ import scipy.sparse
 
 import compactla as cla
 from cases import slow
-from compactla import linalg
+from compactla import foreign, linalg
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, program
 from compactla.gpu import launch as gpu_launch
 from compactla.gpu import lines as gpu_lines
+from compactla.gpu import run
 from compactla.gpu.tuning import choices
 from cuda_libraries import LIBRARIES, available
 from rows import OTHER, ROUTINES, check, known, own
@@ -132,6 +134,143 @@ def test_linalg(library, there, stacks, name):
     for x, y in zip(found[which], expected(a)[which], strict=True):
         close(library, x, y)
     return None
+
+
+# Functions, and NumPy's results of the same arrays: square matrices and right-hand sides.
+CALLS = {
+    "solve": (linalg.solve, np.linalg.solve),
+    "solve, nan": (functools.partial(linalg.solve, on_error="nan"), np.linalg.solve),
+    "vector": (lambda a, b: linalg.solve(a, b[0, :, 0]), lambda a, b: np.linalg.solve(a, b[0, :, :1])[..., 0]),
+    "transposed": (lambda a, b: linalg.inv(a[::2]), lambda a, b: np.linalg.inv(a[::2])),
+    "one": (lambda a, b: linalg.det(a[3]), lambda a, b: np.linalg.det(a[3])),
+    "slogdet": (lambda a, b: tuple(linalg.slogdet(a)), lambda a, b: tuple(np.linalg.slogdet(a))),
+    "eigvalsh": (lambda a, b: linalg.eigvalsh(a), lambda a, b: np.linalg.eigvalsh(a)),
+    "cholesky": (lambda a, b: linalg.cholesky(a, upper=True), lambda a, b: np.linalg.cholesky(a).swapaxes(1, 2)),
+    "lstsq": (lambda a, b: linalg.lstsq(a, b)[0], np.linalg.solve),
+    "pinv": (lambda a, b: linalg.pinv(b, rcond=1e-3), lambda a, b: np.linalg.pinv(b)),
+    "solve_triangular": (linalg.solve_triangular, lambda a, b: np.linalg.solve(np.triu(a), b)),
+    "matmul": (linalg.matmul, np.matmul),
+    "twice": (lambda a, b: linalg.matmul(a, a), lambda a, b: a @ a),
+    "kron": (lambda a, b: cla.kron_apply((a[0], b[0]), a[:, :, :2]), lambda a, b: a[0] @ a[:, :, :2] @ b[0].T),
+    "kron, out": (lambda a, b: cla.kron_apply((a[0], a[1]), a, b_like(a)), lambda a, b: a[0] @ a @ a[1].T),
+    "gemm": (lambda a, b: cla.gemm(a, b, b * 1, alpha=2.0, beta=-1), lambda a, b: 2 * a @ b - b),
+}
+
+
+def b_like(a):
+    """A new array like another."""
+    return a * 0
+
+
+def live(library):
+    """How many arrays there are, of the stand-in."""
+    gc.collect()
+    return library.machine.live if library.name == "stand-in" else 0
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_that_are_made_again(library, there, rng, monkeypatch, name):
+    """From the third call on, with arrays elsewhere, only kernels are launched."""
+    call, expected = CALLS[name]
+    if library.name == "jax" and name in ("gemm", "kron, out"):  # which write
+        return
+    kept, before = [], live(library)
+    for number in range(5):
+        x = rng.standard_normal((40, 3, 3))
+        a, b = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
+        given = there(a), there(b)
+        with monkeypatch.context() as patch:
+            if number > 1 and library.name != "jax":  # with which all calls are ordinary ones
+                patch.setattr(foreign, "adopt", None)
+            found = call(*given)
+        kept += *given, found  # so that others come elsewhere
+        found, result = (x if isinstance(x, tuple) else (x,) for x in (found, expected(a, b)))
+        for x, y in zip(found, result, strict=True):
+            close(library, x, y, 1e-8)
+    del kept, given, found, x, y
+    assert live(library) == before
+
+
+ON_PACKS = {
+    "getrf": lambda A, B: (*cla.getrf(A), A),
+    "geqrf": lambda A, B: (cla.geqrf(A), A),
+    "getrfnp": lambda A, B: (cla.getrfnp(A), A),
+    "potrf": lambda A, B: (cla.potrf(A, "U"), A),
+    "gesv": lambda A, B: (cla.gesv(A, B), B),
+    "syev": lambda A, B: cla.syev(A, jobz="N"),
+    "gesvd": lambda A, B: cla.gesvd(A, False)[1:2],
+    "gels, part": lambda A, B: (cla.gels(A[:, :2], B), B[:2, :]),
+    "geqp3, transposed": lambda A, B: (*cla.geqp3(A.T), A),
+}
+
+
+@pytest.mark.parametrize("name", ON_PACKS)
+def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, name):
+    """Results of packs elsewhere in memory are those of packs on the CPU, without another look at the routine."""
+    call, kept, before = ON_PACKS[name], [], live(library)
+    for number in range(4):
+        x = rng.standard_normal((40, 3, 3))
+        a, b = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
+        A, B = cla.pack(there(a)), cla.pack(there(b))
+        with monkeypatch.context() as patch:
+            if number > 1 and library.name != "jax":
+                patch.setattr(run, "start", None)
+            found = call(A, B)
+        kept += A, B, found
+        for x, y in zip(found, call(cla.pack(a), cla.pack(b)), strict=True):
+            if isinstance(x, cla.Pack):
+                close(library, x.unpack(), y.unpack())
+            else:
+                x = np.asarray(x) if type(x).__name__ == "Integers" else library.numpy(x)
+                np.testing.assert_allclose(x, y, 1e-10, 1e-10)
+    del kept, A, B, found, x, y
+    assert live(library) == before
+
+
+def test_what_differs_between_calls(library, there, stacks):
+    """Arrays may begin anywhere, be the same ones, or come with other options; failures are told of as ever."""
+    a, b = stacks
+    for shift in 0, 1, 2, 3, 1, 1:
+        x = there(np.concatenate([a, a], axis=2))[:, :, shift : shift + 3]
+        close(library, linalg.matmul(x, x), library.numpy(x) @ library.numpy(x))
+        close(library, linalg.matmul(x, there(b)), library.numpy(x) @ b)
+    singular = a.copy()
+    singular[7] = 0
+    for given in a, a, a, singular, a:
+        if given is singular:
+            with pytest.raises(np.linalg.LinAlgError, match="1 of 40 matrices, at 7"):
+                linalg.solve(there(given), there(b))
+            x = library.numpy(linalg.solve(there(given), there(b), on_error="nan"))
+            assert np.isnan(x[7]).all() and np.isfinite(np.delete(x, 7, axis=0)).all()
+        else:
+            close(library, linalg.solve(there(given), there(b)), np.linalg.solve(a, b))
+            close(library, linalg.solve(there(given), there(b), on_error="nan"), np.linalg.solve(a, b))
+    not_converged = a + a.swapaxes(1, 2)
+    not_converged[[3, 5], 0, 0] = np.nan
+    for on_error in "raise", "nan", "nan", "nan":
+        if on_error == "raise":
+            with pytest.raises(np.linalg.LinAlgError, match="2 of 40 matrices, at 3, 5"):
+                linalg.eigh(there(not_converged))
+        else:
+            w, v = map(library.numpy, linalg.eigh(there(not_converged), on_error=on_error))
+            failed = np.isnan(w).all(1) & np.isnan(v).all((1, 2))
+            assert [*np.flatnonzero(failed)] == [3, 5] and np.isfinite(w[~failed]).all()
+
+
+def test_single_precision(library, there, stacks):
+    """Stacks of single precision are computed in it, as libraries do, unless double is asked for."""
+    a, b = (x.astype(np.float32) for x in stacks)
+    for _ in range(3):
+        x, same, double = (linalg.solve(there(a), there(b), **options) for options in SETTINGS)
+        x, same, double = map(library.numpy, (x, same, double))
+        np.testing.assert_array_equal(x, same)
+        assert (x != double).any() and x.dtype == double.dtype == np.float32
+        np.testing.assert_allclose(double, np.linalg.solve(a, b), 1e-5)
+        X = library.numpy(linalg.pinv(there(a @ np.diag(np.float32([1, 1, 0])))))
+        np.testing.assert_allclose(X, np.linalg.pinv((a @ np.diag([1, 1, 0])).astype("d"), 1e-6), 1e-2, 1e-2)
+
+
+SETTINGS = {}, {"compute": "same"}, {"compute": "double"}
 
 
 def test_errors_of_matrices(library, there, stacks):

@@ -5,12 +5,12 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pyopencl.array
 import pytest
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 import compactla as cla
 from cases import random, same_bits
+from compactla.gpu import arrays
 from systems import scattered
 
 MADE = {
@@ -29,8 +29,10 @@ def in_use(queue, monkeypatch):
         yield lambda: (gc.collect(), tracemalloc.get_traced_memory()[0])[1]
         tracemalloc.stop()
         return
-    empty, pool = pyopencl.array.empty, MemoryPool(ImmediateAllocator(queue))
-    monkeypatch.setattr(pyopencl.array, "empty", lambda *args, **kwargs: empty(*args, **{**kwargs, "allocator": pool}))
+    unset, pool = arrays.unset, MemoryPool(ImmediateAllocator(queue))
+    monkeypatch.setattr(
+        arrays, "unset", lambda shape, dtype, queue, allocator, strides: unset(shape, dtype, queue, pool, strides)
+    )
     yield lambda: (gc.collect(), pool.active_bytes)[1]
 
 

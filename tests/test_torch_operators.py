@@ -173,9 +173,11 @@ def test_matrices_that_fail(random):
 
 def test_single_precision(random):
     a, b = regular(random(40, 3, 3, dtype=torch.float32)), random(40, 3, 1, dtype=torch.float32)
-    x, y = ours.solve(a, b), ours.solve(a, b, compute="same")
-    same(y, x)
+    x, y = ours.solve(a, b), ours.solve(a, b, compute="double")
+    same(x, y)
     assert x.dtype == y.dtype == torch.float32 and not torch.equal(x, y)
+    assert torch.equal(x, ours.solve(a, b, compute="same"))
+    assert abs(y.double() - torch.linalg.solve(a.double(), b.double())).max() < 1e-6
 
 
 def test_nothing_is_copied(monkeypatch):

@@ -6,7 +6,9 @@ import math
 import numpy as np
 
 from compactla.backends import device_module
+from compactla.calls import repeats
 from compactla.cuda import driver
+from compactla.overlap import address
 
 # All memory, which is never read here: NumPy says of arrays in it where their views are.
 BEGIN = 16
@@ -85,6 +87,8 @@ class Array:
     @property
     def data(self):
         """The address of the first element."""
+        if repeats.state.notes is not None:
+            return self.offset
         if self._data is None:
             self._data = Memory(self.offset, self.base_data.owner)
         return self._data
@@ -104,8 +108,9 @@ class Array:
         return a
 
     def __getitem__(self, index):
-        place = self.place[index if isinstance(index, tuple) else (index, ...)]
-        return self._seen(place, place.__array_interface__["data"][0])
+        index = index if isinstance(index, tuple) else (index,)
+        place = self.place[index if Ellipsis in index else (*index, ...)]
+        return self._seen(place, self.offset + (address(place) - address(self.place)))
 
     def reshape(self, *shape):
         return self._seen(_reshaped(self.place, *shape), self.offset)
@@ -118,6 +123,7 @@ class Array:
 
     def get(self, target=None) -> np.ndarray:
         """A NumPy copy, for which this waits; of contiguous arrays in `target`, if that is given."""
+        repeats.refuse()
         if target is not None and self.size:
             driver.read(self.queue.device.index, self.offset, target, self.queue.stream)
             return target
@@ -131,6 +137,7 @@ class Array:
 
     def set(self, values) -> None:
         """Copy NumPy's numbers to a contiguous array; this waits, as arrays may be kept that other streams read."""
+        repeats.refuse()
         values = np.ascontiguousarray(values, self.dtype)
         if self.queue.is_capturing:
             raise RuntimeError("a CUDA graph is captured: call the function once before, with arrays of the same sizes")
@@ -140,6 +147,7 @@ class Array:
 
     def fill(self, number, wait_for=()) -> None:
         """Set all numbers of a contiguous array, of 4 bytes or to zero."""
+        repeats.refuse()
         word = int(np.array(number, self.dtype).view(np.uint32)) if self.dtype.itemsize == WORD else 0
         if self.dtype.itemsize != WORD and number:
             raise ValueError(f"number is {number}, must be 0 for {self.dtype}")
@@ -161,11 +169,13 @@ class Array:
 
     def write_to(self, target) -> None:
         """Copy to another array; both are contiguous, and of one size."""
+        repeats.refuse()
         if self.size:
             driver.copy(self.queue.device.index, target.offset, self.offset, self.nbytes, self.queue.stream)
 
     def _computed(self, operation, other):
         """The result of the library's operation."""
+        repeats.refuse()
         library = self.queue.library
         other = library.give(other) if isinstance(other, Array) else other
         return library.array(getattr(library.give(self), operation)(other))
@@ -196,13 +206,16 @@ def empty(queue, shape, dtype) -> Array:
     shape, dtype = tuple(map(int, shape)), np.dtype(dtype)
     wanted = math.prod(shape) * dtype.itemsize
     try:
-        given, address, owner = queue.library.empty(shape, dtype, queue.device.index)
+        given, place, owner = queue.library.empty(shape, dtype, queue.device.index)
     except (MemoryError, RuntimeError) as error:
         device = queue.device
         if not (wanted > device.global_mem_size or lacks_memory(error)):
             raise
         raise MemoryError(f"an array of {wanted} bytes does not fit in the memory of {device.name}: {error}") from None
-    return Array(queue, shape, dtype, data=Memory(0, owner), offset=address, given=given)
+    a = Array(queue, shape, dtype, data=Memory(0, owner), offset=place, given=given)
+    if repeats.state.notes is not None:
+        repeats.state.notes.made(a, None)
+    return a
 
 
 def uploaded(queue, values: np.ndarray) -> Array:

@@ -1,6 +1,7 @@
 """Calls of the CUDA driver, by NVIDIA's Python bindings. Pointers, streams and events are plain integers."""
 
 import contextlib
+import ctypes
 import functools
 
 import numpy as np
@@ -22,6 +23,7 @@ ATTRIBUTES = {
 }
 # Errors of a thread in which no context, or one of another device, is current.
 NO_CONTEXT = {cu.CUresult.CUDA_ERROR_INVALID_CONTEXT, cu.CUresult.CUDA_ERROR_INVALID_HANDLE}
+WORD = 4  # bytes of an integer
 SUCCESS = cu.CUresult.CUDA_SUCCESS
 
 
@@ -125,8 +127,34 @@ def fill(index, target, word: int, count, stream) -> None:
 
 def synchronize(index, stream) -> None:
     """Wait for a stream."""
-    with Current(index):
-        checked(cu.cuStreamSynchronize, stream)
+    (error,) = cu.cuStreamSynchronize(stream)
+    if error is not SUCCESS:
+        with Current(index) if error in NO_CONTEXT else contextlib.nullcontext():
+            checked(cu.cuStreamSynchronize, stream)
+
+
+class Word:
+    """An integer of 4 bytes in memory of the host, at an address that kernels may write to.
+
+    Attributes
+    ----------
+    address : int
+        That address.
+    """
+
+    def __init__(self, index):
+        flags = cu.CU_MEMHOSTALLOC_PORTABLE | cu.CU_MEMHOSTALLOC_DEVICEMAP
+        with Current(index):
+            here = checked(cu.cuMemHostAlloc, WORD, flags)
+            self.address = int(checked(cu.cuMemHostGetDevicePointer, here, 0))
+        self._index, self._number = index, ctypes.c_int32.from_address(here)
+        self._number.value = 0
+
+    def take(self, stream) -> int:
+        """Its value, when a stream has done all that was started; it is zero then."""
+        synchronize(self._index, stream)
+        found, self._number.value = self._number.value, 0
+        return found
 
 
 def mark(index, stream) -> int:

@@ -7,11 +7,14 @@ import collections
 import functools
 import importlib
 import importlib.util
+import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import ALIGNED
 from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
 from compactla.cuda.queues import Queue
@@ -27,9 +30,12 @@ class Library:
         Name of its module.
     module : module
         The module.
+    repeated : tuple of type
+        Types of its arrays with which calls are repeated.
     """
 
     name = ""
+    repeated: tuple[type, ...] = ()
 
     def __init__(self):
         self.module = importlib.import_module(self.name)
@@ -66,6 +72,28 @@ class Library:
         """The current stream of a device."""
         raise NotImplementedError
 
+    # What repeats calls takes from libraries of which `repeated` names types of arrays, see `compactla.cuda.repeats`.
+
+    def read(self, x, starts) -> Any:
+        """What plans of calls depend on, of an array whose address joins `starts`; None if they need to see more."""
+        raise NotImplementedError
+
+    def index(self, x) -> int:
+        """The device of an array."""
+        raise NotImplementedError
+
+    def address(self, x) -> int:
+        """The address of an array."""
+        raise NotImplementedError
+
+    def maker(self, shape, dtype) -> Callable:
+        """A function that makes new arrays on the device of one that it is given."""
+        raise NotImplementedError
+
+    def viewer(self, shape, strides, dtype, offset) -> Callable:
+        """A function that makes views of arrays, so many bytes behind their beginnings."""
+        raise NotImplementedError
+
 
 class Torch(Library):
     """PyTorch: the current stream of a device is ``torch.cuda.current_stream``."""
@@ -80,6 +108,8 @@ class Torch(Library):
         pairs = [(np.dtype(name), getattr(torch, name)) for name in names.split() if hasattr(torch, name)]
         self._torchs, self._numpys = dict(pairs), {theirs: ours for ours, theirs in pairs}
         self._devices = {}
+        self.repeated = torch.Tensor, torch.nn.Parameter
+        self.index, self.address = torch.Tensor.get_device, torch.Tensor.data_ptr
 
     def device(self, x):
         if not isinstance(x, self.module.device) or x.type != "cuda":
@@ -118,11 +148,42 @@ class Torch(Library):
         x = self.module.empty(shape, dtype=self._torchs[dtype], device=self._devices[index])
         return x, x.data_ptr(), x
 
+    def read(self, x, starts):
+        index = x.get_device()
+        if index < 0 or x.requires_grad or x.is_conj() or x.is_neg():
+            return None
+        try:
+            start, strides = x.data_ptr(), x.stride()
+        except RuntimeError:  # is sparse, or traced
+            return None
+        starts.append(start)
+        return index, x.dtype, x.shape, strides, start % ALIGNED
+
+    def maker(self, shape, dtype):
+        strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        theirs = self._torchs[dtype]
+        return lambda x: x.new_empty_strided(shape, strides, dtype=theirs)
+
+    def viewer(self, shape, strides, dtype, offset):
+        item = dtype.itemsize
+        if offset % item:
+            raise TypeError(f"offset is {offset}, must be a multiple of {item}")
+        strides = [stride // item for stride in strides]
+
+        def view(x):
+            return x.as_strided(shape, strides, x.storage_offset() + offset // item)
+
+        return view
+
 
 class CuPy(Library):
     """CuPy: the current stream is ``cupy.cuda.get_current_stream``."""
 
     name = "cupy"
+
+    def __init__(self):
+        super().__init__()
+        self.repeated = (self.module.ndarray,)
 
     def device(self, x):
         cuda = self.module.cuda
@@ -150,6 +211,33 @@ class CuPy(Library):
         with self.module.cuda.Device(index):
             x = self.module.empty(shape, dtype)
         return x, x.data.ptr, x
+
+    def index(self, x):
+        return x.data.device_id
+
+    def address(self, x):
+        return x.data.ptr
+
+    def read(self, x, starts):
+        memory = x.data
+        start = memory.ptr
+        starts.append(start)
+        return memory.device_id, x.dtype, x.shape, x.strides, start % ALIGNED
+
+    def maker(self, shape, dtype):
+        ndarray, get_device, device = self.module.ndarray, self.module.cuda.runtime.getDevice, self.module.cuda.Device
+
+        def make(x):
+            index = x.data.device_id
+            if index == get_device():
+                return ndarray(shape, dtype)
+            with device(index):
+                return ndarray(shape, dtype)
+
+        return make
+
+    def viewer(self, shape, strides, dtype, offset):
+        return lambda x: self.module.ndarray(shape, dtype, x.data + offset, strides)
 
 
 class JAX(Library):

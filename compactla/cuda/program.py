@@ -38,19 +38,38 @@ class Program:
 
 
 class CudaKernel:
-    """A kernel and room for its arguments, of one thread."""
+    """A kernel and room for its arguments, of one thread.
+
+    Attributes
+    ----------
+    index : int
+        Its device.
+    function, types
+        The kernel of the driver, and the types of its arguments.
+    words : memoryview
+        Room for arguments, as integers of 8 bytes.
+    places : list of int
+        Bytes to each of the arguments in it.
+    parameters : int
+        Address of their addresses.
+    room : int
+        Bytes of local memory that launches provide.
+    """
 
     def __init__(self, index, function, types, room):
         codes = [WORD if kind is None else CODES.get(np.dtype(kind), WORD) for kind in types]
         self.index, self.function, self.types, self.room = index, function, types, room
         arguments = struct.Struct("@" + "".join(codes))
-        self._pack, self._memory = arguments.pack_into, ctypes.create_string_buffer(max(arguments.size, 1))
-        places, size = [], 0
-        for k in range(len(codes)):
-            size = struct.calcsize("@" + "".join(codes[: k + 1]))
-            places.append(ctypes.addressof(self._memory) + size - struct.calcsize(codes[k]))
-        self._places = (ctypes.c_void_p * len(places))(*places)
-        self._parameters = ctypes.addressof(self._places)
+        size = struct.calcsize(WORD)
+        self._pack = arguments.pack_into
+        self._memory = ctypes.create_string_buffer(max(-(-arguments.size // size), 1) * size)
+        self.words = memoryview(self._memory).cast("B").cast(WORD)
+        self.places = []
+        for k, code in enumerate(codes):
+            self.places.append(struct.calcsize("@" + "".join(codes[: k + 1])) - struct.calcsize(code))
+        begin = ctypes.addressof(self._memory)
+        self._addresses = (ctypes.c_void_p * len(codes))(*[begin + place for place in self.places])
+        self.parameters = ctypes.addressof(self._addresses)
 
     def start(self, queue, work_items, group, values) -> None:
         """Launch it for so many work-items, of two axes, in the current stream."""
@@ -58,20 +77,25 @@ class CudaKernel:
             self._put(values)
             grid = work_items[0] // group[0], work_items[1] // group[1]
             stream = queue.library.stream(self.index)
-            driver.launch(self.index, self.function, grid, group, stream, self._parameters, self.room)
+            driver.launch(self.index, self.function, grid, group, stream, self.parameters, self.room)
 
     def prepared(self, queue, work_items, group, values):
         """A function that launches it so, in what is the current stream then."""
-        own = CudaKernel(self.index, self.function, self.types, self.room)
-        own._put(values)
+        own = self.copy(values)
         index, function, start, stream = self.index, self.function, driver.launch, queue.library.stream
         grid = work_items[0] // group[0], work_items[1] // group[1]
 
         def launch():
             if all(grid):
-                start(index, function, grid, group, stream(index), own._parameters, own.room)
+                start(index, function, grid, group, stream(index), own.parameters, own.room)
 
         return launch
+
+    def copy(self, values) -> "CudaKernel":
+        """The kernel with room of its own, for these arguments."""
+        own = CudaKernel(self.index, self.function, self.types, self.room)
+        own._put(values)
+        return own
 
     def _put(self, values):
         """Write arguments where they are looked for."""

@@ -1,8 +1,23 @@
 """Devices and queues: the names that pyopencl has for them, where the memory is that of a library of CUDA arrays."""
 
+import functools
+
+import numpy as np
 import pyopencl as cl
 
 from compactla.cuda import arrays, driver
+
+
+class Flag:
+    """An integer in memory of the host, which kernels reach: see `compactla.gpu.arrays.Flag`."""
+
+    def __init__(self, queue):
+        self._word = driver.Word(queue.device.index)
+        self.array = arrays.Array(queue, (1,), np.int32, data=arrays.Memory(0, self), offset=self._word.address)
+
+    def is_set(self):
+        """Whether a kernel set it that was launched before in the current stream; waits for it. It is zero then."""
+        return self._word.take(self.array.queue.stream)
 
 
 class Platform:
@@ -49,6 +64,13 @@ class Queue:
     def __init__(self, library, index):
         self.library, self.device, self.context = library, Device(index), self
 
+    @functools.cached_property
+    def packs(self):
+        """What makes calls with packs here again."""
+        from compactla.cuda.repeats import CudaPacks  # which imports this
+
+        return CudaPacks(self.library)
+
     @property
     def stream(self) -> int:
         """The library's current stream."""
@@ -66,6 +88,10 @@ class Queue:
     def upload(self, values):
         """A copy of a NumPy array."""
         return arrays.uploaded(self, values)
+
+    def flag(self):
+        """An integer of the host that kernels may set."""
+        return Flag(self)
 
     def finish(self):
         """Wait for all that was started in the current stream."""

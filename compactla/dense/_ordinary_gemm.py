@@ -14,13 +14,14 @@ from numpy import ndarray
 from compactla.backends import device_module
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import Plans
+from compactla.calls.repeats import repeats
 from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array, is_writeable
 from compactla.cpu.linalg import products as cpu
 from compactla.cpu.linalg.products import SEQUENCE, STACK
 from compactla.dtypes import REAL
 from compactla.foreign import adopt, is_foreign
 from compactla.overlap import address, clash, has_repeats, shadows, share_memory
-from compactla.routine import is_matrix
+from compactla.routine import is_matrix, named
 from compactla.scalars import scalar
 from compactla.strides import Place
 
@@ -74,9 +75,10 @@ def gemm(row, A, B, C, alpha, beta, transa, transb, threads=None, wait_for=None)
     """C <- alpha op(A) op(B) + beta C, as `compactla.gemm` says; `row` is its row."""
     # arrays of a device, or sequences of matrices
     if type(C) is not ndarray and not isinstance(C, ndarray):
+        if not isinstance(C, list | tuple):
+            return on_device(C, A, B, alpha, beta, transa, transb, threads, wait_for)
         a, b, c = (adopt(x, name) for x, name in ((A, "A"), (B, "B"), (C, "C")))
-        call = on_device if is_device_array(c) else in_sequences
-        call(row, a, b, c, alpha, beta, transa, transb, threads, wait_for)
+        in_sequences(row, a, b, c, alpha, beta, transa, transb, threads, wait_for)
         return C
     launch = NOW
     if threads is not None or wait_for is not None:
@@ -132,9 +134,10 @@ def check_stacks(A, B, C):
     return dtype
 
 
-def on_device(row, A, B, C, alpha, beta, transa, transb, threads, wait_for):
+@repeats("C")
+def on_device(C, A, B, alpha, beta, transa, transb, threads, wait_for):
     """Multiply pyopencl Arrays."""
-    queue = queue_of(C, "C")
+    queue, row = queue_of(C, "C"), named("gemm")
     launch = check_launch(threads, wait_for, queue, recorded=True)
     for name, X in (("A", A), ("B", B)):
         check_place(X, queue, name)

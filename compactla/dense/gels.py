@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares
 from compactla.types import Array, Events
 
 
+@repeats("A", "B", "info")
 def gels(
     A: Pack, B: Pack, trans: str = "N", *, info: Array = None, threads: int | None = None, wait_for: Events = None
 ) -> Array:

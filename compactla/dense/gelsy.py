@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.dense.gels import madds, refuse
 from compactla.integers import Integers
 from compactla.layout import Pack
@@ -14,6 +15,7 @@ from compactla.search import Choice, Search, squares
 from compactla.types import Array, Events
 
 
+@repeats("A", "B", "info")
 def gelsy(
     A: Pack, B: Pack, rcond: Any = None, *, rank: Array = None, threads: int | None = None, wait_for: Events = None
 ) -> Array:

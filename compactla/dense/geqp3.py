@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
@@ -9,6 +10,7 @@ from compactla.search import ITEM, Choice, Search, items, registers, squares
 from compactla.types import Events
 
 
+@repeats("A", "info")
 def geqp3(A: Pack, *, threads: int | None = None, wait_for: Events = None) -> tuple[Integers, Pack]:
     """QR factorizations with column pivoting, A P = Q R, in place.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.dense.getrf import in_local, teams
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
@@ -9,6 +10,7 @@ from compactla.search import ITEM, Choice, Search, items, registers, squares
 from compactla.types import Array, Events
 
 
+@repeats("A", "B", "info")
 def gesv(A: Pack, B: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Solves B <- inv(A) B by LU factorizations with partial pivoting, in place.
 

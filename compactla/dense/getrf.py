@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
@@ -11,6 +12,7 @@ from compactla.search import ITEM, LANES, TEAM, Choice, Kernel, Search, items, r
 from compactla.types import Array, Events
 
 
+@repeats("A", "info")
 def getrf(
     A: Pack, *, threshold: float = 1, info: Array = None, threads: int | None = None, wait_for: Events = None
 ) -> tuple[Integers, Array]:

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.types import Array, Events
 
 
+@repeats("A", "info")
 def getrfnp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """LU factorizations without pivoting, A <- L\\U, in place.
 

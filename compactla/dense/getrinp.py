@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, Choice, Search, items, registers, squares, team, teams
 from compactla.types import Array, Events
 
 
+@repeats("A", "info")
 def getrinp(A: Pack, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inverses A <- inv(A) with the factors that `compactla.getrfnp` leaves, in place.
 

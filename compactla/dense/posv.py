@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.dense import potrs
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
@@ -9,6 +10,7 @@ from compactla.search import ITEM, Choice, Search, squares, team
 from compactla.types import Array, Events
 
 
+@repeats("A", "B", "info")
 def posv(
     A: Pack, B: Pack, uplo: str = "L", *, info: Array = None, threads: int | None = None, wait_for: Events = None
 ) -> Array:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.repeats import repeats
 from compactla.integers import rows
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
@@ -9,6 +10,7 @@ from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, 
 from compactla.types import Array, Events
 
 
+@repeats("A", "info")
 def syev(
     A: Pack, uplo: str = "L", jobz: str = "V", *, info: Array = None, threads: int | None = None,
     wait_for: Events = None,

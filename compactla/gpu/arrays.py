@@ -16,11 +16,13 @@ import pyopencl.array as cla
 from pyopencl import status_code as status
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
+from compactla.calls import repeats
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
 from compactla.dtypes import REAL
 from compactla.gpu.launch import flatten, launch_lanes, launch_plan, plan, plans
+from compactla.gpu.program import built
 from compactla.search import GROUP, LANES, LOCAL_BYTES, Choice, Kernel, Search, squares
 from compactla.types import Array, Queue
 from compactla.view import View
@@ -51,12 +53,25 @@ def new(shape, dtype, queue, allocator=None, values=None):
         raise MemoryError(what)
     try:
         if values is not None:
+            repeats.refuse()
             return cla.to_device(queue, values, allocator)
-        return cla.empty(queue, shape, dtype, allocator=allocator)
+        shape, dtype = tuple(shape), np.dtype(dtype)
+        a = unset(shape, dtype, queue, allocator, contiguous(shape, dtype.itemsize))
+        if repeats.state.notes is not None:
+            repeats.state.notes.made(a, allocator)
+        return a
     except cl.Error as error:
         if lacks_memory(error):
             raise MemoryError(f"{what}: {error}") from None
         raise
+
+
+def unset(shape: tuple[int, ...], dtype: np.dtype, queue: Queue, allocator: Any, strides: tuple[int, ...]) -> Array:
+    """A new array, by what pyopencl has for its own use: its usual constructor takes many times as long."""
+    return cla.Array(
+        None, shape, dtype, allocator=allocator, strides=strides, _fast=True, _size=math.prod(shape),
+        _context=queue.context, _queue=queue,
+    )  # fmt: skip
 
 
 def lacks_memory(error) -> bool:
@@ -90,6 +105,7 @@ def upload(a: np.ndarray, queue: Queue) -> Array:
 
 def download(a: Array) -> np.ndarray:
     """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
+    repeats.refuse()
     if a.size == 0:
         return np.empty(a.shape, a.dtype)
     if stays(a):
@@ -102,6 +118,7 @@ def download(a: Array) -> np.ndarray:
 
 def send(values: np.ndarray, a: Array, row: int = 0) -> None:
     """Rows of an array, from this one on, <- numbers of NumPy, both C-contiguous and of one dtype; waits for it."""
+    repeats.refuse()
     if stays(a):
         a[row:].set(values)
     elif values.size:
@@ -111,6 +128,7 @@ def send(values: np.ndarray, a: Array, row: int = 0) -> None:
 
 def bring(a: Array, target: np.ndarray, row: int = 0) -> None:
     """target <- the rows of a device array from this one on, as many as it takes; waits for them."""
+    repeats.refuse()
     if a.dtype != target.dtype or not (a.flags.c_contiguous and target.flags.c_contiguous):
         target[...] = download(a)[row : row + len(target)]
     elif stays(a):
@@ -118,6 +136,45 @@ def bring(a: Array, target: np.ndarray, row: int = 0) -> None:
     elif target.size:
         start = a.offset + row * a.strides[0]
         cl.enqueue_copy(a.queue, target, a.base_data, src_offset=start, wait_for=list(a.events))
+
+
+class Flag:
+    """An integer on a device, which kernels make 1 to tell the host, for one call of a thread at a time.
+
+    Attributes
+    ----------
+    array : pyopencl.array.Array
+        The integer.
+    """
+
+    def __init__(self, queue: Queue) -> None:
+        self.array = upload(np.zeros(1, np.int32), queue)
+        self._seen = np.zeros(1, np.int32)
+
+    def is_set(self) -> bool:
+        """Whether a kernel set it that was launched before; waits for it. It is zero then."""
+        a, seen = self.array, self._seen
+        cl.enqueue_copy(a.queue, seen, a.base_data, wait_for=list(a.events))
+        if not seen[0]:
+            return False
+        a.fill(0)
+        return True
+
+
+def flag_for(queue: Queue) -> Any:
+    """The flag of the calling thread on a device."""
+    of_thread = built(queue).of_thread.__dict__
+    if "flag" not in of_thread:
+        of_thread["flag"] = Flag(queue) if isinstance(queue, cl.CommandQueue) else queue.flag()
+    repeats.keep(of_thread["flag"].array)
+    return of_thread["flag"]
+
+
+def is_set(flag: Any) -> bool:
+    """Whether a flag was set by what was launched before; waits for that."""
+    if repeats.state.notes is not None:
+        repeats.state.notes.wait(flag)
+    return flag.is_set()
 
 
 def broadcast(matrix: np.ndarray, nm: int, queue: Queue) -> Array:
@@ -142,10 +199,15 @@ def reshaped(a: Array, shape: Sequence[int]) -> Array:
     """A view of a C-contiguous array in another shape."""
     if stays(a):
         return a.reshape(shape)
-    strides = [a.dtype.itemsize]
+    return seen_as(a, shape, contiguous(shape, a.dtype.itemsize))
+
+
+def contiguous(shape: Sequence[int], item: int) -> tuple[int, ...]:
+    """Strides of a C-contiguous array with elements of so many bytes."""
+    strides = [item] * bool(shape)
     for n in shape[:0:-1]:
         strides.append(strides[-1] * max(n, 1))
-    return seen_as(a, shape, strides[::-1])
+    return tuple(strides[::-1])
 
 
 def ordinary(a) -> View:

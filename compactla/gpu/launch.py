@@ -13,6 +13,7 @@ import pyopencl as cl
 
 from compactla.calls.launch import Launch
 from compactla.calls.plans import Plans
+from compactla.calls.repeats import state
 from compactla.checks import is_device_array
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.gpu.tuning import choices
@@ -40,6 +41,8 @@ def enqueue(
     arrays: Sequence[Array], values: Any,
 ) -> None:  # fmt: skip
     """Enqueue a kernel; it waits for the events of the arrays too, and its own takes their place."""
+    if state.notes is not None:
+        state.notes.launch(queue, run, work_items, group, arrays, values)
     if launch.recorded:
         launch.keep(list(arrays))
         launch.alone()
@@ -121,10 +124,31 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     return KernelPlan(run, group, chosen.get("LANES", group), chosen)
 
 
-def plans(queue: Queue) -> Plans:
+class DevicePlans(Plans):
+    """Plans for a context, and calls that are made again with them.
+
+    Attributes
+    ----------
+    calls : Plans
+        Those calls: see `compactla.calls.repeats`.
+    """
+
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = Plans()
+
+    def forget(self) -> None:
+        """Forget all of them, as kernels are to be chosen anew."""
+        self.known.clear()
+        self.calls.known.clear()
+
+
+def plans(queue: Queue) -> DevicePlans:
     """Plans of the calling thread for the context of a queue: kernels are not thread-safe."""
     of_thread = built(queue).of_thread.__dict__
-    return of_thread.get("plans") or of_thread.setdefault("plans", Plans())
+    return of_thread.get("plans") or of_thread.setdefault("plans", DevicePlans())
 
 
 def launch_plan(queue, launch, plan, lanes, arrays, values, columns=1):

@@ -8,6 +8,7 @@ import pyopencl as cl
 from compactla.buffers import Buffer
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import UNKNOWN
+from compactla.calls.repeats import refuse
 from compactla.dtypes import REAL, packed_dtype
 from compactla.gpu.arrays import default_vlen, download, empty, ordinary, upload
 from compactla.gpu.launch import RUN, compiled, flatten, launch_lanes, launch_plan, plan, plans
@@ -248,6 +249,7 @@ def residual_lines(lines: Any, blocks: Any, rhs: Array, x: Array, r: Array, work
 
 def copy(source: Array, target: Array, launch: Launch = NOW) -> None:
     """target <- source, C-contiguous arrays of one size."""
+    refuse()
     if source.nbytes and not isinstance(source.queue, cl.CommandQueue):
         source.write_to(target)
     elif source.nbytes:

@@ -27,6 +27,7 @@ import numpy as np
 
 from compactla.calls.launch import Launch, Recording
 from compactla.calls.plans import UNKNOWN
+from compactla.calls.repeats import refuse
 from compactla.checks import stays
 from compactla.foreign import hand_back
 from compactla.gpu.arrays import bring, empty, reused
@@ -94,6 +95,7 @@ def nothing():
 
 def clear(array, launch):
     """array <- 0"""
+    refuse()
     array.fill(0, wait_for=[*launch.events, *array.events])
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend
+from compactla.calls.repeats import repeats
 from compactla.checks import check_launch
 from compactla.foreign import accepts_foreign
 from compactla.kron.plans import apply
@@ -12,7 +13,7 @@ from compactla.kron.problem import KronProblem, as_sequence
 from compactla.types import Array, Events
 
 
-@accepts_foreign
+@repeats("out", "work")
 def kron_apply(
     factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
     transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,
@@ -85,7 +86,7 @@ def kron_apply(
     return apply("kron", factors, X, out, alpha, beta, trans, transx, work, threads, wait_for)
 
 
-@accepts_foreign
+@repeats("out", "work")
 def kron_sum_apply(
     factors: Array, X: Array, out: Array = None, alpha: Array = 1, beta: Array = 0, trans: str = "NNN",
     transx: str = "N", *, work: Array = None, threads: int | None = None, wait_for: Events = None,

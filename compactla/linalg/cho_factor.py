@@ -1,14 +1,16 @@
 """cho_factor: factors of positive definite matrices, for `cho_solve`."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def cho_factor(
     a: Array, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True, *, on_error: str = "raise",
-    compute: str = "double", threads: int | None = None,
+    compute: str | None = None, threads: int | None = None,
 ) -> tuple[Array, bool]:  # fmt: skip
     """Factor positive definite matrices a = U^H U, or a = L L^H, for `cho_solve`, for stacks of matrices.
 
@@ -26,7 +28,8 @@ def cho_factor(
         Treatment of matrices that are not positive definite: "raise" raises an error that names them, "nan" fills their
         factors with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 

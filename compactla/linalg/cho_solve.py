@@ -4,14 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def cho_solve(
-    c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finite: bool = True, *, compute: str = "double",
+    c_and_lower: Any, b: Array, overwrite_b: bool = False, check_finite: bool = True, *, compute: str | None = None,
     threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Solve linear systems a x = b with the factors of positive definite matrices, for stacks of matrices.
@@ -27,7 +29,8 @@ def cho_solve(
     check_finite : bool, optional
         Whether infinities and NaN, anywhere, are refused.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -89,4 +92,5 @@ CHO_SOLVE = Stacked(
     work=lambda n, r, **_: n * n * r,
     numpy=with_scipy,
     options=("uplo", "check_finite"),
+    fails=False,
 )

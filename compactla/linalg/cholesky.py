@@ -1,5 +1,6 @@
 """cholesky: factors of positive definite matrices."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
@@ -7,8 +8,9 @@ from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def cholesky(
-    a: Array, /, *, upper: bool = False, on_error: str = "raise", compute: str = "double", threads: int | None = None
+    a: Array, /, *, upper: bool = False, on_error: str = "raise", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Factor positive definite matrices a = L L^H, or a = U^H U, for stacks of matrices.
 
@@ -22,7 +24,8 @@ def cholesky(
         Treatment of matrices that are not positive definite: "raise" raises an error that names them, "nan" fills their
         factors with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 

@@ -1,9 +1,9 @@
 """Functions on stacks of matrices, composed of routines on packs.
 
 Each has the name of its `compactla.linalg.stacks.Stacked`. It takes packs, which it may overwrite, for inputs that are
-numbers arrays of one for each matrix, and by their names sizes and options, of which it uses some. It returns what the
-`Stacked` has as outputs, as packs or arrays, and an array of integers that are not 0 for matrices that have no result,
-or None.
+numbers one, or an array of one for each matrix, and by their names sizes and options, of which it uses some. It returns
+what the `Stacked` has as outputs, as packs or arrays, and an array of integers that are not 0 for matrices that have no
+result, or None.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from compactla.checks import is_device_array
 from compactla.dense.gemm import gemm
 from compactla.dense.geqrf import geqrf
 from compactla.dense.gesv import gesv
@@ -28,19 +27,29 @@ from compactla.dense.potrs import potrs
 from compactla.dense.syev import syev
 from compactla.dense.trsm import trsm
 from compactla.dtypes import REAL
-from compactla.gpu.arrays import download, empty, reused, upload
-from compactla.gpu.linalg.arrays import cut, determinants, fill, ordinary, pack, triangle, zeros_on_diagonal
+from compactla.gpu.arrays import download, empty, flag_for, is_set, reused, upload
+from compactla.gpu.linalg.arrays import (
+    cut,
+    determinants,
+    fill,
+    ordinary,
+    pack,
+    squares,
+    tell,
+    triangle,
+    zeros_on_diagonal,
+)
 from compactla.integers import Integers
 from compactla.layout import Pack
 
 
 def solve(A, B, **_):
-    return [B], gesv(A, B)
+    return [B], gesv(A, B, info=info_of(A))
 
 
 def inv(A, **_):
     ipiv, _ = factors(A)
-    return [A], getri(A, ipiv)
+    return [A], getri(A, ipiv, info=info_of(A))
 
 
 def det(A, **_):
@@ -54,7 +63,7 @@ def slogdet(A, **_):
 
 
 def cholesky(A, uplo, clean, **_):
-    info = potrf(A, uplo)
+    info = potrf(A, uplo, info=info_of(A))
     return [triangle(A, uplo) if clean == "yes" else A], info
 
 
@@ -76,17 +85,17 @@ def qr(A, mode, **_):
 
 
 def eigh(A, UPLO, **_):
-    w, info = syev(A, UPLO)
+    w, info = syev(A, UPLO, info=info_of(A))
     return [w, A], info
 
 
 def eigvalsh(A, UPLO, **_):
-    w, info = syev(A, UPLO, "N")
+    w, info = syev(A, UPLO, "N", info=info_of(A))
     return [w], info
 
 
 def svd(A, p, q, **_):
-    U, s, Vh, info = gesvd(A)
+    U, s, Vh, info = gesvd(A, info=info_of(A))
     if p > U.n:
         U = completed(U)
     if q > Vh.m:
@@ -95,21 +104,19 @@ def svd(A, p, q, **_):
 
 
 def svdvals(A, **_):
-    _, s, _, info = gesvd(A, False)
+    _, s, _, info = gesvd(A, False, info=info_of(A))
     return [s], info
 
 
 def lstsq(A, B, rcond, **_):
-    U, s, Vh, info = gesvd(A)
+    U, s, Vh, info = gesvd(A, info=info_of(A))
     C, X = A.beside(U.n, B.n), A.beside(Vh.n, B.n)
     gemm(U, B, C, transa="C")
     gemm(U, C, B, alpha=-1, beta=1)
     norms = nrm2(B)
     rank = cut(s, rcond, C)
     gemm(Vh, C, X, transa="C")
-    residuals = norms * norms
-    fill(residuals, (rank != A.n).astype(np.int32))
-    return [X, residuals, rank, s], info
+    return [X, squares(norms, rank, A.n), rank, s], info
 
 
 lstsq_wide = lstsq
@@ -117,7 +124,7 @@ lstsq_wide = lstsq
 
 def pinv(A, rcond, **_):
     X = A.beside(A.n, A.m)
-    U, s, Vh, info = gesvd(A)
+    U, s, Vh, info = gesvd(A, info=info_of(A))
     cut(s, rcond, Vh)
     return [gemm(Vh, U, X, transa="C", transb="C")], info
 
@@ -155,8 +162,13 @@ def completed(U):
 
 
 def factors(A):
-    """LU factorizations in place, for which nothing waits: pivots, and info on the device."""
-    return getrf(A, info=empty((A.nm,), np.int32, A.queue, reused(A.data)))
+    """LU factorizations in place: pivots, and info."""
+    return getrf(A, info=info_of(A))
+
+
+def info_of(A):
+    """An array on the device for info, so that nothing waits for it."""
+    return empty((A.nm,), np.int32, A.queue, reused(A.view.buffer))
 
 
 @dataclass(frozen=True)
@@ -194,11 +206,21 @@ class Composed:
         found, failed = self.compose(*packs, **self.keywords)
         allocator = arrays[0].allocator
         results = [ordinary(x, *made, allocator) for x, made in zip(found, self.fit.made, strict=True)]
-        return results, download(failed) if is_device_array(failed) else failed
+        if failed is None:
+            return results, None
+        if wait:
+            flag = flag_for(arrays[0].queue)
+            tell(failed, flag.array)
+            return results, download(failed) if is_set(flag) else None
+        for result in results:
+            fill(result, failed)
+        return results, None
 
 
 def one_each(a, lead, dtype):
-    """A NumPy array of numbers (..., 1, 1) as one for each matrix of a stack."""
+    """A NumPy array of numbers (..., 1, 1) as one for each matrix of a stack, or as the number if there is one."""
+    if a.size == 1:
+        return float(REAL[dtype.char].type(a.item()))
     return np.broadcast_to(a[..., 0, 0], lead).astype(REAL[dtype.char]).reshape(-1)
 
 

@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
 
-def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
+@repeats()
+def det(a: Array, *, compute: str | None = None, threads: int | None = None) -> Array:
     """Compute determinants, for stacks of matrices.
 
     Parameters
@@ -16,7 +18,8 @@ def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Arr
     a : (..., n, n) array_like
         Matrices.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -58,7 +61,8 @@ def det(a: Array, *, compute: str = "double", threads: int | None = None) -> Arr
     return d[()]
 
 
-def slogdet(a: Array, *, compute: str = "double", threads: int | None = None) -> Array:
+@repeats()
+def slogdet(a: Array, *, compute: str | None = None, threads: int | None = None) -> Array:
     """Compute signs of determinants, and logarithms of their absolute values, for stacks of matrices.
 
     Parameters
@@ -108,7 +112,7 @@ def work(n, **_):
 
 def is_tiny(a, compute, threads):
     """Whether NumPy is done with an array before it is known how we would compute it."""
-    return type(a) is np.ndarray and a.size < TINY and compute == "double" and threads is None
+    return type(a) is np.ndarray and a.size < TINY and compute is None and threads is None
 
 
 def fewest(n):
@@ -120,7 +124,13 @@ TINY = 80  # numbers
 
 SlogdetResult = type(_numpy.slogdet(np.eye(1)))
 DET = Stacked(
-    "det", inputs={"a": "nn"}, outputs=(Result(""),), work=work, numpy=_numpy.det, limits=Limits(fewest=fewest)
+    "det",
+    inputs={"a": "nn"},
+    outputs=(Result(""),),
+    work=work,
+    numpy=_numpy.det,
+    limits=Limits(fewest=fewest),
+    fails=False,
 )
 SLOGDET = Stacked(
     "slogdet",
@@ -129,4 +139,5 @@ SLOGDET = Stacked(
     work=work,
     numpy=_numpy.slogdet,
     limits=Limits(fewest=fewest),
+    fails=False,
 )

@@ -25,7 +25,7 @@ def run(function, arrays, options, on_error, compute, threads):
     if kernel is None:
         return without_elements(function, arrays, options, queue)
     with inner_calls():
-        results, failed = kernel.run(arrays, wait=on_error == "raise")
+        results, failed = kernel.run(arrays, wait=function.fails and on_error == "raise")
     if failed is not None and failed.any():
         failed = failures.of_first(failed.reshape(kernel.fit.lead) != 0, arrays[0].shape[:-2])
         failures.finish(function, arrays, options, results, failed, on_error)

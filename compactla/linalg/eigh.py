@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
@@ -9,8 +10,9 @@ from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
 
+@repeats()
 def eigh(
-    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices, for stacks of them.
 
@@ -24,7 +26,8 @@ def eigh(
         Treatment of matrices for which the iteration does not converge, as those with NaN: "raise" raises an error that
         names them, "nan" fills their results with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -69,8 +72,9 @@ def eigh(
     return EighResult(w, wrap(v) if wrap else v)
 
 
+@repeats()
 def eigvalsh(
-    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+    a: Array, UPLO: str = "L", *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Eigenvalues of symmetric or Hermitian matrices, for stacks of them.
 

@@ -6,7 +6,7 @@ from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.types import Array
 
 
-def expm(A: Array, *, compute: str = "double", threads: int | None = None) -> Array:
+def expm(A: Array, *, compute: str | None = None, threads: int | None = None) -> Array:
     """The exponentials of matrices, for stacks of them.
 
     Parameters
@@ -14,7 +14,8 @@ def expm(A: Array, *, compute: str = "double", threads: int | None = None) -> Ar
     A : (..., n, n) array_like
         Matrices.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 

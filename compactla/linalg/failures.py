@@ -1,5 +1,6 @@
 """Matrices of a stack that have no result: found, named, or filled with NaN; and NumPy's results in our place."""
 
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from numpy.linalg import LinAlgError
 from compactla.backends import device_module
 from compactla.checks import on_host
 from compactla.cpu.linalg.stacks import FAILED, UNSURE
+from compactla.digests import PACKAGE
 from compactla.linalg.arguments import common_type
 
 NAMED = 5  # failures in a message
@@ -124,7 +126,15 @@ def complain(error, message, failed):
     if not issubclass(error, Warning):
         raise error(message + which(failed))
     text = message.removesuffix(".") + which(failed) if failed.ndim else message
-    warnings.warn(text, error, stacklevel=6)  # of who called the public function
+    warnings.warn(text, error, stacklevel=level_of_caller())
+
+
+def level_of_caller():
+    """The level in the stack, seen from the calling function, of who called the public function."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] == PACKAGE.name:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def which(failed):

@@ -5,15 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked, precision
 from compactla.types import Array
 
 
+@repeats()
 def lstsq(
-    a: Array, b: Array, rcond: Any = None, *, on_error: str = "raise", compute: str = "double",
+    a: Array, b: Array, rcond: Any = None, *, on_error: str = "raise", compute: str | None = None,
     threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Least squares: x of the smallest norm of all with the smallest norm of b - a x, for stacks of matrices.
@@ -97,7 +99,7 @@ def lstsq(
 
 def limit_of(a, b, rcond, compute):
     """Up to which fraction of the largest singular values count as zeros."""
-    single = compute == "same" and a.dtype.char in "fF" and b.dtype.char in "fF"
+    single = (compute or precision(a)) == "same" and a.dtype.char in "fF" and b.dtype.char in "fF"
     eps = float(np.finfo("f" if single else "d").eps)
     rcond = eps * max(a.shape[-2:], default=1) if rcond is None else float(rcond)
     return eps / 2 if rcond <= 0 or rcond >= 1 else rcond

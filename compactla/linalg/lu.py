@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
@@ -11,8 +12,9 @@ from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def lu_factor(
-    a: Array, overwrite_a: bool = False, check_finite: bool = True, *, compute: str = "double",
+    a: Array, overwrite_a: bool = False, check_finite: bool = True, *, compute: str | None = None,
     threads: int | None = None,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Factor matrices a = P L U with partial pivoting, for stacks of matrices.
@@ -26,7 +28,8 @@ def lu_factor(
     check_finite : bool, optional
         Whether infinities and NaN are refused.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", or the "same", as in SciPy, which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -79,9 +82,10 @@ def lu_factor(
     return lu, piv
 
 
+@repeats()
 def lu_solve(
     lu_and_piv: Any, b: Array, trans: Any = 0, overwrite_b: bool = False, check_finite: bool = True, *,
-    compute: str = "double", threads: int | None = None,
+    compute: str | None = None, threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Solve linear systems a x = b with the factors of a, for stacks of matrices.
 

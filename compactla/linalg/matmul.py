@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from compactla.calls.repeats import repeats
 from compactla.checks import check_dtype, check_launch, is_device_array
 from compactla.dense.gemm import gemm
 from compactla.foreign import adopt
@@ -15,6 +16,7 @@ from compactla.strides import in_stack
 from compactla.types import Array
 
 
+@repeats()
 def matmul(x1: Array, x2: Array, /, *, threads: int | None = None) -> Array:
     """Products x1 x2, for stacks of matrices.
 
@@ -120,4 +122,5 @@ MATMUL = Stacked(
     outputs=(Result("mn"),),
     work=lambda m, k, n, **_: m * k * n,
     numpy=np.matmul,
+    fails=False,
 )

@@ -12,7 +12,7 @@ from compactla.types import Array
 
 
 def matrix_power(
-    a: Array, n: int, *, on_error: str = "raise", compute: str = "double", threads: int | None = None
+    a: Array, n: int, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Raise square matrices to an integer power, for stacks of matrices.
 

@@ -13,7 +13,7 @@ from compactla.types import Array
 SPECTRAL = {2: np.max, -2: np.min, "nuc": np.sum}
 
 
-def cond(x: Array, p: Array = None, *, compute: str = "double", threads: int | None = None) -> Array:
+def cond(x: Array, p: Array = None, *, compute: str | None = None, threads: int | None = None) -> Array:
     """Condition numbers of matrices, for stacks of them.
 
     Parameters
@@ -63,7 +63,7 @@ def cond(x: Array, p: Array = None, *, compute: str = "double", threads: int | N
 
 
 def matrix_rank(
-    A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None, compute: str = "double",
+    A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None, compute: str | None = None,
     threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Ranks of matrices: numbers of singular values that are not negligible; for stacks of them.
@@ -120,7 +120,7 @@ def matrix_rank(
 
 
 def norm(
-    x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, *, compute: str = "double",
+    x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False, *, compute: str | None = None,
     threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Norms of vectors and matrices.
@@ -176,7 +176,7 @@ def is_pair(axes, ndim):
 
 
 def matrix_norm(
-    x: Array, /, *, keepdims: bool = False, ord: str = "fro", compute: str = "double", threads: int | None = None
+    x: Array, /, *, keepdims: bool = False, ord: str = "fro", compute: str | None = None, threads: int | None = None
 ) -> Array:
     """Norms of matrices, for stacks of them.
 

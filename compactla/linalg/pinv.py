@@ -4,19 +4,21 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import DOUBLE, as_arrays, common_type, told
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked, precision
 from compactla.linalg.svd import svd, where_it_ends, wide
 from compactla.types import Array
 
 NOT_GIVEN = np._NoValue
 
 
+@repeats()
 def pinv(
     a: Array, rcond: Any = None, hermitian: bool = False, *, rtol: Any = NOT_GIVEN, on_error: str = "raise",
-    compute: str = "double", threads: int | None = None,
+    compute: str | None = None, threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Pseudo-inverses of matrices, after Moore and Penrose, for stacks of them.
 
@@ -25,7 +27,8 @@ def pinv(
     a : (..., m, n) array_like
         Matrices.
     rcond : (...) array_like of float, optional
-        Singular values up to this, times the largest, count as zero; default: 1e-15.
+        Singular values up to this, times the largest, count as zero; default: 1e-15, or where single precision is
+        computed in it, ``max(m, n)`` times its machine epsilon.
     hermitian : bool, optional
         Whether matrices are symmetric or Hermitian, of which only the lower triangle is read then.
     rtol : (...) array_like of float, optional
@@ -34,7 +37,8 @@ def pinv(
         Treatment of matrices whose singular values do not converge, as those with NaN: "raise" raises an error that
         names them, "nan" fills their results with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -73,7 +77,8 @@ def pinv(
     (a,), wrap = given
     real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
     if rcond is None:
-        rcond = 1e-15 if rtol is NOT_GIVEN else rtol
+        single = (compute or precision(a)) == "same" and a.dtype.char in "fF"
+        rcond = rtol if rtol is not NOT_GIVEN else None if single else 1e-15
     limit = np.asarray(max(a.shape[-2:]) * np.finfo(a.dtype).eps if rcond is None else rcond)
     if hermitian or limit.ndim > a.ndim - 2 or limit.dtype.kind not in "iuf":
         x = product(a, limit, hermitian, on_error=on_error, compute=compute, threads=threads)

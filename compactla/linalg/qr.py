@@ -1,5 +1,6 @@
 """qr: QR factorizations."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
@@ -8,7 +9,8 @@ from compactla.types import Array
 QRResult = type(_numpy.qr([[1.0]]))  # a plain tuple in old versions of NumPy
 
 
-def qr(a: Array, mode: str = "reduced", *, compute: str = "double", threads: int | None = None) -> Array:
+@repeats()
+def qr(a: Array, mode: str = "reduced", *, compute: str | None = None, threads: int | None = None) -> Array:
     """QR factorizations a = q r, for stacks of matrices.
 
     Parameters
@@ -85,6 +87,7 @@ def stacked(outputs, columns):
         work=lambda m, n, k, **_: work(m, n, k, columns(m, k)),
         numpy=_numpy.qr,
         options=("mode",),
+        fails=False,
         implied={"k": lambda m, n, **_: min(m, n)},
         limits=Limits(
             largest=48,

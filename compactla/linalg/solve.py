@@ -1,5 +1,6 @@
 """solve: linear systems."""
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
@@ -7,7 +8,10 @@ from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
-def solve(a: Array, b: Array, *, on_error: str = "raise", compute: str = "double", threads: int | None = None) -> Array:
+@repeats()
+def solve(
+    a: Array, b: Array, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None
+) -> Array:
     """Solve linear systems a x = b, for stacks of matrices.
 
     Parameters
@@ -20,7 +24,8 @@ def solve(a: Array, b: Array, *, on_error: str = "raise", compute: str = "double
         Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their solutions with NaN
         and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 

@@ -12,7 +12,7 @@ from compactla.types import Array
 
 def solve_banded(
     l_and_u: tuple[int, int], ab: Array, b: Array, overwrite_ab: bool = False, overwrite_b: bool = False,
-    check_finite: bool = True, *, on_error: str = "raise", compute: str = "double", threads: int | None = None,
+    check_finite: bool = True, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Solve linear systems a x = b with band matrices, for stacks of matrices.
 
@@ -32,7 +32,8 @@ def solve_banded(
         Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their solutions with NaN
         and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 

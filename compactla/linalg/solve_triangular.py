@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.failures import Failure
@@ -11,9 +12,10 @@ from compactla.linalg.stacks import Result, Stacked
 from compactla.types import Array
 
 
+@repeats()
 def solve_triangular(
     a: Array, b: Array, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False, overwrite_b: bool = False,
-    check_finite: bool = True, *, on_error: str = "raise", compute: str = "double", threads: int | None = None,
+    check_finite: bool = True, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Solve linear systems a x = b of triangular matrices, for stacks of matrices.
 
@@ -37,7 +39,8 @@ def solve_triangular(
         Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their solutions with NaN
         and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", or the "same", as in SciPy, which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 

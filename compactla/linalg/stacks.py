@@ -10,7 +10,7 @@ from numpy import ndarray
 
 from compactla.calls.launch import NOW
 from compactla.calls.plans import Plans, signature
-from compactla.checks import check_launch
+from compactla.checks import check_launch, stays
 from compactla.cpu.linalg import stacks as cpu
 from compactla.linalg import devices, failures
 from compactla.linalg.arguments import common_lead, common_type, place
@@ -114,6 +114,8 @@ class Stacked:
         Sizes that follow from others, in turn: by letter, functions of these.
     limits : Limits
         Stacks for which the kernel is used.
+    fails : bool
+        Whether there are matrices that have no result.
     paired : int
         The largest size of which two vector registers of matrices are worked on side by side: they wait less.
     plans : Plans
@@ -129,10 +131,11 @@ class Stacked:
     options: tuple[str, ...] = ()
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     limits: Limits = Limits()
+    fails: bool = True
     paired: int = 0
     plans: Plans = field(default_factory=Plans, init=False)
 
-    def __call__(self, arrays, options=(), on_error="raise", compute="double", threads=None):
+    def __call__(self, arrays, options=(), on_error="raise", compute=None, threads=None):
         """Results for arrays (..., m, n): a list of arrays.
 
         Parameters
@@ -146,7 +149,9 @@ class Stacked:
         """
         if on_error != "raise":
             choose("on_error", on_error, ("raise", "nan"))
-        if compute != "double":
+        if compute is None:
+            compute = precision(arrays[0])
+        elif compute != "double":
             choose("compute", compute, ("double", "same"))
         if type(arrays[0]) is not ndarray:
             return devices.run(self, arrays, options, on_error, compute, threads)
@@ -217,6 +222,11 @@ class Stacked:
 def own(letters):
     """Whether an input has a type of its own, and no say in that of results."""
     return letters == "11" or bool(letters[2:])
+
+
+def precision(a):
+    """The usual value of `compute` for an array."""
+    return "same" if stays(a) else "double"
 
 
 def choose(name, value, allowed):

@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 
+from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.eigh import eigh, eigvalsh
@@ -12,9 +13,10 @@ from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
 
+@repeats()
 def svd(
     a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, *, on_error: str = "raise",
-    compute: str = "double", threads: int | None = None,
+    compute: str | None = None, threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Singular values and vectors of matrices, a = u diag(s) vh, for stacks of them.
 
@@ -32,7 +34,8 @@ def svd(
         Treatment of matrices for which the iteration does not converge, as those with NaN: "raise" raises an error that
         names them, "nan" fills their results with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
-        Computation dtype of single precision: "double", as in NumPy, or the "same", which is faster.
+        Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
+        CUDA memory, as in their libraries, and double for all others, as in NumPy.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -88,7 +91,8 @@ def svd(
     return SVDResult(wrap(u), s, wrap(vh)) if wrap else SVDResult(u, s, vh)
 
 
-def svdvals(x: Array, /, *, on_error: str = "raise", compute: str = "double", threads: int | None = None) -> Array:
+@repeats()
+def svdvals(x: Array, /, *, on_error: str = "raise", compute: str | None = None, threads: int | None = None) -> Array:
     """Singular values of matrices, for stacks of them.
 
     Parameters

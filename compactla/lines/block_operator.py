@@ -265,7 +265,7 @@ class BlockOperator(Copied, LinearOperator, abc.ABC):
         elif home is None:
             x = self._results.array(rhs.shape, work)
         else:
-            x = backend(home).empty(rhs.shape, work, home, rhs.allocator)
+            x = self._results.beside(rhs, work, home)
         if x0 is not None:
             x0 = self._converted(x0, work)
             if not is_same(x0, x):

@@ -341,9 +341,9 @@ class BlockTridiag(Copied):
         Returns
         -------
         ndarray or pyopencl.array.Array
-            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator, a large
-            NumPy array perhaps in the memory of an earlier one that is gone. NumPy arrays are copied to the device of
-            the lines and back.
+            `out`, or the solutions in a new array of the kind and shape of `rhs`; an Array from its allocator. Where it
+            has none, as for large NumPy arrays, this may be in the memory of an earlier result that is gone: what other
+            queues do with one has to end before. NumPy arrays are copied to the device of the lines and back.
 
         Raises
         ------
@@ -369,7 +369,7 @@ class BlockTridiag(Copied):
             run = backend(self.queue if on_device else None)
             if on_device:
                 rhs = rhs if rhs.dtype == self.dtype else rhs.astype(self.dtype)
-                x = run.empty(rhs.shape, self.dtype, self.queue, rhs.allocator) if out is None else out
+                x = self._results.beside(rhs, self.dtype, self.queue) if out is None else out
             else:
                 rhs = np.ascontiguousarray(rhs, self.dtype)
                 x = self._results.array(rhs.shape, self.dtype) if out is None else out

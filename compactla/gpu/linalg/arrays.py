@@ -20,6 +20,7 @@ from compactla.types import Array
 
 AXES = 8  # of arrays with any strides
 FILE = "stacks.cl"
+FLOAT = np.dtype(np.float32)  # for kernels that have nothing to do with such numbers
 GROUP = 256  # work-items of a work-group, where each does an element
 # Numbers in OpenCL C, by the letters and bytes that NumPy has for their kinds.
 C_NAMES = {"b": "uchar", "f4": "float", "f8": "double"}
@@ -107,22 +108,35 @@ def spread(
 def each(name, target, count, *args, **macros):
     """Run a kernel of `stacks.cl` with a work-item for each element or matrix of an array."""
     arrays, values = flatten((count, *args, target))
-    code = kernel(target.queue, FILE, name, target.dtype, 1, values, **{name.upper(): 1}, **macros)
+    dtype = target.dtype if target.dtype.kind in "fc" else FLOAT
+    code = kernel(target.queue, FILE, name, dtype, 1, values, **{name.upper(): 1}, **macros)
     enqueue(target.queue, NOW, code, (-(-count // GROUP) * GROUP, 1), (GROUP, 1), arrays, values)
 
 
 def fill(a: Array, failed: Array) -> None:
-    """Matrices whose flag is not 0 <- NaN, in a contiguous array."""
-    count = a.size * a.dtype.itemsize // REAL[a.dtype.char].itemsize
-    each("fill", a, count, count // failed.size, failed)
+    """Matrices whose flag is not 0 <- NaN, or 0 if they are of integers, in a contiguous array."""
+    real = REAL.get(a.dtype.char, a.dtype)
+    count = a.size * a.dtype.itemsize // real.itemsize
+    if count:
+        each("fill", a, count, count // failed.size, failed, TARGET=c_name(real), INTEGERS=int(real.kind != "f"))
+
+
+def tell(failed: Array, flag: Array) -> None:
+    """A flag <- 1 if one of some integers is not 0."""
+    each("tell", flag, failed.size, failed)
+
+
+def squares(norms: Array, rank: Array, n: int) -> Array:
+    """Squares of numbers (nm, r), but NaN for matrices whose rank is not n."""
+    target = empty(norms.shape, norms.dtype, norms.queue, reused(norms))
+    if target.size:
+        each("squares", target, target.size, norms.shape[1], n, norms, rank)
+    return target
 
 
 def blank(x: Array, flags: np.ndarray) -> None:
     """Matrices whose flags, of NumPy, are set <- NaN, or 0 if they are of integers."""
-    if x.dtype.kind in "fc":
-        fill(x, upload(flags.astype(np.int32), x.queue))
-    else:
-        x.set(np.where(flags, 0, x.get()))
+    fill(x, upload(flags.astype(np.int32), x.queue))
 
 
 def triangle(P: Pack, uplo: str) -> Array:
@@ -132,17 +146,21 @@ def triangle(P: Pack, uplo: str) -> Array:
     return a
 
 
-def cut(s: Array, rcond: np.ndarray, C: Pack) -> Array:
-    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not."""
-    rank = empty((C.nm,), np.int32, C.queue)
-    args = C.nm, *C.shape[1:], s, upload(rcond, C.queue), C.view, rank
+def cut(s: Array, rcond: float | np.ndarray, C: Pack) -> Array:
+    """Divide row k of C by s[k], or make it 0 if that is at most rcond times the first; how many are not.
+
+    `rcond` is one number, or an array of one for each matrix.
+    """
+    rank = empty((C.nm,), np.int32, C.queue, reused(s))
+    common, each = (rcond, None) if isinstance(rcond, float) else (0.0, upload(rcond, C.queue))
+    args = C.nm, *C.shape[1:], s, common, each, C.view, rank
     launch_lanes(C.queue, NOW, FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
     return rank
 
 
 def zeros_on_diagonal(A: Pack) -> Array:
     """How many zeros there are on the diagonals, as an array."""
-    count = empty((A.nm,), np.int32, A.queue)
+    count = empty((A.nm,), np.int32, A.queue, reused(A.view.buffer))
     args = A.nm, A.n, A.view, count
     launch_lanes(A.queue, NOW, FILE, "zeros", A.dtype, A.vlen, (A.nm, 1), *args, ZEROS=1)
     return count

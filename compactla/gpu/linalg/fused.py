@@ -5,14 +5,14 @@ In `fused.cl` one work-item has a matrix, in `fused_teams.cl` a team of them has
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from compactla.calls.launch import NOW
 from compactla.dtypes import REAL
-from compactla.gpu.arrays import download, empty, upload
+from compactla.gpu.arrays import download, empty, flag_for, is_set, upload
 from compactla.gpu.launch import enqueue
 from compactla.gpu.linalg.arrays import C_NAMES, c_name
 from compactla.gpu.linalg.grid import GRIDS, grid
@@ -54,10 +54,6 @@ class Fused:
         Bytes of the numbers of operands.
     group, matrices : int
         Work-items of a work-group, and the matrices that they have.
-    zero : pyopencl.array.Array
-        An integer that is 0.
-    flags : list of pyopencl.array.Array
-        Integers that are 0, which kernels make 1 if a matrix fails; each is of one call at a time.
     """
 
     kernel: Any
@@ -66,19 +62,16 @@ class Fused:
     sizes: list[int]
     group: int
     matrices: int
-    zero: Any
-    flags: list = field(default_factory=list)
 
     def launch(self, arrays, results, told=NOBODY, failed=None):
-        """Start the kernel."""
-        flags = self.zero if failed is None else failed
-        nm = self.fit.nm
-        values = [nm, told, flags.data]
+        """Start the kernel, which tells of failures in an array of integers."""
+        nm, told_in = self.fit.nm, [] if failed is None else [failed]
+        values = [nm, told, None if failed is None else failed.data]
         for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
             values += a.base_data, a.offset // size, step
         values += [x.data for x in results]
         work_items = -(-nm // self.matrices) * self.group, 1
-        enqueue(arrays[0].queue, NOW, self.kernel, work_items, (self.group, 1), [*arrays, *results, flags], values)
+        enqueue(arrays[0].queue, NOW, self.kernel, work_items, (self.group, 1), [*arrays, *results, *told_in], values)
 
     def run(self, arrays, wait):
         """Compute results, and flags of the matrices that failed; None if none did, or nobody is to `wait` for that."""
@@ -87,13 +80,9 @@ class Fused:
         if not wait:
             self.launch(arrays, results)
             return results, None
-        try:
-            flag = self.flags.pop()
-        except IndexError:
-            flag = upload(np.zeros(1, np.int32), queue)
-        self.launch(arrays, results, ANY, flag)
-        if not download(flag)[0]:
-            self.flags.append(flag)
+        flag = flag_for(queue)
+        self.launch(arrays, results, ANY, flag.array)
+        if not is_set(flag):
             return results, None
         failed = upload(np.zeros(self.fit.nm, np.int32), queue)
         self.launch(arrays, results, EACH, failed)
@@ -152,7 +141,7 @@ def fused(function, options, arrays, fit):
             if not more.get("CLA_WARP"):
                 return None
             more["CLA_WARP"] -= 1
-    return Fused(code, fit, steps, sizes, group, matrices, upload(np.zeros(1, np.int32), queue))
+    return Fused(code, fit, steps, sizes, group, matrices)
 
 
 def alone(function, options, arrays, fit, whole) -> dict[str, object]:

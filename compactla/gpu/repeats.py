@@ -1,0 +1,181 @@
+"""How calls with pyopencl Arrays are made again: see `compactla.calls.repeats`."""
+
+from typing import Any
+
+import pyopencl as cl
+import pyopencl.array as cla
+
+from compactla.calls.repeats import AGAIN, ALIGNED, Located, Result
+from compactla.gpu.arrays import contiguous, lacks_memory, out_of_order, seen_as, unset
+from compactla.gpu.launch import plans
+from compactla.overlap import origin
+
+ROOM = 2**18  # bytes that a call may work in, which are kept for later ones
+
+
+class OpenCLArrays:
+    """pyopencl Arrays, and calls that are made again with them."""
+
+    def read(self, x: Any, starts: list[int]) -> Any:
+        """What plans of calls depend on, of an array whose offset joins `starts`; None if they need to see more."""
+        queue = x.queue
+        if queue is None or not x.size or not isinstance(x.base_data, cl.MemoryObjectHolder):
+            return None
+        starts.append(x.offset)
+        return queue.int_ptr, x.dtype, x.shape, x.strides, x.offset % ALIGNED
+
+    def known(self, x: Any) -> Any:
+        """The calls with arrays in such memory that this thread makes again."""
+        return plans(x.queue).calls
+
+    def seen(self, x: Any, number: int, notes: Any) -> Any:
+        """An argument as a call sees it that is recorded: in an object of its own for the memory."""
+        a = seen_as(x, x.shape, x.strides)
+        a.base_data = cl.Buffer.from_int_ptr(x.base_data.int_ptr)
+        notes.note(a, given=number)
+        return a
+
+    def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
+        """The result of a call that was recorded, as the user sees it."""
+        if isinstance(found, tuple | list):
+            parts = [self.handed_back(notes, given, x) for x in found]
+            return getattr(type(found), "_make", type(found))(parts)
+        known = notes.origin(found) if isinstance(found, cla.Array) else None
+        if known is None:
+            return found
+        if known.given is not None and known.array is found:
+            return given[known.given]
+        found.offset = int(found.offset)
+        return found
+
+    def again(self, notes: Any, targets: Any, found: Any) -> Any:
+        """A function of arrays and their offsets that makes a call again; None if it can't be made so.
+
+        Parameters
+        ----------
+        notes : compactla.calls.repeats.Notes
+            What it did.
+        targets : list of int
+            Numbers of the arguments that it writes to.
+        found : object
+            What it returned.
+        """
+        given, result = notes.given, Result(notes, viewer, found)
+        queue = given[0].queue
+        if result.build is None or sum(result.room) > ROOM or out_of_order(queue):
+            return None
+        if any(a.queue != queue for a in given) or any(launch[0] != queue for launch in notes.launches):
+            return None
+        count = len(given) + len(result.made)  # of arrays that differ from call to call
+        allocators = {known.number: known.allocator for known in notes.origins.values()}
+        new = [
+            (shape, dtype, contiguous(shape, dtype.itemsize), allocators[number])
+            for number, (shape, dtype) in enumerate(result.made, len(given))
+        ]
+        near = notes.near(targets)
+        steps = [Step(notes, launch, count) for launch in notes.launches]
+        build, flag = result.build, notes.flag
+
+        def again(arrays, starts):
+            for target, other, low, high in near:
+                (memory, start), (another, first) = origin(arrays[target]), origin(arrays[other])
+                if memory == another and low < first - start < high:
+                    return AGAIN
+            queue = arrays[0].queue
+            try:
+                for shape, dtype, strides, k in new:
+                    allocator = None if k is None else arrays[k].allocator
+                    arrays.append(unset(shape, dtype, queue, allocator, strides))
+                    starts.append(0)
+            except cl.Error as error:
+                if lacks_memory(error):  # which an ordinary call tells in its words
+                    return AGAIN
+                raise
+            for step in steps:
+                step.start(queue, arrays, starts)
+            if flag is not None and flag.is_set():
+                return AGAIN
+            return build(arrays)
+
+        return again
+
+
+def viewer(shape, strides, dtype, offset):
+    """A function that makes views of new arrays, so many bytes behind their beginnings."""
+
+    def view(a):
+        found = seen_as(a, shape, strides)
+        found.offset = offset
+        return found
+
+    return view
+
+
+class Step:
+    """A launch, some arguments of which follow from where arrays are.
+
+    Attributes
+    ----------
+    buffers : list of (int, int)
+        Arguments that are the memory of arrays, and numbers of these.
+    moves : list of (int, int, int, int)
+        Arguments that follow from offsets: numbers of arrays, what their offset is shifted by, and what is added then.
+    waits : list of int
+        Numbers of the arrays whose events it waits for, and leaves its own.
+    """
+
+    def __init__(self, notes, launch, count):
+        _, self.kernel, self.work_items, self.group, origins, values = launch
+        own = {id(known.memory): known for known in notes.origins.values() if not known.kept and known.number < count}
+        self.waits = sorted({known.number for known in origins if id(known.memory) in own})
+        self.buffers, self.moves, self.values = [], [], []
+        for place, value in enumerate(values):
+            known = own.get(id(value))
+            if known is not None:
+                self.buffers.append((place, known.number))
+                value = None
+            elif type(value) is Located:
+                if id(value.origin.memory) in own:
+                    self.moves.append((place, *value.again()))
+                value = int(value)
+            self.values.append(value)
+
+    def start(self, queue, arrays, starts):
+        """Launch it for these arrays and offsets."""
+        values, before = self.values.copy(), []
+        for place, number in self.buffers:
+            values[place] = arrays[number].base_data
+        for place, number, shift, apart in self.moves:
+            values[place] = (starts[number] >> shift) + apart
+        for number in self.waits:
+            before += arrays[number].events
+        event = self.kernel(queue, self.work_items, self.group, *values, wait_for=before)
+        for number in self.waits:
+            arrays[number].events[:] = (event,)
+
+
+class Packs:
+    """Packs, of which those in CUDA memory have calls that are made again: their queue knows how."""
+
+    def read(self, x: Any, starts: list[int]) -> Any:
+        """What plans of calls depend on, of a pack whose address joins `starts`; None if they need to see more."""
+        return None if isinstance(x.queue, cl.CommandQueue | None) else x.queue.packs.read(x, starts)
+
+    def known(self, x: Any) -> Any:
+        """The calls with packs in such memory that this thread makes again."""
+        return plans(x.queue).calls
+
+    def seen(self, x: Any, number: int, notes: Any) -> Any:
+        """An argument as a call sees it that is recorded."""
+        return x.queue.packs.seen(x, number, notes)
+
+    def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
+        """The result of a call that was recorded, as the user sees it."""
+        return given[0].queue.packs.handed_back(notes, given, found)
+
+    def again(self, notes: Any, targets: Any, found: Any) -> Any:
+        """A function that makes a call again, as of `OpenCLArrays`."""
+        return notes.given[0].queue.packs.again(notes, targets, found)
+
+
+KIND, PACKS = OpenCLArrays(), Packs()
