@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 
 import compactla as cla
@@ -242,6 +243,12 @@ def test_what_differs_between_calls(library, there, stacks):
         else:
             close(library, linalg.solve(there(given), there(b)), np.linalg.solve(a, b))
             close(library, linalg.solve(there(given), there(b), on_error="nan"), np.linalg.solve(a, b))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for given in singular, singular, a, a, a, singular, a:  # of which warnings tell
+            lu = library.numpy(linalg.lu_factor(there(given))[0])
+            for q in (3, 7):
+                np.testing.assert_allclose(lu[q], scipy.linalg.lu_factor(given[q])[0], 1e-10, 1e-10)
     not_converged = a + a.swapaxes(1, 2)
     not_converged[[3, 5], 0, 0] = np.nan
     for on_error in "raise", "nan", "nan", "nan":

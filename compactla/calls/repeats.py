@@ -112,13 +112,15 @@ class Notes:
         What it waits for at last, `compactla.gpu.arrays.Flag`.
     refused : bool
         Whether it does more than can be made again.
+    failed : bool
+        Whether the flag was set: other arrays may do better.
     """
 
     def __init__(self):
         self.origins: dict[int, Origin] = {}
         self.launches: list[tuple] = []
         self.flag: Any = None
-        self.refused = False
+        self.refused = self.failed = False
 
     def note(self, array: Any, **about: Any) -> None:
         """Note memory that the call uses, of an array that nothing is known of yet."""
@@ -140,10 +142,10 @@ class Notes:
         self.refused |= None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
         self.launches.append((queue, kernel, work_items, group, origins, list(values)))
 
-    def wait(self, flag: Any) -> None:
-        """Note that a flag is waited for."""
+    def wait(self, flag: Any, is_set: bool) -> None:
+        """Note that a flag was waited for."""
         self.refused |= self.flag is not None
-        self.flag = flag
+        self.flag, self.failed = flag, is_set
 
     def origin(self, array: Any) -> Origin | None:
         """The memory of an array."""
@@ -331,7 +333,10 @@ def kind_of_arrays(kind: type) -> Any:
 
 
 def record(kind, function, written, given, args, keywords):
-    """The result of a call, and a function of arrays and their beginnings that makes it again, or AGAIN."""
+    """The result of a call, and a function of arrays and their beginnings that makes it again.
+
+    That is AGAIN if there is none, and None if another call has to be recorded.
+    """
     notes = state.notes = Notes()
     seen = iter([_kinds[type(x)].seen(x, number, notes) for number, x in enumerate(given)])
     mine = {id(x): x for x in given}
@@ -346,8 +351,8 @@ def record(kind, function, written, given, args, keywords):
             found = function(*map(placed, args), **{name: placed(x) for name, x in keywords.items()})
     finally:
         state.notes = None
-    again = AGAIN
-    if not notes.refused:
+    again = None if notes.failed else AGAIN
+    if not (notes.refused or notes.failed):
         bound = inspect.signature(function).bind(*args, **keywords).arguments
         targets = [number for number, x in enumerate(given) for name in written if bound.get(name) is x]
         again = kind.again(notes, targets, found) or AGAIN

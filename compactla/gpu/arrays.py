@@ -172,9 +172,10 @@ def flag_for(queue: Queue) -> Any:
 
 def is_set(flag: Any) -> bool:
     """Whether a flag was set by what was launched before; waits for that."""
+    found = flag.is_set()
     if repeats.state.notes is not None:
-        repeats.state.notes.wait(flag)
-    return flag.is_set()
+        repeats.state.notes.wait(flag, found)
+    return found
 
 
 def broadcast(matrix: np.ndarray, nm: int, queue: Queue) -> Array:
