@@ -88,7 +88,7 @@ AGAIN = {
 def test_calls_that_are_made_again(queue, rng, monkeypatch, name):
     """From the third call on there are only launches, with the same bits, events and errors; no array is kept."""
     call, pool, kept = AGAIN[name], MemoryPool(ImmediateAllocator(queue)), []
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
     for number in range(5):
         x = rng.standard_normal((40, 3, 3))
         given = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
@@ -112,7 +112,8 @@ def test_calls_that_are_made_again(queue, rng, monkeypatch, name):
             call(a, b)
     del kept, a, b, found, expected, x, y, known
     if name not in ("solve", "inv", "gemm"):  # which need no work space
-        launch.plans(queue).forget()
+        launch.plans(queue).known.clear()
+        assert not launch.repeated_calls(queue).known
     gc.collect()
     assert not pool.active_bytes
 
@@ -271,7 +272,7 @@ def test_teams(queue, rng, monkeypatch):
     monkeypatch.setattr(fused, "staged", lambda device: True)
     monkeypatch.setattr(fused, "REGISTERS", 0)
     monkeypatch.setattr(fused, "team", functools.partial(team, fused.team))
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
     a, b = random(rng, (21, 3, 3), "F"), random(rng, (21, 3, 2), "d")
     a[4], a[9, 1, 1], good = 0, np.nan, np.delete(np.arange(21), [4, 9])
     x = linalg.solve(on(queue, a), on(queue, b), on_error="nan", compute="same").get()
@@ -283,7 +284,7 @@ def test_teams(queue, rng, monkeypatch):
     assert len(ran) == 2
     with pytest.raises(linalg.LinAlgError, match=r"at 4$"):
         linalg.inv(on(queue, a[:9]))
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
 
 
 def test_teams_that_do_not_build(queue, rng, monkeypatch):
@@ -293,11 +294,11 @@ def test_teams_that_do_not_build(queue, rng, monkeypatch):
     usual, tried = fused.team, []
     monkeypatch.setattr(fused, "team", lambda *args: usual(*args) | {"TEAM": 4, "MATRICES": 8, "CLA_WARP": 2})
     monkeypatch.setattr(fused, "kernel", functools.partial(built, fused.kernel, tried))
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
     a = random(rng, (9, 3, 3), "d")
     compare(linalg.inv(on(queue, a)), np.linalg.inv(a))
     assert tried == [2, 1, 0]
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
 
 
 def built(usual, tried, *args, CLA_WARP=0, **macros):
@@ -320,7 +321,7 @@ def test_grids(queue, rng, monkeypatch, n, lower):
     monkeypatch.setattr(grid.choices, "is_cpu", lambda device: False)
     monkeypatch.setattr(fused, "REGISTERS", 0)
     for dtype in "dF" if n < 100 else "d":
-        launch.plans(queue).forget()
+        launch.plans(queue).known.clear()
         x = random(rng, (5, n, n), dtype)
         a = (x @ x.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
         given = np.where(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T, a, np.nan)
@@ -334,4 +335,4 @@ def test_grids(queue, rng, monkeypatch, n, lower):
         assert np.array_equal(factor, np.tril(factor))
         error = abs(factor @ factor.conj().swapaxes(1, 2) - a[good]).max() / abs(a).max()
         assert error <= n * np.finfo(dtype).eps
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
