@@ -18,6 +18,7 @@ import scipy.sparse
 import compactla as cla
 from cases import slow
 from compactla import foreign, linalg
+from compactla.calls import repeats
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
 from compactla.cuda import program
@@ -259,6 +260,17 @@ def test_what_differs_between_calls(library, there, stacks):
             w, v = map(library.numpy, linalg.eigh(there(not_converged), on_error=on_error))
             failed = np.isnan(w).all(1) & np.isnan(v).all((1, 2))
             assert [*np.flatnonzero(failed)] == [3, 5] and np.isfinite(w[~failed]).all()
+
+
+def test_errors_are_those_of_the_first_call(library, there, stacks):
+    a, b = stacks
+    for _ in range(4):
+        with pytest.raises(np.linalg.LinAlgError, match="square"):
+            linalg.inv(there(b))
+        with pytest.raises(TypeError, match="is of int32, must be of float64"):
+            cla.kron_apply((there(a[0].astype(np.int32)), there(a[0])), there(a))
+        assert repeats.state.notes is None
+        close(library, linalg.inv(there(a)), np.linalg.inv(a))
 
 
 def test_single_precision(library, there, stacks):

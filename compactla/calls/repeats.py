@@ -23,6 +23,7 @@ from compactla.layout import Pack
 from compactla.overlap import reach
 
 ALIGNED = 64  # bytes: arrays of calls that are alike begin equally far behind multiples of them
+FAR = 2**40  # addresses are larger, and numbers of anything else are not
 SIMPLE = {str, bool, int, type(None)}  # types of arguments that are equal if they mean the same
 NUMBERS = {float, complex}  # those of which zeros have signs
 AGAIN: Any = object()  # in place of a result: the call has to be an ordinary one
@@ -139,7 +140,9 @@ class Notes:
         """Note a launch."""
         origins = [self.origins.get(id(a.base_data)) for a in arrays]
         units = [x.unit for x in values if type(x) is Located]
-        self.refused |= None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
+        kept = [origin.start for origin in origins if origin is not None and origin.kept]
+        lost = any(type(x) is int and x > FAR and x not in kept for x in values)
+        self.refused |= lost or None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
         self.launches.append((queue, kernel, work_items, group, origins, list(values)))
 
     def wait(self, flag: Any, is_set: bool) -> None:
@@ -278,12 +281,14 @@ def _repeating(written, function):
         kept = kind.known(given[0])
         again = kept.known.get(key, UNKNOWN)
         if again is UNKNOWN:
+            found = ordinary(*args, **keywords)
             kept.add(key, None)
-        elif again is None:
+            return found
+        if again is None:
             found, again = record(kind, function, written, given, args, keywords)
             kept.add(key, again)
             return found
-        elif again is not AGAIN:
+        if again is not AGAIN:
             found = again(given, starts)
             if found is not AGAIN:
                 return found
@@ -338,7 +343,6 @@ def record(kind, function, written, given, args, keywords):
     That is AGAIN if there is none, and None if another call has to be recorded.
     """
     notes = state.notes = Notes()
-    seen = iter([_kinds[type(x)].seen(x, number, notes) for number, x in enumerate(given)])
     mine = {id(x): x for x in given}
 
     def placed(x):
@@ -347,6 +351,7 @@ def record(kind, function, written, given, args, keywords):
         return type(x)(map(placed, x)) if type(x) in (tuple, list) else x
 
     try:
+        seen = iter([_kinds[type(x)].seen(x, number, notes) for number, x in enumerate(given)])
         with inner_calls():
             found = function(*map(placed, args), **{name: placed(x) for name, x in keywords.items()})
     finally:
