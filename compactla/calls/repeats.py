@@ -127,8 +127,7 @@ class Notes:
         """Note memory that the call uses, of an array that nothing is known of yet."""
         origin = Origin(array, **about)
         self.origins[id(origin.memory)] = origin
-        if not origin.kept:
-            array.offset = Located(origin.start, origin)
+        array.offset = Located(origin.start, origin)
 
     def made(self, array: Any, allocator: Any) -> None:
         """Note a new array, of an allocator or of the usual one."""
@@ -140,8 +139,7 @@ class Notes:
         """Note a launch."""
         origins = [self.origins.get(id(a.base_data)) for a in arrays]
         units = [x.unit for x in values if type(x) is Located]
-        kept = [origin.start for origin in origins if origin is not None and origin.kept]
-        lost = any(type(x) is int and x > FAR and x not in kept for x in values)
+        lost = any(type(x) is int and x > FAR for x in values)
         self.refused |= lost or None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
         self.launches.append((queue, kernel, work_items, group, origins, list(values)))
 

@@ -80,6 +80,7 @@ class CudaArrays:
         steps = [step for step in map(Step, notes.launches) if all(step.grid)]
         address, stream, index = self.library.address, self.library.stream, queue.device.index
         build, flag, start, anchor = result.build, notes.flag, driver.launch, self.anchor
+        kept = [origin.array for origin in notes.origins.values() if origin.kept]
 
         def again(arrays, starts):
             for target, other, low, high in near:
@@ -107,6 +108,7 @@ class CudaArrays:
                 return AGAIN
             return build(arrays)
 
+        again.kept = kept  # type: ignore[attr-defined]
         return again
 
 
