@@ -73,6 +73,51 @@ def test_failures(queue, rng):
         linalg.solve(on(queue, a), on(queue, b))
 
 
+AGAIN = {
+    "solve": lambda a, b: linalg.solve(a, b),
+    "inv": lambda a, b: linalg.inv(a, on_error="nan"),
+    "eigh": lambda a, b: tuple(linalg.eigh(a)),
+    "lstsq": lambda a, b: linalg.lstsq(a, b),
+    "kron": lambda a, b: kron_apply((a[0], b[0]), a[:, :, :2]),
+    "kron, out": lambda a, b: kron_apply((a[0], a[1]), a, cla.empty_like(a)),
+    "gemm": lambda a, b: gemm(a, b, b.copy(), beta=2.0),
+}
+
+
+@pytest.mark.parametrize("name", AGAIN)
+def test_calls_that_are_made_again(queue, rng, monkeypatch, name):
+    """From the third call on there are only launches, with the same bits, events and errors; no array is kept."""
+    call, pool, kept = AGAIN[name], MemoryPool(ImmediateAllocator(queue)), []
+    launch.plans(queue).known.clear()
+    for number in range(5):
+        x = rng.standard_normal((40, 3, 3))
+        given = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
+        a, b = (cla.to_device(queue, x, allocator=pool) for x in given)
+        with monkeypatch.context() as patch:
+            if number > 1:
+                patch.setattr(launch, "enqueue_after", None)
+            found = call(a, b)
+        launch.plans(queue).calls.known, known = {}, launch.plans(queue).calls.known
+        expected = call(a, b)
+        launch.plans(queue).calls.known = known
+        for x, y in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
+            assert (x.shape, x.dtype, x.strides) == (y.shape, y.dtype, y.strides) and x.events
+            np.testing.assert_array_equal(x.get(), y.get())
+            assert x.allocator is pool or not name.startswith(("kron", "gemm"))
+        kept += a, b, found
+    assert any(callable(again) for again in known.values())
+    if name == "solve":
+        a[3] = 0
+        with pytest.raises(linalg.LinAlgError, match="1 of 40 matrices, at 3"):
+            call(a, b)
+    del kept, a, b, found, expected, x, y, known
+    if name not in ("solve", "inv", "gemm"):  # which need no work space
+        launch.plans(queue).known.clear()
+        assert not launch.repeated_calls(queue).known
+    gc.collect()
+    assert not pool.active_bytes
+
+
 def test_refused(queue, elsewhere, rng):
     a = rng.random((3, 2, 2))
     here, there = on(queue, a), on(elsewhere, a)
@@ -227,7 +272,7 @@ def test_teams(queue, rng, monkeypatch):
     monkeypatch.setattr(fused, "staged", lambda device: True)
     monkeypatch.setattr(fused, "REGISTERS", 0)
     monkeypatch.setattr(fused, "team", functools.partial(team, fused.team))
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
     a, b = random(rng, (21, 3, 3), "F"), random(rng, (21, 3, 2), "d")
     a[4], a[9, 1, 1], good = 0, np.nan, np.delete(np.arange(21), [4, 9])
     x = linalg.solve(on(queue, a), on(queue, b), on_error="nan", compute="same").get()
@@ -239,7 +284,7 @@ def test_teams(queue, rng, monkeypatch):
     assert len(ran) == 2
     with pytest.raises(linalg.LinAlgError, match=r"at 4$"):
         linalg.inv(on(queue, a[:9]))
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
 
 
 def test_teams_that_do_not_build(queue, rng, monkeypatch):
@@ -249,11 +294,11 @@ def test_teams_that_do_not_build(queue, rng, monkeypatch):
     usual, tried = fused.team, []
     monkeypatch.setattr(fused, "team", lambda *args: usual(*args) | {"TEAM": 4, "MATRICES": 8, "CLA_WARP": 2})
     monkeypatch.setattr(fused, "kernel", functools.partial(built, fused.kernel, tried))
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
     a = random(rng, (9, 3, 3), "d")
     compare(linalg.inv(on(queue, a)), np.linalg.inv(a))
     assert tried == [2, 1, 0]
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
 
 
 def built(usual, tried, *args, CLA_WARP=0, **macros):
@@ -276,7 +321,7 @@ def test_grids(queue, rng, monkeypatch, n, lower):
     monkeypatch.setattr(grid.choices, "is_cpu", lambda device: False)
     monkeypatch.setattr(fused, "REGISTERS", 0)
     for dtype in "dF" if n < 100 else "d":
-        launch.plans(queue).forget()
+        launch.plans(queue).known.clear()
         x = random(rng, (5, n, n), dtype)
         a = (x @ x.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
         given = np.where(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T, a, np.nan)
@@ -290,48 +335,4 @@ def test_grids(queue, rng, monkeypatch, n, lower):
         assert np.array_equal(factor, np.tril(factor))
         error = abs(factor @ factor.conj().swapaxes(1, 2) - a[good]).max() / abs(a).max()
         assert error <= n * np.finfo(dtype).eps
-    launch.plans(queue).forget()
-
-
-AGAIN = {
-    "solve": lambda a, b: linalg.solve(a, b),
-    "inv": lambda a, b: linalg.inv(a, on_error="nan"),
-    "eigh": lambda a, b: tuple(linalg.eigh(a)),
-    "lstsq": lambda a, b: linalg.lstsq(a, b),
-    "kron": lambda a, b: kron_apply((a[0], b[0]), a[:, :, :2]),
-    "kron, out": lambda a, b: kron_apply((a[0], a[1]), a, cla.empty_like(a)),
-    "gemm": lambda a, b: gemm(a, b, b.copy(), beta=2.0),
-}
-
-
-@pytest.mark.parametrize("name", AGAIN)
-def test_calls_that_are_made_again(queue, rng, monkeypatch, name):
-    """From the third call on there are only launches, with the same bits, events and errors; no array is kept."""
-    call, pool, kept = AGAIN[name], MemoryPool(ImmediateAllocator(queue)), []
-    launch.plans(queue).forget()
-    for number in range(5):
-        x = rng.standard_normal((40, 3, 3))
-        given = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
-        a, b = (cla.to_device(queue, x, allocator=pool) for x in given)
-        with monkeypatch.context() as patch:
-            if number > 1:
-                patch.setattr(launch, "enqueue_after", None)
-            found = call(a, b)
-        launch.plans(queue).calls.known, known = {}, launch.plans(queue).calls.known
-        expected = call(a, b)
-        launch.plans(queue).calls.known = known
-        for x, y in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
-            assert (x.shape, x.dtype, x.strides) == (y.shape, y.dtype, y.strides) and x.events
-            np.testing.assert_array_equal(x.get(), y.get())
-            assert x.allocator is pool or not name.startswith(("kron", "gemm"))
-        kept += a, b, found
-    assert any(callable(again) for again in known.values())
-    if name == "solve":
-        a[3] = 0
-        with pytest.raises(linalg.LinAlgError, match="1 of 40 matrices, at 3"):
-            call(a, b)
-    del kept, a, b, found, expected, x, y, known
-    if name not in ("solve", "inv", "gemm"):  # which need no work space
-        launch.plans(queue).forget()
-    gc.collect()
-    assert not pool.active_bytes
+    launch.plans(queue).known.clear()

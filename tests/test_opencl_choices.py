@@ -636,7 +636,7 @@ def test_tuner_knows_every_routine(queue, routine, monkeypatch):
             assert [r.remark for r in found] == [""] and found[0].fraction > 0
     choices.results(queue.device).clear()
     choices.results(queue.device).update(before)
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
 
 
 @on_devices

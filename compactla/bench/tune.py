@@ -112,7 +112,7 @@ class Tuner:
         """Results of all candidates, as they come; the tables of `choices` are left with the best."""
         dtype = np.dtype(dtype)
         vlen = vlen or default_vlen(dtype, self.queue)
-        launch.plans(self.queue).forget()
+        launch.plans(self.queue).known.clear()
         found = self.candidates(routine, size, dtype, vlen) if candidates is None else candidates
         where = devices().index(self.device)
         built = [
@@ -138,12 +138,12 @@ class Tuner:
 def counted_as(queue: Queue, routine: str) -> Iterator[None]:
     """Any number of lines counts as few, or as many, as the name of the routine says, while this lasts."""
     few, lines.FEW = lines.FEW, 2**60 if routine.endswith("_few") else 0
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
     try:
         yield
     finally:
         lines.FEW = few
-        launch.plans(queue).forget()
+        launch.plans(queue).known.clear()
 
 
 def remember(queue, routine, size, dtype, candidate, storage="") -> None:
@@ -151,7 +151,7 @@ def remember(queue, routine, size, dtype, candidate, storage="") -> None:
     found, key = choices.results(queue.device), choices.key(routine, size, dtype, storage)
     found[routine][key] = candidate
     found.origins.pop(key, None)
-    launch.plans(queue).forget()
+    launch.plans(queue).known.clear()
 
 
 def attempt(case, candidate, remark, copy) -> Trial:

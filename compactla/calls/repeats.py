@@ -23,6 +23,7 @@ from compactla.layout import Pack
 from compactla.overlap import reach
 
 ALIGNED = 64  # bytes: arrays of calls that are alike begin equally far behind multiples of them
+FAR = 2**40  # addresses are larger, and numbers of anything else are not
 SIMPLE = {str, bool, int, type(None)}  # types of arguments that are equal if they mean the same
 NUMBERS = {float, complex}  # those of which zeros have signs
 AGAIN: Any = object()  # in place of a result: the call has to be an ordinary one
@@ -112,20 +113,21 @@ class Notes:
         What it waits for at last, `compactla.gpu.arrays.Flag`.
     refused : bool
         Whether it does more than can be made again.
+    failed : bool
+        Whether the flag was set: other arrays may do better.
     """
 
     def __init__(self):
         self.origins: dict[int, Origin] = {}
         self.launches: list[tuple] = []
         self.flag: Any = None
-        self.refused = False
+        self.refused = self.failed = False
 
     def note(self, array: Any, **about: Any) -> None:
         """Note memory that the call uses, of an array that nothing is known of yet."""
         origin = Origin(array, **about)
         self.origins[id(origin.memory)] = origin
-        if not origin.kept:
-            array.offset = Located(origin.start, origin)
+        array.offset = Located(origin.start, origin)
 
     def made(self, array: Any, allocator: Any) -> None:
         """Note a new array, of an allocator or of the usual one."""
@@ -137,13 +139,14 @@ class Notes:
         """Note a launch."""
         origins = [self.origins.get(id(a.base_data)) for a in arrays]
         units = [x.unit for x in values if type(x) is Located]
-        self.refused |= None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
+        lost = any(type(x) is int and x > FAR for x in values)
+        self.refused |= lost or None in origins or any(ALIGNED % unit for unit in units) or self.flag is not None
         self.launches.append((queue, kernel, work_items, group, origins, list(values)))
 
-    def wait(self, flag: Any) -> None:
-        """Note that a flag is waited for."""
+    def wait(self, flag: Any, is_set: bool) -> None:
+        """Note that a flag was waited for."""
         self.refused |= self.flag is not None
-        self.flag = flag
+        self.flag, self.failed = flag, is_set
 
     def origin(self, array: Any) -> Origin | None:
         """The memory of an array."""
@@ -276,12 +279,14 @@ def _repeating(written, function):
         kept = kind.known(given[0])
         again = kept.known.get(key, UNKNOWN)
         if again is UNKNOWN:
+            found = ordinary(*args, **keywords)
             kept.add(key, None)
-        elif again is None:
+            return found
+        if again is None:
             found, again = record(kind, function, written, given, args, keywords)
             kept.add(key, again)
             return found
-        elif again is not AGAIN:
+        if again is not AGAIN:
             found = again(given, starts)
             if found is not AGAIN:
                 return found
@@ -331,9 +336,11 @@ def kind_of_arrays(kind: type) -> Any:
 
 
 def record(kind, function, written, given, args, keywords):
-    """The result of a call, and a function of arrays and their beginnings that makes it again, or AGAIN."""
+    """The result of a call, and a function of arrays and their beginnings that makes it again.
+
+    That is AGAIN if there is none, and None if another call has to be recorded.
+    """
     notes = state.notes = Notes()
-    seen = iter([_kinds[type(x)].seen(x, number, notes) for number, x in enumerate(given)])
     mine = {id(x): x for x in given}
 
     def placed(x):
@@ -342,12 +349,13 @@ def record(kind, function, written, given, args, keywords):
         return type(x)(map(placed, x)) if type(x) in (tuple, list) else x
 
     try:
+        seen = iter([_kinds[type(x)].seen(x, number, notes) for number, x in enumerate(given)])
         with inner_calls():
             found = function(*map(placed, args), **{name: placed(x) for name, x in keywords.items()})
     finally:
         state.notes = None
-    again = AGAIN
-    if not notes.refused:
+    again = None if notes.failed else AGAIN
+    if not (notes.refused or notes.failed):
         bound = inspect.signature(function).bind(*args, **keywords).arguments
         targets = [number for number, x in enumerate(given) for name in written if bound.get(name) is x]
         again = kind.again(notes, targets, found) or AGAIN

@@ -9,7 +9,7 @@ from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
 from compactla.cuda.libraries import Library, library
 from compactla.foreign import hand_back
-from compactla.gpu.launch import plans
+from compactla.gpu.launch import repeated_calls
 from compactla.integers import Integers
 from compactla.layout import Pack
 
@@ -45,7 +45,7 @@ class CudaArrays:
 
     def known(self, x: Any) -> Any:
         """The calls with arrays in such memory that this thread makes again."""
-        return plans(self.library.queue(self.library.index(x))).calls
+        return repeated_calls(self.library.queue(self.library.index(x)))
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
         """An argument as a call sees it that is recorded."""
@@ -80,6 +80,7 @@ class CudaArrays:
         steps = [step for step in map(Step, notes.launches) if all(step.grid)]
         address, stream, index = self.library.address, self.library.stream, queue.device.index
         build, flag, start, anchor = result.build, notes.flag, driver.launch, self.anchor
+        kept = [origin.array for origin in notes.origins.values() if origin.kept]
 
         def again(arrays, starts):
             for target, other, low, high in near:
@@ -107,6 +108,7 @@ class CudaArrays:
                 return AGAIN
             return build(arrays)
 
+        again.kept = kept  # type: ignore[attr-defined]
         return again
 
 

@@ -103,6 +103,17 @@ def upload(a: np.ndarray, queue: Queue) -> Array:
     return new(a.shape, a.dtype, queue, values=a)
 
 
+def constant(a: np.ndarray, queue: Queue) -> Array:
+    """The same for numbers that are not written to: calls that are made again keep them on the device."""
+    notes, repeats.state.notes = repeats.state.notes, None
+    try:
+        copy = upload(a, queue)
+    finally:
+        repeats.state.notes = notes
+    repeats.keep(copy)
+    return copy
+
+
 def download(a: Array) -> np.ndarray:
     """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
     repeats.refuse()
@@ -172,14 +183,15 @@ def flag_for(queue: Queue) -> Any:
 
 def is_set(flag: Any) -> bool:
     """Whether a flag was set by what was launched before; waits for that."""
+    found = flag.is_set()
     if repeats.state.notes is not None:
-        repeats.state.notes.wait(flag)
-    return flag.is_set()
+        repeats.state.notes.wait(flag, found)
+    return found
 
 
 def broadcast(matrix: np.ndarray, nm: int, queue: Queue) -> Array:
     """`nm` times the same matrix, as a device array with stride 0."""
-    a = upload(matrix, queue)
+    a = constant(matrix, queue)
     return seen_as(a, (nm, *a.shape), (0, *a.strides))
 
 

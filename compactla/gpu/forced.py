@@ -66,7 +66,7 @@ def forced(queue: Any, name: str, choice: choices.Choice) -> Iterator[None]:
     key = queue.device, name
     before = choices.overrides.get(key)
     choices.overrides[key] = dict(choice)
-    plans(queue).forget()
+    plans(queue).known.clear()
     try:
         yield
     finally:
@@ -74,4 +74,4 @@ def forced(queue: Any, name: str, choice: choices.Choice) -> Iterator[None]:
             del choices.overrides[key]
         else:
             choices.overrides[key] = before
-        plans(queue).forget()
+        plans(queue).known.clear()

@@ -139,16 +139,19 @@ class DevicePlans(Plans):
         super().__init__()
         self.calls = Plans()
 
-    def forget(self) -> None:
-        """Forget all of them, as kernels are to be chosen anew."""
-        self.known.clear()
-        self.calls.known.clear()
-
 
 def plans(queue: Queue) -> DevicePlans:
     """Plans of the calling thread for the context of a queue: kernels are not thread-safe."""
     of_thread = built(queue).of_thread.__dict__
     return of_thread.get("plans") or of_thread.setdefault("plans", DevicePlans())
+
+
+def repeated_calls(queue: Queue) -> Plans:
+    """Calls of the calling thread that are made again; none if plans were cleared, so that kernels are chosen anew."""
+    kept = plans(queue)
+    if not kept.known:
+        kept.calls.known.clear()
+    return kept.calls
 
 
 def launch_plan(queue, launch, plan, lanes, arrays, values, columns=1):

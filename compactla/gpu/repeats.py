@@ -7,7 +7,7 @@ import pyopencl.array as cla
 
 from compactla.calls.repeats import AGAIN, ALIGNED, Located, Result
 from compactla.gpu.arrays import contiguous, lacks_memory, out_of_order, seen_as, unset
-from compactla.gpu.launch import plans
+from compactla.gpu.launch import repeated_calls
 from compactla.overlap import origin
 
 ROOM = 2**18  # bytes that a call may work in, which are kept for later ones
@@ -26,7 +26,7 @@ class OpenCLArrays:
 
     def known(self, x: Any) -> Any:
         """The calls with arrays in such memory that this thread makes again."""
-        return plans(x.queue).calls
+        return repeated_calls(x.queue)
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
         """An argument as a call sees it that is recorded: in an object of its own for the memory."""
@@ -163,7 +163,7 @@ class Packs:
 
     def known(self, x: Any) -> Any:
         """The calls with packs in such memory that this thread makes again."""
-        return plans(x.queue).calls
+        return repeated_calls(x.queue)
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
         """An argument as a call sees it that is recorded."""

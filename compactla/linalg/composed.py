@@ -27,7 +27,7 @@ from compactla.dense.potrs import potrs
 from compactla.dense.syev import syev
 from compactla.dense.trsm import trsm
 from compactla.dtypes import REAL
-from compactla.gpu.arrays import download, empty, flag_for, is_set, reused, upload
+from compactla.gpu.arrays import constant, download, empty, flag_for, is_set, reused
 from compactla.gpu.linalg.arrays import (
     cut,
     determinants,
@@ -154,7 +154,7 @@ def cho_solve(A, B, uplo, **_):
 def completed(U):
     """Unitary matrices of which these are the first columns."""
     same, Q = np.eye(U.n, dtype=U.dtype), Pack.identity(U.nm, U.m, dtype=U.dtype, vlen=U.vlen, queue=U.queue)
-    same, W = upload(same, U.queue), U.beside(U.m, U.n)
+    same, W = constant(same, U.queue), U.beside(U.m, U.n)
     gemm(U, same, W)
     ormqr(W, geqrf(W), Q)
     gemm(U, same, Q[:, : U.n])

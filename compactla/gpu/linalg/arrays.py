@@ -10,7 +10,7 @@ import numpy as np
 from compactla.calls.launch import NOW
 from compactla.dtypes import REAL
 from compactla.gpu import arrays as device
-from compactla.gpu.arrays import empty, reused, upload
+from compactla.gpu.arrays import constant, empty, reused, upload
 from compactla.gpu.launch import enqueue, flatten, launch_lanes
 from compactla.gpu.program import kernel
 from compactla.integers import Integers
@@ -152,7 +152,7 @@ def cut(s: Array, rcond: float | np.ndarray, C: Pack) -> Array:
     `rcond` is one number, or an array of one for each matrix.
     """
     rank = empty((C.nm,), np.int32, C.queue, reused(s))
-    common, each = (rcond, None) if isinstance(rcond, float) else (0.0, upload(rcond, C.queue))
+    common, each = (rcond, None) if isinstance(rcond, float) else (0.0, constant(rcond, C.queue))
     args = C.nm, *C.shape[1:], s, common, each, C.view, rank
     launch_lanes(C.queue, NOW, FILE, "cut", C.dtype, C.vlen, (C.nm, 1), *args, CUT=1)
     return rank
