@@ -33,24 +33,24 @@ class Kernel:
         Elements in the local memory of a work-group, of a choice and the sizes.
     places : function
         Integers of 8 bytes there, of a choice.
-    whole : function
-        Whether the work-items and groups of a choice are as many as there is to do for the sizes.
-    file : str
-        Its source, if it is not that of the search.
     roomy : bool
         Whether local memory is one array of it, which may be larger where launches provide it: CLA_ROOM_OF.
     whole_packs : function
         Whether the LANES of a choice have to be all that there are in a pack, in multiples of four.
+    whole : function
+        Whether the work-items and groups of a choice are as many as there is to do for the sizes.
+    file : str
+        Its source, if it is not that of the search.
     """
 
     tunables: dict[str, range]
     group: Callable[[Choice, Size], int] = lambda choice, size: choice["GROUP"]
     local: Callable[[Choice, Size], float] = lambda choice, size: 0
     places: Callable[[Choice], int] = lambda choice: 0
-    whole: Callable[[Choice, Size], bool] = lambda choice, size: True
-    file: str = ""
     roomy: bool = False
     whole_packs: Callable[[Choice], bool] = lambda choice: False
+    whole: Callable[[Choice, Size], bool] = lambda choice, size: True
+    file: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +128,11 @@ class Search:
         """Local memory of a work-group."""
         kernel = self.kernels[choice["kernel"]]
         return kernel.local(choice, size) * dtype.itemsize + 8 * kernel.places(choice)
+
+    def room(self, choice: Choice, size: Size, dtype: np.dtype) -> dict[str, int]:
+        """What tells a kernel that a launch provides its local memory, where a compiler takes no such array."""
+        local = self.local_bytes(choice, size, dtype)
+        return {"CLA_ROOM": int(local)} if local > LOCAL_BYTES else {}
 
 
 SQUARES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 20, 24, 32)

@@ -17,12 +17,11 @@ import scipy.sparse
 
 import compactla as cla
 from cases import slow
-from compactla import foreign, linalg
+from compactla import foreign, linalg, search
 from compactla.calls import repeats
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, program
-from compactla.gpu import launch as gpu_launch
 from compactla.gpu import lines as gpu_lines
 from compactla.gpu import run
 from compactla.gpu.tuning import choices
@@ -366,7 +365,7 @@ def test_lines_in_more_local_memory(library, there, rng, monkeypatch):
     """Large blocks are in shorter packs, and launches provide the local memory that a compiler does not."""
     rooms, start = [], driver.launch
     monkeypatch.setattr(gpu_lines, "WIDE", 2)
-    monkeypatch.setattr(gpu_launch, "LOCAL_BYTES", 1024)
+    monkeypatch.setattr(search, "LOCAL_BYTES", 1024)
     monkeypatch.setattr(driver, "launch", lambda *args: (rooms.append(args[-1]), start(*args)))
     *blocks, rhs = lines(rng)
     device = cla.pack(there_is(library)).queue.device

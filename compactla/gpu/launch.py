@@ -17,7 +17,6 @@ from compactla.calls.repeats import state
 from compactla.checks import is_device_array
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.gpu.tuning import choices
-from compactla.search import LOCAL_BYTES
 from compactla.types import Array, Queue
 from compactla.view import View
 
@@ -108,11 +107,10 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     if not chosen:
         return None
     name = str(chosen["kernel"])
+    macros |= search.room(chosen, size, dtype)
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
     defines = {name.upper(): 1, **macros, **tunables}
-    group, local = search.group_size(chosen, size), search.local_bytes(chosen, size, dtype)
-    if local > LOCAL_BYTES:
-        defines["CLA_ROOM"] = int(local)
+    group = search.group_size(chosen, size)
     try:
         run = kernel(queue, search.file, name, dtype, vlen, types, **defines)
     except RuntimeError:  # does not build here
