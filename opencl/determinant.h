@@ -46,4 +46,12 @@ CLA_INLINE void cla_determinant_times_sign(cla_determinant *d, cla_lane a)
     d->product = cla_lane_mul(d->product, a);
 }
 
+/* d times e */
+CLA_INLINE void cla_determinant_join(cla_determinant *d, cla_determinant e)
+{
+    cla_determinant_times(d, e.product);
+    d->sum += e.sum;
+    d->exponent += e.exponent;
+}
+
 #endif

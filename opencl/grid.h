@@ -4,8 +4,8 @@
  * so that work shrinks for all of them alike. Steps of a factorization pass a column and a row of the matrix through
  * local memory; a member reads of it what belongs to its own rows and columns, and keeps everything else in registers.
  *
- * Define M, N, or N alone for square matrices; P and Q, powers of 2; TEAMS, the matrices of a work-group; CLA_WARP, 1 if a
- * team is a part of one of NVIDIA's warps, and work-groups are whole warps. Steps go in blocks of STEPS, in which all
+ * Define M, N, or N alone for square matrices; P and Q, powers of 2; TEAMS, the matrices of a work-group; CLA_WARP as
+ * warp.h has it, where work-groups are whole warps. Steps go in blocks of STEPS, in which all
  * indices of registers are numbers: a file writes them out by inclusion, as next_step.h explains.
  */
 #include "ordinary.h"
@@ -19,15 +19,21 @@
 #ifndef M
 #define M N
 #endif
+#ifndef COLUMNS
+#define COLUMNS N /* of what a team holds, if there are some beside those of the matrix */
+#endif
 
 #define MEMBERS (P * Q)
 #define STEPS (P < Q ? P : Q) /* steps for which indices of registers stay as they are */
 #define OWN_ROWS ((M + P - 1) / P) /* of a member */
-#define OWN_COLUMNS ((N + Q - 1) / Q)
+#define OWN_COLUMNS ((COLUMNS + Q - 1) / Q)
 #define LINE (OWN_ROWS * P > OWN_COLUMNS * Q ? OWN_ROWS * P : OWN_COLUMNS * Q) /* of a row or column */
 #define FIRST_ROW (STEP * STEPS / P) /* the first of them that has a part in the steps of a block */
 #define FIRST_COLUMN (STEP * STEPS / Q)
 
+#if P * Q > 32
+#define CLA_WARPS (P * Q / 32)
+#endif
 #include "warp.h"
 
 /* The matrix of this work-item, or the last where there is none, and its place in the grid. Neighbours are in a row of
@@ -55,4 +61,28 @@
         CLA_UNROLL for (int v = 0; v < ((n) + Q - 1) / Q; v++) { \
             const int i = u * P + p, j = v * Q + c; \
             if (q < nm && ((m) % P == 0 || i < (m)) && ((n) % Q == 0 || j < (n))) put(i, j, a[u][v]) \
+        }
+
+/* CLA_GRID_READ of columns `from` to `to` by way of local memory: neighbours read what is next to each other, in a column
+ * of get(i, from + j) for `down`, and leave it at tile[i * line + j]. All of the team come here. */
+#define CLA_GRID_STAGED_READ(a, m, from, to, down, tile, line, get) \
+    CLA_UNROLL for (int e0 = 0; e0 < (m) * ((to) - (from)); e0 += MEMBERS) { \
+        const int e = e0 + t, i = (down) ? e % (m) : e / ((to) - (from)), j = (down) ? e / (m) : e % ((to) - (from)); \
+        if ((m) * ((to) - (from)) % MEMBERS == 0 || e < (m) * ((to) - (from))) (tile)[i * (line) + j] = get(i, (from) + j); \
+    } \
+    CLA_TOGETHER \
+    CLA_UNROLL for (int u = 0; u < ((m) + P - 1) / P; u++) \
+        CLA_UNROLL for (int v = (from) / Q; v < ((to) + Q - 1) / Q; v++) { \
+            const int i = u * P + p, j = v * Q + c; \
+            if ((from) % Q == 0 || j >= (from)) a[u][v] = cla_lane_real(0); \
+            if (((m) % P == 0 || i < (m)) && ((from) % Q == 0 || j >= (from)) && ((to) % Q == 0 || j < (to))) \
+                a[u][v] = (tile)[i * (line) + j - (from)]; \
+        }
+
+/* put(e, tile[i * line + j]) for elements e = i n + j of m x n, of matrices that exist. */
+#define CLA_GRID_STAGED_WRITE(m, n, tile, line, put) \
+    if (q < nm) \
+        CLA_UNROLL for (int e0 = 0; e0 < (m) * (n); e0 += MEMBERS) { \
+            const int e = e0 + t; \
+            if ((m) * (n) % MEMBERS == 0 || e < (m) * (n)) put(e, (tile)[e / (n) * (line) + e % (n)]) \
         }

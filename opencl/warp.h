@@ -1,18 +1,23 @@
-/* What the work-items of a warp do together, on NVIDIA's GPUs: define CLA_WARP, 0 for any other device.
+/* What the work-items of a warp do together, on NVIDIA's GPUs: define CLA_WARP, 0 for any other device; 2 has what GPUs of
+ * compute capability 8.0 or more have.
  *
- * Teams are parts of warps, of so many neighbours, a power of 2; their members run in step, and all of a warp come here.
+ * Teams are parts of warps, of so many neighbours, a power of 2, or CLA_WARPS of them, which are whole work-groups then.
+ * Members of a warp run in step, and all of a warp come here.
  */
 #ifndef CLA_WARP_H
 #define CLA_WARP_H
 
-#include "lane.h"
+#include "unroll.h"
 
 #ifndef CLA_WARP
 #define CLA_WARP 0
 #endif
+#ifndef CLA_WARPS
+#define CLA_WARPS 1
+#endif
 
 /* What members have written to local memory before it, others see after it. */
-#if CLA_WARP
+#if CLA_WARP && CLA_WARPS == 1
 #define CLA_TOGETHER asm volatile("bar.warp.sync -1;" ::: "memory");
 #else
 #define CLA_TOGETHER barrier(CLK_LOCAL_MEM_FENCE);
@@ -42,6 +47,93 @@ CLA_INLINE CLA_REAL cla_other(CLA_REAL x, int distance)
     double y;
     asm("mov.b64 %0, {%1, %2};" : "=d"(y) : "r"(low), "r"(high));
     return y;
+}
+
+#define CLA_TAKEN(type, y, x, lane) \
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=" type(y) : type(x), "r"(lane))
+/* x of the work-item of a number in the warp */
+CLA_INLINE int cla_taken_int(int x, int lane)
+{
+    int y;
+    CLA_TAKEN("r", y, x, lane);
+    return y;
+}
+CLA_INLINE CLA_REAL cla_taken_real(CLA_REAL x, int lane)
+{
+    int low, high;
+    if (sizeof(CLA_REAL) == 4) {
+        float y;
+        CLA_TAKEN("f", y, (float)x, lane);
+        return y;
+    }
+    asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x));
+    low = cla_taken_int(low, lane);
+    high = cla_taken_int(high, lane);
+    double y;
+    asm("mov.b64 %0, {%1, %2};" : "=d"(y) : "r"(low), "r"(high));
+    return y;
+}
+CLA_INLINE cla_lane cla_taken(cla_lane x, int lane)
+{
+#if CLA_COMPLEX
+    return cla_lane_of(cla_taken_real(x.x, lane), cla_taken_real(x.y, lane));
+#else
+    return cla_taken_real(x, lane);
+#endif
+}
+#endif
+
+#if CLA_WARP == 2
+/* The largest x of a warp, and the work-items of it where x is not 0, as bits. */
+CLA_INLINE int cla_most(int x)
+{
+    int y;
+    asm volatile("redux.sync.max.s32 %0, %1, -1;" : "=r"(y) : "r"(x));
+    return y;
+}
+CLA_INLINE uint cla_which(int x)
+{
+    uint y;
+    asm volatile("{.reg .pred p; setp.ne.s32 p, %1, 0; vote.sync.ballot.b32 %0, p, -1;}" : "=r"(y) : "r"(x));
+    return y;
+}
+
+/* The largest x of the `members` of this team. */
+CLA_INLINE int cla_most_of(int members, int x)
+{
+    int y = x;
+    if (members >= 32) return cla_most(x);
+    const int team = get_local_id(0) % 32 / members;
+    CLA_UNROLL for (int other = 0; other < 32 / members; other++) {
+        const int most = cla_most(team == other ? x : INT_MIN);
+        y = team == other ? most : y;
+    }
+    return y;
+}
+
+/* The work-item in the warp that has the largest size of those of its team, of which it has `members`, and of equals the
+ * one at the first place. Sizes are not negative, or -1. */
+CLA_INLINE int cla_place_of_largest(int members, CLA_REAL size, int place)
+{
+    int high, low = 0;
+    if (sizeof(CLA_REAL) == 4) asm("mov.b32 %0, %1;" : "=r"(high) : "f"((float)size));
+    else asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)size));
+    const uint all = members >= 32 ? ~0u : ((1u << members) - 1) << get_local_id(0) % 32 / members * members;
+    int largest = high == cla_most_of(members, high), most;
+    uint which = cla_which(largest) & all;
+    if (cla_which((which & (which - 1)) != 0)) { /* in the whole warp: there is nothing that only some come to */
+        if (sizeof(CLA_REAL) == 8) {
+            low ^= INT_MIN; /* in the order of numbers without sign */
+            most = cla_most_of(members, largest ? low : INT_MIN);
+            largest &= low == most;
+        }
+        most = cla_most_of(members, largest ? -place : INT_MIN);
+        largest &= -place == most;
+        which = cla_which(largest) & all;
+    }
+    int first;
+    asm("{.reg .b32 m; brev.b32 m, %1; bfind.shiftamt.u32 %0, m;}" : "=r"(first) : "r"(which));
+    return first;
 }
 #endif
 

@@ -55,8 +55,9 @@ VARIANTS = [  # of what is no routine's
     ("gemm_stacks.cl", {"GEMM_BLOCKS": 1, "PLACES": 1}),
     *(("fused.cl", {**FUSED, f"FUSED_{name}": 1, "LINE": line, "ASTAGED": int(line > 0), "BSTAGED": 0, "UPLO": 1})
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
+    *(("grid_lu.cl", FUSED | {f"GRID_{name}": 1, "P": 4, "Q": 2 - staged, "STAGED": staged, "TURNS": 2 * staged})
+      for name in ("SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET", "SLOGDET") for staged in range(2)),
     ("grid_cholesky.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": 1}),
-    *(("fused_teams.cl", FUSED | {"INV": inv, "R": 3, "STAGED": inv}) for inv in range(2)),
     ("stacks.cl", {"SPREAD": 1, "TARGET": "char", "TARGET_PARTS": 2}),
     ("stacks.cl", {"FILL": 1, "TELL": 1, "SQUARES": 1, "CLEAR": 1}),
     ("stacks.cl", {"DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),

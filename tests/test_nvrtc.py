@@ -56,15 +56,16 @@ def test_all_variants_compile(found):
         assert ptx(f'#include "{file}"\n', dtype, **defines)
 
 
-@pytest.mark.parametrize("warp", [1, 2])
-@pytest.mark.parametrize("inv", [0, 1])
-def test_teams_of_warps_compile(inv, warp):
-    """Kernels with asm, which other compilers do not take, compile."""
-    teams = {"INV": inv, "R": 3, "ROWS": 2 - inv, "TEAM": 16 * warp, "MATRICES": 2 // warp, "STAGED": 1}
-    teams["CLA_WARP"] = warp
-    for dtype in "fdFD":
-        text = ptx('#include "fused_teams.cl"\n', dtype, **complete("fused_teams.cl", FUSED | teams))
-        assert ("redux.sync" in text) == (warp == 2) and "bar.warp.sync" in text
+@pytest.mark.parametrize("name", ["SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET"])
+@pytest.mark.parametrize(("P", "Q"), [(8, 1), (32, 2)], ids=["part", "warps"])
+def test_grids_of_warps_compile(name, P, Q):
+    """Grids that are parts of a warp, and several, compile with its instructions."""
+    grid = FUSED | {f"GRID_{name}": 1, "N": 5, "P": P, "Q": Q, "TEAMS": 64 // (P * Q), "CLA_WARP": 2, "STAGED": 1}
+    grid["TURNS"] = 2 * (Q == 1)
+    for dtype in "fD":
+        text = ptx('#include "grid_lu.cl"\n', dtype, **complete("grid_lu.cl", grid))
+        assert ("redux.sync" in text) == (name != "LU_SOLVE")
+        assert ("bar.warp.sync" in text) == (Q == 1)
 
 
 def names_in(text):

@@ -1,6 +1,6 @@
 """Functions on stacks of small matrices in one launch, which reads ordinary arrays, and writes results, once.
 
-In `fused.cl` one work-item has a matrix, in `fused_teams.cl` a team of them has a larger one.
+In `fused.cl` one work-item has a matrix, in the kernels of `grid` a team of them has a larger one.
 """
 
 import math
@@ -31,10 +31,6 @@ ELEMENTS: dict[str, Callable[..., int]] = {
 }
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
-# Elements of a row of a matrix that a team has.
-TEAMS: dict[str, Callable[..., int]] = {"solve": lambda n, r, **_: n + r, "inv": lambda n, **_: n}
-LARGEST_OF_TEAM, OF_A_ROW = 32, 160  # rows, and registers for those of a work-item
-WARP = 32  # work-items that go together
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
@@ -108,6 +104,8 @@ def fused(function, options, arrays, fit):
         m, n = a.shape[-2:]
         strides, step = in_stack(a, fit.lead)
         real = REAL.get(a.dtype.char, a.dtype)
+        if name == "P" and a.dtype.kind not in "iu":
+            return None
         if step is None or a.offset % real.itemsize or any(stride % real.itemsize for stride in strides):
             return None
         item, ends = a.dtype.itemsize, strides[-2:]
@@ -126,10 +124,7 @@ def fused(function, options, arrays, fit):
         matrices = more["TEAMS"]
         group = matrices * more["P"] * more["Q"]
     else:
-        more = team(function, queue.device, fit, whole[0])
-        file, name = "fused_teams.cl", "fused_team"
-        matrices = more.get("MATRICES", 0)
-        group = matrices * more.get("TEAM", 0)
+        return None
     if not more:
         return None
     types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs)]
@@ -160,24 +155,6 @@ def alone(function, options, arrays, fit, whole) -> dict[str, object]:
     macros = {name.upper(): int(value == "U") for name, value in options.items() if name == "uplo"}
     macros |= {f"{name}STAGED": int(share) for name, share in zip("AB", shared, strict=False)}
     return macros | {f"FUSED_{function.name.upper()}": 1, "LINE": line, "GROUP": GROUP}
-
-
-def team(function, device, fit, whole) -> dict[str, object]:
-    """Macros of `fused_teams.cl`, of an A that is `whole`, without gaps; none if it has no such function or sizes."""
-    n, computed = fit.number["n"], fit.computed
-    if function.name not in TEAMS or n > LARGEST_OF_TEAM or not staged(device):
-        return {}
-    width = TEAMS[function.name](**fit.number)
-    if registers(width, computed) > OF_A_ROW:
-        return {}
-    inv, warps = function.name == "inv", "NVIDIA" in device.platform.name
-    rows = 1 if inv or (n > 16 and warps) or 2 * registers(width, computed) > OF_A_ROW else 2
-    size = 1 << (-(-n // rows) - 1).bit_length()
-    matrices = WARP // size
-    if matrices * (n * max(n + 1, width - n) + 2 * (width + 1) + size) * computed.itemsize > LOCAL_BYTES:
-        return {}
-    return {"INV": int(inv), **({"R": n} if inv else {}), "ROWS": rows, "TEAM": size, "MATRICES": matrices,
-            "STAGED": int(whole), "CLA_WARP": (1 + (size == WARP)) * warps}  # fmt: skip
 
 
 def staged(device):

@@ -1,0 +1,382 @@
+/* LU factorizations with partial pivoting of stacks of ordinary matrices, and what follows from them, in one pass: a team
+ * of work-items a matrix, all of it in registers, with right-hand sides as further columns.
+ *
+ * Arguments are those of ordinary.h, macros those and the ones of grid.h. Define GRID_NAME; P >= Q; STAGED, 1 if
+ * matrices go through local memory, so that neighbours read and write neighbours; and TURNS, 0 or, where members have a
+ * row each, P >= M and Q is 1, and matrices are staged, the steps in which all columns are taken for as many.
+ */
+#include "determinant.h"
+
+#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
+#define COLUMNS (N + R)
+#endif
+#ifndef STAGED
+#define STAGED 1
+#endif
+#ifndef TURNS
+#define TURNS 0
+#endif
+#include "grid.h"
+
+#ifdef GRID_INV
+#define INV 1
+#define FIRST 0
+#else
+#define INV 0
+#define FIRST STEP /* of the columns that a step changes */
+#endif
+#ifdef GRID_LU_FACTOR
+#define KEEP 1 /* L */
+#else
+#define KEEP 0
+#endif
+#if defined(GRID_SOLVE) || defined(GRID_INV)
+#define RECIPROCALS 1 /* of pivots are kept, not these */
+#else
+#define RECIPROCALS 0
+#endif
+
+#if TURNS
+#define STEPS_FILE "grid_lu_moving_step.h"
+#else
+#define STEPS_FILE "grid_lu_step.h"
+#endif
+
+#define LU_STEPS (M < N ? M : N)
+#define VECTOR (sizeof(cla_lane) < 16 ? 16 / (int)sizeof(cla_lane) : 1) /* elements that are read together */
+#define PART_ ((OWN_COLUMNS + VECTOR - 1) / VECTOR * VECTOR)
+#define PART (PART_ + ((Q > 1 || MEMBERS < 32) && PART_ / VECTOR % 2 == 0 ? VECTOR : 0)) /* a member's of a row: members' are in other banks */
+#define WIDTH (PART * Q)
+#define LAST_MULTIPLE (N + TURNS - 1)
+#if TURNS && (KEEP || defined(GRID_SOLVE)) /* lines of the tile are rows of U, and multiples and right-hand sides beside */
+#define WHOLE(n) (((n) + VECTOR - 1) / VECTOR * VECTOR)
+#define BESIDE WHOLE(KEEP ? LAST_MULTIPLE + 1 : N)
+#define TILE_LINE (WHOLE(BESIDE + COLUMNS - N) + (WHOLE(BESIDE + COLUMNS - N) / VECTOR % 2 == 0 ? VECTOR : 0))
+#define LINE_OF(winner, warp) (tile + (winner) * TILE_LINE)
+#else
+#define BESIDE N
+#define TILE_LINE (N | 1)
+#define LINE_OF(winner, warp) (rows + ((team * 2 + k % 2) * CLA_WARPS + (warp) % CLA_WARPS) * WIDTH)
+#endif
+#define LU_TURNS (INV ? N : TURNS)
+#define WIDTH_LEFT (N - STEP * LU_TURNS)
+#if STAGED
+#define TILE (M * TILE_LINE > M * (COLUMNS - N) ? M * TILE_LINE : M * (COLUMNS - N))
+#else
+#define TILE (M * (COLUMNS - N) > 0 ? M * (COLUMNS - N) : 1)
+#endif
+
+#define LARGER(size, place, than, its_place) ((size) > (than) || ((size) == (than) && (place) < (its_place)))
+#if CLA_WARP == 2 && P >= M
+#define SIZE_OF(x) cla_lane_abs1(x)
+#else
+#define SIZE_OF(x) fmin(cla_lane_abs1(x), (CLA_REAL)INFINITY) /* what is not a number counts as infinite */
+#endif
+
+#if TURNS && CLA_WARP == 2 && CLA_WARPS > 1
+#define LU_WINNERS __local int winners[2 * CLA_WARPS];
+#else
+#define LU_WINNERS
+#endif
+#if CLA_WARP == 2
+#define LU_CANDIDATES (2 * TEAMS * CLA_WARPS)
+#define LU_COLUMN
+#else
+#define LU_CANDIDATES (TEAMS * P)
+#define LU_COLUMN __local cla_lane columns[TEAMS * 2 * LINE];
+#endif
+#define LU_HEAD \
+    __local cla_lane rows[TEAMS * 2 * CLA_WARPS * WIDTH] __attribute__((aligned(16))); \
+    __local cla_lane tiles[TEAMS * TILE] __attribute__((aligned(16))), pivots[TEAMS * LU_STEPS]; \
+    __local CLA_REAL sizes[LU_CANDIDATES]; \
+    __local int places[LU_CANDIDATES], swaps[TEAMS * LU_STEPS], singular[TEAMS]; \
+    LU_COLUMN \
+    LU_WINNERS \
+    CLA_GRID_HEAD \
+    CLA_LOCAL cla_lane *tile = tiles + team * TILE; \
+    cla_lane a[OWN_ROWS][OWN_COLUMNS]; \
+    int place[OWN_ROWS]; \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) place[u] = M % P == 0 || u * P + p < M ? u * P + p : -1; \
+    if (t == 0) singular[team] = 0;
+#define GET(i, j) CLA_NUMBER_AT(A, A0 + q_read * Astep + (i) * ARS + (j) * ACS)
+#if STAGED
+#define LU_READ CLA_GRID_STAGED_READ(a, M, 0, N, ARS < ACS, tile, TILE_LINE, GET)
+#else
+#define LU_READ CLA_GRID_READ(a, M, N, 1, GET)
+#endif
+#define PUT(e, x) cla_put(X, q * (M * N) + (e), x);
+#define PUT_CHECKED(e, x) cla_put(X, q * (M * N) + (e), CLA_CHECKED(x));
+
+#if defined(GRID_DET) || defined(GRID_SLOGDET)
+#define PARTS (MEMBERS < 128 ? MEMBERS : 128) /* members that have a pivot */
+__kernel CLA_GROUP_OF(MEMBERS * TEAMS) void
+#ifdef GRID_DET
+grid_det(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global TARGET *restrict X)
+#else
+grid_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global TARGET *restrict X,
+             __global TARGET *restrict logarithm)
+#endif
+{
+    __local cla_determinant parts[TEAMS * PARTS];
+    LU_HEAD
+    LU_READ
+#define STEP 0
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#undef STEP
+    CLA_TOGETHER
+    cla_determinant d = cla_determinant_of(0);
+    for (int k = t; k < N; k += MEMBERS) {
+        const cla_lane pivot = pivots[team * N + k], u = swaps[team * N + k] == k ? pivot : CLA_MINUS(pivot);
+#ifdef GRID_DET
+        cla_determinant_times(&d, u);
+#else
+        cla_determinant_times_sign(&d, u);
+#endif
+    }
+    CLA_LOCAL cla_determinant *part = parts + team * PARTS;
+    if (t < PARTS) part[t] = d;
+    for (int rest = PARTS / 2; rest > 0; rest /= 2) {
+        CLA_TOGETHER
+        if (t < rest) {
+            cla_determinant_join(&d, part[t + rest]);
+            part[t] = d;
+        }
+    }
+    if (t == 0 && q < nm) {
+        cla_put(X, q, cla_determinant_value(d));
+#ifdef GRID_SLOGDET
+        logarithm[q] = (TARGET)d.sum;
+#endif
+    }
+}
+#endif
+
+#ifdef GRID_LU_FACTOR
+#define PUT_FACTOR(e, x) { \
+        const int i = (e) / N, j = (e) % N; \
+        const CLA_LOCAL cla_lane *line = tile + order[team * M + i] * TILE_LINE; \
+        PUT(e, j < i ? line[LAST_MULTIPLE - j] : j > i ? line[j - i] : pivots[team * LU_STEPS + i]) \
+    }
+__kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_factor(long nm, long told, __global int *failed CLA_ARGUMENT(A),
+                                                           __global TARGET *restrict X, __global int *restrict piv)
+{
+#if TURNS
+    __local int order[TEAMS * M]; /* the row that has become each row */
+#endif
+    LU_HEAD
+    LU_READ
+#define STEP 0
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#undef STEP
+    CLA_TOGETHER
+    const int bad = singular[team];
+    for (int k = t; k < LU_STEPS && q < nm; k += MEMBERS) piv[q * LU_STEPS + k] = swaps[team * LU_STEPS + k];
+#if TURNS
+    if (p < M) order[team * M + place[0]] = p;
+    CLA_TOGETHER
+    CLA_GRID_STAGED_WRITE(M, N, tile, TILE_LINE, PUT_FACTOR)
+#else
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
+        CLA_UNROLL for (int v = 0; v < OWN_COLUMNS; v++) {
+            const int j = v * Q + c;
+            if (place[u] >= 0 && (N % Q == 0 || j < N)) {
+#if STAGED
+                tile[place[u] * TILE_LINE + j] = a[u][v];
+#else
+                if (q < nm) PUT(place[u] * N + j, a[u][v])
+#endif
+            }
+        }
+#if STAGED
+    CLA_TOGETHER
+    CLA_GRID_STAGED_WRITE(M, N, tile, TILE_LINE, PUT)
+#endif
+#endif
+    if (t == 0) CLA_REPORT
+}
+#endif
+
+#ifdef GRID_INV
+__kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __global int *failed CLA_ARGUMENT(A),
+                                                     __global TARGET *restrict X)
+{
+    LU_HEAD
+    LU_READ
+#define STEP 0
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#undef STEP
+    CLA_TOGETHER
+    const int bad = singular[team];
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+        const cla_lane r = pivots[team * N + max(place[u], 0)];
+        CLA_UNROLL for (int v = 0; v < OWN_COLUMNS; v++) {
+            const int j = v * Q + c;
+            if (place[u] >= 0 && (N % Q == 0 || j < N)) {
+                const int column = swaps[team * N + j]; /* the row that became row j */
+#if STAGED
+                tile[place[u] * TILE_LINE + column] = cla_lane_mul(r, a[u][v]);
+#else
+                if (q < nm) PUT_CHECKED(place[u] * N + column, cla_lane_mul(r, a[u][v]))
+#endif
+            }
+        }
+    }
+#if STAGED
+    CLA_TOGETHER
+    CLA_GRID_STAGED_WRITE(N, N, tile, TILE_LINE, PUT_CHECKED)
+#endif
+    if (t == 0) CLA_REPORT
+}
+#endif
+
+#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
+#define BLOCK (BACK ? (N - 1) / Q - STEP : STEP)
+#define IN_BLOCK (N - BLOCK * Q < Q ? N - BLOCK * Q : Q) /* steps; a call of min() would be no number to PoCL */
+#define GET_B(i, j) CLA_NUMBER_AT(B, B0 + q_read * Bstep + (i) * BRS + ((j) - N) * BCS)
+#define PUT_SOLUTION(e, x) cla_put(X, q * (N * R) + (e), CLA_CHECKED(x));
+#if TURNS
+#define SOLUTIONS \
+    __local cla_lane solutions[TEAMS * N * R]; \
+    CLA_LOCAL cla_lane *solution = solutions + team * (N * R);
+/* A substitution, for an upper triangle if `back`, which has ones on the diagonal if `unit`. Element (i, j) of it is in the
+ * line of the tile of the member whose row has become row i, at j - before. */
+#define SUBSTITUTE(back, unit, before) \
+    CLA_ROLLED for (int turn = 0; turn < N; turn++) { \
+        const int k = (back) ? N - 1 - turn : turn; \
+        cla_lane x = cla_lane_real(0); /* of column k */ \
+        if (place[0] == k) \
+            CLA_UNROLL for (int j = 0; j < R; j++) { \
+                if (!(unit)) a[0][N + j] = cla_lane_mul(pivots[team * N + k], a[0][N + j]); \
+                solution[k * R + j] = a[0][N + j]; \
+            } \
+        if ((back) ? place[0] >= 0 && place[0] < k : place[0] > k) x = tile[p * TILE_LINE + k - (before)]; \
+        CLA_TOGETHER \
+        CLA_UNROLL for (int j = 0; j < R; j++) a[0][N + j] = cla_lane_fnma(x, solution[k * R + j], a[0][N + j]); \
+    }
+#else
+#define SOLUTIONS CLA_LOCAL cla_lane *solution = tile;
+#endif
+#endif
+
+#ifdef GRID_SOLVE
+__kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __global int *failed
+                                                       CLA_ARGUMENT(A) CLA_ARGUMENT(B), __global TARGET *restrict X)
+{
+    LU_HEAD
+    SOLUTIONS
+    LU_READ
+    CLA_TOGETHER
+    CLA_GRID_STAGED_READ(a, N, N, COLUMNS, BRS < BCS, tile, R, GET_B)
+    CLA_TOGETHER
+#define STEP 0
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#include STEPS_FILE
+#undef STEP
+    CLA_TOGETHER
+    const int bad = singular[team];
+#if TURNS
+    SUBSTITUTE(1, 0, place[0])
+    CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_SOLUTION)
+#else
+#define STEP 0
+#define BACK 1
+#define UNIT 0
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#undef STEP
+    CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_SOLUTION)
+#endif
+    if (t == 0) CLA_REPORT
+}
+#endif
+
+/* Solutions with the factors of lu_factor: of A x = b for TRANS 0, A^T x = b for 1, A^H x = b for 2. */
+#ifdef GRID_LU_SOLVE
+#ifndef TRANS
+#define TRANS 0
+#endif
+#ifndef PTYPE
+#define PTYPE int
+#define PRS 1
+#endif
+#define AS_READ(x) (TRANS == 2 ? cla_lane_conj(x) : x)
+#define GET_FACTOR(i, j) \
+    AS_READ(CLA_NUMBER_AT(A, A0 + q_read * Astep + (TRANS ? (j) * ARS + (i) * ACS : (i) * ARS + (j) * ACS)))
+#define GET_ROW(i, j) GET_B(TRANS ? (i) : order[team * N + (i)], j)
+#define PUT_ROW(e, x) PUT_SOLUTION(e, TRANS ? solution[order[team * N + (e) / R] * R + (e) % R] : x)
+__kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_solve(long nm, long told, __global int *failed CLA_ARGUMENT(A),
+                                                          __global const PTYPE *restrict piv, long piv0, long pivstep
+                                                          CLA_ARGUMENT(B), __global TARGET *restrict X)
+{
+    __local int order[TEAMS * N]; /* the row that becomes each row, or what each row becomes */
+    LU_HEAD
+    SOLUTIONS
+    CLA_TOGETHER
+    for (int k = t; k < N; k += MEMBERS) {
+        const long row = (long)piv[piv0 + q_read * pivstep + k * PRS];
+        if (row < 0 || row >= N) singular[team] = 1;
+        swaps[team * N + k] = (int)max(min(row, (long)N - 1), 0L);
+    }
+#if STAGED
+    CLA_GRID_STAGED_READ(a, N, 0, N, (ARS < ACS) != (TRANS > 0), tile, TILE_LINE, GET_FACTOR)
+#else
+    CLA_GRID_READ(a, N, N, 1, GET_FACTOR)
+#endif
+    CLA_TOGETHER
+    const int bad = singular[team];
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+        const int i = u * P + p;
+        int at = i;
+        for (int k = 0; k < N; k++) {
+            const int other = swaps[team * N + k];
+            at = at == k ? other : at == other ? k : at;
+        }
+        if (c == 0 && i < N) order[team * N + (TRANS ? i : at)] = TRANS ? at : i;
+        CLA_UNROLL for (int v = 0; v < (N + Q - 1) / Q; v++)
+            if (i == v * Q + c && i < N) pivots[team * N + i] = cla_lane_recip(a[u][v]);
+    }
+    CLA_TOGETHER
+    CLA_GRID_STAGED_READ(a, N, N, COLUMNS, BRS < BCS, solution, R, GET_ROW)
+    CLA_TOGETHER
+#if TURNS
+    SUBSTITUTE(0, TRANS == 0, 0)
+    CLA_TOGETHER
+    SUBSTITUTE(1, TRANS > 0, 0)
+#else
+#define STEP 0
+#define BACK 0
+#define UNIT (TRANS == 0)
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#undef STEP
+#undef BACK
+#undef UNIT
+    CLA_TOGETHER
+#define STEP 0
+#define BACK 1
+#define UNIT (TRANS > 0)
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#include "grid_substitution_step.h"
+#undef STEP
+#endif
+    CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_ROW)
+    if (t == 0) CLA_REPORT
+}
+#endif

@@ -1,0 +1,74 @@
+/* TURNS steps of an LU factorization with partial pivoting, from step STEP TURNS on, where members have a row each, in
+ * grid_lu.cl: as grid_lu_step.h, but columns move left as steps go, so that they need not be written out.
+ *
+ * For KEEP the tile gets what was eliminated: in the line of the pivot's row from its own column on, and in that of
+ * every other row its multiples, from the end backwards.
+ */
+#if STEP * LU_TURNS < LU_STEPS
+{
+    CLA_ROLLED for (int s = 0; s < LU_TURNS && STEP * LU_TURNS + s < LU_STEPS; s++) {
+        const int k = STEP * LU_TURNS + s;
+        const cla_lane pivot = a[0][0];
+        CLA_REAL size = place[0] >= k ? SIZE_OF(pivot) : -1;
+        const cla_lane r = cla_lane_is_zero(pivot) ? cla_lane_real(1) : cla_lane_recip(pivot);
+        int at = place[0], winner = 0;
+#if CLA_WARP == 2
+        const int first = cla_place_of_largest(min(MEMBERS, 32), size, at);
+        winner = t / 32 * 32 + first % min(MEMBERS, 32);
+#if CLA_WARPS > 1
+        if (p == winner) {
+            sizes[k % 2 * CLA_WARPS + t / 32] = size;
+            places[k % 2 * CLA_WARPS + t / 32] = at;
+            winners[k % 2 * CLA_WARPS + t / 32] = p;
+        }
+#else
+        at = cla_taken_int(at, first);
+#endif
+#else
+        sizes[team * P + p] = size;
+        places[team * P + p] = at;
+        CLA_TOGETHER
+        size = -1;
+        for (int o = 0; o < P; o++) {
+            const CLA_REAL other = sizes[team * P + o];
+            const int there = places[team * P + o], better = LARGER(other, there, size, at);
+            at = better ? there : at;
+            winner = better ? o : winner;
+            size = better ? other : size;
+        }
+#endif
+        if (p == winner) {
+            CLA_LOCAL cla_lane *own = LINE_OF(winner, t / 32);
+            own[0] = r;
+            CLA_UNROLL for (int v = 1; v < WIDTH_LEFT; v++) own[v] = a[0][v];
+            CLA_UNROLL for (int j = 0; j < COLUMNS - N; j++) own[BESIDE + j] = a[0][N + j];
+        }
+        CLA_TOGETHER
+#if CLA_WARP == 2 && CLA_WARPS > 1
+        const int warp = min(t % 32, CLA_WARPS - 1), there = places[k % 2 * CLA_WARPS + warp];
+        const int best = cla_place_of_largest(32, t % 32 == warp ? sizes[k % 2 * CLA_WARPS + warp] : -1, there);
+        at = cla_taken_int(there, best);
+        winner = winners[k % 2 * CLA_WARPS + best];
+#else
+        const int best = 0;
+#endif
+        const CLA_LOCAL cla_lane *row = LINE_OF(winner, best);
+        const int taken = p == winner;
+        if (taken) {
+            swaps[team * LU_STEPS + k] = INV ? p : at;
+            pivots[team * LU_STEPS + k] = RECIPROCALS ? r : pivot;
+            if (cla_lane_is_zero(pivot)) singular[team] = 1;
+        }
+        place[0] = taken ? k : place[0] == k ? at : place[0];
+        const cla_lane x = cla_lane_select(INV ? !taken : place[0] > k, cla_lane_mul(pivot, row[0]), cla_lane_real(0));
+        if (KEEP && place[0] > k) tile[p * TILE_LINE + LAST_MULTIPLE - k] = x;
+        CLA_UNROLL for (int v = 1; v < WIDTH_LEFT; v++) a[0][v - 1] = cla_lane_fnma(x, row[v], a[0][v]);
+        CLA_UNROLL for (int j = 0; j < COLUMNS - N; j++) a[0][N + j] = cla_lane_fnma(x, row[BESIDE + j], a[0][N + j]);
+        if (INV) a[0][N - 1] = taken ? cla_lane_real(1) : CLA_MINUS(x);
+    }
+}
+#include "next_step.h"
+#if STEP % 8
+#include "grid_lu_moving_step.h"
+#endif
+#endif
