@@ -60,8 +60,8 @@ def lstsq(
 
     Notes
     -----
-    Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`. For a single
-    matrix, `residuals` is empty where its rank is below n, as NumPy's is.
+    Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`, and on GPUs as
+    in `compactla.linalg.svd`. For a single matrix, `residuals` is empty where its rank is below n, as NumPy's is.
 
     Examples
     --------

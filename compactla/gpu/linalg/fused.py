@@ -1,6 +1,6 @@
 """Functions on stacks of small matrices in one launch, which reads ordinary arrays, and writes results, once.
 
-In `fused.cl` one work-item has a matrix, in the kernels of `grid` a team of them has a larger one.
+In `fused.cl` one work-item has a matrix, in the kernels of `grid` and `spectra` a team of them has a larger one.
 """
 
 import math
@@ -12,10 +12,11 @@ import numpy as np
 
 from compactla.calls.launch import NOW
 from compactla.dtypes import REAL
-from compactla.gpu.arrays import download, empty, flag_for, is_set, upload
+from compactla.gpu.arrays import constant, download, empty, flag_for, is_set, reused, upload
 from compactla.gpu.launch import enqueue
 from compactla.gpu.linalg.arrays import C_NAMES, c_name
 from compactla.gpu.linalg.grid import GRIDS, grid
+from compactla.gpu.linalg.spectra import SPECTRA, spectrum, work_bytes
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES, registers
@@ -32,6 +33,7 @@ ELEMENTS: dict[str, Callable[..., int]] = {
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
+AT_A_TIME = 2048  # matrices for which there is room in global memory
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
 
@@ -50,6 +52,8 @@ class Fused:
         Bytes of the numbers of operands.
     group, matrices : int
         Work-items of a work-group, and the matrices that they have.
+    work : int
+        Bytes for each matrix to be worked on, by a work-group of its own; 0 if there is room for it in local memory.
     """
 
     kernel: Any
@@ -58,6 +62,7 @@ class Fused:
     sizes: list[int]
     group: int
     matrices: int
+    work: int = 0
 
     def launch(self, arrays, results, told=NOBODY, failed=None):
         """Start the kernel, which tells of failures in an array of integers."""
@@ -66,12 +71,22 @@ class Fused:
         for a, step, size in zip(arrays, self.steps, self.sizes, strict=True):
             values += a.base_data, a.offset // size, step
         values += [x.data for x in results]
+        queue, used = arrays[0].queue, [*arrays, *results, *told_in]
+        if self.work:
+            room = empty((min(nm, AT_A_TIME) * self.work,), np.uint8, queue, reused(arrays[0]))
+            for begin in range(0, nm, AT_A_TIME):
+                work_items = min(nm - begin, AT_A_TIME) * self.group, 1
+                enqueue(
+                    queue, NOW, self.kernel, work_items, (self.group, 1), [*used, room], [*values, room.data, begin]
+                )
+            return
         work_items = -(-nm // self.matrices) * self.group, 1
-        enqueue(arrays[0].queue, NOW, self.kernel, work_items, (self.group, 1), [*arrays, *results, *told_in], values)
+        enqueue(queue, NOW, self.kernel, work_items, (self.group, 1), used, values)
 
     def run(self, arrays, wait):
         """Compute results, and flags of the matrices that failed; None if none did, or nobody is to `wait` for that."""
         queue, allocator = arrays[0].queue, arrays[0].allocator
+        arrays = [constant(a, queue) if type(a) is np.ndarray else a for a in arrays]
         results = [empty(shape, dtype, queue, allocator) for shape, dtype in self.fit.made]
         if not wait:
             self.launch(arrays, results)
@@ -94,19 +109,21 @@ def fused(function, options, arrays, fit):
         As of `compactla.gpu.linalg.stacks.kernel`.
     """
     queue, number, computed = arrays[0].queue, fit.number, fit.computed
-    if function.name not in ELEMENTS.keys() | GRIDS.keys():
+    if function.name not in ELEMENTS.keys() | GRIDS.keys() | SPECTRA.keys():
         return None
     macros: dict[str, object] = {letter.upper(): size for letter, size in number.items() if letter != "1"}
     steps, sizes, whole = [], [], []
     names = iter("AB")
     for letters, a in zip(function.inputs.values(), arrays, strict=True):
-        name = "P" if letters[2:] else next(names)  # of pivots
+        name = "P" if letters[2:] else "RCOND" if letters == "11" else next(names)  # of pivots, of a number
+        if type(a) is np.ndarray:  # is uploaded as it is when it is contiguous
+            a = np.ascontiguousarray(a)
         m, n = a.shape[-2:]
         strides, step = in_stack(a, fit.lead)
         real = REAL.get(a.dtype.char, a.dtype)
         if name == "P" and a.dtype.kind not in "iu":
             return None
-        if step is None or a.offset % real.itemsize or any(stride % real.itemsize for stride in strides):
+        if step is None or getattr(a, "offset", 0) % real.itemsize or any(stride % real.itemsize for stride in strides):
             return None
         item, ends = a.dtype.itemsize, strides[-2:]
         whole.append(step == m * n * item and (ends == (n * item, item) or ends == (item, m * item)))
@@ -114,6 +131,7 @@ def fused(function, options, arrays, fit):
         macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
         steps.append(step // real.itemsize)
         sizes.append(real.itemsize)
+    work = 0
     macros |= {"TARGET": C_NAMES[REAL[fit.common.char].str[1:]]}
     if function.name in ELEMENTS and registers(ELEMENTS[function.name](**number), computed) <= REGISTERS:
         more = alone(function, options, arrays, fit, whole)
@@ -123,11 +141,18 @@ def fused(function, options, arrays, fit):
         file, name = GRIDS[function.name].file, f"grid_{function.name}"
         matrices = more["TEAMS"]
         group = matrices * more["P"] * more["Q"]
+    elif function.name in SPECTRA:
+        more = spectrum(function, options, queue.device, number, computed)
+        file = name = SPECTRA[function.name].kernel
+        file += ".cl"
+        matrices = more.get("TEAMS", 0)
+        group = matrices * more.get("MEMBERS", 0)
+        work = work_bytes(function, number, computed) if more.get("IN_GLOBAL") else 0
     else:
         return None
     if not more:
         return None
-    types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs)]
+    types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs), *[None, 0] * (work > 0)]
     while True:
         try:
             code = kernel(queue, file, name, computed, 1, types, **macros, **more)
@@ -136,7 +161,7 @@ def fused(function, options, arrays, fit):
             if not more.get("CLA_WARP"):
                 return None
             more["CLA_WARP"] -= 1
-    return Fused(code, fit, steps, sizes, group, matrices)
+    return Fused(code, fit, steps, sizes, group, matrices, work)
 
 
 def alone(function, options, arrays, fit, whole) -> dict[str, object]:
