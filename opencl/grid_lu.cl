@@ -2,8 +2,9 @@
  * of work-items a matrix, all of it in registers, with right-hand sides as further columns.
  *
  * Arguments are those of ordinary.h, macros those and the ones of grid.h. Define GRID_NAME; P >= Q; STAGED, 1 if
- * matrices go through local memory, so that neighbours read and write neighbours; and TURNS, 0 or, where members have a
- * row each, P >= M and Q is 1, and matrices are staged, the steps in which all columns are taken for as many.
+ * matrices go through local memory, so that neighbours read and write neighbours; and TURNS, 0 or, where the members of a
+ * team, a warp at most, have a row each, M <= P and Q is 1, and matrices are staged, the steps that take columns for as
+ * many.
  */
 #include "determinant.h"
 
@@ -45,18 +46,19 @@
 #define LU_STEPS (M < N ? M : N)
 #define VECTOR (sizeof(cla_lane) < 16 ? 16 / (int)sizeof(cla_lane) : 1) /* elements that are read together */
 #define PART_ ((OWN_COLUMNS + VECTOR - 1) / VECTOR * VECTOR)
-#define PART (PART_ + ((Q > 1 || MEMBERS < 32) && PART_ / VECTOR % 2 == 0 ? VECTOR : 0)) /* a member's of a row: members' are in other banks */
+/* a member's of a row: those of others are in other banks */
+#define PART (PART_ + ((Q > 1 || MEMBERS < 32) && PART_ / VECTOR % 2 == 0 ? VECTOR : 0))
 #define WIDTH (PART * Q)
 #define LAST_MULTIPLE (N + TURNS - 1)
 #if TURNS && (KEEP || defined(GRID_SOLVE)) /* lines of the tile are rows of U, and multiples and right-hand sides beside */
 #define WHOLE(n) (((n) + VECTOR - 1) / VECTOR * VECTOR)
 #define BESIDE WHOLE(KEEP ? LAST_MULTIPLE + 1 : N)
 #define TILE_LINE (WHOLE(BESIDE + COLUMNS - N) + (WHOLE(BESIDE + COLUMNS - N) / VECTOR % 2 == 0 ? VECTOR : 0))
-#define LINE_OF(winner, warp) (tile + (winner) * TILE_LINE)
+#define LINE_OF(winner) (tile + (winner) * TILE_LINE)
 #else
 #define BESIDE N
 #define TILE_LINE (N | 1)
-#define LINE_OF(winner, warp) (rows + ((team * 2 + k % 2) * CLA_WARPS + (warp) % CLA_WARPS) * WIDTH)
+#define LINE_OF(winner) (rows + (team * 2 + k % 2) * WIDTH)
 #endif
 #define LU_TURNS (INV ? N : TURNS)
 #define WIDTH_LEFT (N - STEP * LU_TURNS)
@@ -73,11 +75,6 @@
 #define SIZE_OF(x) fmin(cla_lane_abs1(x), (CLA_REAL)INFINITY) /* what is not a number counts as infinite */
 #endif
 
-#if TURNS && CLA_WARP == 2 && CLA_WARPS > 1
-#define LU_WINNERS __local int winners[2 * CLA_WARPS];
-#else
-#define LU_WINNERS
-#endif
 #if CLA_WARP == 2
 #define LU_CANDIDATES (2 * TEAMS * CLA_WARPS)
 #define LU_COLUMN
@@ -91,7 +88,6 @@
     __local CLA_REAL sizes[LU_CANDIDATES]; \
     __local int places[LU_CANDIDATES], swaps[TEAMS * LU_STEPS], singular[TEAMS]; \
     LU_COLUMN \
-    LU_WINNERS \
     CLA_GRID_HEAD \
     CLA_LOCAL cla_lane *tile = tiles + team * TILE; \
     cla_lane a[OWN_ROWS][OWN_COLUMNS]; \

@@ -1,5 +1,6 @@
-/* TURNS steps of an LU factorization with partial pivoting, from step STEP TURNS on, where members have a row each, in
- * grid_lu.cl: as grid_lu_step.h, but columns move left as steps go, so that they need not be written out.
+/* TURNS steps of an LU factorization with partial pivoting, from step STEP TURNS on, where the members of a team, a
+ * warp at most, have a row each, in grid_lu.cl: as grid_lu_step.h, but columns move left as steps go, so that these
+ * need not be written out.
  *
  * For KEEP the tile gets what was eliminated: in the line of the pivot's row from its own column on, and in that of
  * every other row its multiples, from the end backwards.
@@ -13,17 +14,9 @@
         const cla_lane r = cla_lane_is_zero(pivot) ? cla_lane_real(1) : cla_lane_recip(pivot);
         int at = place[0], winner = 0;
 #if CLA_WARP == 2
-        const int first = cla_place_of_largest(min(MEMBERS, 32), size, at);
-        winner = t / 32 * 32 + first % min(MEMBERS, 32);
-#if CLA_WARPS > 1
-        if (p == winner) {
-            sizes[k % 2 * CLA_WARPS + t / 32] = size;
-            places[k % 2 * CLA_WARPS + t / 32] = at;
-            winners[k % 2 * CLA_WARPS + t / 32] = p;
-        }
-#else
+        const int first = cla_place_of_largest(MEMBERS, size, at);
+        winner = first % MEMBERS;
         at = cla_taken_int(at, first);
-#endif
 #else
         sizes[team * P + p] = size;
         places[team * P + p] = at;
@@ -38,21 +31,13 @@
         }
 #endif
         if (p == winner) {
-            CLA_LOCAL cla_lane *own = LINE_OF(winner, t / 32);
+            CLA_LOCAL cla_lane *own = LINE_OF(winner);
             own[0] = r;
             CLA_UNROLL for (int v = 1; v < WIDTH_LEFT; v++) own[v] = a[0][v];
             CLA_UNROLL for (int j = 0; j < COLUMNS - N; j++) own[BESIDE + j] = a[0][N + j];
         }
         CLA_TOGETHER
-#if CLA_WARP == 2 && CLA_WARPS > 1
-        const int warp = min(t % 32, CLA_WARPS - 1), there = places[k % 2 * CLA_WARPS + warp];
-        const int best = cla_place_of_largest(32, t % 32 == warp ? sizes[k % 2 * CLA_WARPS + warp] : -1, there);
-        at = cla_taken_int(there, best);
-        winner = winners[k % 2 * CLA_WARPS + best];
-#else
-        const int best = 0;
-#endif
-        const CLA_LOCAL cla_lane *row = LINE_OF(winner, best);
+        const CLA_LOCAL cla_lane *row = LINE_OF(winner);
         const int taken = p == winner;
         if (taken) {
             swaps[team * LU_STEPS + k] = INV ? p : at;

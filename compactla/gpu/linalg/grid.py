@@ -14,10 +14,10 @@ OF_A_MEMBER = 144  # 4-byte registers for its part of a matrix, at most, where t
 FEW, OF_FEW = 64, 36  # members of teams that are small, and elements that each of those has, at most
 SMALL = 8  # rows of matrices that suit four members
 MOST = 512  # work-items of a team
-BLOCKS = 32  # of steps that are written out, at most
+BLOCKS = 24  # of steps that are written out, of LU factorizations with less than four columns of the grid
 OTHERS = 64  # registers of a member for all else
 ALL_REGISTERS = 65536  # of a work-group
-OF_LU = 160  # 4-byte registers for the part of a member in LU factorizations
+ELEMENTS, OF_LU = 80, 160  # of a member in these, at most, and its 4-byte registers for them
 TURNS = 4  # steps of these in which all columns that are left are taken for as many
 OPTIONS = {"uplo": "LU", "trans": "NTC"}  # values, in the order of the numbers that kernels have for them
 
@@ -35,15 +35,20 @@ def shape(m, n, computed):
 
 def lu_shape(m, n, computed):
     """Rows and columns of the grid: a row for each member of a part of a warp, else as few as have registers."""
-    if m <= WARP and registers(n, computed) <= OF_LU:
+    if m <= WARP and held(n, computed):
         return max(SMALL, 1 << (m - 1).bit_length()), 1
     Q = 1
-    while math.ceil(min(m, n) / Q) > BLOCKS or registers(math.ceil(n / Q), computed) > OF_LU:
+    while (Q < 4 and math.ceil(min(m, n) / Q) > BLOCKS) or not held(math.ceil(n / Q), computed):
         Q *= 2
     P = max(WARP // Q, Q)
-    while registers(math.ceil(m / P) * math.ceil(n / Q), computed) > OF_LU:
+    while not held(math.ceil(m / P) * math.ceil(n / Q), computed):
         P *= 2
     return P, Q
+
+
+def held(elements, computed):
+    """Whether a member has registers for so many elements in LU factorizations."""
+    return elements <= ELEMENTS and registers(elements, computed) <= OF_LU
 
 
 def cholesky_local(m, n, P, Q):
@@ -122,7 +127,7 @@ def grid(function, options, device, number, computed) -> dict[str, object]:
     if teams * local > LOCAL_BYTES or (registered + OTHERS) * P * Q > ALL_REGISTERS:
         return {}
     macros = numbers(options) | {f"GRID_{function.name.upper()}": 1, "STAGED": int(staged > 0)}
-    macros |= {"DOWN": int(macros.get("UPLO") == 1), "TURNS": TURNS * (staged > 0 and Q == 1 and P >= m)}
+    macros |= {"DOWN": int(macros.get("UPLO") == 1), "TURNS": TURNS * (staged > 0 and Q == 1 and m <= P <= WARP)}
     return macros | {"P": P, "Q": Q, "TEAMS": teams, "CLA_WARP": 2 * ("NVIDIA" in device.platform.name)}
 
 
