@@ -16,6 +16,7 @@ DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^
 # Matrix units multiply doubles.
 UNITS = [
     ("gemm.cl", {"GEMM_MMA": 1, "DEPTH": 8, "AHEAD": 2, "ACONJ": 1} | dict.fromkeys("MNK", 24), "dD"),
+    ("gemm_blocks.cl", {"MMA": 1, "TALL": 1, "TI": 3, "TJ": 2, "TEAMJ": 1, "CHUNK": 2, "DEPTH": 8, "ACONJ": 1}, "dD"),
     ("kron_mma.cl", KRON | {"GROUP": 64, "SLICES": 2, "AHEAD": 1, "FACTORS": 3, "AOWN": 0}, "d"),
 ]
 REFUSED = {"kron_mma.cl", "GEMM_MMA"}  # of other numbers

@@ -1,0 +1,191 @@
+"""How `gemm_blocks.cl` is compiled for matrices of some sizes, types and strides."""
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from compactla.dtypes import REAL
+from compactla.strides import Place
+
+VECTOR = 16  # bytes that are moved at a time
+LARGEST = 64  # extent of matrices that have a kernel for their sizes, and of blocks of larger ones
+WARP = 32  # work-items that go together
+GROUP = 64  # work-items of a work-group, at least, where there is local memory for so many
+WHOLE = 20 * 1024  # bytes of local memory for a matrix that is there as a whole, at most
+PAIRS = 16  # registers of a work-item for C on matrix units, in pairs of doubles
+STEP = 4  # columns of A that matrix units take at a time
+CHUNK = 2  # and how many times so many a work-item has
+DEPTH, STAGES = 64, 2  # bytes of a row of A that is in local memory by parts, twice so many for matrix units, and parts
+
+
+class Blocks(NamedTuple):
+    """How `gemm_blocks` is compiled.
+
+    Attributes
+    ----------
+    macros : dict
+    matrices, group : int
+        Matrices of a work-group, and its work-items.
+    rows, columns : int
+        Of a block.
+    """
+
+    macros: dict[str, int]
+    matrices: int
+    group: int
+    rows: int
+    columns: int
+
+    def groups(self, nm: int, m: int, n: int) -> int:
+        """Work-groups for so many matrices C of this size."""
+        return -(-nm // self.matrices) * -(-m // self.rows) * -(-n // self.columns)
+
+
+def common_bytes(numbers: Sequence[int]) -> int:
+    """The largest number of bytes, at most VECTOR, of which all numbers are multiples."""
+    return int(np.gcd.reduce([*numbers, VECTOR]))
+
+
+def width(X: Place, item: int, real: int, unit: int) -> int:
+    """Numbers of a row that can be moved at a time, where matrices begin at multiples of `unit` bytes."""
+    along = [X.n * item] if X.cs == item or X.n == 1 else [item, X.cs]
+    return common_bytes([unit, *along, *[X.rs] * (X.m > 1)]) // real
+
+
+def blocks(
+    local: int, nvidia: bool, dtype: np.dtype, places: Sequence[Place], units: Sequence[int], conj: Sequence[bool],
+    add: bool, scattered: bool, sized: bool, matrix_units: bool = True,
+) -> Blocks:  # fmt: skip
+    """A choice that suits a device.
+
+    Parameters
+    ----------
+    local : int
+        Bytes of local memory of a work-group.
+    nvidia : bool
+        Whether it is one of NVIDIA's GPUs.
+    dtype : numpy.dtype
+        Type of the matrices.
+    places : (Place, Place, Place)
+        Where op(A), op(B) and C are.
+    units : (int, int, int)
+        Bytes of which the first of them begin at multiples, or all of them if they are scattered.
+    conj : (bool, bool)
+        Whether A, and B, is conjugated.
+    add : bool
+        Whether beta is not zero.
+    scattered : bool
+        Whether matrices are not evenly far apart.
+    sized : bool
+        Whether the kernel is for these sizes only.
+    matrix_units : bool
+        Whether NVIDIA's GPU has some, for doubles.
+    """
+    A, B, C = places
+    item, real = dtype.itemsize, REAL[dtype.char].itemsize
+    vector = max(VECTOR // item, 1)
+    begins = [unit if scattered else common_bytes([unit, X.step]) for X, unit in zip(places, units, strict=True)]
+    columns = [X.m > 1 and (X.n == 1 or abs(X.rs) < abs(X.cs)) for X in (A, B)]
+    wides = [
+        width(X.T if down else X, item, real, unit)
+        for X, down, unit in zip(places, [*columns, False], begins, strict=True)
+    ]
+    matrix_units = matrix_units and nvidia and real == 8
+    m, n, k = (C.m, C.n, A.n) if sized else (0, 0, 0)
+    if matrix_units:
+        tile = of_matrix_units(C.m, C.n, item // real, sized)
+        step, chunk = STEP, chunk_of(k) if sized else CHUNK
+    else:
+        tile = of_registers(C.m, C.n, vector, sized)
+        step, chunk = vector, 1
+    ti, teami, tj, teamj = tile
+    team = teami * (WARP if matrix_units else teamj)
+    rows, across = (8 * ti * teami, 8 * tj) if matrix_units else (ti * teami, tj * teamj)
+    depth = -(-k // (step * chunk)) * step * chunk
+
+    def held(depth):
+        """Pitches of A and B, and bytes of both."""
+        held_rows, held_columns = (min(m, rows), min(n, across)) if sized else (rows, across)
+        lines = (depth, held_rows) if columns[0] else (held_rows, depth)
+        lines_b = (held_columns, depth) if columns[1] else (depth, held_columns)
+        pitches = [
+            pitch(length, vector, matrix_units, item // real, along)
+            for length, along in ((lines[1], not columns[0]), (lines_b[1], columns[1]))
+        ]
+        return pitches, [lines[0] * pitches[0] * item, lines_b[0] * pitches[1] * item]
+
+    stages = 1
+    pitches, sizes = held(depth)
+    if not sized or sum(sizes) > min(WHOLE, local):
+        stages, chunk = STAGES, CHUNK if matrix_units else 1
+        depth = max(DEPTH // item, VECTOR // real) * (2 if matrix_units else 1)
+        pitches, sizes = held(depth)
+    own = [stages > 1 or scattered or X.step != 0 for X in (A, B)]
+    each = sum(size for size, mine in zip(sizes, own, strict=True) if mine)
+    matrices = 1
+    if stages == 1:
+        matrices = max(min(-(-GROUP // team), (local - sum(sizes)) // max(each, 1) + 1), 1)
+    macros = {"SIZED": sized} | ({"M": m, "N": n, "K": k} if sized else {})
+    macros |= {"MATRICES": matrices, "MMA": matrix_units, "TI": ti, "TJ": tj, "TEAMI": teami, "TEAMJ": teamj}
+    macros |= {"CHUNK": chunk, "DEPTH": depth, "STAGES": stages, "WIDTH": VECTOR // real, "PLACES": scattered}
+    macros |= dict(zip(("AWIDE", "BWIDE", "CWIDE"), wides, strict=True))
+    macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "APITCH": pitches[0], "BPITCH": pitches[1]}
+    macros |= {"AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
+    macros |= {"CLA_WARP": nvidia and team == WARP and all(own)}
+    if matrix_units:
+        macros["TALL"] = True
+    return Blocks({name: int(value) for name, value in macros.items()}, matrices, matrices * team, rows, across)
+
+
+def chunk_of(k):
+    """Steps of matrix units for which a work-item has elements of A and B at a time."""
+    steps = -(-k // STEP)
+    return min(steps, 2) if steps % 4 in (1, 2) else 4
+
+
+def of_matrix_units(m, n, parts, sized):
+    """Blocks of 8 x 8 that a warp has, and warps, from row to row; then from column to column."""
+    if not sized:
+        shapes = [(2, 4, 8, 1), (2, 3, 6, 1), (2, 2, 4, 1)] if parts == 1 else [(2, 4, 4, 1), (2, 3, 3, 1)]
+        return least([((8 * ti * teami, 8 * tj), (ti, teami, tj, teamj)) for ti, teami, tj, teamj in shapes], m, n)
+    down, across = -(-m // 8), -(-n // 8)
+    most = max(PAIRS // (across * parts), 1)
+    teami = -(-down // min(most, 4))
+    return -(-down // teami), teami, across, 1
+
+
+def of_registers(m, n, vector, sized):
+    """Rows of a tile, and tiles, from row to row; then from column to column."""
+    sides = (8, 4) if vector == 4 else (4, 2)
+    if not sized:
+        side = sides[0]
+        sizes = [64, 48, 32] if vector == 4 else [32]
+        return least([((size, size), (side, size // side, side, size // side)) for size in sizes], m, n)
+
+    def cost(sides):
+        ti, tj = sides
+        return -(-m // ti) * -(-n // tj) * (ti * tj + 2 * (ti + tj))
+
+    ti, tj = min(itertools.product(sides, sides), key=cost)
+    return ti, -(-m // ti), tj, -(-n // tj)
+
+
+def least(shapes, m, n):
+    """Of blocks and what they are, the one that needs least numbers for m x n, the first of several."""
+
+    def numbers(shape):
+        (rows, columns), _ = shape
+        return -(-m // rows) * rows * -(-n // columns) * columns
+
+    return min(shapes, key=numbers)[1]
+
+
+def pitch(length, vector, matrix_units, parts, along):
+    """Elements from line to line of so many, such that work-items of a warp read different banks."""
+    if not matrix_units:
+        units = -(-length // vector)
+        return vector * (units + 1 - units % 2)
+    rest, unit = (4, 8) if parts == 1 or along else (2, 4)
+    return -(-(length - rest) // unit) * unit + rest if length > rest else rest
