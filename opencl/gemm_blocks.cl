@@ -5,8 +5,8 @@
  *
  * MATRICES   matrices of a work-group, more than 1 only if SIZED and STAGES is 1
  * MMA        0: a work-item computes a tile of TI x TJ elements, and there are TEAMI x TEAMJ of them for a block.
- *            1: matrix units of NVIDIA's GPUs compute with doubles. A block has TEAMI warps, each of which computes TI x
- *            TJ blocks of 8 x 8 elements, one below the other's.
+ *            1: matrix units of NVIDIA's GPUs compute with doubles, and what has such a tile is a warp, in units of
+ *            8 x 8 elements.
  * CHUNK      columns of A in registers at a time, in units of 4 for matrix units, else of 16 bytes
  * DEPTH      columns of A in local memory at a time, a multiple of what CHUNK says
  * STAGES     how many times so many there are, the next under way during the products; 1: DEPTH is K or more
@@ -15,6 +15,7 @@
  * APITCH, BPITCH        elements from one line in local memory to the next: lines are rows, or for ACOLUMNS, 1, columns
  * AOWN, BOWN   0 if all matrices of a work-group share one
  * BETA       0 if beta is
+ * CSTAGED    1: C goes through local memory, so that neighbours write neighbours, CPITCH elements from row to row
  * CLA_WARP   of warp.h: 1 if a matrix has a warp of its own and shares nothing
  */
 #include "async_copy.h"
@@ -45,11 +46,13 @@
 #define ACONJ 0
 #define BCONJ 0
 #define BETA 1
+#define CSTAGED 0
+#define CPITCH 9
 #endif
 #if !SIZED
-#define M m
-#define N n
-#define K k
+#define M (int)m
+#define N (int)n
+#define K (int)k
 #endif
 
 #define VECTOR (WIDTH / CLA_PARTS) /* elements in 16 bytes */
@@ -64,9 +67,9 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 #ifndef CLA_MMA
 #error "matrix units are those of NVIDIA's GPUs"
 #endif
-#define TEAM (32 * TEAMI)
+#define TEAM (32 * TEAMI * TEAMJ)
 #define ROWS (8 * TI * TEAMI) /* of a block of C */
-#define COLUMNS (8 * TJ)
+#define COLUMNS (8 * TJ * TEAMJ)
 #else
 #define TEAM (TEAMI * TEAMJ)
 #define ROWS (TI * TEAMI)
@@ -82,6 +85,9 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 #endif
 #define A_SIZE ((ACOLUMNS ? DEPTH : A_ROWS) * APITCH * CLA_PARTS)
 #define B_SIZE ((BCOLUMNS ? B_COLUMNS : DEPTH) * BPITCH * CLA_PARTS)
+#define AB_SIZE (STAGES * ((AOWN ? MATRICES : 1) * A_SIZE + (BOWN ? MATRICES : 1) * B_SIZE))
+#define C_SIZE (A_ROWS * CPITCH * CLA_PARTS)
+#define LOCAL_SIZE (CSTAGED && MATRICES * C_SIZE > AB_SIZE ? MATRICES * C_SIZE : AB_SIZE)
 #define GROUP (MATRICES * TEAM)
 #define OF_TEAM(own, stage) ((stage) * ((own) ? MATRICES : 1) + ((own) ? team : 0)) /* which is its part in local memory */
 
@@ -110,8 +116,8 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 
 #if MMA
 /* Row i and column j of those that a work-item has of C, and whether neighbours are its own */
-#define ROW(i) ((warp * TI + (i)) * 8 + lane / 4)
-#define COLUMN(j) ((j) / 2 * 8 + lane % 4 * 2 + (j) % 2)
+#define ROW(i) ((ti * TI + (i)) * 8 + lane / 4)
+#define COLUMN(j) ((tj * TJ + (j) / 2) * 8 + lane % 4 * 2 + (j) % 2)
 #define OWN_COLUMNS (2 * TJ)
 #define RUNS 1
 #if CLA_COMPLEX
@@ -119,6 +125,10 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 #else
 #define ELEMENT(i, j) c[0][i][(j) / 2][(j) % 2]
 #endif
+#define CLEAR \
+    CLA_UNROLL for (int p = 0; p < CLA_PARTS; p++) \
+        CLA_UNROLL for (int i = 0; i < TI; i++) \
+            CLA_UNROLL for (int j = 0; j < TJ; j++) c[p][i][j][0] = c[p][i][j][1] = 0;
 #define B_RE(j) b[0][j]
 #define B_IM(j) b[CLA_COMPLEX][j]
 /* c + A B for what is in local memory */
@@ -134,7 +144,7 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
                 if (CLA_COMPLEX) a[CLA_PARTS - 1][i][s] = ACONJ ? -p[CLA_PARTS - 1] : p[CLA_PARTS - 1]; \
             } \
             CLA_UNROLL for (int j = 0; j < TJ; j++) { \
-                const int column = min(j * 8 + lane / 4, B_COLUMNS - 1); \
+                const int column = min((tj * TJ + j) * 8 + lane / 4, B_COLUMNS - 1); \
                 CLA_LOCAL const CLA_REAL *p = b_of + (BCOLUMNS ? column * BPITCH + x : x * BPITCH + column) * CLA_PARTS; \
                 b[0][j][s] = p[0]; \
                 if (CLA_COMPLEX) b[CLA_PARTS - 1][j][s] = BCONJ ? -p[CLA_PARTS - 1] : p[CLA_PARTS - 1]; \
@@ -155,6 +165,9 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 #define OWN_COLUMNS TJ
 #define RUNS (!BCOLUMNS)
 #define ELEMENT(i, j) c[i][j]
+#define CLEAR \
+    CLA_UNROLL for (int i = 0; i < TI; i++) \
+        CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = cla_lane_real(0);
 /* Lines in local memory are read 16 bytes at a time, along columns of A or rows of B, or along the rows or columns of C:
  * VECTOR columns of A, and rows of B, are in registers at a time. */
 #define PART_OF(a, along, n, i, u) \
@@ -200,40 +213,30 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_blocks(
     __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc,
     __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc CLA_PLACES_ARGUMENT)
 {
-    __local CLA_REAL all_of_a[STAGES * (AOWN ? MATRICES : 1) * A_SIZE] __attribute__((aligned(16)));
-    __local CLA_REAL all_of_b[STAGES * (BOWN ? MATRICES : 1) * B_SIZE] __attribute__((aligned(16)));
+    __local CLA_REAL held[LOCAL_SIZE] __attribute__((aligned(16)));
+    CLA_LOCAL CLA_REAL *const all_of_a = held, *const all_of_b = held + STAGES * (AOWN ? MATRICES : 1) * A_SIZE;
     const int id = get_local_id(0), t = id % TEAM, team = id / TEAM;
 #if MMA
-    const int lane = t % 32, warp = t / 32;
+    const int lane = t % 32, tj = t / 32 % TEAMJ, ti = t / 32 / TEAMJ;
     CLA_REAL c[CLA_PARTS][TI][TJ][2];
-    CLA_UNROLL for (int p = 0; p < CLA_PARTS; p++)
-        CLA_UNROLL for (int i = 0; i < TI; i++)
-            CLA_UNROLL for (int j = 0; j < TJ; j++) c[p][i][j][0] = c[p][i][j][1] = 0;
 #else
     const int tj = t % TEAMJ, ti = t / TEAMJ;
     cla_lane c[TI][TJ];
-    CLA_UNROLL for (int i = 0; i < TI; i++)
-        CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = cla_lane_real(0);
 #endif
 #if SIZED
     const int i0 = 0, j0 = 0;
     const long q = get_group_id(0) * (long)MATRICES + team;
 #else
-    const long across = (n + COLUMNS - 1) / COLUMNS, blocks = (m + ROWS - 1) / ROWS * across;
-    const long q = get_group_id(0) / blocks, block = get_group_id(0) % blocks;
-    const long i0 = block / across * ROWS, j0 = block % across * COLUMNS;
+    const int across = (N + COLUMNS - 1) / COLUMNS, blocks = (M + ROWS - 1) / ROWS * across;
+    const long q = (long)get_group_id(0) / blocks;
+    const int block = (long)get_group_id(0) % blocks, i0 = block / across * ROWS, j0 = block % across * COLUMNS;
 #endif
     const long given = min(q, nm - 1); /* whose numbers it computes with: the last where it has no matrix */
     A += CLA_BEGIN(0, a0, given, astep) + i0 * ar;
     B += CLA_BEGIN(1, b0, given, bstep) + j0 * bc;
-#if STAGES == 1
-    COPY_A(all_of_a + OF_TEAM(AOWN, 0) * A_SIZE, A, K)
-    COPY_B(all_of_b + OF_TEAM(BOWN, 0) * B_SIZE, B, K)
-    cla_copies_wait();
-    CLA_TOGETHER
-    MULTIPLY((all_of_a + OF_TEAM(AOWN, 0) * A_SIZE), (all_of_b + OF_TEAM(BOWN, 0) * B_SIZE))
-#else
-    long copied = 0;      /* columns of A */
+    CLEAR
+#if STAGES > 1
+    int copied = 0;       /* columns of A */
     int to = 0, here = 0; /* stages: where the next are copied, and where those are that are multiplied */
 #define COPY \
     { \
@@ -246,15 +249,44 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_blocks(
         to = to + 1 == STAGES ? 0 : to + 1; \
     }
     for (int s = 1; s < STAGES; s++) COPY
-    for (long first = 0; first < K; first += DEPTH) {
+    for (int first = 0; first < K; first += DEPTH) {
         CLA_COPIES_WAIT_BUT(STAGES - 2);
         CLA_TOGETHER
         COPY
         MULTIPLY((all_of_a + OF_TEAM(AOWN, here) * A_SIZE), (all_of_b + OF_TEAM(BOWN, here) * B_SIZE))
         here = here + 1 == STAGES ? 0 : here + 1;
     }
+#else
+    COPY_A(all_of_a + OF_TEAM(AOWN, 0) * A_SIZE, A, K)
+    COPY_B(all_of_b + OF_TEAM(BOWN, 0) * B_SIZE, B, K)
+    cla_copies_wait();
+    CLA_TOGETHER
+    MULTIPLY((all_of_a + OF_TEAM(AOWN, 0) * A_SIZE), (all_of_b + OF_TEAM(BOWN, 0) * B_SIZE))
 #endif
     C += CLA_BEGIN(2, c0, given, cstep) + i0 * cr + j0 * cc;
+#if CSTAGED
+    CLA_LOCAL cla_lane *c_of = (CLA_LOCAL cla_lane *)held + team * (A_ROWS * CPITCH);
+    CLA_TOGETHER
+    CLA_UNROLL for (int i = 0; i < TI; i++)
+        CLA_UNROLL for (int j = 0; j < OWN_COLUMNS; j++) {
+            const cla_lane x = ELEMENT(i, j);
+            if (ROW(i) < A_ROWS && COLUMN(j) < B_COLUMNS) c_of[ROW(i) * CPITCH + COLUMN(j)] = x;
+        }
+    CLA_TOGETHER
+    CLA_UNROLL_SOME for (int e = t; e < A_ROWS * B_COLUMNS; e += TEAM) {
+        const int i = e / B_COLUMNS, j = e % B_COLUMNS;
+        if (q < nm && i < M - i0 && j < N - j0) {
+            __global CLA_REAL *place = C + i * cr + j * cc;
+            cla_lane x = c_of[i * CPITCH + j];
+            if (K) x = cla_lane_scale(CLA_VALUE(alpha), x);
+#if BETA
+            const cla_lane old = cla_lane_load_apart(place, 0, 1);
+            x = K ? cla_added(x, CLA_VALUE(beta), old) : cla_lane_scale(CLA_VALUE(beta), old);
+#endif
+            cla_lane_store_apart(place, 0, 1, x);
+        }
+    }
+#else
     CLA_UNROLL for (int i = 0; i < TI; i++)
         CLA_UNROLL for (int j = 0; j < OWN_COLUMNS; j += RUN) {
             CLA_REAL x[RUN * CLA_PARTS];
@@ -279,4 +311,5 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_blocks(
                 PUT_RUN(place, x);
             }
         }
+#endif
 }

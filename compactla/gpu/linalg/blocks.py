@@ -15,7 +15,7 @@ WARP = 32  # work-items that go together
 GROUP = 64  # work-items of a work-group, at least, where there is local memory for so many
 WHOLE = 20 * 1024  # bytes of local memory for a matrix that is there as a whole, at most
 PAIRS = 16  # registers of a work-item for C on matrix units, in pairs of doubles
-STEP = 4  # columns of A that matrix units take at a time
+UNIT, STEP = 8, 4  # rows and columns of C, and columns of A, that matrix units take at a time
 CHUNK = 2  # and how many times so many a work-item has
 DEPTH, STAGES = 64, 2  # bytes of a row of A that is in local memory by parts, twice so many for matrix units, and parts
 
@@ -101,8 +101,8 @@ def blocks(
         tile = of_registers(C.m, C.n, vector, sized)
         step, chunk = vector, 1
     ti, teami, tj, teamj = tile
-    team = teami * (WARP if matrix_units else teamj)
-    rows, across = (8 * ti * teami, 8 * tj) if matrix_units else (ti * teami, tj * teamj)
+    size = UNIT if matrix_units else 1
+    team, rows, across = teami * teamj * (WARP if matrix_units else 1), size * ti * teami, size * tj * teamj
     depth = -(-k // (step * chunk)) * step * chunk
 
     def held(depth):
@@ -133,7 +133,12 @@ def blocks(
     macros |= dict(zip(("AWIDE", "BWIDE", "CWIDE"), wides, strict=True))
     macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "APITCH": pitches[0], "BPITCH": pitches[1]}
     macros |= {"AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
-    macros |= {"CLA_WARP": nvidia and team == WARP and all(own)}
+    held_rows, held_columns = (min(m, rows), min(n, across)) if sized else (rows, across)
+    c_pitch = held_columns | 1
+    narrow = wides[2] * real < VECTOR or (columns[1] and not matrix_units and vector > 1)
+    staged = narrow and matrices * held_rows * c_pitch * item <= local
+    macros |= {"CLA_WARP": nvidia and team == WARP and all(own) and not staged}
+    macros |= {"CPITCH": c_pitch, "CSTAGED": staged}
     if matrix_units:
         macros["TALL"] = True
     return Blocks({name: int(value) for name, value in macros.items()}, matrices, matrices * team, rows, across)
@@ -146,23 +151,22 @@ def chunk_of(k):
 
 
 def of_matrix_units(m, n, parts, sized):
-    """Blocks of 8 x 8 that a warp has, and warps, from row to row; then from column to column."""
+    """Rows of a tile of blocks of 8 x 8, and warps that have one, from row to row; then from column to column."""
     if not sized:
         shapes = [(2, 4, 8, 1), (2, 3, 6, 1), (2, 2, 4, 1)] if parts == 1 else [(2, 4, 4, 1), (2, 3, 3, 1)]
-        return least([((8 * ti * teami, 8 * tj), (ti, teami, tj, teamj)) for ti, teami, tj, teamj in shapes], m, n)
-    down, across = -(-m // 8), -(-n // 8)
-    most = max(PAIRS // (across * parts), 1)
+        return least(shapes, UNIT, m, n)
+    down, across = -(-m // UNIT), -(-n // UNIT)
+    most = max((PAIRS if across * UNIT > 32 else PAIRS // 2) // (across * parts), 1)
     teami = -(-down // min(most, 4))
     return -(-down // teami), teami, across, 1
 
 
 def of_registers(m, n, vector, sized):
     """Rows of a tile, and tiles, from row to row; then from column to column."""
-    sides = (8, 4) if vector == 4 else (4, 2)
     if not sized:
-        side = sides[0]
-        sizes = [64, 48, 32] if vector == 4 else [32]
-        return least([((size, size), (side, size // side, side, size // side)) for size in sizes], m, n)
+        shapes = [(8, 8, 8, 8), (4, 8, 8, 12), (4, 8, 4, 8)] if vector == 4 else [(4, 8, 4, 8)]
+        return least(shapes, 1, m, n)
+    sides = (8, 4) if vector == 4 and max(m, n) > 32 else (4,) if vector == 4 else (4, 2)
 
     def cost(sides):
         ti, tj = sides
@@ -172,14 +176,15 @@ def of_registers(m, n, vector, sized):
     return ti, -(-m // ti), tj, -(-n // tj)
 
 
-def least(shapes, m, n):
-    """Of blocks and what they are, the one that needs least numbers for m x n, the first of several."""
+def least(shapes, unit, m, n):
+    """Of shapes of blocks, in units, the one that needs least numbers for m x n, the first of several."""
 
     def numbers(shape):
-        (rows, columns), _ = shape
+        ti, teami, tj, teamj = shape
+        rows, columns = unit * ti * teami, unit * tj * teamj
         return -(-m // rows) * rows * -(-n // columns) * columns
 
-    return min(shapes, key=numbers)[1]
+    return min(shapes, key=numbers)
 
 
 def pitch(length, vector, matrix_units, parts, along):

@@ -28,6 +28,7 @@ from compactla.types import Array, Queue
 from compactla.view import View
 
 SMALL = 32  # extent of matrices of which a work-group has several, in `gemm_stacks.cl`
+SMALLER = 8  # and of such of doubles on NVIDIA's GPUs, which have matrix units for larger ones
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,12 @@ def compiled(queue, name, dtype, nm, sizes, macros):
 
 def suits_stacks(m, n, k, dtype, nvidia):
     """Whether matrices are so small that a work-group has several of them in `gemm_stacks.cl`."""
-    return max(m, n, k) <= (8 if nvidia else SMALL)
+    largest, item = max(m, n, k), dtype.itemsize
+    if not nvidia:
+        return largest <= SMALL
+    if REAL[dtype.char].itemsize == 8:
+        return largest <= SMALLER
+    return largest <= 2 * SMALLER or (largest <= SMALL and (n * item % VECTOR or k * item % VECTOR))
 
 
 def view(array, start, place, nm):
