@@ -220,7 +220,9 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_blocks(
     const int lane = t % 32, tj = t / 32 % TEAMJ, ti = t / 32 / TEAMJ;
     CLA_REAL c[CLA_PARTS][TI][TJ][2];
 #else
-    const int tj = t % TEAMJ, ti = t / TEAMJ;
+    /* Reads of 16 bytes take half the time where work-items t and t ^ 1, or t and t ^ 2, read the same. */
+    const int pairs = TEAMI % 2 == 0, ti = pairs ? t / (2 * TEAMJ) * 2 + t % 2 : t / TEAMJ;
+    const int tj = pairs ? t / 2 % TEAMJ : t % TEAMJ;
     cla_lane c[TI][TJ];
 #endif
 #if SIZED

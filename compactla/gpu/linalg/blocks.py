@@ -54,91 +54,117 @@ def width(X: Place, item: int, real: int, unit: int) -> int:
     return common_bytes([unit, *along, *[X.rs] * (X.m > 1)]) // real
 
 
-def blocks(
-    local: int, nvidia: bool, dtype: np.dtype, places: Sequence[Place], units: Sequence[int], conj: Sequence[bool],
-    add: bool, scattered: bool, sized: bool, matrix_units: bool = True,
-) -> Blocks:  # fmt: skip
-    """A choice that suits a device.
+class Operands(NamedTuple):
+    """What is multiplied: C <- alpha A B + beta C.
 
-    Parameters
+    Attributes
     ----------
-    local : int
-        Bytes of local memory of a work-group.
-    nvidia : bool
-        Whether it is one of NVIDIA's GPUs.
     dtype : numpy.dtype
         Type of the matrices.
     places : (Place, Place, Place)
-        Where op(A), op(B) and C are.
+        Where A, B and C are, such that rows of C serve better than columns.
     units : (int, int, int)
         Bytes of which the first of them begin at multiples, or all of them if they are scattered.
     conj : (bool, bool)
         Whether A, and B, is conjugated.
-    add : bool
+    adds : bool
         Whether beta is not zero.
     scattered : bool
         Whether matrices are not evenly far apart.
+    """
+
+    dtype: np.dtype
+    places: tuple[Place, Place, Place]
+    units: tuple[int, ...]
+    conj: tuple[bool, bool]
+    adds: bool
+    scattered: bool
+
+    @property
+    def real(self) -> int:
+        """Bytes of a real number."""
+        return REAL[self.dtype.char].itemsize
+
+    @property
+    def own(self) -> list[bool]:
+        """Whether there is more than one A, and B."""
+        return [self.scattered or X.step != 0 for X in self.places[:2]]
+
+    @property
+    def begins(self) -> list[int]:
+        """Bytes of which all matrices begin at multiples."""
+        pairs = zip(self.places, self.units, strict=True)
+        return [unit if self.scattered else common_bytes([unit, X.step]) for X, unit in pairs]
+
+
+def blocks(operands: Operands, local: int, nvidia: bool, sized: bool, matrix_units: bool = True) -> Blocks:
+    """A choice that suits a device.
+
+    Parameters
+    ----------
+    operands : Operands
+        What is multiplied.
+    local : int
+        Bytes of local memory of a work-group.
+    nvidia : bool
+        Whether it is one of NVIDIA's GPUs.
     sized : bool
         Whether the kernel is for these sizes only.
     matrix_units : bool
         Whether NVIDIA's GPU has some, for doubles.
     """
-    A, B, C = places
-    item, real = dtype.itemsize, REAL[dtype.char].itemsize
-    vector = max(VECTOR // item, 1)
-    begins = [unit if scattered else common_bytes([unit, X.step]) for X, unit in zip(places, units, strict=True)]
-    columns = [X.m > 1 and (X.n == 1 or abs(X.rs) < abs(X.cs)) for X in (A, B)]
-    wides = [
-        width(X.T if down else X, item, real, unit)
-        for X, down, unit in zip(places, [*columns, False], begins, strict=True)
-    ]
+    A, B, C = operands.places
+    item, real = operands.dtype.itemsize, operands.real
+    parts, vector = item // real, max(VECTOR // item, 1)
+    m, n, k = C.m, C.n, A.n
     matrix_units = matrix_units and nvidia and real == 8
-    m, n, k = (C.m, C.n, A.n) if sized else (0, 0, 0)
     if matrix_units:
-        tile = of_matrix_units(C.m, C.n, item // real, sized)
-        step, chunk = STEP, chunk_of(k) if sized else CHUNK
+        ti, teami, tj, teamj = of_matrix_units(m, n, parts, sized)
+        size, team, step = UNIT, WARP * teami * teamj, STEP
     else:
-        tile = of_registers(C.m, C.n, vector, sized)
-        step, chunk = vector, 1
-    ti, teami, tj, teamj = tile
-    size = UNIT if matrix_units else 1
-    team, rows, across = teami * teamj * (WARP if matrix_units else 1), size * ti * teami, size * tj * teamj
-    depth = -(-k // (step * chunk)) * step * chunk
+        ti, teami, tj, teamj = of_registers(m, n, vector, sized)
+        size, team, step = 1, teami * teamj, vector
+    rows, across = size * ti * teami, size * tj * teamj
+    columns = [X.m > 1 and (X.n == 1 or abs(X.rs) < abs(X.cs)) for X in (A, B)]
+    held_rows, held_columns = (m, n) if sized else (rows, across)
 
     def held(depth):
         """Pitches of A and B, and bytes of both."""
-        held_rows, held_columns = (min(m, rows), min(n, across)) if sized else (rows, across)
         lines = (depth, held_rows) if columns[0] else (held_rows, depth)
         lines_b = (held_columns, depth) if columns[1] else (depth, held_columns)
         pitches = [
-            pitch(length, vector, matrix_units, item // real, along)
+            pitch(length, vector, matrix_units, parts, along)
             for length, along in ((lines[1], not columns[0]), (lines_b[1], columns[1]))
         ]
         return pitches, [lines[0] * pitches[0] * item, lines_b[0] * pitches[1] * item]
 
-    stages = 1
+    stages, chunk = 1, chunk_of(k) if matrix_units else 1
+    depth = -(-k // (step * chunk)) * step * chunk
     pitches, sizes = held(depth)
     if not sized or sum(sizes) > min(WHOLE, local):
         stages, chunk = STAGES, CHUNK if matrix_units else 1
         depth = max(DEPTH // item, VECTOR // real) * (2 if matrix_units else 1)
         pitches, sizes = held(depth)
-    own = [stages > 1 or scattered or X.step != 0 for X in (A, B)]
+    own = [stages > 1 or mine for mine in operands.own]
     each = sum(size for size, mine in zip(sizes, own, strict=True) if mine)
     matrices = 1
     if stages == 1:
         matrices = max(min(-(-GROUP // team), (local - sum(sizes)) // max(each, 1) + 1), 1)
-    macros = {"SIZED": sized} | ({"M": m, "N": n, "K": k} if sized else {})
-    macros |= {"MATRICES": matrices, "MMA": matrix_units, "TI": ti, "TJ": tj, "TEAMI": teami, "TEAMJ": teamj}
-    macros |= {"CHUNK": chunk, "DEPTH": depth, "STAGES": stages, "WIDTH": VECTOR // real, "PLACES": scattered}
-    macros |= dict(zip(("AWIDE", "BWIDE", "CWIDE"), wides, strict=True))
-    macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "APITCH": pitches[0], "BPITCH": pitches[1]}
-    macros |= {"AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
-    held_rows, held_columns = (min(m, rows), min(n, across)) if sized else (rows, across)
+    wides = [
+        width(X.T if down else X, item, real, begin)
+        for X, down, begin in zip(operands.places, [*columns, False], operands.begins, strict=True)
+    ]
     c_pitch = held_columns | 1
     narrow = wides[2] * real < VECTOR or (columns[1] and not matrix_units and vector > 1)
     staged = narrow and matrices * held_rows * c_pitch * item <= local
+    macros = {"SIZED": sized} | ({"M": m, "N": n, "K": k} if sized else {})
+    macros |= {"MATRICES": matrices, "MMA": matrix_units, "TI": ti, "TJ": tj, "TEAMI": teami, "TEAMJ": teamj}
+    macros |= {"CHUNK": chunk, "DEPTH": depth, "STAGES": stages, "WIDTH": VECTOR // real}
+    macros |= {"AWIDE": wides[0], "BWIDE": wides[1], "CWIDE": wides[2], "CPITCH": c_pitch, "CSTAGED": staged}
+    macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "APITCH": pitches[0], "BPITCH": pitches[1]}
+    macros |= {"AOWN": own[0], "BOWN": own[1], "ACONJ": operands.conj[0], "BCONJ": operands.conj[1]}
+    macros |= {"BETA": operands.adds, "PLACES": operands.scattered}
     macros |= {"CLA_WARP": nvidia and team == WARP and all(own) and not staged}
-    macros |= {"CPITCH": c_pitch, "CSTAGED": staged}
     if matrix_units:
         macros["TALL"] = True
     return Blocks({name: int(value) for name, value in macros.items()}, matrices, matrices * team, rows, across)

@@ -19,7 +19,7 @@ from compactla.dtypes import REAL
 from compactla.gpu import run
 from compactla.gpu.arrays import empty, upload
 from compactla.gpu.launch import enqueue
-from compactla.gpu.linalg.blocks import GROUP, LARGEST, VECTOR, WARP, blocks, common_bytes, width
+from compactla.gpu.linalg.blocks import GROUP, LARGEST, VECTOR, WARP, Operands, blocks, common_bytes, width
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES
@@ -127,17 +127,17 @@ def planned(
     units = tuple(units[turn] for turn in turns)
     common = nm, [A, B, C], turns, conj
     m, n, k = C.m, C.n, A.n if multiplies else 0
-    if not nm * m * n or (0 < k and max(m, n, k) <= SMALL and choices.is_cpu(queue.device) and not scattered):
-        return Multiply(*common)
     device = queue.device
+    on_cpu = choices.is_cpu(device)
+    if not nm * m * n or (0 < k and max(m, n, k) <= SMALL and on_cpu and not scattered):
+        return Multiply(*common)
     nvidia, local = "NVIDIA" in device.platform.name, min(LOCAL_BYTES, device.local_mem_size)
-    about = local, dtype, (A, B, Place(m, n, *C.strides)), units, conj, adds, scattered
-    if 0 < k and not choices.is_cpu(device) and suits_stacks(m, n, k, dtype, nvidia) and (found := chosen(*about)):
+    operands = Operands(dtype, (replace(A, n=k), replace(B, m=k), C), units, conj, adds, scattered)
+    if 0 < k and not on_cpu and suits_stacks(m, n, k, dtype, nvidia) and (found := chosen(operands, local)):
         code = compiled(queue, "gemm_stacks", dtype, nm, [], found.macros)
         return Multiply(*common, code, [], -(-nm // found.lanes), found.group)
-    sized = 0 < k and max(m, n, k) <= LARGEST and not choices.is_cpu(device)
-    about = local, nvidia, dtype, (replace(A, n=k), replace(B, m=k), C), units, conj, adds, scattered
-    tile = blocks(*about, sized)
+    sized = 0 < k and max(m, n, k) <= LARGEST and not on_cpu
+    tile = blocks(operands, local, nvidia, sized)
     less: dict[str, int] = {}
     while True:
         try:
@@ -149,7 +149,7 @@ def planned(
             if tile.macros.get("TALL") and not less:
                 less = {"TALL": 0}
             else:
-                tile, less = blocks(*about, sized, matrix_units=False), {"CLA_ASYNC": 0}
+                tile, less = blocks(operands, local, nvidia, sized, matrix_units=False), {"CLA_ASYNC": 0}
     return Multiply(*common, code, [m, n, k], tile.groups(nm, m, n), tile.group)
 
 
@@ -187,34 +187,18 @@ class StackTile(NamedTuple):
 
 
 @functools.lru_cache(4096)
-def chosen(local, dtype, places, units, conj, add, scattered) -> StackTile | None:
-    """A choice that suits GPUs; None if local memory is too small.
-
-    Parameters
-    ----------
-    local : int
-        Bytes of local memory of a work-group.
-    dtype : numpy.dtype
-        Type of the matrices.
-    places : (Place, Place, Place)
-        Where op(A), op(B) and C are, such that rows of C serve better than columns.
-    units : (int, int, int)
-        Bytes of which the first of them begin at multiples, or all of them if they are scattered.
-    conj : (bool, bool)
-        Whether A, and B, is conjugated.
-    add : bool
-        Whether beta is not zero.
-    scattered : bool
-        Whether matrices are not evenly far apart.
-    """
-    A, B, C = places
+def chosen(operands: Operands, local: int) -> StackTile | None:
+    """A choice that suits GPUs with so many bytes of local memory; None if that is too small."""
+    A, B, C = operands.places
+    dtype, units, scattered = operands.dtype, operands.units, operands.scattered
+    places, conj, add = operands.places, operands.conj, operands.adds
     m, n, k = C.m, C.n, A.n
-    item, real = dtype.itemsize, REAL[dtype.char].itemsize
-    own = [scattered or A.step != 0, scattered or B.step != 0, True]
+    item, real = dtype.itemsize, operands.real
+    own = [*operands.own, True]
     columns = [abs(X.rs) < abs(X.cs) for X in (A, B)]
     wide_a = wide = 1
     if dtype.kind == "f":
-        begins = [unit if scattered else common_bytes([unit, X.step]) for X, unit in zip(places, units, strict=True)]
+        begins = operands.begins
         wide_a = width(A.T if columns[0] else A, item, real, begins[0])
         wide = width(C, item, real, begins[2])
         if not columns[1]:
