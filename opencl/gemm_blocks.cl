@@ -91,11 +91,16 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 #define GROUP (MATRICES * TEAM)
 #define OF_TEAM(own, stage) ((stage) * ((own) ? MATRICES : 1) + ((own) ? team : 0)) /* which is its part in local memory */
 
+#if STAGES > 1 /* during products, which need registers */
+#define COPIES CLA_ROLLED
+#else
+#define COPIES CLA_UNROLL_SOME
+#endif
 /* Begins copies of lines of A or B of so many elements, of which those that are left are there; others are 0. */
 #define COPY_LINES(A, to, from, stride, next, lines, length, lines_left, left) \
     { \
         const int each = (length) * CLA_PARTS / A##WIDE; \
-        CLA_UNROLL_SOME for (int e = A##OWN ? t : id; e < (lines) * each; e += A##OWN ? TEAM : GROUP) { \
+        COPIES for (int e = A##OWN ? t : id; e < (lines) * each; e += A##OWN ? TEAM : GROUP) { \
             const int line = e / each, i = e % each * A##WIDE; \
             CLA_LOCAL CLA_REAL *target = to + (line * A##PITCH * CLA_PARTS + i); \
             if (line < (lines_left) && i < (left) * CLA_PARTS) \

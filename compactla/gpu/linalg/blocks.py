@@ -1,6 +1,5 @@
 """How `gemm_blocks.cl` is compiled for matrices of some sizes, types and strides."""
 
-import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,11 +12,14 @@ VECTOR = 16  # bytes that are moved at a time
 LARGEST = 64  # extent of matrices that have a kernel for their sizes, and of blocks of larger ones
 WARP = 32  # work-items that go together
 GROUP = 64  # work-items of a work-group, at least, where there is local memory for so many
-WHOLE = 20 * 1024  # bytes of local memory for a matrix that is there as a whole, at most
+WHOLE, WHOLE_OF_UNITS = 20 * 1024, 40 * 1024  # bytes of local memory for a whole matrix, and for matrix units, at most
 PAIRS = 16  # registers of a work-item for C on matrix units, in pairs of doubles
 UNIT, STEP = 8, 4  # rows and columns of C, and columns of A, that matrix units take at a time
-CHUNK = 2  # and how many times so many a work-item has
-DEPTH, STAGES = 64, 2  # bytes of a row of A that is in local memory by parts, twice so many for matrix units, and parts
+DEPTH, STAGES = 128, 3  # bytes of a row of A that is in local memory by parts, and parts, at most
+# Work-items of a compute unit of NVIDIA's for which kernels should spare registers: of doubles on matrix units whose
+# sizes are known, of complex ones, and of all others; and bytes of local memory of all of them.
+OF_UNITS, OF_COMPLEX_UNITS, OF_OTHERS = 640, 384, 512
+LOCAL_OF_ALL = 227 * 1024
 
 
 class Blocks(NamedTuple):
@@ -138,13 +140,16 @@ def blocks(operands: Operands, local: int, nvidia: bool, sized: bool, matrix_uni
         ]
         return pitches, [lines[0] * pitches[0] * item, lines_b[0] * pitches[1] * item]
 
-    stages, chunk = 1, chunk_of(k) if matrix_units else 1
+    large = matrix_units and parts == 1 and not sized
+    stages, chunk = 1, chunk_of(k, parts) if matrix_units else 1
     depth = -(-k // (step * chunk)) * step * chunk
     pitches, sizes = held(depth)
-    if not sized or sum(sizes) > min(WHOLE, local):
-        stages, chunk = STAGES, CHUNK if matrix_units else 1
-        depth = max(DEPTH // item, VECTOR // real) * (2 if matrix_units else 1)
+    if not sized or sum(sizes) > min(WHOLE_OF_UNITS if matrix_units else WHOLE, local):
+        chunk, depth = 2 if large else 1, DEPTH // item
+        while 2 * sum(held(depth)[1]) >= local and depth >= 2 * step * chunk:
+            depth //= 2
         pitches, sizes = held(depth)
+        stages = max(min(local // sum(sizes), STAGES), 2)
     own = [stages > 1 or mine for mine in operands.own]
     each = sum(size for size, mine in zip(sizes, own, strict=True) if mine)
     matrices = 1
@@ -164,22 +169,26 @@ def blocks(operands: Operands, local: int, nvidia: bool, sized: bool, matrix_uni
     macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "APITCH": pitches[0], "BPITCH": pitches[1]}
     macros |= {"AOWN": own[0], "BOWN": own[1], "ACONJ": operands.conj[0], "BCONJ": operands.conj[1]}
     macros |= {"BETA": operands.adds, "PLACES": operands.scattered}
+    if stages > 1 or (matrix_units and parts == 2):
+        most = OF_OTHERS if large or not matrix_units else OF_UNITS if parts == 1 else OF_COMPLEX_UNITS
+        most //= -(-matrices * team // WARP) * WARP
+        macros["CLA_GROUPS"] = max(min(most, LOCAL_OF_ALL // (stages * matrices * sum(sizes))), 1)
     macros |= {"CLA_WARP": nvidia and team == WARP and all(own) and not staged}
     if matrix_units:
         macros["TALL"] = True
     return Blocks({name: int(value) for name, value in macros.items()}, matrices, matrices * team, rows, across)
 
 
-def chunk_of(k):
+def chunk_of(k, parts):
     """Steps of matrix units for which a work-item has elements of A and B at a time."""
     steps = -(-k // STEP)
-    return min(steps, 2) if steps % 4 in (1, 2) else 4
+    return min(steps, 2) if steps % 4 in (1, 2) or parts == 2 else 4
 
 
 def of_matrix_units(m, n, parts, sized):
     """Rows of a tile of blocks of 8 x 8, and warps that have one, from row to row; then from column to column."""
     if not sized:
-        shapes = [(2, 4, 8, 1), (2, 3, 6, 1), (2, 2, 4, 1)] if parts == 1 else [(2, 4, 4, 1), (2, 3, 3, 1)]
+        shapes = [(4, 2, 4, 2), (2, 3, 6, 1), (2, 2, 4, 1)] if parts == 1 else [(2, 4, 4, 1), (2, 3, 3, 1)]
         return least(shapes, UNIT, m, n)
     down, across = -(-m // UNIT), -(-n // UNIT)
     most = max((PAIRS if across * UNIT > 32 else PAIRS // 2) // (across * parts), 1)
@@ -192,13 +201,8 @@ def of_registers(m, n, vector, sized):
     if not sized:
         shapes = [(8, 8, 8, 8), (4, 8, 8, 12), (4, 8, 4, 8)] if vector == 4 else [(4, 8, 4, 8)]
         return least(shapes, 1, m, n)
-    sides = (8, 4) if vector == 4 and max(m, n) > 32 else (4,) if vector == 4 else (4, 2)
-
-    def cost(sides):
-        ti, tj = sides
-        return -(-m // ti) * -(-n // tj) * (ti * tj + 2 * (ti + tj))
-
-    ti, tj = min(itertools.product(sides, sides), key=cost)
+    largest = max(m, n)
+    ti, tj = (4, 4) if largest <= 32 or vector < 4 or n <= 4 else (4, 8) if largest <= 48 else (8, 8)
     return ti, -(-m // ti), tj, -(-n // tj)
 
 
