@@ -26,8 +26,13 @@ typedef unsigned long ulong;
 #define CLA_LOCAL
 #define restrict __restrict__
 
-/* Attributes of kernels and loops */
+/* Attributes of kernels and loops. CLA_GROUPS: how many work-groups a compute unit has registers for; without it the
+ * compiler may spill some for the sake of more groups. */
+#ifdef CLA_GROUPS
+#define reqd_work_group_size(x, y, z) launch_bounds((x) * (y) * (z), CLA_GROUPS)
+#else
 #define reqd_work_group_size(x, y, z) launch_bounds((x) * (y) * (z))
+#endif
 
 /* Where a work-item is */
 #define CLA_PLACE(name, x_of, y_of, z_of) \

@@ -1,39 +1,6 @@
-/* gemm of ordinary arrays: C <- alpha op(A) op(B) + beta C for stacks of matrices of any strides, which count CLA_REAL.
- *
- * Strides are those of op(A) and op(B), which ACONJ and BCONJ, 1, conjugate. Matrix q begins at A[a0 + q * astep], or
- * for PLACES, 1, at A[places[q]], B[places[nm + q]] and C[places[2 * nm + q]]. C is not read where beta is 0. Kernels
- * add up the products of an element in the same order, with fused operations only: all compute the same bits.
- */
-#include "unroll.h"
-
-#ifndef PLACES
-#define PLACES 0
-#endif
-#if PLACES
-#define PLACES_ARGUMENT , __global const long *restrict places
-#define BEGIN(turn, start, q, step) places[(turn) * nm + (q)]
-#else
-#define PLACES_ARGUMENT
-#define BEGIN(turn, start, q, step) (start + (q) * (step))
-#endif
-#if CLA_COMPLEX
-#define CONJUGATED(flag, x) ((flag) ? cla_lane_conj(x) : (x))
-#else
-#define CONJUGATED(flag, x) (x)
-#endif
-
-/* x + beta c, where a real beta touches no part with the other's infinity */
-CLA_INLINE cla_lane added(cla_lane x, cla_lane beta, cla_lane c)
-{
-#if CLA_COMPLEX
-    if (beta.y == 0) return cla_lane_of(fma(beta.x, c.x, x.x), fma(beta.x, c.y, x.y));
-#endif
-    return cla_lane_fma(beta, c, x);
-}
-
-#ifdef GEMM_STACKS
-/* Matrices whose sizes are known when this is compiled: a work-group takes LANES of A and of B into local memory, a
- * work-item computes a tile of one of C. Alpha is not 0.
+/* gemm of ordinary arrays: C <- alpha op(A) op(B) + beta C for stacks of small matrices (gemm_places.h), whose sizes are
+ * known when this is compiled: a work-group takes LANES of A and of B into local memory, a work-item computes a tile of
+ * one of C. Alpha is not 0.
  *
  * Define M, N, K; AOWN and BOWN, 0 if all share one matrix; BETA, 0 if beta is; ACOLUMNS and BCOLUMNS, 1 if neighbours
  * in memory are in a column.
@@ -46,6 +13,8 @@ CLA_INLINE cla_lane added(cla_lane x, cla_lane beta, cla_lane c)
  * FLAT     0, or how many real numbers are moved at a time of matrices that lie one after the other without gaps, all
  *          but those that are shared: they begin at a multiple of that. WIDE is 1
  */
+#include "gemm_places.h"
+
 #ifndef M
 #define M 4
 #define N 4
@@ -69,7 +38,7 @@ CLA_INLINE cla_lane added(cla_lane x, cla_lane beta, cla_lane c)
 typedef cla_lane wide;
 #define WIDE_FMA(a, b, c) cla_lane_fma(a, b, c)
 #define WIDE_SCALE(f, x) cla_lane_scale(f, x)
-#define WIDE_ADDED(x, f, c) added(x, f, c)
+#define WIDE_ADDED(x, f, c) cla_added(x, f, c)
 #define WIDE_LOAD(p, i) cla_lane_load_apart(p, i, 1)
 #define WIDE_STORE(p, i, x) cla_lane_store_apart(p, i, 1, x)
 #define WIDE_ZERO cla_lane_real(0)
@@ -121,7 +90,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
     long nm, CLA_SCALAR(alpha), CLA_SCALAR(beta),
     __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac,
     __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc,
-    __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc PLACES_ARGUMENT)
+    __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc CLA_PLACES_ARGUMENT)
 {
     __local cla_lane a_of[ALANES * M * APITCH] __attribute__((aligned(16)));
     __local wide b_of[BLANES * K * BPITCH] __attribute__((aligned(16)));
@@ -142,7 +111,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
         const int k = e % (K / WIDEA) * WIDEA, i = e / (K / WIDEA) % M;
 #endif
         const int v = e / (M * K / WIDEA);
-        const long place = BEGIN(0, a0, AOWN ? min(q0 + v, nm - 1) : 0, astep) + i * ar + k * ac;
+        const long place = CLA_BEGIN(0, a0, AOWN ? min(q0 + v, nm - 1) : 0, astep) + i * ar + k * ac;
 #if WIDEA == 1
         a_of[(v * M + i) * APITCH + k] = cla_lane_load_apart(A, place, 1);
 #else
@@ -155,13 +124,13 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
 #if BCOLUMNS
     EACH(BLANES * K * N) {
         const int k = e % K, j = e / K % N, v = e / (K * N);
-        const long place = BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * bc;
+        const long place = CLA_BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * bc;
         ((CLA_LOCAL cla_lane *)b_of)[(v * K + k) * BPITCH * WIDE + j] = cla_lane_load_apart(B, place, 1);
     }
 #else
     EACH(BLANES * K * UNITS) {
         const int j = e % UNITS, k = e / UNITS % K, v = e / (K * UNITS);
-        const long place = BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * WIDE * bc;
+        const long place = CLA_BEGIN(1, b0, BOWN ? min(q0 + v, nm - 1) : 0, bstep) + k * br + j * WIDE * bc;
         b_of[(v * K + k) * BPITCH + j] = WIDE_LOAD(B, place);
     }
 #endif
@@ -174,9 +143,9 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
         cla_lane a[TI];
         wide b[TJ];
         CLA_UNROLL for (int i = 0; i < TI; i++)
-            a[i] = CONJUGATED(ACONJ, A_OF(AOWN ? given : 0, min(ti * TI + i, M - 1), k));
+            a[i] = CLA_CONJUGATED(ACONJ, A_OF(AOWN ? given : 0, min(ti * TI + i, M - 1), k));
         CLA_UNROLL for (int j = 0; j < TJ; j++)
-            b[j] = CONJUGATED(BCONJ, B_OF(BOWN ? given : 0, k, min(j * TEAMJ + tj, UNITS - 1)));
+            b[j] = CLA_CONJUGATED(BCONJ, B_OF(BOWN ? given : 0, k, min(j * TEAMJ + tj, UNITS - 1)));
         CLA_UNROLL for (int i = 0; i < TI; i++)
             CLA_UNROLL for (int j = 0; j < TJ; j++) c[i][j] = WIDE_FMA(a[i], b[j], c[i][j]);
     }
@@ -193,7 +162,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
 #if BETA
     for (int e = t; e < count / CLA_PARTS; e += GROUP) {
         const cla_lane c = cla_lane_load_apart(C, e * CLA_PARTS, 1);
-        cla_lane_store_apart(C, e * CLA_PARTS, 1, added(c_of[e], CLA_VALUE(beta), c));
+        cla_lane_store_apart(C, e * CLA_PARTS, 1, cla_added(c_of[e], CLA_VALUE(beta), c));
     }
 #else
     CLA_LOCAL const CLA_REAL *from = (CLA_LOCAL const CLA_REAL *)c_of;
@@ -201,7 +170,7 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
 #endif
 #else
     if (q0 + l < nm) {
-        C += BEGIN(2, c0, q0 + l, cstep);
+        C += CLA_BEGIN(2, c0, q0 + l, cstep);
         CLA_UNROLL for (int i = 0; i < TI; i++)
             CLA_UNROLL for (int j = 0; j < TJ; j++)
                 if (WITHIN(ti * TI + i, M, TI))
@@ -213,70 +182,3 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_stacks(
     }
 #endif
 }
-#endif
-
-#ifdef GEMM_BLOCKS
-/* Matrices of any sizes: a work-group computes a BLOCK x BLOCK part of some, with DEPTH columns of A and rows of B at a
- * time in local memory; a work-item TILE x TILE numbers of it, TEAM rows and columns apart. Where k is 0 alpha is left
- * out, and nothing is read of A and B. */
-#define TEAM 8
-#define TILE 4
-#define BLOCK (TEAM * TILE)
-#define DEPTH 8
-#define PITCH (BLOCK + 1)
-
-/* Into local memory: DEPTH columns of BLOCK rows of m x k numbers, or rows of columns; what is beyond is 0. Neighbours
- * are neighbours in memory. */
-static void taken(CLA_LOCAL cla_lane *to, __global const CLA_REAL *from, long m, long k, long rs, long cs, long conj)
-{
-    const int columns = abs(rs) < abs(cs);
-    for (int e = get_local_id(0); e < BLOCK * DEPTH; e += TEAM * TEAM) {
-        const int i = columns ? e % BLOCK : e / DEPTH, d = columns ? e / BLOCK : e % DEPTH;
-        cla_lane x = cla_lane_real(0);
-        if (i < m && d < k) x = cla_lane_load_apart(from, i * rs + d * cs, 1);
-        to[d * PITCH + i] = CONJUGATED(conj, x);
-    }
-}
-
-__kernel CLA_GROUP_OF(TEAM * TEAM) void gemm_blocks(
-    long nm, long m, long n, long k, CLA_SCALAR(alpha), CLA_SCALAR(beta),
-    __global const CLA_REAL *restrict A, long a0, long astep, long ar, long ac, long aconj,
-    __global const CLA_REAL *restrict B, long b0, long bstep, long br, long bc, long bconj,
-    __global CLA_REAL *restrict C, long c0, long cstep, long cr, long cc PLACES_ARGUMENT)
-{
-    __local cla_lane a_of[DEPTH * PITCH], b_of[DEPTH * PITCH];
-    const int t = get_local_id(0), tj = t % TEAM, ti = t / TEAM;
-    const long across = (n + BLOCK - 1) / BLOCK;
-    const long i0 = get_group_id(0) / across * BLOCK, j0 = get_group_id(0) % across * BLOCK;
-    const cla_lane scale = CLA_VALUE(beta);
-    for (long q = get_group_id(1); q < nm; q += get_num_groups(1)) {
-        cla_lane c[TILE][TILE];
-        CLA_UNROLL for (int i = 0; i < TILE; i++)
-            CLA_UNROLL for (int j = 0; j < TILE; j++) c[i][j] = cla_lane_real(0);
-        for (long k0 = 0; k0 < k; k0 += DEPTH) {
-            taken(a_of, A + BEGIN(0, a0, q, astep) + i0 * ar + k0 * ac, m - i0, k - k0, ar, ac, aconj);
-            taken(b_of, B + BEGIN(1, b0, q, bstep) + j0 * bc + k0 * br, n - j0, k - k0, bc, br, bconj);
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (int d = 0; d < min((long)DEPTH, k - k0); d++)
-                CLA_UNROLL for (int i = 0; i < TILE; i++)
-                    CLA_UNROLL for (int j = 0; j < TILE; j++)
-                        c[i][j] = cla_lane_fma(a_of[d * PITCH + ti + i * TEAM], b_of[d * PITCH + tj + j * TEAM],
-                                               c[i][j]);
-            barrier(CLK_LOCAL_MEM_FENCE);
-        }
-        __global CLA_REAL *to = C + BEGIN(2, c0, q, cstep);
-        CLA_UNROLL for (int i = 0; i < TILE; i++)
-            CLA_UNROLL for (int j = 0; j < TILE; j++) {
-                const long row = i0 + ti + i * TEAM, column = j0 + tj + j * TEAM, place = row * cr + column * cc;
-                if (row < m && column < n) {
-                    cla_lane x = k ? cla_lane_scale(CLA_VALUE(alpha), c[i][j]) : c[i][j];
-                    if (!cla_lane_is_zero(scale)) {
-                        const cla_lane old = cla_lane_load_apart(to, place, 1);
-                        x = k ? added(x, scale, old) : cla_lane_scale(scale, old);
-                    }
-                    cla_lane_store_apart(to, place, 1, x);
-                }
-            }
-    }
-}
-#endif

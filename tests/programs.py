@@ -45,14 +45,19 @@ STACKS = [  # where neighbours in memory are in rows or columns
     {"FLAT": 0, "ACOLUMNS": 0, "BCOLUMNS": 1, "PLACES": 1},
     {"FLAT": 2, "ACOLUMNS": 1, "BCOLUMNS": 0, "PLACES": 0},
 ]
+BLOCKS = {"M": 5, "N": 7, "K": 6, "DEPTH": 6, "APITCH": 14, "BPITCH": 14}
+PLACES = [
+    {"SIZED": 0, "ACOLUMNS": 1, "ACONJ": 1, "PLACES": 1, "CWIDE": 2},
+    {"SIZED": 1, "BCOLUMNS": 1, "BCONJ": 1, "STAGES": 1, "MATRICES": 2, "AOWN": 0, "AWIDE": 2},
+]
 KRON = {"ROWS": 2, "PENCILS": 2, "ROUNDS": 2, "AOWN": 1, "ACONJ": 1}
 FUSED = {"N": 3, "R": 2, "BPARTS": 2, "ATYPE": "char"}
 WATCHED = [{"PERTURB": 1, "SHIFT": 0, "PIVOTING": 1}, {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0}]
 VARIANTS = [  # of what is no routine's
     *(("gemm.cl", {"GEMM_TEAM": 1, "N": m, "M": m, "K": k, "TI": 3, "ACONJ": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead})
       for ahead, m, k in ((0, 5, 5), (1, 6, 8), (3, 6, 5))),
-    *(("gemm_stacks.cl", {"GEMM_STACKS": 1, "K": 5, "TI": 3, "ACONJ": 1} | where) for where in STACKS),
-    ("gemm_stacks.cl", {"GEMM_BLOCKS": 1, "PLACES": 1}),
+    *(("gemm_stacks.cl", {"K": 5, "TI": 3, "ACONJ": 1} | where) for where in STACKS),
+    *(("gemm_blocks.cl", {**BLOCKS, **where}) for where in PLACES),
     *(("fused.cl", {**FUSED, f"FUSED_{name}": 1, "LINE": line, "ASTAGED": int(line > 0), "BSTAGED": 0, "UPLO": 1})
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
     *(("grid_lu.cl", FUSED | {f"GRID_{name}": 1, "P": 4, "Q": 2 - staged, "STAGED": staged, "TURNS": 2 * staged})

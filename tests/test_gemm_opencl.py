@@ -10,6 +10,7 @@ import pytest
 import compactla as cla
 from cases import random, same_bits
 from compactla.gpu.arrays import download
+from compactla.gpu.linalg import products
 from compactla.gpu.tuning import choices as choices
 from drivers import working_devices
 from test_gemm_memory import PAIRS, applied, expected, laid, shapes
@@ -100,6 +101,19 @@ def test_kernels_of_gpus(queue, gpus, size, char, hows, options, rng):
     pairs = *shapes(*size, transa, transb), (size[0], size[2])
     a, b, c = (laid(random(rng, (7, *s), np.dtype(char)), how) for s, how in zip(pairs, hows, strict=True))
     check(queue, a, b, c, alpha, beta, transa, transb)
+
+
+@pytest.mark.parametrize("char", "fdFD")
+@pytest.mark.parametrize("size", [(33, 9, 40), (5, 12, 16), (48, 64, 52), (16, 100, 3), (1, 70, 65), (72, 2, 130)])
+def test_blocks(queue, gpus, size, char, monkeypatch, rng):
+    monkeypatch.setattr(products, "suits_stacks", lambda *_: False)
+    hows = itertools.cycle(["", "columns", "rows", "", "gaps", "columns", "reversed"])
+    for (transa, transb), alpha, beta in zip(["NN", "TN", "NC", "CT"], (1, 2, -1, 2), (0, 1, 0, -3), strict=True):
+        pairs = *shapes(*size, transa, transb), (size[0], size[2])
+        a, b, c = (laid(random(rng, (3, *s), np.dtype(char)), next(hows)) for s in pairs)
+        check(queue, a, b, c, alpha, beta, transa, transb)
+    check(queue, a, b[0], c, 1, 0, transa, transb)
+    check(queue, a[0], b, c, 1, 2, transa, transb)
 
 
 @pytest.mark.exhaustive

@@ -1,13 +1,14 @@
-"""How a device runs products of ordinary matrices: in one launch, of a kernel in `gemm_stacks.cl`.
+"""How a device runs products of ordinary matrices: in one launch.
 
-Small matrices of GPUs have a kernel for their sizes, and those of CPUs that of packs, whose vector length is 1. All
-others share a kernel: larger ones, those whose alpha is zero, and sequences on CPUs.
+Small matrices of GPUs have a kernel in `gemm_stacks.cl`, for their sizes, and those of CPUs that of packs, whose vector
+length is 1. All others have one in `gemm_blocks.cl`: larger ones, those on NVIDIA's GPUs that suit it better, those
+whose alpha is zero, and sequences on CPUs.
 """
 
 import functools
-import itertools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from compactla import routine
 from compactla.calls.launch import NOW, Launch
 from compactla.dtypes import REAL
 from compactla.gpu import run
-from compactla.gpu.arrays import PLACES, empty, upload
+from compactla.gpu.arrays import empty, upload
 from compactla.gpu.launch import enqueue
+from compactla.gpu.linalg.blocks import GROUP, LARGEST, VECTOR, WARP, Operands, blocks, common_bytes, width
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES
@@ -25,12 +27,8 @@ from compactla.strides import Place, in_stack
 from compactla.types import Array, Queue
 from compactla.view import View
 
-FILE = "gemm_stacks.cl"
-LARGEST = 32  # extent of matrices that have a kernel for their sizes
-VECTOR = 16  # bytes that are moved at a time
-WARP = 32  # work-items that go together
-GROUP = 64  # work-items of a work-group, at least, where there is local memory for so many
-BLOCK, TEAM = 32, 64  # rows and columns of a block, and work-items for it
+SMALL = 32  # extent of matrices of which a work-group has several, in `gemm_stacks.cl`
+SMALLER = 8  # and of such of doubles on NVIDIA's GPUs, which have matrix units for larger ones
 
 
 @dataclass(frozen=True)
@@ -48,15 +46,11 @@ class Multiply:
     conj : (bool, bool)
         Whether the first, and the second, are conjugated.
     kernel : kernel or None
-        None where C has no elements, or if that of packs has to do it.
+        None where C has no elements, or if that of packs has to do it. Others are compiled for conjugates.
     sizes : list of int
         What the kernel is told first.
-    tells_conj : bool
-        Whether it is told of conjugates.
-    work_items : (int, int)
-        Work-items.
-    group : int
-        Work-items of a work-group.
+    groups, group : int
+        Work-groups, and work-items of each.
     """
 
     nm: int
@@ -65,8 +59,7 @@ class Multiply:
     conj: tuple[bool, bool]
     kernel: Any = None
     sizes: list[int] = field(default_factory=list)
-    tells_conj: bool = False
-    work_items: tuple[int, int] = (0, 0)
+    groups: int = 0
     group: int = 0
 
     def start(self, arrays, starts, alpha, beta, launch=NOW, room=()):
@@ -75,12 +68,11 @@ class Multiply:
             return self._start_as_packs(arrays, starts, alpha, beta, launch)
         real = REAL[arrays[0].dtype.char].itemsize
         values = [self.nm, *self.sizes, alpha.real, alpha.imag, beta.real, beta.imag]
-        for k, (turn, place) in enumerate(zip(self.turns, self.places, strict=True)):
+        for turn, place in zip(self.turns, self.places, strict=True):
             values += arrays[turn].base_data, starts[turn] // real, *(stride // real for stride in place.strides)
-            if self.tells_conj and k < 2:
-                values.append(int(self.conj[k]))
         values += [x.data for x in room]
-        return enqueue(arrays[0].queue, launch, self.kernel, self.work_items, (self.group, 1), [*arrays, *room], values)
+        work_items, group = (self.groups * self.group, 1), (self.group, 1)
+        return enqueue(arrays[0].queue, launch, self.kernel, work_items, group, [*arrays, *room], values)
 
     def _start_as_packs(self, arrays, starts, alpha, beta, launch):
         """Start the kernel for packs, of which these are ones of one lane."""
@@ -135,23 +127,47 @@ def planned(
     units = tuple(units[turn] for turn in turns)
     common = nm, [A, B, C], turns, conj
     m, n, k = C.m, C.n, A.n if multiplies else 0
-    small, on_cpu = 0 < k and max(m, n, k) <= LARGEST, choices.is_cpu(queue.device)
-    if not nm * m * n or (small and on_cpu and not scattered):
+    device = queue.device
+    on_cpu = choices.is_cpu(device)
+    if not nm * m * n or (0 < k and max(m, n, k) <= SMALL and on_cpu and not scattered):
         return Multiply(*common)
-    choice = None
-    if small and not on_cpu:
-        local = min(LOCAL_BYTES, queue.device.local_mem_size)
-        choice = chosen(local, dtype, (A, B, C), units, conj, adds, scattered)
-    if choice:
-        name, (macros, lanes, group), sizes = "gemm_stacks", choice, []
-        work_items = -(-nm // lanes) * group, 1
-    else:
-        name, macros, group, sizes = "gemm_blocks", (("PLACES", int(scattered)),), TEAM, [m, n, k]
-        work_items = -(-m // BLOCK) * -(-n // BLOCK) * TEAM, min(nm, PLACES)
-    numbers = [[None, 0, 0, 0, 0, *([0] if not choice and i < 2 else [])] for i in range(3)]
-    types = [nm, *sizes, *[0.0] * 4, *itertools.chain(*numbers), *([None] if scattered else [])]
-    code = kernel(queue, FILE, name, dtype, 1, types, **{name.upper(): 1}, **dict(macros))
-    return Multiply(*common, code, sizes, not choice, work_items, group)
+    nvidia, local = "NVIDIA" in device.platform.name, min(LOCAL_BYTES, device.local_mem_size)
+    operands = Operands(dtype, (replace(A, n=k), replace(B, m=k), C), units, conj, adds, scattered)
+    if 0 < k and not on_cpu and suits_stacks(m, n, k, dtype, nvidia) and (found := chosen(operands, local)):
+        code = compiled(queue, "gemm_stacks", dtype, nm, [], found.macros)
+        return Multiply(*common, code, [], -(-nm // found.lanes), found.group)
+    sized = 0 < k and max(m, n, k) <= LARGEST and not on_cpu
+    tile = blocks(operands, local, nvidia, sized)
+    less: dict[str, int] = {}
+    while True:
+        try:
+            code = compiled(queue, "gemm_blocks", dtype, nm, [m, n, k], tile.macros | less)
+            break
+        except RuntimeError:  # of NVIDIA's GPUs those before compute capability 9.0 have less of it, before 8.0 nothing
+            if not nvidia or "CLA_ASYNC" in less:
+                raise
+            if tile.macros.get("TALL") and not less:
+                less = {"TALL": 0}
+            else:
+                tile, less = blocks(operands, local, nvidia, sized, matrix_units=False), {"CLA_ASYNC": 0}
+    return Multiply(*common, code, [m, n, k], tile.groups(nm, m, n), tile.group)
+
+
+def compiled(queue, name, dtype, nm, sizes, macros):
+    """The kernel of that name, with these macros."""
+    room = [None] if macros["PLACES"] else []
+    types = [nm, *sizes, *[0.0] * 4, *[None, 0, 0, 0, 0] * 3, *room]
+    return kernel(queue, f"{name}.cl", name, dtype, 1, types, **macros)
+
+
+def suits_stacks(m, n, k, dtype, nvidia):
+    """Whether matrices are so small that a work-group has several of them in `gemm_stacks.cl`."""
+    largest, item = max(m, n, k), dtype.itemsize
+    if not nvidia:
+        return largest <= SMALL
+    if REAL[dtype.char].itemsize == 8:
+        return largest <= SMALLER
+    return largest <= 2 * SMALLER or (largest <= SMALL and (n * item % VECTOR or k * item % VECTOR))
 
 
 def view(array, start, place, nm):
@@ -162,52 +178,31 @@ def view(array, start, place, nm):
     return View(array, start // real, nm, place.m, place.n, step, rs, cs, 1, dtype, array.queue)
 
 
-def common_bytes(numbers: Sequence[int]) -> int:
-    """The largest number of bytes, at most VECTOR, of which all numbers are multiples."""
-    return int(np.gcd.reduce([*numbers, VECTOR]))
-
-
 class StackTile(NamedTuple):
     """How `gemm_stacks` is compiled: its macros, matrices of a work-group, and its work-items."""
 
-    macros: tuple[tuple[str, int], ...]
+    macros: dict[str, int]
     lanes: int
     group: int
 
 
 @functools.lru_cache(4096)
-def chosen(local, dtype, places, units, conj, add, scattered) -> StackTile | None:
-    """A choice that suits GPUs; None if local memory is too small.
-
-    Parameters
-    ----------
-    local : int
-        Bytes of local memory of a work-group.
-    dtype : numpy.dtype
-        Type of the matrices.
-    places : (Place, Place, Place)
-        Where op(A), op(B) and C are, such that rows of C serve better than columns.
-    units : (int, int, int)
-        Bytes of which the first of them begin at multiples, or all of them if they are scattered.
-    conj : (bool, bool)
-        Whether A, and B, is conjugated.
-    add : bool
-        Whether beta is not zero.
-    scattered : bool
-        Whether matrices are not evenly far apart.
-    """
-    A, B, C = places
+def chosen(operands: Operands, local: int) -> StackTile | None:
+    """A choice that suits GPUs with so many bytes of local memory; None if that is too small."""
+    A, B, C = operands.places
+    dtype, units, scattered = operands.dtype, operands.units, operands.scattered
+    places, conj, add = operands.places, operands.conj, operands.adds
     m, n, k = C.m, C.n, A.n
-    item, real = dtype.itemsize, REAL[dtype.char].itemsize
-    own = [scattered or A.step != 0, scattered or B.step != 0, True]
+    item, real = dtype.itemsize, operands.real
+    own = [*operands.own, True]
     columns = [abs(X.rs) < abs(X.cs) for X in (A, B)]
     wide_a = wide = 1
     if dtype.kind == "f":
-        begins = [unit if scattered else common_bytes([unit, X.step]) for X, unit in zip(places, units, strict=True)]
-        wide_a = width(A.T if columns[0] else A, real, begins[0])
-        wide = width(C, real, begins[2])
+        begins = operands.begins
+        wide_a = width(A.T if columns[0] else A, item, real, begins[0])
+        wide = width(C, item, real, begins[2])
         if not columns[1]:
-            wide = min(wide, width(B, real, begins[1]))
+            wide = min(wide, width(B, item, real, begins[1]))
     regular = wide * real == VECTOR and (n % 8 == 0 or n * real <= 32)
     sizes = [X.m * X.n * item for X in places]
     every = max(VECTOR // common_bytes([size]) for size, mine in zip(sizes, own, strict=True) if mine)
@@ -232,15 +227,7 @@ def chosen(local, dtype, places, units, conj, add, scattered) -> StackTile | Non
     macros = {"M": m, "N": n, "K": k, "AOWN": own[0], "BOWN": own[1], "ACONJ": conj[0], "BCONJ": conj[1], "BETA": add}
     macros |= {"ACOLUMNS": columns[0], "BCOLUMNS": columns[1], "PLACES": scattered, "LANES": lanes, "TI": tile[0]}
     macros |= {"TJ": tile[1], "WIDE": wide, "WIDEA": wide_a, "FLAT": flat}
-    return StackTile(tuple((name, int(value)) for name, value in macros.items()), lanes, lanes * team)
-
-
-def width(X, real, unit):
-    """Numbers of a row that can be moved at a time, where matrices begin at multiples of `unit` bytes."""
-    if X.cs != real or X.n == 1:
-        return 1
-    strides = [X.n * real, unit] + [X.rs] * (X.m > 1)
-    return max(common_bytes(strides) // real, 1)
+    return StackTile({name: int(value) for name, value in macros.items()}, lanes, lanes * team)
 
 
 def is_whole(X, item):
@@ -264,10 +251,13 @@ class DeviceProducts:
         Sizes and types.
     places : list of Place
         Where the factors are.
+    plans : dict
+        Launches, by the bytes of which factors and products begin at multiples.
     """
 
     fit: Any
     places: list[Place]
+    plans: dict = field(default_factory=dict)
 
     def run(self, arrays, wait):
         """The products, and None."""
@@ -275,9 +265,16 @@ class DeviceProducts:
         C = empty(shape, dtype, arrays[0].queue, arrays[0].allocator)
         *_, m, n = shape
         item = dtype.itemsize
-        places, arrays = [*self.places, Place(m, n, m * n * item, n * item, item)], [*arrays, C]
+        arrays = [*arrays, C]
+        starts = [X.offset for X in arrays]
+        units = tuple(math.gcd(start, VECTOR) for start in starts)
+        plan = self.plans.get(units)
+        if plan is None:
+            places = [*self.places, Place(m, n, m * n * item, n * item, item)]
+            plan = planned(self.fit.nm, C.queue, dtype, places, units, (False, False), True, False)
+            self.plans[units] = plan
         one, zero = (complex(1), complex(0)) if dtype.kind == "c" else (1.0, 0.0)
-        multiply(self.fit.nm, arrays, [X.offset for X in arrays], places, (False, False), one, zero)
+        plan.start(arrays, starts, one, zero)
         return [C], None
 
 
