@@ -58,7 +58,7 @@ PEERS = {
     "syrk": Peers(libraries={"numpy matmul": numpy_scipy.matmul_with_transpose}),
     "herk": Peers(libraries={"numpy matmul": functools.partial(numpy_scipy.matmul_with_transpose, adjoint="C")}),
     "trsm": Peers(
-        "side uplo trans diag m n alpha A B",
+        "side uplo trans diag n r alpha A B",
         {
             "numpy solve": numpy_scipy.solve,
             "scipy solve, triangular": numpy_scipy.solve_triangular,

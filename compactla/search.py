@@ -4,6 +4,7 @@ A choice is a dict: "kernel" names a kernel of `opencl/`, the rest are its tunab
 the kernels' files; an empty dict stands for the kernel that takes any size.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 GROUP_SIZE = 1024  # no group has more work-items
 LOCAL_BYTES = 48 * 1024  # of local memory that a group may use; some compilers take no more
+WARP, SECTOR = 32, 32  # work-items that run together on NVIDIA's GPUs, and bytes that memory moves at once
 REGISTERS = 240  # 4-byte registers of a work-item that a candidate may hold its matrices in
 GROUP, LANES, TEAM = range(1, GROUP_SIZE + 1), range(1, 65), range(1, 33)  # what these tunables may be
 
@@ -41,6 +43,8 @@ class Kernel:
         Whether the work-items and groups of a choice are as many as there is to do for the sizes.
     file : str
         Its source, if it is not that of the search.
+    warps : bool
+        Whether it is told by CLA_WARP that a work-group is one of NVIDIA's warps, which needs no barriers.
     """
 
     tunables: dict[str, range]
@@ -51,6 +55,7 @@ class Kernel:
     whole_packs: Callable[[Choice], bool] = lambda choice: False
     whole: Callable[[Choice, Size], bool] = lambda choice, size: True
     file: str = ""
+    warps: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,3 +185,90 @@ def teams(kernel: str, rows: int, columns: int, dtype: np.dtype, lanes: Sequence
                 count = -(-columns // width)
                 if 64 <= some * count <= 512 or (count == 1 and some >= 32):
                     yield {"kernel": kernel, "LANES": some, "COLUMNS": width, "TEAM": count}
+
+
+def columns(file: str, width: Callable[..., int], local: Callable[[Size], float]) -> Kernel:
+    """A kernel in a file of which a work-item has one of the columns, so many of the sizes, of LANES matrices.
+
+    `local` says how many elements of each matrix are in local memory.
+    """
+    return Kernel(
+        {"LANES": LANES},
+        group=lambda choice, size: choice["LANES"] * width(*size),
+        local=lambda choice, size: choice["LANES"] * local(size) + COLUMNS_ROOM,
+        file=file,
+    )
+
+
+def each_column(kernel: str, rows: int, width: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
+    """Choices of a kernel with a work-item for each of so many columns, of rows that it has in registers."""
+    if rows <= 32 and registers(rows, dtype) <= OF_A_MEMBER:
+        for some in sorted(lanes, key=lambda some: abs(math.log(some * width / 200))):
+            if 32 <= some * width <= 768 and some * (dtype.itemsize // (1 + (dtype.kind == "c"))) >= SECTOR:
+                yield {"kernel": kernel, "LANES": some}
+
+
+# From some size on, a matrix is in the registers of a team that is a grid of P x Q work-items: see `opencl/grid.h`.
+
+COLUMNS_ROOM = 2048  # elements in local memory for columns on their way out
+LARGEST_GRID = 128  # rows and columns of what a team holds
+GRID = range(1, 129)
+OF_A_MEMBER = 144  # registers of a work-item for its part of a matrix, at most
+FOR_ALL_ELSE, OF_A_GROUP = 64, 65536  # registers that it needs beside these, and those that work-groups have
+
+
+def grid(
+    file: str,
+    rows: Callable[..., int],
+    columns: Callable[..., int],
+    room: Callable[[int, int, Choice], int] = lambda m, n, choice: 0,
+    **tunables: range,
+) -> Kernel:
+    """A kernel in a file of teams that hold LANES matrices, of the sizes of which so many rows and columns.
+
+    A matrix has two lines in local memory, and `room` for more elements, of those and the choice.
+    """
+
+    def local(choice, size):
+        m, n = rows(*size), columns(*size)
+        longest = max(m + 2 * choice["P"], n + choice["Q"]) + WARP
+        return choice["LANES"] * (2 * longest + room(m, n, choice))
+
+    return Kernel(
+        {"LANES": LANES, "P": GRID, "Q": GRID, **tunables},
+        group=lambda choice, size: choice["LANES"] * choice["P"] * choice["Q"],
+        local=local,
+        whole=lambda choice, size: all(choice[name].bit_count() == 1 for name in "PQ"),
+        file=file,
+        warps=True,
+    )
+
+
+def grids(
+    kernel: str, rows: int, columns: int, dtype: np.dtype, lanes: Sequence[int], most: int = OF_A_MEMBER
+) -> Iterator[Choice]:
+    """Choices of a kernel whose teams hold matrices of so many rows and columns, a member `most` elements."""
+    real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    for some in sorted(some for some in lanes if some * real >= SECTOR or lanes[0] == 1):
+        for members in (2**k for k in range(2, 10)):
+            P = 2 ** (members.bit_length() // 2)
+            Q = members // P
+            elements, group = -(-rows // P) * -(-columns // Q), some * members
+            held = registers(elements, dtype)
+            if (
+                group >= WARP
+                and elements <= most
+                and held <= OF_A_MEMBER
+                and (held + FOR_ALL_ELSE) * group <= OF_A_GROUP
+            ):
+                yield {"kernel": kernel, "LANES": some, "P": P, "Q": Q}
+
+
+def solvers(name: str, n: int, r: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
+    """Choices of the kernels of a solve with teams: with few right-hand sides, grids share out the work better."""
+    on_grids = grids(f"{name}_grid", n + r, n, dtype, lanes)
+    if 4 * r <= n:
+        yield from on_grids
+    if n <= 32:
+        yield from teams(f"{name}_team", n, r, dtype, lanes)
+    yield from on_grids

@@ -7,6 +7,10 @@
  * Define M, N, or N alone for square matrices; P and Q, powers of 2; TEAMS, the matrices of a work-group; CLA_WARP as
  * warp.h has it, where work-groups are whole warps. Steps go in blocks of STEPS, in which all
  * indices of registers are numbers: a file writes them out by inclusion, as next_step.h explains.
+ *
+ * For packs, define LANES instead of TEAMS: a work-group has so many matrices of a pack, which are neighbours in
+ * memory, and those of their members that have the same place in the grid are neighbours. CLA_WARP is 1 where that is a
+ * warp, and 2 only for one lane.
  */
 #include "ordinary.h"
 #include "unroll.h"
@@ -14,7 +18,9 @@
 #ifndef P
 #define P 2
 #define Q 2
+#ifndef LANES
 #define TEAMS 2
+#endif
 #endif
 #ifndef M
 #define M N
@@ -27,7 +33,7 @@
 #define STEPS (P < Q ? P : Q) /* steps for which indices of registers stay as they are */
 #define OWN_ROWS ((M + P - 1) / P) /* of a member */
 #define OWN_COLUMNS ((COLUMNS + Q - 1) / Q)
-#define LINE (OWN_ROWS * P > OWN_COLUMNS * Q ? OWN_ROWS * P : OWN_COLUMNS * Q) /* of a row or column */
+#define LONGEST (OWN_ROWS * P > OWN_COLUMNS * Q ? OWN_ROWS * P : OWN_COLUMNS * Q)
 #define FIRST_ROW (STEP * STEPS / P) /* the first of them that has a part in the steps of a block */
 #define FIRST_COLUMN (STEP * STEPS / Q)
 
@@ -41,10 +47,27 @@
 #ifndef DOWN
 #define DOWN 0
 #endif
+#ifdef LANES
+#define TEAMS LANES
+#define SIDE_BY_SIDE (LANES < 32 ? 32 / LANES : 1) /* members of a matrix in a warp */
+#define CLA_GRID_PLACE const int team = get_local_id(0) % LANES, t = get_local_id(0) / LANES;
+#define CLA_GRID_EXISTS 1
+#else
+#define SIDE_BY_SIDE 32
+#define CLA_GRID_PLACE const int team = get_local_id(0) / MEMBERS, t = get_local_id(0) % MEMBERS;
+#define CLA_GRID_EXISTS (q < nm)
+#endif
 #define CLA_GRID_HEAD \
-    const int team = get_local_id(0) / MEMBERS, t = get_local_id(0) % MEMBERS; \
+    CLA_GRID_PLACE \
     const int p = DOWN ? t % P : t / Q, c = DOWN ? t / P : t % Q; \
     const long q = get_group_id(0) * (long)TEAMS + team, q_read = min(q, nm - 1);
+
+/* Elements of a row or column in local memory: so many that what a warp reads of those of several matrices, SPREAD
+ * neighbours of each, is in different banks. */
+#define BANKS (128 / (int)sizeof(cla_lane))
+#define SPREAD (SIDE_BY_SIDE < Q ? SIDE_BY_SIDE : Q)
+#define CLA_GRID_APART(n, spread) ((n) + (BANKS + (spread) % BANKS - (n) % BANKS) % BANKS)
+#define LINE CLA_GRID_APART(LONGEST, SPREAD)
 
 /* a[u][v] <- get(i, j), for what is in row i = u P + p and column j = v Q + c, 0 for what is outside of m x n or not `read` */
 #define CLA_GRID_READ(a, m, n, read, get) \
@@ -60,7 +83,7 @@
     CLA_UNROLL for (int u = 0; u < ((m) + P - 1) / P; u++) \
         CLA_UNROLL for (int v = 0; v < ((n) + Q - 1) / Q; v++) { \
             const int i = u * P + p, j = v * Q + c; \
-            if (q < nm && ((m) % P == 0 || i < (m)) && ((n) % Q == 0 || j < (n))) put(i, j, a[u][v]) \
+            if (CLA_GRID_EXISTS && ((m) % P == 0 || i < (m)) && ((n) % Q == 0 || j < (n))) put(i, j, a[u][v]) \
         }
 
 /* CLA_GRID_READ of columns `from` to `to` by way of local memory: neighbours read what is next to each other, in a column
@@ -81,7 +104,7 @@
 
 /* put(e, tile[i * line + j]) for elements e = i n + j of m x n, of matrices that exist. */
 #define CLA_GRID_STAGED_WRITE(m, n, tile, line, put) \
-    if (q < nm) \
+    if (CLA_GRID_EXISTS) \
         CLA_UNROLL for (int e0 = 0; e0 < (m) * (n); e0 += MEMBERS) { \
             const int e = e0 + t; \
             if ((m) * (n) % MEMBERS == 0 || e < (m) * (n)) put(e, (tile)[e / (n) * (line) + e % (n)]) \

@@ -1,9 +1,10 @@
-/* STEPS steps of a Cholesky factorization, from step STEP STEPS on, in grid_cholesky.cl. */
+/* STEPS steps of a Cholesky factorization, from step STEP STEPS on, in kernels on grids. Rows below the first N get what
+ * the factor makes of them: those of B^H become those of (inv(L) B)^H. */
 #if STEP * STEPS < N
 {
     CLA_ROLLED for (int t = 0; t < STEPS && STEP * STEPS + t < N; t++) {
         const int k = STEP * STEPS + t;
-        CLA_LOCAL cla_lane *column = columns + (team * 2 + k % 2) * LINE;
+        CLA_LOCAL cla_lane *column = columns + (k % 2 * TEAMS + team) * LINE;
         if (c == k % Q)
             CLA_UNROLL for (int u = FIRST_ROW; u < OWN_ROWS; u++) column[u * P + p] = a[u][FIRST_COLUMN];
         CLA_TOGETHER

@@ -1,9 +1,9 @@
-/* STEPS steps of an LU factorization with partial pivoting, from step STEP STEPS on, in grid_lu.cl.
+/* STEPS steps of an LU factorization with partial pivoting, from step STEP STEPS on, of what grid_lu.h says.
  *
  * Rows are not moved: place[u] is where LAPACK would have that row by now, negative for what is no row, and of equally
  * large candidates the one at the first place is taken. Its row goes through local memory with the reciprocal of the
  * pivot in column k. Of several warps each passes its own candidate on before it is known whose is the largest, which
- * saves a barrier.
+ * saves a barrier. With LIMIT, without warps, the row at place k is taken where it is at least so many times as large.
  */
 #if STEP * STEPS < LU_STEPS
 {
@@ -11,9 +11,9 @@
         const int k = STEP * STEPS + s, own = c == s;
         int at = place[0];
         cla_lane pivot = a[0][STEP], x[OWN_ROWS];
-        CLA_REAL size = own && at >= k ? SIZE_OF(pivot) : -1;
+        CLA_REAL size = own & (at >= k) ? SIZE_OF(pivot) : -1;
         CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) {
-            const CLA_REAL other = own && place[u] >= k ? SIZE_OF(a[u][STEP]) : -1;
+            const CLA_REAL other = own & (place[u] >= k) ? SIZE_OF(a[u][STEP]) : -1;
             const int better = LARGER(other, place[u], size, at);
             at = better ? place[u] : at;
             pivot = cla_lane_select(better, a[u][STEP], pivot);
@@ -39,7 +39,12 @@
         if (own) {
             sizes[team * P + p] = size;
             places[team * P + p] = at;
-            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) column[u * P + p] = a[u][STEP];
+#ifdef LIMIT
+            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
+                if (place[u] == k) diagonal[team] = SIZE_OF(a[u][STEP]);
+#endif
+            if (Q > 1)
+                CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) column[u * P + p] = a[u][STEP];
         }
         CLA_TOGETHER
         size = -1;
@@ -49,6 +54,9 @@
             at = better ? there : at;
             size = better ? other : size;
         }
+#ifdef LIMIT
+        at = diagonal[team] >= LIMIT * size ? k : at;
+#endif
 #endif
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
             if (place[u] == at)
@@ -61,7 +69,7 @@
         at = cla_taken_int(there, first);
         row = rows + (k % 2 * CLA_WARPS + first) * WIDTH;
 #elif CLA_WARP != 2
-        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) x[u] = column[u * P + p];
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) x[u] = Q > 1 ? column[u * P + p] : a[u][STEP];
 #endif
         const cla_lane reciprocal = row[s * PART + STEP];
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
@@ -69,7 +77,7 @@
             if (taken && own) {
                 swaps[team * LU_STEPS + k] = INV ? u * P + p : at;
                 pivots[team * LU_STEPS + k] = RECIPROCALS ? r : pivot;
-                if (cla_lane_is_zero(pivot)) singular[team] = 1;
+                if (cla_lane_is_zero(pivot) && !singular[team]) singular[team] = k + 1;
             }
             place[u] = taken ? k : place[u] == k ? at : place[u];
             const int others = INV ? !taken : place[u] > k;
@@ -83,7 +91,7 @@
         }
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
             if (INV) a[u][STEP] = cla_lane_select(own, place[u] == k ? cla_lane_real(1) : CLA_MINUS(x[u]), a[u][STEP]);
-            if (KEEP) a[u][STEP] = cla_lane_select(own && place[u] > k, x[u], a[u][STEP]);
+            if (KEEP) a[u][STEP] = cla_lane_select(own & (place[u] > k), x[u], a[u][STEP]);
         }
     }
 }

@@ -73,7 +73,7 @@ __kernel void trsm_batch(long lanes, long nm, long m, long n, long diag, CLA_SCA
 }
 #endif
 
-/* Batches whose sizes and strides are known when this is compiled: define M, N and, in numbers, ARS, ACS, BRS, BCS;
+/* Batches whose sizes and strides are known when this is compiled: define N, R and, in numbers, ARS, ACS, BRS, BCS;
  * ACONJ, 1 to conjugate A; DIAG, what the diagonal holds; ALPHA, 0 if alpha is 1, else 1. Tunables:
  *
  * TRSM_ITEM  one work-item a matrix: the triangle in its registers, the columns of B pass by.
@@ -82,7 +82,7 @@ __kernel void trsm_batch(long lanes, long nm, long m, long n, long diag, CLA_SCA
  *            COLUMNS columns, TEAM apart, in registers.
  *   LANES    matrices of a work-group, a divisor of V
  *   COLUMNS  columns of a work-item
- *   TEAM     work-items of a matrix, ceil(N / COLUMNS)
+ *   TEAM     work-items of a matrix, ceil(R / COLUMNS)
  */
 #if defined(TRSM_ITEM) || defined(TRSM_TEAM)
 #include "known.h"
@@ -102,20 +102,20 @@ __kernel CLA_GROUP_OF(GROUP) void trsm_item(long lanes, long nm, CLA_SCALAR(alph
     if (q >= lanes) return;
     A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
     B += b0 + cla_lane_place(q, bps);
-    cla_lane a[M][M];
-    CLA_UNROLL for (int i = 0; i < M; i++) {
+    cla_lane a[N][N];
+    CLA_UNROLL for (int i = 0; i < N; i++) {
         CLA_UNROLL for (int j = 0; j < i; j++) a[i][j] = A_AT(i, j);
         a[i][i] = DIAG == CLA_UNIT ? cla_lane_real(1) : A_AT(i, i);
         if (DIAG == CLA_NONUNIT) a[i][i] = cla_lane_recip(a[i][i]);
     }
-    CLA_UNROLL for (int j = 0; j < N; j++) {
-        cla_lane x[M];
-        CLA_UNROLL for (int i = 0; i < M; i++) x[i] = SCALE(cla_lane_load(B, B_AT(i, j)));
-        CLA_UNROLL for (int k = 0; k < M; k++) {
+    CLA_UNROLL for (int j = 0; j < R; j++) {
+        cla_lane x[N];
+        CLA_UNROLL for (int i = 0; i < N; i++) x[i] = SCALE(cla_lane_load(B, B_AT(i, j)));
+        CLA_UNROLL for (int k = 0; k < N; k++) {
             if (DIAG != CLA_UNIT) x[k] = cla_lane_mul(a[k][k], x[k]);
-            CLA_UNROLL for (int i = k + 1; i < M; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
+            CLA_UNROLL for (int i = k + 1; i < N; i++) x[i] = cla_lane_fnma(a[i][k], x[k], x[i]);
         }
-        CLA_UNROLL for (int i = FIRST; i < M; i++) cla_lane_store(B, B_AT(i, j), x[i]);
+        CLA_UNROLL for (int i = FIRST; i < N; i++) cla_lane_store(B, B_AT(i, j), x[i]);
     }
 }
 #endif
@@ -127,37 +127,37 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void trsm_team(long lanes, long nm, CLA_SCAL
                                                    __global const CLA_REAL *restrict A, long a0, long aps,
                                                    __global CLA_REAL *restrict B, long b0, long bps)
 {
-    __local cla_lane triangle_part[(BELOW(M, 0) + 1) * LANES], diagonal_part[M * LANES];
+    __local cla_lane triangle_part[(BELOW(N, 0) + 1) * LANES], diagonal_part[N * LANES];
     const int l = get_local_id(0) % LANES, c = get_local_id(0) / LANES;
     const long q = get_group_id(0) * (long)LANES + l;
     A += a0 + (ACOMMON ? 0 : cla_lane_place(q, aps));
     B += b0 + cla_lane_place(q, bps);
     CLA_LOCAL cla_lane *triangle = triangle_part + l, *diagonal = diagonal_part + l;
-    CLA_UNROLL for (int i = 1; i < M; i++)
+    CLA_UNROLL for (int i = 1; i < N; i++)
         CLA_UNROLL for (int j0 = 0; j0 < i; j0 += TEAM)
             if (j0 + c < i) triangle[BELOW(i, j0 + c) * LANES] = A_AT(i, j0 + c);
     if (DIAG != CLA_UNIT)
-        CLA_UNROLL for (int i = 0; i < M; i += TEAM)
-            if (i + c < M) {
+        CLA_UNROLL for (int i = 0; i < N; i += TEAM)
+            if (i + c < N) {
                 const cla_lane a = A_AT(i + c, i + c);
                 diagonal[(i + c) * LANES] = DIAG == CLA_NONUNIT ? cla_lane_recip(a) : a;
             }
-    cla_lane x[COLUMNS][M];
-    CLA_UNROLL for (int i = 0; i < M; i++)
+    cla_lane x[COLUMNS][N];
+    CLA_UNROLL for (int i = 0; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            x[j][i] = SCALE(cla_lane_load_if(CLA_HAS_COLUMN(j, N), B, B_AT(i, CLA_COLUMN_OF(j, N))));
+            x[j][i] = SCALE(cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(i, CLA_COLUMN_OF(j, R))));
     barrier(CLK_LOCAL_MEM_FENCE);
-    CLA_UNROLL for (int k = 0; k < M; k++) {
+    CLA_UNROLL for (int k = 0; k < N; k++) {
         if (DIAG != CLA_UNIT)
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][k] = cla_lane_mul(diagonal[k * LANES], x[j][k]);
-        CLA_UNROLL for (int i = k + 1; i < M; i++) {
+        CLA_UNROLL for (int i = k + 1; i < N; i++) {
             const cla_lane a = triangle[BELOW(i, k) * LANES];
             CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_fnma(a, x[j][k], x[j][i]);
         }
     }
-    CLA_UNROLL for (int i = FIRST; i < M; i++)
+    CLA_UNROLL for (int i = FIRST; i < N; i++)
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++)
-            if (CLA_HAS_COLUMN(j, N)) cla_lane_store(B, B_AT(i, CLA_COLUMN(j)), x[j][i]);
+            if (CLA_HAS_COLUMN(j, R)) cla_lane_store(B, B_AT(i, CLA_COLUMN(j)), x[j][i]);
 }
 #endif
 

@@ -120,4 +120,5 @@ def of_rows():
                 tunables = {name: choice[name] for name in tunables}
                 for values in itertools.product(*(range(len(row.options[name])) for name in row.compiled)):
                     option = dict(zip(map(str.upper, row.compiled), values, strict=True))
-                    yield file, complete(file, {choice["kernel"].upper(): 1, **macros, **tunables, **option})
+                    own = row.search.file_of(choice)
+                    yield own, complete(own, {choice["kernel"].upper(): 1, **macros, **tunables, **option})

@@ -55,7 +55,7 @@ def use(queue):
 
 def ran(queue, routine):
     """The kernels that ran for a routine, by name."""
-    names = {str(plan.choice["kernel"]) for plan in launch.plans(queue).known.values() if plan}
+    names = {str(plan.choice["kernel"]) for plan in launch.plans(queue).known.values() if plan and plan.choice}
     return {name for name in names if name.startswith(routine)}
 
 
@@ -184,12 +184,13 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
     """The first shape that a device is given, or any size, for all that is compiled in; one of the matrices fails."""
     row, judge, bad = named(name), oracle.named(name), 4
     found = (
-        (sizes, choice)
+        (sizes, vlen, choice)
+        for vlen in (32, 1)  # some are for ordinary matrices
         for sizes in (dict(zip(row.letters, numbers, strict=False)) for numbers in ((6, 5, 7), (4, 3, 5)))
-        for choice in chain(choices.candidates(queue.device, row.search, tuple(sizes.values()), dtype, 32), [{}])
+        for choice in chain(choices.candidates(queue.device, row.search, tuple(sizes.values()), dtype, vlen), [{}])
         if choice.get("kernel", f"{name}_batch") == kernel  # some are for few registers
     )
-    sizes, choice = next(found)
+    sizes, vlen, choice = next(found)
     if choice:
         use(name, **choice)
     for values in product(*(row.options[option] for option in row.compiled)):
@@ -197,7 +198,7 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
         options |= dict(zip(row.compiled, values, strict=True))
         before = judge.operands(lambda m, n: random(rng, (NM, m, n), dtype), **sizes, **options)
         failed = judge.spoil(bad, 2, *before, **options) if "info" in row.outputs else 0
-        packs = [argument(A, a, vlen=32, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
+        packs = [argument(A, a, vlen=vlen, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
         after, info = row.results(packs, row.function(*packs, **options))
         good = np.arange(NM) != (bad if "info" in row.outputs else -1)
         if "info" in row.outputs:
@@ -205,6 +206,31 @@ def test_every_kernel_of_every_routine(queue, rng, use, name, kernel, dtype):
         after = [a if a is None else a[good] for a in after]
         assert judge.residual([a[good] for a in before], after, **options).max() < oracle.THRESHOLD
         assert ran(queue, name) == ({kernel} if choice else set())
+
+
+GRIDS = [name for name in names() if f"{name}_grid" in named(name).search.kernels]
+
+
+@on_devices
+@pytest.mark.parametrize("n", [35, exhaustive(70)])
+@pytest.mark.parametrize("name", GRIDS)
+def test_more_than_32_rows(queue, rng, monkeypatch, name, n):
+    """Teams have larger matrices, in packs or in copies of them; one of the matrices is not finite, and one fails."""
+    monkeypatch.setattr(choices, "is_cpu", lambda device: False)
+    launch.plans(queue).known.clear()
+    row, judge, bad = named(name), oracle.named(name), 4
+    before = judge.operands(lambda m, n: random(rng, (NM, m, n), np.float64), *(n, 3, 3)[: len(row.letters)])
+    failed = judge.spoil(bad, 2, *before) if "info" in row.outputs else 0
+    before[0][6] = np.nan
+    packs = [argument(A, a, vlen=VLEN, queue=queue) for A, a in zip(row.inputs, before, strict=True)]
+    after, info = row.results(packs, row.function(*packs))
+    good = ~np.isin(np.arange(NM), [6, bad] if "info" in row.outputs else [6])
+    if "info" in row.outputs:
+        assert info[bad] == failed and not info[good].any()
+    after = [a if a is None else a[good] for a in after]
+    assert judge.residual([a[good] for a in before], after).max() < oracle.THRESHOLD
+    assert ran(queue, name) == {f"{name}_grid"}
+    launch.plans(queue).known.clear()
 
 
 @on_devices

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from compactla.calls.repeats import repeats
-from compactla.dense.getrf import in_local, teams
+from compactla.dense.getrf import in_local, room, teams_and_grids
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Choice, Search, items, registers, squares
+from compactla.search import ITEM, LARGEST_GRID, Choice, Search, columns, each_column, grid, items, registers, squares
 from compactla.types import Array, Events
 
 
@@ -70,15 +70,26 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, r = size
     if registers(n * (n + r), dtype) <= 200 and n + r <= 32:
         yield from items("gesv_item")
-    yield from teams("gesv_team", n + r, lanes)
+    yield from teams_and_grids("gesv", n, n + r, dtype, lanes)
+    yield from each_column("gesv_column", n, n + r, dtype, lanes)
 
 
-KERNELS = {"gesv_item": ITEM, "gesv_team": in_local(lambda n, r: n * (n + r + 1))}
+def room_with_solutions(m, n, choice):
+    """As `compactla.dense.getrf.room`, with right-hand sides beside the matrix."""
+    return max(room(m, n, choice), room(m, n, choice | {"STAGED": 0}) + m * (n - m))
+
+
+KERNELS = {
+    "gesv_item": ITEM,
+    "gesv_team": in_local(lambda n, r: n * (n + r + 1)),
+    "gesv_column": columns("column_getrf.cl", lambda n, r: n + r, lambda size: 4 * size[0] + 10),
+    "gesv_grid": grid("grid_getrf.cl", lambda n, r: n, lambda n, r: n + r, room_with_solutions, STAGED=range(2)),
+}
 
 ROUTINE = Routine(
     "gesv",
     operands=(Matrix("A", "nn", written=True), Matrix("B", "nr", written=True)),
     madds=lambda n, r: n**3 / 3 + n * n * r,
     outputs=("info",),
-    search=Search("gesv", "gesv.cl", KERNELS, candidates, squares(2)),
+    search=Search("gesv", "gesv.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

@@ -8,7 +8,24 @@ from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
-from compactla.search import ITEM, LANES, TEAM, Choice, Kernel, Search, items, registers, squares
+from compactla.search import (
+    ITEM,
+    LANES,
+    LARGEST_GRID,
+    OF_A_MEMBER,
+    TEAM,
+    WARP,
+    Choice,
+    Kernel,
+    Search,
+    columns,
+    each_column,
+    grid,
+    grids,
+    items,
+    registers,
+    squares,
+)  # fmt: skip
 from compactla.types import Array, Events
 
 
@@ -81,11 +98,26 @@ def getrf(
     return ipiv, ROUTINE.run((A.view, ipiv.view), (threshold,), None, (), A.nm, info, threads, wait_for)
 
 
+OF_LU = 72  # elements that a member of a grid has, at most
+
+
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 200:
         yield from items("getrf_item")
-    yield from teams("getrf_team", n, lanes)
+    yield from teams_and_grids("getrf", m, n, dtype, lanes)
+    yield from each_column("getrf_column", m, n, dtype, lanes)
+
+
+def teams_and_grids(name, m, n, dtype, lanes) -> Iterator[Choice]:
+    """Choices of the kernels of a routine with teams, for what a team holds."""
+    if lanes == [1]:
+        yield from rows_on_grids(f"{name}_grid", m, n, dtype)
+    elif m <= 32:
+        if m * n >= 256:  # local memory is the limit
+            for choice in grids(f"{name}_grid", m, n, dtype, lanes, OF_LU):
+                yield choice | {"STAGED": 0}
+        yield from teams(f"{name}_team", n, lanes)
 
 
 def teams(kernel, columns, lanes) -> Iterator[Choice]:
@@ -105,7 +137,31 @@ def in_local(elements) -> Kernel:
     )
 
 
-KERNELS = {"getrf_item": ITEM, "getrf_team": in_local(lambda m, n: (m + 1) * n)}
+def room(m, n, choice):
+    """Elements in local memory of a team: two rows of each warp, pivots, and what is on its way out."""
+    P, Q = choice["P"], choice["Q"]
+    out = m * (n + 1) * choice["STAGED"] if choice["LANES"] == 1 else (m + P) * Q
+    return 2 * max(P * Q // WARP, 1) * (n + 5 * Q) + 2 * min(m, n) + out
+
+
+def rows_on_grids(kernel, m, n, dtype) -> Iterator[Choice]:
+    """Choices of a kernel whose teams hold ordinary matrices, each member elements of one row."""
+    P = max(8, 1 << (m - 1).bit_length())
+    Q = next(2**k for k in range(10) if -(-min(m, n) // 2**k) <= 32)  # so many blocks of steps
+    while P * Q <= 1024:
+        if WARP <= P * Q and registers(-(-n // Q), dtype) <= OF_A_MEMBER and P >= Q:
+            choice = {"kernel": kernel, "LANES": 1, "P": P, "Q": Q}
+            yield choice | {"STAGED": 1}
+            yield choice | {"STAGED": 0}
+        Q *= 2
+
+
+KERNELS = {
+    "getrf_item": ITEM,
+    "getrf_team": in_local(lambda m, n: (m + 1) * n),
+    "getrf_column": columns("column_getrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 4) + size[0] + min(size)),
+    "getrf_grid": grid("grid_getrf.cl", lambda m, n: m, lambda m, n: n, room, STAGED=range(2)),
+}
 
 ROUTINE = Routine(
     "getrf",
@@ -115,5 +171,5 @@ ROUTINE = Routine(
     fixed=frozenset({(1,)}),
     outputs=("info",),
     implied={"k": lambda m, n: min(m, n)},
-    search=Search("getrf", "getrf.cl", KERNELS, candidates, squares(2)),
+    search=Search("getrf", "getrf.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

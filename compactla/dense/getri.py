@@ -6,7 +6,7 @@ from compactla.dense import getrinp
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Search, squares, team
+from compactla.search import ITEM, LARGEST_GRID, Search, grid, grids, squares, team
 from compactla.types import Array, Events
 
 
@@ -72,14 +72,19 @@ def getri(A: Pack, ipiv: Any, *, info: Array = None, threads: int | None = None,
 def candidates(size, dtype, lanes):
     for choice in getrinp.candidates(size, dtype, lanes):
         yield choice | {"kernel": choice["kernel"].replace("getrinp", "getri")}
+    yield from grids("getri_grid", 2 * size[0], size[0], dtype, lanes)
 
 
-TEAM = team({}, lambda choice, size: size[0] * (size[0] + 1) * choice["LANES"])
+KERNELS = {
+    "getri_item": ITEM,
+    "getri_team": team({}, lambda choice, size: size[0] * (size[0] + 1) * choice["LANES"]),
+    "getri_grid": grid("grid_getrs.cl", lambda n: 2 * n, lambda n: n, lambda m, n, choice: n + 1),
+}
 
 ROUTINE = Routine(
     "getri",
     operands=(Matrix("A", "nn", written=True), Matrix("ipiv", "n1", kind="integer")),
     madds=lambda n: 2 / 3 * n**3,
     outputs=("info",),
-    search=Search("getri", "getri.cl", {"getri_item": ITEM, "getri_team": TEAM}, candidates, squares(1)),
+    search=Search("getri", "getri.cl", KERNELS, candidates, squares(1), LARGEST_GRID),
 )

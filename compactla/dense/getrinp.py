@@ -70,7 +70,8 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     (n,) = size
     if registers(n * n, dtype) <= 164:
         yield from items("getrinp_item")
-    yield from teams("getrinp_team", n, n, dtype, lanes)
+    if n <= 32:
+        yield from teams("getrinp_team", n, n, dtype, lanes)
 
 
 TEAM = team({}, lambda choice, size: size[0] ** 2 * choice["LANES"])

@@ -6,7 +6,7 @@ from compactla.dense import getrsnp
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Search, squares, team
+from compactla.search import ITEM, LARGEST_GRID, Search, grid, squares, team
 from compactla.types import Events
 
 
@@ -75,7 +75,11 @@ def candidates(size, dtype, lanes):
         yield choice | {"kernel": choice["kernel"].replace("getrsnp", "getrs")}
 
 
-TEAM = team({}, lambda choice, size: size[0] * (size[0] + 1) * choice["LANES"])
+KERNELS = {
+    "getrs_item": ITEM,
+    "getrs_team": team({}, lambda choice, size: size[0] * (size[0] + 1) * choice["LANES"]),
+    "getrs_grid": grid("grid_getrs.cl", lambda n, r: n + r, lambda n, r: n, lambda m, n, choice: n),
+}
 
 ROUTINE = Routine(
     "getrs",
@@ -83,5 +87,5 @@ ROUTINE = Routine(
     madds=lambda n, r: n * n * r,
     options={"trans": "NTC"},
     compiled=("trans",),
-    search=Search("getrs", "getrs.cl", {"getrs_item": ITEM, "getrs_team": TEAM}, candidates, squares(2)),
+    search=Search("getrs", "getrs.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Choice, Search, items, registers, squares, team, teams
+from compactla.search import ITEM, LARGEST_GRID, Choice, Search, grid, items, registers, solvers, squares, team
 from compactla.types import Events
 
 
@@ -67,10 +67,14 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, r = size
     if registers(n * n + n, dtype) <= 180 and n * r <= 144:
         yield from items("getrsnp_item")
-    yield from teams("getrsnp_team", n, r, dtype, lanes)
+    yield from solvers("getrsnp", n, r, dtype, lanes)
 
 
-TEAM = team({}, lambda choice, size: size[0] ** 2 * choice["LANES"])
+KERNELS = {
+    "getrsnp_item": ITEM,
+    "getrsnp_team": team({}, lambda choice, size: size[0] ** 2 * choice["LANES"]),
+    "getrsnp_grid": grid("grid_getrs.cl", lambda n, r: n + r, lambda n, r: n),
+}
 
 ROUTINE = Routine(
     "getrsnp",
@@ -78,5 +82,5 @@ ROUTINE = Routine(
     madds=lambda n, r: n * n * r,
     options={"trans": "NTC"},
     compiled=("trans",),
-    search=Search("getrsnp", "getrsnp.cl", {"getrsnp_item": ITEM, "getrsnp_team": TEAM}, candidates, squares(2)),
+    search=Search("getrsnp", "getrsnp.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

@@ -6,7 +6,7 @@ from compactla.calls.repeats import repeats
 from compactla.dense import potrs
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Choice, Search, squares, team
+from compactla.search import ITEM, LARGEST_GRID, Choice, Search, grid, squares, team
 from compactla.types import Array, Events
 
 
@@ -81,7 +81,11 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
         yield {**choice, "kernel": choice["kernel"].replace("potrs", "posv")}
 
 
-TEAM = team({}, lambda choice, size: (size[0] * (size[0] + 3) // 2 + 1) * choice["LANES"])
+KERNELS = {
+    "posv_item": ITEM,
+    "posv_team": team({}, lambda choice, size: (size[0] * (size[0] + 3) // 2 + 1) * choice["LANES"]),
+    "posv_grid": grid("grid_potrf.cl", lambda n, r: n + r, lambda n, r: n),
+}
 
 ROUTINE = Routine(
     "posv",
@@ -89,5 +93,5 @@ ROUTINE = Routine(
     madds=lambda n, r: n**3 / 6 + n * n * r,
     options={"uplo": "LU"},
     outputs=("info",),
-    search=Search("posv", "posv.cl", {"posv_item": ITEM, "posv_team": TEAM}, candidates, squares(2)),
+    search=Search("posv", "posv.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from compactla.calls.repeats import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.search import ITEM, LARGEST_GRID, REGISTERS, Choice, Search, grid, grids, items, registers, squares, team
 from compactla.types import Array, Events
 
 
@@ -77,13 +77,14 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     if registers(n * (n + 1) // 2, dtype) <= 280:  # of which some may be spilled
         yield from items("potrf_item")
     for columns in sorted({c for c in (2, 3, 4, 1) if c <= n}, key=lambda c: -(-n // c) * c - n):
-        if registers(columns * n, dtype) <= REGISTERS:
+        if n <= 32 and registers(columns * n, dtype) <= REGISTERS:
             count = -(-n // columns)
             for panel in (1, 0) if columns > 1 else (0,):
                 for some in sorted(lanes, key=lambda some: abs(math.log(some * count / 160))):
                     if 64 <= some * count <= 512:
                         yield {"kernel": "potrf_team", "LANES": some, "COLUMNS": columns, "TEAM": count,
                                "PANEL": panel}  # fmt: skip
+    yield from grids("potrf_grid", n, n, dtype, lanes)
 
 
 def local(choice, size) -> int:
@@ -91,7 +92,11 @@ def local(choice, size) -> int:
     return (2 * columns * size[0] + 1) * choice["LANES"]
 
 
-TEAM = team({"PANEL": range(2)}, local)
+KERNELS = {
+    "potrf_item": ITEM,
+    "potrf_team": team({"PANEL": range(2)}, local),
+    "potrf_grid": grid("grid_potrf.cl", lambda n: n, lambda n: n),
+}
 
 ROUTINE = Routine(
     "potrf",
@@ -99,5 +104,5 @@ ROUTINE = Routine(
     madds=lambda n: n**3 / 6,
     options={"uplo": "LU"},
     outputs=("info",),
-    search=Search("potrf", "potrf.cl", {"potrf_item": ITEM, "potrf_team": TEAM}, candidates, squares(1)),
+    search=Search("potrf", "potrf.cl", KERNELS, candidates, squares(1), LARGEST_GRID),
 )

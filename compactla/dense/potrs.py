@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Choice, Search, items, registers, squares, team, teams
+from compactla.search import ITEM, LARGEST_GRID, Choice, Search, grid, items, registers, solvers, squares, team
 from compactla.types import Events
 
 
@@ -68,15 +68,19 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, r = size
     if registers(n * (n + 1) // 2 + n, dtype) <= 160 and n * r <= 144:
         yield from items("potrs_item")
-    yield from teams("potrs_team", n, r, dtype, lanes)
+    yield from solvers("potrs", n, r, dtype, lanes)
 
 
-TEAM = team({}, lambda choice, size: (size[0] * (size[0] + 1) // 2 + 1) * choice["LANES"])
+KERNELS = {
+    "potrs_item": ITEM,
+    "potrs_team": team({}, lambda choice, size: (size[0] * (size[0] + 1) // 2 + 1) * choice["LANES"]),
+    "potrs_grid": grid("grid_potrf.cl", lambda n, r: n + r, lambda n, r: n),
+}
 
 ROUTINE = Routine(
     "potrs",
     operands=(Matrix("A", "nn", half=True), Matrix("B", "nr", written=True)),
     madds=lambda n, r: n * n * r,
     options={"uplo": "LU"},
-    search=Search("potrs", "potrs.cl", {"potrs_item": ITEM, "potrs_team": TEAM}, candidates, squares(2)),
+    search=Search("potrs", "potrs.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

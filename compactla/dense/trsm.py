@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_side, views
 from compactla.scalars import scalar
-from compactla.search import ITEM, Choice, Search, items, registers, squares, team, teams
+from compactla.search import ITEM, LARGEST_GRID, Choice, Search, grid, items, registers, solvers, squares, team
 from compactla.types import Array, Events
 from compactla.view import lower_left
 
@@ -82,19 +82,23 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     n, r = size
     if registers(n * (n + 1) // 2 + n, dtype) <= 160 and n * r <= 144:
         yield from items("trsm_item")
-    yield from teams("trsm_team", n, r, dtype, lanes)
+    yield from solvers("trsm", n, r, dtype, lanes)
 
 
-TEAM = team({}, lambda choice, size: (size[0] * (size[0] + 1) // 2 + 1) * choice["LANES"])
+KERNELS = {
+    "trsm_item": ITEM,
+    "trsm_team": team({}, lambda choice, size: (size[0] * (size[0] + 1) // 2 + 1) * choice["LANES"]),
+    "trsm_grid": grid("grid_trsm.cl", lambda n, r: n + r, lambda n, r: n),
+}
 
 ROUTINE = Routine(
     "trsm",
-    operands=(Matrix("A", "mm", half=True), Matrix("B", "mn", written=True)),
-    madds=lambda m, n: m * m * n / 2,
+    operands=(Matrix("A", "nn", half=True), Matrix("B", "nr", written=True)),
+    madds=lambda n, r: n * n * r / 2,
     options={"side": "LR", "uplo": "LU", "trans": "NTC", "diag": "NU"},
     compiled=("diag",),
     scalars={"alpha": 1},
     fixed=frozenset({(1,)}),
     free=True,
-    search=Search("trsm", "trsm.cl", {"trsm_item": ITEM, "trsm_team": TEAM}, candidates, squares(2)),
+    search=Search("trsm", "trsm.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

@@ -5,7 +5,20 @@ from collections.abc import Iterator
 from compactla.calls.repeats import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team, teams
+from compactla.search import (
+    ITEM,
+    LARGEST_GRID,
+    REGISTERS,
+    Choice,
+    Search,
+    grid,
+    grids,
+    items,
+    registers,
+    squares,
+    team,
+    teams,
+)
 from compactla.types import Array, Events
 
 
@@ -77,10 +90,16 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     (n,) = size
     if registers(n * (n + 1) // 2, dtype) <= REGISTERS:
         yield from items("trtri_item")
-    yield from teams("trtri_team", n, n, dtype, lanes)
+    if n <= 32:
+        yield from teams("trtri_team", n, n, dtype, lanes)
+    yield from grids("trtri_grid", 2 * n, n, dtype, lanes)
 
 
-TEAM = team({}, lambda choice, size: size[0] * (size[0] + 1) // 2 * choice["LANES"])
+KERNELS = {
+    "trtri_item": ITEM,
+    "trtri_team": team({}, lambda choice, size: size[0] * (size[0] + 1) // 2 * choice["LANES"]),
+    "trtri_grid": grid("grid_trsm.cl", lambda n: 2 * n, lambda n: n, lambda m, n, choice: 1),
+}
 
 ROUTINE = Routine(
     "trtri",
@@ -89,5 +108,5 @@ ROUTINE = Routine(
     options={"uplo": "LU", "diag": "NU"},
     compiled=("diag",),
     outputs=("info",),
-    search=Search("trtri", "trtri.cl", {"trtri_item": ITEM, "trtri_team": TEAM}, candidates, squares(1)),
+    search=Search("trtri", "trtri.cl", KERNELS, candidates, squares(1), LARGEST_GRID),
 )

@@ -17,6 +17,7 @@ from compactla.calls.repeats import state
 from compactla.checks import is_device_array
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.gpu.tuning import choices
+from compactla.search import WARP
 from compactla.types import Array, Queue
 from compactla.view import View
 
@@ -110,12 +111,20 @@ def compiled(queue, chosen, search, size, dtype, vlen, types, **macros):
     macros |= search.room(chosen, size, dtype)
     tunables = {tunable: value for tunable, value in chosen.items() if tunable != "kernel"}
     defines = {name.upper(): 1, **macros, **tunables}
-    group = search.group_size(chosen, size)
-    try:
-        run = kernel(queue, search.file, name, dtype, vlen, types, **defines)
-    except RuntimeError:  # does not build here
-        return None
-    if "NVIDIA" not in queue.device.platform.name:  # which says 256 where more do run
+    group, nvidia = search.group_size(chosen, size), "NVIDIA" in queue.device.platform.name
+    warps = {}
+    if search.kernels[name].warps:  # what a warp does together where it is one matrix's, or the whole work-group
+        most = 2 * (chosen["LANES"] == 1 and group % WARP == 0) or int(group == WARP)
+        warps = {"CLA_WARP": most * nvidia}
+    while True:
+        try:
+            run = kernel(queue, search.file_of(chosen), name, dtype, vlen, types, **defines, **warps)
+            break
+        except RuntimeError:  # does not build here: GPUs before compute capability 8.0 lack what CLA_WARP 2 takes
+            if not warps.get("CLA_WARP"):
+                return None
+            warps["CLA_WARP"] -= 1
+    if not nvidia:  # which says 256 where more do run
         most = run.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, queue.device)
         if most < group:
             return None

@@ -13,6 +13,9 @@ For a routine NAME there are in NAME.cl, with operands A, B, ... of sizes m, n, 
     each scalar 0 if it is what the row says, else 1. Arguments: lanes and nm, scalars, for each operand its buffer,
     where it begins, and its stride from pack to pack, and outputs.
 
+Sizes above 32 for which packs have no kernel of their own, but ordinary matrices do, which are packs of one lane, are
+done on copies: two more passes over memory cost less than one work-item for a matrix.
+
 By ``ACOMMON`` and so on, 0 or 1, they know whether an operand is one ordinary matrix for the whole batch. Strides count
 real numbers, or integers. Sizes that are implied are not passed. A kernel is built with its name in capital letters as
 a macro; for a build with nothing else, by an editor, known.h and the files have values of all others.
@@ -21,6 +24,7 @@ a macro; for a build with nothing else, by an editor, known.h and the files have
 import functools
 import operator
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +34,14 @@ from compactla.calls.plans import UNKNOWN
 from compactla.calls.repeats import refuse
 from compactla.checks import stays
 from compactla.foreign import hand_back
-from compactla.gpu.arrays import bring, empty, reused
+from compactla.gpu.arrays import bring, empty, ordinary, pack, reused, unpack
 from compactla.gpu.launch import KernelPlan, launch_lanes, launch_plan, plan, plans
+from compactla.gpu.tuning import choices
 from compactla.view import View
 
 NOTHING = KernelPlan(None, 0, 0, {})  # for matrices without elements
+COPIES = KernelPlan(None, 0, 1, {})  # for packs that are done on copies
+SMALL = 32  # rows and columns of matrices that are not
 
 
 def start(
@@ -54,13 +61,18 @@ def start(
         flags = conj or (False,) * len(views)
         is_empty = not any(A.m * A.n for operand, A in zip(row.operands, layouts, strict=True) if operand.written)
         sizes = sizes_of(row, layouts)
-        special = kept.add(key, NOTHING if is_empty else plan_of(row, views, sizes, general, flags, option))
+        special = NOTHING if is_empty else plan_of(row, views, sizes, general, flags, option)
+        if special is None and suits_copies(row, main, sizes):
+            special = COPIES
+        kept.add(key, special)
     output = empty((nm,), np.int32, queue, reused(main.buffer)) if row.outputs and info is None else info
     outputs = [] if output is None else [output]
     parts = [part for x in scalars for part in (float(x.real), float(x.imag))]
     if lanes == 0 or special is NOTHING:
         for array in outputs:
             launch.do(clear, array)
+    elif special is COPIES:
+        on_copies(row, views, scalars, conj, option, nm, output, launch)
     elif special and not ("alpha" in row.scalars and scalars[0] == 0):  # then nothing is read
         places = [x for A in views for x in (A.buffer.base_data, A.address, A.ps)]
         values = lanes, nm, *parts, *places, *(array.data for array in outputs)
@@ -86,7 +98,35 @@ def again(row: Any, views: Sequence[View], scalars: Any, conj: Any, option: Any,
     """A function that makes a call again which has no output, of packs in CUDA memory."""
     recording = Recording(events=launch.events)
     start(row, views, scalars, conj, option, nm, None, recording)
+    if len(recording.steps) > 1:  # with work space, which need not be kept
+        return functools.partial(start, row, views, scalars, conj, option, nm, None, launch)
     return recording.steps[0] if recording.steps else nothing
+
+
+def suits_copies(row, main, sizes):
+    """Whether ordinary matrices of these sizes have a kernel."""
+    if main.vlen == 1 or max(sizes) <= SMALL:
+        return False
+    return bool(choices.choose(main.queue.device, row.search, sizes, main.dtype, 1))
+
+
+def on_copies(row, views, scalars, conj, option, nm, output, launch):
+    """Run a routine on copies of packs as ordinary matrices, of all lanes."""
+    copies = []
+    for operand, A in zip(row.operands, views, strict=True):
+        if A.dtype.kind == "i":  # of as many bytes
+            A = replace(A, dtype=np.dtype(np.float32))
+        if not A.common:
+            copy = empty((A.npack * A.vlen, A.m, A.n), A.dtype, A.queue, reused(A.buffer))
+            if not operand.output:
+                unpack(A, len(copy), copy, launch)
+            copies.append((A, ordinary(copy)))
+        else:
+            copies.append((A, replace(A, vlen=1)))
+    start(row, [copy for _, copy in copies], scalars, conj, option, nm, output, launch)
+    for operand, (A, copy) in zip(row.operands, copies, strict=True):
+        if operand.written:
+            pack(copy.buffer, A, copy.npack, 1, 0, launch)
 
 
 def nothing():

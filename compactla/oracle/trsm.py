@@ -5,9 +5,9 @@ import numpy as np
 from compactla.oracle import dominant, op, ratio, solve_ratio, triangle, widen
 
 
-def operands(draw, m, n, side="L", **options):
-    a = dominant(draw(m, m))
-    return a / (2 * max(m, 1)), draw(m, n) if side.upper() == "L" else draw(n, m)
+def operands(draw, n, r, side="L", **options):
+    a = dominant(draw(n, n))
+    return a / (2 * max(n, 1)), draw(n, r) if side.upper() == "L" else draw(r, n)
 
 
 def repeatable(a, b, uplo="L", diag="N", **options):

@@ -53,7 +53,7 @@ def held(elements, computed):
 
 def cholesky_local(m, n, P, Q):
     """Two columns."""
-    return 2 * (max(m, n) + max(P, Q))
+    return 2 * (max(m, n) + max(P, Q) + WARP)
 
 
 def lu_local(m, n, P, Q):
