@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from compactla.calls.repeats import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares
+from compactla.search import ITEM, REGISTERS, Choice, Search, columns, each_column, items, registers, squares
 from compactla.types import Array, Events
 
 
@@ -89,9 +89,18 @@ def refuse(A, B):
 
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
-    _, m, n = size
+    r, m, n = size
     if registers(m * n + n + m, dtype) <= REGISTERS:
         yield from items("gels_item")
+    yield from each_column("gels_column", m, n + r, dtype, lanes)
+
+
+def local(size) -> int:
+    r, m, n = size
+    return 2 * (m + 5) + n + r
+
+
+KERNELS = {"gels_item": ITEM, "gels_column": columns("column_geqrf.cl", lambda r, m, n: n + r, local)}
 
 
 def madds(r, m, n):
@@ -113,5 +122,5 @@ ROUTINE = Routine(
     outputs=("info",),
     implied={"k": lambda m, n, **_: max(m, n), "l": lambda m, n, **_: min(m, n)},
     static=8,
-    search=Search("gels", "gels.cl", {"gels_item": ITEM}, candidates, squares(3)),
+    search=Search("gels", "gels.cl", KERNELS, candidates, squares(3)),
 )

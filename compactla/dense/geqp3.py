@@ -6,7 +6,7 @@ from compactla.calls.repeats import repeats
 from compactla.integers import Integers
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, Choice, Search, items, registers, squares
+from compactla.search import ITEM, Choice, Search, columns, each_column, items, registers, squares
 from compactla.types import Events
 
 
@@ -68,6 +68,13 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 128:  # compilers take seconds for more
         yield from items("geqp3_item")
+    yield from each_column("geqp3_column", m, n, dtype, lanes)
+
+
+KERNELS = {
+    "geqp3_item": ITEM,
+    "geqp3_column": columns("column_geqrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 5) + 5 * size[1]),
+}
 
 
 def madds(m, n):
@@ -85,5 +92,5 @@ ROUTINE = Routine(
     ),
     madds=madds,
     implied={"k": lambda m, n: min(m, n)},
-    search=Search("geqp3", "geqp3.cl", {"geqp3_item": ITEM}, candidates, squares(2)),
+    search=Search("geqp3", "geqp3.cl", KERNELS, candidates, squares(2)),
 )

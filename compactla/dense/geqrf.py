@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from compactla.calls.repeats import repeats
 from compactla.layout import Pack
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
+from compactla.search import ITEM, REGISTERS, Choice, Search, columns, each_column, items, registers, squares, team
 from compactla.types import Events
 
 
@@ -70,15 +70,20 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
     if registers(m * n, dtype) <= 280:  # of which some may be spilled
         yield from items("geqrf_item")
-    for columns in sorted({c for c in (2, 3, 1, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
-        if registers(columns * m, dtype) <= REGISTERS:
-            count = -(-n // columns)
+    for wide in sorted({c for c in (2, 3, 1, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
+        if registers(wide * m, dtype) <= REGISTERS:
+            count = -(-n // wide)
             for some in sorted(lanes, key=lambda some: abs(math.log(some * count / 160))):
                 if 64 <= some * count <= 512:
-                    yield {"kernel": "geqrf_team", "LANES": some, "COLUMNS": columns, "TEAM": count}
+                    yield {"kernel": "geqrf_team", "LANES": some, "COLUMNS": wide, "TEAM": count}
+    yield from each_column("geqrf_column", m, n, dtype, lanes)
 
 
-TEAM = team({}, lambda choice, size: 2 * size[0] * choice["LANES"])
+KERNELS = {
+    "geqrf_item": ITEM,
+    "geqrf_team": team({}, lambda choice, size: 2 * size[0] * choice["LANES"]),
+    "geqrf_column": columns("column_geqrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 5)),
+}
 
 ROUTINE = Routine(
     "geqrf",
@@ -86,5 +91,5 @@ ROUTINE = Routine(
     madds=madds,
     implied={"k": lambda m, n: min(m, n)},
     together=True,
-    search=Search("geqrf", "geqrf.cl", {"geqrf_item": ITEM, "geqrf_team": TEAM}, candidates, squares(2)),
+    search=Search("geqrf", "geqrf.cl", KERNELS, candidates, squares(2)),
 )
