@@ -7,6 +7,7 @@
  */
 #include "potrf.cl"
 #include "getrf.cl"
+#include "householder.h"
 #include "ordinary.h"
 #include "unroll.h"
 
@@ -16,6 +17,9 @@
 #define BSTAGED 1
 #define LINE (N * N | 1)
 #define UPLO 0
+#endif
+#ifndef CLEAN
+#define CLEAN 1 /* what is not of a Cholesky factor is zero, or 0: as in A */
 #endif
 
 #define HEAD const long q0 = get_group_id(0) * (long)GROUP, q = q0 + get_local_id(0); \
@@ -143,8 +147,9 @@ __kernel CLA_GROUP_OF(GROUP) void fused_inv(long nm, long told, __global int *fa
 #ifdef FUSED_CHOLESKY
 #define LOWER(i, j) a[i][j]
 #define UPPER(i, j) a[j][i] /* of the conjugates, which are lower */
-#define FACTOR_OF_L(i, j) ((i) < (j) ? cla_lane_real(0) : CLA_CHECKED(a[i][j]))
-#define FACTOR_OF_U(i, j) ((i) > (j) ? cla_lane_real(0) : CLA_CHECKED(cla_lane_conj(a[j][i])))
+#define OTHER(x) CLA_CHECKED(CLEAN ? cla_lane_real(0) : x)
+#define FACTOR_OF_L(i, j) ((i) < (j) ? OTHER(a[i][j]) : CLA_CHECKED(a[i][j]))
+#define FACTOR_OF_U(i, j) ((i) > (j) ? OTHER(a[j][i]) : CLA_CHECKED(cla_lane_conj(a[j][i])))
 __kernel CLA_GROUP_OF(GROUP) void fused_cholesky(long nm, long told, __global int *failed CLA_ARGUMENT(A),
                                                  __global TARGET *restrict X)
 {
@@ -204,6 +209,47 @@ fused_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global
         cla_put(X, q, d.product);
         logarithm[q] = (TARGET)d.sum;
     }
+#endif
+}
+#endif
+
+#ifdef FUSED_QR
+#include "qr_results.h"
+#undef EACH_ROW
+#define EACH_ROW(F, k, s) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, i)
+#define EACH_ROW_OF(F, k, s, j) CLA_UNROLL for (int i = k + 1; i < M; i++) F(k, s, j, i)
+#define R_AT(i, j) ((i) > (j) ? cla_lane_real(0) : a[i][j])
+#define H_AT(j, i) a[i][j]
+__kernel CLA_GROUP_OF(GROUP) void fused_qr(long nm, long told, __global int *failed CLA_ARGUMENT(A) CLA_QR_RESULTS)
+{
+    ROOM
+    HEAD;
+    cla_lane a[M][COLUMNS_OF_Q > N ? COLUMNS_OF_Q : N], taus[K];
+    READ(A, M, N, AT)
+    CLA_UNROLL for (int k = 0; k < K; k++) {
+        cla_lane tau;
+        CLA_REFLECTOR(k, k)
+        taus[k] = tau;
+        CLA_UNROLL for (int j = k + 1; j < N; j++) CLA_REFLECT(k, k, cla_lane_conj(tau), j)
+    }
+#if MODE == 3
+    WRITE(h, N, M, H_AT)
+    if (q < nm)
+        CLA_UNROLL for (int k = 0; k < K; k++) cla_put(scalars, q * K + k, taus[k]);
+#else
+    WRITE(upper, ROWS_OF_R, N, R_AT)
+#endif
+#if HAS_Q
+    CLA_UNROLL for (int i = 0; i < M; i++)
+        CLA_UNROLL for (int j = 0; j < COLUMNS_OF_Q; j++)
+            if (i <= j || j >= K) a[i][j] = cla_lane_real(i == j && j >= K);
+    CLA_UNROLL for (int k = K - 1; k >= 0; k--) {
+        CLA_UNROLL for (int j = k + 1; j < COLUMNS_OF_Q; j++) CLA_REFLECT(k, k, taus[k], j)
+        a[k][k] = cla_lane_real(1) - taus[k];
+        CLA_UNROLL for (int i = k + 1; i < M; i++) a[i][k] = cla_lane_fnma(taus[k], a[i][k], cla_lane_real(0));
+    }
+    BETWEEN
+    WRITE(orthogonal, M, COLUMNS_OF_Q, AT)
 #endif
 }
 #endif

@@ -52,6 +52,7 @@ PLACES = [
 ]
 KRON = {"ROWS": 2, "PENCILS": 2, "ROUNDS": 2, "AOWN": 1, "ACONJ": 1}
 FUSED = {"N": 3, "R": 2, "BPARTS": 2, "ATYPE": "char"}
+TRIANGLE = {"R": 5, "P": 2, "Q": 2, "TEAMS": 2, "CHUNK": 2}
 WATCHED = [{"PERTURB": 1, "SHIFT": 0, "PIVOTING": 1}, {"PERTURB": 0, "SHIFT": 1, "PIVOTING": 0}]
 VARIANTS = [  # of what is no routine's
     *(("gemm.cl", {"GEMM_TEAM": 1, "N": m, "M": m, "K": k, "TI": 3, "ACONJ": 1, "AHEAD": ahead, "ROUNDS": 1 + ahead})
@@ -62,12 +63,18 @@ VARIANTS = [  # of what is no routine's
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
     *(("grid_lu.cl", FUSED | {f"GRID_{name}": 1, "P": 4, "Q": 2 - staged, "STAGED": staged, "TURNS": 2 * staged})
       for name in ("SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET", "SLOGDET") for staged in range(2)),
-    ("grid_cholesky.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": 1}),
     *(("team_eigh.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "UPLO": 1, "VECTORS": vectors})
       for far in range(2) for vectors in range(2)),
     *(("team_svd.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "OUTCOME": outcome, "M": m,
                                "WIDE": int(m < 3), "P": min(m, 3), "Q": 3})
       for outcome, far, m in ((0, 0, 5), (0, 1, 2), (1, 0, 2), (2, 1, 5), (3, 0, 5), (3, 1, 2))),
+    *(("fused.cl", FUSED | {"FUSED_QR": 1, "M": 4, "MODE": mode, "LINE": 17, "ASTAGED": 1}) for mode in range(4)),
+    *(("grid_cholesky.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": 1, "CLEAN": clean}) for clean in range(2)),
+    *(("grid_qr.cl", FUSED | {"M": 5, "P": 1 + mode % 2, "Q": 2, "TEAMS": 2, "MODE": mode}) for mode in range(4)),
+    *(("grid_triangular.cl", FUSED | TRIANGLE | {"TRANS": trans, "DIAG": unit, "PANEL": 3 - unit, "UPLO": unit})
+      for trans in range(3) for unit in range(2)),
+    *(("grid_triangular.cl", FUSED | TRIANGLE | {"GRID_CHO_SOLVE": 1, "PANEL": 3 - uplo, "UPLO": uplo})
+      for uplo in range(2)),
     ("stacks.cl", {"SPREAD": 1, "TARGET": "char", "TARGET_PARTS": 2}),
     ("stacks.cl", {"FILL": 1, "TELL": 1, "SQUARES": 1, "CLEAR": 1}),
     ("stacks.cl", {"DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),

@@ -1,20 +1,16 @@
 """Functions on stacks of matrices in pyopencl Arrays, on every OpenCL device."""
 
-import functools
 import gc
 
 import numpy as np
 import pyopencl.array as cla
 import pytest
-import scipy.linalg
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from compactla import gemm, kron_apply, linalg
 from compactla.gpu import launch
-from compactla.gpu.linalg import fused, grid
-from compactla.oracle import THRESHOLD
+from compactla.gpu.linalg import fused
 from drivers import working_devices
-from reference import solve_ratio
 
 pytestmark = [
     pytest.mark.slow,
@@ -268,149 +264,3 @@ def test_through_local_memory(queue, rng, monkeypatch):
     compare(linalg.inv(on(queue, a), compute="same"), np.linalg.inv(a))
     compare(linalg.det(on(queue, a), compute="same"), np.linalg.det(a))
     compare(linalg.cholesky(on(queue, hermitian(a))), np.linalg.cholesky(hermitian(a)))
-
-
-@pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("n", [1, 2, 7, 17, 33, 64, 100, 128])
-def test_grids(queue, rng, monkeypatch, n, lower):
-    """Teams factor matrices of which one triangle is read, and leave others as they are if one is not definite."""
-    monkeypatch.setattr(grid.choices, "is_cpu", lambda device: False)
-    monkeypatch.setattr(fused, "REGISTERS", 0)
-    for dtype in "dF" if n < 100 else "d":
-        launch.plans(queue).known.clear()
-        x = random(rng, (5, n, n), dtype)
-        a = (x @ x.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype)
-        given = np.where(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T, a, np.nan)
-        given[2, 0, 0] = -1
-        found = linalg.cholesky(on(queue, given), upper=not lower, on_error="nan", compute="same").get()
-        (plan,) = launch.plans(queue).known.values()
-        assert type(plan) is fused.Fused and plan.group == plan.matrices * np.prod(grid.shape(n, n, a.dtype))
-        assert np.isnan(found[2]).all()
-        good = [0, 1, 3, 4]
-        factor = (found if lower else found.conj().swapaxes(1, 2))[good]
-        assert np.array_equal(factor, np.tril(factor))
-        error = abs(factor @ factor.conj().swapaxes(1, 2) - a[good]).max() / abs(a).max()
-        assert error <= n * np.finfo(dtype).eps
-    launch.plans(queue).known.clear()
-
-
-@pytest.fixture
-def grids(queue, monkeypatch):
-    """Teams have matrices of any size in their registers."""
-    monkeypatch.setattr(grid.choices, "is_cpu", lambda device: False)
-    monkeypatch.setattr(fused, "REGISTERS", 0)
-    launch.plans(queue).known.clear()
-    yield
-    ran = list(launch.plans(queue).known.values())
-    launch.plans(queue).known.clear()
-    assert ran and all(type(plan) in (fused.Fused, launch.KernelPlan) for plan in ran)
-
-
-def stack_of(rng, n, dtype):
-    """Nine matrices, of which number 4 is singular, and number 6 is not finite; which are neither."""
-    a = random(rng, (9, n, n), dtype)
-    a[4, :, -1], a[6, 0, 0] = 0, np.nan
-    return a, np.delete(np.arange(9), [4, 6])
-
-
-LARGE = [(n, dtype) for n, dtypes in ((1, "d"), (7, "dF"), (17, "D"), (33, "f")) for dtype in dtypes]
-LARGE += [pytest.param(n, dtype, marks=pytest.mark.exhaustive) for n in (31, 48, 64, 100) for dtype in "dF"]
-
-
-@pytest.mark.usefixtures("grids")
-@pytest.mark.parametrize(("n", "dtype"), LARGE)
-class TestLU:
-    """Factorizations with pivots, by teams; a matrix that is singular or not finite touches no other."""
-
-    def test_factors(self, queue, rng, n, dtype):
-        a, good = stack_of(rng, n, dtype)
-        with pytest.warns(scipy.linalg.LinAlgWarning, match="1 of 9 matrices, at 4"):
-            lu, piv = (x.get() for x in linalg.lu_factor(on(queue, a), compute="same"))
-        for q in good:
-            expected, rows = scipy.linalg.lu_factor(a[q])
-            np.testing.assert_array_equal(piv[q], rows)
-            assert abs(lu[q] - expected).max() <= 30 * n * np.finfo(dtype).eps * abs(expected).max()
-
-    def test_determinants(self, queue, rng, n, dtype):
-        a, good = stack_of(rng, n, dtype)
-        a /= a.dtype.type(np.sqrt(n))  # none overflows
-        wide = a.astype("D" if dtype in "FD" else "d")
-        found = linalg.det(on(queue, a), compute="same").get()
-        sign, logarithm = (x.get() for x in linalg.slogdet(on(queue, a), compute="same"))
-        limit = 1e3 * n * np.finfo(dtype).eps
-        np.testing.assert_allclose(found[good], np.linalg.det(wide[good]), limit)
-        np.testing.assert_allclose(sign[good], np.linalg.slogdet(wide[good])[0], limit)
-        np.testing.assert_allclose(logarithm[good], np.linalg.slogdet(wide[good])[1], limit, limit)
-        assert found[4] == sign[4] == 0 and logarithm[4] == -np.inf and np.isnan(found[6])
-
-    def test_solutions(self, queue, rng, n, dtype):
-        a, good = stack_of(rng, n, dtype)
-        b = random(rng, (9, n, 3), dtype)
-        x = linalg.solve(on(queue, a).transpose((0, 2, 1)), on(queue, b), on_error="nan", compute="same").get()
-        assert solve_ratio(a[good].swapaxes(1, 2), x[good], b[good]) < THRESHOLD
-        assert np.isnan(x[[4, 6]]).all()
-        alone = linalg.solve(on(queue, a[5].T), on(queue, b[5]), compute="same").get()
-        np.testing.assert_array_equal(alone, x[5])
-
-    def test_inverses(self, queue, rng, n, dtype):
-        a, good = stack_of(rng, n, dtype)
-        x = linalg.inv(on(queue, np.repeat(a, 2, 0))[::2], on_error="nan", compute="same").get()
-        one = np.broadcast_to(np.eye(n, dtype=dtype), (len(good), n, n))
-        assert solve_ratio(a[good], x[good], one) < THRESHOLD
-        assert np.isnan(x[[4, 6]]).all()
-
-    @pytest.mark.parametrize("trans", [0, 1, 2])
-    def test_solutions_with_factors(self, queue, rng, n, dtype, trans):
-        a, good = stack_of(rng, n, dtype)
-        b = random(rng, (n, 5), dtype)[:, ::2]
-        factors = [scipy.linalg.lu_factor(x) for x in a[good]]
-        lu, piv = (on(queue, np.array(x)) for x in zip(*factors, strict=True))
-        x = linalg.lu_solve((lu, piv), on(queue, b), trans, compute="same").get()
-        op = (a, a.swapaxes(1, 2), a.conj().swapaxes(1, 2))[trans]
-        assert solve_ratio(op[good], x, np.broadcast_to(b, x.shape)) < THRESHOLD
-
-
-@pytest.mark.usefixtures("grids")
-def test_the_first_of_equal_pivots(queue, rng):
-    a = np.array([scipy.linalg.hadamard(8)[rng.permutation(8)] for _ in range(9)], float)
-    _, piv = linalg.lu_factor(on(queue, a))
-    np.testing.assert_array_equal(piv.get(), [scipy.linalg.lu_factor(x)[1] for x in a])
-
-
-@pytest.mark.usefixtures("grids")
-@pytest.mark.parametrize("shape", [(5, 9), (9, 5), (1, 4)], ids=str)
-def test_factors_of_rectangles(queue, rng, shape):
-    a = random(rng, (7, *shape), "d")
-    lu, piv = (x.get() for x in linalg.lu_factor(on(queue, a)))
-    for q in range(7):
-        expected, rows = scipy.linalg.lu_factor(a[q])
-        np.testing.assert_array_equal(piv[q], rows)
-        np.testing.assert_allclose(lu[q], expected, 1e-12, 1e-12)
-
-
-@pytest.mark.usefixtures("grids")
-def test_rows_that_are_none(queue, rng):
-    lu, b = on(queue, random(rng, (4, 3, 3), "d")), on(queue, np.ones(3))
-    for row in -1, 3:
-        piv = np.array([[0, 1, 2]] * 3 + [[0, row, 2]])
-        with pytest.raises(ValueError, match="no rows: 1 of 4 matrices, at 3"):
-            linalg.lu_solve((lu, on(queue, piv)), b)
-
-
-@pytest.mark.usefixtures("grids")
-def test_warps_that_do_not_build(queue, rng, monkeypatch):
-    """Instructions of warps do not build but for NVIDIA: barriers take their place."""
-    usual, build, tried = fused.grid, fused.kernel, []
-    monkeypatch.setattr(fused, "grid", lambda *args: usual(*args) | {"CLA_WARP": 2})
-    monkeypatch.setattr(fused, "kernel", functools.partial(built, build, tried))
-    a = random(rng, (9, 3, 3), "d")
-    compare(linalg.inv(on(queue, a)), np.linalg.inv(a))
-    assert tried == [2, 1, 0]
-
-
-def built(usual, tried, *args, CLA_WARP=0, **macros):
-    """A kernel, of a device that has no warps."""
-    tried.append(CLA_WARP)
-    if CLA_WARP:
-        raise RuntimeError("does not build")
-    return usual(*args, CLA_WARP=CLA_WARP, **macros)

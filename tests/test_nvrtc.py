@@ -12,7 +12,7 @@ from compactla.cuda.compile import MISSING, compile, cuda_source, options
 from compactla.gpu.linalg.blocks import LARGEST, Operands, blocks
 from compactla.search import LOCAL_BYTES
 from compactla.strides import Place
-from programs import FILES, FUSED, HEADER, KRON, OTHERS, TEXTS, complete, of_rows, switches
+from programs import FILES, FUSED, HEADER, KRON, OTHERS, TEXTS, TRIANGLE, complete, of_rows, switches
 
 KERNEL = re.compile(r"__kernel\b[^;{]*?\bvoid\s+(?:#.*\s)?([a-z]\w*)\(")
 DEFINED = re.compile(r"(?m)^ *# *define (\w+)|^(?:CLA_INLINE|static|typedef)\b[^;{(]*?\b(\w+) ?(?:\(|;)|^} (\w+);")
@@ -75,7 +75,7 @@ def test_all_variants_compile(found):
 
 @pytest.mark.parametrize("name", ["SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET"])
 @pytest.mark.parametrize(("P", "Q"), [(8, 1), (32, 2)], ids=["part", "warps"])
-def test_grids_of_warps_compile(name, P, Q):
+def test_lu_of_warps_compiles(name, P, Q):
     """Grids that are parts of a warp, and several, compile with its instructions."""
     grid = FUSED | {f"GRID_{name}": 1, "N": 5, "P": P, "Q": Q, "TEAMS": 64 // (P * Q), "CLA_WARP": 2, "STAGED": 1}
     grid["TURNS"] = 2 * (Q == 1)
@@ -83,6 +83,22 @@ def test_grids_of_warps_compile(name, P, Q):
         text = ptx('#include "grid_lu.cl"\n', dtype, **complete("grid_lu.cl", grid))
         assert ("redux.sync" in text) == (name != "LU_SOLVE")
         assert ("bar.warp.sync" in text) == (Q == 1)
+
+
+@pytest.mark.parametrize("warps", [1, 2])
+@pytest.mark.parametrize(
+    ("file", "defines", "instruction"),
+    [
+        ("grid_qr.cl", {"M": 5, "P": 4, "MODE": 2}, "shfl.sync.bfly"),
+        ("grid_triangular.cl", TRIANGLE | {"P": 4, "PANEL": 3, "COPIED": 1}, "cp.async"),
+    ],
+)
+def test_grids_of_warps_compile(file, defines, instruction, warps):
+    """Teams that are parts of a warp, or several of them, sum or copy by instructions of warps."""
+    grid = {"Q": 16 if warps == 2 else 4, "TEAMS": 3 - warps, "ATYPE": "float", "CLA_WARP": 1}
+    for dtype in "fF":
+        text = ptx(f'#include "{file}"\n', dtype, **complete(file, FUSED | defines | grid))
+        assert instruction in text and ("bar.warp.sync" in text) == (warps == 1)
 
 
 def names_in(text):

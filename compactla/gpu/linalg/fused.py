@@ -6,7 +6,7 @@ In `fused.cl` one work-item has a matrix, in the kernels of `grid` and `spectra`
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,11 @@ from compactla.dtypes import REAL
 from compactla.gpu.arrays import constant, download, empty, flag_for, is_set, reused, upload
 from compactla.gpu.launch import enqueue
 from compactla.gpu.linalg.arrays import C_NAMES, c_name
-from compactla.gpu.linalg.grid import GRIDS, grid
+from compactla.gpu.linalg.grid import GRIDS, grid, numbers
 from compactla.gpu.linalg.spectra import SPECTRA, spectrum, work_bytes
+from compactla.gpu.linalg.triangular import FILE as TRIANGULAR
+from compactla.gpu.linalg.triangular import FUNCTIONS as SOLUTIONS
+from compactla.gpu.linalg.triangular import triangular
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES, registers
@@ -29,6 +32,7 @@ ELEMENTS: dict[str, Callable[..., int]] = {
     "det": lambda n, **_: n * n,
     "slogdet": lambda n, **_: n * n,
     "cholesky": lambda n, **_: n * (n + 1) // 2,
+    "qr": lambda m, n, mode, **_: 2 * m * (max(m, n) if mode == "complete" else n),
 }
 REGISTERS = 200
 GROUP = 32  # work-items of a work-group
@@ -109,7 +113,7 @@ def fused(function, options, arrays, fit):
         As of `compactla.gpu.linalg.stacks.kernel`.
     """
     queue, number, computed = arrays[0].queue, fit.number, fit.computed
-    if function.name not in ELEMENTS.keys() | GRIDS.keys() | SPECTRA.keys():
+    if function.name not in {*ELEMENTS, *GRIDS, *SOLUTIONS, *SPECTRA}:
         return None
     macros: dict[str, object] = {letter.upper(): size for letter, size in number.items() if letter != "1"}
     steps, sizes, whole = [], [], []
@@ -131,42 +135,58 @@ def fused(function, options, arrays, fit):
         macros |= {f"{name}RS": f"({ends[0] // real.itemsize})", f"{name}CS": f"({ends[1] // real.itemsize})"}
         steps.append(step // real.itemsize)
         sizes.append(real.itemsize)
-    work = 0
     macros |= {"TARGET": C_NAMES[REAL[fit.common.char].str[1:]]}
-    if function.name in ELEMENTS and registers(ELEMENTS[function.name](**number), computed) <= REGISTERS:
-        more = alone(function, options, arrays, fit, whole)
-        file, name = "fused.cl", f"fused_{function.name}"
-        group = matrices = GROUP
-    elif more := grid(function, options, queue.device, number, computed):
-        file, name = GRIDS[function.name].file, f"grid_{function.name}"
-        matrices = more["TEAMS"]
-        group = matrices * more["P"] * more["Q"]
-    elif function.name in SPECTRA:
-        more = spectrum(function, options, queue.device, number, computed)
-        file = name = SPECTRA[function.name].kernel
-        file += ".cl"
-        matrices = more.get("TEAMS", 0)
-        group = matrices * more.get("MEMBERS", 0)
-        work = work_bytes(function, number, computed) if more.get("IN_GLOBAL") else 0
-    else:
+    found = shape(function, options, arrays, fit, whole)
+    if found is None:
         return None
-    if not more:
-        return None
+    more, work = found.macros, found.work
     types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs), *[None, 0] * (work > 0)]
     while True:
         try:
-            code = kernel(queue, file, name, computed, 1, types, **macros, **more)
+            code = kernel(queue, found.file, found.name, computed, 1, types, **macros, **more)
             break
         except RuntimeError:  # does not build here: GPUs before compute capability 8.0 lack what CLA_WARP 2 takes
             if not more.get("CLA_WARP"):
                 return None
             more["CLA_WARP"] -= 1
-    return Fused(code, fit, steps, sizes, group, matrices, work)
+    return Fused(code, fit, steps, sizes, found.group, found.matrices, work)
+
+
+class Shape(NamedTuple):
+    """A kernel by its file and name, what it is compiled with, and how it is launched: see `Fused`."""
+
+    file: str
+    name: str
+    macros: dict[str, Any]
+    group: int
+    matrices: int
+    work: int = 0
+
+
+def shape(function, options, arrays, fit, whole) -> Shape | None:
+    """What has a matrix of these sizes: a work-item, or a team of some kind."""
+    name, device, number, computed = function.name, arrays[0].queue.device, fit.number, fit.computed
+    if macros := alone(function, options, arrays, fit, whole):
+        return Shape("fused.cl", f"fused_{name}", macros, GROUP, GROUP)
+    if name in GRIDS:
+        file, macros = GRIDS[name].file, grid(function, options, device, number, computed)
+    else:
+        file, macros = TRIANGULAR, triangular(function, options, arrays, fit)
+    if macros:
+        teams = macros["TEAMS"]
+        return Shape(file, f"grid_{name}", macros, teams * macros["P"] * macros["Q"], teams)
+    if name in SPECTRA and (macros := spectrum(function, options, device, number, computed)):
+        kind, teams = SPECTRA[name].kernel, macros["TEAMS"]
+        work = work_bytes(function, number, computed) if macros["IN_GLOBAL"] else 0
+        return Shape(f"{kind}.cl", kind, macros, teams * macros["MEMBERS"], teams, work)
+    return None
 
 
 def alone(function, options, arrays, fit, whole) -> dict[str, object]:
     """Macros of `fused.cl`, of operands of which some are `whole`, without gaps; none if it takes too much."""
-    device = arrays[0].queue.device
+    device, count = arrays[0].queue.device, ELEMENTS.get(function.name)
+    if count is None or registers(count(**fit.number | options), fit.computed) > REGISTERS:
+        return {}
     if choices.is_cpu(device) and max(fit.number.values()) > LARGEST_ON_CPU:
         return {}
     elements = [math.prod(a.shape[-2:]) for a in arrays]
@@ -177,8 +197,7 @@ def alone(function, options, arrays, fit, whole) -> dict[str, object]:
     line = largest + 1 - largest % 2 if largest else 0
     if line * GROUP * fit.computed.itemsize > LOCAL_BYTES:
         return {}
-    macros = {name.upper(): int(value == "U") for name, value in options.items() if name == "uplo"}
-    macros |= {f"{name}STAGED": int(share) for name, share in zip("AB", shared, strict=False)}
+    macros = numbers(options) | {f"{name}STAGED": int(share) for name, share in zip("AB", shared, strict=False)}
     return macros | {f"FUSED_{function.name.upper()}": 1, "LINE": line, "GROUP": GROUP}
 
 

@@ -1,7 +1,7 @@
 """Teams of work-items that hold a matrix in their registers, as grids of P rows and Q columns: see `opencl/grid.h`."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compactla.gpu.tuning import choices
@@ -14,12 +14,14 @@ OF_A_MEMBER = 144  # 4-byte registers for its part of a matrix, at most, where t
 FEW, OF_FEW = 64, 36  # members of teams that are small, and elements that each of those has, at most
 SMALL = 8  # rows of matrices that suit four members
 MOST = 512  # work-items of a team
+TALL = {1: 8, 2: 16, 4: 128, 8: MOST}  # rows of grids, and the most members for so many
 BLOCKS = 24  # of steps that are written out, of LU factorizations with less than four columns of the grid
-OTHERS = 64  # registers of a member for all else
 ALL_REGISTERS = 65536  # of a work-group
-ELEMENTS, OF_LU = 80, 160  # of a member in these, at most, and its 4-byte registers for them
+ELEMENTS, OF_LU, OTHERS = 80, 160, 64  # of a member in these, at most, its 4-byte registers for them, and for all else
 TURNS = 4  # steps of these in which all columns that are left are taken for as many
-OPTIONS = {"uplo": "LU", "trans": "NTC"}  # values, in the order of the numbers that kernels have for them
+# Values of options, in the order of the numbers that kernels have for them.
+OPTIONS: dict[str, Sequence[str]] = {"uplo": "LU", "trans": "NTC", "diag": "NU"}
+OPTIONS |= {"clean": ("no", "yes"), "mode": ("r", "reduced", "complete", "raw")}
 
 
 def shape(m, n, computed):
@@ -51,15 +53,34 @@ def held(elements, computed):
     return elements <= ELEMENTS and registers(elements, computed) <= OF_LU
 
 
-def cholesky_local(m, n, P, Q):
+def tall(m, n, computed):
+    """Rows and columns of a grid of which few members have a part of a column, as few as have registers for theirs."""
+    members = 4
+    while True:
+        P = min(p for p, largest in TALL.items() if members <= largest)
+        Q = min(members // P, 1 << (n - 1).bit_length())
+        P = members // Q
+        elements = math.ceil(m / P) * math.ceil(n / Q)
+        enough = max(elements, registers(elements, computed) / 2) <= OF_FEW
+        if enough or members >= MOST or (members >= MOST // 2 and registers(elements, computed) <= OF_A_MEMBER):
+            return P, Q
+        members *= 2
+
+
+def cholesky_local(m, n, P, Q, warps):
     """Two columns."""
     return 2 * (max(m, n) + max(P, Q) + WARP)
 
 
-def lu_local(m, n, P, Q):
+def lu_local(m, n, P, Q, warps):
     """Two rows of each warp, two columns, pivots, and products of these."""
-    warps, members = max(1, P * Q // WARP), min(P * Q, LARGEST)
-    return 2 * warps * (n + 9 * Q) + 2 * (max(m, n) + 2 * P) + 2 * m + 3 * members
+    several, members = max(1, P * Q // WARP), min(P * Q, LARGEST)
+    return 2 * several * (n + 9 * Q) + 2 * (max(m, n) + 2 * P) + 2 * m + 3 * members
+
+
+def qr_local(m, n, P, Q, warps):
+    """Six rows and columns, and two rows for each row of the grid where sums do not go through warps."""
+    return 6 * (max(m, n) + max(P, Q) + WARP) + (0 if warps else 2 * P * (n + 2 * Q))
 
 
 @dataclass(frozen=True)
@@ -71,13 +92,18 @@ class Grid:
     file : str
         Its file in `opencl/`, with a kernel of the name `grid_` and that of the function.
     rows, columns : function
-        Rows and columns of what a team holds, of the sizes by their letters.
+        Rows and columns of what a team holds, of the sizes by their letters and of options.
     shape : function
         Rows and columns of the grid, of those that it holds, and of the computation dtype.
     local : function
-        Elements that a team has in local memory, of the rows and columns that it holds, and of the grid.
+        Elements that a team has in local memory, of the rows and columns that it holds, of the grid, and of whether
+        there are warps.
     staged : function
         Further elements there for matrices that go through it, to be read and written by neighbours; if they do.
+    others : int
+        Registers of a member for all else; without them the kernel is too slow.
+    down : bool
+        Whether neighbours are always in a column of the grid.
     """
 
     file: str
@@ -86,26 +112,44 @@ class Grid:
     shape: Callable[..., tuple[int, int]]
     local: Callable[..., int]
     staged: Callable[..., int] = lambda **_: 0
+    others: int = 0
+    down: bool = False
 
 
-def lu(rows=lambda n, **_: n, columns=lambda n, **_: n):
+def order(n, **_):
+    return n
+
+
+def rows(m, **_):
+    return m
+
+
+def with_right_hand_sides(n, r, **_):
+    return n + r
+
+
+def columns_of_qr(m, n, mode, **_):
+    return max(m, n) if mode == "complete" else n
+
+
+def lu(rows=order, columns=order):
     """Of matrices, with right-hand sides beside them; there are places for solutions, too."""
 
     def staged(**sizes):
-        m, n = rows(**sizes), columns(**sizes)
-        return m * (n + TURNS + 9)
+        return rows(**sizes) * (columns(**sizes) + TURNS + 9)
 
-    return Grid("grid_lu.cl", rows, columns, lu_shape, lu_local, staged)
+    return Grid("grid_lu.cl", rows, columns, lu_shape, lu_local, staged, OTHERS)
 
 
 GRIDS = {
-    "cholesky": Grid("grid_cholesky.cl", lambda n, **_: n, lambda n, **_: n, shape, cholesky_local),
+    "cholesky": Grid("grid_cholesky.cl", order, order, shape, cholesky_local),
     "det": lu(),
     "slogdet": lu(),
     "inv": lu(),
-    "lu_factor": lu(rows=lambda m, **_: m),
-    "lu_solve": lu(columns=lambda n, r, **_: n + r),
-    "solve": lu(columns=lambda n, r, **_: n + r),
+    "lu_factor": lu(rows),
+    "lu_solve": lu(columns=with_right_hand_sides),
+    "solve": lu(columns=with_right_hand_sides),
+    "qr": Grid("grid_qr.cl", rows, columns_of_qr, tall, qr_local, down=True),
 }
 
 
@@ -114,21 +158,23 @@ def grid(function, options, device, number, computed) -> dict[str, object]:
     kind = GRIDS.get(function.name)
     if kind is None or choices.is_cpu(device) or max(number.values()) > LARGEST:
         return {}
-    m, n = kind.rows(**number), kind.columns(**number)
+    sizes, warps = number | options, "NVIDIA" in device.platform.name
+    m, n = kind.rows(**sizes), kind.columns(**sizes)
     P, Q = kind.shape(m, n, computed)
-    local = (kind.local(m, n, P, Q) + m * number.get("r", 0)) * computed.itemsize
-    staged = kind.staged(**number) * computed.itemsize
+    local = (kind.local(m, n, P, Q, warps) + m * number.get("r", 0)) * computed.itemsize
+    staged = kind.staged(**sizes) * computed.itemsize
     teams = max(GROUP // (P * Q), 1)
     while teams * P * Q > WARP and teams * (local + staged) > LOCAL_BYTES:
         teams //= 2
     teams = max(teams, 1)
     staged *= teams * (local + staged) <= LOCAL_BYTES
     registered = registers(math.ceil(m / P) * math.ceil(n / Q), computed)
-    if teams * local > LOCAL_BYTES or (registered + OTHERS) * P * Q > ALL_REGISTERS:
+    if teams * local > LOCAL_BYTES or (registered + kind.others) * P * Q > ALL_REGISTERS:
         return {}
     macros = numbers(options) | {f"GRID_{function.name.upper()}": 1, "STAGED": int(staged > 0)}
-    macros |= {"DOWN": int(macros.get("UPLO") == 1), "TURNS": TURNS * (staged > 0 and Q == 1 and m <= P <= WARP)}
-    return macros | {"P": P, "Q": Q, "TEAMS": teams, "CLA_WARP": 2 * ("NVIDIA" in device.platform.name)}
+    macros |= {"DOWN": int(kind.down or macros.get("UPLO") == 1)}
+    macros |= {"TURNS": TURNS * (staged > 0 and Q == 1 and m <= P <= WARP)}
+    return macros | {"P": P, "Q": Q, "TEAMS": teams, "CLA_WARP": 2 * warps}
 
 
 def numbers(options) -> dict[str, object]:
