@@ -29,8 +29,9 @@ thread, cuBLAS and PyTorch beside the GPU. Batches have 16384 matrices, and fill
 TITLES = {
     "peaks": "Peak",
     "bandwidths": "Bandwidth",
-    "fractions": "Batches of matrices of order n",
-    "lines": "Lines of 128 blocks",
+    "fractions": "Batches of matrices of order n on",
+    "lines": "Lines of 128 blocks on",
+    "stacks": "Functions of `compactla.linalg` on tensors of order n: nanoseconds for a matrix, in",
     "preconditioner": "The line preconditioner, compared with SuperLU and PyAMG",
 }
 
@@ -43,6 +44,8 @@ def pieces_of(machine):
         pieces[f"fractions {name} {device}"] = report_tables.fractions(machine, device)
     for device in DEVICES:
         pieces[f"lines {name} {device}"] = report_tables.lines(machine, device)
+    for dtype in ("float64", "float32"):
+        pieces[f"stacks {name} {dtype}"] = report_tables.stacks(machine, dtype)
     pieces[f"preconditioner {name}"] = report_tables.preconditioner(machine)
     return {piece: text for piece, text in pieces.items() if text}
 
@@ -68,7 +71,7 @@ def section(machine, pieces, plots):
     text += [f"![{shows}]({machine.name}-{plot}.svg)\n" for plot, shows in plots.items()]
     for name, table in pieces.items():
         kind, _, device = name.partition(f" {machine.name}")
-        text += [f"### {TITLES[kind]}{device and f' on{device}'}\n", table]
+        text += [f"### {TITLES[kind]}{device}\n", table]
     return "\n".join(text)
 
 

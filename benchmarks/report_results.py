@@ -16,6 +16,7 @@ PEERS = {
     "opencl:gpu": ["cupy", "torch"],
     "opencl:cpu": [],
 }
+STACKS = ["torch", "cupy", "jax"]  # what else computes functions on stacks on a GPU
 LEVELS = ["L1", "L2", "L3", "memory", "device"]
 LOOPS = ["read", "copy", "streamed copy", "update", "axpy"]
 

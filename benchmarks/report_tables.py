@@ -1,6 +1,8 @@
 """The tables of `benchmarks.report`, in Markdown: all in float64, empty where nothing was measured."""
 
-from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, lines_of
+import ast
+
+from .report_results import DEVICES, LEVELS, LOOPS, PEERS, ROUTINES, STACKS, lines_of
 
 BATCHES = {}  # of benchmarks by the heads of columns; of all routines, though not all have a second one
 for _name, _benchmark in ROUTINES.items():
@@ -95,6 +97,31 @@ def of_bound(run, speed, device, n):
         run.value(f"{speed}.track_fraction_{what}", device, "float64", n) for what in ("of_bound", "spread")
     )
     return percent(part) if part is None or spread is None else f"{percent(part)} ± {percent(spread)}"
+
+
+def stacks(machine, dtype):
+    """Functions of `compactla.linalg` on tensors, over the order of the matrices."""
+    benchmark = "torch_linalg.OnGPU.track_time_per_matrix"
+    sizes = machine.sizes(benchmark)
+    functions = dict.fromkeys(key[2] for run in machine.runs for key in run.values if key[0] == benchmark)
+    rows = [
+        [f"`{name}`", *(stack(machine, name, dtype, n) for n in sizes)] for name in map(ast.literal_eval, functions)
+    ]
+    return table(["", *map(str, sizes)], rows)
+
+
+def stack(machine, function, dtype, n):
+    """Nanoseconds for a matrix, the fraction of the bound, and the ratio to the fastest of the others."""
+    run = machine.newest("torch_linalg.OnGPU.track_time_per_matrix", "compactla", function, dtype, n)
+    ours, *others = (
+        run.value("torch_linalg.OnGPU.track_time_per_matrix", library, function, dtype, n)
+        for library in ("compactla", *STACKS)
+    )
+    if ours is None:
+        return ""
+    best = min(filter(None, others), default=None)
+    part = run.value("torch_linalg.OnGPU.track_fraction_of_bound", "compactla", function, dtype, n)
+    return listed(number(ours), percent(part), times(best / ours) if best else "")
 
 
 def lines(machine, device):

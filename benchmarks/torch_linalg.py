@@ -1,140 +1,227 @@
-"""Functions of compactla.linalg on tensors on an NVIDIA GPU, in turns with those of PyTorch and of CuPy.
+"""Functions of compactla.linalg on tensors on an NVIDIA GPU, in turns with those of PyTorch, CuPy and JAX.
 
-``python -m benchmarks.torch_linalg [seconds]`` prints the table: nanoseconds for a matrix, by the device's clock, and
-how many times as long the others take, where they have the function and take matrices of that size.
+``python -m benchmarks.torch_linalg --save FILE`` prints a table: nanoseconds for a matrix, by the device's clock (those
+of JAX by the host's), the fraction of the bound, and how many times as long the others take, where they have the
+function and take matrices of that size. It writes the times as JSON; ``--record FILE --commit HASH`` makes a file of
+asv's results of that, for `benchmarks.report`: asv itself would take hours, as it starts a process for each number.
 """
 
+import argparse
 import contextlib
-import sys
+import json
+import subprocess
 import time
+from itertools import product
+from math import nan
+from pathlib import Path
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from compactla import linalg
-
-from . import common
+from . import ROOT, common
 from .cuda_clock import cuda_seconds
+from .torch_linalg_cases import CASES, cupy, jax, jnp, torch
 
-try:
-    import torch
-except ImportError:  # asv imports all files here
-    torch = None
-try:
-    import cupy
-except ImportError:
-    cupy = None
-
-LIBRARIES = ["compactla", "torch", "cupy"]
-FUNCTIONS = ["solve", "inv", "cholesky", "eigh", "svd"]
-STACKS = {3: 1_000_000, 8: 100_000, 16: 100_000, 32: 20_000}  # numbers of matrices, by their order
+LIBRARIES = ["compactla", "torch", "cupy", "jax"]
+ORDERS = [2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128]
 DTYPES = ["float64", "float32"]
-ROUNDS, SECONDS, PATIENCE = 7, 0.01, 0.5  # of every library; a call that takes longer than that is not repeated
-CHECKED = 100  # matrices
+NUMBERS, MOST = 2**25, 4_000_000  # of a stack of matrices, and of these
+ITERATIVE, FEWER = {"eigh", "eigvalsh", "svd", "svdvals", "pinv", "lstsq"}, 8  # these have so many times fewer matrices
+ROUNDS, SECONDS, PATIENCE = 3, 0.002, 0.05  # of every library; a call that takes longer than that is not repeated
+CHECKED, LIMIT = 64, 30  # matrices, and their largest error in units of the precision
 
 
-def operands(function, n, dtype):
-    """Matrices as the function needs them, and for `solve` one right-hand side."""
+def count(function, n):
+    """Number of matrices."""
+    return min(NUMBERS // (n * n * (FEWER if function in ITERATIVE else 1)), MOST)
+
+
+def operands(case, function, n, dtype):
+    """Operands of a case."""
     generator = torch.Generator("cuda").manual_seed(n)
-    a = torch.randn(STACKS[n], n, n, dtype=getattr(torch, dtype), device="cuda", generator=generator)
-    if function in ("cholesky", "eigh"):
-        a = a @ a.mT + torch.eye(n, dtype=a.dtype, device="cuda")
-    return (a, a[:, :, :1].clone()) if function == "solve" else (a,)
+    shape, settings = (count(function, n), n), {"dtype": getattr(torch, dtype), "device": "cuda"}
+    a = torch.randn(*shape, n, generator=generator, **settings)
+    return case.make(a, torch.randn(*shape, min(case.columns, n), generator=generator, **settings))
 
 
-def calls(function, arrays):
-    """Calls to be timed, by library: single precision is computed in single precision by all of them."""
-    ours = {"on_error": "nan", "compute": "same"}
-    theirs = {"full_matrices": False} if function == "svd" else {}
-    mine = getattr(linalg, function)
-    found = {"compactla": lambda: mine(*arrays, **ours, **theirs)}
-    found["torch"] = lambda: getattr(torch.linalg, function)(*arrays, **theirs)
-    if cupy and hasattr(cupy.linalg, function):
-        same = [cupy.from_dlpack(x) for x in arrays]
-        found["cupy"] = lambda: getattr(cupy.linalg, function)(*same, **theirs)
-    return found
+def converted(library, arrays):
+    """Tensors as arrays of a library, of the same memory."""
+    if library == "cupy":
+        return [cupy.from_dlpack(x) for x in arrays]
+    return [jnp.from_dlpack(x) for x in arrays] if library == "jax" else arrays
 
 
-def residual(function, arrays, found):
-    """Largest error of what the results of the first matrices give, by the largest number that should be there."""
-    found = [torch.from_dlpack(x)[:CHECKED].double() for x in (found if isinstance(found, tuple) else (found,))]
-    a, *others = (x[:CHECKED].double() for x in arrays)
-    match function:
-        case "solve":
-            made, wanted = a @ found[0], others[0]
-        case "inv":
-            made, wanted = a @ found[0], torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand_as(a)
-        case "cholesky":
-            made, wanted = found[0] @ found[0].mT, a
-        case "eigh":
-            made, wanted = found[1] * found[0].unsqueeze(-2) @ found[1].mT, a
-        case _:
-            made, wanted = found[0] * found[1].unsqueeze(-2) @ found[2], a
-    scale = a.abs().amax((1, 2)) * (found[0].abs().amax((1, 2)) if function in ("solve", "inv") else 1)
-    return float(((made - wanted).abs().amax((1, 2)) / scale).max())
+def host_seconds(call, times=1):
+    """Time of a call, of so many in a row, by the host's clock, until the last has ended."""
+    start = time.perf_counter()
+    for _ in range(times - 1):
+        call()
+    jax.block_until_ready(call())
+    return (time.perf_counter() - start) / times
+
+
+def residual(case, arrays, found):
+    """Error of the results of the first matrices, in units of their precision."""
+    found = [torch.from_dlpack(x)[:CHECKED] for x in (found if isinstance(found, tuple | list) else (found,))]
+    epsilon = torch.finfo(next(x.dtype for x in found if x.dtype.is_floating_point)).eps
+    checked = [x.double() if x.dtype.is_floating_point else x for x in (*(x[:CHECKED] for x in arrays), *found)]
+    return case.error(*checked) / epsilon
 
 
 def measure(function, n, dtype):
     """Nanoseconds for a matrix, by library: the least of what is measured in turns."""
-    arrays = operands(function, n, dtype)
-    limit, seconds = 1e4 * torch.finfo(arrays[0].dtype).eps, {}
-    stream = torch.cuda.current_stream().cuda_stream
-    with cupy.cuda.ExternalStream(stream) if cupy else contextlib.nullcontext():
-        found = calls(function, arrays)
-        for library, call in found.items():
-            try:
-                error = residual(function, arrays, call())
-                seconds[library] = [cuda_seconds(call)]
-            except (RuntimeError, ValueError, NotImplementedError):
-                if library == "compactla":
-                    raise
-                continue  # refuses so many matrices, or so large ones
-            assert error < limit, (library, function, n, dtype, error)
-        for _ in range(ROUNDS):
-            for library, times in seconds.items():
-                if times[0] < PATIENCE:
-                    times.append(cuda_seconds(found[library], max(1, int(SECONDS / min(times)))))
-    return {library: 1e9 * min(times) / STACKS[n] for library, times in seconds.items()}
+    case = CASES[function]
+    arrays, seconds, timed = operands(case, function, n, dtype), {}, {}
+    for library, run in case.calls.items():
+        if run is None:
+            continue
+        try:
+            given = converted(library, arrays)
+            if library == "jax":
+                run = jax.jit(run)
+            call, clock = (lambda run=run, given=given: run(*given)), host_seconds if library == "jax" else cuda_seconds
+            error = residual(case, arrays, call())
+            seconds[library], timed[library] = [clock(call)], (call, clock)
+        except (
+            Exception
+        ) as failure:  # refuses so many matrices, or so large ones; CuPy and JAX have errors of their own
+            if library == "compactla":
+                raise
+            print(f"{library} {function} {n} {dtype}: {type(failure).__name__}", flush=True)
+            continue
+        if not error < LIMIT:
+            print(f"{library} {function} {n} {dtype}: error {error:.3g}", flush=True)
+            if library == "compactla":
+                raise AssertionError(f"the error of {function} of {n} rows in {dtype} is {error:.3g} units")
+            del seconds[library]
+    for _ in range(ROUNDS):
+        for library, times in seconds.items():
+            call, clock = timed[library]
+            if times[0] < PATIENCE:
+                times.append(clock(call, max(1, int(SECONDS / min(times)))))
+    return {library: 1e9 * min(times) / len(arrays[0]) for library, times in seconds.items()}
+
+
+def ceilings():
+    """Bytes a second of a copy, and operations a second of a large product, by dtype."""
+    a = torch.randn(2**27, dtype=torch.float32, device="cuda")
+    b = torch.empty_like(a)
+    found = {"copy": 2 * a.nbytes / min(cuda_seconds(lambda: b.copy_(a), 10) for _ in range(ROUNDS))}
+    for dtype in DTYPES:
+        x = torch.randn(8192, 8192, dtype=getattr(torch, dtype), device="cuda")
+        found[dtype] = 2 * 8192**3 / min(cuda_seconds(lambda x=x: x @ x, 2) for _ in range(ROUNDS))
+    return found
+
+
+def bound(function, n, dtype, ceiling):
+    """Least nanoseconds for a matrix."""
+    case, item = CASES[function], {"float64": 8, "float32": 4}[dtype]
+    return 1e9 * max(case.numbers(n) * item / ceiling["copy"], case.flops(n) / ceiling[dtype])
 
 
 class OnGPU(common.Once):
     """A stack of matrices on a GPU."""
 
-    params = (LIBRARIES, FUNCTIONS, DTYPES, list(STACKS))
+    params = (LIBRARIES, [*CASES], DTYPES, ORDERS)
     param_names = ("library", "function", "dtype", "n")
 
     def setup(self, library, *parameters):
         for needed in common.CUDA:
             common.require(needed)
         function, dtype, n = parameters
-        self.measured = self.once((function, n, dtype), measure)
-        if library not in self.measured:
+        self.measured = self.once((function, n, dtype), measured)
+        if library not in self.measured["ns"]:
             raise SkipNotImplemented(f"no {function} of such matrices in {library}")
 
     def track_time_per_matrix(self, library, *_):
-        return common.rounded(self.measured[library])
+        return common.rounded(self.measured["ns"][library])
 
     track_time_per_matrix.unit = "ns"
 
+    def track_fraction_of_bound(self, library, *_):
+        """Least time for the bytes and operations of a function, as part of the time that it takes"""
+        return common.rounded(self.measured["bound"] / self.measured["ns"][library])
 
-def main(limit=400.0):
-    """Print the table; nothing more is begun after so many seconds."""
-    end = time.monotonic() + limit
+    track_fraction_of_bound.unit = "of the bound"
+
+
+def measured(function, n, dtype, ceiling=None):
+    """Nanoseconds for a matrix by library, and the bound."""
+    return {"ns": measure(function, n, dtype), "bound": bound(function, n, dtype, ceiling or ceilings())}
+
+
+def table(end, functions, orders):
+    """Print what is measured, and return it, by function, dtype and order; nothing more is begun after `end`."""
     print(torch.cuda.get_device_name())
-    for dtype in DTYPES:
-        for function in FUNCTIONS:
-            for n in STACKS:
-                if time.monotonic() > end:
-                    print("out of time")
-                    return
-                try:
-                    found = measure(function, n, dtype)
-                except Exception as error:  # of one library, at one size
-                    print(f"{dtype} {function:8} {n:2}: {type(error).__name__}: {error}", flush=True)
-                    continue
-                ours = found.pop("compactla")
-                others = "  ".join(f"{library} {time / ours:6.1f} times" for library, time in found.items())
-                print(f"{dtype} {function:8} {n:2}: {ours:9.2f} ns  {others}", flush=True)
+    ceiling, found = ceilings(), {}
+    print({name: f"{speed:.3g}" for name, speed in ceiling.items()})
+    for function, dtype, n in product(functions, DTYPES, orders):
+        if time.monotonic() > end:
+            print("out of time")
+            break
+        with torch_stream():
+            try:
+                times = measured(function, n, dtype, ceiling)
+            except Exception as error:  # of one function, at one size
+                print(f"{dtype} {function:16} {n:3}: {type(error).__name__}: {error}"[:200], flush=True)
+                continue
+        found[f"{function}|{dtype}|{n}"] = times
+        mine = times["ns"]["compactla"]
+        others = "  ".join(f"{name} {ns / mine:6.2f}" for name, ns in times["ns"].items() if name != "compactla")
+        print(f"{dtype} {function:16} {n:3}: {mine:9.2f} ns {times['bound'] / mine:5.0%}  {others}", flush=True)
+        torch.cuda.empty_cache()
+    return found
+
+
+def torch_stream():
+    """PyTorch's current stream as CuPy's."""
+    stream = torch.cuda.current_stream().cuda_stream
+    return cupy.cuda.ExternalStream(stream) if cupy else contextlib.nullcontext()
+
+
+def record(found, commit, machine, python):
+    """Write a file of asv's results."""
+    from asv.results import Results
+    from asv.runner import BenchmarkResult
+
+    date = int(subprocess.check_output(["git", "show", "--no-patch", "--format=%ct", commit], cwd=ROOT)) * 1000
+    folder = ROOT / "benchmarks" / "results" / "asv"
+    about = json.loads((folder / machine / "machine.json").read_text())
+    known = {name: about[name] for name in ("machine", "cpu", "os", "ram")} | {"python": python}
+    results = Results(known, {}, commit, date, python, f"existing-py{python}", {})
+    values = {"track_time_per_matrix": lambda times, library: times["ns"][library]}
+    values["track_fraction_of_bound"] = lambda times, library: times["bound"] / times["ns"][library]
+    for benchmark, value in values.items():
+        numbers = []
+        for library, function, dtype, n in product(*OnGPU.params):
+            times = found.get(f"{function}|{dtype}|{n}")
+            numbers.append(common.rounded(value(times, library)) if times and library in times["ns"] else nan)
+        none = [None] * len(numbers)
+        about = {"name": f"torch_linalg.OnGPU.{benchmark}", "version": OnGPU.version}
+        params = [[repr(x) for x in column] for column in OnGPU.params]
+        results.add_result(about | {"params": params}, BenchmarkResult(numbers, none, none, 0, "", None))
+    results.save(str(folder))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=400, help="nothing more is begun after so many")
+    parser.add_argument("--functions", nargs="+", default=[*CASES], choices=[*CASES], metavar="FUNCTION")
+    parser.add_argument("--orders", nargs="+", default=ORDERS, type=int, metavar="N")
+    parser.add_argument("--save", type=Path, metavar="FILE")
+    parser.add_argument("--record", type=Path, metavar="FILE")
+    parser.add_argument("--commit")
+    parser.add_argument("--machine", default="nvidia-h200")
+    parser.add_argument("--python", default="3.12")
+    options = parser.parse_args()
+    if options.record:
+        record(json.loads(options.record.read_text()), options.commit, options.machine, options.python)
+        return
+    if jax:
+        jax.config.update("jax_enable_x64", True)
+    found = table(time.monotonic() + options.seconds, options.functions, options.orders)
+    if options.save:
+        options.save.write_text(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:2]))
+    main()

@@ -128,6 +128,13 @@ def written(tmp_path_factory):
             ("numba:1", "float64", 15): 1.234,
         },
         "blocktridiag.FactorSpeed.track_fraction_of_bound": {("opencl:gpu", "float64", 3): 0.89},
+        "torch_linalg.OnGPU.track_time_per_matrix": {
+            ("compactla", "eigh", "float64", 32): 218.0,
+            ("torch", "eigh", "float64", 32): 872.0,
+            ("jax", "eigh", "float64", 32): 654.0,
+            ("torch", "inv", "float64", 64): 30.0,
+        },
+        "torch_linalg.OnGPU.track_fraction_of_bound": {("compactla", "eigh", "float64", 32): 0.02},
         "trsm.TrsmSpeed.track_gflops": {("numba:1", "float64", 3): 1.0},
         "linalg.Stacks.track_time_per_matrix": {
             ("compactla", "inv", 100, 3): 10.0,
@@ -157,6 +164,9 @@ def test_the_tables(written):
     assert rows[gpu, "32"][0] == "75% ± 2%, 0.8x"
     assert rows["Lines of 128 blocks on opencl:gpu", "3"] == ["16384", "0.197 ms, 89%, 87x", ""]
     assert rows["Lines of 128 blocks on numba:1", "15"] == ["1024", "1234 ms", ""]
+    of_tensors = "Functions of `compactla.linalg` on tensors of order n: nanoseconds for a matrix, in float64"
+    assert rows[of_tensors, ""] == ["32", "64"]
+    assert rows[of_tensors, "`eigh`"] == ["218, 2%, 3.0x", ""]
     assert rows["Peak", "`numba:1`"] == ["50.0", ""]
     assert rows["Bandwidth", "`numba:1`, memory"] == ["", "", "", "", "12.3"]
     assert rows["Bandwidth", "`opencl:gpu`, memory"] == ["", "4277", "", "", ""]
