@@ -157,7 +157,7 @@ class Shape(NamedTuple):
 
     file: str
     name: str
-    macros: dict[str, Any]
+    macros: dict[str, int]
     group: int
     matrices: int
     work: int = 0
@@ -182,7 +182,7 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
     return None
 
 
-def alone(function, options, arrays, fit, whole) -> dict[str, object]:
+def alone(function, options, arrays, fit, whole) -> dict[str, int]:
     """Macros of `fused.cl`, of operands of which some are `whole`, without gaps; none if it takes too much."""
     device, count = arrays[0].queue.device, ELEMENTS.get(function.name)
     if count is None or registers(count(**fit.number | options), fit.computed) > REGISTERS:

@@ -153,7 +153,7 @@ GRIDS = {
 }
 
 
-def grid(function, options, device, number, computed) -> dict[str, object]:
+def grid(function, options, device, number, computed) -> dict[str, int]:
     """Macros of the kernel for a function on matrices of these sizes; none if it has none, or they are too large."""
     kind = GRIDS.get(function.name)
     if kind is None or choices.is_cpu(device) or max(number.values()) > LARGEST:
@@ -177,6 +177,6 @@ def grid(function, options, device, number, computed) -> dict[str, object]:
     return macros | {"P": P, "Q": Q, "TEAMS": teams, "CLA_WARP": 2 * warps}
 
 
-def numbers(options) -> dict[str, object]:
+def numbers(options) -> dict[str, int]:
     """Macros of options."""
     return {name.upper(): OPTIONS[name].index(value) for name, value in options.items() if name in OPTIONS}

@@ -12,7 +12,7 @@ OF_A_ROW = 8  # 4-byte registers for elements of B that a member has of a row
 FEW, MOST = 16, 128  # work-items of a team, where it has few columns of B, and at most
 
 
-def triangular(function, options, arrays, fit) -> dict[str, object]:
+def triangular(function, options, arrays, fit) -> dict[str, int]:
     """Macros of the kernel for a function of arrays; none if it has none, or matrices are too large."""
     device, number, computed = arrays[0].queue.device, fit.number, fit.computed
     if function.name not in FUNCTIONS or number["n"] > LARGEST or choices.is_cpu(device):
