@@ -236,7 +236,8 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_blocks(
 #else
     const int across = (N + COLUMNS - 1) / COLUMNS, blocks = (M + ROWS - 1) / ROWS * across;
     const long q = (long)get_group_id(0) / blocks;
-    const int block = (long)get_group_id(0) % blocks, i0 = block / across * ROWS, j0 = block % across * COLUMNS;
+    const int block = (int)CLA_REMAINDER((long)get_group_id(0), blocks);
+    const int i0 = block / across * ROWS, j0 = CLA_REMAINDER(block, across) * COLUMNS;
 #endif
     const long given = min(q, nm - 1); /* whose numbers it computes with: the last where it has no matrix */
     A += CLA_BEGIN(0, a0, given, astep) + i0 * ar;

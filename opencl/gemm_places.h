@@ -4,9 +4,6 @@
  * Strides are those of op(A) and op(B), which ACONJ and BCONJ, 1, conjugate. Matrix q begins at A[a0 + q * astep], or
  * for PLACES, 1, at A[places[q]], B[places[nm + q]] and C[places[2 * nm + q]]. C is not read where beta is 0.
  */
-#ifndef CLA_GEMM_PLACES_H
-#define CLA_GEMM_PLACES_H
-
 #include "unroll.h"
 
 #ifndef PLACES
@@ -33,5 +30,3 @@ CLA_INLINE cla_lane cla_added(cla_lane x, cla_lane beta, cla_lane c)
 #endif
     return cla_lane_fma(beta, c, x);
 }
-
-#endif

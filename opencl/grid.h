@@ -25,14 +25,14 @@
 #ifndef M
 #define M N
 #endif
-#ifndef COLUMNS
-#define COLUMNS N /* of what a team holds, if there are some beside those of the matrix */
+#ifndef HELD
+#define HELD N /* of what a team holds, if there are some beside those of the matrix */
 #endif
 
 #define MEMBERS (P * Q)
 #define STEPS (P < Q ? P : Q) /* steps for which indices of registers stay as they are */
 #define OWN_ROWS ((M + P - 1) / P) /* of a member */
-#define OWN_COLUMNS ((COLUMNS + Q - 1) / Q)
+#define OWN_COLUMNS ((HELD + Q - 1) / Q)
 #define LONGEST (OWN_ROWS * P > OWN_COLUMNS * Q ? OWN_ROWS * P : OWN_COLUMNS * Q)
 #define FIRST_ROW (STEP * STEPS / P) /* the first of them that has a part in the steps of a block */
 #define FIRST_COLUMN (STEP * STEPS / Q)
@@ -69,13 +69,16 @@
 #define CLA_GRID_APART(n, spread) ((n) + (BANKS + (spread) % BANKS - (n) % BANKS) % BANKS)
 #define LINE CLA_GRID_APART(LONGEST, SPREAD)
 
+/* Whether there is a row, or column, i of n, of a grid with so many; which is known where all members have the same. */
+#define CLA_GRID_HAS(i, n, parts) ((n) % (parts) == 0 || (i) < (n))
+
 /* a[u][v] <- get(i, j), for what is in row i = u P + p and column j = v Q + c, 0 for what is outside of m x n or not `read` */
 #define CLA_GRID_READ(a, m, n, read, get) \
     CLA_UNROLL for (int u = 0; u < ((m) + P - 1) / P; u++) \
         CLA_UNROLL for (int v = 0; v < ((n) + Q - 1) / Q; v++) { \
             const int i = u * P + p, j = v * Q + c; \
             a[u][v] = cla_lane_real(0); \
-            if (((m) % P == 0 || i < (m)) && ((n) % Q == 0 || j < (n)) && (read)) a[u][v] = get(i, j); \
+            if (CLA_GRID_HAS(i, m, P) && CLA_GRID_HAS(j, n, Q) && (read)) a[u][v] = get(i, j); \
         }
 
 /* put(i, j, x) for elements x of m x n, of matrices that exist */
@@ -83,7 +86,7 @@
     CLA_UNROLL for (int u = 0; u < ((m) + P - 1) / P; u++) \
         CLA_UNROLL for (int v = 0; v < ((n) + Q - 1) / Q; v++) { \
             const int i = u * P + p, j = v * Q + c; \
-            if (CLA_GRID_EXISTS && ((m) % P == 0 || i < (m)) && ((n) % Q == 0 || j < (n))) put(i, j, a[u][v]) \
+            if (CLA_GRID_EXISTS && CLA_GRID_HAS(i, m, P) && CLA_GRID_HAS(j, n, Q)) put(i, j, a[u][v]) \
         }
 
 /* CLA_GRID_READ of columns `from` to `to` by way of local memory: neighbours read what is next to each other, in a column
@@ -98,7 +101,7 @@
         CLA_UNROLL for (int v = (from) / Q; v < ((to) + Q - 1) / Q; v++) { \
             const int i = u * P + p, j = v * Q + c; \
             if ((from) % Q == 0 || j >= (from)) a[u][v] = cla_lane_real(0); \
-            if (((m) % P == 0 || i < (m)) && ((from) % Q == 0 || j >= (from)) && ((to) % Q == 0 || j < (to))) \
+            if (CLA_GRID_HAS(i, m, P) && ((from) % Q == 0 || j >= (from)) && CLA_GRID_HAS(j, to, Q)) \
                 a[u][v] = (tile)[i * (line) + j - (from)]; \
         }
 

@@ -9,11 +9,10 @@
  */
 #include "known.h"
 
-#undef COLUMNS
 #ifdef GESV_GRID
 #undef M
 #define M N
-#define COLUMNS (N + R)
+#define HELD (N + R)
 #endif
 #if defined(GETRF_GRID) && THRESHOLD
 #define LIMIT threshold
@@ -50,7 +49,7 @@
     CLA_TOGETHER \
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) \
         CLA_UNROLL for (int v = 0; v < (N + Q - 1) / Q; v++) \
-            if (place[u] >= 0 && (N % Q == 0 || v * Q + c < N)) PUT(place[u], v * Q + c, a[u][v]) \
+            if (place[u] >= 0 && CLA_GRID_HAS(v * Q + c, N, Q)) PUT(place[u], v * Q + c, a[u][v]) \
     CLA_TOGETHER \
     if (STAGED) CLA_GRID_STAGED_WRITE(M, N, tile, TILE_LINE, PUT_STAGED)
 #else
@@ -64,7 +63,7 @@
         CLA_TOGETHER \
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
             const int i = u * P + p, j = v * Q + c; \
-            if ((M % P == 0 || i < M) && (N % Q == 0 || j < N)) \
+            if (CLA_GRID_HAS(i, M, P) && CLA_GRID_HAS(j, N, Q)) \
                 cla_lane_store(A, (long)i * ARS + (long)j * ACS, tile[i * Q + c]); \
         } \
     }
@@ -114,9 +113,9 @@ __kernel CLA_GROUP_OF(MEMBERS * LANES) void gesv_grid(long lanes, long nm, __glo
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
         CLA_UNROLL for (int v = N / Q; v < OWN_COLUMNS; v++) {
             const int i = u * P + p, j = v * Q + c;
-            if (N % Q == 0 || j >= N) a[u][v] = cla_lane_real(0);
-            if ((N % P == 0 || i < N) && (N % Q == 0 || j >= N) && (COLUMNS % Q == 0 || j < COLUMNS))
-                a[u][v] = GET_B(i, j - N);
+            if (j < N) continue;
+            a[u][v] = cla_lane_real(0);
+            if (CLA_GRID_HAS(i, N, P) && CLA_GRID_HAS(j, HELD, Q)) a[u][v] = GET_B(i, j - N);
         }
 #define STEP 0
 #include "grid_lu_step.h"

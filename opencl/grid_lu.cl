@@ -9,7 +9,7 @@
 #include "determinant.h"
 
 #if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
-#define COLUMNS (N + R)
+#define HELD (N + R)
 #endif
 #ifndef STAGED
 #define STAGED 1
@@ -53,7 +53,7 @@
 #if TURNS && (KEEP || defined(GRID_SOLVE)) /* lines of the tile are rows of U, and multiples and right-hand sides beside */
 #define WHOLE(n) (((n) + VECTOR - 1) / VECTOR * VECTOR)
 #define BESIDE WHOLE(KEEP ? LAST_MULTIPLE + 1 : N)
-#define TILE_LINE (WHOLE(BESIDE + COLUMNS - N) + (WHOLE(BESIDE + COLUMNS - N) / VECTOR % 2 == 0 ? VECTOR : 0))
+#define TILE_LINE (WHOLE(BESIDE + HELD - N) + (WHOLE(BESIDE + HELD - N) / VECTOR % 2 == 0 ? VECTOR : 0))
 #define LINE_OF(winner) (tile + (winner) * TILE_LINE)
 #else
 #define BESIDE N
@@ -63,9 +63,9 @@
 #define LU_TURNS (INV ? N : TURNS)
 #define WIDTH_LEFT (N - STEP * LU_TURNS)
 #if STAGED
-#define TILE (M * TILE_LINE > M * (COLUMNS - N) ? M * TILE_LINE : M * (COLUMNS - N))
+#define TILE (M * TILE_LINE > M * (HELD - N) ? M * TILE_LINE : M * (HELD - N))
 #else
-#define TILE (M * (COLUMNS - N) > 0 ? M * (COLUMNS - N) : 1)
+#define TILE (M * (HELD - N) > 0 ? M * (HELD - N) : 1)
 #endif
 
 #define LARGER(size, place, than, its_place) ((size) > (than) || ((size) == (than) && (place) < (its_place)))
@@ -181,7 +181,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_factor(long nm, long told, _
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
         CLA_UNROLL for (int v = 0; v < OWN_COLUMNS; v++) {
             const int j = v * Q + c;
-            if (place[u] >= 0 && (N % Q == 0 || j < N)) {
+            if (place[u] >= 0 && CLA_GRID_HAS(j, N, Q)) {
 #if STAGED
                 tile[place[u] * TILE_LINE + j] = a[u][v];
 #else
@@ -216,7 +216,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
         const cla_lane r = pivots[team * N + max(place[u], 0)];
         CLA_UNROLL for (int v = 0; v < OWN_COLUMNS; v++) {
             const int j = v * Q + c;
-            if (place[u] >= 0 && (N % Q == 0 || j < N)) {
+            if (place[u] >= 0 && CLA_GRID_HAS(j, N, Q)) {
                 const int column = swaps[team * N + j]; /* the row that became row j */
 #if STAGED
                 tile[place[u] * TILE_LINE + column] = cla_lane_mul(r, a[u][v]);
@@ -271,7 +271,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __glo
     SOLUTIONS
     LU_READ
     CLA_TOGETHER
-    CLA_GRID_STAGED_READ(a, N, N, COLUMNS, BRS < BCS, tile, R, GET_B)
+    CLA_GRID_STAGED_READ(a, N, N, HELD, BRS < BCS, tile, R, GET_B)
     CLA_TOGETHER
 #define STEP 0
 #include STEPS_FILE
@@ -345,7 +345,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_solve(long nm, long told, __
             if (i == v * Q + c && i < N) pivots[team * N + i] = cla_lane_recip(a[u][v]);
     }
     CLA_TOGETHER
-    CLA_GRID_STAGED_READ(a, N, N, COLUMNS, BRS < BCS, solution, R, GET_ROW)
+    CLA_GRID_STAGED_READ(a, N, N, HELD, BRS < BCS, solution, R, GET_ROW)
     CLA_TOGETHER
 #if TURNS
     SUBSTITUTE(0, TRANS == 0, 0)

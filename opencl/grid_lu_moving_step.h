@@ -34,7 +34,7 @@
             CLA_LOCAL cla_lane *own = LINE_OF(winner);
             own[0] = r;
             CLA_UNROLL for (int v = 1; v < WIDTH_LEFT; v++) own[v] = a[0][v];
-            CLA_UNROLL for (int j = 0; j < COLUMNS - N; j++) own[BESIDE + j] = a[0][N + j];
+            CLA_UNROLL for (int j = 0; j < HELD - N; j++) own[BESIDE + j] = a[0][N + j];
         }
         CLA_TOGETHER
         const CLA_LOCAL cla_lane *row = LINE_OF(winner);
@@ -48,7 +48,7 @@
         const cla_lane x = cla_lane_select(INV ? !taken : place[0] > k, cla_lane_mul(pivot, row[0]), cla_lane_real(0));
         if (KEEP && place[0] > k) tile[p * TILE_LINE + LAST_MULTIPLE - k] = x;
         CLA_UNROLL for (int v = 1; v < WIDTH_LEFT; v++) a[0][v - 1] = cla_lane_fnma(x, row[v], a[0][v]);
-        CLA_UNROLL for (int j = 0; j < COLUMNS - N; j++) a[0][N + j] = cla_lane_fnma(x, row[BESIDE + j], a[0][N + j]);
+        CLA_UNROLL for (int j = 0; j < HELD - N; j++) a[0][N + j] = cla_lane_fnma(x, row[BESIDE + j], a[0][N + j]);
         if (INV) a[0][N - 1] = taken ? cla_lane_real(1) : CLA_MINUS(x);
     }
 }

@@ -11,9 +11,9 @@
         const int k = STEP * STEPS + s, own = c == s;
         int at = place[0];
         cla_lane pivot = a[0][STEP], x[OWN_ROWS];
-        CLA_REAL size = own & (at >= k) ? SIZE_OF(pivot) : -1;
+        CLA_REAL size = (own & (at >= k)) ? SIZE_OF(pivot) : -1;
         CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) {
-            const CLA_REAL other = own & (place[u] >= k) ? SIZE_OF(a[u][STEP]) : -1;
+            const CLA_REAL other = (own & (place[u] >= k)) ? SIZE_OF(a[u][STEP]) : -1;
             const int better = LARGER(other, place[u], size, at);
             at = better ? place[u] : at;
             pivot = cla_lane_select(better, a[u][STEP], pivot);

@@ -12,7 +12,7 @@
         CLA_LOCAL cla_lane *line = columns + (k % 2 * TEAMS + team) * LINE;
         if (c == k % Q)
             CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
-                if (u >= BELOW || (!ALONG && (DESCENDING ? u <= SOLVE_ROW : u >= SOLVE_ROW)))
+                if ((!ALONG && (DESCENDING ? u <= SOLVE_ROW : u >= SOLVE_ROW)) || u >= BELOW)
                     line[u * P + p] = a[u][SOLVE_COLUMN];
         if (ALONG && p == k % P)
             CLA_UNROLL for (int v = 0; v < OWN_COLUMNS; v++)

@@ -4,9 +4,6 @@
  * the grid, in each of them by the same bits. CLA_GRID_SUMS(n) is the room in local memory that this takes of a kernel
  * for arrays of n numbers; all members come to CLA_TOGETHER between a sum and the next.
  */
-#ifndef CLA_GRID_SUMS_H
-#define CLA_GRID_SUMS_H
-
 #ifndef DOWN
 #define DOWN 1
 #endif
@@ -35,6 +32,4 @@ CLA_INLINE cla_lane cla_other_lane(cla_lane x, int distance)
             for (int other = 1; other < P; other++) x[v] = x[v] + own[v * (TEAMS * Q * P) + other]; \
         } \
     }
-#endif
-
 #endif

@@ -31,6 +31,8 @@
  * records that all work-items of a group share its value, and keeps that record when a later pass removes the
  * instruction. Another value at its address then counts as shared, and all work-items get that of the last one. */
 #define CLA_GROUP_LANE(q) ((q) / LANES % (CLA_VLEN / LANES) * LANES)
+/* a % b beside a / b, for the same reason, where all work-items of a work-group have the same numbers, not negative */
+#define CLA_REMAINDER(a, b) ((2 * (a) + 1) % (2 * (b)) / 2)
 
 #define CLA_UNROLL1(n, F) CLA_PASTE(CLA_UNROLL1_, n)(F)
 #define CLA_UNROLL1_0(F)

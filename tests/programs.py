@@ -45,10 +45,10 @@ STACKS = [  # where neighbours in memory are in rows or columns
     {"FLAT": 0, "ACOLUMNS": 0, "BCOLUMNS": 1, "PLACES": 1},
     {"FLAT": 2, "ACOLUMNS": 1, "BCOLUMNS": 0, "PLACES": 0},
 ]
-BLOCKS = {"M": 5, "N": 7, "K": 6, "DEPTH": 6, "APITCH": 14, "BPITCH": 14}
+BLOCKS = {"DEPTH": 6, "APITCH": 14, "BPITCH": 14}
 PLACES = [
     {"SIZED": 0, "ACOLUMNS": 1, "ACONJ": 1, "PLACES": 1, "CWIDE": 2},
-    {"SIZED": 1, "BCOLUMNS": 1, "BCONJ": 1, "STAGES": 1, "MATRICES": 2, "AOWN": 0, "AWIDE": 2},
+    {"SIZED": 1, "M": 5, "N": 7, "K": 6, "BCOLUMNS": 1, "BCONJ": 1, "STAGES": 1, "MATRICES": 2, "AOWN": 0, "AWIDE": 2},
 ]
 KRON = {"ROWS": 2, "PENCILS": 2, "ROUNDS": 2, "AOWN": 1, "ACONJ": 1}
 FUSED = {"N": 3, "R": 2, "BPARTS": 2, "ATYPE": "char"}
@@ -61,7 +61,7 @@ VARIANTS = [  # of what is no routine's
     *(("gemm_blocks.cl", {**BLOCKS, **where}) for where in PLACES),
     *(("fused.cl", {**FUSED, f"FUSED_{name}": 1, "LINE": line, "ASTAGED": int(line > 0), "BSTAGED": 0, "UPLO": 1})
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
-    *(("grid_lu.cl", FUSED | {f"GRID_{name}": 1, "P": 4, "Q": 2 - staged, "STAGED": staged, "TURNS": 2 * staged})
+    *(("grid_lu.cl", FUSED | {f"GRID_{name}": 1, "P": 4, "Q": 2 - staged, "TEAMS": 2, "STAGED": staged, "TURNS": 2 * staged})
       for name in ("SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET", "SLOGDET") for staged in range(2)),
     *(("team_eigh.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "UPLO": 1, "VECTORS": vectors})
       for far in range(2) for vectors in range(2)),
