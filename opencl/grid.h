@@ -8,19 +8,20 @@
  * warp.h has it, where work-groups are whole warps. Steps go in blocks of STEPS, in which all
  * indices of registers are numbers: a file writes them out by inclusion, as next_step.h explains.
  *
- * For packs, define LANES instead of TEAMS: a work-group has so many matrices of a pack, which are neighbours in
+ * For packs, define PACKED, 1, and LANES instead of TEAMS: a work-group has so many matrices of a pack, which are neighbours in
  * memory, and those of their members that have the same place in the grid are neighbours. CLA_WARP is 1 where that is a
  * warp, and 2 only for one lane.
  */
 #include "ordinary.h"
 #include "unroll.h"
 
+#ifndef PACKED
+#define PACKED 0
+#endif
 #ifndef P
 #define P 2
 #define Q 2
-#ifndef LANES
 #define TEAMS 2
-#endif
 #endif
 #ifndef M
 #define M N
@@ -47,7 +48,8 @@
 #ifndef DOWN
 #define DOWN 0
 #endif
-#ifdef LANES
+#if PACKED
+#undef TEAMS
 #define TEAMS LANES
 #define SIDE_BY_SIDE (LANES < 32 ? 32 / LANES : 1) /* members of a matrix in a warp */
 #define CLA_GRID_PLACE const int team = get_local_id(0) % LANES, t = get_local_id(0) / LANES;

@@ -9,6 +9,7 @@
  */
 #include "known.h"
 
+#define PACKED 1
 #ifdef GESV_GRID
 #undef M
 #define M N

@@ -7,6 +7,8 @@
  *   P, Q   rows and columns of the grid, powers of 2
  */
 #include "known.h"
+
+#define PACKED 1
 #include "laswp.h"
 
 #ifdef GETRI_GRID

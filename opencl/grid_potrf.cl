@@ -9,6 +9,7 @@
 #include "potrf.cl"
 #include "known.h"
 
+#define PACKED 1
 #define DOWN (ARS < ACS)
 #define GET_A(i, j) cla_lane_load_as(ACONJ, A, (long)(i) * ARS + (long)(j) * ACS)
 #define PUT_A(i, j, x) if (i >= j) cla_lane_store_as(ACONJ, A, (long)(i) * ARS + (long)(j) * ACS, x);

@@ -9,6 +9,7 @@
 #include "trsm.cl"
 #include "known.h"
 
+#define PACKED 1
 #ifdef TRTRI_GRID
 #undef R
 #define R N
