@@ -27,6 +27,7 @@ DTYPES = ["float64", "float32"]
 NUMBERS, MOST = 2**25, 4_000_000  # of a stack of matrices, and of these
 ITERATIVE, FEWER = {"eigh", "eigvalsh", "svd", "svdvals", "pinv", "lstsq"}, 8  # these have so many times fewer matrices
 ROUNDS, SECONDS, PATIENCE = 3, 0.002, 0.05  # of every library; a call that takes longer than that is not repeated
+FIRST = 8192  # rows of matrices that others are tried with, which get no more than they do in PATIENCE
 CHECKED, LIMIT = 64, 30  # matrices, and their largest error in units of the precision
 
 
@@ -67,38 +68,44 @@ def residual(case, arrays, found):
     return case.error(*checked) / epsilon
 
 
-def measure(function, n, dtype):
+def measure(function, n, dtype, libraries=LIBRARIES):
     """Nanoseconds for a matrix, by library: the least of what is measured in turns."""
     case = CASES[function]
-    arrays, seconds, timed = operands(case, function, n, dtype), {}, {}
-    for library, run in case.calls.items():
-        if run is None:
+    arrays, timed = operands(case, function, n, dtype), {}
+    for library in libraries:
+        if case.calls[library] is None:
             continue
         try:
-            given = converted(library, arrays)
-            if library == "jax":
-                run = jax.jit(run)
-            call, clock = (lambda run=run, given=given: run(*given)), host_seconds if library == "jax" else cuda_seconds
-            error = residual(case, arrays, call())
-            seconds[library], timed[library] = [clock(call)], (call, clock)
+            timed[library] = prepared(library, case, arrays)
         except (
             Exception
         ) as failure:  # refuses so many matrices, or so large ones; CuPy and JAX have errors of their own
             if library == "compactla":
                 raise
-            print(f"{library} {function} {n} {dtype}: {type(failure).__name__}", flush=True)
-            continue
-        if not error < LIMIT:
-            print(f"{library} {function} {n} {dtype}: error {error:.3g}", flush=True)
-            if library == "compactla":
-                raise AssertionError(f"the error of {function} of {n} rows in {dtype} is {error:.3g} units")
-            del seconds[library]
+            print(f"{library} {function} {n} {dtype}: {type(failure).__name__}: {failure}"[:160], flush=True)
+    seconds = {library: [clock(call)] for library, (call, clock, _) in timed.items()}
     for _ in range(ROUNDS):
-        for library, times in seconds.items():
-            call, clock = timed[library]
-            if times[0] < PATIENCE:
-                times.append(clock(call, max(1, int(SECONDS / min(times)))))
-    return {library: 1e9 * min(times) / len(arrays[0]) for library, times in seconds.items()}
+        for library, (call, clock, _) in timed.items():
+            if min(seconds[library]) < PATIENCE:
+                seconds[library].append(clock(call, max(1, int(SECONDS / min(seconds[library])))))
+    return {library: 1e9 * min(seconds[library]) / number for library, (_, _, number) in timed.items()}
+
+
+def prepared(library, case, arrays):
+    """A call whose results were checked, its clock, and its number of matrices."""
+    run, clock, number = case.calls[library], cuda_seconds, len(arrays[0])
+    if library == "jax":
+        run, clock = jax.jit(run), host_seconds
+    elif library != "compactla":
+        first = max(FIRST // arrays[0].shape[-1], CHECKED)
+        few = converted(library, [x[:first] for x in arrays])
+        run(*few)
+        number = min(number, max(first, int(PATIENCE / cuda_seconds(lambda: run(*few)) * first)))
+    given = converted(library, [x[:number] for x in arrays])
+    error = residual(case, arrays, run(*given))
+    if not error < LIMIT:
+        raise AssertionError(f"the error is {error:.3g} units of the precision")
+    return lambda: run(*given), clock, number
 
 
 def ceilings():
@@ -144,23 +151,23 @@ class OnGPU(common.Once):
     track_fraction_of_bound.unit = "of the bound"
 
 
-def measured(function, n, dtype, ceiling=None):
+def measured(function, n, dtype, ceiling=None, libraries=LIBRARIES):
     """Nanoseconds for a matrix by library, and the bound."""
-    return {"ns": measure(function, n, dtype), "bound": bound(function, n, dtype, ceiling or ceilings())}
+    return {"ns": measure(function, n, dtype, libraries), "bound": bound(function, n, dtype, ceiling or ceilings())}
 
 
-def table(end, functions, orders):
+def table(end, functions, orders, in_jax):
     """Print what is measured, and return it, by function, dtype and order; nothing more is begun after `end`."""
     print(torch.cuda.get_device_name())
     ceiling, found = ceilings(), {}
     print({name: f"{speed:.3g}" for name, speed in ceiling.items()})
-    for function, dtype, n in product(functions, DTYPES, orders):
+    for n, function, dtype in product(orders, functions, DTYPES):
         if time.monotonic() > end:
             print("out of time")
             break
         with torch_stream():
             try:
-                times = measured(function, n, dtype, ceiling)
+                times = measured(function, n, dtype, ceiling, LIBRARIES if n in in_jax else LIBRARIES[:-1])
             except Exception as error:  # of one function, at one size
                 print(f"{dtype} {function:16} {n:3}: {type(error).__name__}: {error}"[:200], flush=True)
                 continue
@@ -207,6 +214,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=400, help="nothing more is begun after so many")
     parser.add_argument("--functions", nargs="+", default=[*CASES], choices=[*CASES], metavar="FUNCTION")
     parser.add_argument("--orders", nargs="+", default=ORDERS, type=int, metavar="N")
+    parser.add_argument("--jax", nargs="*", default=ORDERS, type=int, metavar="N", help="orders that JAX is timed with")
     parser.add_argument("--save", type=Path, metavar="FILE")
     parser.add_argument("--record", type=Path, metavar="FILE")
     parser.add_argument("--commit")
@@ -218,7 +226,7 @@ def main():
         return
     if jax:
         jax.config.update("jax_enable_x64", True)
-    found = table(time.monotonic() + options.seconds, options.functions, options.orders)
+    found = table(time.monotonic() + options.seconds, options.functions, options.orders, options.jax)
     if options.save:
         options.save.write_text(json.dumps(found))
 
