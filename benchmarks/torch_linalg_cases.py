@@ -101,7 +101,7 @@ def definite(a):
 
 def scaled(difference, *factors):
     """The largest error of a matrix, by the product of the largest elements of others and their order."""
-    size = difference.shape[-2] if difference.ndim > 2 else 1
+    size = difference.shape[-2] if difference.ndim > 2 else difference.shape[-1]
     scale = functools.reduce(lambda x, y: x * y, (largest(x) for x in factors), float(size))
     return float((largest(difference) / scale).max())
 

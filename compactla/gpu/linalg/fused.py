@@ -22,7 +22,7 @@ from compactla.gpu.linalg.triangular import FUNCTIONS as SOLUTIONS
 from compactla.gpu.linalg.triangular import triangular
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
-from compactla.search import LOCAL_BYTES, registers
+from compactla.search import registers
 from compactla.strides import in_stack
 
 # Elements that a work-item has in registers, of the sizes, and 4-byte registers for them.
@@ -34,8 +34,9 @@ ELEMENTS: dict[str, Callable[..., int]] = {
     "cholesky": lambda n, **_: n * (n + 1) // 2,
     "qr": lambda m, n, mode, **_: 2 * m * (max(m, n) if mode == "complete" else n),
 }
-REGISTERS = 200
+REGISTERS, MOST = 200, 150  # these, and elements, at most: teams are faster with more
 GROUP = 32  # work-items of a work-group
+ROOM = 26 * 1024  # bytes of local memory, at most: with more, a compute unit has few work-groups
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 AT_A_TIME = 2048  # matrices for which there is room in global memory
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
@@ -185,7 +186,10 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
 def alone(function, options, arrays, fit, whole) -> dict[str, int]:
     """Macros of `fused.cl`, of operands of which some are `whole`, without gaps; none if it takes too much."""
     device, count = arrays[0].queue.device, ELEMENTS.get(function.name)
-    if count is None or registers(count(**fit.number | options), fit.computed) > REGISTERS:
+    if count is None:
+        return {}
+    held = count(**fit.number | options)
+    if held > MOST or registers(held, fit.computed) > REGISTERS:
         return {}
     if choices.is_cpu(device) and max(fit.number.values()) > LARGEST_ON_CPU:
         return {}
@@ -195,7 +199,7 @@ def alone(function, options, arrays, fit, whole) -> dict[str, int]:
     if staged(device):
         largest = max(largest, *(math.prod(fit.number[letter] for letter in x.sizes) for x in function.outputs), 1)
     line = largest + 1 - largest % 2 if largest else 0
-    if line * GROUP * fit.computed.itemsize > LOCAL_BYTES:
+    if line * GROUP * fit.computed.itemsize > ROOM:
         return {}
     macros = numbers(options) | {f"{name}STAGED": int(share) for name, share in zip("AB", shared, strict=False)}
     return macros | {f"FUSED_{function.name.upper()}": 1, "LINE": line, "GROUP": GROUP}
