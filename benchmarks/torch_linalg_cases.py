@@ -68,7 +68,7 @@ class Case(NamedTuple):
 
     def sizes(self, n):
         """Sizes by their letters."""
-        number = dict.fromkeys("mnkpq", n) | {"r": self.columns, "1": 1}
+        number = dict.fromkeys("mnkpq", n) | {"r": min(self.columns, n), "1": 1}
         return number | ({"k": n, "n": self.columns} if self.row is MATMUL and self.columns < n else {})
 
     def numbers(self, n):
