@@ -83,6 +83,9 @@
             if (CLA_GRID_HAS(i, m, P) && CLA_GRID_HAS(j, n, Q) && (read)) a[u][v] = get(i, j); \
         }
 
+/* What members have read of memory, others may write after it. */
+#define CLA_GRID_FENCE barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+
 /* put(i, j, x) for elements x of m x n, of matrices that exist */
 #define CLA_GRID_WRITE(a, m, n, put) \
     CLA_UNROLL for (int u = 0; u < ((m) + P - 1) / P; u++) \

@@ -47,7 +47,7 @@
     }
 #define PUT_STAGED(e, x) cla_lane_store(A, (long)((e) / N) * ARS + (long)((e) % N) * ACS, x);
 #define LU_WRITE \
-    CLA_TOGETHER \
+    CLA_GRID_FENCE \
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) \
         CLA_UNROLL for (int v = 0; v < (N + Q - 1) / Q; v++) \
             if (place[u] >= 0 && CLA_GRID_HAS(v * Q + c, N, Q)) PUT(place[u], v * Q + c, a[u][v]) \
@@ -57,6 +57,7 @@
 #define FACTORS CLA_GRID_APART(OWN_ROWS *P *Q, SIDE_BY_SIDE)
 #define LU_READ CLA_GRID_READ(a, M, N, 1, GET)
 #define LU_WRITE \
+    CLA_GRID_FENCE \
     CLA_UNROLL for (int v = 0; v < (N + Q - 1) / Q; v++) { \
         CLA_TOGETHER \
         CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) \
@@ -134,7 +135,7 @@ __kernel CLA_GROUP_OF(MEMBERS * LANES) void gesv_grid(long lanes, long nm, __glo
 #include "grid_substitution_step.h"
 #include "grid_substitution_step.h"
 #undef STEP
-    CLA_TOGETHER
+    CLA_GRID_FENCE
     for (int e = t; e < N * R; e += MEMBERS) cla_lane_store(B, (long)(e / R) * BRS + (long)(e % R) * BCS, tile[e]);
     if (t == 0 && q < nm) info[q] = singular[team];
 }

@@ -82,6 +82,7 @@ __kernel CLA_GROUP_OF(MEMBERS * LANES) void NAME(long lanes, long nm,
 #include "grid_solve_step.h"
 #include "grid_solve_step.h"
 #undef STEP
+    CLA_GRID_FENCE
     CLA_GRID_WRITE(X, R, N, PUT_B)
 }
 #endif
@@ -129,6 +130,7 @@ __kernel CLA_GROUP_OF(MEMBERS * LANES) void getri_grid(long lanes, long nm, __gl
 #include "grid_solve_step.h"
 #include "grid_solve_step.h"
 #undef STEP
+    CLA_GRID_FENCE
     CLA_GRID_WRITE(X, N, N, PUT)
     if (t == 0 && q < nm) info[q] = CLA_GRID_INFO;
 }

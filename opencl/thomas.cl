@@ -198,7 +198,11 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
 #define FIND_PIVOT(s, k)
 #define SWAP_ROWS(p, k)
 #define TARGET(j) j
+#if BULK
+#define FENCES (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE) /* one has copied what others store */
+#else
 #define FENCES CLK_LOCAL_MEM_FENCE
+#endif
 #endif
 
 /* Step k of Gauss-Jordan elimination: x <- x + m x[k], where x[k] counts as 0 in the sum, for all columns x of f, and for
