@@ -71,8 +71,8 @@ def main():
     return subprocess.run([PYTHON, "-m", "pytest", *options, *tests], cwd=ROOT, env=os.environ | environment).returncode
 
 
-# Kernels that compute with local memory that nobody has written, and store nothing of that; and a copy of lines two rows
-# ahead that gives other numbers here, and here alone, for which no reason is known.
+# Kernels that compute with local memory that nobody has written, and store nothing of that; and copies of lines two
+# rows ahead, which give other numbers here, and here alone, for which no reason is known.
 LEFT_OUT = "gesv_column", "gels_column", "getrf_column", "sequences[GPU", "factor_team-tunables11"
 
 
