@@ -18,7 +18,7 @@ import numpy as np
 from compactla.backends import backend
 from compactla.calls import memo
 from compactla.calls.launch import NOW
-from compactla.calls.repeats import state
+from compactla.calls.notes import state
 from compactla.checks import (
     check_device_array,
     check_info,

@@ -13,7 +13,7 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.calls import repeats
-from compactla.calls.repeats import ALIGNED
+from compactla.calls.notes import ALIGNED
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, libraries, program
 from compactla.gpu import sparse

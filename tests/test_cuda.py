@@ -18,7 +18,7 @@ import scipy.sparse
 import compactla as cla
 from cases import slow
 from compactla import foreign, linalg, search
-from compactla.calls import repeats
+from compactla.calls import notes
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, program
@@ -273,7 +273,7 @@ def test_errors_are_those_of_the_first_call(library, there, stacks):
             linalg.inv(there(b))
         with pytest.raises(TypeError, match="is of int32, must be of float64"):
             cla.kron_apply((there(a[0].astype(np.int32)), there(a[0])), there(a))
-        assert repeats.state.notes is None
+        assert notes.state.notes is None
         close(library, linalg.inv(there(a)), np.linalg.inv(a))
 
 

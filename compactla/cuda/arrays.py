@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from compactla.backends import device_module
-from compactla.calls import repeats
+from compactla.calls import notes as noted
 from compactla.cuda import driver
 from compactla.overlap import address
 
@@ -87,7 +87,7 @@ class Array:
     @property
     def data(self):
         """The address of the first element."""
-        if repeats.state.notes is not None:
+        if noted.state.notes is not None:
             return self.offset
         if self._data is None:
             self._data = Memory(self.offset, self.base_data.owner)
@@ -123,7 +123,7 @@ class Array:
 
     def get(self, target=None) -> np.ndarray:
         """A NumPy copy, for which this waits; of contiguous arrays in `target`, if that is given."""
-        repeats.refuse()
+        noted.refuse()
         if target is not None and self.size:
             driver.read(self.queue.device.index, self.offset, target, self.queue.stream)
             return target
@@ -137,7 +137,7 @@ class Array:
 
     def set(self, values) -> None:
         """Copy NumPy's numbers to a contiguous array; this waits, as arrays may be kept that other streams read."""
-        repeats.refuse()
+        noted.refuse()
         values = np.ascontiguousarray(values, self.dtype)
         if self.queue.is_capturing:
             raise RuntimeError("a CUDA graph is captured: call the function once before, with arrays of the same sizes")
@@ -147,7 +147,7 @@ class Array:
 
     def fill(self, number, wait_for=()) -> None:
         """Set all numbers of a contiguous array, of 4 bytes or to zero."""
-        repeats.refuse()
+        noted.refuse()
         word = int(np.array(number, self.dtype).view(np.uint32)) if self.dtype.itemsize == WORD else 0
         if self.dtype.itemsize != WORD and number:
             raise ValueError(f"number is {number}, must be 0 for {self.dtype}")
@@ -169,13 +169,13 @@ class Array:
 
     def write_to(self, target) -> None:
         """Copy to another array; both are contiguous, and of one size."""
-        repeats.refuse()
+        noted.refuse()
         if self.size:
             driver.copy(self.queue.device.index, target.offset, self.offset, self.nbytes, self.queue.stream)
 
     def _computed(self, operation, other):
         """The result of the library's operation."""
-        repeats.refuse()
+        noted.refuse()
         library = self.queue.library
         other = library.give(other) if isinstance(other, Array) else other
         return library.array(getattr(library.give(self), operation)(other))
@@ -213,8 +213,8 @@ def empty(queue, shape, dtype) -> Array:
             raise
         raise MemoryError(f"an array of {wanted} bytes does not fit in the memory of {device.name}: {error}") from None
     a = Array(queue, shape, dtype, data=Memory(0, owner), offset=place, given=given)
-    if repeats.state.notes is not None:
-        repeats.state.notes.made(a, None)
+    if noted.state.notes is not None:
+        noted.state.notes.made(a, None)
     return a
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.calls.repeats import ALIGNED
+from compactla.calls.notes import ALIGNED
 from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
 from compactla.cuda.queues import Queue

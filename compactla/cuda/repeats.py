@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.calls.repeats import AGAIN, ALIGNED, Located, Result
+from compactla.calls.notes import AGAIN, ALIGNED, Located, Result
 from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
 from compactla.cuda.libraries import Library, library
@@ -62,7 +62,7 @@ class CudaArrays:
 
         Parameters
         ----------
-        notes : compactla.calls.repeats.Notes
+        notes : compactla.calls.notes.Notes
             What it did.
         targets : list of int
             Numbers of the arguments that it writes to.

@@ -16,7 +16,7 @@ import pyopencl.array as cla
 from pyopencl import status_code as status
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-from compactla.calls import repeats
+from compactla.calls import notes as noted
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import UNKNOWN
 from compactla.checks import stays
@@ -53,12 +53,12 @@ def new(shape, dtype, queue, allocator=None, values=None):
         raise MemoryError(what)
     try:
         if values is not None:
-            repeats.refuse()
+            noted.refuse()
             return cla.to_device(queue, values, allocator)
         shape, dtype = tuple(shape), np.dtype(dtype)
         a = unset(shape, dtype, queue, allocator, contiguous(shape, dtype.itemsize))
-        if repeats.state.notes is not None:
-            repeats.state.notes.made(a, allocator)
+        if noted.state.notes is not None:
+            noted.state.notes.made(a, allocator)
         return a
     except cl.Error as error:
         if lacks_memory(error):
@@ -105,18 +105,18 @@ def upload(a: np.ndarray, queue: Queue) -> Array:
 
 def constant(a: np.ndarray, queue: Queue) -> Array:
     """The same for numbers that are not written to: calls that are made again keep them on the device."""
-    notes, repeats.state.notes = repeats.state.notes, None
+    notes, noted.state.notes = noted.state.notes, None
     try:
         copy = upload(a, queue)
     finally:
-        repeats.state.notes = notes
-    repeats.keep(copy)
+        noted.state.notes = notes
+    noted.keep(copy)
     return copy
 
 
 def download(a: Array) -> np.ndarray:
     """A NumPy copy of a device array, which may have any strides but negative ones; waits for it."""
-    repeats.refuse()
+    noted.refuse()
     if a.size == 0:
         return np.empty(a.shape, a.dtype)
     if stays(a):
@@ -129,7 +129,7 @@ def download(a: Array) -> np.ndarray:
 
 def send(values: np.ndarray, a: Array, row: int = 0) -> None:
     """Rows of an array, from this one on, <- numbers of NumPy, both C-contiguous and of one dtype; waits for it."""
-    repeats.refuse()
+    noted.refuse()
     if stays(a):
         a[row:].set(values)
     elif values.size:
@@ -139,7 +139,7 @@ def send(values: np.ndarray, a: Array, row: int = 0) -> None:
 
 def bring(a: Array, target: np.ndarray, row: int = 0) -> None:
     """target <- the rows of a device array from this one on, as many as it takes; waits for them."""
-    repeats.refuse()
+    noted.refuse()
     if a.dtype != target.dtype or not (a.flags.c_contiguous and target.flags.c_contiguous):
         target[...] = download(a)[row : row + len(target)]
     elif stays(a):
@@ -177,15 +177,15 @@ def flag_for(queue: Queue) -> Any:
     of_thread = built(queue).of_thread.__dict__
     if "flag" not in of_thread:
         of_thread["flag"] = Flag(queue) if isinstance(queue, cl.CommandQueue) else queue.flag()
-    repeats.keep(of_thread["flag"].array)
+    noted.keep(of_thread["flag"].array)
     return of_thread["flag"]
 
 
 def is_set(flag: Any) -> bool:
     """Whether a flag was set by what was launched before; waits for that."""
     found = flag.is_set()
-    if repeats.state.notes is not None:
-        repeats.state.notes.wait(flag, found)
+    if noted.state.notes is not None:
+        noted.state.notes.wait(flag, found)
     return found
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyopencl as cl
 
 from compactla.calls.launch import Launch
+from compactla.calls.notes import state
 from compactla.calls.plans import Plans
-from compactla.calls.repeats import state
 from compactla.checks import is_device_array
 from compactla.gpu.program import built, kernel, repeatable
 from compactla.gpu.tuning import choices

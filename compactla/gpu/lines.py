@@ -7,8 +7,8 @@ import pyopencl as cl
 
 from compactla.buffers import Buffer
 from compactla.calls.launch import NOW, Launch
+from compactla.calls.notes import refuse
 from compactla.calls.plans import UNKNOWN
-from compactla.calls.repeats import refuse
 from compactla.dtypes import REAL, packed_dtype
 from compactla.gpu.arrays import default_vlen, download, empty, ordinary, upload
 from compactla.gpu.launch import RUN, compiled, flatten, launch_lanes, launch_plan, plan, plans

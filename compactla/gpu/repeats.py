@@ -5,7 +5,7 @@ from typing import Any
 import pyopencl as cl
 import pyopencl.array as cla
 
-from compactla.calls.repeats import AGAIN, ALIGNED, Located, Result
+from compactla.calls.notes import AGAIN, ALIGNED, Located, Result
 from compactla.gpu.arrays import contiguous, lacks_memory, out_of_order, seen_as, unset
 from compactla.gpu.launch import repeated_calls
 from compactla.overlap import origin
@@ -53,7 +53,7 @@ class OpenCLArrays:
 
         Parameters
         ----------
-        notes : compactla.calls.repeats.Notes
+        notes : compactla.calls.notes.Notes
             What it did.
         targets : list of int
             Numbers of the arguments that it writes to.

@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from compactla.calls.launch import Launch, Recording
+from compactla.calls.notes import refuse
 from compactla.calls.plans import UNKNOWN
-from compactla.calls.repeats import refuse
 from compactla.checks import stays
 from compactla.foreign import hand_back
 from compactla.gpu.arrays import bring, empty, ordinary, pack, reused, unpack
