@@ -1,7 +1,5 @@
 """Devices and queues: the names that pyopencl has for them, where the memory is that of a library of CUDA arrays."""
 
-import functools
-
 import numpy as np
 import pyopencl as cl
 
@@ -57,19 +55,14 @@ class Queue:
         The device.
     context : Queue
         What arrays of one call must have in common: the queue itself.
+    packs : compactla.cuda.repeats.CudaPacks or None
+        What makes calls with packs here again, once `compactla.gpu.repeats` has asked for it.
     """
 
     properties = 0  # work is done in order
 
     def __init__(self, library, index):
-        self.library, self.device, self.context = library, Device(index), self
-
-    @functools.cached_property
-    def packs(self):
-        """What makes calls with packs here again."""
-        from compactla.cuda.repeats import CudaPacks  # which imports this
-
-        return CudaPacks(self.library)
+        self.library, self.device, self.context, self.packs = library, Device(index), self, None
 
     @property
     def stream(self) -> int:

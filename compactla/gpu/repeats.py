@@ -1,5 +1,6 @@
 """How calls with pyopencl Arrays are made again: see `compactla.calls.repeats`."""
 
+import importlib
 from typing import Any
 
 import pyopencl as cl
@@ -155,11 +156,11 @@ class Step:
 
 
 class Packs:
-    """Packs, of which those in CUDA memory have calls that are made again: their queue knows how."""
+    """Packs, of which those in CUDA memory have calls that are made again."""
 
     def read(self, x: Any, starts: list[int]) -> Any:
         """What plans of calls depend on, of a pack whose address joins `starts`; None if they need to see more."""
-        return None if isinstance(x.queue, cl.CommandQueue | None) else x.queue.packs.read(x, starts)
+        return None if isinstance(x.queue, cl.CommandQueue | None) else in_cuda(x.queue).read(x, starts)
 
     def known(self, x: Any) -> Any:
         """The calls with packs in such memory that this thread makes again."""
@@ -167,15 +168,22 @@ class Packs:
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
         """An argument as a call sees it that is recorded."""
-        return x.queue.packs.seen(x, number, notes)
+        return in_cuda(x.queue).seen(x, number, notes)
 
     def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
         """The result of a call that was recorded, as the user sees it."""
-        return given[0].queue.packs.handed_back(notes, given, found)
+        return in_cuda(given[0].queue).handed_back(notes, given, found)
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
         """A function that makes a call again, as of `OpenCLArrays`."""
-        return notes.given[0].queue.packs.again(notes, targets, found)
+        return in_cuda(notes.given[0].queue).again(notes, targets, found)
+
+
+def in_cuda(queue):
+    """What makes calls with packs in CUDA memory again."""
+    if queue.packs is None:
+        queue.packs = importlib.import_module("compactla.cuda.repeats").CudaPacks(queue.library)
+    return queue.packs
 
 
 KIND, PACKS = OpenCLArrays(), Packs()
