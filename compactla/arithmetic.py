@@ -214,7 +214,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
             raise ValueError(f"index is {index!r}, must have positive steps")
         # Only plain slices: pyopencl takes others for what they are not.
         rows, columns = (slice(r.start, max(r.start, r.stop), r.step) if r else slice(0, 0) for r in ranges)
-        return type(self)(self.view.buffer[:, rows, columns], self.nm)  # type: ignore[call-arg]
+        return type(self)(self.view.buffer[:, rows, columns], self.nm)  # type: ignore[call-arg] # of Pack
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError("items of a pack cannot be assigned: use compactla.pack(a, out=A), or A.data")

@@ -120,7 +120,7 @@ def accepts_foreign(function: Function) -> Function:
             _calls.inside = False
         return hand_back(found)
 
-    return call  # type: ignore[return-value]
+    return call  # type: ignore[return-value] # has that signature
 
 
 class _Within:

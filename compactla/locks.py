@@ -16,7 +16,7 @@ _locks: "weakref.WeakSet[Lock]" = weakref.WeakSet()
 TOGETHER = 8  # locks that are taken by one statement, where there are many: each needs a frame of the stack
 
 
-class Lock(RLock):  # type: ignore[misc]
+class Lock(RLock):  # type: ignore[misc] # C's class is a function to mypy
     """A lock, to be held by ``with``.
 
     What ``with`` calls is Python's own: methods written in Python could be interrupted while they hold the lock.
@@ -29,7 +29,7 @@ class Lock(RLock):  # type: ignore[misc]
         if self.acquire(blocking=False):  # nobody else has it
             self.release()
         else:
-            self._at_fork_reinit()  # type: ignore[attr-defined]
+            self._at_fork_reinit()  # type: ignore[attr-defined] # not in the stubs
 
 
 class Reader:

@@ -12,12 +12,12 @@ import re
 import numpy as np
 import pyopencl as cl
 
-from compactla.calls import repeats
 from compactla.calls.notes import ALIGNED
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, libraries, program
 from compactla.gpu import sparse
 from compactla.gpu.devices import new_queue
+from compactla.repeats import recording
 
 SIZE, PAGE = 2**28, 4096
 FIRST = 64 * PAGE  # where arrays begin
@@ -151,7 +151,7 @@ def of(machine, values):
     return x
 
 
-class StandIn(libraries.Library):
+class StandIn(libraries.Repeated):
     """The library."""
 
     name = "others"
@@ -224,7 +224,7 @@ def install(monkeypatch, device) -> Machine:
         "synchronize": lambda index, stream: machine.queue.finish(),
     }
     monkeypatch.setattr(driver, "Word", Word)
-    monkeypatch.setattr(repeats, "_kinds", {})
+    monkeypatch.setattr(recording, "_kinds", {})
     for name in ("write", "read", "copy", "fill", "launch"):
         found[name] = getattr(machine, name)
     for name, function in found.items():

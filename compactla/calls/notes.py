@@ -1,4 +1,4 @@
-"""What a call with arrays on a device does: noted while it runs, so that `repeats` can make it again."""
+"""What a call with arrays on a device does: noted while it runs, so that `compactla.repeats` makes it again."""
 
 import operator
 import threading
@@ -101,7 +101,7 @@ class Notes:
         Whether the flag was set: other arrays may do better.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.origins: dict[int, Origin] = {}
         self.launches: list[tuple] = []
         self.flag: Any = None

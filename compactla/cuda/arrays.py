@@ -2,6 +2,8 @@
 
 import ctypes
 import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +14,7 @@ from compactla.overlap import address
 
 # All memory, which is never read here: NumPy says of arrays in it where their views are.
 BEGIN = 16
-SPACE = (ctypes.c_char * 2**62).from_address(BEGIN)
+SPACE: Any = (ctypes.c_char * 2**62).from_address(BEGIN)
 WORD = 4  # bytes that are set at once
 HAS_COPY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # as an argument of reshape
 
@@ -22,7 +24,7 @@ class Memory(int):
 
     owner: object
 
-    def __new__(cls, address, owner):
+    def __new__(cls, address: int, owner: Any) -> "Memory":
         memory = super().__new__(cls, address)
         memory.owner = owner
         return memory
@@ -47,9 +49,13 @@ class Array:
 
     __slots__ = ("_data", "base_data", "given", "offset", "place", "queue")
     allocator = None
-    events: list = []  # noqa: RUF012 - streams keep the order
+    _data: Memory | None
+    events: ClassVar[list] = []  # streams keep the order
 
-    def __init__(self, queue, shape, dtype, order="C", *, strides=None, data, offset=0, events=None, given=None):
+    def __init__(
+        self, queue: Any, shape: Sequence[int], dtype: Any, order: str = "C", *, strides: Sequence[int] | None = None,
+        data: "Memory", offset: int = 0, events: Any = None, given: Any = None,
+    ) -> None:  # fmt: skip
         self.queue, self.base_data, self.offset, self.given, self._data = queue, data, offset, given, None
         if offset < BEGIN:  # empty arrays have no address
             self.place = np.ndarray(shape, dtype, SPACE, 0)
@@ -57,35 +63,35 @@ class Array:
             self.place = np.ndarray(shape, dtype, SPACE, offset - BEGIN, strides)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return self.place.shape
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype:
         return self.place.dtype
 
     @property
-    def strides(self):
+    def strides(self) -> tuple[int, ...]:
         return self.place.strides
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         return self.place.ndim
 
     @property
-    def size(self):
+    def size(self) -> int:
         return self.place.size
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         return self.place.nbytes
 
     @property
-    def flags(self):
+    def flags(self) -> Any:
         return self.place.flags
 
     @property
-    def data(self):
+    def data(self) -> int:
         """The address of the first element."""
         if noted.state.notes is not None:
             return self.offset
@@ -94,10 +100,10 @@ class Array:
         return self._data
 
     @property
-    def T(self):
+    def T(self) -> "Array":
         return self._seen(self.place.T, self.offset)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.place)
 
     def _seen(self, place, offset):
@@ -107,21 +113,21 @@ class Array:
         a.offset = offset
         return a
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> "Array":
         index = index if isinstance(index, tuple) else (index,)
         place = self.place[index if Ellipsis in index else (*index, ...)]
         return self._seen(place, self.offset + (address(place) - address(self.place)))
 
-    def reshape(self, *shape):
+    def reshape(self, *shape: Any) -> "Array":
         return self._seen(_reshaped(self.place, *shape), self.offset)
 
-    def transpose(self, *axes):
+    def transpose(self, *axes: Any) -> "Array":
         return self._seen(self.place.transpose(*axes), self.offset)
 
-    def view(self, dtype):
+    def view(self, dtype: Any) -> "Array":
         return self._seen(self.place.view(dtype), self.offset)
 
-    def get(self, target=None) -> np.ndarray:
+    def get(self, target: np.ndarray | None = None) -> np.ndarray:
         """A NumPy copy, for which this waits; of contiguous arrays in `target`, if that is given."""
         noted.refuse()
         if target is not None and self.size:
@@ -135,7 +141,7 @@ class Array:
         driver.read(self.queue.device.index, self.offset + below, memory, self.queue.stream)
         return np.ndarray(self.shape, self.dtype, memory, -below, self.strides)
 
-    def set(self, values) -> None:
+    def set(self, values: Any) -> None:
         """Copy NumPy's numbers to a contiguous array; this waits, as arrays may be kept that other streams read."""
         noted.refuse()
         values = np.ascontiguousarray(values, self.dtype)
@@ -145,7 +151,7 @@ class Array:
             driver.write(self.queue.device.index, self.offset, values, self.queue.stream)
             self.queue.finish()
 
-    def fill(self, number, wait_for=()) -> None:
+    def fill(self, number: Any, wait_for: Sequence = ()) -> None:
         """Set all numbers of a contiguous array, of 4 bytes or to zero."""
         noted.refuse()
         word = int(np.array(number, self.dtype).view(np.uint32)) if self.dtype.itemsize == WORD else 0
@@ -158,7 +164,7 @@ class Array:
         """A contiguous copy."""
         return self.astype(self.dtype)
 
-    def astype(self, dtype) -> "Array":
+    def astype(self, dtype: Any) -> "Array":
         """A contiguous copy in another type."""
         dtype = np.dtype(dtype)
         if dtype != self.dtype or not self.flags.c_contiguous:
@@ -167,7 +173,7 @@ class Array:
         self.write_to(target)
         return target
 
-    def write_to(self, target) -> None:
+    def write_to(self, target: "Array") -> None:
         """Copy to another array; both are contiguous, and of one size."""
         noted.refuse()
         if self.size:
@@ -180,16 +186,16 @@ class Array:
         other = library.give(other) if isinstance(other, Array) else other
         return library.array(getattr(library.give(self), operation)(other))
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> "Array":
         return self._computed("__add__", other)
 
-    def __mul__(self, other):
+    def __mul__(self, other: Any) -> "Array":
         return self._computed("__mul__", other)
 
     def __ne__(self, other):
         return self._computed("__ne__", other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # Python's word for what has no hash
 
     def __reduce__(self):
         return _restored, (self.queue, self.get())

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,15 @@ def function(index, module, name, room=0):
         return found
 
 
-def launch(index, function, grid, group, stream, parameters, room=0) -> None:
+def launch(
+    index: int,
+    function: Any,
+    grid: tuple[int, int],
+    group: tuple[int, int],
+    stream: int,
+    parameters: int,
+    room: int = 0,
+) -> None:
     """Start a kernel; `parameters` is the address of those of its arguments, `room` bytes of local memory."""
     args = function, grid[0], grid[1], 1, group[0], group[1], 1, room, stream, parameters, 0
     (error,) = cu.cuLaunchKernel(*args)

@@ -3,13 +3,13 @@
 A library is a class here, found by the name of the module that its arrays are of, and imported only for such arrays.
 """
 
+import abc
 import collections
-import functools
 import importlib
 import importlib.util
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,19 @@ from compactla.cuda.queues import Queue
 from compactla.locks import Lock
 
 
-class Library:
+class Source(abc.ABC):
+    """What has arrays in CUDA memory."""
+
+    def device(self, x) -> int | None:
+        """The index of the CUDA device that an object of it names, which is no array; None of others."""
+        return None
+
+    @abc.abstractmethod
+    def array(self, x) -> Array:
+        """An array, where it lies."""
+
+
+class Library(Source):
     """A library of arrays.
 
     Attributes
@@ -30,12 +42,12 @@ class Library:
         Name of its module.
     module : module
         The module.
-    repeated : tuple of type
-        Types of its arrays with which calls are repeated.
+    stream : function
+        The current stream of a device, of its index.
     """
 
     name = ""
-    repeated: tuple[type, ...] = ()
+    stream: Callable[[int], int]
 
     def __init__(self):
         self.module = importlib.import_module(self.name)
@@ -52,50 +64,44 @@ class Library:
         """The queue of a library for a device."""
         return library(name).queue(index)
 
-    def device(self, x) -> int | None:
-        """The index of the CUDA device that an object of the library names, which is no array; None of others."""
-        return None
-
-    def array(self, x) -> Array:
-        """An array of the library, where it lies."""
-        raise NotImplementedError
-
+    @abc.abstractmethod
     def give(self, a: Array) -> Any:
         """The array of the library."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def empty(self, shape, dtype, index) -> tuple[Any, int, Any]:
         """A new array, its address, and what owns its memory."""
-        raise NotImplementedError
 
-    def stream(self, index) -> int:
-        """The current stream of a device."""
-        raise NotImplementedError
 
-    # What repeats calls takes from libraries of which `repeated` names types of arrays, see `compactla.cuda.repeats`.
+class Repeated(Library):
+    """A library with whose arrays `compactla.repeats` makes calls again.
 
-    def read(self, x, starts) -> Any:
+    Attributes
+    ----------
+    repeated : tuple of type
+        Types of its arrays for which that is so.
+    index, address : function
+        The device, and the address, of an array.
+    """
+
+    repeated: tuple[type, ...]
+    index: Callable[[Any], int]
+    address: Callable[[Any], int]
+
+    @abc.abstractmethod
+    def read(self, x: Any, starts: list[int]) -> Any:
         """What plans of calls depend on, of an array whose address joins `starts`; None if they need to see more."""
-        raise NotImplementedError
 
-    def index(self, x) -> int:
-        """The device of an array."""
-        raise NotImplementedError
-
-    def address(self, x) -> int:
-        """The address of an array."""
-        raise NotImplementedError
-
-    def maker(self, shape, dtype) -> Callable:
+    @abc.abstractmethod
+    def maker(self, shape: Sequence[int], dtype: np.dtype) -> Callable:
         """A function that makes new arrays on the device of one that it is given."""
-        raise NotImplementedError
 
-    def viewer(self, shape, strides, dtype, offset) -> Callable:
+    @abc.abstractmethod
+    def viewer(self, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype, offset: int) -> Callable:
         """A function that makes views of arrays, so many bytes behind their beginnings."""
-        raise NotImplementedError
 
 
-class Torch(Library):
+class Torch(Repeated):
     """PyTorch: the current stream of a device is ``torch.cuda.current_stream``."""
 
     name = "torch"
@@ -176,7 +182,7 @@ class Torch(Library):
         return view
 
 
-class CuPy(Library):
+class CuPy(Repeated):
     """CuPy: the current stream is ``cupy.cuda.get_current_stream``."""
 
     name = "cupy"
@@ -251,7 +257,7 @@ class JAX(Library):
 
     def __init__(self):
         super().__init__()
-        self._left, self._trimming = collections.deque(), Lock()
+        self._left, self._trimming, self._streams = collections.deque(), Lock(), {}
 
     def device(self, x):
         return x.local_hardware_id if isinstance(x, self.module.Device) and x.platform == "gpu" else None
@@ -259,9 +265,10 @@ class JAX(Library):
     def _device(self, index):
         return next(d for d in self.module.local_devices(backend="gpu") if d.local_hardware_id == index)
 
-    @functools.cache  # noqa: B019 - there is one object for the library
     def stream(self, index):
-        return self._device(index).get_stream_for_external_ready_events()
+        if index not in self._streams:
+            self._streams[index] = self._device(index).get_stream_for_external_ready_events()
+        return self._streams[index]
 
     def array(self, x):
         if len(x.devices()) != 1:
@@ -324,7 +331,7 @@ class Exported:
         return self.x.__dlpack_device__()
 
 
-class Others(Library):
+class Others(Source):
     """Other libraries, whose arrays become those of CuPy or PyTorch: the one of these that is installed."""
 
     def __init__(self):
@@ -342,11 +349,11 @@ class Others(Library):
 
 
 LIBRARIES: dict[str, type[Library]] = {"torch": Torch, "cupy": CuPy, "cupyx": CuPy, "jax": JAX, "jaxlib": JAX}
-_made: dict[type[Library], Library] = {}
+_made: dict[type[Source], Any] = {}
 
 
-def library(name) -> Library:
-    """The library of this name, which is imported."""
+def library(name: str) -> Any:
+    """The `Library` of this name, which is imported, or `Others`."""
     kind = LIBRARIES.get(name, Others)
     if kind not in _made:
         _made[kind] = kind()

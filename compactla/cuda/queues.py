@@ -55,8 +55,8 @@ class Queue:
         The device.
     context : Queue
         What arrays of one call must have in common: the queue itself.
-    packs : compactla.cuda.repeats.CudaPacks or None
-        What makes calls with packs here again, once `compactla.gpu.repeats` has asked for it.
+    packs : compactla.repeats.cuda.CudaPacks or None
+        What makes calls with packs here again, once it was asked for.
     """
 
     properties = 0  # work is done in order

@@ -74,7 +74,7 @@ def unset(shape: tuple[int, ...], dtype: np.dtype, queue: Queue, allocator: Any,
     )  # fmt: skip
 
 
-def lacks_memory(error) -> bool:
+def lacks_memory(error: Any) -> bool:
     """Whether that is why OpenCL made no buffer; anything else may run out of resources for other reasons."""
     if isinstance(error, cl.MemoryError) or error.code in (status.INVALID_BUFFER_SIZE, status.OUT_OF_HOST_MEMORY):
         return True
@@ -93,8 +93,8 @@ def pool(queue: Queue) -> Any:
     return MemoryPool(ImmediateAllocator(queue))
 
 
-def out_of_order(queue):
-    return queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+def out_of_order(queue: Queue) -> bool:
+    return bool(queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
 
 
 def upload(a: np.ndarray, queue: Queue) -> Array:

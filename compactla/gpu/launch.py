@@ -137,7 +137,7 @@ class DevicePlans(Plans):
     Attributes
     ----------
     calls : Plans
-        Those calls: see `compactla.calls.repeats`.
+        Those calls: see `compactla.repeats`.
     """
 
     __slots__ = ("calls",)

@@ -7,7 +7,7 @@ is named, or filled with NaN. See README.md beside this file.
 from numpy.linalg import LinAlgError
 
 from compactla.linalg import _numpy_only
-from compactla.linalg._numpy_only import *  # noqa: F403
+from compactla.linalg._numpy_only import *  # noqa: F403 - all that gains nothing here
 from compactla.linalg.cho_factor import cho_factor
 from compactla.linalg.cho_solve import cho_solve
 from compactla.linalg.cholesky import cholesky

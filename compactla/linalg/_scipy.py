@@ -4,7 +4,7 @@ import functools
 import math
 
 import numpy as np
-from scipy.linalg import (  # noqa: F401
+from scipy.linalg import (  # noqa: F401 - SciPy's names, as they are
     LinAlgWarning,
     cho_factor,
     cho_solve,

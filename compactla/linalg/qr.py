@@ -1,9 +1,9 @@
 """qr: QR factorizations."""
 
-from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 QRResult = type(_numpy.qr([[1.0]]))  # a plain tuple in old versions of NumPy

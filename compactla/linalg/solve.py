@@ -1,10 +1,10 @@
 """solve: linear systems."""
 
-from compactla.calls.repeats import repeats
 from compactla.linalg import _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Result, Stacked
+from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 

@@ -168,7 +168,7 @@ def routine(emit: Callable) -> Any:
         Code(builder).call(name, kinds, body, *(value for _, value in passed))
         return context.get_dummy_value()
 
-    define.__signature__ = parameters  # type: ignore[attr-defined]
+    define.__signature__ = parameters  # type: ignore[attr-defined] # Numba reads it
     define.__doc__ = emit.__doc__
     define.__name__ = emit.__name__
     result: Any = intrinsic(prefer_literal=True)(define)
@@ -228,7 +228,7 @@ def operand(context: Any, code: Code, kind: Any, values: Any) -> Any:
     value = next(values)
     if isinstance(kind, types.BaseTuple):
         members = (code.builder.extract_value(value, i) for i in range(len(kind)))
-        return [operand(context, code, member, members) for member in kind]  # type: ignore[attr-defined]
+        return [operand(context, code, member, members) for member in kind]  # type: ignore[attr-defined] # Numba's tuple
     if isinstance(kind, Matrix):
         return elements(context, code, kind, value)
     if isinstance(kind, types.Array):

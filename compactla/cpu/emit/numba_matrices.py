@@ -55,7 +55,7 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
     column = lanes * (a.ndim - 2)
     strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
-    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes)  # type: ignore[misc]
+    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes)  # type: ignore[misc] # a metaclass of Numba's
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
 
     def lower(context, builder, signature, args):

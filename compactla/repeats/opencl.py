@@ -1,4 +1,4 @@
-"""How calls with pyopencl Arrays are made again: see `compactla.calls.repeats`."""
+"""Calls with pyopencl Arrays, and with packs, that are made again."""
 
 import importlib
 from typing import Any
@@ -10,15 +10,15 @@ from compactla.calls.notes import AGAIN, ALIGNED, Located, Result
 from compactla.gpu.arrays import contiguous, lacks_memory, out_of_order, seen_as, unset
 from compactla.gpu.launch import repeated_calls
 from compactla.overlap import origin
+from compactla.repeats.arrays import Arrays
 
 ROOM = 2**18  # bytes that a call may work in, which are kept for later ones
 
 
-class OpenCLArrays:
-    """pyopencl Arrays, and calls that are made again with them."""
+class OpenCLArrays(Arrays):
+    """pyopencl Arrays."""
 
     def read(self, x: Any, starts: list[int]) -> Any:
-        """What plans of calls depend on, of an array whose offset joins `starts`; None if they need to see more."""
         queue = x.queue
         if queue is None or not x.size or not isinstance(x.base_data, cl.MemoryObjectHolder):
             return None
@@ -26,18 +26,15 @@ class OpenCLArrays:
         return queue.int_ptr, x.dtype, x.shape, x.strides, x.offset % ALIGNED
 
     def known(self, x: Any) -> Any:
-        """The calls with arrays in such memory that this thread makes again."""
         return repeated_calls(x.queue)
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
-        """An argument as a call sees it that is recorded: in an object of its own for the memory."""
         a = seen_as(x, x.shape, x.strides)
         a.base_data = cl.Buffer.from_int_ptr(x.base_data.int_ptr)
         notes.note(a, given=number)
         return a
 
     def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
-        """The result of a call that was recorded, as the user sees it."""
         if isinstance(found, tuple | list):
             parts = [self.handed_back(notes, given, x) for x in found]
             return getattr(type(found), "_make", type(found))(parts)
@@ -50,17 +47,6 @@ class OpenCLArrays:
         return found
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
-        """A function of arrays and their offsets that makes a call again; None if it can't be made so.
-
-        Parameters
-        ----------
-        notes : compactla.calls.notes.Notes
-            What it did.
-        targets : list of int
-            Numbers of the arguments that it writes to.
-        found : object
-            What it returned.
-        """
         given, result = notes.given, Result(notes, viewer, found)
         queue = given[0].queue
         if result.build is None or sum(result.room) > ROOM or out_of_order(queue):
@@ -155,34 +141,30 @@ class Step:
             arrays[number].events[:] = (event,)
 
 
-class Packs:
+class Packs(Arrays):
     """Packs, of which those in CUDA memory have calls that are made again."""
 
     def read(self, x: Any, starts: list[int]) -> Any:
-        """What plans of calls depend on, of a pack whose address joins `starts`; None if they need to see more."""
-        return None if isinstance(x.queue, cl.CommandQueue | None) else in_cuda(x.queue).read(x, starts)
+        repeated = None if isinstance(x.queue, cl.CommandQueue | None) else in_cuda(x.queue)
+        return repeated and repeated.read(x, starts)
 
     def known(self, x: Any) -> Any:
-        """The calls with packs in such memory that this thread makes again."""
         return repeated_calls(x.queue)
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
-        """An argument as a call sees it that is recorded."""
         return in_cuda(x.queue).seen(x, number, notes)
 
     def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
-        """The result of a call that was recorded, as the user sees it."""
         return in_cuda(given[0].queue).handed_back(notes, given, found)
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
-        """A function that makes a call again, as of `OpenCLArrays`."""
         return in_cuda(notes.given[0].queue).again(notes, targets, found)
 
 
 def in_cuda(queue):
-    """What makes calls with packs in CUDA memory again."""
+    """What repeats calls with packs in CUDA memory, or None."""
     if queue.packs is None:
-        queue.packs = importlib.import_module("compactla.cuda.repeats").CudaPacks(queue.library)
+        queue.packs = importlib.import_module("compactla.repeats.cuda").packs(queue)
     return queue.packs
 
 

@@ -1,4 +1,4 @@
-"""How calls with arrays of a library are made again: see `compactla.calls.repeats`."""
+"""Calls with arrays in CUDA memory that are made again."""
 
 from typing import Any
 
@@ -7,11 +7,12 @@ import numpy as np
 from compactla.calls.notes import AGAIN, ALIGNED, Located, Result
 from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
-from compactla.cuda.libraries import Library, library
+from compactla.cuda.libraries import Repeated, library
 from compactla.foreign import hand_back
 from compactla.gpu.launch import repeated_calls
 from compactla.integers import Integers
 from compactla.layout import Pack
+from compactla.repeats.arrays import Arrays
 
 APART = 256  # bytes between the beginnings of arrays in work space are a multiple of this
 ROOM = 2**24  # bytes of work space of a call; more takes longer than what is saved
@@ -19,20 +20,24 @@ BYTE = np.dtype(np.uint8)
 WORD = 8  # bytes of addresses and integers among arguments
 
 
-def kind(package: str, of: type) -> Any:
+def kind(package: str, of: type) -> "CudaArrays | None":
     """What repeats calls with arrays of this type; None where the library can't tell what calls depend on."""
     found = library(package)
-    return CudaArrays(found) if of in found.repeated else None
+    return CudaArrays(found) if isinstance(found, Repeated) and of in found.repeated else None
 
 
-class CudaArrays:
-    """Arrays of a library, and calls that are made again with them."""
+def packs(queue: Any) -> "CudaPacks | None":
+    """What repeats calls with packs in memory of a library; None likewise."""
+    return CudaPacks(queue.library) if isinstance(queue.library, Repeated) else None
 
-    def __init__(self, library: Library) -> None:
+
+class CudaArrays(Arrays):
+    """Arrays of a library."""
+
+    def __init__(self, library: Repeated) -> None:
         self.library = library
 
     def read(self, x: Any, starts: list[int]) -> Any:
-        """What plans of calls depend on, of an array whose address joins `starts`; None if they need to see more."""
         return self.library.read(x, starts)
 
     def anchor(self, x: Any) -> Any:
@@ -44,31 +49,17 @@ class CudaArrays:
         return None
 
     def known(self, x: Any) -> Any:
-        """The calls with arrays in such memory that this thread makes again."""
         return repeated_calls(self.library.queue(self.library.index(x)))
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
-        """An argument as a call sees it that is recorded."""
         a = self.library.array(x)
         notes.note(a, given=number)
         return a
 
     def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
-        """The result of a call that was recorded, as the user sees it."""
         return hand_back(found)
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
-        """A function of arrays and their addresses that makes a call again; None if it can't be made so.
-
-        Parameters
-        ----------
-        notes : compactla.calls.notes.Notes
-            What it did.
-        targets : list of int
-            Numbers of the arguments that it writes to.
-        found : object
-            What it returned.
-        """
         given, result = notes.given, Result(notes, self.library.viewer, found, self.around)
         queue = given[0].queue
         if result.build is None or sum(result.room) > ROOM or any(a.queue is not queue for a in given):
@@ -80,7 +71,6 @@ class CudaArrays:
         steps = [step for step in map(Step, notes.launches) if all(step.grid)]
         address, stream, index = self.library.address, self.library.stream, queue.device.index
         build, flag, start, anchor = result.build, notes.flag, driver.launch, self.anchor
-        kept = [origin.array for origin in notes.origins.values() if origin.kept]
 
         def again(arrays, starts):
             for target, other, low, high in near:
@@ -108,7 +98,6 @@ class CudaArrays:
                 return AGAIN
             return build(arrays)
 
-        again.kept = kept  # type: ignore[attr-defined]
         return again
 
 
@@ -117,7 +106,7 @@ class CudaPacks(CudaArrays):
 
     def read(self, x: Any, starts: list[int]) -> Any:
         view = x.view
-        if not self.library.repeated or not view.buffer.flags.writeable:
+        if not view.buffer.flags.writeable:
             return None
         starts.append(view.buffer.offset)
         return x.nm, view.layout, *view.place[1:], view.buffer.offset % ALIGNED
@@ -171,12 +160,15 @@ class Step:
         The arguments, as integers of 8 bytes.
     moves : list of (int, int, int, int)
         Places among these, numbers of arrays, and what the address is shifted by and what is added then.
+    kept : list of array
+        Arrays that are the same for each call.
     """
 
-    __slots__ = ("function", "grid", "group", "kernel", "moves", "parameters", "room", "words")
+    __slots__ = ("function", "grid", "group", "kept", "kernel", "moves", "parameters", "room", "words")
 
     def __init__(self, launch):
-        _, kernel, work_items, group, _, values = launch
+        _, kernel, work_items, group, origins, values = launch
+        self.kept = [origin.array for origin in origins if origin.kept]
         self.kernel = kernel.copy(values)
         self.function, self.parameters, self.words = self.kernel.function, self.kernel.parameters, self.kernel.words
         self.room = self.kernel.room

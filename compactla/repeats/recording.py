@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from compactla.backends import device_module
 from compactla.calls.notes import AGAIN, SIMPLE, Notes, state
 from compactla.calls.plans import UNKNOWN
 from compactla.foreign import Function, accepts_foreign, in_cuda, inner_calls, is_inner_call, root
 from compactla.layout import Pack
+from compactla.repeats.arrays import Arrays
 
 NUMBERS = {float, complex}  # those of which zeros have signs
 
@@ -97,16 +97,21 @@ def read(args: Any, key: list, given: list, starts: list[int]) -> bool:
     return True
 
 
-def kind_of_arrays(kind: type) -> Any:
+def kind_of_arrays(kind: type) -> Arrays | None:
     """What reads arrays of a type and repeats calls with them; None for all other types."""
     if kind is Pack:
-        return device_module("repeats").PACKS
+        return of_devices("opencl").PACKS
     package = root(kind)
     if package:
-        return importlib.import_module("compactla.cuda.repeats").kind(package, kind)
+        return of_devices("cuda").kind(package, kind)
     if kind.__module__ == "pyopencl.array" and kind.__name__ == "Array":
-        return device_module("repeats").KIND
+        return of_devices("opencl").KIND
     return None
+
+
+def of_devices(name):
+    """A module of this package, which imports what only they need."""
+    return importlib.import_module(f"compactla.repeats.{name}")
 
 
 def record(kind, function, written, given, args, keywords):
@@ -136,4 +141,4 @@ def record(kind, function, written, given, args, keywords):
     return kind.handed_back(notes, given, found), again
 
 
-_kinds: dict[type, Any] = {}
+_kinds: dict[type, Arrays | None] = {}

@@ -1,0 +1,1 @@
+"""Calls with arrays on a device that are made again by their launches alone."""
