@@ -43,12 +43,6 @@
 #define STEPS_FILE "grid_lu_step.h"
 #endif
 
-#define LU_STEPS (M < N ? M : N)
-#define VECTOR (sizeof(cla_lane) < 16 ? 16 / (int)sizeof(cla_lane) : 1) /* elements that are read together */
-#define PART_ ((OWN_COLUMNS + VECTOR - 1) / VECTOR * VECTOR)
-/* a member's of a row: those of others are in other banks */
-#define PART (PART_ + ((Q > 1 || MEMBERS < 32) && PART_ / VECTOR % 2 == 0 ? VECTOR : 0))
-#define WIDTH (PART * Q)
 #define LAST_MULTIPLE (N + TURNS - 1)
 #if TURNS && (KEEP || defined(GRID_SOLVE)) /* lines of the tile are rows of U, and multiples and right-hand sides beside */
 #define WHOLE(n) (((n) + VECTOR - 1) / VECTOR * VECTOR)
@@ -68,32 +62,8 @@
 #define TILE (M * (HELD - N) > 0 ? M * (HELD - N) : 1)
 #endif
 
-#define LARGER(size, place, than, its_place) ((size) > (than) || ((size) == (than) && (place) < (its_place)))
-#if CLA_WARP == 2 && P >= M
-#define SIZE_OF(x) cla_lane_abs1(x)
-#else
-#define SIZE_OF(x) fmin(cla_lane_abs1(x), (CLA_REAL)INFINITY) /* what is not a number counts as infinite */
-#endif
+#include "grid_lu.h"
 
-#if CLA_WARP == 2
-#define LU_CANDIDATES (2 * TEAMS * CLA_WARPS)
-#define LU_COLUMN
-#else
-#define LU_CANDIDATES (TEAMS * P)
-#define LU_COLUMN __local cla_lane columns[TEAMS * 2 * LINE];
-#endif
-#define LU_HEAD \
-    __local cla_lane rows[TEAMS * 2 * CLA_WARPS * WIDTH] __attribute__((aligned(16))); \
-    __local cla_lane tiles[TEAMS * TILE] __attribute__((aligned(16))), pivots[TEAMS * LU_STEPS]; \
-    __local CLA_REAL sizes[LU_CANDIDATES]; \
-    __local int places[LU_CANDIDATES], swaps[TEAMS * LU_STEPS], singular[TEAMS]; \
-    LU_COLUMN \
-    CLA_GRID_HEAD \
-    CLA_LOCAL cla_lane *tile = tiles + team * TILE; \
-    cla_lane a[OWN_ROWS][OWN_COLUMNS]; \
-    int place[OWN_ROWS]; \
-    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) place[u] = M % P == 0 || u * P + p < M ? u * P + p : -1; \
-    if (t == 0) singular[team] = 0;
 #define GET(i, j) CLA_NUMBER_AT(A, A0 + q_read * Astep + (i) * ARS + (j) * ACS)
 #if STAGED
 #define LU_READ CLA_GRID_STAGED_READ(a, M, 0, N, ARS < ACS, tile, TILE_LINE, GET)
@@ -235,8 +205,6 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
 #endif
 
 #if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
-#define BLOCK (BACK ? (N - 1) / Q - STEP : STEP)
-#define IN_BLOCK (N - BLOCK * Q < Q ? N - BLOCK * Q : Q) /* steps; a call of min() would be no number to PoCL */
 #define GET_B(i, j) CLA_NUMBER_AT(B, B0 + q_read * Bstep + (i) * BRS + ((j) - N) * BCS)
 #define PUT_SOLUTION(e, x) cla_put(X, q * (N * R) + (e), CLA_CHECKED(x));
 #if TURNS

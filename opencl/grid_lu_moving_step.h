@@ -21,14 +21,7 @@
         sizes[team * P + p] = size;
         places[team * P + p] = at;
         CLA_TOGETHER
-        size = -1;
-        for (int o = 0; o < P; o++) {
-            const CLA_REAL other = sizes[team * P + o];
-            const int there = places[team * P + o], better = LARGER(other, there, size, at);
-            at = better ? there : at;
-            winner = better ? o : winner;
-            size = better ? other : size;
-        }
+        LU_LARGEST(winner = better ? o : winner;)
 #endif
         if (p == winner) {
             CLA_LOCAL cla_lane *own = LINE_OF(winner);

@@ -47,13 +47,7 @@
                 CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) column[u * P + p] = a[u][STEP];
         }
         CLA_TOGETHER
-        size = -1;
-        for (int o = 0; o < P; o++) {
-            const CLA_REAL other = sizes[team * P + o];
-            const int there = places[team * P + o], better = LARGER(other, there, size, at);
-            at = better ? there : at;
-            size = better ? other : size;
-        }
+        LU_LARGEST()
 #ifdef LIMIT
         at = diagonal[team] >= LIMIT * size ? k : at;
 #endif
