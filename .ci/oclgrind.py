@@ -71,11 +71,6 @@ def main():
     return subprocess.run([PYTHON, "-m", "pytest", *options, *tests], cwd=ROOT, env=os.environ | environment).returncode
 
 
-# Kernels that compute with local memory that nobody has written, and store nothing of that; and copies of lines two
-# rows ahead, which give other numbers here, and here alone, for which no reason is known.
-LEFT_OUT = "gesv_column", "gels_column", "getrf_column", "sequences[GPU", "factor_team-tunables11"
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests():
     """Before it is known which devices there are."""
@@ -107,7 +102,7 @@ def pytest_collection_modifyitems(items):
             return given.get("dtype", own(given["name"])) == own(given["name"])
         return item.get_closest_marker("exhaustive") is None
 
-    items[:] = [item for item in items if chosen(item) and not any(name in item.nodeid for name in LEFT_OUT)]
+    items[:] = filter(chosen, items)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -187,15 +187,17 @@ def teams(kernel: str, rows: int, columns: int, dtype: np.dtype, lanes: Sequence
                     yield {"kernel": kernel, "LANES": some, "COLUMNS": width, "TEAM": count}
 
 
-def columns(file: str, width: Callable[..., int], local: Callable[[Size], float]) -> Kernel:
+def columns(file: str, width: Callable[..., int], local: Callable[[Size], float], tiled: bool = False) -> Kernel:
     """A kernel in a file of which a work-item has one of the columns, so many of the sizes, of LANES matrices.
 
-    `local` says how many elements of each matrix are in local memory.
+    `local` says how many elements of each matrix are in local memory; `tiled`, whether there is a tile for columns on
+    their way out.
     """
     return Kernel(
         {"LANES": LANES},
         group=lambda choice, size: choice["LANES"] * width(*size),
-        local=lambda choice, size: choice["LANES"] * local(size) + COLUMNS_ROOM,
+        local=lambda choice, size: choice["LANES"] * local(size),
+        places=lambda choice: TILE_BYTES // 8 * tiled,
         file=file,
     )
 
@@ -210,7 +212,7 @@ def each_column(kernel: str, rows: int, width: int, dtype: np.dtype, lanes: Sequ
 
 # From some size on, a matrix is in the registers of a team that is a grid of P x Q work-items: see `opencl/grid.h`.
 
-COLUMNS_ROOM = 2048  # elements in local memory for columns on their way out
+TILE_BYTES = 16384  # of local memory for columns on their way out
 LARGEST_GRID = 128  # rows and columns of what a team holds
 GRID = range(1, 129)
 OF_A_MEMBER = 144  # registers of a work-item for its part of a matrix, at most

@@ -44,7 +44,8 @@
     CLA_LOCAL uchar *place = (CLA_LOCAL uchar *)(places + l * WORDS), *row = rows + l * M; \
     cla_lane a[M], inverse = cla_lane_real(1); \
     if (c == 0) { \
-        for (int i = 0; i < M; i++) place[i] = row[i] = i; \
+        for (int i = 0; i < WORDS * 4; i++) place[i] = i; \
+        for (int i = 0; i < M; i++) row[i] = i; \
         singular[l] = 0; \
     } \
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -91,6 +91,9 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 #define GROUP (MATRICES * TEAM)
 #define OF_TEAM(own, stage) ((stage) * ((own) ? MATRICES : 1) + ((own) ? team : 0)) /* which is its part in local memory */
 
+/* Elements of a line in local memory that are read, of so many: for tiles, 16 bytes at a time */
+#define READ_OF(length) (MMA ? (length) : ((length) + VECTOR - 1) / VECTOR * VECTOR)
+
 #if STAGES > 1 /* during products, which need registers */
 #define COPIES CLA_ROLLED
 #else
@@ -99,7 +102,7 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
 /* Begins copies of lines of A or B of so many elements, of which those that are left are there; others are 0. */
 #define COPY_LINES(A, to, from, stride, next, lines, length, lines_left, left) \
     { \
-        const int each = (length) * CLA_PARTS / A##WIDE; \
+        const int each = READ_OF(length) * CLA_PARTS / A##WIDE; \
         COPIES for (int e = A##OWN ? t : id; e < (lines) * each; e += A##OWN ? TEAM : GROUP) { \
             const int line = e / each, i = e % each * A##WIDE; \
             CLA_LOCAL CLA_REAL *target = to + (line * A##PITCH * CLA_PARTS + i); \
@@ -186,7 +189,7 @@ CLA_INLINE void read_wide(CLA_REAL *to, CLA_LOCAL const CLA_REAL *from)
         CLA_UNROLL for (int u = 0; u < VECTOR; u++) \
             CLA_UNROLL for (int i = 0; i < (n) / VECTOR; i++) \
                 read_wide(a + (u * (n) / VECTOR + i) * WIDTH, \
-                          of + ((k0 + u) * (pitch) + min(LINE(i * VECTOR), (pitch) - VECTOR)) * CLA_PARTS); \
+                          of + ((k0 + u) * (pitch) + min(LINE(i * VECTOR), READ_OF(last) - VECTOR)) * CLA_PARTS); \
     }
 #define MULTIPLY(a_of, b_of) \
     CLA_ROLLED for (int k0 = 0; k0 < DEPTH; k0 += VECTOR) { \

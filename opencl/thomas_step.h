@@ -14,7 +14,7 @@
     barrier(FENCES);
 #if BULK && STEP == 0
     if (get_local_id(0) == 0) { FETCH_BLOCKS(row + DEPTH - 1) } /* where all have taken what was there */
-#elif STEP == TURN_OF_E
+#elif !BULK && STEP == TURN_OF_E
     if (!last) { /* past the last row's products, and a barrier before this one's */
         if (AHEAD == 0) { OWN(LOAD_E) }
         if (!COPIES) { OWN(SHARE_E) }

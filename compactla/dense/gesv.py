@@ -82,7 +82,7 @@ def room_with_solutions(m, n, choice):
 KERNELS = {
     "gesv_item": ITEM,
     "gesv_team": in_local(lambda n, r: n * (n + r + 1)),
-    "gesv_column": columns("column_getrf.cl", lambda n, r: n + r, lambda size: 4 * size[0] + 10),
+    "gesv_column": columns("column_getrf.cl", lambda n, r: n + r, lambda size: 4 * size[0] + 10, tiled=True),
     "gesv_grid": grid("grid_getrf.cl", lambda n, r: n, lambda n, r: n + r, room_with_solutions, STAGED=range(2)),
 }
 

@@ -159,7 +159,9 @@ def rows_on_grids(kernel, m, n, dtype) -> Iterator[Choice]:
 KERNELS = {
     "getrf_item": ITEM,
     "getrf_team": in_local(lambda m, n: (m + 1) * n),
-    "getrf_column": columns("column_getrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 4) + size[0] + min(size)),
+    "getrf_column": columns(
+        "column_getrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 4) + size[0] + min(size), tiled=True
+    ),
     "getrf_grid": grid("grid_getrf.cl", lambda m, n: m, lambda m, n: n, room, STAGED=range(2)),
 }
 
