@@ -24,55 +24,33 @@
 #endif
 
 #if CLA_WARP
-#define CLA_EXCHANGED(type, y, x, distance) \
-    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=" type(y) : type(x), "r"(distance))
-/* x of the member whose number differs from that of this one by the bits of `distance` */
-CLA_INLINE int cla_other_int(int x, int distance)
-{
-    int y;
-    CLA_EXCHANGED("r", y, x, distance);
-    return y;
-}
-CLA_INLINE CLA_REAL cla_other(CLA_REAL x, int distance)
-{
-    int low, high;
-    if (sizeof(CLA_REAL) == 4) {
-        float y;
-        CLA_EXCHANGED("f", y, (float)x, distance);
-        return y;
+/* Functions that return x of another work-item of a warp, by one of the ways of shfl.sync */
+#define CLA_SHUFFLE_AS(type, way, y, x, which) \
+    asm volatile("shfl.sync." way ".b32 %0, %1, %2, 31, -1;" : "=" type(y) : type(x), "r"(which))
+#define CLA_SHUFFLE(way, of_int, of_real) \
+    CLA_INLINE int of_int(int x, int which) \
+    { \
+        int y; \
+        CLA_SHUFFLE_AS("r", way, y, x, which); \
+        return y; \
+    } \
+    CLA_INLINE CLA_REAL of_real(CLA_REAL x, int which) \
+    { \
+        int low, high; \
+        if (sizeof(CLA_REAL) == 4) { \
+            float y; \
+            CLA_SHUFFLE_AS("f", way, y, (float)x, which); \
+            return y; \
+        } \
+        asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x)); \
+        low = of_int(low, which); \
+        high = of_int(high, which); \
+        double y; \
+        asm("mov.b64 %0, {%1, %2};" : "=d"(y) : "r"(low), "r"(high)); \
+        return y; \
     }
-    asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x));
-    low = cla_other_int(low, distance);
-    high = cla_other_int(high, distance);
-    double y;
-    asm("mov.b64 %0, {%1, %2};" : "=d"(y) : "r"(low), "r"(high));
-    return y;
-}
-
-#define CLA_TAKEN(type, y, x, lane) \
-    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=" type(y) : type(x), "r"(lane))
-/* x of the work-item of a number in the warp */
-CLA_INLINE int cla_taken_int(int x, int lane)
-{
-    int y;
-    CLA_TAKEN("r", y, x, lane);
-    return y;
-}
-CLA_INLINE CLA_REAL cla_taken_real(CLA_REAL x, int lane)
-{
-    int low, high;
-    if (sizeof(CLA_REAL) == 4) {
-        float y;
-        CLA_TAKEN("f", y, (float)x, lane);
-        return y;
-    }
-    asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x));
-    low = cla_taken_int(low, lane);
-    high = cla_taken_int(high, lane);
-    double y;
-    asm("mov.b64 %0, {%1, %2};" : "=d"(y) : "r"(low), "r"(high));
-    return y;
-}
+CLA_SHUFFLE("bfly", cla_other_int, cla_other) /* whose number differs by the bits of a distance */
+CLA_SHUFFLE("idx", cla_taken_int, cla_taken_real) /* which has this number */
 CLA_INLINE cla_lane cla_taken(cla_lane x, int lane)
 {
 #if CLA_COMPLEX
