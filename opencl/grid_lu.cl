@@ -2,20 +2,26 @@
  * of work-items a matrix, all of it in registers, with right-hand sides as further columns.
  *
  * Arguments are those of ordinary.h, macros those and the ones of grid.h. Define GRID_NAME; P >= Q; STAGED, 1 if
- * matrices go through local memory, so that neighbours read and write neighbours; and TURNS, 0 or, where the members of a
- * team, a warp at most, have a row each, M <= P and Q is 1, and matrices are staged, the steps that take columns for as
- * many.
+ * matrices go through local memory, so that neighbours read and write neighbours; and TURNS, 0 or, where teams are parts of
+ * a warp, Q is 1, so that members have whole rows, and matrices are staged, the steps of grid_lu_block_step.h in a block.
  */
 #include "determinant.h"
 
-#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
-#define HELD (N + R)
-#endif
 #ifndef STAGED
 #define STAGED 1
 #endif
 #ifndef TURNS
 #define TURNS 0
+#endif
+#if TURNS && !defined(GRID_LU_SOLVE)
+#define BESIDE ((N + TURNS - 1) / TURNS * TURNS) /* where right-hand sides begin */
+#else
+#define BESIDE N
+#endif
+#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
+#define HELD (BESIDE + R)
+#else
+#define HELD BESIDE
 #endif
 #include "grid.h"
 
@@ -38,35 +44,81 @@
 #endif
 
 #if TURNS
-#define STEPS_FILE "grid_lu_moving_step.h"
+#define STEPS_FILE "grid_lu_block_step.h"
 #else
 #define STEPS_FILE "grid_lu_step.h"
 #endif
-
-#define LAST_MULTIPLE (N + TURNS - 1)
-#if TURNS && (KEEP || defined(GRID_SOLVE)) /* lines of the tile are rows of U, and multiples and right-hand sides beside */
-#define WHOLE(n) (((n) + VECTOR - 1) / VECTOR * VECTOR)
-#define BESIDE WHOLE(KEEP ? LAST_MULTIPLE + 1 : N)
-#define TILE_LINE (WHOLE(BESIDE + HELD - N) + (WHOLE(BESIDE + HELD - N) / VECTOR % 2 == 0 ? VECTOR : 0))
-#define LINE_OF(winner) (tile + (winner) * TILE_LINE)
+#if KEEP || defined(GRID_SOLVE)
+#define SAVED 1 /* what is eliminated */
 #else
-#define BESIDE N
-#define TILE_LINE (N | 1)
-#define LINE_OF(winner) (rows + (team * 2 + k % 2) * WIDTH)
+#define SAVED 0
 #endif
-#define LU_TURNS (INV ? N : TURNS)
-#define WIDTH_LEFT (N - STEP * LU_TURNS)
-#if STAGED
+#define BLOCKS (INV ? N : (LU_STEPS + 4 * TURNS - 1) / (4 * TURNS)) /* of one code, so that there are four, or one */
+#define LEFT (INV ? BESIDE : BESIDE - STEP * BLOCKS * TURNS)
+/* Of lines of a tile: rows of the matrix, or what rows of a block are before it, which are read VECTOR elements at once. */
+#define WHOLE_LINE ((HELD + VECTOR - 1) / VECTOR * VECTOR)
+#define LU_LINE (WHOLE_LINE + (WHOLE_LINE / VECTOR % 2 == 0 ? VECTOR : 0))
+#if TURNS && !defined(GRID_LU_SOLVE)
+#define TILE_LINE LU_LINE
+#define LINES_HELD (SAVED ? M + TURNS : M > TURNS ? M : TURNS)
+#define TILE CLA_GRID_APART(LINES_HELD * LU_LINE, (MEMBERS + 1) * VECTOR)
+#elif STAGED
+#define TILE_LINE (N | 1)
 #define TILE (M * TILE_LINE > M * (HELD - N) ? M * TILE_LINE : M * (HELD - N))
 #else
+#define TILE_LINE (N | 1)
 #define TILE (M * (HELD - N) > 0 ? M * (HELD - N) : 1)
 #endif
 
 #include "grid_lu.h"
 
+#if TURNS
+#define LU_BEGIN \
+    CLA_LOCAL cla_lane *lines = tile + SAVED * (M * LU_LINE); \
+    int dead[OWN_ROWS]; /* -1 for rows that were taken, else 0 */ \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
+        dead[u] = place[u] < 0 ? -1 : 0; \
+        if (place[u] < 0) place[u] = INT_MIN; \
+    }
+#define LU_END \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) place[u] = place[u] == INT_MIN ? -1 : max(place[u], ~place[u]); \
+    CLA_TOGETHER
+#else
+#define LU_BEGIN
+#define LU_END CLA_TOGETHER
+#endif
+
 #define GET(i, j) CLA_NUMBER_AT(A, A0 + q_read * Astep + (i) * ARS + (j) * ACS)
-#if STAGED
-#define LU_READ CLA_GRID_STAGED_READ(a, M, 0, N, ARS < ACS, tile, TILE_LINE, GET)
+/* Matrices without gaps are copied by the warp that has them. */
+#define IS_floatfloat 1
+#define IS_doubledouble 1
+#define WITHOUT_GAPS (APARTS == CLA_PARTS && ARS == N * APARTS && ACS == APARTS)
+#if TURNS && CLA_WARP == 2 && WITHOUT_GAPS && CLA_PASTE(IS_, CLA_PASTE(ATYPE, CLA_REAL))
+#include "async_copy.h"
+#define RUN (N * CLA_PARTS) /* numbers of a row */
+#define MOST_AT_ONCE (16 / (int)sizeof(CLA_REAL))
+#define AT_ONCE (RUN % MOST_AT_ONCE == 0 ? MOST_AT_ONCE : MOST_AT_ONCE == 4 && RUN % 2 == 0 ? 2 : 1)
+#define LU_COPY(n) \
+    CLA_UNROLL_SOME for (int e0 = 0; e0 < 32 / MEMBERS * (M * RUN / (n)); e0 += 32) { \
+        const int e = e0 + get_local_id(0) % 32, i = e % (M * RUN / (n)) * (n); \
+        const int its = get_local_id(0) / 32 * (32 / MEMBERS) + e / (M * RUN / (n)); \
+        if (32 / MEMBERS * (M * RUN / (n)) % 32 == 0 || e < 32 / MEMBERS * (M * RUN / (n))) \
+            cla_copy_numbers((CLA_LOCAL CLA_REAL *)(tiles + its * TILE + i / RUN * TILE_LINE) + i % RUN, \
+                             A + A0 + min(get_group_id(0) * (long)TEAMS + its, nm - 1) * Astep + i, n); \
+    }
+#define LU_READ \
+    if (((size_t)(A + A0) | (size_t)Astep * sizeof(CLA_REAL)) % (AT_ONCE * sizeof(CLA_REAL)) == 0) { LU_COPY(AT_ONCE) } \
+    else { LU_COPY(1) } \
+    cla_copies_wait(); \
+    CLA_TOGETHER \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) \
+        CLA_UNROLL for (int j = 0; j < BESIDE; j++) \
+            a[u][j] = j < N && (M % P == 0 || u * P + p < M) ? tile[(u * P + p) * TILE_LINE + j] : cla_lane_real(0);
+#elif STAGED
+#define LU_READ \
+    CLA_GRID_STAGED_READ(a, M, 0, N, ARS < ACS, tile, TILE_LINE, GET) \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) \
+        CLA_UNROLL for (int j = N; j < BESIDE; j++) a[u][j] = cla_lane_real(0);
 #else
 #define LU_READ CLA_GRID_READ(a, M, N, 1, GET)
 #endif
@@ -85,6 +137,7 @@ grid_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global 
 {
     __local cla_determinant parts[TEAMS * PARTS];
     LU_HEAD
+    LU_BEGIN
     LU_READ
 #define STEP 0
 #include STEPS_FILE
@@ -92,7 +145,7 @@ grid_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global 
 #include STEPS_FILE
 #include STEPS_FILE
 #undef STEP
-    CLA_TOGETHER
+    LU_END
     cla_determinant d = cla_determinant_of(0);
     for (int k = t; k < N; k += MEMBERS) {
         const cla_lane pivot = pivots[team * N + k], u = swaps[team * N + k] == k ? pivot : CLA_MINUS(pivot);
@@ -121,11 +174,6 @@ grid_slogdet(long nm, long told, __global int *failed CLA_ARGUMENT(A), __global 
 #endif
 
 #ifdef GRID_LU_FACTOR
-#define PUT_FACTOR(e, x) { \
-        const int i = (e) / N, j = (e) % N; \
-        const CLA_LOCAL cla_lane *line = tile + order[team * M + i] * TILE_LINE; \
-        PUT(e, j < i ? line[LAST_MULTIPLE - j] : j > i ? line[j - i] : pivots[team * LU_STEPS + i]) \
-    }
 __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_factor(long nm, long told, __global int *failed CLA_ARGUMENT(A),
                                                            __global TARGET *restrict X, __global int *restrict piv)
 {
@@ -133,6 +181,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_factor(long nm, long told, _
     __local int order[TEAMS * M]; /* the row that has become each row */
 #endif
     LU_HEAD
+    LU_BEGIN
     LU_READ
 #define STEP 0
 #include STEPS_FILE
@@ -140,11 +189,17 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_factor(long nm, long told, _
 #include STEPS_FILE
 #include STEPS_FILE
 #undef STEP
-    CLA_TOGETHER
+    LU_END
     const int bad = singular[team];
     for (int k = t; k < LU_STEPS && q < nm; k += MEMBERS) piv[q * LU_STEPS + k] = swaps[team * LU_STEPS + k];
 #if TURNS
-    if (p < M) order[team * M + place[0]] = p;
+#define PUT_FACTOR(e, x) PUT(e, tile[order[team * M + (e) / N] * TILE_LINE + (e) % N])
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++)
+        if (place[u] >= 0) {
+            order[team * M + place[u]] = u * P + p;
+            CLA_UNROLL for (int j = (LU_STEPS + TURNS - 1) / TURNS * TURNS; j < N; j++)
+                tile[(u * P + p) * TILE_LINE + j] = a[u][j - (LU_STEPS + TURNS - 1) / TURNS * TURNS];
+        }
     CLA_TOGETHER
     CLA_GRID_STAGED_WRITE(M, N, tile, TILE_LINE, PUT_FACTOR)
 #else
@@ -173,6 +228,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
                                                      __global TARGET *restrict X)
 {
     LU_HEAD
+    LU_BEGIN
     LU_READ
 #define STEP 0
 #include STEPS_FILE
@@ -180,11 +236,11 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
 #include STEPS_FILE
 #include STEPS_FILE
 #undef STEP
-    CLA_TOGETHER
+    LU_END
     const int bad = singular[team];
     CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
         const cla_lane r = pivots[team * N + max(place[u], 0)];
-        CLA_UNROLL for (int v = 0; v < OWN_COLUMNS; v++) {
+        CLA_UNROLL for (int v = 0; v < (N + Q - 1) / Q; v++) {
             const int j = v * Q + c;
             if (place[u] >= 0 && CLA_GRID_HAS(j, N, Q)) {
                 const int column = swaps[team * N + j]; /* the row that became row j */
@@ -205,26 +261,32 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
 #endif
 
 #if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
-#define GET_B(i, j) CLA_NUMBER_AT(B, B0 + q_read * Bstep + (i) * BRS + ((j) - N) * BCS)
+#define GET_B(i, j) CLA_NUMBER_AT(B, B0 + q_read * Bstep + (i) * BRS + ((j) - BESIDE) * BCS)
 #define PUT_SOLUTION(e, x) cla_put(X, q * (N * R) + (e), CLA_CHECKED(x));
 #if TURNS
 #define SOLUTIONS \
     __local cla_lane solutions[TEAMS * N * R]; \
     CLA_LOCAL cla_lane *solution = solutions + team * (N * R);
-/* A substitution, for an upper triangle if `back`, which has ones on the diagonal if `unit`. Element (i, j) of it is in the
- * line of the tile of the member whose row has become row i, at j - before. */
-#define SUBSTITUTE(back, unit, before) \
+/* A substitution, for an upper triangle if `back`, which has ones on the diagonal if `unit`. Row u of a member, which is
+ * row place[u] of it, is line u P + p of the tile. */
+#define SUBSTITUTE(back, unit) \
     CLA_ROLLED for (int turn = 0; turn < N; turn++) { \
         const int k = (back) ? N - 1 - turn : turn; \
-        cla_lane x = cla_lane_real(0); /* of column k */ \
-        if (place[0] == k) \
-            CLA_UNROLL for (int j = 0; j < R; j++) { \
-                if (!(unit)) a[0][N + j] = cla_lane_mul(pivots[team * N + k], a[0][N + j]); \
-                solution[k * R + j] = a[0][N + j]; \
-            } \
-        if ((back) ? place[0] >= 0 && place[0] < k : place[0] > k) x = tile[p * TILE_LINE + k - (before)]; \
+        cla_lane x[OWN_ROWS]; /* of column k */ \
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
+            if (place[u] == k) \
+                CLA_UNROLL for (int j = 0; j < R; j++) { \
+                    if (!(unit)) a[u][BESIDE + j] = cla_lane_mul(pivots[team * N + k], a[u][BESIDE + j]); \
+                    solution[k * R + j] = a[u][BESIDE + j]; \
+                } \
+            x[u] = cla_lane_real(0); \
+            if ((back) ? place[u] >= 0 && place[u] < k : place[u] > k) x[u] = tile[(u * P + p) * TILE_LINE + k]; \
+        } \
         CLA_TOGETHER \
-        CLA_UNROLL for (int j = 0; j < R; j++) a[0][N + j] = cla_lane_fnma(x, solution[k * R + j], a[0][N + j]); \
+        CLA_UNROLL for (int j = 0; j < R; j++) { \
+            const cla_lane y = solution[k * R + j]; \
+            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) a[u][BESIDE + j] = cla_lane_fnma(x[u], y, a[u][BESIDE + j]); \
+        } \
     }
 #else
 #define SOLUTIONS CLA_LOCAL cla_lane *solution = tile;
@@ -236,10 +298,11 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __glo
                                                        CLA_ARGUMENT(A) CLA_ARGUMENT(B), __global TARGET *restrict X)
 {
     LU_HEAD
+    LU_BEGIN
     SOLUTIONS
     LU_READ
     CLA_TOGETHER
-    CLA_GRID_STAGED_READ(a, N, N, HELD, BRS < BCS, tile, R, GET_B)
+    CLA_GRID_STAGED_READ(a, N, BESIDE, HELD, BRS < BCS, tile, R, GET_B)
     CLA_TOGETHER
 #define STEP 0
 #include STEPS_FILE
@@ -247,10 +310,10 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __glo
 #include STEPS_FILE
 #include STEPS_FILE
 #undef STEP
-    CLA_TOGETHER
+    LU_END
     const int bad = singular[team];
 #if TURNS
-    SUBSTITUTE(1, 0, place[0])
+    SUBSTITUTE(1, 0)
     CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_SOLUTION)
 #else
 #define STEP 0
@@ -313,12 +376,12 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_solve(long nm, long told, __
             if (i == v * Q + c && i < N) pivots[team * N + i] = cla_lane_recip(a[u][v]);
     }
     CLA_TOGETHER
-    CLA_GRID_STAGED_READ(a, N, N, HELD, BRS < BCS, solution, R, GET_ROW)
+    CLA_GRID_STAGED_READ(a, N, BESIDE, HELD, BRS < BCS, solution, R, GET_ROW)
     CLA_TOGETHER
 #if TURNS
-    SUBSTITUTE(0, TRANS == 0, 0)
+    SUBSTITUTE(0, TRANS == 0)
     CLA_TOGETHER
-    SUBSTITUTE(1, TRANS > 0, 0)
+    SUBSTITUTE(1, TRANS > 0)
 #else
 #define STEP 0
 #define BACK 0

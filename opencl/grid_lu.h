@@ -1,4 +1,4 @@
-/* What the steps of grid_lu_step.h, grid_lu_moving_step.h and grid_substitution_step.h take. Define INV, 1 for the steps of
+/* What the steps of grid_lu_step.h, grid_lu_block_step.h and grid_substitution_step.h take. Define INV, 1 for the steps of
  * an inversion in place; KEEP, 1 to keep L; FIRST, of the columns that a step changes; RECIPROCALS, 1 to keep those
  * of pivots, not these; and TILE, elements in local memory that a team has for itself.
  */
@@ -48,3 +48,78 @@
 /* The columns of a substitution */
 #define BLOCK (BACK ? (N - 1) / Q - STEP : STEP)
 #define IN_BLOCK (N - BLOCK * Q < Q ? N - BLOCK * Q : Q) /* steps; a call of min() would be no number to PoCL */
+
+/* For grid_lu_block_step.h: which row of a member is that of the pivot, the first of the largest in column 0 of w; at which
+ * place it is; and that row. */
+#if CLA_WARP == 2
+/* Returns the bit of the work-item of the team that has it. */
+CLA_INLINE uint cla_find_pivot(const CLA_REAL *size, const int *place, const int *dead, int *found)
+{
+    int high[OWN_ROWS], most = -1, own = 0;
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+        high[u] = cla_high(size[u]) | dead[u];
+        most = max(most, high[u]);
+    }
+    most = cla_most_of(P, most);
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+        found[u] = high[u] == most;
+        own += found[u];
+    }
+    uint which = cla_which(own) & cla_team(P);
+    if (cla_which(own > 1 || (which & (which - 1)) != 0)) { /* in the whole warp: there is nothing that only some come to */
+        int first = INT_MIN;
+        if (sizeof(CLA_REAL) == 8) {
+            int low[OWN_ROWS]; /* in the order of numbers without sign */
+            most = INT_MIN;
+            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+                low[u] = found[u] ? cla_low(size[u]) ^ INT_MIN : INT_MIN;
+                most = max(most, low[u]);
+            }
+            most = cla_most_of(P, most);
+            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) found[u] &= low[u] == most;
+        }
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) first = max(first, found[u] ? -place[u] : INT_MIN);
+        first = cla_most_of(P, first);
+        own = 0;
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+            found[u] &= -place[u] == first;
+            own |= found[u];
+        }
+        which = cla_which(own) & cla_team(P);
+    }
+    return which;
+}
+#define LU_FIND \
+    CLA_REAL size[OWN_ROWS]; \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) size[u] = cla_lane_abs1(w[u][0]); \
+    const int first = cla_first_of(cla_find_pivot(size, place, dead, found)); \
+    int at = place[0]; \
+    CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) at = found[u] ? place[u] : at; \
+    at = cla_taken_int(at, first); \
+    CLA_UNROLL for (int j = 0; j < TURNS; j++) { \
+        cla_lane x = w[0][j]; \
+        CLA_UNROLL for (int u = 1; u < OWN_ROWS; u++) x = cla_lane_select(found[u], w[u][j], x); \
+        row[j] = cla_taken(x, first); \
+    }
+#else
+#define LU_FIND \
+    int at = -1; \
+    CLA_REAL size = -1; \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
+        const CLA_REAL other = dead[u] ? -1 : SIZE_OF(w[u][0]); \
+        const int better = LARGER(other, place[u], size, at); \
+        at = better ? place[u] : at; \
+        size = better ? other : size; \
+    } \
+    sizes[team * P + p] = size; \
+    places[team * P + p] = at; \
+    CLA_TOGETHER \
+    LU_LARGEST() \
+    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
+        found[u] = place[u] == at; \
+        if (found[u]) \
+            CLA_UNROLL for (int j = 0; j < TURNS; j++) lines[j] = w[u][j]; \
+    } \
+    CLA_TOGETHER \
+    CLA_UNROLL for (int j = 0; j < TURNS; j++) row[j] = lines[j];
+#endif

@@ -76,11 +76,15 @@ CLA_INLINE uint cla_which(int x)
     return y;
 }
 
-/* The largest x of the `members` of this team. */
+/* The largest x of the `members` of this team: of few, by distances, as a redux takes longer. */
 CLA_INLINE int cla_most_of(int members, int x)
 {
     int y = x;
     if (members >= 32) return cla_most(x);
+    if (members <= 8) {
+        CLA_UNROLL for (int distance = 1; distance < members; distance *= 2) y = max(y, cla_other_int(y, distance));
+        return y;
+    }
     const int team = get_local_id(0) % 32 / members;
     CLA_UNROLL for (int other = 0; other < 32 / members; other++) {
         const int most = cla_most(team == other ? x : INT_MIN);
@@ -88,20 +92,43 @@ CLA_INLINE int cla_most_of(int members, int x)
     }
     return y;
 }
+/* Members of this team, as bits of a warp, and the number of the first bit. */
+CLA_INLINE uint cla_team(int members)
+{
+    return members >= 32 ? ~0u : ((1u << members) - 1) << get_local_id(0) % 32 / members * members;
+}
+CLA_INLINE int cla_first_of(uint which)
+{
+    int first;
+    asm("{.reg .b32 m; brev.b32 m, %1; bfind.shiftamt.u32 %0, m;}" : "=r"(first) : "r"(which));
+    return first;
+}
+/* The halves of a number's bits; floats have nothing in the low one. */
+CLA_INLINE int cla_high(CLA_REAL x)
+{
+    int high, low;
+    if (sizeof(CLA_REAL) == 4) asm("mov.b32 %0, %1;" : "=r"(high) : "f"((float)x));
+    else asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x));
+    return high;
+}
+CLA_INLINE int cla_low(CLA_REAL x)
+{
+    int high, low = 0;
+    if (sizeof(CLA_REAL) == 8) asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)x));
+    return low;
+}
 
 /* The work-item in the warp that has the largest size of those of its team, of which it has `members`, and of equals the
  * one at the first place. Sizes are not negative, or -1. */
 CLA_INLINE int cla_place_of_largest(int members, CLA_REAL size, int place)
 {
-    int high, low = 0;
-    if (sizeof(CLA_REAL) == 4) asm("mov.b32 %0, %1;" : "=r"(high) : "f"((float)size));
-    else asm("mov.b64 {%0, %1}, %2;" : "=r"(low), "=r"(high) : "d"((double)size));
-    const uint all = members >= 32 ? ~0u : ((1u << members) - 1) << get_local_id(0) % 32 / members * members;
+    const int high = cla_high(size);
+    const uint all = cla_team(members);
     int largest = high == cla_most_of(members, high), most;
     uint which = cla_which(largest) & all;
     if (cla_which((which & (which - 1)) != 0)) { /* in the whole warp: there is nothing that only some come to */
         if (sizeof(CLA_REAL) == 8) {
-            low ^= INT_MIN; /* in the order of numbers without sign */
+            const int low = cla_low(size) ^ INT_MIN; /* in the order of numbers without sign */
             most = cla_most_of(members, largest ? low : INT_MIN);
             largest &= low == most;
         }
@@ -109,9 +136,7 @@ CLA_INLINE int cla_place_of_largest(int members, CLA_REAL size, int place)
         largest &= -place == most;
         which = cla_which(largest) & all;
     }
-    int first;
-    asm("{.reg .b32 m; brev.b32 m, %1; bfind.shiftamt.u32 %0, m;}" : "=r"(first) : "r"(which));
-    return first;
+    return cla_first_of(which);
 }
 #endif
 

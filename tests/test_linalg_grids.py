@@ -64,7 +64,7 @@ def stack_of(rng, n, dtype):
     return a, np.delete(np.arange(9), [4, 6])
 
 
-LARGE = [(n, dtype) for n, dtypes in ((1, "d"), (7, "dF"), (17, "D"), (33, "f")) for dtype in dtypes]
+LARGE = [(n, dtype) for n, dtypes in ((1, "d"), (7, "dF"), (12, "f"), (17, "D"), (33, "f")) for dtype in dtypes]
 LARGE += [pytest.param(n, dtype, marks=pytest.mark.exhaustive) for n in (31, 48, 64, 100) for dtype in "dF"]
 
 

@@ -74,14 +74,15 @@ def test_all_variants_compile(found):
 
 
 @pytest.mark.parametrize("name", ["SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET"])
-@pytest.mark.parametrize(("P", "Q"), [(8, 1), (32, 2)], ids=["part", "warps"])
+@pytest.mark.parametrize(("P", "Q"), [(4, 1), (16, 1), (32, 2)], ids=["few", "part", "warps"])
 def test_lu_of_warps_compiles(name, P, Q):
     """Grids that are parts of a warp, and several, compile with its instructions."""
     grid = FUSED | {f"GRID_{name}": 1, "N": 5, "P": P, "Q": Q, "TEAMS": 64 // (P * Q), "CLA_WARP": 2, "STAGED": 1}
-    grid["TURNS"] = 2 * (Q == 1)
+    grid |= {"TURNS": 2 * (Q == 1), "ATYPE": "float", "ARS": "(5)"}
     for dtype in "fD":
         text = ptx('#include "grid_lu.cl"\n', dtype, **complete("grid_lu.cl", grid))
         assert ("redux.sync" in text) == (name != "LU_SOLVE")
+        assert ("cp.async" in text) == (name != "LU_SOLVE" and Q == 1 and dtype == "f")
         assert ("bar.warp.sync" in text) == (Q == 1)
 
 

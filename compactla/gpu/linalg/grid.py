@@ -18,7 +18,8 @@ TALL = {1: 8, 2: 16, 4: 128, 8: MOST}  # rows of grids, and the most members for
 BLOCKS = 24  # of steps that are written out, of LU factorizations with less than four columns of the grid
 ALL_REGISTERS = 65536  # of a work-group
 ELEMENTS, OF_LU, OTHERS = 80, 160, 64  # of a member in these, at most, its 4-byte registers for them, and for all else
-TURNS = 4  # steps of these in which all columns that are left are taken for as many
+OF_ROWS, MOST_OF_ROWS = 80, 168  # registers of a member for rows of its own: if no more need be, and at most
+TURNS = 4  # steps of these in which few columns change
 # Values of options, in the order of the numbers that kernels have for them.
 OPTIONS: dict[str, Sequence[str]] = {"uplo": "LU", "trans": "NTC", "diag": "NU"}
 OPTIONS |= {"clean": ("no", "yes"), "mode": ("r", "reduced", "complete", "raw")}
@@ -36,6 +37,16 @@ def shape(m, n, computed):
 
 
 def lu_shape(m, n, computed):
+    """Rows and columns of the grid: a part of a warp whose members have whole rows, with as few idle as can be."""
+    found = []
+    for P in [4] * (m <= 12 and computed.itemsize < 16) + [8, 16, WARP]:
+        held = registers(-(-m // P) * n, computed)
+        if held <= MOST_OF_ROWS:
+            found.append((-(-m // P) * P, held > OF_ROWS, P))
+    return (min(found)[2], 1) if m <= WARP and found else row_shape(m, n, computed)
+
+
+def row_shape(m, n, computed):
     """Rows and columns of the grid: a row for each member of a part of a warp, else as few as have registers."""
     if m <= WARP and held(n, computed):
         return max(SMALL, 1 << (m - 1).bit_length()), 1
@@ -132,13 +143,13 @@ def columns_of_qr(m, n, mode, **_):
     return max(m, n) if mode == "complete" else n
 
 
-def lu(rows=order, columns=order):
+def lu(rows=order, columns=order, shape=lu_shape):
     """Of matrices, with right-hand sides beside them; there are places for solutions, too."""
 
     def staged(**sizes):
-        return rows(**sizes) * (columns(**sizes) + TURNS + 9)
+        return (rows(**sizes) + TURNS) * (columns(**sizes) + TURNS + 9) + WARP
 
-    return Grid("grid_lu.cl", rows, columns, lu_shape, lu_local, staged, OTHERS)
+    return Grid("grid_lu.cl", rows, columns, shape, lu_local, staged, OTHERS)
 
 
 GRIDS = {
@@ -147,7 +158,7 @@ GRIDS = {
     "slogdet": lu(),
     "inv": lu(),
     "lu_factor": lu(rows),
-    "lu_solve": lu(columns=with_right_hand_sides),
+    "lu_solve": lu(columns=with_right_hand_sides, shape=row_shape),
     "solve": lu(columns=with_right_hand_sides),
     "qr": Grid("grid_qr.cl", rows, columns_of_qr, tall, qr_local, down=True),
 }
@@ -173,7 +184,7 @@ def grid(function, options, device, number, computed) -> dict[str, int]:
         return {}
     macros = numbers(options) | {f"GRID_{function.name.upper()}": 1, "STAGED": int(staged > 0)}
     macros |= {"DOWN": int(kind.down or macros.get("UPLO") == 1)}
-    macros |= {"TURNS": TURNS * (staged > 0 and Q == 1 and m <= P <= WARP)}
+    macros |= {"TURNS": TURNS * (staged > 0 and Q == 1 and m <= WARP)}
     return macros | {"P": P, "Q": Q, "TEAMS": teams, "CLA_WARP": 2 * warps}
 
 
