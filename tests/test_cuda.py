@@ -449,11 +449,12 @@ def test_bands(library, there, rng, pivoting):
     close(library, cla.BandedSPD(there(ab)).solve(there(rhs)), cla.BandedSPD(ab).solve(rhs))
 
 
-def test_kronecker_products(library, there, rng):
-    A, B, X = rng.random((4, 3)), rng.random((2, 3)), rng.random((7, 3, 3))
+@pytest.mark.parametrize("rows", [4, 200])
+def test_kronecker_products(library, there, rng, rows):
+    A, B, X = rng.random((rows, 3)), rng.random((2, 3)), rng.random((7, 3, 3))
     close(library, cla.kron_apply((there(A), there(B)), there(X)), np.einsum("ij,kl,pjl->pik", A, B, X))
     if library.writes:
-        out = there(np.ones((7, 4, 2)))
+        out = there(np.ones((7, rows, 2)))
         assert cla.kron_apply((there(A), there(B)), there(X), out=out) is out
         close(library, out, np.einsum("ij,kl,pjl->pik", A, B, X))
 
