@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from compactla.cpu.emit.index import Condition, Index, IntOrIndex, value_of
 from compactla.cpu.emit.loops import Loops
 from compactla.cpu.emit.matrices import Elements, Matrix, splat
+from compactla.cpu.emit.prefetch import likely
 from compactla.cpu.emit.vectors import Lanes, Vector, alike
 
 
@@ -146,9 +147,12 @@ def routine(emit: Callable) -> Any:
     """Make ``emit(code, A, B, ...)`` callable from Numba functions.
 
     Matrices arrive in `emit` as `Elements`, arrays as pointers, literals (strings, integers) and defaults as Python
-    values, other scalars as `Number`.
+    values, other scalars as `Number`. Where the last one is ``ahead=()``, the default is what is `likely` to
+    come next.
     """
     parameters = inspect.signature(emit)
+    ahead = parameters.parameters.get("ahead")
+    fetches = ahead is not None and ahead.default == ()
 
     def define(typing_context, *args, **kwargs):
         given = parameters.bind(typing_context, *args, **kwargs).arguments
@@ -162,7 +166,11 @@ def routine(emit: Callable) -> Any:
 
         def body(code, *values):
             values = iter(values)
-            emit_for_strides(code, emit, [operand(context, code, kind, values) for kind in signature.args])
+            operands = [operand(context, code, kind, values) for kind in signature.args]
+            if fetches:  # which is the last one
+                omitted = isinstance(signature.args[-1], types.Omitted)
+                operands[-1] = likely(operands) if omitted else tuple(A._replace(ahead=0) for A in operands[-1])
+            emit_for_strides(code, emit, operands)
 
         name = f"{name_of(emit)}({', '.join(map(str, signature.args))})"
         Code(builder).call(name, kinds, body, *(value for _, value in passed))
@@ -241,4 +249,5 @@ def elements(context, code, kind, value):
     known = (kind.m, kind.n, kind.rs, kind.cs, kind.im)
     passed = (proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im)
     size = [value if number is None else number for number, value in zip(known, passed, strict=True)]
-    return Elements(code, kind.vector, proxy.base, *size, kind.conj, kind.stored)
+    ahead = proxy.ahead if kind.followed else 0
+    return Elements(code, kind.vector, proxy.base, *size, kind.conj, kind.stored, ahead=ahead)
