@@ -151,6 +151,7 @@ def routine(emit: Callable) -> Any:
     come next.
     """
     parameters = inspect.signature(emit)
+    names = list(parameters.parameters)[1:]
     ahead = parameters.parameters.get("ahead")
     fetches = ahead is not None and ahead.default == ()
 
@@ -169,7 +170,9 @@ def routine(emit: Callable) -> Any:
             operands = [operand(context, code, kind, values) for kind in signature.args]
             if fetches:  # which is the last one
                 omitted = isinstance(signature.args[-1], types.Omitted)
-                operands[-1] = likely(operands) if omitted else tuple(A._replace(ahead=0) for A in operands[-1])
+                uplo = operands[names.index("uplo")] if "uplo" in names else ""
+                known = likely(emit.__name__, operands, uplo) if omitted else operands[-1]
+                operands[-1] = known if omitted else tuple(A._replace(ahead=0) for A in known)
             emit_for_strides(code, emit, operands)
 
         name = f"{name_of(emit)}({', '.join(map(str, signature.args))})"

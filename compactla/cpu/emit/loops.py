@@ -102,7 +102,7 @@ class Loops:
         side = 2 if pairs and isinstance(count, int) and count > UNROLLED and count % 2 == 0 else 1
         for q in self.each(count if side == 1 else self.unknown(count // side)):
             for p in (q * side + k for k in range(side)):
-                if start:
+                if start is not None:
                     self.ahead.fetch(start, p)
                 yield p
 

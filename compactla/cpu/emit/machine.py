@@ -82,7 +82,7 @@ def caches() -> dict[str, tuple[int, int]]:
 
 
 def first_cache() -> int:
-    """Bytes of the cache next to a core: the least that processors with vectors of its kind have, if it is not known."""
+    """Bytes of the cache next to a core; 32 KB if they are not known."""
     return caches().get("L1", (32 << 10, 1))[0]
 
 

@@ -125,18 +125,18 @@ class Elements:
 
     Of a `common` one there is one number in memory for all lanes. `packs` says how many packs there are to work on, of
     which this is the first, and how far apart they are. `ahead` says how many bytes behind
-    it is what comes next, and has to be fetched; 0 if nothing has.
+    it is what comes next, and has to be fetched; 0 if nothing has. `half` is "L" or "U" if only that triangle has.
     """
 
     def __init__(
         self, code: Any, vector: Vector, base: Any, m: IntOrIndex, n: IntOrIndex, rs: IntOrIndex, cs: IntOrIndex,
         im: IntOrIndex, conj: bool = False, stored: str = "", stream: bool = False, common: bool = False,
-        packs: tuple = (1, 0), ahead: IntOrIndex = 0,
+        packs: tuple = (1, 0), ahead: IntOrIndex = 0, half: str = "",
     ) -> None:  # fmt: skip
         self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
         self.m, self.n, self.rs, self.cs, self.im = map(code.index, (m, n, rs, cs, im))
         self.conj, self.stream = conj, stream
-        self.packs, self.ahead = packs, code.index(ahead)
+        self.packs, self.ahead, self.half = packs, code.index(ahead), half
 
     def _replace(self, **changes):
         fields = dict(self.__dict__)

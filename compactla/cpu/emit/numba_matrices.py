@@ -30,7 +30,7 @@ LARGE = 2 << 20
 KINDS: dict[str, types.Type] = {np.dtype(kind.name).char: kind for kind in NUMBERS}
 
 
-def matrix_value(context, builder, kind, base, m, n, rs, cs, im, ahead=INDEX(0)):
+def matrix_value(context, builder, kind, base, m, n, rs, cs, im, ahead):
     proxy = cgutils.create_struct_proxy(kind)(context, builder)
     proxy.base = builder.bitcast(base, kind.vector.part.element.as_pointer())
     proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im, proxy.ahead = m, n, rs, cs, im, ahead
@@ -190,7 +190,7 @@ def matrix_at(context, builder, kind, address, offset, m, n, rs, cs, im):
     element = kind.vector.part.element
     start = builder.inttoptr(address, element.as_pointer())
     base = shifted(builder, start, offset, STORED.get(kind.stored, element))
-    return matrix_value(context, builder, kind, base, m, n, rs, cs, im)
+    return matrix_value(context, builder, kind, base, m, n, rs, cs, im, INDEX(0))
 
 
 # Elements of matrices.
