@@ -5,7 +5,6 @@ In an `@njit` function ``A = matrix(a[p], 8)`` is pack p of `a`, ``A[i, j]`` one
 """
 
 import functools
-import math
 import operator
 from typing import Any
 
@@ -63,7 +62,8 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
     column = lanes * (a.ndim - 2)
     strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
-    nbytes = math.prod(sizes) * column * (a.dtype.bitwidth // 8) if None not in (*sizes, *strides) else 0
+    known = [size for size in (*sizes, *strides[:1]) if size is not None]
+    nbytes = sizes[0] * strides[0] * (a.dtype.bitwidth // 8) if len(known) == 3 else 0  # type: ignore[operator]
     followed = nbytes >= PAGE
     result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes, followed=followed)  # type: ignore[misc] # Numba's
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
