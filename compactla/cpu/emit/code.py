@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
-from compactla.cpu.emit.index import Condition, Index, IntOrIndex, value_of
+from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, value_of
 from compactla.cpu.emit.loops import Loops
 from compactla.cpu.emit.matrices import Elements, Matrix, splat
 from compactla.cpu.emit.prefetch import likely
@@ -54,6 +54,27 @@ class Code(Loops):
 
         name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored} {A.common}' for A in matrices)})"
         self.call(name, [value.type for value in values], body, *values)
+
+    def apart(self, emit: Callable, matrices: Sequence[Elements], info: Any, first: IntOrIndex) -> None:
+        """Emit ``emit(code, matrices, info, first)`` as a function of its own, for what seldom happens.
+
+        Its work is not mixed with what surrounds it, whose values would have to wait in memory for it.
+        """
+        fields = ("base", "m", "n", "rs", "cs", "im")
+        known = [{field: x for field in fields if isinstance(x := getattr(A, field), int)} for A in matrices]
+        passed = [[field for field in fields if field not in numbers] for numbers in known]
+        values = [value_of(getattr(A, field)) for A, names in zip(matrices, passed, strict=True) for field in names]
+
+        def body(code, info, first, *values):
+            given = iter(values)
+            changes = [{field: next(given) for field in names} for names in passed]
+            moved = [A._replace(code=code, **change) for A, change in zip(matrices, changes, strict=True)]
+            emit(code, moved, info, code.index(first))
+
+        name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored} {A.common}' for A in matrices)}, {known})"
+        kinds = [INDEX.as_pointer(), INDEX, *(value.type for value in values)]
+        given = self.builder.bitcast(info, INDEX.as_pointer()), value_of(first), *values
+        self.call(name, kinds, body, *given, attributes=("noinline", "cold"))
 
     def zero(self, vector: Vector) -> Lanes:
         return Lanes.zero(self.builder, vector)
