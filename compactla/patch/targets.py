@@ -31,8 +31,9 @@ from compactla.linalg.solve_triangular import SOLVE_TRIANGULAR
 from compactla.linalg.solveh_banded import SOLVEH_BANDED
 from compactla.linalg.svd import FULL
 
-# Letters of types that NumPy and SciPy compute with: all others are theirs to refuse.
-NUMBERS = frozenset("fdFD?bBhHiIlLqQ")
+# Letters of types that they compute with in double precision. SciPy has single precision too: in its tests, stacks have
+# the bits of single matrices there.
+NUMPYS, SCIPYS = frozenset("fdFD?bBhHiIlLqQ"), frozenset("dDiIlLqQ")
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def of_numpy() -> Iterator[Target]:
     for name, (arrays, gains) in NUMPY.items():
         function, ours = _numpy.implementation(getattr(_dispatched, name, None)), inspect.unwrap(getattr(linalg, name))
         if takes(ours, function):  # NumPy 1 lacks some
-            condition, choose = condition_for(function, arrays), of_shapes(gains)
+            condition, choose = condition_for(function, arrays), of_shapes(gains, NUMPYS)
             yield Target(f"numpy.linalg.{name}", function, getattr(_numpy, name), ours, condition, choose)
 
 
@@ -135,19 +136,24 @@ def of_scipy() -> Iterator[Target]:
             except ValueError:  # of versions that take no stacks
                 continue
             condition = condition_for(function, arrays, ALSO.get(name, ""))
-            yield Target(f"scipy.linalg.{name}", function, theirs, like(example, ours), condition, of_shapes(gains))
+            yield Target(
+                f"scipy.linalg.{name}", function, theirs, like(example, ours), condition, of_shapes(gains, SCIPYS)
+            )
 
 
 def condition_for(function: FunctionType, arrays: str, also: str = "") -> str:
     """When ours may be called: where all these arguments are NumPy's arrays, and one is of more than two axes."""
     given, terms = arrays.split(), [also] if also else []
     code = function.__code__
-    if not code.co_argcount:  # the function has any arguments, and passes them on
-        rest, places = code.co_varnames[code.co_kwonlyargcount], list(inspect.signature(function).parameters)
-        numbers = [places.index(x) for x in given]
-        terms.append(f"len({rest}) > {max(numbers)}")
-        given = [f"{rest}[{number}]" for number in numbers]
-    terms += [f"type({x}) is ndarray" for x in given]
+    if code.co_argcount:
+        terms += [f"type({x}) is ndarray" for x in given]
+    else:  # the function has any arguments, and passes them on
+        places = [*inspect.signature(function).parameters]
+        rest, options = code.co_varnames[code.co_kwonlyargcount :][:2]
+        for x in given:
+            i = places.index(x)
+            terms.append(f"type(_{x} := {rest}[{i}] if len({rest}) > {i} else {options}.get({x!r})) is ndarray")
+        given = [f"_{x}" for x in given]
     stack = " or ".join(f"{x}.ndim > 2" for x in given)
     return " and ".join([*terms, f"({stack})", f"choose({', '.join(given)})"])
 
@@ -158,8 +164,8 @@ def takes(ours: Callable, function: Any) -> bool:
     return hasattr(function, "__code__") and known.keys() >= inspect.signature(function).parameters.keys()
 
 
-def of_shapes(gains: Callable) -> Callable:
-    """A function of arrays that tells whether they are of numbers, and `gains` of them, which depends on shapes."""
+def of_shapes(gains: Callable, types: frozenset) -> Callable:
+    """A function of arrays that tells whether they are of some types, and `gains` of them, which depends on shapes."""
     plans = Plans()
     known = plans.known
 
@@ -167,14 +173,14 @@ def of_shapes(gains: Callable) -> Callable:
         found = known.get(a.shape)
         if found is None:
             found = plans.add(a.shape, gains(a))
-        return found and a.dtype.char in NUMBERS
+        return found and a.dtype.char in types
 
     def several(*arrays):
         key = tuple([a.shape for a in arrays])
         found = known.get(key)
         if found is None:
             found = plans.add(key, gains(*arrays))
-        return found and NUMBERS.issuperset([a.dtype.char for a in arrays])
+        return found and types.issuperset([a.dtype.char for a in arrays])
 
     return one if len(inspect.signature(gains).parameters) == 1 else several
 
