@@ -6,6 +6,7 @@ import io
 import os
 import runpy
 import sys
+import zipfile
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
@@ -60,10 +61,11 @@ def run_module(words: list[str]) -> None:
 def run_script(words: list[str]) -> None:
     """Run a file as ``python FILE`` does."""
     sys.argv[:], path = words, words[0]
-    if Path(path).is_dir() or path.endswith((".zip", ".pyz")):
+    if Path(path).is_dir() or zipfile.is_zipfile(path):
         runpy.run_path(path, run_name="__main__")
         return
-    with io.open_code(os.path.abspath(path)) as stream:
+    path = os.path.abspath(path)
+    with io.open_code(path) as stream:
         code = compile(stream.read(), path, "exec", dont_inherit=True)
     main = ModuleType("__main__")
     main.__file__ = path

@@ -25,7 +25,8 @@ class Patch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         with _lock:
-            _blocks.remove(self)
+            if self in _blocks:  # the module was not loaded once more
+                _blocks.remove(self)
             settle()
 
 
@@ -82,7 +83,9 @@ def unpatch_numpy() -> None:
 def settle() -> None:
     """Give all functions the code that they should have now."""
     for target in targets():
-        target.function.__code__ = code_of(target, _watched) if _outside or _blocks else target.theirs.__code__
+        code = code_of(target, _watched) if _outside or _blocks else target.theirs.__code__
+        if target.function.__code__ is not code:
+            target.function.__code__ = code
 
 
 @functools.cache
