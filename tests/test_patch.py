@@ -144,6 +144,14 @@ def test_it_does_not_matter_how_a_function_was_imported(kernels, rng, call):
     assert kernels() == 1
 
 
+def test_factors_of_scipy(kernels, rng):
+    a, b = definite(random(rng, (NM, N, N), np.float64)), random(rng, (NM, N, 1), np.float64)
+    for factor, solve in (("lu_factor", "lu_solve"), ("cho_factor", "cho_solve")):
+        x = getattr(scipy.linalg, solve)(getattr(scipy.linalg, factor)(a), b)
+        assert kernels() == 2
+        assert np.allclose(a @ x, b)
+
+
 def test_functions_that_call_them_have_them_too(kernels, rng):
     a = random(rng, (NM, N, N), np.float64)
     for call in (np.linalg.cond, np.linalg.matrix_rank, lambda a: np.linalg.norm(a, 2, axis=(1, 2))):

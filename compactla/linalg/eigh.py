@@ -68,7 +68,7 @@ def eigh(
     if given is None:
         return _dispatched.eigh(a, **told(eigh, UPLO=UPLO))
     if UPLO not in ("L", "U", "l", "u"):
-        return _numpy.eigh(a, UPLO)
+        return _numpy.eigh(a, **told(eigh, UPLO=UPLO))
     arrays, wrap = given
     w, v = EIGH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return EighResult(w, wrap(v) if wrap else v)
@@ -111,7 +111,7 @@ def eigvalsh(
     if given is None:
         return _dispatched.eigvalsh(a, **told(eigvalsh, UPLO=UPLO))
     if UPLO not in ("L", "U", "l", "u"):
-        return _numpy.eigvalsh(a, UPLO)
+        return _numpy.eigvalsh(a, **told(eigvalsh, UPLO=UPLO))
     arrays, _ = given
     (w,) = EIGVALSH(arrays, (UPLO.upper(),), on_error, compute, threads)
     return w

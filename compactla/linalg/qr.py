@@ -65,7 +65,7 @@ def qr(a: Array, mode: str = "reduced", *, compute: str | None = None, threads: 
     if given is None:
         return _dispatched.qr(a, **told(qr, mode=mode))
     if function is None:
-        return _numpy.qr(a, mode)
+        return _numpy.qr(a, **told(qr, mode=mode))
     arrays, wrap = given
     results = function(arrays, (mode,), compute=compute, threads=threads)
     if wrap:

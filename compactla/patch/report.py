@@ -62,14 +62,15 @@ class Report:
 
     def __enter__(self) -> "Report":
         patching.watch(self.watched)
-        share = sharing.share  # which starts all kernels
+        share: Any = sharing.share  # which starts all kernels
         share.__code__ = choosing(share, "choose()", SHARE, SHARE, self.count_kernel)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        sharing.share.__code__ = SHARE.__code__
+        share: Any = sharing.share
+        share.__code__ = SHARE.__code__
         patching.watch(None)
 
     def watched(self, target: Target) -> Target:
@@ -108,7 +109,8 @@ class Report:
         for known in self.tallies:
             for key, tally in known.copy().items():
                 sums.setdefault(key, Tally()).add(tally.calls, tally.kernels, tally.seconds)
-        return sorted((Row(*key, tally) for key, tally in sums.items()), key=lambda row: -row.tally.seconds)
+        rows = [Row(name, shapes, tally) for (name, shapes), tally in sums.items()]
+        return sorted(rows, key=lambda row: -row.tally.seconds)
 
 
 def total(rows: list[Row]) -> Tally:

@@ -104,10 +104,11 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
     "solve_triangular": ("a b", lambda a, b: SOLVE_TRIANGULAR.gains(a.shape, columns(b)), (ONE, ONE)),
     "solveh_banded": ("ab b", lambda ab, b: SOLVEH_BANDED.kernel.gains(ab.shape, columns(b)), (ONE, ONE)),
 }
-# What else must be true: pairs may be anything, and for a stack SciPy has as many values of `lower`.
+# What else must be true: pairs may be anything, and SciPy's factors of a stack have as many values of `lower`.
 PAIR = "isinstance({0}, (tuple, list)) and len({0}) == 2"
+LOWER = "(isinstance({0}, int) or type({0}) is ndarray and {0}.size and {0}.min() == {0}.max())"
 ALSO = {
-    "cho_solve": PAIR.format("c_and_lower") + " and isinstance(c_and_lower[1], int)",
+    "cho_solve": f"{PAIR.format('c_and_lower')} and {LOWER.format('c_and_lower[1]')}",
     "lu_solve": PAIR.format("lu_and_piv"),
 }
 
