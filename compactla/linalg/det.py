@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.repeats.recording import repeats
@@ -56,7 +56,7 @@ def det(a: Array, *, compute: str | None = None, threads: int | None = None) -> 
         return _numpy.det(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return _numpy.det(a)
+        return _dispatched.det(a)
     (d,) = DET(given[0], (), "raise", compute, threads)
     return d[()]
 
@@ -101,7 +101,7 @@ def slogdet(a: Array, *, compute: str | None = None, threads: int | None = None)
         return _numpy.slogdet(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return _numpy.slogdet(a)
+        return _dispatched.slogdet(a)
     sign, logabsdet = SLOGDET(given[0], (), "raise", compute, threads)
     return SlogdetResult(sign[()], logabsdet[()])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, precision
@@ -77,7 +77,7 @@ def lstsq(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return _numpy.lstsq(a, b, **told(lstsq, rcond=rcond))
+        return _dispatched.lstsq(a, b, **told(lstsq, rcond=rcond))
     original = a, b
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:

@@ -1,6 +1,6 @@
 """solve: linear systems."""
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Result, Stacked
@@ -61,7 +61,7 @@ def solve(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return _numpy.solve(a, b)
+        return _dispatched.solve(a, b)
     (a, b), wrap = given
     column = b.ndim == 1
     if column and b.shape != a.shape[-1:]:
