@@ -87,6 +87,19 @@ class Ordinary:
         """W <- the matrices"""
         self._copy("load", W)
 
+    def read_lower(self, W: Elements) -> None:
+        """W <- the lower triangles of square matrices; above them W holds anything."""
+        several = self.vector.lanes // self.parts
+        if not isinstance(self.n, int) or self.n < 2 * several or self.kind not in ("whole", "rows"):
+            self.read(W)
+            return
+        step = self.n * (self.parts * self.item) if self.kind == "whole" else self.rs
+        for first in range(0, self.n, several):
+            last = min(first + several, self.n)
+            with self.code.loop(last - first) as k:
+                i = k + first
+                self._row("load", last, lambda j, i=i: (i, j), W, i * step)
+
     def write(self, W: Elements) -> None:
         """The matrices <- W"""
         self._copy("store", W)
