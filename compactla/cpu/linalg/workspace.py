@@ -29,7 +29,8 @@ class Workspace(Code):
 
     def __init__(self, builder: ir.IRBuilder, large: bool) -> None:
         super().__init__(builder)
-        self.large, self.taken = large, []
+        self.large = large
+        self.taken: list = []
 
     def room(self, vector: Vector, m: IntOrIndex, n: IntOrIndex = 1) -> Elements:
         if isinstance(m, int) and isinstance(n, int):
