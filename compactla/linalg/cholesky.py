@@ -83,5 +83,5 @@ CHOLESKY = Stacked(
     numpy=with_numpy,
     failure=Failure("Matrix is not positive definite"),
     options=("uplo", "clean"),
-    limits=Limits(fewest=lambda n: 1 if n <= 16 else 2),
+    limits=Limits(128, lambda n: 1 if n <= 16 else 2 if n <= 32 else 6),
 )

@@ -116,8 +116,8 @@ def is_tiny(a, compute, threads):
 
 
 def fewest(n):
-    """The least number of matrices that are no tiny stack."""
-    return -(-TINY // n**2)
+    """The least number of matrices that are no tiny stack, or of large ones."""
+    return -(-TINY // n**2) if n <= 32 else 6 if n <= 64 else 12
 
 
 TINY = 80  # numbers
@@ -129,7 +129,7 @@ DET = Stacked(
     outputs=(Result(""),),
     work=work,
     numpy=_numpy.det,
-    limits=Limits(fewest=fewest),
+    limits=Limits(128, fewest),
     fails=False,
 )
 SLOGDET = Stacked(
@@ -138,6 +138,6 @@ SLOGDET = Stacked(
     outputs=(Result(""), Result("", "real")),
     work=work,
     numpy=_numpy.slogdet,
-    limits=Limits(fewest=fewest),
+    limits=Limits(128, fewest),
     fails=False,
 )

@@ -127,7 +127,7 @@ EIGH = Stacked(
     failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,
-    limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
+    limits=Limits(96, lambda n: 1 if n <= 24 else 2 if n <= 32 else 6),
 )
 EIGVALSH = Stacked(
     "eigvalsh",
@@ -138,4 +138,5 @@ EIGVALSH = Stacked(
     failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,
+    limits=Limits(96),
 )

@@ -3,7 +3,7 @@
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.repeats.recording import repeats
 from compactla.types import Array
 
@@ -72,4 +72,5 @@ INV = Stacked(
     work=lambda n, **_: n**3,
     numpy=_numpy.inv,
     failure=Failure("Singular matrix"),
+    limits=Limits(128),
 )

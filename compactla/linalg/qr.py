@@ -92,7 +92,7 @@ def stacked(outputs, columns):
         fails=False,
         implied={"k": lambda m, n, **_: min(m, n)},
         limits=Limits(
-            largest=48,
+            largest=128,
             fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
             extent=lambda m, n, k, **_: max(k, m * max(n, columns(m, k)) // 128),
         ),

@@ -3,7 +3,7 @@
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.repeats.recording import repeats
 from compactla.types import Array
 
@@ -78,4 +78,5 @@ SOLVE = Stacked(
     work=lambda n, r, **_: n**3 / 3 + n * n * r,
     numpy=_numpy.solve,
     failure=Failure("Singular matrix", probe=_numpy.inv),
+    limits=Limits(128),
 )

@@ -50,7 +50,7 @@ class Limits:
     """
 
     largest: int = 32
-    fewest: Callable[[int], int] = lambda n: 1
+    fewest: Callable[[int], int] = lambda n: 1 if n <= 32 else 4 if n <= 64 else 6
     extent: Callable[..., int] = lambda **sizes: max(sizes.values())
 
     def hold(self, fit):

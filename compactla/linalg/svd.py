@@ -181,7 +181,7 @@ def stacked(name, outputs, columns="", **keywords):
         options=("wide",),
         implied=implied,
         paired=16,
-        limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
+        limits=Limits(64, lambda n: 1 if n <= 24 else 2 if n <= 32 else 6),
     )
 
 
