@@ -4,6 +4,9 @@
 
 #include "warp.h"
 
+#ifndef MEMBERS
+#define MEMBERS 2
+#endif
 #ifndef MEET
 #define MEET CLA_TOGETHER
 #endif
