@@ -1,11 +1,11 @@
 /* Reflectors of a block of steps, from the last block on, applied to what will be columns of Q, in grid_qr.cl: those of
- * steps k + 1 and k together, where blocks have so many
- * and sums pass from one to another. Their own columns are those of the identity before. */
+ * steps k + 1 and k together, where blocks have so many and there are registers for both. Their own columns are those of
+ * the identity before. */
 #if STEP * BLOCK_STEPS < K
 #define BLOCK ((K - 1) / BLOCK_STEPS - STEP)
 #define FIRST_U ROW_OF(BLOCK)
 #define FIRST_V COLUMN_OF(BLOCK)
-#define TWO ((P > 1 || QPAIR) && BLOCK_STEPS > 1)
+#define TWO (BLOCK_STEPS > 1 && !LONG)
 {
     CLA_ROLLED for (int k = (min((BLOCK + 1) * BLOCK_STEPS, K) - 1) / (1 + TWO) * (1 + TWO); k >= BLOCK * BLOCK_STEPS;
                     k -= 1 + TWO) {

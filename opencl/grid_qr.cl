@@ -8,9 +8,6 @@
 #include "grid_reflectors.h"
 #include "qr_results.h"
 
-#ifndef QPAIR
-#define QPAIR 0
-#endif
 #define OWN_OF_Q ((COLUMNS_OF_Q + Q - 1) / Q) /* columns of a member */
 #define OWN (HAS_Q && OWN_OF_Q > OWN_COLUMNS ? OWN_OF_Q : OWN_COLUMNS)
 

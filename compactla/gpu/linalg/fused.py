@@ -39,7 +39,6 @@ GROUP = 32  # work-items of a work-group
 ROOM = 26 * 1024  # bytes of local memory, at most: with more, a compute unit has few work-groups
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 AT_A_TIME = 2048  # matrices for which there is room in global memory
-MANY = 2**14  # matrices whose singular values keep a device busy if each has a work-item of a warp
 BETWEEN = 32  # matrices whose numbers are next to each other between two kernels
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
 
@@ -214,7 +213,7 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
         kind, teams = SPECTRA[name].kernel, macros["TEAMS"]
         work = work_bytes(function, number, computed) if macros["IN_GLOBAL"] else 0
         found = Shape(f"{kind}.cl", kind, macros, teams * macros["MEMBERS"], teams, work)
-        return chained(function, options, device, fit, found)
+        return chained(function, options, device, fit.number, fit.computed, found)
     if name in GRIDS:
         file, macros = GRIDS[name].file, grid(function, options, device, number, computed)
     else:
@@ -225,17 +224,17 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
     return None
 
 
-def chained(function, options, device, fit, found) -> Shape:
+def chained(function, options, device, number, computed, found) -> Shape:
     """Kernels for singular values without vectors, with what was `found` after them for least squares, or that."""
-    number, computed, outcome = fit.number, fit.computed, found.macros.get("OUTCOME")
+    outcome = found.macros.get("OUTCOME")
     m, n = number.get("m", 0), number["n"]
     teams = grid(function, options, device, number, computed) if outcome == 1 or (outcome == 3 and m >= n) else {}
     if not teams:
         return found
     thin, sizes = min(m, n), {"OUTCOME": outcome, "M": max(m, n), "N": min(m, n)}
     between = 2 * thin + 1
-    together = [count for count in (32, 16, 8) if count * between * REAL[computed.char].itemsize <= LOCAL_BYTES]
-    matrices = together[0] if fit.nm > MANY else together[-1]
+    item = REAL[computed.char].itemsize
+    matrices = next(count for count in (32, 16, 8) if count * between * item <= LOCAL_BYTES)
     values = sizes | {"MATRICES": matrices, "CLA_WARP": int(teams["CLA_WARP"] > 0)}
     teams |= sizes | {"WIDE": int(m < n)}
     first = Shape(
