@@ -216,6 +216,7 @@ TILE_BYTES = 16384  # of local memory for columns on their way out
 LARGEST_GRID = 128  # rows and columns of what a team holds
 GRID = range(1, 129)
 OF_A_MEMBER = 144  # registers of a work-item for its part of a matrix, at most
+OF_COLUMNS = 192  # registers of a work-item for its columns in QR factorizations, at most
 OF_TALL = 36  # elements that each member has of tall grids, at most, if these may have more members
 MOST = 512  # work-items of a team
 TALL = {1: 16, 2: 32, 4: 128, 8: MOST}  # rows of grids, and the most members for so many
@@ -297,14 +298,15 @@ def tall(m, n, computed):
 def columns_on_grids(kernel: str, m: int, n: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
     """Choices of a kernel for QR factorizations: on packs with whole columns for each member, else on tall grids."""
     real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
-    shapes = [tall(m, n, dtype)]
-    if lanes[0] > 1:
-        widths = [Q for Q in (4, 8, 16, 32) if Q < 2 * n and registers(m * -(-n // Q), dtype) <= OF_A_MEMBER]
-        shapes = [(1, Q) for Q in widths if max(m, n) <= 32]
+    P, Q = tall(m, n, dtype)
+    while P * Q < WARP:
+        P *= 2
+    shapes = [(P, Q)] if lanes[0] == 1 else [(1, Q) for Q in (4, 8, 16, 32) if m <= 32 and Q < 2 * n]
     for P, Q in shapes:
+        held = registers(-(-m // P) * -(-n // Q), dtype)
         for some in sorted(some for some in lanes if lanes[0] == 1 or some * real >= SECTOR):
-            held, group = registers(-(-m // P) * -(-n // Q), dtype), some * P * Q
-            if WARP <= group and held <= OF_A_MEMBER and (held + FOR_ALL_ELSE) * group <= OF_A_GROUP:
+            group = some * P * Q
+            if WARP <= group and held <= OF_COLUMNS and (held + FOR_ALL_ELSE) * group <= OF_A_GROUP:
                 yield {"kernel": kernel, "LANES": some, "P": P, "Q": Q}
 
 
