@@ -17,6 +17,7 @@
 #endif
 #undef K
 #define K (M < N ? M : N)
+#define LONG (P == 1)
 #include "grid_reflectors.h"
 
 #define LINES_OF(k) ((k) % 2 * LINES)

@@ -8,7 +8,9 @@
 #include "grid_sums.h"
 #include "householder.h"
 
+#ifndef LONG
 #define LONG (P == 1 && M > 16) /* columns of members: steps are in few blocks then, which compile fast */
+#endif
 #define SPAN (LONG && Q >= 4 ? 4 : Q >= 2 * P ? 2 : 1) /* rows of a member in a block of steps */
 #define BLOCK_STEPS (STEPS * SPAN)
 #define ROW_OF(block) ((block) * BLOCK_STEPS / P) /* the first of a member's rows, and columns, in a block */
