@@ -90,6 +90,7 @@ def test_lu_of_warps_compiles(name, P, Q):
     ("file", "defines", "instruction"),
     [
         ("grid_qr.cl", {"M": 5, "P": 4, "MODE": 2}, "shfl.sync.bfly"),
+        ("grid_bidiagonal.cl", {"M": 5, "P": 4, "OUTCOME": 3}, "shfl.sync.bfly"),
         ("grid_triangular.cl", TRIANGLE | {"P": 4, "PANEL": 3, "COPIED": 1}, "cp.async"),
     ],
 )

@@ -60,8 +60,10 @@ def lstsq(
 
     Notes
     -----
-    Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`, and on GPUs as
-    in `compactla.linalg.svd`. For a single matrix, `residuals` is empty where its rank is below n, as NumPy's is.
+    Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`. On GPUs
+    matrices become bidiagonal, by reflections in which right-hand sides take part: singular vectors, as in
+    `compactla.linalg.svd`, are for matrices whose rank is not full, or that have less rows than columns. For a single
+    matrix, `residuals` is empty where its rank is below n, as NumPy's is.
 
     Examples
     --------
