@@ -98,6 +98,9 @@ VARIANTS = [  # of what is no routine's
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
     *(("parted_bands.cl", {f"{what}_PARTED": 1, "SOURCE": 3, "MEMBERS": 3, "DEEP": 2, "ALONG_X": 1})
       for what in ("FACTOR", "SOLVE", "BOTH")),
+    *(("pivoted_bands.cl", {f"{what}_PIVOTED": 1, "SOURCE": 1 - own, "MEMBERS": 12, "DEEP": 3, "SPREAD": 1 + 3 * own,
+                            "ALONG_X": own})
+      for what in ("BOTH", "REDUCE", "JOIN", "EXPAND") for own in range(2)),
     *(("stored.cl", {"CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **TILE}) for what in ("FACTOR", "SOLVE", "SPREAD")),
     ("blocktridiag.cl", {"SOLVE_LINES": 1, "SWAPPED": 1}),
