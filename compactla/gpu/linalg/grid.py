@@ -147,7 +147,6 @@ GRIDS = {
     "slogdet": lu(),
     "inv": lu(),
     "lu_factor": lu(rows),
-    "lu_solve": lu(columns=with_right_hand_sides),
     "solve": lu(columns=with_right_hand_sides),
     "qr": Grid("grid_qr.cl", rows, columns_of_qr, tall, qr_local, down=True),
 }
