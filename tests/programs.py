@@ -45,7 +45,7 @@ STACKS = [  # where neighbours in memory are in rows or columns
     {"FLAT": 0, "ACOLUMNS": 0, "BCOLUMNS": 1, "PLACES": 1},
     {"FLAT": 2, "ACOLUMNS": 1, "BCOLUMNS": 0, "PLACES": 0},
 ]
-BLOCKS = {"DEPTH": 6, "APITCH": 14, "BPITCH": 14}
+BLOCKS = {"DEPTH": 8, "APITCH": 14, "BPITCH": 14}
 PLACES = [
     {"SIZED": 0, "ACOLUMNS": 1, "ACONJ": 1, "PLACES": 1, "CWIDE": 2},
     {"SIZED": 1, "M": 5, "N": 7, "K": 6, "BCOLUMNS": 1, "BCONJ": 1, "STAGES": 1, "MATRICES": 2, "AOWN": 0, "AWIDE": 2},
