@@ -11,6 +11,7 @@ import numpy as np
 from compactla.backends import backend, device_name
 from compactla.checks import check_written
 from compactla.overlap import meet, share_memory
+from compactla.repeats.recording import repeats
 from compactla.view import View
 
 
@@ -228,6 +229,7 @@ class Arithmetic(np.lib.mixins.NDArrayOperatorsMixin):
         numbers = (data if self.queue is None else backend(self.queue).download(data))[0, ..., lane]
         return np.array(numbers, order="C").view(self.dtype).reshape(self.m, self.n)
 
+    @repeats()
     def copy(self) -> Self:
         """A copy of the batch where it lives, in memory without gaps."""
         return copied(self, self.beside(self.m, self.n))

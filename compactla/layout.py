@@ -27,6 +27,7 @@ from compactla.dtypes import COMPLEX, REAL, packed_dtype
 from compactla.foreign import accepts_foreign, adopt, hand_back
 from compactla.overlap import address
 from compactla.pickling import Made
+from compactla.repeats.recording import repeats
 from compactla.types import Array, Events, Queue
 from compactla.view import View
 
@@ -165,7 +166,7 @@ class Pack(Arithmetic, Made):
             self._real = Pack(data)
         return self._real
 
-    @accepts_foreign
+    @repeats("out")
     def unpack(self, *, out: Array = None, threads: int | None = None, wait_for: Events = None) -> Any:
         """The matrices as an ordinary array.
 
@@ -326,7 +327,7 @@ class Pack(Arithmetic, Made):
         return self
 
 
-@accepts_foreign
+@repeats("out")
 def pack(
     a: Array, vlen: int | None = None, *, queue: Queue = None, out: Array = None, threads: int | None = None,
     wait_for: Events = None,
@@ -375,7 +376,7 @@ def pack(
     >>> A.data.shape
     (2, 3, 4, 8)
     """
-    return pack_padded(a, vlen, queue=queue, out=out, threads=threads, wait_for=wait_for)
+    return pack_padded(a, vlen, queue=adopt(queue, "queue"), out=out, threads=threads, wait_for=wait_for)
 
 
 def pack_padded(

@@ -149,6 +149,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __glo
     int bad = 0;
     cla_lane x[COLUMNS][N];
     CLA_UNROLL for (int i = 0; i < N; i++) {
+        CLA_FORGET
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++) x[j][i] = cla_lane_real(i == j * TEAM + c);
         CLA_UNROLL for (int k = 0; k < i; k++) {
             const cla_lane a = FACTOR(i, k);
@@ -157,6 +158,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrinp_team(long lanes, long nm, __glo
         }
     }
     CLA_UNROLL for (int i = N - 1; i >= 0; i--) {
+        CLA_FORGET
         const cla_lane d = FACTOR(i, i), r = cla_lane_recip(d);
         if (cla_lane_is_zero(d)) bad = i + 1;
         CLA_UNROLL for (int k = i + 1; k < N; k++) {

@@ -124,6 +124,7 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void getrsnp_team(long lanes, long nm,
             x[j][i] = cla_lane_load_if(CLA_HAS_COLUMN(j, R), B, B_AT(FROM(i), CLA_COLUMN_OF(j, R)));
     barrier(CLK_LOCAL_MEM_FENCE);
 #define SOLVE(k, unit, first, end) { \
+        CLA_FORGET \
         const cla_lane d = FACTOR(k, k); \
         CLA_UNROLL for (int j = 0; j < COLUMNS; j++) if (!(unit)) x[j][k] = cla_lane_mul(d, x[j][k]); \
         CLA_UNROLL for (int i = first; i < end; i++) { \

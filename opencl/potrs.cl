@@ -49,6 +49,7 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r, CLA_OPERAND(const
  * INVERSE(k) a reciprocal of that. */
 #define SOLVE(x, columns) \
     CLA_UNROLL for (int k = 0; k < N; k++) { \
+        CLA_FORGET \
         const CLA_REAL inverse = INVERSE(k); \
         CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * inverse; \
         CLA_UNROLL for (int i = k + 1; i < N; i++) { \
@@ -58,6 +59,7 @@ __kernel void potrs_batch(long lanes, long nm, long n, long r, CLA_OPERAND(const
     } \
     READ_AGAIN \
     CLA_UNROLL for (int k = N - 1; k >= 0; k--) { \
+        CLA_FORGET \
         const CLA_REAL inverse = INVERSE(k); \
         CLA_UNROLL for (int j = 0; j < columns; j++) x[j][k] = x[j][k] * inverse; \
         CLA_UNROLL for (int i = 0; i < k; i++) { \

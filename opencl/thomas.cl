@@ -213,7 +213,13 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
         cla_lane d_k[COLUMNS], f_k[COLUMNS]; \
         SWAP_ROWS(p, ((p) * COLUMNS + s)) \
         CLA_UNROLL3(COLUMNS, TAKE_ROW, (c == p), ((p) * COLUMNS + s)) \
-        CLA_UNROLL3(BLOCK, APPLY_ROW, p, s) \
+        CLA_UNROLL for (int i = 0; i < BLOCK; i++) { \
+            const cla_lane m = column[i * LANES]; \
+            CLA_UNROLL for (int j = 0; j < COLUMNS; j++) { \
+                d[j][i] = cla_lane_fma(m, d_k[j], d[j][i]); \
+                f[j][i] = cla_lane_fma(m, f_k[j], f[j][i]); \
+            } \
+        } \
     }
 #define TAKE_ROW(done, k, j) \
     if (c * COLUMNS > (k)) { SEE(here.factor, d[j][k]) } \
@@ -222,13 +228,6 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
     f[j][k] = cla_lane_real(0); \
     d_k[j] = done ? cla_lane_real(0) : d[j][k]; \
     d[j][k] = done ? d[j][k] : cla_lane_real(0);
-#define APPLY_ROW(p, s, i) { \
-        const cla_lane m = column[i * LANES]; \
-        CLA_UNROLL4(COLUMNS, APPLY_TO, p, s, i) \
-    }
-#define APPLY_TO(p, s, i, j) \
-    d[j][i] = cla_lane_fma(m, d_k[j], d[j][i]); \
-    f[j][i] = cla_lane_fma(m, f_k[j], f[j][i]);
 
 /* Column s of this work-item has the pivot: it becomes the multiples m, which go to local memory, and are applied to the
  * other columns of this work-item. */
@@ -238,34 +237,27 @@ __kernel CLA_GROUP_OF(GROUP) void factor_line(long lanes, __global const CLA_REA
         FIND_PIVOT(s, k) \
         const cla_lane r = CLA_MINUS(cla_pivot(TREATED(d[s][k]), k, &zero)); \
         d[s][k] = cla_lane_real(-1); \
-        CLA_UNROLL3(BLOCK, PIVOT_ROW, s, 0) \
+        CLA_UNROLL for (int i = 0; i < BLOCK; i++) { \
+            d[s][i] = cla_lane_mul(d[s][i], r); \
+            columns_next[s * COLUMN + i * LANES] = d[s][i]; \
+        } \
         CLA_UNROLL3(COLUMNS, PIVOT_COLUMN, s, ((p) * COLUMNS + s)) \
     }
-#define PIVOT_ROW(s, unused, i) \
-    d[s][i] = cla_lane_mul(d[s][i], r); \
-    columns_next[s * COLUMN + i * LANES] = d[s][i];
 #define PIVOT_COLUMN(s, k, j) \
     if (j != s) { \
         const cla_lane t = d[j][k]; \
         if (j > s) { SEE(here.factor, t) } \
         d[j][k] = cla_lane_real(0); \
-        CLA_UNROLL4(BLOCK, PIVOT_UPDATE, s, j, 0) \
+        CLA_UNROLL for (int i = 0; i < BLOCK; i++) d[j][i] = cla_lane_fma(d[s][i], t, d[j][i]); \
     }
-#define PIVOT_UPDATE(s, j, unused, i) d[j][i] = cla_lane_fma(d[s][i], t, d[j][i]);
 
 #define PANEL(p) if (c == p) { CLA_UNROLL2(COLUMNS, PIVOT_STEP, p) }
 #define TURN_OF_E (COPIES ? 0 : (TEAM - 1) / 2)
-#define PRODUCT_COLUMN(k, unused, i, j) n[j][i] = cla_lane_fnma(m, f[j][k], n[j][i]);
 #if BULK
 #define AT_E(i, k) IN_BLOCK(staged_e, i, k)
 #else
 #define AT_E(i, k) e_part[(i * BLOCK + k) * LANES]
 #endif
-#define PRODUCT_ROW(k, unused, i) { \
-        const cla_lane m = AT_E(i, k); \
-        CLA_UNROLL4(COLUMNS, PRODUCT_COLUMN, k, 0, i) \
-    }
-#define PRODUCT(k) CLA_UNROLL3(BLOCK, PRODUCT_ROW, k, 0)
 
 /* Copies for the elimination of a block row and what follows it: its lower, and diag and upper of the next one. */
 #define FETCH_BLOCKS(number) \
@@ -386,7 +378,11 @@ __kernel CLA_GROUP_OF(LANES * TEAM) void factor_team(long lanes, __global const 
         norm = 0;
         OWN(SEE_N)
 #endif
-        CLA_UNROLL1(BLOCK, PRODUCT)
+        CLA_UNROLL for (int k = 0; k < BLOCK; k++)
+            CLA_UNROLL for (int i = 0; i < BLOCK; i++) {
+                const cla_lane m = AT_E(i, k);
+                CLA_UNROLL for (int j = 0; j < COLUMNS; j++) n[j][i] = cla_lane_fnma(m, f[j][k], n[j][i]);
+            }
         OWN(NEXT_D)
         at += CLA_SLOT;
 #if BULK

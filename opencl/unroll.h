@@ -17,6 +17,15 @@
 #define CLA_UNROLL _Pragma("unroll")
 #define CLA_UNROLL_SOME _Pragma("unroll 4")
 #define CLA_ROLLED _Pragma("unroll 1")
+
+/* What was read of memory before counts for nothing behind this, in the eyes of NVIDIA's compiler, which takes long to
+ * compare thousands of loads with each other. No instruction comes of it. */
+#if defined(__CUDACC__) || defined(__NV_CL_C_VERSION)
+#define CLA_FORGET asm volatile("" ::: "memory");
+#else
+#define CLA_FORGET
+#endif
+
 #define CLA_GROUP_OF(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 
 /* Which column of a matrix is the j-th of work-item c, where the TEAM of a matrix have columns that are TEAM apart, and

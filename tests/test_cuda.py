@@ -22,6 +22,7 @@ from compactla.calls import notes
 from compactla.cuda import arrays as cuda_arrays
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, program
+from compactla.gpu import arrays as gpu_arrays
 from compactla.gpu import lines as gpu_lines
 from compactla.gpu import run
 from compactla.gpu.tuning import choices
@@ -204,6 +205,9 @@ ON_PACKS = {
     "gesvd": lambda A, B: cla.gesvd(A, False)[1:2],
     "gels, part": lambda A, B: (cla.gels(A[:, :2], B), B[:2, :]),
     "geqp3, transposed": lambda A, B: (*cla.geqp3(A.T), A),
+    "getri": lambda A, B: (cla.getri(A, cla.getrf(A)[0]), A),
+    "dot": lambda A, B: (cla.dot(A, A.T), cla.nrm2(B)),
+    "copy": lambda A, B: (A.T.copy(), A[:, :2].unpack(), cla.pack(B.unpack(), vlen=8)),
 }
 
 
@@ -218,6 +222,7 @@ def test_calls_with_packs_that_are_made_again(library, there, rng, monkeypatch, 
         with monkeypatch.context() as patch:
             if number > 1 and library.name != "jax":
                 patch.setattr(run, "start", None)
+                patch.setattr(gpu_arrays, "move", None)
             found = call(A, B)
         kept += A, B, found
         for x, y in zip(found, call(cla.pack(a), cla.pack(b)), strict=True):
@@ -444,11 +449,12 @@ def test_bands(library, there, rng, pivoting):
     close(library, cla.BandedSPD(there(ab)).solve(there(rhs)), cla.BandedSPD(ab).solve(rhs))
 
 
-def test_kronecker_products(library, there, rng):
-    A, B, X = rng.random((4, 3)), rng.random((2, 3)), rng.random((7, 3, 3))
+@pytest.mark.parametrize("rows", [4, 200])
+def test_kronecker_products(library, there, rng, rows):
+    A, B, X = rng.random((rows, 3)), rng.random((2, 3)), rng.random((7, 3, 3))
     close(library, cla.kron_apply((there(A), there(B)), there(X)), np.einsum("ij,kl,pjl->pik", A, B, X))
     if library.writes:
-        out = there(np.ones((7, 4, 2)))
+        out = there(np.ones((7, rows, 2)))
         assert cla.kron_apply((there(A), there(B)), there(X), out=out) is out
         close(library, out, np.einsum("ij,kl,pjl->pik", A, B, X))
 

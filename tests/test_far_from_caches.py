@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 import compactla as cla
 from cases import exhaustive, random, same_bits
 from compactla import oracle, routine
 from compactla.cpu import run
+from compactla.cpu.emit import numba_matrices
 from rows import ROUTINES, all_same, ones, operands, options, results
 
 pytestmark = [pytest.mark.slow, pytest.mark.optimized]
@@ -51,3 +53,34 @@ def test_products_that_cannot_be_streamed(rng, monkeypatch):
     C = cla.Pack(memory[1:].reshape(A.data.shape), NM)
     near, far = near_and_far(monkeypatch, lambda: cla.gemm(A, B, C).unpack())
     assert same_bits(near, far) and memory[0] == 0
+
+
+@pytest.mark.parametrize("uplo", "LU")
+def test_loops_of_users_fetch_what_lies_behind(uplo, rng, monkeypatch):
+    """Of large arrays only, which matrices find by themselves: parts of them, and what Numba has made, work as well."""
+    from compactla.cpu import gemm, matrix, potrf
+
+    n, V = 12, 8
+    A = cla.pack(random(rng, (NM, n, n), np.float64) + 4 * n * np.eye(n), vlen=V).data
+    found = []
+    for large in (2**62, 0):
+        monkeypatch.setattr(numba_matrices, "LARGE", large)
+
+        @njit
+        def work(A, C, info):
+            for p in range(len(A)):
+                gemm(matrix(A[p], V, n, n), matrix(A[p], V, n, n).T, matrix(C[p], V, n, n))
+                potrf(matrix(C[p], V, n, n), info[p], uplo)
+
+        @njit
+        def alone(A, info):
+            C = np.zeros_like(A)
+            work(A[::-1], C, info)
+            return C
+
+        info = np.zeros((len(A), V), np.int64)
+        C = np.zeros_like(A)
+        work(A[::-1], C, info)
+        assert not info.any() and same_bits(C, alone(A, info))
+        found.append(C)
+    assert same_bits(*found)

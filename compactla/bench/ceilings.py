@@ -19,7 +19,7 @@ from compactla.cpu import matrix
 from compactla.cpu.arrays import empty
 from compactla.cpu.compile import compiled_once
 from compactla.cpu.emit.code import routine
-from compactla.cpu.emit.machine import machine
+from compactla.cpu.emit.machine import caches, machine
 from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.threads.sharing import THREADS
 from compactla.gpu.probe import widest
@@ -212,19 +212,6 @@ def processor() -> str:
             if text.startswith("model name"):
                 return text.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
-
-
-def caches() -> dict[str, tuple[int, int]]:
-    """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
-    found = {}
-    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        level, kind, size, shared = (
-            (cache / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
-        )
-        if kind != "Instruction" and size.endswith("K"):
-            spans = [span.split("-") for span in shared.split(",")]
-            found[f"L{level}"] = int(size[:-1]) * 1024, sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
-    return found
 
 
 def level(nbytes, threads, queue=None) -> str:

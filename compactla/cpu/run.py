@@ -19,7 +19,7 @@ from compactla.cpu.cost import STATIC, known_form, operations, pack_bytes, width
 from compactla.cpu.emit.call import Arguments, emitted, text_of
 from compactla.cpu.emit.matrices import STORED, Elements, shifted
 from compactla.cpu.emit.numba_matrices import fence, parse_form
-from compactla.cpu.emit.prefetch import PAGE, nbytes
+from compactla.cpu.emit.prefetch import nbytes
 from compactla.cpu.threads.sharing import divided, share
 from compactla.dtypes import REAL
 from compactla.view import View
@@ -49,8 +49,8 @@ class RoutineCall(NamedTuple):
         Names of arrays that have an element for each matrix.
     operands : tuple of (str, str, str)
         For each matrix, first the letters of its rows and columns. Second "common" if one stands for all lanes, "ahead"
-        if it is fetched ahead, "stream" if it is written past the caches, or "near". Third its form, as
-        `compactla.cpu.emit.numba_matrices.form` makes it.
+        if it is fetched ahead, "half" if its triangle is, "stream" if it is written past the caches, or "near". Third
+        its form, as `compactla.cpu.emit.numba_matrices.form` makes it.
     """
 
     routine: str
@@ -165,7 +165,7 @@ def choice(row, layouts, fixed, conj, option, far=""):
         elif A.common:
             role = "common"
         else:
-            role = "ahead" if far and not row.together and worth_fetching(operand, A) else "near"
+            role = "near" if not far or row.together else "half" if operand.half else "ahead"
         operands.append((operand.sizes, role, known_form(A, known, flag, sizes=operand.sizes, lanes=lanes)))
     options = tuple(zip(row.compiled, option, strict=True))
     scalars = tuple(zip(row.scalars, values, strict=True))
@@ -201,11 +201,6 @@ def pack_cost(row: Any, sizes: Sequence[int], main: Any) -> float:
     """The cost of a pack, in vector operations."""
     moved = row.elements(sizes, main.dtype) * main.vlen * main.dtype.itemsize
     return operations(main, row.work(sizes), moved)
-
-
-def worth_fetching(operand, A) -> bool:
-    """Tell whether enough is used of what would be fetched: it is not where half of a small matrix is not read."""
-    return operand.written or not operand.half or pack_bytes(A) * width(A.dtype, A.vlen) >= 2 * PAGE * A.vlen
 
 
 def batch(text, width, streams):
@@ -281,7 +276,7 @@ def call(code, description, count, p, v, V, args):
         keywords[name] = number if value is None else value
 
     # Operands, and those that follow them and are fetched
-    matrices, following = [], []
+    matrices, following, uplo = [], [], keywords.get("uplo", "L")
     for (rows, columns), role, form in operands:
         where = _, step, *_ = arguments.some(4)  # from pack to pack
         form, lanes = parse_form(form), (0, 1) if role == "common" else (v, V)
@@ -291,6 +286,8 @@ def call(code, description, count, p, v, V, args):
             A.stream, A.common, A.packs = role == "stream", role == "common", (count, step)
             if role == "ahead":
                 following.append(A.following(step * side, v, V))
+            elif role == "half":
+                following.append(A._replace(base=A.pack(side).base, half=uplo))
         matrices.append(alike if side > 1 else alike[0])
     most = max(map(nbytes, following), default=0)
     following = tuple(A for A in following if nbytes(A) == most)  # vectors beside matrices come soon enough

@@ -313,8 +313,8 @@ class JaxOwner:
     def __init__(self, library, index, array):
         self.library, self.index, self.array = library, index, array
 
-    def __del__(self):
-        if not sys.is_finalizing():
+    def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of a process there may be no module any more
+        if not is_finalizing():
             self.library.leave(self.index, self.array)
 
 

@@ -5,11 +5,13 @@ from typing import Any
 from compactla.dense import getrinp
 from compactla.integers import Integers
 from compactla.layout import Pack
+from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, LARGEST_GRID, Search, grid, grids, squares, team
 from compactla.types import Array, Events
 
 
+@repeats("A", "info")
 def getri(A: Pack, ipiv: Any, *, info: Array = None, threads: int | None = None, wait_for: Events = None) -> Array:
     """Inverses A <- inv(A) with the factors and the swaps that `compactla.getrf` leaves, in place.
 

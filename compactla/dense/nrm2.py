@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from compactla.integers import rows
 from compactla.layout import Pack
+from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, Choice, Search, items, squares
 from compactla.types import Array, Events
 
 
+@repeats()
 def nrm2(X: Pack, *, threads: int | None = None, wait_for: Events = None) -> Array:
     """2-norms of the columns of X, where no square overflows or underflows.
 

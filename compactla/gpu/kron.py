@@ -189,7 +189,7 @@ def solve(room, operands, signs, x, y, d, scalars, launch):
     count, real = math.prod(d), parts(room.dtype)
     args = room.nm, count, int(room.along), *W.where, W.V * real, *D.where, D.V * real
     code = kernel(queue, FILE, "kron_divide", room.dtype, 1, args, KRON_DIVIDE=1)
-    enqueue(queue, NOW, code, (rounded(room.nm * count),), (GROUP,), [W.array], args)
+    enqueue(queue, NOW, code, (rounded(room.nm * count), 1), (GROUP, 1), [W.array], args)
     room.used = used
     multiply(room, vectors, signs[n : 2 * n], W, y, d, d, scalars, NOW)
 
@@ -211,7 +211,7 @@ def apply(room, k, F, sign, x, y, sizes, m, scalars, launch):
     queue = x.array.queue
     code = kernel(queue, FILE, "kron_axis", room.dtype, 1, args, KRON_AXIS=1, AXES=len(axes))
     arrays = [x.array, y.array, *([F.array] if F is not None else [])]
-    enqueue(queue, launch, code, (rounded(pencils),), (GROUP,), arrays, args)
+    enqueue(queue, launch, code, (rounded(pencils), 1), (GROUP, 1), arrays, args)
 
 
 def merged(axes):

@@ -45,8 +45,19 @@ class CudaArrays(Arrays):
         return x
 
     def around(self, x: Any) -> Any:
-        """The array that a result is around, and what makes such of another; None where the result is an array."""
-        return None
+        """The array that a pack, or integers beside one, is around, and what makes such of another; None of others."""
+        if not isinstance(x, Pack | Integers):
+            return None
+        a, nm, queue, adopt = x.view.buffer, x.nm, x.queue, self._adopted
+        shape, dtype = a.shape, a.dtype
+        if isinstance(x, Integers):
+            return a, lambda theirs: Integers(adopt(theirs, queue, shape, dtype), nm, queue)
+        like = Pack(a, nm)
+        like.view.buffer, like.view.address = None, 0  # which would keep the memory
+        return a, lambda theirs: like.around(adopt(theirs, queue, shape, dtype))
+
+    def _adopted(self, x, queue, shape, dtype):
+        return Array(queue, shape, dtype, data=Memory(0, x), offset=self.library.address(x), given=x)
 
     def known(self, x: Any) -> Any:
         return repeated_calls(self.library.queue(self.library.index(x)))
@@ -57,7 +68,19 @@ class CudaArrays(Arrays):
         return a
 
     def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
-        return hand_back(found)
+        if isinstance(found, tuple):
+            parts = [self.handed_back(notes, given, x) for x in found]
+            return getattr(type(found), "_make", tuple)(parts)
+        if not isinstance(found, Pack | Integers):
+            return hand_back(found)
+        a = found.view.buffer
+        origin = notes.origin(a)
+        if origin is None:
+            return found
+        if origin.given is not None:
+            return given[origin.given]
+        a.offset = int(a.offset)
+        return of_kind(found, a)
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
         given, result = notes.given, Result(notes, self.library.viewer, found, self.around)
@@ -102,53 +125,29 @@ class CudaArrays(Arrays):
 
 
 class CudaPacks(CudaArrays):
-    """Packs in the memory of a library."""
+    """Packs in the memory of a library, and integers beside them."""
 
     def read(self, x: Any, starts: list[int]) -> Any:
         view = x.view
         if not view.buffer.flags.writeable:
             return None
         starts.append(view.buffer.offset)
-        return x.nm, view.layout, *view.place[1:], view.buffer.offset % ALIGNED
+        return x.queue, x.nm, view.layout, *view.place[1:], view.buffer.offset % ALIGNED
 
     def anchor(self, x: Any) -> Any:
         return x.view.buffer.base_data.owner
-
-    def around(self, x: Any) -> Any:
-        if not isinstance(x, Pack | Integers):
-            return None
-        a, nm, queue, adopt = x.view.buffer, x.nm, x.queue, self._adopted
-        shape, dtype = a.shape, a.dtype
-        if isinstance(x, Integers):
-            return a, lambda theirs: Integers(adopt(theirs, queue, shape, dtype), nm, queue)
-        like = Pack(a, nm)
-        like.view.buffer, like.view.address = None, 0  # which would keep the memory
-        return a, lambda theirs: like.around(adopt(theirs, queue, shape, dtype))
-
-    def _adopted(self, x, queue, shape, dtype):
-        return Array(queue, shape, dtype, data=Memory(0, x), offset=self.library.address(x), given=x)
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
         a = x.view.buffer
         memory = Memory(0, a.base_data.owner)
         a = Array(a.queue, a.shape, a.dtype, strides=a.strides, data=memory, offset=a.offset)
         notes.note(a, given=number)
-        return Pack(a, x.nm)
+        return of_kind(x, a)
 
-    def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
-        if isinstance(found, tuple):
-            parts = [self.handed_back(notes, given, x) for x in found]
-            return getattr(type(found), "_make", tuple)(parts)
-        if isinstance(found, Pack | Integers):
-            a = found.view.buffer
-            origin = notes.origin(a)
-            if origin is None:
-                return found
-            if origin.given is not None:
-                return given[origin.given]
-            a.offset = int(a.offset)
-            return Pack(a, found.nm) if isinstance(found, Pack) else Integers(a, found.nm, found.queue)
-        return hand_back(found)
+
+def of_kind(x, a):
+    """A pack, or integers, like another, in this array."""
+    return Pack(a, x.nm) if isinstance(x, Pack) else Integers(a, x.nm, x.queue)
 
 
 class Step:

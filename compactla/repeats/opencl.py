@@ -142,7 +142,7 @@ class Step:
 
 
 class Packs(Arrays):
-    """Packs, of which those in CUDA memory have calls that are made again."""
+    """Packs and integers beside them, of which those in CUDA memory have calls that are made again."""
 
     def read(self, x: Any, starts: list[int]) -> Any:
         repeated = None if isinstance(x.queue, cl.CommandQueue | None) else in_cuda(x.queue)

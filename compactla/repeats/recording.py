@@ -17,9 +17,9 @@ import numpy as np
 from compactla.calls.notes import AGAIN, SIMPLE, Notes, state
 from compactla.calls.plans import UNKNOWN
 from compactla.foreign import Function, accepts_foreign, in_cuda, inner_calls, is_inner_call, root
-from compactla.layout import Pack
 from compactla.repeats.arrays import Arrays
 
+PACKED = {"compactla.layout", "compactla.integers"}  # modules of packs, and of integers beside them
 NUMBERS = {float, complex}  # those of which zeros have signs
 
 
@@ -38,7 +38,8 @@ def _repeating(written, function):
     @functools.wraps(function)
     def call(*args, **keywords):
         first = args[0] if args else None
-        if type(first) is np.ndarray or (type(first) is Pack and first.queue is None):
+        of = type(first)
+        if of is np.ndarray or (of.__name__ == "Pack" and first.queue is None):
             return function(*args, **keywords)
         key: Any = [function]
         given: list = []
@@ -69,8 +70,11 @@ def _repeating(written, function):
     return call
 
 
-def read(args: Any, key: list, given: list, starts: list[int]) -> bool:
-    """Append what a call depends on to its key, and arrays and where they begin to lists; whether all is known."""
+def read(args: Any, key: list, given: list, starts: list[int], within: bool = False) -> bool:
+    """Append what a call depends on to its key, and arrays and where they begin to lists; whether all is known.
+
+    That is of lists as well, but not of lists `within` others.
+    """
     for x in args:
         kind = type(x)
         arrays = _kinds.get(kind, UNKNOWN)
@@ -90,7 +94,7 @@ def read(args: Any, key: list, given: list, starts: list[int]) -> bool:
             key.append(repr(x))
         elif kind is tuple or kind is list:
             key += kind, len(x)
-            if not (x and type(x[0]) not in NUMBERS and read(x, key, given, starts)):
+            if within or not (x and type(x[0]) not in NUMBERS and read(x, key, given, starts, True)):
                 return False
         else:
             return False
@@ -99,7 +103,7 @@ def read(args: Any, key: list, given: list, starts: list[int]) -> bool:
 
 def kind_of_arrays(kind: type) -> Arrays | None:
     """What reads arrays of a type and repeats calls with them; None for all other types."""
-    if kind is Pack:
+    if kind.__module__ in PACKED:
         return of_devices("opencl").PACKS
     package = root(kind)
     if package:

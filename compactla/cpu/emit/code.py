@@ -15,9 +15,10 @@ from numba import types
 from numba.core import cgutils, errors
 from numba.extending import intrinsic
 
-from compactla.cpu.emit.index import Condition, Index, IntOrIndex, value_of
+from compactla.cpu.emit.index import INDEX, Condition, Index, IntOrIndex, value_of
 from compactla.cpu.emit.loops import Loops
 from compactla.cpu.emit.matrices import Elements, Matrix, splat
+from compactla.cpu.emit.prefetch import likely
 from compactla.cpu.emit.vectors import Lanes, Vector, alike
 
 
@@ -53,6 +54,27 @@ class Code(Loops):
 
         name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored} {A.common}' for A in matrices)})"
         self.call(name, [value.type for value in values], body, *values)
+
+    def apart(self, emit: Callable, matrices: Sequence[Elements], info: Any, first: IntOrIndex) -> None:
+        """Emit ``emit(code, matrices, info, first)`` as a function of its own, for what seldom happens.
+
+        Its work is not mixed with what surrounds it, whose values would have to wait in memory for it.
+        """
+        fields = ("base", "m", "n", "rs", "cs", "im")
+        known = [{field: x for field in fields if isinstance(x := getattr(A, field), int)} for A in matrices]
+        passed = [[field for field in fields if field not in numbers] for numbers in known]
+        values = [value_of(getattr(A, field)) for A, names in zip(matrices, passed, strict=True) for field in names]
+
+        def body(code, info, first, *values):
+            given = iter(values)
+            changes = [{field: next(given) for field in names} for names in passed]
+            moved = [A._replace(code=code, **change) for A, change in zip(matrices, changes, strict=True)]
+            emit(code, moved, info, code.index(first))
+
+        name = f"{name_of(emit)}({', '.join(f'{A.vector} {A.conj} {A.stored} {A.common}' for A in matrices)}, {known})"
+        kinds = [INDEX.as_pointer(), INDEX, *(value.type for value in values)]
+        given = self.builder.bitcast(info, INDEX.as_pointer()), value_of(first), *values
+        self.call(name, kinds, body, *given, attributes=("noinline", "cold"))
 
     def zero(self, vector: Vector) -> Lanes:
         return Lanes.zero(self.builder, vector)
@@ -146,9 +168,13 @@ def routine(emit: Callable) -> Any:
     """Make ``emit(code, A, B, ...)`` callable from Numba functions.
 
     Matrices arrive in `emit` as `Elements`, arrays as pointers, literals (strings, integers) and defaults as Python
-    values, other scalars as `Number`.
+    values, other scalars as `Number`. Where the last one is ``ahead=()``, the default is what is `likely` to
+    come next.
     """
     parameters = inspect.signature(emit)
+    names = list(parameters.parameters)[1:]
+    ahead = parameters.parameters.get("ahead")
+    fetches = ahead is not None and ahead.default == ()
 
     def define(typing_context, *args, **kwargs):
         given = parameters.bind(typing_context, *args, **kwargs).arguments
@@ -162,7 +188,13 @@ def routine(emit: Callable) -> Any:
 
         def body(code, *values):
             values = iter(values)
-            emit_for_strides(code, emit, [operand(context, code, kind, values) for kind in signature.args])
+            operands = [operand(context, code, kind, values) for kind in signature.args]
+            if fetches:  # which is the last one
+                omitted = isinstance(signature.args[-1], types.Omitted)
+                uplo = operands[names.index("uplo")] if "uplo" in names else ""
+                known = likely(emit.__name__, operands, uplo) if omitted else operands[-1]
+                operands[-1] = known if omitted else tuple(A._replace(ahead=0) for A in known)
+            emit_for_strides(code, emit, operands)
 
         name = f"{name_of(emit)}({', '.join(map(str, signature.args))})"
         Code(builder).call(name, kinds, body, *(value for _, value in passed))
@@ -241,4 +273,5 @@ def elements(context, code, kind, value):
     known = (kind.m, kind.n, kind.rs, kind.cs, kind.im)
     passed = (proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im)
     size = [value if number is None else number for number, value in zip(known, passed, strict=True)]
-    return Elements(code, kind.vector, proxy.base, *size, kind.conj, kind.stored)
+    ahead = proxy.ahead if kind.followed else 0
+    return Elements(code, kind.vector, proxy.base, *size, kind.conj, kind.stored, ahead=ahead)

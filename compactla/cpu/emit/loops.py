@@ -100,9 +100,10 @@ class Loops:
         """
         start = self.ahead.advance(count) if self.ahead else None
         side = 2 if pairs and isinstance(count, int) and count > UNROLLED and count % 2 == 0 else 1
-        for q in self.each(count if side == 1 else self.unknown(count // side)):
+        asked = self.ahead is not None and self.ahead.wanted is not None
+        for q in self.each(self.unknown(count // side) if side == 2 or asked else count):
             for p in (q * side + k for k in range(side)):
-                if start:
+                if start is not None:
                     self.ahead.fetch(start, p)
                 yield p
 

@@ -1,6 +1,7 @@
 """The CPU that Numba compiles for: its registers, and what it does faster than others."""
 
 import functools
+from pathlib import Path
 
 import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
@@ -64,6 +65,25 @@ def has_half() -> bool:
 def divides():
     """Whether reciprocals are best left to the divider."""
     return target()[1] in DIVIDERS
+
+
+@functools.cache
+def caches() -> dict[str, tuple[int, int]]:
+    """Bytes of each data cache of the first core, and how many cores share it; empty where only the system knows."""
+    found = {}
+    for cache in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        level, kind, size, shared = (
+            (cache / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
+        )
+        if kind != "Instruction" and size.endswith("K"):
+            spans = [span.split("-") for span in shared.split(",")]
+            found[f"L{level}"] = int(size[:-1]) * 1024, sum(int(span[-1]) - int(span[0]) + 1 for span in spans)
+    return found
+
+
+def first_cache() -> int:
+    """Bytes of the cache next to a core; 32 KB if they are not known."""
+    return caches().get("L1", (32 << 10, 1))[0]
 
 
 @functools.cache

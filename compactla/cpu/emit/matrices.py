@@ -58,20 +58,20 @@ class Matrix(types.Type):
     """An m x n matrix of vectors in memory; sizes and strides are integers where code is for them alone, else None.
 
     So is the offset `im` of imaginary parts. `stored` says as what its numbers are in memory: "" as what they are, else
-    a key of `STORED`.
+    a key of `STORED`. `followed` says that others are likely to follow, to be fetched `ahead`: bytes from this one on.
     """
 
-    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False, stored="", im=None):
+    def __init__(self, vector, m=None, n=None, rs=None, cs=None, conj=False, stored="", im=None, followed=False):
         self.vector, self.m, self.n, self.rs, self.cs, self.conj = vector, m, n, rs, cs, conj
-        self.stored, self.im = stored, im
-        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj}, {stored}, {im})")
+        self.stored, self.im, self.followed = stored, im, followed
+        super().__init__(name=f"Matrix({vector}, {m}, {n}, {rs}, {cs}, {conj}, {stored}, {im}, {followed})")
 
 
 @register_model(Matrix)
 class MatrixModel(models.StructModel):
     def __init__(self, dmm, matrix):
         members = [("base", types.CPointer(matrix.vector.real))]
-        members += [(name, types.intp) for name in ("m", "n", "rs", "cs", "im")]
+        members += [(name, types.intp) for name in ("m", "n", "rs", "cs", "im", "ahead")]
         super().__init__(dmm, matrix, members)
 
 
@@ -124,18 +124,19 @@ class Elements:
     """A `Matrix` while code is emitted: strides and the offset `im` of imaginary parts count real numbers.
 
     Of a `common` one there is one number in memory for all lanes. `packs` says how many packs there are to work on, of
-    which this is the first, and how far apart they are.
+    which this is the first, and how far apart they are. `ahead` says how many bytes behind
+    it is what comes next, and has to be fetched; 0 if nothing has. `half` is "L" or "U" if only that triangle has.
     """
 
     def __init__(
         self, code: Any, vector: Vector, base: Any, m: IntOrIndex, n: IntOrIndex, rs: IntOrIndex, cs: IntOrIndex,
         im: IntOrIndex, conj: bool = False, stored: str = "", stream: bool = False, common: bool = False,
-        packs: tuple = (1, 0),
+        packs: tuple = (1, 0), ahead: IntOrIndex = 0, half: str = "",
     ) -> None:  # fmt: skip
         self.code, self.vector, self.base, self.stored, self.common = code, vector, base, stored, common
         self.m, self.n, self.rs, self.cs, self.im = map(code.index, (m, n, rs, cs, im))
         self.conj, self.stream = conj, stream
-        self.packs = packs
+        self.packs, self.ahead, self.half = packs, code.index(ahead), half
 
     def _replace(self, **changes):
         fields = dict(self.__dict__)

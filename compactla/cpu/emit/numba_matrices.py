@@ -19,16 +19,20 @@ from compactla.cpu.emit.code import Code, elements
 from compactla.cpu.emit.index import INDEX
 from compactla.cpu.emit.matrices import STORED, Matrix, shifted
 from compactla.cpu.emit.numba_vectors import fits, lift
+from compactla.cpu.emit.prefetch import PAGE
 from compactla.cpu.emit.vectors import Vector
+from compactla.overlap import DATA
 
 NUMBERS = types.float32, types.float64, types.complex64, types.complex128, types.int32, types.int64
+# Bytes of an array from which on what comes next in it is fetched ahead.
+LARGE = 2 << 20
 KINDS: dict[str, types.Type] = {np.dtype(kind.name).char: kind for kind in NUMBERS}
 
 
-def matrix_value(context, builder, kind, base, m, n, rs, cs, im):
+def matrix_value(context, builder, kind, base, m, n, rs, cs, im, ahead):
     proxy = cgutils.create_struct_proxy(kind)(context, builder)
     proxy.base = builder.bitcast(base, kind.vector.part.element.as_pointer())
-    proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im = m, n, rs, cs, im
+    proxy.m, proxy.n, proxy.rs, proxy.cs, proxy.im, proxy.ahead = m, n, rs, cs, im, ahead
     return proxy._getvalue()
 
 
@@ -38,6 +42,9 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
 
     `V` is a compile-time constant. So are `m` and `n` if they are given, which have to be the array's: kernels are then
     compiled for this size. An array that does not fit raises a ValueError; indices are not checked.
+
+    Routines fetch what lies behind a matrix of a page or more ahead, if it is a part of a NumPy array of more than
+    `LARGE` bytes: in a loop over the matrices of an array that comes next.
     """
     # Refuse what is no array of vectors, and sizes that are no constants.
     integers = isinstance(a, types.Array) and a.ndim == 3 and a.dtype in (types.int32, types.int64)
@@ -55,7 +62,10 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
     column = lanes * (a.ndim - 2)
     strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
-    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes)  # type: ignore[misc] # a metaclass of Numba's
+    known = [size for size in (*sizes, *strides[:1]) if size is not None]
+    nbytes = sizes[0] * strides[0] * (a.dtype.bitwidth // 8) if len(known) == 3 else 0  # type: ignore[operator]
+    followed = nbytes >= PAGE
+    result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes, followed=followed)  # type: ignore[misc] # Numba's
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
 
     def lower(context, builder, signature, args):
@@ -72,9 +82,27 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
                     message = f"array must have vectors of {lanes} contiguous lanes, and the given m and n"
                     context.call_conv.return_user_exc(builder, ValueError, (message,))
         rs, cs = (builder.sdiv(step, INDEX(item)) for step in steps[:2])
-        return matrix_value(context, builder, result, array.data, *shape[:2], rs, cs, INDEX(lanes))
+        ahead = INDEX(0)
+        if followed:
+            is_large = builder.icmp_signed(">", whole_extent(builder, array), INDEX(LARGE))
+            ahead = builder.select(is_large, INDEX(nbytes), ahead)
+        return matrix_value(context, builder, result, array.data, *shape[:2], rs, cs, INDEX(lanes), ahead)
 
     return result(a, V, *arguments), lower
+
+
+def whole_extent(builder, array):
+    """Bytes along the first axis of the NumPy array that an array of Numba's is a part of; 0 if there is none."""
+    whole, extent = array.parent, cgutils.alloca_once_value(builder, INDEX(0))
+    with builder.if_then(cgutils.is_not_null(builder, whole)):
+        fields = builder.bitcast(whole, INDEX.as_pointer())
+
+        def at(pointer, byte):
+            return builder.load(builder.gep(pointer, [INDEX(byte // 8)], source_etype=INDEX), typ=INDEX)
+
+        shape, strides = (builder.inttoptr(at(fields, DATA + byte), INDEX.as_pointer()) for byte in (16, 24))
+        builder.store(builder.mul(at(shape, 0), at(strides, 0)), extent)
+    return builder.load(extent, typ=INDEX)
 
 
 def form(
@@ -162,7 +190,7 @@ def matrix_at(context, builder, kind, address, offset, m, n, rs, cs, im):
     element = kind.vector.part.element
     start = builder.inttoptr(address, element.as_pointer())
     base = shifted(builder, start, offset, STORED.get(kind.stored, element))
-    return matrix_value(context, builder, kind, base, m, n, rs, cs, im)
+    return matrix_value(context, builder, kind, base, m, n, rs, cs, im, INDEX(0))
 
 
 # Elements of matrices.
@@ -211,10 +239,10 @@ class MatrixAttributes(AttributeTemplate):
     resolve_n = resolve_m
 
     def resolve_T(self, A):
-        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj, A.stored, A.im)
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, A.conj, A.stored, A.im, A.followed)
 
     def resolve_H(self, A):
-        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj, A.stored, A.im)
+        return Matrix(A.vector, A.n, A.m, A.cs, A.rs, not A.conj, A.stored, A.im, A.followed)
 
 
 @lower_getattr(Matrix, "m")
@@ -230,7 +258,7 @@ def lower_n(context, builder, kind, value):
 @lower_getattr(Matrix, "T")
 def lower_T(context, builder, kind, value):
     A = cgutils.create_struct_proxy(kind)(context, builder, value)
-    return matrix_value(context, builder, Matrix(kind.vector), A.base, A.n, A.m, A.cs, A.rs, A.im)
+    return matrix_value(context, builder, Matrix(kind.vector), A.base, A.n, A.m, A.cs, A.rs, A.im, A.ahead)
 
 
 lower_getattr(Matrix, "H")(lower_T)

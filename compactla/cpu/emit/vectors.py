@@ -253,6 +253,11 @@ class Lanes:
             return refined
         return ((self > 0) & (self < math.inf)).select(refined, start)  # which is right for zeros and infinities
 
+    @property
+    def is_estimated(self) -> bool:
+        """Whether `rsqrt` starts from an estimate, and is faster where numbers are `regular`."""
+        return self._estimate("rsqrt14") is not None
+
     def _estimate(self, name):
         """The machine's function of V real numbers, of which it gets 14 bits right; None where it has none."""
         kind, b, count = self.vector.part, self.builder, 512 // self.vector.real.bitwidth

@@ -3,7 +3,9 @@
 There is one algorithm, for a lower triangle: an upper one is its conjugate transpose.
 """
 
+import functools
 import math
+import operator
 from typing import Any
 
 from compactla.checks import option
@@ -35,16 +37,19 @@ class Triangle:
             for part in (x.real, x.imag) if x.vector.is_complex else (x,):
                 self.diagonal[i, 0] = (-part).fma(part, self.diagonal[i, 0])
 
-    def eliminate(self, q):
+    def eliminate(self, q, regular):
         """Turn column q into that of L, and subtract it from what follows; returns the reciprocal of its pivot.
 
-        A pivot that is not positive stays as it is, and all that follows becomes NaN.
+        A pivot that is not positive stays as it is, and all that follows becomes NaN. Where pivots are said to be
+        `regular`, positive and finite, one that is not becomes NaN as well.
         """
         pivot = self.diagonal[q, 0]
-        inverse = pivot.rsqrt()
-        self.diagonal[q, 0] = ((pivot > 0) & (pivot < math.inf)).select(pivot * inverse, pivot)
+        inverse = pivot.rsqrt(regular=regular)
+        root = pivot * inverse
+        self.diagonal[q, 0] = root if regular else ((pivot > 0) & (pivot < math.inf)).select(root, pivot)
         column = [self.below[i, q] * inverse for i in self.size[q + 1 :]]
-        column[:1] = [pivot.rsqrt(self.below[i, q]) for i in self.size[q + 1 : q + 2]]  # the next pivot waits for it
+        for i in self.size[q + 1 : q + 2]:  # the next pivot waits for it
+            column[0] = pivot.rsqrt(self.below[i, q], regular)
         for i, x in enumerate(column, q + 1):
             self.below[i, q] = x
         self.subtract(column, q + 1)
@@ -62,13 +67,8 @@ class Triangle:
         return [~(self.diagonal[q, 0] > 0) for q in self.size]
 
 
-def factor(code: Code, tiles, info, first, last):
-    """Register tiles: the lower triangle of A <- the L of A - L L^H, for square A whose size is known.
-
-    `tiles` has L, A and `pivots` of every pack, which are worked on side by side: roots take long. Sets `pivots` to the
-    reciprocals of the diagonal; not the one that nothing follows if this is the `last` tile. Pivots that are not
-    positive are entered into `info`, counted from `first`.
-    """
+def factored(code, tiles, last, regular):
+    """The triangles of tiles, factored side by side in registers; sets their pivots. See `factor` and `eliminate`."""
     triangles = []
     for L, A, _ in tiles:
         triangle = Triangle(code, A)
@@ -78,15 +78,47 @@ def factor(code: Code, tiles, info, first, last):
     *others, final = triangles[0].size
     for q in others if last else [*others, final]:
         for triangle, (_, _, pivots) in zip(triangles, tiles, strict=True):
-            pivots[q, 0] = triangle.eliminate(q)
-    for t, triangle in enumerate(triangles):
-        if last:
-            pivot = triangle.diagonal[final, 0]
-            triangle.diagonal[final, 0] = (pivot > 0).select(pivot.sqrt(), pivot)
+            pivots[q, 0] = triangle.eliminate(q, regular)
+    for triangle in triangles if last else ():
+        pivot = triangle.diagonal[final, 0]
+        triangle.diagonal[final, 0] = (pivot > 0).select(pivot.sqrt(), pivot)
+    return triangles
+
+
+def with_care(code, parts, info, first, last=False):
+    """Factor tiles of which a pivot is not regular; `parts` are the three of each."""
+    tiles = [parts[t : t + 3] for t in range(0, len(parts), 3)]
+    for t, triangle in enumerate(factored(code, tiles, last, regular=False)):
         triangle.store()
-        with code.when(triangle.failed()[-1].any(), likely=False):
-            entries = code.address(info, t * triangle.A.vector.lanes)
-            report(code, triangle.failed(), entries, first + 1)
+        report(code, triangle.failed(), code.address(info, t * triangle.A.vector.lanes), first + 1)
+
+
+def with_care_last(*arguments):
+    """The same for the last tile."""
+    with_care(*arguments, last=True)
+
+
+def factor(code: Code, tiles, info, first, last):
+    """Register tiles: the lower triangle of A <- the L of A - L L^H, for square A whose size is known.
+
+    `tiles` has L, A and `pivots` of every pack, which are worked on side by side: roots take long. Sets `pivots` to the
+    reciprocals of the diagonal; not the one that nothing follows if this is the `last` tile. Pivots that are not
+    positive are entered into `info`, counted from `first`.
+    """
+    reals = code.zero(tiles[0][1].vector.reals)
+    triangles = factored(code, tiles, last, regular=reals.is_estimated)
+    failed = functools.reduce(operator.or_, (triangle.failed()[-1].any() for triangle in triangles))
+    with code.either(failed, likely=False) as (some, none):
+        with some:
+            rooms = [code.room(reals.vector, A.m) for _, A, _ in tiles]
+            parts = [X for (L, A, _), room in zip(tiles, rooms, strict=True) for X in (L, A, room)]
+            code.apart(with_care_last if last else with_care, parts, info, first)
+            for (_, A, pivots), room in zip(tiles, rooms, strict=True):
+                for q in range(A.m - int(last)):
+                    pivots[q, 0] = room[q, 0]
+        with none:
+            for triangle in triangles:
+                triangle.store()
 
 
 @routine
