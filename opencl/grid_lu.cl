@@ -8,7 +8,7 @@
  */
 #include "determinant.h"
 
-#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
+#ifdef GRID_SOLVE
 #define HELD (N + R)
 #endif
 #ifndef STAGED
@@ -204,7 +204,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
 }
 #endif
 
-#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
+#ifdef GRID_SOLVE
 #define GET_B(i, j) CLA_NUMBER_AT(B, B0 + q_read * Bstep + (i) * BRS + ((j) - N) * BCS)
 #define PUT_SOLUTION(e, x) cla_put(X, q * (N * R) + (e), CLA_CHECKED(x));
 #if TURNS
@@ -229,9 +229,7 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
 #else
 #define SOLUTIONS CLA_LOCAL cla_lane *solution = tile;
 #endif
-#endif
 
-#ifdef GRID_SOLVE
 __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __global int *failed
                                                        CLA_ARGUMENT(A) CLA_ARGUMENT(B), __global TARGET *restrict X)
 {
@@ -263,84 +261,6 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __glo
 #undef STEP
     CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_SOLUTION)
 #endif
-    if (t == 0) CLA_REPORT
-}
-#endif
-
-/* Solutions with the factors of lu_factor: of A x = b for TRANS 0, A^T x = b for 1, A^H x = b for 2. */
-#ifdef GRID_LU_SOLVE
-#ifndef TRANS
-#define TRANS 0
-#endif
-#ifndef PTYPE
-#define PTYPE int
-#define PRS 1
-#endif
-#define AS_READ(x) (TRANS == 2 ? cla_lane_conj(x) : x)
-#define GET_FACTOR(i, j) \
-    AS_READ(CLA_NUMBER_AT(A, A0 + q_read * Astep + (TRANS ? (j) * ARS + (i) * ACS : (i) * ARS + (j) * ACS)))
-#define GET_ROW(i, j) GET_B(TRANS ? (i) : order[team * N + (i)], j)
-#define PUT_ROW(e, x) PUT_SOLUTION(e, TRANS ? solution[order[team * N + (e) / R] * R + (e) % R] : x)
-__kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_solve(long nm, long told, __global int *failed CLA_ARGUMENT(A),
-                                                          __global const PTYPE *restrict piv, long piv0, long pivstep
-                                                          CLA_ARGUMENT(B), __global TARGET *restrict X)
-{
-    __local int order[TEAMS * N]; /* the row that becomes each row, or what each row becomes */
-    LU_HEAD
-    SOLUTIONS
-    CLA_TOGETHER
-    for (int k = t; k < N; k += MEMBERS) {
-        const long row = (long)piv[piv0 + q_read * pivstep + k * PRS];
-        if (row < 0 || row >= N) singular[team] = 1;
-        swaps[team * N + k] = (int)max(min(row, (long)N - 1), 0L);
-    }
-#if STAGED
-    CLA_GRID_STAGED_READ(a, N, 0, N, (ARS < ACS) != (TRANS > 0), tile, TILE_LINE, GET_FACTOR)
-#else
-    CLA_GRID_READ(a, N, N, 1, GET_FACTOR)
-#endif
-    CLA_TOGETHER
-    const int bad = singular[team];
-    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
-        const int i = u * P + p;
-        int at = i;
-        for (int k = 0; k < N; k++) {
-            const int other = swaps[team * N + k];
-            at = at == k ? other : at == other ? k : at;
-        }
-        if (c == 0 && i < N) order[team * N + (TRANS ? i : at)] = TRANS ? at : i;
-        CLA_UNROLL for (int v = 0; v < (N + Q - 1) / Q; v++)
-            if (i == v * Q + c && i < N) pivots[team * N + i] = cla_lane_recip(a[u][v]);
-    }
-    CLA_TOGETHER
-    CLA_GRID_STAGED_READ(a, N, N, HELD, BRS < BCS, solution, R, GET_ROW)
-    CLA_TOGETHER
-#if TURNS
-    SUBSTITUTE(0, TRANS == 0, 0)
-    CLA_TOGETHER
-    SUBSTITUTE(1, TRANS > 0, 0)
-#else
-#define STEP 0
-#define BACK 0
-#define UNIT (TRANS == 0)
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#undef STEP
-#undef BACK
-#undef UNIT
-    CLA_TOGETHER
-#define STEP 0
-#define BACK 1
-#define UNIT (TRANS > 0)
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#undef STEP
-#endif
-    CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_ROW)
     if (t == 0) CLA_REPORT
 }
 #endif

@@ -45,7 +45,7 @@ STACKS = [  # where neighbours in memory are in rows or columns
     {"FLAT": 0, "ACOLUMNS": 0, "BCOLUMNS": 1, "PLACES": 1},
     {"FLAT": 2, "ACOLUMNS": 1, "BCOLUMNS": 0, "PLACES": 0},
 ]
-BLOCKS = {"DEPTH": 6, "APITCH": 14, "BPITCH": 14}
+BLOCKS = {"DEPTH": 8, "APITCH": 14, "BPITCH": 14}
 PLACES = [
     {"SIZED": 0, "ACOLUMNS": 1, "ACONJ": 1, "PLACES": 1, "CWIDE": 2},
     {"SIZED": 1, "M": 5, "N": 7, "K": 6, "BCOLUMNS": 1, "BCONJ": 1, "STAGES": 1, "MATRICES": 2, "AOWN": 0, "AWIDE": 2},
@@ -62,7 +62,7 @@ VARIANTS = [  # of what is no routine's
     *(("fused.cl", {**FUSED, f"FUSED_{name}": 1, "LINE": line, "ASTAGED": int(line > 0), "BSTAGED": 0, "UPLO": 1})
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
     *(("grid_lu.cl", FUSED | {f"GRID_{name}": 1, "P": 4, "Q": 2 - staged, "STAGED": staged, "TURNS": 2 * staged})
-      for name in ("SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET", "SLOGDET") for staged in range(2)),
+      for name in ("SOLVE", "INV", "LU_FACTOR", "DET", "SLOGDET") for staged in range(2)),
     *(("team_eigh.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "UPLO": 1, "VECTORS": vectors})
       for far in range(2) for vectors in range(2)),
     *(("team_svd.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "OUTCOME": outcome, "M": m,
@@ -79,6 +79,8 @@ VARIANTS = [  # of what is no routine's
       for trans in range(3) for unit in range(2)),
     *(("grid_triangular.cl", FUSED | TRIANGLE | {"GRID_CHO_SOLVE": 1, "PANEL": 3 - uplo, "UPLO": uplo})
       for uplo in range(2)),
+    *(("grid_triangular.cl", FUSED | TRIANGLE | {"GRID_LU_SOLVE": 1, "PANEL": 3 - trans % 2, "TRANS": trans})
+      for trans in range(3)),
     ("stacks.cl", {"SPREAD": 1, "TARGET": "char", "TARGET_PARTS": 2}),
     ("stacks.cl", {"FILL": 1, "TELL": 1, "SQUARES": 1, "CLEAR": 1}),
     ("stacks.cl", {"DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),

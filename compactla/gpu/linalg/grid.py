@@ -163,7 +163,6 @@ GRIDS = {
     "slogdet": lu(),
     "inv": lu(),
     "lu_factor": lu(rows),
-    "lu_solve": lu(columns=with_right_hand_sides),
     "solve": lu(columns=with_right_hand_sides),
     "svdvals": BIDIAGONAL,
     "lstsq": BIDIAGONAL,
