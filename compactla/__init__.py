@@ -18,7 +18,9 @@ _LAZY = {
     "PivotError": "pivots",
     "Tridiag": "bands.tridiag",
     "find_lines": "lines.finding",
+    "patch_numpy": "patch.patching",
     "prepare": "calls.prepared",
+    "unpatch_numpy": "patch.patching",
     **dict.fromkeys(["kron_apply", "kron_sum_apply", "kron_sum_solve", "kron_work"], "kron.products"),
     **{name: f"dense.{name}" for name in routine.names()},
 }

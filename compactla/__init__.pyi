@@ -53,6 +53,8 @@ from compactla.lines.blocktridiag import BlockTridiag as BlockTridiag
 from compactla.lines.finding import find_lines as find_lines
 from compactla.lines.precond import LinePreconditioner as LinePreconditioner
 from compactla.lines.relaxation import LineRelaxation as LineRelaxation
+from compactla.patch.patching import patch_numpy as patch_numpy
+from compactla.patch.patching import unpatch_numpy as unpatch_numpy
 from compactla.pivots import PivotError as PivotError
 from compactla.sparse.csr import BatchCSR as BatchCSR
 from compactla.sparse.lu import BatchLU as BatchLU

@@ -1,4 +1,4 @@
-"""The command line: ``python -m compactla solve MATRIX``, ``bench ROUTINE``, ``tune``, ``explain`` and ``info``."""
+"""The command line: ``python -m compactla solve MATRIX``, ``run``, ``bench``, ``tune``, ``explain``, ``info``."""
 
 import argparse
 import io
@@ -20,7 +20,7 @@ from compactla.bench import command
 from compactla.bench.ceilings import processor
 from compactla.bench.progress import progress_bar
 from compactla.checks import check_writable
-from compactla.cli import explain
+from compactla.cli import explain, run
 from compactla.cli.files import check_vector, read_lines, read_system, read_vector
 from compactla.cpu.threads.sharing import THREADS
 from compactla.dtypes import DTYPES
@@ -42,7 +42,8 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
-def main(argv=None) -> None:
+def main(argv=None, formatwarning=None) -> None:
+    """Run a command; `formatwarning` is how warnings look, but not those of a program that is run."""
     parser = Parser(prog="python -m compactla", description="Block line preconditioners and batched routines.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     solve = commands.add_parser("solve", help="solve a linear system with and without preconditioners")
@@ -66,7 +67,13 @@ def main(argv=None) -> None:
     explain.register(commands)
     info = commands.add_parser("info", help="say which processor, threads and OpenCL devices there are")
     info.set_defaults(run=run_info)
+    run.register(commands)
+    parser.set_defaults(program=None)
     args = parser.parse_args(argv)
+    if args.program:
+        args.program(args)
+        return
+    warnings.formatwarning = formatwarning or warnings.formatwarning
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Solving may take long: show what there is. Names of files may have letters that a terminal has not.
         sys.stdout.reconfigure(line_buffering=True, errors="backslashreplace")
@@ -278,5 +285,4 @@ def run_info(args) -> None:
 
 
 if __name__ == "__main__":
-    warnings.formatwarning = lambda message, *_: f"python -m compactla: {message}\n"
-    main()
+    main(formatwarning=lambda message, *_: f"python -m compactla: {message}\n")

@@ -216,6 +216,10 @@ TILE_BYTES = 16384  # of local memory for columns on their way out
 LARGEST_GRID = 128  # rows and columns of what a team holds
 GRID = range(1, 129)
 OF_A_MEMBER = 144  # registers of a work-item for its part of a matrix, at most
+OF_COLUMNS = 192  # registers of a work-item for its columns in QR factorizations, at most
+OF_TALL = 36  # elements that each member has of tall grids, at most, if these may have more members
+MOST = 512  # work-items of a team
+TALL = {1: 16, 2: 32, 4: 128, 8: MOST}  # rows of grids, and the most members for so many
 FOR_ALL_ELSE, OF_A_GROUP = 64, 65536  # registers that it needs beside these, and those that work-groups have
 
 
@@ -274,3 +278,39 @@ def solvers(name: str, n: int, r: int, dtype: np.dtype, lanes: Sequence[int]) ->
     if n <= 32:
         yield from teams(f"{name}_team", n, r, dtype, lanes)
     yield from on_grids
+
+
+def tall(m, n, computed):
+    """Rows and columns of a grid of which few members have a part of a column, as few as have registers for theirs."""
+    members = 4
+    while True:
+        P = min(p for p, largest in TALL.items() if members <= largest)
+        Q = min(members // P, 1 << (n - 1).bit_length())
+        P = members // Q
+        elements = math.ceil(m / P) * math.ceil(n / Q)
+        most = 2 * OF_TALL if P == 1 and members >= 8 and m <= WARP else OF_TALL
+        enough = max(elements, registers(elements, computed) / 2) <= most
+        if enough or members >= MOST or (members >= MOST // 2 and registers(elements, computed) <= OF_A_MEMBER):
+            return P, Q
+        members *= 2
+
+
+def columns_on_grids(kernel: str, m: int, n: int, dtype: np.dtype, lanes: Sequence[int]) -> Iterator[Choice]:
+    """Choices of a kernel for QR factorizations: on packs with whole columns for each member, else on tall grids."""
+    real = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+    P, Q = tall(m, n, dtype)
+    while P * Q < WARP:
+        P *= 2
+    shapes = [(P, Q)] if lanes[0] == 1 else [(1, Q) for Q in (4, 8, 16, 32) if m <= 32 and Q < 2 * n]
+    for P, Q in shapes:
+        held = registers(-(-m // P) * -(-n // Q), dtype)
+        for some in sorted(some for some in lanes if lanes[0] == 1 or some * real >= SECTOR):
+            group = some * P * Q
+            if WARP <= group and held <= OF_COLUMNS and (held + FOR_ALL_ELSE) * group <= OF_A_GROUP:
+                yield {"kernel": kernel, "LANES": some, "P": P, "Q": Q}
+
+
+def room_for_reflectors(m: int, n: int, choice: Choice) -> int:
+    """Elements of local memory of such a kernel, beside two lines: two more, four numbers of each column, and sums."""
+    P, Q = choice["P"], choice["Q"]
+    return 2 * max(m + P, n + Q) + 4 * n + (P > 1) * P * (n + 2 * Q)

@@ -6,28 +6,33 @@
 #ifndef CLA_CSRMM_CL
 #define CLA_CSRMM_CL
 
-#include "lane.h"
+#include "unroll.h"
 
-/* Number `place` of the values, times what it stands before in column j of X, plus a sum. */
-CLA_INLINE cla_lane cla_csr_add(cla_matrix values, __global const int *indices, __global const int *order, long place,
-                                cla_matrix X, int j, cla_lane sum)
-{
-    const cla_lane a = cla_matrix_load(values, (order ? order[place] : place) * values.rs);
-    return cla_lane_fma(a, cla_get(X, indices[place], j), sum);
-}
+#ifndef CLA_CSR_AHEAD
+#define CLA_CSR_AHEAD 4 /* numbers of a row that are on their way at a time */
+#endif
 
-/* The sum of all from `first` to `last` - 1, or of some, `step` apart. */
+/* The sum of all values from `first` to `last` - 1, or of some, `step` apart, times what they stand before in column j of
+ * X. */
 CLA_INLINE cla_lane cla_csr_sum(cla_matrix values, __global const int *indices, __global const int *order, long first,
                                 long last, int step, cla_matrix X, int j)
 {
-    cla_lane even = cla_lane_real(0), odd = even;
-    long place = first;
-    for (; place + step < last; place += 2 * step) {
-        even = cla_csr_add(values, indices, order, place, X, j, even);
-        odd = cla_csr_add(values, indices, order, place + step, X, j, odd);
+#define CLA_CSR_LOAD(u) \
+    const long t##u = place + u * step; \
+    cla_lane a##u = cla_lane_real(0), x##u = a##u; \
+    if (t##u < last) { \
+        a##u = cla_matrix_load(values, (order ? order[t##u] : t##u) * values.rs); \
+        x##u = cla_get(X, indices[t##u], j); \
     }
-    if (place < last) even = cla_csr_add(values, indices, order, place, X, j, even);
-    return even + odd;
+#define CLA_CSR_ADD(u) sum = cla_lane_fma(a##u, x##u, sum);
+    cla_lane sum = cla_lane_real(0);
+    for (long place = first; place < last; place += CLA_CSR_AHEAD * step) {
+        CLA_UNROLL1(CLA_CSR_AHEAD, CLA_CSR_LOAD)
+        CLA_UNROLL1(CLA_CSR_AHEAD, CLA_CSR_ADD)
+    }
+    return sum;
+#undef CLA_CSR_LOAD
+#undef CLA_CSR_ADD
 }
 
 /* Y <- alpha A X + beta Y in the rows first, first + step, ... of m: 0 and 1 for all. Y is not read where beta is zero,

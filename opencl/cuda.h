@@ -64,6 +64,8 @@ static inline size_t get_global_size(int axis) { return get_num_groups(axis) * g
 #define as_int __float_as_int
 #define as_uint __float_as_uint
 #define as_float __uint_as_float
+#define as_long __double_as_longlong
+#define as_double __longlong_as_double
 
 /* Minimum and maximum, also of numbers of two types, of which CUDA has none for some */
 template <typename T, typename U> static inline auto min(T a, U b) -> decltype(a + b) { return b < a ? b : a; }

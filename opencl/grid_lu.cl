@@ -13,12 +13,12 @@
 #ifndef TURNS
 #define TURNS 0
 #endif
-#if TURNS && !defined(GRID_LU_SOLVE)
+#if TURNS
 #define BESIDE ((N + TURNS - 1) / TURNS * TURNS) /* where right-hand sides begin */
 #else
 #define BESIDE N
 #endif
-#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
+#ifdef GRID_SOLVE
 #define HELD (BESIDE + R)
 #else
 #define HELD BESIDE
@@ -58,7 +58,7 @@
 /* Of lines of a tile: rows of the matrix, or what rows of a block are before it, which are read VECTOR elements at once. */
 #define WHOLE_LINE ((HELD + VECTOR - 1) / VECTOR * VECTOR)
 #define LU_LINE (WHOLE_LINE + (WHOLE_LINE / VECTOR % 2 == 0 ? VECTOR : 0))
-#if TURNS && !defined(GRID_LU_SOLVE)
+#if TURNS
 #define TILE_LINE LU_LINE
 #define LINES_HELD (SAVED ? M + TURNS : M > TURNS ? M : TURNS)
 #define TILE CLA_GRID_APART(LINES_HELD * LU_LINE, (MEMBERS + 1) * VECTOR)
@@ -260,40 +260,17 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_inv(long nm, long told, __globa
 }
 #endif
 
-#if defined(GRID_SOLVE) || defined(GRID_LU_SOLVE)
+#ifdef GRID_SOLVE
 #define GET_B(i, j) CLA_NUMBER_AT(B, B0 + q_read * Bstep + (i) * BRS + ((j) - BESIDE) * BCS)
 #define PUT_SOLUTION(e, x) cla_put(X, q * (N * R) + (e), CLA_CHECKED(x));
 #if TURNS
 #define SOLUTIONS \
     __local cla_lane solutions[TEAMS * N * R]; \
     CLA_LOCAL cla_lane *solution = solutions + team * (N * R);
-/* A substitution, for an upper triangle if `back`, which has ones on the diagonal if `unit`. Row u of a member, which is
- * row place[u] of it, is line u P + p of the tile. */
-#define SUBSTITUTE(back, unit) \
-    CLA_ROLLED for (int turn = 0; turn < N; turn++) { \
-        const int k = (back) ? N - 1 - turn : turn; \
-        cla_lane x[OWN_ROWS]; /* of column k */ \
-        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) { \
-            if (place[u] == k) \
-                CLA_UNROLL for (int j = 0; j < R; j++) { \
-                    if (!(unit)) a[u][BESIDE + j] = cla_lane_mul(pivots[team * N + k], a[u][BESIDE + j]); \
-                    solution[k * R + j] = a[u][BESIDE + j]; \
-                } \
-            x[u] = cla_lane_real(0); \
-            if ((back) ? place[u] >= 0 && place[u] < k : place[u] > k) x[u] = tile[(u * P + p) * TILE_LINE + k]; \
-        } \
-        CLA_TOGETHER \
-        CLA_UNROLL for (int j = 0; j < R; j++) { \
-            const cla_lane y = solution[k * R + j]; \
-            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) a[u][BESIDE + j] = cla_lane_fnma(x[u], y, a[u][BESIDE + j]); \
-        } \
-    }
 #else
 #define SOLUTIONS CLA_LOCAL cla_lane *solution = tile;
 #endif
-#endif
 
-#ifdef GRID_SOLVE
 __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __global int *failed
                                                        CLA_ARGUMENT(A) CLA_ARGUMENT(B), __global TARGET *restrict X)
 {
@@ -313,7 +290,23 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __glo
     LU_END
     const int bad = singular[team];
 #if TURNS
-    SUBSTITUTE(1, 0)
+    CLA_ROLLED for (int k = N - 1; k >= 0; k--) { /* row place[u] of U is line u P + p of the tile */
+        cla_lane x[OWN_ROWS];
+        CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
+            if (place[u] == k)
+                CLA_UNROLL for (int j = 0; j < R; j++) {
+                    a[u][BESIDE + j] = cla_lane_mul(pivots[team * N + k], a[u][BESIDE + j]);
+                    solution[k * R + j] = a[u][BESIDE + j];
+                }
+            x[u] = cla_lane_real(0);
+            if (place[u] >= 0 && place[u] < k) x[u] = tile[(u * P + p) * TILE_LINE + k];
+        }
+        CLA_TOGETHER
+        CLA_UNROLL for (int j = 0; j < R; j++) {
+            const cla_lane y = solution[k * R + j];
+            CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) a[u][BESIDE + j] = cla_lane_fnma(x[u], y, a[u][BESIDE + j]);
+        }
+    }
     CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_SOLUTION)
 #else
 #define STEP 0
@@ -326,84 +319,6 @@ __kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_solve(long nm, long told, __glo
 #undef STEP
     CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_SOLUTION)
 #endif
-    if (t == 0) CLA_REPORT
-}
-#endif
-
-/* Solutions with the factors of lu_factor: of A x = b for TRANS 0, A^T x = b for 1, A^H x = b for 2. */
-#ifdef GRID_LU_SOLVE
-#ifndef TRANS
-#define TRANS 0
-#endif
-#ifndef PTYPE
-#define PTYPE int
-#define PRS 1
-#endif
-#define AS_READ(x) (TRANS == 2 ? cla_lane_conj(x) : x)
-#define GET_FACTOR(i, j) \
-    AS_READ(CLA_NUMBER_AT(A, A0 + q_read * Astep + (TRANS ? (j) * ARS + (i) * ACS : (i) * ARS + (j) * ACS)))
-#define GET_ROW(i, j) GET_B(TRANS ? (i) : order[team * N + (i)], j)
-#define PUT_ROW(e, x) PUT_SOLUTION(e, TRANS ? solution[order[team * N + (e) / R] * R + (e) % R] : x)
-__kernel CLA_GROUP_OF(MEMBERS * TEAMS) void grid_lu_solve(long nm, long told, __global int *failed CLA_ARGUMENT(A),
-                                                          __global const PTYPE *restrict piv, long piv0, long pivstep
-                                                          CLA_ARGUMENT(B), __global TARGET *restrict X)
-{
-    __local int order[TEAMS * N]; /* the row that becomes each row, or what each row becomes */
-    LU_HEAD
-    SOLUTIONS
-    CLA_TOGETHER
-    for (int k = t; k < N; k += MEMBERS) {
-        const long row = (long)piv[piv0 + q_read * pivstep + k * PRS];
-        if (row < 0 || row >= N) singular[team] = 1;
-        swaps[team * N + k] = (int)max(min(row, (long)N - 1), 0L);
-    }
-#if STAGED
-    CLA_GRID_STAGED_READ(a, N, 0, N, (ARS < ACS) != (TRANS > 0), tile, TILE_LINE, GET_FACTOR)
-#else
-    CLA_GRID_READ(a, N, N, 1, GET_FACTOR)
-#endif
-    CLA_TOGETHER
-    const int bad = singular[team];
-    CLA_UNROLL for (int u = 0; u < OWN_ROWS; u++) {
-        const int i = u * P + p;
-        int at = i;
-        for (int k = 0; k < N; k++) {
-            const int other = swaps[team * N + k];
-            at = at == k ? other : at == other ? k : at;
-        }
-        if (c == 0 && i < N) order[team * N + (TRANS ? i : at)] = TRANS ? at : i;
-        CLA_UNROLL for (int v = 0; v < (N + Q - 1) / Q; v++)
-            if (i == v * Q + c && i < N) pivots[team * N + i] = cla_lane_recip(a[u][v]);
-    }
-    CLA_TOGETHER
-    CLA_GRID_STAGED_READ(a, N, BESIDE, HELD, BRS < BCS, solution, R, GET_ROW)
-    CLA_TOGETHER
-#if TURNS
-    SUBSTITUTE(0, TRANS == 0)
-    CLA_TOGETHER
-    SUBSTITUTE(1, TRANS > 0)
-#else
-#define STEP 0
-#define BACK 0
-#define UNIT (TRANS == 0)
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#undef STEP
-#undef BACK
-#undef UNIT
-    CLA_TOGETHER
-#define STEP 0
-#define BACK 1
-#define UNIT (TRANS > 0)
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#include "grid_substitution_step.h"
-#undef STEP
-#endif
-    CLA_GRID_STAGED_WRITE(N, R, solution, R, PUT_ROW)
     if (t == 0) CLA_REPORT
 }
 #endif

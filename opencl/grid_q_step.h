@@ -1,13 +1,14 @@
 /* Reflectors of a block of steps, from the last block on, applied to what will be columns of Q, in grid_qr.cl: those of
- * steps k + 1 and k together, where blocks have so many. Their own columns are those of the identity before. */
+ * steps k + 1 and k together, where blocks have so many and there are registers for both. Their own columns are those of
+ * the identity before. */
 #if STEP * BLOCK_STEPS < K
 #define BLOCK ((K - 1) / BLOCK_STEPS - STEP)
 #define FIRST_U ROW_OF(BLOCK)
 #define FIRST_V COLUMN_OF(BLOCK)
-#define TWO (BLOCK_STEPS > 1)
+#define TWO (BLOCK_STEPS > 1 && !LONG)
 {
-    CLA_ROLLED for (int k = TWO ? (min((BLOCK + 1) * BLOCK_STEPS, K) - 1) / 2 * 2 : BLOCK * BLOCK_STEPS;
-                    k >= BLOCK * BLOCK_STEPS; k -= 1 + TWO) {
+    CLA_ROLLED for (int k = (min((BLOCK + 1) * BLOCK_STEPS, K) - 1) / (1 + TWO) * (1 + TWO); k >= BLOCK * BLOCK_STEPS;
+                    k -= 1 + TWO) {
         CLA_LOCAL cla_lane *column = lines + team * ROOM + (TWO ? k / 2 : k) % 2 * LINES, *next = column + OWN_ROWS * P;
         const int own = c == k % Q, own_next = TWO && c == (k + 1) % Q;
         if (own || own_next)

@@ -1,13 +1,14 @@
-/* Solutions of triangular systems, and of those with a Cholesky factor, for stacks of ordinary matrices in one pass: a
- * team of work-items a matrix, right-hand sides in registers, the triangle in local memory.
+/* Solutions of triangular systems, and of those with a Cholesky factor or those of LU, for stacks of ordinary matrices in
+ * one pass: a team of work-items a matrix, right-hand sides in registers, triangles in local memory.
  *
  * Arguments are those of ordinary.h, macros those and the ones of grid.h, where the grid is that of B, of N rows. A
  * triangle is read as a lower one, L, whatever UPLO says. Define GRID_CHO_SOLVE for L L^H x = b; else TRANS, 0 for a
- * solution with A, 1 with A^T, 2 with A^H, and DIAG, 1 for a diagonal of ones, which is not read. P rows at a time go
- * through local memory; all members solve for them, and each subtracts what they bring from its own other rows.
+ * solution with A, 1 with A^T, 2 with A^H; and GRID_LU_SOLVE for a matrix of which A has the factors, its pivots PTYPE,
+ * PRS apart, or DIAG, 1 for a diagonal of ones, which is not read. P rows at a time go through local memory; all members
+ * solve for them, and each subtracts what they bring from its own other rows.
  *
  * CHUNK  columns of B that a member has at a time
- * PANEL  columns or rows of L that are in local memory at a time: N, or a multiple of P
+ * PANEL  columns or rows of triangles that are in local memory at a time: N, or a multiple of P
  * COPIED 1: numbers of A are of the computation's type, so that NVIDIA's GPUs copy them while nobody waits
  */
 #include "async_copy.h"
@@ -26,18 +27,42 @@
 #define COPIED 0
 #endif
 
-#ifdef GRID_CHO_SOLVE
-#define UNIT 0
+/* Triangles: whether there is a lower one for a solution downwards and an upper one for the way back, in columns of
+ * which elements are BACK, or the first again; and whether they have ones on the diagonal. */
+#if defined(GRID_CHO_SOLVE)
 #define CONJUGATED UPLO /* L is the conjugate of what is in memory */
 #define FORWARD 1
 #define BACKWARD 1
-#define BACK(x) (CONJUGATED ? x : cla_lane_conj(x)) /* element of L, for a solution with its transpose */
+#define FORWARD_UNIT 0
+#define BACKWARD_UNIT 0
+#define BACK_AT(i, k) (CONJUGATED ? ROW_OF_L_AT(first, k, i) : cla_lane_conj(ROW_OF_L_AT(first, k, i)))
+#elif defined(GRID_LU_SOLVE)
+#undef UPLO
+#define UPLO (TRANS > 0)
+#define CONJUGATED (TRANS == 2)
+#define FORWARD 1
+#define BACKWARD 1
+#define FORWARD_UNIT (TRANS == 0)
+#define BACKWARD_UNIT (TRANS > 0)
+#define BACK_AT(i, k) AHEAD(L_AT(first, i, k))
 #else
-#define UNIT DIAG
 #define CONJUGATED (TRANS == 2)
 #define FORWARD ((UPLO == 0) == (TRANS == 0))
 #define BACKWARD (!FORWARD)
-#define BACK(x) AHEAD(x)
+#define FORWARD_UNIT DIAG
+#define BACKWARD_UNIT DIAG
+#define BACK_AT(i, k) AHEAD(ROW_OF_L_AT(first, k, i))
+#endif
+#ifdef GRID_LU_SOLVE
+#define ROWS_BACK 0 /* panels of rows for the way back, not columns */
+#define READ(i, j, back) (PANEL == N || ((back) ? (i) <= (j) : (i) >= (j)))
+#else
+#define ROWS_BACK 1
+#define READ(i, j, back) (UNIT ? (j) < (i) : (j) <= (i))
+#endif
+#ifndef PTYPE
+#define PTYPE int
+#define PRS 1
 #endif
 
 #define AHEAD(x) (CONJUGATED ? cla_lane_conj(x) : x) /* element of L */
@@ -62,8 +87,9 @@
 #define CLA_TO(to, place) to = CLA_NUMBER_AT(A, place);
 #endif
 
-/* tile <- PANEL columns of L from `first` on, or for !columns rows, for all matrices of the work-group */
-#define CLA_BEGIN_PANEL(columns, AT, first) { \
+/* tile <- PANEL columns of L from `first` on, or for !columns rows, for all matrices of the work-group; of LU the columns
+ * of U for the way `back` */
+#define CLA_BEGIN_PANEL(columns, AT, first, back) { \
         const int rows = (columns) ? N : PANEL, width = (columns) ? PANEL : N; \
         _Pragma("unroll 2") for (int other = 0; other < TEAMS; other++) { \
             const long begin = A0 + min((long)get_group_id(0) * TEAMS + other, nm - 1) * Astep; \
@@ -72,7 +98,7 @@
                 const int e = e0 + l; \
                 const int i = ((columns) ? 0 : (first)) + (ALONG_J ? e / width : e % rows); \
                 const int j = ((columns) ? (first) : 0) + (ALONG_J ? e % width : e / rows); \
-                if (e < rows * width && i < N && (UNIT ? j < i : j <= i)) \
+                if (e < rows * width && i < N && j < N && READ(i, j, back)) \
                     CLA_TO(AT(first, i, j), begin + (UPLO ? j * ARS + i * ACS : i * ARS + j * ACS)) \
             } \
         } \
@@ -88,7 +114,7 @@
                 CLA_LOCAL cla_lane *tile = tiles + other * TILE; \
                 if (k < N) { \
                     const cla_lane d = AT(first, k, k); \
-                    if (cla_lane_is_zero(d)) zeros[other] = 1; \
+                    if (REPORTED && cla_lane_is_zero(d)) failures[other] = 1; \
                     AT(first, k, k) = cla_lane_recip(d); \
                 } \
             } \
@@ -96,22 +122,59 @@
         } \
     }
 
-__kernel CLA_GROUP_OF(GROUP_SIZE) void
-#ifdef GRID_CHO_SOLVE
-grid_cho_solve(long nm, long told, __global int *failed CLA_ARGUMENT(A) CLA_ARGUMENT(B), __global TARGET *restrict X)
+#if defined(GRID_CHO_SOLVE)
+#define NAME grid_cho_solve
+#elif defined(GRID_LU_SOLVE)
+#define NAME grid_lu_solve
+#define PIVOTS , __global const PTYPE *restrict piv, long piv0, long pivstep
+#define ROW_OF_B(i) (TRANS ? (i) : order[i])
+#define ROW_OF_X(i) (TRANS ? order[i] : (i))
 #else
-grid_solve_triangular(long nm, long told, __global int *failed CLA_ARGUMENT(A) CLA_ARGUMENT(B),
-                      __global TARGET *restrict X)
+#define NAME grid_solve_triangular
+#define REPORTED 1
 #endif
+#ifndef PIVOTS
+#define PIVOTS
+#define ROW_OF_B(i) (i)
+#define ROW_OF_X(i) (i)
+#endif
+#ifndef REPORTED
+#define REPORTED 0 /* zeros on the diagonal */
+#endif
+
+__kernel CLA_GROUP_OF(GROUP_SIZE) void NAME(long nm, long told, __global int *failed CLA_ARGUMENT(A) PIVOTS
+                                            CLA_ARGUMENT(B), __global TARGET *restrict X)
 {
     __local cla_lane tiles[TEAMS * TILE];
     __local cla_lane blocks[TEAMS * 2 * CHUNK * Q * P];
-    __local int zeros[TEAMS];
+    __local int failures[TEAMS];
     CLA_GRID_HEAD
     const int l = get_local_id(0);
     CLA_LOCAL cla_lane *tile = tiles + team * TILE;
-    if (l < TEAMS) zeros[l] = 0;
-    if (PANEL == N) CLA_BEGIN_PANEL(1, L_AT, 0)
+    if (l < TEAMS) failures[l] = 0;
+#define UNIT FORWARD_UNIT
+    if (PANEL == N) CLA_BEGIN_PANEL(1, L_AT, 0, 0)
+#undef UNIT
+#ifdef GRID_LU_SOLVE
+    __local int swaps[TEAMS * N], orders[TEAMS * N];
+    CLA_LOCAL int *swap = swaps + team * N, *order = orders + team * N; /* the row that becomes each row */
+    CLA_TOGETHER
+    for (int k = t; k < N; k += MEMBERS) {
+        const long row = (long)piv[piv0 + q_read * pivstep + k * PRS];
+        if (row < 0 || row >= N) failures[team] = 1;
+        swap[k] = (int)max(min(row, (long)N - 1), 0L);
+    }
+    CLA_TOGETHER
+    for (int i0 = 0; i0 < N; i0 += MEMBERS) { /* as often for all members: else PoCL 3.0 leaves out some */
+        int at = i0 + t;
+        for (int k = 0; k < N; k++) {
+            const int other = swap[k];
+            at = at == k ? other : at == other ? k : at;
+        }
+        if (i0 + t < N) order[at] = i0 + t;
+    }
+    CLA_TOGETHER
+#endif
     CLA_ROLLED for (int r0 = 0; r0 < R; r0 += Q * CHUNK) {
         cla_lane x[BLOCKS][CHUNK];
         CLA_UNROLL for (int u = 0; u < BLOCKS; u++)
@@ -119,32 +182,36 @@ grid_solve_triangular(long nm, long told, __global int *failed CLA_ARGUMENT(A) C
                 const int i = u * P + p, j = r0 + v * Q + c;
                 x[u][v] = cla_lane_real(0);
                 if (HAS(i, j))
-                    x[u][v] = CLA_NUMBER_AT(B, B0 + q_read * Bstep + i * BRS + j * BCS);
+                    x[u][v] = CLA_NUMBER_AT(B, B0 + q_read * Bstep + ROW_OF_B(i) * BRS + j * BCS);
             }
+#define UNIT (FORWARD_UNIT && BACKWARD_UNIT)
         if (PANEL == N && r0 == 0) CLA_END_PANEL(L_AT, 0)
+#undef UNIT
         if (r0 > 0) CLA_TOGETHER
 #if FORWARD
 #define UP 0
+#define UNIT FORWARD_UNIT
 #define T_AT(i, k) AHEAD(L_AT(first, i, k))
-#define NEXT_PANEL CLA_BEGIN_PANEL(1, L_AT, first) CLA_END_PANEL(L_AT, first)
+#define NEXT_PANEL CLA_BEGIN_PANEL(1, L_AT, first, 0) CLA_END_PANEL(L_AT, first)
 #include "grid_triangular_step.h"
 #endif
 #if BACKWARD
 #define UP 1
-#define T_AT(i, k) BACK(ROW_OF_L_AT(first, k, i))
-#define NEXT_PANEL CLA_BEGIN_PANEL(0, ROW_OF_L_AT, first) CLA_END_PANEL(ROW_OF_L_AT, first)
+#define UNIT BACKWARD_UNIT
+#define T_AT(i, k) BACK_AT(i, k)
+#if ROWS_BACK
+#define NEXT_PANEL CLA_BEGIN_PANEL(0, ROW_OF_L_AT, first, 1) CLA_END_PANEL(ROW_OF_L_AT, first)
+#else
+#define NEXT_PANEL CLA_BEGIN_PANEL(1, L_AT, first, 1) CLA_END_PANEL(L_AT, first)
+#endif
 #include "grid_triangular_step.h"
 #endif
-#ifdef GRID_CHO_SOLVE
-        const int bad = 0;
-#else
-        const int bad = zeros[team];
-#endif
+        const int bad = failures[team];
         CLA_UNROLL for (int u = 0; u < BLOCKS; u++)
             CLA_UNROLL for (int v = 0; v < CHUNK; v++) {
                 const int i = u * P + p, j = r0 + v * Q + c;
                 if (q < nm && HAS(i, j))
-                    cla_put(X, q * (N * R) + i * R + j, CLA_CHECKED(x[u][v]));
+                    cla_put(X, q * (N * R) + ROW_OF_X(i) * R + j, CLA_CHECKED(x[u][v]));
             }
         if (t == 0 && r0 == 0) CLA_REPORT
     }

@@ -1,5 +1,5 @@
-/* A substitution in grid_triangular.cl, downwards or UP. Blocks of P rows go round in x, so that the first, or last, one
- * is that of a step, and steps need not be written out. */
+/* A substitution in grid_triangular.cl, downwards or UP, with ones on the diagonal for UNIT. Blocks of P rows go round in
+ * x, so that the first, or last, one is that of a step, and steps need not be written out. */
 CLA_ROLLED for (int turn = 0; turn < BLOCKS; turn++) {
     const int k0 = (UP ? BLOCKS - 1 - turn : turn) * P, buffer = (UP && FORWARD ? turn + BLOCKS : turn) % 2;
     const int first = PANEL == N ? 0 : k0 / PANEL * PANEL;
@@ -42,5 +42,6 @@ CLA_ROLLED for (int turn = 0; turn < BLOCKS; turn++) {
         CLA_UNROLL for (int s = 0; s < P; s++) x[UP ? 0 : BLOCKS - 1][v] = p == s ? y[s][v] : x[UP ? 0 : BLOCKS - 1][v];
 }
 #undef UP
+#undef UNIT
 #undef T_AT
 #undef NEXT_PANEL

@@ -4,12 +4,9 @@
  * SOLVE_PARTED   x <- inv(A) rhs with them
  * BOTH_PARTED    x <- inv(A) rhs; nothing is kept
  *
- * and SOURCE, which band_rows.h explains, but for 2, KL = KU = 1, and
+ * and SOURCE, which band_rows.h explains, but for 2, KL = KU = 1, what parted_rows.h has, with SPREAD 1, and
  *
  * COMMON         1: all systems have the matrix of the first, in SOLVE_PARTED
- * MEMBERS, DEEP  work-items of a team, and rows that each of them has in registers: n is at most their product
- * LANES          systems of a work-group, a divisor of the vector length
- * ALONG_A, ALONG_B, ALONG_X  what neighbouring work-items follow in the arrays: 0 the unknowns, 1 the systems
  *
  * All is read once and written once. Elimination is a recurrence, of which what a member does is known before it is
  * known what it begins with: the pivot becomes (a p + b) / (c p + d), right-hand sides and solutions a x + b. What these
@@ -19,54 +16,10 @@
  * the factors has the reciprocal of the pivot, the element of U divided by it, and the multiple of the
  * row that was subtracted, as in bands.cl.
  */
-#include "band_rows.h"
+#include "parted_rows.h"
 
-#ifndef MEMBERS
-#define COMMON 0
-#define MEMBERS 4
-#define DEEP 8
-#define LANES 8
-#define ALONG_A 0
-#define ALONG_B 0
-#define ALONG_X 0
-#endif
-
-#define GROUP (LANES * MEMBERS)
-#define SPAN (MEMBERS * DEEP)
-#define BANKS (128 / (int)sizeof(cla_lane)) /* numbers that local memory gives at a time */
-#define PITCH ((SPAN + MEMBERS + BANKS - 1) / BANKS * BANKS + (BANKS > LANES ? BANKS / LANES : 1))
-#define FIRST ((long)get_group_id(0) * LANES) /* system of a work-group */
 #define ROOM (LANES * PITCH > 4 * GROUP ? LANES * PITCH : 4 * GROUP)
-#define EACH_ROW CLA_UNROLL for (int e = 0; e < DEEP; e++)
 #define TOLERANCE ((CLA_REAL)(sizeof(CLA_REAL) == 8 ? 0x1p-47f : 0x1p-18f)) /* 32 units of rounding */
-#define MEET barrier(CLK_LOCAL_MEM_FENCE);
-#define TILE(v, k) tile[(v) * PITCH + (k) + (k) / DEEP]
-
-/* place[i] <- where the systems of a work-group begin in array a. */
-#define FIND(i, a) \
-    if (l < LANES) place[i][l] = system_place(a, min(FIRST + l, nsys - 1), inner);
-
-/* Of element e of those that work-item l moves: which system and row it is of. */
-CLA_INLINE int moved_lane(int along, int l, int e) { return along ? l % LANES : (e * GROUP + l) / SPAN; }
-CLA_INLINE int moved_row(int along, int l, int e) { return along ? l / LANES * DEEP + e : (e * GROUP + l) % SPAN; }
-
-/* What was moved becomes that of rows of each work-item, and back. */
-CLA_INLINE void share(int along, int l, cla_lane *own, CLA_LOCAL cla_lane *tile)
-{
-    if (along) return;
-    MEET
-    EACH_ROW TILE(moved_lane(0, l, e), moved_row(0, l, e)) = own[e];
-    MEET
-    EACH_ROW own[e] = TILE(l % LANES, l / LANES * DEEP + e);
-}
-CLA_INLINE void share_back(int along, int l, cla_lane *own, CLA_LOCAL cla_lane *tile)
-{
-    if (along) return;
-    MEET
-    EACH_ROW TILE(l % LANES, l / LANES * DEEP + e) = own[e];
-    MEET
-    EACH_ROW own[e] = TILE(moved_lane(0, l, e), moved_row(0, l, e));
-}
 
 /* The x of the member before, or behind; 0 if there is none. */
 CLA_INLINE cla_lane neighbour(int back, int l, cla_lane x, CLA_LOCAL cla_lane *room)
@@ -126,12 +79,24 @@ CLA_INLINE int distrusted(int back, int l, cla_lane begin, cla_lane end, CLA_REA
 
 #if defined(FACTOR_PARTED) || defined(BOTH_PARTED)
 
+/* The inverse of a power of 2 that is near to a size, by its exponent: 0 or NaN make no other numbers but these. */
+CLA_INLINE CLA_REAL inverse_power(CLA_REAL size)
+{
+#ifdef cl_khr_fp64
+    if (sizeof(CLA_REAL) == 8) {
+        const long exponent = as_long((double)size) & 0x7ff0000000000000;
+        return as_double(0x7fe0000000000000 - min(exponent, (long)0x7fd0000000000000));
+    }
+#endif
+    return as_float((uint)(0x7f000000 - min(as_int((float)size) & 0x7f800000, 0x7e800000)));
+}
+
 /* The numbers of a 2 x 2 matrix divided by a power of 2, so that they do not overflow. */
 CLA_INLINE void normalize(cla_lane *p)
 {
     CLA_REAL most = 0;
     CLA_UNROLL for (int i = 0; i < 4; i++) most = fmax(most, cla_lane_abs1(p[i]));
-    const CLA_REAL scale = ldexp((CLA_REAL)1, -max(ilogb(most), -120));
+    const CLA_REAL scale = inverse_power(most);
     CLA_UNROLL for (int i = 0; i < 4; i++) p[i] = p[i] * scale;
 }
 
@@ -207,26 +172,6 @@ CLA_INLINE int eliminate(int l, cla_lane *low, cla_lane *diag, cla_lane *up, CLA
     return info;
 }
 
-/* low, diag, up <- the rows of each member; those that there are not are of the identity. */
-CLA_INLINE void read_rows(int n, int l, ordinary A, ordinary B, ordinary C, CLA_LOCAL const long (*place)[LANES],
-                          cla_lane *low, cla_lane *diag, cla_lane *up)
-{
-    EACH_ROW
-    {
-        const int v = moved_lane(ALONG_A, l, e), k = moved_row(ALONG_A, l, e);
-        cla_lane number[WIDTH], row[WIDTH];
-        CLA_UNROLL for (int s = 0; s < WIDTH; s++) {
-            const int which = APART ? s : 0, i = band_place(s, k, n);
-            const ordinary D = which == 0 ? A : which == 1 ? B : C;
-            number[s] = cla_lane_real(0);
-            if (i >= 0) number[s] = cla_lane_load_apart(D.p, place[which][v] + i * D.rs + band_diagonal(s) * D.cs, 1);
-        }
-        band_row(number, k, n, row);
-        low[e] = row[0];
-        diag[e] = k < n ? row[1] : cla_lane_real(1);
-        up[e] = row[2];
-    }
-}
 
 /* info of each system from that of all members. */
 CLA_INLINE void report(int l, int own, CLA_LOCAL int *first, __global int *info)
@@ -241,13 +186,6 @@ CLA_INLINE void report(int l, int own, CLA_LOCAL int *first, __global int *info)
 #endif
 
 #if defined(SOLVE_PARTED) || defined(BOTH_PARTED)
-
-#define READ_RIGHT(j) \
-    EACH_ROW \
-    { \
-        const int v = moved_lane(ALONG_B, l, e), k = moved_row(ALONG_B, l, e); \
-        y[e] = k < n ? cla_lane_load_apart(R.p, place[3][v] + k * R.rs + (j) * R.cs, 1) : cla_lane_real(0); \
-    }
 
 /* The last x - factor (the x before), row by row, and the size of the largest. */
 CLA_INLINE cla_lane chain(int back, cla_lane value, const cla_lane *factor, const cla_lane *x, CLA_REAL *size)
@@ -295,14 +233,8 @@ CLA_INLINE void substitute(int l, const cla_lane *low, const cla_lane *diag, con
     for (long j = 0; j < (columns); j++) { \
         share(ALONG_B, l, y, room); \
         substitute(l, low, diag, up, y, room, flags); \
-        share_back(ALONG_X, l, y, room); \
-        EACH_ROW \
-        { \
-            const int v = moved_lane(ALONG_X, l, e), k = moved_row(ALONG_X, l, e); \
-            if (k < n && FIRST + v < nsys) \
-                cla_lane_store_apart(X.p, place[4][v] + k * X.rs + j * X.cs, 1, y[e]); \
-        } \
-        if (j + 1 < (columns)) { READ_RIGHT(j + 1) } \
+        WRITE_SOLUTION(0, j) \
+        if (j + 1 < (columns)) { READ_RIGHT(0, j + 1) } \
     }
 #endif
 
@@ -323,7 +255,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_parted(long nsys, long size, long inner
     FIND(1, B)
     FIND(2, C)
     MEET
-    read_rows(n, l, A, B, C, place, low, diag, up);
+    read_rows(n, 0, l, A, B, C, place, low, diag, up);
     share(ALONG_A, l, low, room);
     share(ALONG_A, l, diag, room);
     share(ALONG_A, l, up, room);
@@ -351,7 +283,7 @@ __kernel CLA_GROUP_OF(GROUP) void solve_parted(long nsys, long size, long inner,
     FIND(3, R)
     FIND(4, X)
     MEET
-    READ_RIGHT(0)
+    READ_RIGHT(0, 0)
     EACH_ROW
     {
         const int k = k0 + e;
@@ -380,8 +312,8 @@ __kernel CLA_GROUP_OF(GROUP) void both_parted(long nsys, long size, long inner, 
     FIND(3, R)
     FIND(4, X)
     MEET
-    read_rows(n, l, A, B, C, place, low, diag, up);
-    READ_RIGHT(0)
+    read_rows(n, 0, l, A, B, C, place, low, diag, up);
+    READ_RIGHT(0, 0)
     share(ALONG_A, l, low, room);
     share(ALONG_A, l, diag, room);
     share(ALONG_A, l, up, room);

@@ -1,16 +1,14 @@
 /* Singular values and vectors of stacks of ordinary matrices in one pass, by teams as spectral.h has them.
  *
  * Arguments are those of ordinary.h, macros those and the ones of spectral.h. Define M and N, the rows and columns of A;
- * WIDE, 1 if M < N: its conjugate transpose is factored then; and what is made: OUTCOME 0 for U, S and Vh, with P columns
- * and Q rows; 1 for S alone; 2 for the pseudo-inverse X; 3 for least squares: the solutions X of A X = B with R columns,
- * squares of the norms of residuals, NaN where the rank is not N, ranks, and S. For the last two, singular values up to
- * RCOND times the largest count as zeros.
+ * WIDE, 1 if M < N: its conjugate transpose is factored then; what is made, by OUTCOME, see svd_results.h; and where
+ * that is U, S and Vh, their P columns and Q rows. Where ranks are known, since least squares are CHAINED, only matrices
+ * whose rank is not full are to be done.
  *
  * W = U B V^H, of A or A^H, as LAPACK's gebd2, with reflectors in the columns and rows of W; then V, and U in place of W;
- * then steps of the implicit QR algorithm as in bdsqr, each on the last block of B, without a shift where an element of
- * its diagonal counts as zero.
+ * then the implicit QR algorithm of singular.h.
  */
-#include "spectral.h"
+#include "singular.h"
 
 #ifndef M
 #define M N
@@ -18,17 +16,11 @@
 #ifndef WIDE
 #define WIDE 0
 #endif
-#ifndef OUTCOME
-#define OUTCOME 0
-#define RCONDTYPE float
-#define RCONDPARTS 1
-#endif
 #ifndef P
 #define P (WIDE ? M : N)
 #define Q P
 #endif
 
-#define VECTORS (OUTCOME != 1)
 #define TALL (WIDE ? N : M)
 #define THIN (WIDE ? M : N)
 #define WIDTH (WIDE ? Q : P) /* of U, of W */
@@ -38,8 +30,12 @@
 #define MATRIX TEAM_OF(ROWS * LINE + (IN_GLOBAL && VECTORS ? WIDTH * TURNED_LINE : 0))
 #define TURNED(W, i, j) (W)[IN_GLOBAL ? (j) * TURNED_LINE + (i) : (i) * LINE + (j)]
 #define SETS (VECTORS ? 4 : 1) /* of planes: for U and V, for this step and the next */
-#define EXPONENT (sizeof(CLA_REAL) == 8 ? 200 : 24) /* of scaled matrices: products of four neither overflow nor underflow */
-#define FLOOR (sizeof(CLA_REAL) == 8 ? (CLA_REAL)0x1p-250 : (CLA_REAL)0x1p-30)
+#define DEFICIENT (OUTCOME == 3 && CHAINED)
+#if DEFICIENT
+#define WANTED(some) (first + (some) < nm && wanted[some])
+#else
+#define WANTED(some) (first + (some) < nm)
+#endif
 
 /* Reflect element (0, 0) of A and the m numbers under it, and n columns behind; A has conjugates of W's rows as columns
  * where it is a transpose. Returns beta. */
@@ -96,83 +92,6 @@ CLA_INLINE void expand(int t, CLA_SPACE cla_lane *W, CLA_LOCAL const cla_lane *l
     }
 }
 
-/* Least and largest numbers of a block: of the diagonal but for the last, and of all */
-typedef struct {
-    CLA_REAL least, largest;
-} extremes;
-
-CLA_INLINE extremes extremes_of(cla_block block, CLA_LOCAL const CLA_REAL *d, CLA_LOCAL const CLA_REAL *e)
-{
-    extremes x = {fabs(d[block.begin]), fabs(d[block.end])};
-    for (int i = block.begin; i < block.end; i++) {
-        x.least = fmin(x.least, fabs(d[i]));
-        x.largest = fmax(x.largest, fmax(fabs(d[i]), fabs(e[i])));
-    }
-    return x;
-}
-
-/* A step on a block of B, and its rotations */
-CLA_INLINE void step(cla_block *block, extremes *sizes, CLA_LOCAL CLA_REAL *d, CLA_LOCAL CLA_REAL *e,
-                     CLA_LOCAL cla_plane *left, CLA_LOCAL cla_plane *right)
-{
-    const int begin = block->begin, end = block->end;
-    const CLA_REAL first = fabs(d[end - 1]), last = fabs(d[end]), square = e[end - 1] * e[end - 1];
-    const CLA_REAL least = fmin(sizes->least, last);
-    /* the smaller singular value of [first, between; 0, last] */
-    const CLA_REAL roots = sqrt(fma(first + last, first + last, square)) + sqrt(fma(first - last, first - last, square));
-    const int regular = least > sizes->largest * CLA_ROUNDING && least > FLOOR;
-    const CLA_REAL mu = regular ? first * last * 2 / roots : 0;
-    CLA_REAL x = d[begin], next = d[begin + 1], off = e[begin], c = 1, s = mu == 0 ? 1 : x;
-    CLA_REAL f = mu == 0 ? x : (fabs(x) - mu) * (fabs(x) + mu);
-    CLA_REAL before = 0, beside = INFINITY, now = 0; /* of the former place: what it is between, which is known by now */
-    extremes found = {INFINITY, 0};
-    int split = begin - 1;
-    for (int i = begin; i < end; i++) {
-        const CLA_REAL y = next, between = c * off;
-        split = cla_counts(before, beside, now, FLOOR) ? split : i - 2;
-        if (i > begin + 1) found.largest = fmax(found.largest, beside);
-        before = now;
-        cla_plane plane = cla_plane_of(f, s * off, &beside);
-        if (VECTORS) right[i] = plane;
-        off = e[i + 1]; /* or what is behind, where this is the last */
-        next = d[i + 2];
-        f = fma(plane.y, between, plane.x * x);
-        const CLA_REAL above = fma(plane.x, between, CLA_MINUS(plane.y * x)), below = plane.x * y;
-        plane = cla_plane_of(f, plane.y * y, &now);
-        if (VECTORS) left[i] = plane;
-        c = plane.x;
-        s = plane.y;
-        x = fma(c, below, CLA_MINUS(s * above));
-        f = fma(s, below, c * above);
-        e[max(i - 1, begin)] = beside;
-        d[i] = now;
-        found.least = fmin(found.least, fabs(now));
-        found.largest = fmax(found.largest, fabs(now));
-    }
-    split = cla_counts(before, beside, now, FLOOR) ? split : end - 2;
-    e[end - 1] = f;
-    d[end] = x;
-    found.largest = fmax(found.largest, fmax(fabs(x), fabs(f)));
-    cla_after_step(block, split, !cla_counts(now, f, x, FLOOR), d, e, FLOOR);
-    *sizes = block->begin == begin ? found : extremes_of(*block, d, e);
-}
-
-#if OUTCOME == 0
-#define OPERANDS CLA_ARGUMENT(A)
-#define RESULTS __global TARGET *restrict U, __global TARGET *restrict S, __global TARGET *restrict Vh
-#elif OUTCOME == 1
-#define OPERANDS CLA_ARGUMENT(A)
-#define RESULTS __global TARGET *restrict S
-#elif OUTCOME == 2
-#define OPERANDS CLA_ARGUMENT(A) CLA_ARGUMENT(RCOND)
-#define RESULTS __global TARGET *restrict X
-#else
-#define OPERANDS CLA_ARGUMENT(A) CLA_ARGUMENT(B) CLA_ARGUMENT(RCOND)
-#define RESULTS \
-    __global TARGET *restrict X, __global TARGET *restrict residuals, __global int *restrict ranks, \
-        __global TARGET *restrict S
-#endif
-
 /* Element (i, k) of singular vectors of matrix `some` of a group: of A from the left or from the right */
 #define TURNED_OF(some) (IN_GLOBAL ? W : matrices + (some) * MATRIX)
 #define LEFT(some, i, k) TURNED(TURNED_OF(some), WIDE ? TALL + (i) : (i), k)
@@ -180,7 +99,7 @@ CLA_INLINE void step(cla_block *block, extremes *sizes, CLA_LOCAL CLA_REAL *d, C
 #define B_AT(some, i, j) CLA_NUMBER_AT(B, B0 + min(first + (some), nm - 1) * Bstep + (i) * BRS + (j) * BCS)
 #define RIGHT(some, i, k) TURNED(TURNED_OF(some), WIDE ? (i) : TALL + (i), k)
 
-__kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *failed OPERANDS, RESULTS CLA_MATRICES)
+__kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *failed OPERANDS, RESULTS CLA_NUMBERS CLA_MATRICES)
 {
     CLA_SPECTRAL_ROOM(MATRIX)
     __local cla_plane all_planes[TEAMS * ODD(SETS * THIN)];
@@ -197,6 +116,13 @@ __kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *fai
     CLA_LOCAL cla_plane *planes = all_planes + team * ODD(SETS * THIN);
     CLA_LOCAL CLA_REAL *d = diagonals + team * ODD(2 * THIN), *e = d + THIN;
     CLA_LOCAL int *order = orders + team * THIN;
+#if DEFICIENT
+    __local int wanted[TEAMS];
+    int any = 0;
+    for (int k = 0; k < TEAMS; k++) any |= ranks[min(first + k, nm - 1)] < THIN;
+    if (t == 0) wanted[team] = ranks[min(q, nm - 1)] < THIN;
+    for (; any; any = 0) { /* a condition: of these PoCL copies all that follows */
+#endif
 
     for (int k = get_local_id(0); k < TEAMS * M * N; k += GROUP) {
         const int i = k / N % M, j = k % N;
@@ -204,7 +130,7 @@ __kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *fai
         matrices[k / (M * N) * MATRIX + (WIDE ? j * LINE + i : i * LINE + j)] = WIDE ? cla_lane_conj(x) : x;
     }
     GATHER
-    const int power = cla_scale_by_team(room, t, TALL, THIN, W, LINE, EXPONENT), known = power != CLA_UNKNOWN;
+    const int power = cla_scale_by_team(room, t, TALL, THIN, W, LINE, CLA_EXPONENT), known = power != CLA_UNKNOWN;
     CLA_LOCAL cla_lane *taus = (CLA_LOCAL cla_lane *)planes; /* which are for later */
     reduce(room, t, W, d, e, taus, taus + (VECTORS ? THIN : 0));
     MEET
@@ -221,10 +147,10 @@ __kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *fai
     const int chief = get_local_id(0) < TEAMS, own = chief ? get_local_id(0) : 0;
     CLA_LOCAL CLA_REAL *own_d = diagonals + own * ODD(2 * THIN), *own_e = own_d + THIN;
     cla_block block = {0, CLA_BEFORE(states, own) ? THIN - 1 : 0, CLA_TRIES * THIN};
-    extremes sizes = {0, 0};
+    cla_extremes sizes = {0, 0};
     if (chief) {
-        cla_last_block(&block, own_d, own_e, FLOOR);
-        sizes = extremes_of(block, own_d, own_e);
+        cla_last_block(&block, own_d, own_e, CLA_FLOOR);
+        sizes = cla_extremes_of(block, own_d, own_e);
     }
     for (int turn = 0, goes_on = 1; goes_on; turn++) {
         const int place = VECTORS ? turn % 2 * 2 * THIN : 0;
@@ -233,7 +159,7 @@ __kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *fai
             CLA_WINDOW(states, turn, own)[0] = block.begin;
             CLA_WINDOW(states, turn, own)[1] = acts ? block.end : block.begin;
             CLA_LOCAL cla_plane *now = all_planes + own * ODD(SETS * THIN) + place;
-            if (acts) step(&block, &sizes, own_d, own_e, now, now + THIN);
+            if (acts) cla_singular_step(&block, &sizes, own_d, own_e, now, now + THIN);
         }
         GATHER
         const int begin = CLA_WINDOW(states, turn, team)[0], end = CLA_WINDOW(states, turn, team)[1];
@@ -261,7 +187,7 @@ __kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *fai
         const int rank = bad ? j : cla_rank(d, THIN, j, 1);
         order[rank] = j;
 #if OUTCOME != 2
-        if (q < nm) S[q * THIN + rank] = (TARGET)(bad ? NAN : x);
+        if (WANTED(team)) S[q * THIN + rank] = (TARGET)(bad ? NAN : x);
 #endif
 #if OUTCOME >= 2
         e[j] = fabs(d[j]) > limit ? copysign(1 / x, d[j]) : 0;
@@ -310,15 +236,18 @@ __kernel CLA_GROUP_OF(GROUP) void team_svd(long nm, long told, __global int *fai
     for (int j = t; j < R; j += MEMBERS) {
         CLA_REAL sum = 0;
         for (int i = 0; i < (M > N ? M : 0); i++) sum += squares[(team * M + i) * R + j];
-        if (q < nm) residuals[q * R + j] = (TARGET)(bad || count != N ? NAN : sum);
+        if (WANTED(team)) residuals[q * R + j] = (TARGET)(bad || count != N ? NAN : sum);
     }
-    if (t == 0 && q < nm) ranks[q] = bad ? 0 : count;
+    if (t == 0 && WANTED(team)) ranks[q] = bad ? 0 : count;
     for (int k = get_local_id(0); k < TEAMS * N * R; k += GROUP) {
         const int some = k / (N * R), i = k / R % N, j = k % R, bad = CLA_AFTER(states, some);
         cla_lane x = cla_lane_real(0);
         for (int s = 0; s < THIN; s++)
             x = cla_lane_fma(RIGHT(some, i, s) * (INVERSES(some))[s], products[(some * THIN + s) * R + j], x);
-        if (first + some < nm) cla_put(X, first * (N * R) + k, CLA_CHECKED(x));
+        if (WANTED(some)) cla_put(X, first * (N * R) + k, CLA_CHECKED(x));
+    }
+#endif
+#if DEFICIENT
     }
 #endif
 }

@@ -45,7 +45,7 @@ STACKS = [  # where neighbours in memory are in rows or columns
     {"FLAT": 0, "ACOLUMNS": 0, "BCOLUMNS": 1, "PLACES": 1},
     {"FLAT": 2, "ACOLUMNS": 1, "BCOLUMNS": 0, "PLACES": 0},
 ]
-BLOCKS = {"DEPTH": 6, "APITCH": 14, "BPITCH": 14}
+BLOCKS = {"DEPTH": 8, "APITCH": 14, "BPITCH": 14}
 PLACES = [
     {"SIZED": 0, "ACOLUMNS": 1, "ACONJ": 1, "PLACES": 1, "CWIDE": 2},
     {"SIZED": 1, "M": 5, "N": 7, "K": 6, "BCOLUMNS": 1, "BCONJ": 1, "STAGES": 1, "MATRICES": 2, "AOWN": 0, "AWIDE": 2},
@@ -62,12 +62,16 @@ VARIANTS = [  # of what is no routine's
     *(("fused.cl", {**FUSED, f"FUSED_{name}": 1, "LINE": line, "ASTAGED": int(line > 0), "BSTAGED": 0, "UPLO": 1})
       for name in ("SOLVE", "INV", "CHOLESKY", "DET", "SLOGDET") for line in (0, 9)),
     *(("grid_lu.cl", FUSED | {f"GRID_{name}": 1, "P": 4, "Q": 2 - staged, "STAGED": staged, "TURNS": 2 * staged})
-      for name in ("SOLVE", "INV", "LU_FACTOR", "LU_SOLVE", "DET", "SLOGDET") for staged in range(2)),
+      for name in ("SOLVE", "INV", "LU_FACTOR", "DET", "SLOGDET") for staged in range(2)),
     *(("team_eigh.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "UPLO": 1, "VECTORS": vectors})
       for far in range(2) for vectors in range(2)),
     *(("team_svd.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "OUTCOME": outcome, "M": m,
                                "WIDE": int(m < 3), "P": min(m, 3), "Q": 3})
       for outcome, far, m in ((0, 0, 5), (0, 1, 2), (1, 0, 2), (2, 1, 5), (3, 0, 5), (3, 1, 2))),
+    *(("team_svd.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "OUTCOME": 3, "M": 5, "CHAINED": 1})
+      for far in range(2)),
+    *((file, FUSED | {"M": 5, "P": 1 + wide, "Q": 2, "TEAMS": 2, "OUTCOME": outcome, "WIDE": wide})
+      for file in ("grid_bidiagonal.cl", "singular_values.cl") for outcome, wide in ((1, 1), (3, 0))),
     *(("fused.cl", FUSED | {"FUSED_QR": 1, "M": 4, "MODE": mode, "LINE": 17, "ASTAGED": 1}) for mode in range(4)),
     *(("grid_cholesky.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": 1, "CLEAN": clean}) for clean in range(2)),
     *(("grid_qr.cl", FUSED | {"M": 5, "P": 1 + mode % 2, "Q": 2, "TEAMS": 2, "MODE": mode}) for mode in range(4)),
@@ -75,6 +79,8 @@ VARIANTS = [  # of what is no routine's
       for trans in range(3) for unit in range(2)),
     *(("grid_triangular.cl", FUSED | TRIANGLE | {"GRID_CHO_SOLVE": 1, "PANEL": 3 - uplo, "UPLO": uplo})
       for uplo in range(2)),
+    *(("grid_triangular.cl", FUSED | TRIANGLE | {"GRID_LU_SOLVE": 1, "PANEL": 3 - trans % 2, "TRANS": trans})
+      for trans in range(3)),
     ("stacks.cl", {"SPREAD": 1, "TARGET": "char", "TARGET_PARTS": 2}),
     ("stacks.cl", {"FILL": 1, "TELL": 1, "SQUARES": 1, "CLEAR": 1}),
     ("stacks.cl", {"DETERMINANT": 1, "LOGARITHM": 1, "ZEROS": 1, "CUT": 1}),
@@ -94,6 +100,9 @@ VARIANTS = [  # of what is no routine's
       for what, count in (("FACTOR", 0), ("SOLVE", 2), ("BOTH", 1)) for form in BANDS),
     *(("parted_bands.cl", {f"{what}_PARTED": 1, "SOURCE": 3, "MEMBERS": 3, "DEEP": 2, "ALONG_X": 1})
       for what in ("FACTOR", "SOLVE", "BOTH")),
+    *(("pivoted_bands.cl", {f"{what}_PIVOTED": 1, "SOURCE": 1 - own, "MEMBERS": 12, "DEEP": 3, "SPREAD": 1 + 3 * own,
+                            "ALONG_X": own})
+      for what in ("BOTH", "REDUCE", "JOIN", "EXPAND") for own in range(2)),
     *(("stored.cl", {"CLA_STORED": f"CLA_STORED_{name.upper()}"}) for name in STORAGE),
     *(("blocktridiag.cl", {f"{what}_LINES": 1, **TILE}) for what in ("FACTOR", "SOLVE", "SPREAD")),
     ("blocktridiag.cl", {"SOLVE_LINES": 1, "SWAPPED": 1}),

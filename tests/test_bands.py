@@ -337,6 +337,51 @@ def test_teams_on_devices(queue, char, monkeypatch):
     assert np.abs(many[fine, :, 1] - x[fine]).max() < 100 * np.finfo(char).eps
 
 
+@SLOW
+@pytest.mark.parametrize("parts", [False, True])
+@pytest.mark.parametrize("char", ["d", *(pytest.param(x, marks=EXHAUSTIVE) for x in "fFD")])
+def test_teams_that_swap_rows_on_devices(queue, char, parts, monkeypatch):
+    """Kernels of GPUs with row interchanges, of one team for a system and of several."""
+    if queue is None:
+        return
+    monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)
+    monkeypatch.setattr(gpu_bands, "DEEP", 4 * np.dtype(char).itemsize)
+    monkeypatch.setattr(gpu_bands, "LONG", 0)
+    if parts:
+        monkeypatch.setattr(gpu_bands, "MOST", 8)
+        monkeypatch.setattr(gpu_bands, "TOGETHER", 3)
+    rng, n = np.random.default_rng(12), 37
+    lower, diag, upper, b = (random(rng, (19, k), char) for k in (n - 1, n, n - 1, n))
+    diag[1] = 0  # of which each pivot needs an interchange but the last, which is zero
+    diag[2, 11] = lower[2, 10] = upper[2, 11] = 0
+    diag[3, 20] = np.nan
+    diag[4, ::2] *= 1e-20
+    bad, A = [1, 2, 3], dense_tridiag(lower, diag, upper)
+    fine, info = np.setdiff1d(np.arange(19), bad), cla.Tridiag(lower, diag, upper).factor()
+    x = cla.Tridiag(lower, diag, upper, queue=queue).solve(b)
+    assert solve_ratio(A[fine], x[fine], b[fine]) < THRESHOLD
+    given = [pyopencl.array.to_device(queue, a.T.copy()) for a in (lower, diag, upper, b)]
+    T = cla.Tridiag(*given[:3], axis=0)
+    assert np.array_equal(T.solve(given[3], axis=0).get().T, x, equal_nan=True)
+    assert np.array_equal(T.info, info) and info[:4].tolist() == [0, n, n, 0]
+    few = cla.Tridiag(lower[7:8], diag[7:8], upper[7:8], queue=queue)
+    assert np.array_equal(few.solve(np.stack([2 * b, b], 2)[7:8])[..., 1], x[7:8]) and not few.info.any()
+
+
+@SLOW
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_short_systems_of_teams_that_swap_rows(queue, n, monkeypatch):
+    if queue is None:
+        return
+    monkeypatch.setattr(gpu_bands, "is_cpu", lambda device: False)
+    monkeypatch.setattr(gpu_bands, "DEEP", 16)
+    monkeypatch.setattr(gpu_bands, "LONG", 0)
+    rng = np.random.default_rng(13)
+    ab, b = random(rng, (5, 3, n), "d"), random(rng, (5, n), "d")
+    x = cla.Banded((1, 1), ab, queue=queue).solve(b)
+    assert solve_ratio(dense_band(ab, 1, 1), x, b) < THRESHOLD
+
+
 @EXHAUSTIVE
 @pytest.mark.parametrize("queue", working_devices(), indirect=True, ids=lambda d: "opencl")
 @pytest.mark.parametrize("shared", [False, True])

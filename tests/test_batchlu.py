@@ -80,6 +80,24 @@ def test_teams_of_work_items(queue, rng, dtype, trans, monkeypatch):
     test_residuals(queue, rng, dtype, trans)
 
 
+@on_devices
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("trans", "NT")
+def test_smaller_teams_for_many_systems(queue, rng, trans, monkeypatch):
+    """Factors are the same by a bit, solutions but for rounding."""
+    parts = pattern(rng, 13)
+    data, b = values(rng, NM, *parts, np.float64), random(rng, (NM, 13), np.float64)
+    F = cla.BatchLU(cla.BatchCSR((data, *parts), queue=queue))
+    monkeypatch.setattr(sparse, "team_of", lambda n, queue: 16)
+    found = []
+    for many in 1 << 30, 0:
+        monkeypatch.setattr(sparse, "MANY", many)
+        assert not F.factor().any()
+        found.append((F._factors.unpack(), F.solve(b, trans=trans)))
+    (factors, x), (others, y) = found
+    assert np.array_equal(factors, others) and np.abs(x - y).max() < 1e-12 * np.abs(x).max()
+
+
 @pytest.mark.parametrize("nrhs", [0, 2, slow(3), slow(7)])
 def test_right_hand_sides(queue, rng, nrhs):
     parts = pattern(rng, 13)

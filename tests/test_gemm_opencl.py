@@ -10,7 +10,7 @@ import pytest
 import compactla as cla
 from cases import random, same_bits
 from compactla.gpu.arrays import download
-from compactla.gpu.linalg import products
+from compactla.gpu.linalg import blocks, products
 from compactla.gpu.tuning import choices as choices
 from drivers import working_devices
 from test_gemm_memory import PAIRS, applied, expected, laid, shapes
@@ -114,6 +114,15 @@ def test_blocks(queue, gpus, size, char, monkeypatch, rng):
         check(queue, a, b, c, alpha, beta, transa, transb)
     check(queue, a, b[0], c, 1, 0, transa, transb)
     check(queue, a[0], b, c, 1, 2, transa, transb)
+
+
+@pytest.mark.parametrize("size", [(66, 70, 68), (130, 20, 40)])
+def test_blocks_one_after_the_other(queue, gpus, size, monkeypatch, rng):
+    """Of work-groups that last, which are as few as compute units here."""
+    monkeypatch.setattr(blocks, "FILL", 1)
+    a, b, c = (random(rng, (40, *s), np.dtype("f")) for s in (*shapes(*size, "N", "N"), (size[0], size[2])))
+    check(queue, a, b, c, 2, 0)
+    check(queue, a, b, c, 1, -3)
 
 
 @pytest.mark.exhaustive

@@ -35,6 +35,7 @@ FUNCTIONS = sorted(name for name in ROWS if hasattr(linalg, name) and hasattr(np
 NAMES = cases(FUNCTIONS)
 CAN_FAIL = [name for name in FUNCTIONS if "on_error" in inspect.signature(getattr(linalg, name)).parameters]
 FAILING = cases(CAN_FAIL)
+LARGER = cases([name for name in FUNCTIONS if ROWS[name].limits.largest > 48])
 NM, N, R = 11, 3, 2
 SIZES = {"n": N, "m": N, "r": R, "k": N, "1": 1}
 EVERY = pytest.mark.exhaustive
@@ -389,6 +390,23 @@ def test_failures_in_stacks_of_several_axes(name):
             ours(name, arrays[0][:, :1], arrays[1])
         found = ours(name, arrays[0][:, :1], arrays[1], on_error="nan")
         assert all(np.isnan(x[:2]).all() and not np.isnan(x[2]).any() for x in found if x.dtype.kind in "fc")
+
+
+@pytest.mark.parametrize("n", [48, pytest.param(33, marks=EVERY), pytest.param(64, marks=EVERY)])
+@pytest.mark.parametrize("name", LARGER)
+def test_more_rows_than_are_compiled_in(name, n):
+    """Results are NumPy's, and depend neither on threads nor on other matrices."""
+    keywords = {"on_error": "nan"} if name in CAN_FAIL else {}
+    arrays = operands(name, n=n)
+    assert ROWS[name].limits.hold(NM, ROWS[name].sizes(arrays))
+    expected = ours(name, *arrays, threads=1)
+    assert_like(expected, numpys(name, *arrays), 1e-9)
+    assert bits(ours(name, *(a[::-1] for a in arrays), threads=2)) == bits([x[::-1] for x in expected])
+    arrays[0][4] = np.nan
+    with np.errstate(invalid="ignore"):
+        found = ours(name, *arrays, **keywords)
+    good = np.delete(np.arange(NM), 4)
+    assert bits([x[good] for x in found]) == bits([x[good] for x in expected])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,8 +1,9 @@
-"""NumPy's own tests of numpy.linalg, with our functions in the place of NumPy's."""
+"""NumPy's own tests of numpy.linalg, with our functions in the place of NumPy's, and with NumPy patched."""
 
 import numpy as np
 import pytest
 
+import compactla
 from compactla import linalg
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -11,11 +12,16 @@ TESTS = "linalg.tests.test_linalg", "linalg.tests.test_regression", "matrixlib.t
 OTHERS = "norm", "multidot", "tensor", "xerbla", "sdot", "blas64", "outer", "cross", "trace", "diagonal", "openblas"
 
 
-@pytest.fixture(autouse=True)
-def in_the_place_of_numpy(monkeypatch):
+@pytest.fixture(autouse=True, params=["replaced", "patched"])
+def in_the_place_of_numpy(request, monkeypatch):
+    if request.param == "patched":
+        with compactla.patch_numpy():
+            yield
+        return
     for name in np.linalg.__all__:
         if hasattr(linalg, name):
             monkeypatch.setattr(np.linalg, name, getattr(linalg, name))
+    yield
 
 
 for module in [pytest.importorskip(f"numpy.{name}") for name in TESTS]:

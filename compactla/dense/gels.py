@@ -5,7 +5,21 @@ from collections.abc import Iterator
 from compactla.layout import Pack
 from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, REGISTERS, Choice, Search, columns, each_column, items, registers, squares
+from compactla.search import (
+    ITEM,
+    LARGEST_GRID,
+    REGISTERS,
+    Choice,
+    Search,
+    columns,
+    columns_on_grids,
+    each_column,
+    grid,
+    items,
+    registers,
+    room_for_reflectors,
+    squares,
+)
 from compactla.types import Array, Events
 
 
@@ -90,9 +104,11 @@ def refuse(A, B):
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     r, m, n = size
-    if registers(m * n + n + m, dtype) <= REGISTERS:
+    if max(size) <= 32 and registers(m * n + n + m, dtype) <= REGISTERS:
         yield from items("gels_item")
-    yield from each_column("gels_column", m, n + r, dtype, lanes)
+    yield from columns_on_grids("gels_grid", m, n + r, dtype, lanes)
+    if max(size) <= 32:
+        yield from each_column("gels_column", m, n + r, dtype, lanes)
 
 
 def local(size) -> int:
@@ -100,7 +116,11 @@ def local(size) -> int:
     return 2 * (m + 5) + n + r
 
 
-KERNELS = {"gels_item": ITEM, "gels_column": columns("column_geqrf.cl", lambda r, m, n: n + r, local)}
+KERNELS = {
+    "gels_item": ITEM,
+    "gels_grid": grid("grid_geqrf.cl", lambda r, m, n: m, lambda r, m, n: n + r, room_for_reflectors),
+    "gels_column": columns("column_geqrf.cl", lambda r, m, n: n + r, local),
+}
 
 
 def madds(r, m, n):
@@ -122,5 +142,5 @@ ROUTINE = Routine(
     outputs=("info",),
     implied={"k": lambda m, n, **_: max(m, n), "l": lambda m, n, **_: min(m, n)},
     static=8,
-    search=Search("gels", "gels.cl", KERNELS, candidates, squares(3)),
+    search=Search("gels", "gels.cl", KERNELS, candidates, squares(3), LARGEST_GRID),
 )

@@ -6,7 +6,22 @@ from collections.abc import Iterator
 from compactla.layout import Pack
 from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
-from compactla.search import ITEM, REGISTERS, Choice, Search, columns, each_column, items, registers, squares, team
+from compactla.search import (
+    ITEM,
+    LARGEST_GRID,
+    REGISTERS,
+    Choice,
+    Search,
+    columns,
+    columns_on_grids,
+    each_column,
+    grid,
+    items,
+    registers,
+    room_for_reflectors,
+    squares,
+    team,
+)
 from compactla.types import Events
 
 
@@ -68,6 +83,11 @@ def madds(m, n) -> float:
 
 def candidates(size, dtype, lanes) -> Iterator[Choice]:
     m, n = size
+    on_grids = columns_on_grids("geqrf_grid", m, n, dtype, lanes)
+    if max(m, n) > 16:
+        yield from on_grids
+    if max(m, n) > 32:
+        return
     if registers(m * n, dtype) <= 280:  # of which some may be spilled
         yield from items("geqrf_item")
     for wide in sorted({c for c in (2, 3, 1, 4) if c <= n}, key=lambda c: -(-n // c) * c - n):
@@ -77,11 +97,13 @@ def candidates(size, dtype, lanes) -> Iterator[Choice]:
                 if 64 <= some * count <= 512:
                     yield {"kernel": "geqrf_team", "LANES": some, "COLUMNS": wide, "TEAM": count}
     yield from each_column("geqrf_column", m, n, dtype, lanes)
+    yield from on_grids
 
 
 KERNELS = {
     "geqrf_item": ITEM,
     "geqrf_team": team({}, lambda choice, size: 2 * size[0] * choice["LANES"]),
+    "geqrf_grid": grid("grid_geqrf.cl", lambda m, n: m, lambda m, n: n, room_for_reflectors),
     "geqrf_column": columns("column_geqrf.cl", lambda m, n: n, lambda size: 2 * (size[0] + 5)),
 }
 
@@ -91,5 +113,5 @@ ROUTINE = Routine(
     madds=madds,
     implied={"k": lambda m, n: min(m, n)},
     together=True,
-    search=Search("geqrf", "geqrf.cl", KERNELS, candidates, squares(2)),
+    search=Search("geqrf", "geqrf.cl", KERNELS, candidates, squares(2), LARGEST_GRID),
 )

@@ -1,9 +1,11 @@
 """How a device factors systems with band matrices and solves with them.
 
-A team of work-items shares each of those of `parted_bands.cl`, tridiagonal ones without row interchanges that fit into
-the registers of a team; all others have one work-item for each system, of `bands.cl`.
+A team of work-items shares each of those of `parted_bands.cl` and `pivoted_bands.cl`: tridiagonal ones that fit into
+the registers of a team, or with row interchanges of several. All others have one work-item for each system, of
+`bands.cl`, which is faster where there are enough systems to keep a device busy.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -21,9 +23,11 @@ from compactla.gpu.launch import enqueue, flatten
 from compactla.gpu.linalg.arrays import spread
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning.choices import is_cpu
+from compactla.search import WARP
 from compactla.strides import in_two_axes
 from compactla.types import Array, Queue
 
+ALIKE = 1024  # layouts of arrays that are kept
 FEW = 4  # right-hand sides at a time
 AHEAD = 512  # bytes of a system that are on their way at a time, at most
 TURNS = 1  # rows of a tile on a CPU, where nothing is gained by more, which take long to compile
@@ -31,8 +35,13 @@ RESIDENT = 16  # packs that a compute unit works on at a time
 DEEP = 64  # bytes of a vector that a member of a team has
 NEIGHBOURS = 64  # bytes that are read of neighbouring systems at least
 GROUP = 128  # work-items of a work-group with teams, about
-LONG = 4096  # bytes of a vector with which teams factor and solve at once, too: with shorter ones that is slower
-MOST = 512  # and at most: they share registers
+LONG = 512  # bytes of a vector with which teams factor and solve at once, too: with shorter ones that is slower
+FEW_PACKS = 3  # for each compute unit, with more of which that is slower too
+MOST = 512  # work-items of a team: they share registers
+SWAPPING = 128  # work-items of a team that swaps rows; of longer systems several teams have parts
+TOGETHER = 32  # work-items of a team that has a part
+REGISTERS, EACH = 65536, 168  # of an NVIDIA GPU's compute unit, and what a work-item may have of them
+LEFT = 11  # numbers for each part, of pivoted_bands.cl
 
 
 class Factors(NamedTuple):
@@ -85,8 +94,7 @@ def source(form: Form):
 
 def found(arrays, lead):
     """The inner one of two axes, as which those of systems are seen, and where the `DeviceSystems` of arrays are."""
-    strides = [lead_strides(a, lead) for a in arrays]
-    (_, inner), steps = in_two_axes(lead, strides)
+    (_, inner), steps = two_axes(lead, arrays)
     places = []
     for a, two in zip(arrays, steps, strict=True):
         item = REAL[a.dtype.char].itemsize
@@ -96,13 +104,21 @@ def found(arrays, lead):
 
 def fit(arrays: Sequence[Array], lead: Sequence[int]) -> bool:
     """Whether kernels take the strides of arrays (..., m, n) of systems."""
-    return in_two_axes(lead, [lead_strides(a, lead) for a in arrays]) is not None
+    return two_axes(lead, arrays) is not None
+
+
+def two_axes(lead, arrays):
+    """What `in_two_axes` says of arrays (..., m, n), which is kept: calls are alike."""
+    return _two_axes(tuple(lead), tuple(lead_strides(a, lead) for a in arrays))
+
+
+_two_axes = functools.lru_cache(ALIKE)(in_two_axes)
 
 
 def lead_strides(a, lead):
     """Strides of the axes of systems of an array (..., m, n), which are `lead` or a single one."""
     if a.ndim - 2 == len(lead):
-        return a.strides[:-2]
+        return tuple(a.strides[:-2])
     counts = list(itertools.accumulate(reversed(lead[1:]), int.__mul__, initial=1))[::-1]
     return tuple(a.strides[0] * count for count in counts)
 
@@ -156,28 +172,57 @@ class BandLaunch:
         enqueue(self.queue, launch, code, (groups[0] * self.V, groups[1]), (self.V, 1), arrays, args)
 
     @property
+    def most(self):
+        """Work-items that may share a system, 0 where one has it alone."""
+        device = self.queue.device
+        return min(MOST, device.max_work_group_size) if self.form.kl == self.form.ku == 1 and not is_cpu(device) else 0
+
+    @property
     def members(self):
         """Work-items that share a system, 0 if one has it alone: so many that they hold it, which n decides."""
-        form, device = self.form, self.queue.device
-        if form.pivoting or not form.kl == form.ku == 1 or is_cpu(device):
-            return 0
-        least = -(-self.n * self.dtype.itemsize // DEEP)
-        members = 1 << (least - 1).bit_length()
-        members = members * 3 // 4 if members > 2 and members * 3 // 4 >= least else members
-        return members if members <= min(MOST, device.max_work_group_size) else 0
+        members = team(-(-self.n * self.dtype.itemsize // DEEP))
+        return members if members <= min(self.most, SWAPPING if self.form.pivoting else MOST) else 0
 
-    def run_parted(self, name, places, values, launch, near, **macros):
+    @property
+    def parts(self):
+        """Teams that share a system that is too long for one, 0 if there are too many of them, or none at all."""
+        parts = -(-self.n * self.dtype.itemsize // (DEEP * TOGETHER))
+        return parts if self.form.pivoting and team(parts) <= self.most else 0
+
+    def run_parted(self, name, places, values, launch, near, members=0, parts=1, **macros):
         """Launch a kernel with teams likewise; `near` says whether neighbouring systems are read."""
-        members, item = self.members, REAL[self.dtype.char].itemsize
+        members, item = members or self.members, REAL[self.dtype.char].itemsize
         wanted = max(GROUP // members, NEIGHBOURS // item if near else 1)
         lanes = 1 << min(wanted, max(MOST // members, 1), self.V).bit_length() - 1
         macros |= {"KL": 1, "KU": 1, "SOURCE": source(self.form), "LANES": lanes, "MEMBERS": members}
         macros |= {"DEEP": DEEP // self.dtype.itemsize, name.upper(): 1}
+        file = "pivoted_bands.cl" if self.form.pivoting else "parted_bands.cl"
+        if self.form.pivoting and not members % max(WARP // lanes, 1):
+            macros["SPREAD"] = max(WARP // lanes, 1)
+        macros["CLA_GROUPS"] = max(REGISTERS // (EACH * lanes * members), 1)
         arrays, values = flatten(values)
         args = [self.nsys, self.n, *values]
-        code = kernel(self.queue, "parted_bands.cl", name, self.dtype, self.V, args, **macros)
+        code = kernel(self.queue, file, name, self.dtype, self.V, args, **macros)
         group, arrays = lanes * members, [*(place.array for place in places), *arrays]
-        enqueue(self.queue, launch, code, (-(-self.nsys // lanes) * group, 1), (group, 1), arrays, args)
+        enqueue(self.queue, launch, code, (-(-self.nsys // lanes) * group, parts), (group, 1), arrays, args)
+
+    def run_in_parts(self, places, inner, told, info, room, launch, near, **along):
+        """Solve with several teams for each system: what is left of their rows, where these begin, then all."""
+        parts, lanes = self.parts, self.npack * self.V
+        ends = room.array((LEFT * (parts + 1) * lanes,))
+        for column in range(self.columns):
+            of_teams = inner, column, lanes, *told, ends
+            shape = {"near": near, "members": TOGETHER, "parts": parts} | along
+            self.run_parted("reduce_pivoted", places, of_teams, launch, **shape)
+            values = inner, parts, lanes, *told[: 3 * len(places[0].arguments)], ends, info
+            self.run_parted("join_pivoted", places[:3], values, NOW, False, team(parts))
+            self.run_parted("expand_pivoted", places, of_teams, NOW, **shape)
+
+
+def team(least: int) -> int:
+    """At least so many work-items: a power of 2, or three quarters of one."""
+    members = 1 << (least - 1).bit_length()
+    return members * 3 // 4 if members > 2 and members * 3 // 4 >= least else members
 
 
 def matrix_places(matrix, lead, others=()):
@@ -205,8 +250,8 @@ def factor(
     swaps = empty((run.npack, n if form.pivoting else 1, run.V), np.int32, queue)
     info = empty((run.npack * run.V,), np.int32, queue)
     told, along = [*itertools.chain(*(place.arguments for place in places))], places[1].along
-    if run.members:
-        run.run_parted("factor_parted", places, (inner, *told, F, info), launch, True, ALONG_A=along, COMMON=0)
+    if run.members and not form.pivoting:
+        run.run_parted("factor_parted", places, (inner, *told, F, info), launch, True, ALONG_A=along)
     else:
         values = inner, *told, F, swaps, info
         run.run("factor_bands", places, (run.npack, 1), values, launch, ALONG_A=along, ALONG_B=0)
@@ -223,7 +268,7 @@ def solve(
     inner, places = found([B, X], lead)
     told = inner, r, *itertools.chain(*(place.arguments for place in places))
     along = {"ALONG_B": places[0].along, "ALONG_X": places[1].along, "COMMON": int(common)}
-    if run.members:
+    if run.members and not form.pivoting:
         return run.run_parted("solve_parted", places, (*told, factors.F), launch, True, **along)
     chunks = 1 if form.wide else -(-r // run.columns)
     groups = run.npack if form.wide else run.packs_at_a_time()
@@ -241,9 +286,14 @@ def both(
     info = empty((run.npack * run.V,), np.int32, B.queue, reused(B))
     told = [*itertools.chain(*(place.arguments for place in places))]
     along = dict(zip(("ALONG_A", "ALONG_B", "ALONG_X"), (places[k].along for k in (1, 3, 4)), strict=True))
-    if run.members and n * X.dtype.itemsize >= LONG:
+    few = run.npack < FEW_PACKS * B.queue.device.max_compute_units
+    if run.members and few and n * X.dtype.itemsize >= LONG:
         near, values = any(along.values()), (inner, run.columns, *told, info)
-        run.run_parted("both_parted", places, values, launch, near, **along, COMMON=0)
+        name = "both_pivoted" if form.pivoting else "both_parted"
+        run.run_parted(name, places, values, launch, near, **along)
+        return info
+    if run.parts and few and not run.members:
+        run.run_in_parts(places, inner, told, info, room, launch, any(along.values()), **along)
         return info
     groups = run.packs_at_a_time()
     work = room.array((groups * run.V * n * (form.reach + run.columns),))

@@ -24,6 +24,9 @@ from compactla.types import Array, Queue
 
 KINDS = {"none": 0, "ilu": 1, "lu": 1, "block": 2, "csr": 3}
 MEMBERS = 32  # work-items that share a system, at most
+BESIDE = 8  # and at most where they wait for each other often and there are
+MANY = 128  # systems for each compute unit, which keep it busy
+_levels: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 SECTOR = 32  # bytes that memory moves at once
 LEAST = 64  # work-items of a work-group of teams
 NONE = np.iinfo(np.int32).max  # where no row is singular
@@ -78,12 +81,28 @@ def lists_of(kind, pattern, order, queue, trans="N"):
 
 def of_factors(pattern, order, transposed):
     """indptr, indices, diagonal and levels of factors, or of their transposes."""
-    indptr, indices, diagonal = pattern.indptr, pattern.indices, pattern.diagonal
-    if transposed:
-        indptr, indices, places = pattern.transposed
-        diagonal = np.flatnonzero(pattern.indices[places] == indices)
+    indptr, indices, diagonal, found = in_levels(pattern, transposed)
     rows = indices if order is None else order[indices]
-    return indptr, *small(rows, diagonal, levels(indptr, indices, diagonal))
+    return indptr, *small(rows, diagonal, found)
+
+
+def in_levels(pattern, transposed):
+    """indptr, indices, diagonal and `levels` of a pattern or of its transpose, which are kept."""
+    kept = _levels.setdefault(pattern, {})
+    if transposed not in kept:
+        indptr, indices, diagonal = pattern.indptr, pattern.indices, pattern.diagonal
+        if transposed:
+            indptr, indices, places = pattern.transposed
+            diagonal = np.flatnonzero(pattern.indices[places] == indices)
+        kept[transposed] = indptr, indices, diagonal, levels(indptr, indices, diagonal)
+    return kept[transposed]
+
+
+def beside(kind, pattern):
+    """How many of many work-items for a system find rows of a preconditioner that do not need each other."""
+    if KINDS[kind] != KINDS["lu"] or not pattern.n:
+        return MEMBERS
+    return min(max(pattern.n // int(in_levels(pattern, False)[3][0]), 1), BESIDE)
 
 
 def levels(indptr, indices, diagonal):
@@ -168,10 +187,12 @@ def team_of(n, queue):
     return min(1 << max(n - 1, 1).bit_length() - 1, MEMBERS)
 
 
-def teams(file, name, P, n, values, packs, numbers, launch, **macros):
-    """Launch a kernel with a team for each lane of packs like P; `numbers` of work space for each."""
+def teams(file, name, P, n, values, packs, numbers, launch, most, **macros):
+    """Launch a kernel with a team for each lane of packs like P: of `most` where there are many."""
     queue, lanes, real = P.queue, P.view.npack * P.vlen, REAL[P.dtype.char].itemsize
     team = team_of(n, queue)
+    if lanes >= MANY * queue.device.max_compute_units:
+        team = min(team, 1 << most.bit_length() - 1)
     together = math.gcd(P.vlen, 1 << max(SECTOR // real, LEAST // team).bit_length() - 1)
     each = numbers * together * P.dtype.itemsize
     most = max(queue.device.global_mem_size // SHARE // max(each, 1), 1)
@@ -227,16 +248,17 @@ def systems(rows, places, pattern):
 
 def precondition(M: Any, X: Pack, Y: Pack, launch: Launch = NOW) -> None:
     """Y <- M X"""
-    apply(M.kind, M.values, (M.size, *lists_of(M.kind, M.pattern, M.order, X.queue)), X, Y, launch, "N")
+    apply(M.kind, M.values, M.pattern, M.order, M.size, X, Y, launch, "N")
 
 
-def apply(kind, values, lists, X, Y, launch, trans):
-    """Y <- M X for a preconditioner of some kind, its values, the size of its blocks and `lists_of` its pattern."""
+def apply(kind, values, pattern, order, size, X, Y, launch, trans):
+    """Y <- M X for a preconditioner of some kind, its values and its pattern, and the size of its blocks."""
     if not Y.view.npack * Y.m * Y.n:
         return
     macros = {"PRECONDITION_BATCH": 1, "PRECONDITIONER": KINDS[kind], "TRANS": "NTC".index(trans)}
-    values, packs = (X.n, *lists), (values.view, X.view, Y.view)
-    teams("batch_krylov.cl", "precondition_batch", Y, X.m, values, packs, 0, launch, **macros)
+    most = 1 if KINDS[kind] == KINDS["lu"] else MEMBERS
+    values, packs = (X.n, size, *lists_of(kind, pattern, order, X.queue, trans)), (values.view, X.view, Y.view)
+    teams("batch_krylov.cl", "precondition_batch", Y, X.m, values, packs, 0, launch, most, **macros)
 
 
 def tile_of(dtype: np.dtype) -> int:
@@ -251,7 +273,7 @@ def lu_factor(values: Pack, tiles: Any, factors: Pack, launch: Launch = NOW) -> 
 
 def lu_solve(factors: Pack, tiles: Any, X: Pack, Y: Pack, trans: str = "N", launch: Launch = NOW) -> None:
     """Y <- op(A)^-1 X with the factors of `lu_factor`."""
-    apply("lu", factors, (1, *lists_of("lu", tiles, tiles.order, X.queue, trans)), X, Y, launch, trans)
+    apply("lu", factors, tiles, tiles.order, 1, X, Y, launch, trans)
 
 
 def factor(values: Pack, pattern: Any, factors: Pack, launch: Launch = NOW) -> Array:
@@ -268,7 +290,7 @@ def eliminate(values, pattern, factors, launch, sources):
         rows = on_device(pattern, queue, "diagonal", lambda: (pattern.indptr, *small(*lists)))
         rows = [*rows, None][:4]
         packs = values.view, factors.view, info
-        teams("csrilu.cl", "csrilu_batch", values, pattern.n, rows, packs, pattern.n, launch, CSRILU_BATCH=1)
+        teams("csrilu.cl", "csrilu_batch", values, pattern.n, rows, packs, pattern.n, launch, BESIDE, CSRILU_BATCH=1)
     elif lanes:
         info.fill(0)
     return info
@@ -295,4 +317,5 @@ def solve(
         *lists_of(M.kind, M.pattern, M.order, B.queue),
     )
     packs = A.values.view, M.values.view, B.view, X.data, out, history
-    teams("batch_krylov.cl", "solve_batch", B, B.m, values, packs, numbers, launch, **macros)
+    most = beside(M.kind, M.pattern)
+    teams("batch_krylov.cl", "solve_batch", B, B.m, values, packs, numbers, launch, most, **macros)

@@ -1,22 +1,20 @@
-"""SciPy's own functions, also where ours have been put in their places in scipy.linalg."""
+"""SciPy's own functions, also where ours are computed in their places: see `compactla.patch`."""
 
 import functools
 import math
 
 import numpy as np
-from scipy.linalg import (  # noqa: F401 - SciPy's names, as they are
-    LinAlgWarning,
-    cho_factor,
-    cho_solve,
-    expm,
-    lu_factor,
-    lu_solve,
-    solve_banded,
-    solve_triangular,
-    solveh_banded,
-)
+from scipy import linalg
+from scipy.linalg import LinAlgWarning  # noqa: F401 - SciPy's name, as it is
 
+from compactla.linalg._numpy import copied
 from compactla.linalg.arguments import common_lead
+
+cho_factor, cho_solve = copied(linalg.cho_factor), copied(linalg.cho_solve)
+expm = copied(linalg.expm)
+lu_factor, lu_solve = copied(linalg.lu_factor), copied(linalg.lu_solve)
+solve_banded, solveh_banded = copied(linalg.solve_banded), copied(linalg.solveh_banded)
+solve_triangular = copied(linalg.solve_triangular)
 
 
 def on_stacks(function, regular=lambda m, n, **_: np.eye(m, n)):

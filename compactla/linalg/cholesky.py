@@ -1,6 +1,6 @@
 """cholesky: factors of positive definite matrices."""
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked
@@ -64,7 +64,7 @@ def cholesky(
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return _numpy.cholesky(a, **told(cholesky, upper=upper))
+        return _dispatched.cholesky(a, **told(cholesky, upper=upper))
     arrays, wrap = given
     (x,) = CHOLESKY(arrays, ("U" if upper else "L", "yes"), on_error, compute, threads)
     return wrap(x) if wrap else x
@@ -83,5 +83,5 @@ CHOLESKY = Stacked(
     numpy=with_numpy,
     failure=Failure("Matrix is not positive definite"),
     options=("uplo", "clean"),
-    limits=Limits(fewest=lambda n: 1 if n <= 16 else 2),
+    limits=Limits(128, lambda n: 1 if n <= 16 else 2 if n <= 32 else 6),
 )

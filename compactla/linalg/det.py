@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.repeats.recording import repeats
@@ -56,7 +56,7 @@ def det(a: Array, *, compute: str | None = None, threads: int | None = None) -> 
         return _numpy.det(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return _numpy.det(a)
+        return _dispatched.det(a)
     (d,) = DET(given[0], (), "raise", compute, threads)
     return d[()]
 
@@ -101,7 +101,7 @@ def slogdet(a: Array, *, compute: str | None = None, threads: int | None = None)
         return _numpy.slogdet(a)
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return _numpy.slogdet(a)
+        return _dispatched.slogdet(a)
     sign, logabsdet = SLOGDET(given[0], (), "raise", compute, threads)
     return SlogdetResult(sign[()], logabsdet[()])
 
@@ -116,8 +116,8 @@ def is_tiny(a, compute, threads):
 
 
 def fewest(n):
-    """The least number of matrices that are no tiny stack."""
-    return -(-TINY // n**2)
+    """The least number of matrices that are no tiny stack, or of large ones."""
+    return -(-TINY // n**2) if n <= 32 else 6 if n <= 64 else 12
 
 
 TINY = 80  # numbers
@@ -129,7 +129,7 @@ DET = Stacked(
     outputs=(Result(""),),
     work=work,
     numpy=_numpy.det,
-    limits=Limits(fewest=fewest),
+    limits=Limits(128, fewest),
     fails=False,
 )
 SLOGDET = Stacked(
@@ -138,6 +138,6 @@ SLOGDET = Stacked(
     outputs=(Result(""), Result("", "real")),
     work=work,
     numpy=_numpy.slogdet,
-    limits=Limits(fewest=fewest),
+    limits=Limits(128, fewest),
     fails=False,
 )

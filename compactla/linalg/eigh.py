@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, named
@@ -65,7 +65,9 @@ def eigh(
            [3., 4.]])
     """
     given = as_arrays(a, devices=("a",))
-    if given is None or UPLO not in ("L", "U", "l", "u"):
+    if given is None:
+        return _dispatched.eigh(a, **told(eigh, UPLO=UPLO))
+    if UPLO not in ("L", "U", "l", "u"):
         return _numpy.eigh(a, **told(eigh, UPLO=UPLO))
     arrays, wrap = given
     w, v = EIGH(arrays, (UPLO.upper(),), on_error, compute, threads)
@@ -106,7 +108,9 @@ def eigvalsh(
            [3., 4.]])
     """
     given = as_arrays(a, devices=("a",))
-    if given is None or UPLO not in ("L", "U", "l", "u"):
+    if given is None:
+        return _dispatched.eigvalsh(a, **told(eigvalsh, UPLO=UPLO))
+    if UPLO not in ("L", "U", "l", "u"):
         return _numpy.eigvalsh(a, **told(eigvalsh, UPLO=UPLO))
     arrays, _ = given
     (w,) = EIGVALSH(arrays, (UPLO.upper(),), on_error, compute, threads)
@@ -123,7 +127,7 @@ EIGH = Stacked(
     failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,
-    limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
+    limits=Limits(96, lambda n: 1 if n <= 24 else 2 if n <= 32 else 6),
 )
 EIGVALSH = Stacked(
     "eigvalsh",
@@ -134,4 +138,5 @@ EIGVALSH = Stacked(
     failure=Failure("Eigenvalues did not converge"),
     options=("UPLO",),
     paired=16,
+    limits=Limits(96),
 )

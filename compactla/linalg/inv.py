@@ -1,9 +1,9 @@
 """inv: inverses."""
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.repeats.recording import repeats
 from compactla.types import Array
 
@@ -59,7 +59,7 @@ def inv(a: Array, *, on_error: str = "raise", compute: str | None = None, thread
     """
     given = as_arrays(a, devices=("a",))
     if given is None:
-        return _numpy.inv(a)
+        return _dispatched.inv(a)
     (a,), wrap = given
     (x,) = INV((a,), (), on_error, compute, threads)
     return wrap(x) if wrap else x
@@ -72,4 +72,5 @@ INV = Stacked(
     work=lambda n, **_: n**3,
     numpy=_numpy.inv,
     failure=Failure("Singular matrix"),
+    limits=Limits(128),
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, precision
@@ -60,8 +60,10 @@ def lstsq(
 
     Notes
     -----
-    Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`, and on GPUs as
-    in `compactla.linalg.svd`. For a single matrix, `residuals` is empty where its rank is below n, as NumPy's is.
+    Singular value decompositions, as LAPACK ``?gelsd``: by one-sided Jacobi of R, see `compactla.gesvd`. On GPUs
+    matrices become bidiagonal, by reflections in which right-hand sides take part: singular vectors, as in
+    `compactla.linalg.svd`, are for matrices whose rank is not full, or that have less rows than columns. For a single
+    matrix, `residuals` is empty where its rank is below n, as NumPy's is.
 
     Examples
     --------
@@ -77,7 +79,7 @@ def lstsq(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return _numpy.lstsq(a, b, **told(lstsq, rcond=rcond))
+        return _dispatched.lstsq(a, b, **told(lstsq, rcond=rcond))
     original = a, b
     (a, b), wrap = given
     if a.ndim <= 2 and b.ndim <= 2 and type(a) is np.ndarray:

@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 from compactla.checks import check_dtype, check_launch, is_device_array
 from compactla.dense.gemm import gemm
 from compactla.foreign import adopt
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched
 from compactla.linalg.arguments import as_arrays, common_lead
 from compactla.linalg.stacks import Result, Stacked
 from compactla.repeats.recording import repeats
@@ -63,7 +63,7 @@ def matmul(x1: Array, x2: Array, /, *, threads: int | None = None) -> Array:
         if threads is not None:
             check_launch(threads, None, None)
         if not gains(x1, x2):
-            return NUMPYS(x1, x2)
+            return np.matmul(x1, x2) if type(x1) is type(x2) is np.ndarray else NUMPYS(x1, x2)
         if x2.ndim == 2 and x1.flags.c_contiguous:
             return np.matmul(x1.reshape(-1, x1.shape[-1]), x2).reshape(*x1.shape[:-1], x2.shape[1])
     a = x1[None] if x1.ndim == 1 else x1
@@ -111,7 +111,7 @@ def gains(x1, x2):
     return (few or larger) and FLOATS.issuperset((x1.dtype.char, x2.dtype.char))
 
 
-NUMPYS = getattr(_numpy, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
+NUMPYS = getattr(_dispatched, "matmul", np.matmul)  # numpy.linalg has it since NumPy 2
 FLOATS = frozenset("fdFD")
 MANY = 4096  # numbers in a factor
 LARGEST = 32  # extent of matrices of one type, where there are four times as many numbers

@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.inv import inv
 from compactla.linalg.matmul import matmul
@@ -57,7 +57,9 @@ def matrix_power(
             [ 0.  ,  1.  ]]])
     """
     power = integer(n)
-    if as_arrays(a) is None or power is None:
+    if as_arrays(a) is None:
+        return _dispatched.matrix_power(a, n)
+    if power is None:
         return _numpy.matrix_power(a, n)
     a = np.asanyarray(a)
     if a.dtype == object:

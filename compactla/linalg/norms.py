@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, common_type, told
 from compactla.linalg.svd import svd, svdvals
 from compactla.types import Array
@@ -47,8 +47,10 @@ def cond(x: Array, p: Array = None, *, compute: str | None = None, threads: int 
     array([ 2., inf])
     """
     given = as_arrays(x)
-    if given is None or p not in (None, 2, -2):
-        return _numpy.cond(x, **told(cond, p=p))
+    if given is None:
+        return _dispatched.cond(x, **told(cond, p=p))
+    if p not in (None, 2, -2):
+        return _numpy.cond(x, p)
     ((x,), _) = given
     if x.ndim < 2 or not x.size:
         return _numpy.cond(x, p)
@@ -108,7 +110,8 @@ def matrix_rank(
         raise ValueError("`tol` and `rtol` can't be both set.")
     given = as_arrays(A)
     if given is None or given[0][0].ndim < 2:
-        return _numpy.matrix_rank(A, **told(matrix_rank, tol=tol, hermitian=hermitian, rtol=rtol))
+        numpys = _dispatched.matrix_rank if given is None else _numpy.matrix_rank
+        return numpys(A, **told(matrix_rank, tol=tol, hermitian=hermitian, rtol=rtol))
     ((A,), _) = given
     s = svd(A, compute_uv=False, hermitian=hermitian, compute=compute, threads=threads)
     if tol is not None:
@@ -159,7 +162,7 @@ def norm(
     if given is None and type(x) is np.ndarray:
         return _numpy.norm(x, ord, axis, keepdims)
     if given is None:
-        return _numpy.norm(x, **told(norm, ord=ord, axis=axis, keepdims=keepdims))
+        return _dispatched.norm(x, **told(norm, ord=ord, axis=axis, keepdims=keepdims))
     ((x,), _) = given
     axes = tuple(range(x.ndim)) if axis is None else axis
     if not x.size or common_type(x.dtype) is None or not is_pair(axes, x.ndim):
@@ -244,4 +247,4 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     """
     if type(x) is np.ndarray:
         return _numpy.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
-    return _numpy.vector_norm(x, **told(vector_norm, axis=axis, keepdims=keepdims, ord=ord))
+    return _dispatched.vector_norm(x, **told(vector_norm, axis=axis, keepdims=keepdims, ord=ord))

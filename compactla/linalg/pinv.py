@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import DOUBLE, as_arrays, common_type, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, precision
@@ -73,7 +73,8 @@ def pinv(
     given = as_arrays(a, devices=() if hermitian else ("a",))
     both = rcond is not None and rtol is not NOT_GIVEN
     if given is None or both or is_numpys(given[0][0]):
-        return _numpy.pinv(a, **told(pinv, rcond=rcond, hermitian=hermitian, rtol=rtol))
+        numpys = _dispatched.pinv if given is None else _numpy.pinv
+        return numpys(a, **told(pinv, rcond=rcond, hermitian=hermitian, rtol=rtol))
     (a,), wrap = given
     real = np.dtype(a.dtype.char.lower()) if a.dtype.kind in "fc" else DOUBLE
     if rcond is None:

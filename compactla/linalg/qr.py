@@ -1,6 +1,6 @@
 """qr: QR factorizations."""
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.repeats.recording import repeats
@@ -62,7 +62,9 @@ def qr(a: Array, mode: str = "reduced", *, compute: str | None = None, threads: 
     True
     """
     given, function = as_arrays(a, devices=("a",)), QR.get(mode) if isinstance(mode, str) else None
-    if given is None or function is None:
+    if given is None:
+        return _dispatched.qr(a, **told(qr, mode=mode))
+    if function is None:
         return _numpy.qr(a, **told(qr, mode=mode))
     arrays, wrap = given
     results = function(arrays, (mode,), compute=compute, threads=threads)
@@ -90,7 +92,7 @@ def stacked(outputs, columns):
         fails=False,
         implied={"k": lambda m, n, **_: min(m, n)},
         limits=Limits(
-            largest=48,
+            largest=128,
             fewest=lambda n: 1 if n <= 8 else 2 if n <= 16 else 4,
             extent=lambda m, n, k, **_: max(k, m * max(n, columns(m, k)) // 128),
         ),

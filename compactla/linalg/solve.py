@@ -1,9 +1,9 @@
 """solve: linear systems."""
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked
 from compactla.repeats.recording import repeats
 from compactla.types import Array
 
@@ -61,7 +61,7 @@ def solve(
     """
     given = as_arrays(a, b, devices=("a", "b"))
     if given is None:
-        return _numpy.solve(a, b)
+        return _dispatched.solve(a, b)
     (a, b), wrap = given
     column = b.ndim == 1
     if column and b.shape != a.shape[-1:]:
@@ -78,4 +78,5 @@ SOLVE = Stacked(
     work=lambda n, r, **_: n**3 / 3 + n * n * r,
     numpy=_numpy.solve,
     failure=Failure("Singular matrix", probe=_numpy.inv),
+    limits=Limits(128),
 )

@@ -50,13 +50,13 @@ class Limits:
     """
 
     largest: int = 32
-    fewest: Callable[[int], int] = lambda n: 1
+    fewest: Callable[[int], int] = lambda n: 1 if n <= 32 else 4 if n <= 64 else 6
     extent: Callable[..., int] = lambda **sizes: max(sizes.values())
 
-    def hold(self, nm, number):
+    def hold(self, fit):
         """Whether there are enough matrices, and these are not too large."""
-        extent = self.extent(**number)
-        return extent <= self.largest and nm >= self.fewest(extent)
+        extent = self.extent(**fit.number)
+        return extent <= self.largest and fit.nm >= self.fewest(extent)
 
 
 class Fit(NamedTuple):
@@ -182,12 +182,17 @@ class Stacked:
         sizes = self.inputs.values()
         types = [np.dtype(x[2]) if x[2:] else common_type(a.dtype) for x, a in zip(sizes, arrays, strict=True)]
         fit = None if any(dtype is None for dtype in types) else self.fit(arrays, types, compute)
-        if fit is None or not self.limits.hold(fit.nm, fit.number):
+        if fit is None or not self.limits.hold(fit):
             return StackPlan()
         read = [dtype if own(letters) else fit.common for letters, dtype in zip(sizes, types, strict=True)]
         places = [place(a, fit.lead, dtype) for a, dtype in zip(arrays, read, strict=True)]
         copies = [p.copy for p in places]
         return StackPlan(cpu.kernel(self, options, fit, places), fit.lead, copies if any(copies) else [])
+
+    def gains(self, *shapes):
+        """Whether there is a kernel for arrays of these shapes, of numbers that NumPy computes with."""
+        fit = self.fit([np.broadcast_to(0.0, shape) for shape in shapes], [np.dtype("d")] * len(shapes), "double")
+        return fit is not None and self.limits.hold(fit)
 
     def fit(self, arrays, types, compute):
         """Sizes and types of arrays, read as these types; None if they are empty, or do not fit together."""

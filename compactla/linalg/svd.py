@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from compactla.linalg import _numpy
+from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.failures import Failure
@@ -77,7 +77,7 @@ def svd(
     given = as_arrays(a, devices=() if hermitian else ("a",))
     if given is None:
         options = told(svd, full_matrices=full_matrices, compute_uv=compute_uv, hermitian=hermitian)
-        return _numpy.svd(a, **options)
+        return _dispatched.svd(a, **options)
     arrays, wrap = given
     rest = on_error, compute, threads
     if hermitian:
@@ -126,7 +126,7 @@ def svdvals(x: Array, /, *, on_error: str = "raise", compute: str | None = None,
     """
     given = as_arrays(x, devices=("x",))
     if given is None:
-        return _numpy.svdvals(x)
+        return _dispatched.svdvals(x)
     arrays, _ = given
     (s,) = VALUES(arrays, (wide(arrays[0]),), on_error, compute, threads)
     return s
@@ -181,7 +181,7 @@ def stacked(name, outputs, columns="", **keywords):
         options=("wide",),
         implied=implied,
         paired=16,
-        limits=Limits(fewest=lambda n: 1 if n <= 24 else 2),
+        limits=Limits(64, lambda n: 1 if n <= 24 else 2 if n <= 32 else 6),
     )
 
 

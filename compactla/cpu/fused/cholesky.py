@@ -5,16 +5,22 @@ import math
 from compactla.cpu.kernels.potrf import potrf
 from compactla.cpu.linalg.stacks import FAILED, UNSURE
 
+FETCHED = 16  # rows up to which results are fetched into the cache before they are written
+
 
 def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True):
     """X <- the factor of A in one triangle; the other one is zero if it is `clean`, else that of A."""
     n = A.m
     W = code.room(vector, n, n)
-    A.read(W)
+    if clean == "yes" and uplo == "L":
+        A.read_lower(W)
+    else:
+        A.read(W)
     if clean == "no" and check_finite:
         status.check(W)
     scale = largest(code, W)
-    potrf.emit(code, W, status.info, uplo=uplo, ahead=(*A.following, *X.following))
+    results = X.following if isinstance(n, int) and n <= FETCHED else ()
+    potrf.emit(code, W, status.info, uplo=uplo, ahead=(*A.following, *results))
     decide(code, W, scale, status)
     if clean == "yes":
         L, zero = W.T if uplo == "U" else W, code.zero(vector)

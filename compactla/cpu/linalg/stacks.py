@@ -28,6 +28,7 @@ from compactla.cpu.emit.matrices import native_width
 from compactla.cpu.emit.numba_matrices import KINDS
 from compactla.cpu.emit.vectors import FLOATS, Vector
 from compactla.cpu.kernels.laswp import integers
+from compactla.cpu.linalg.workspace import Workspace
 from compactla.cpu.memory.matrices import Ordinary, lie
 from compactla.cpu.threads.sharing import share
 from compactla.overlap import address
@@ -58,6 +59,8 @@ class StackCall(NamedTuple):
     operands : tuple of (str, str, str)
         For each input and output the letters of its rows and columns, that of its type, and how it lies in memory, as
         `compactla.cpu.memory.matrices.Ordinary` has it.
+    large : bool
+        Whether matrices may be too large for the stack.
     """
 
     function: str
@@ -66,6 +69,7 @@ class StackCall(NamedTuple):
     sizes: tuple
     options: tuple
     operands: tuple
+    large: bool
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,8 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
     """
     nm, number, dtype = fit.nm, fit.number, fit.computed
     known = is_known(number)
-    V = native_width(dtype) * (2 if known and max(number.values()) <= function.paired else 1)
+    largest = max(number.values())
+    V = native_width(dtype) * (2 if known and largest <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
 
     # Operands, and the words of the kernel
@@ -149,7 +154,7 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
     # The kernel, and its cost
     letters = tuple((letter, size if known else None) for letter, size in sizes.items())
     named = tuple(zip(function.options, options, strict=True))
-    text = text_of(StackCall(function.name, dtype.char, V, letters, named, tuple(operands)))
+    text = text_of(StackCall(function.name, dtype.char, V, letters, named, tuple(operands), largest > STATIC))
     arguments = INT, types.UniTuple(DATA, 1 + len(operands))
     code = compiled(batch, arguments, text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
@@ -257,7 +262,8 @@ class Status:
 @emitted(StackCall)
 def call(code, description, first, words, arrays):
     """Call a function on matrices `first` and up."""
-    name, char, V, letters, options, operands = description
+    name, char, V, letters, options, operands, large = description
+    code = Workspace(code.builder, large)
     emit = getattr(importlib.import_module(f"compactla.cpu.fused.{name}"), name)
     vector = Vector(KINDS[char], V)
     arguments, (status, *starts) = Arguments.at(code, words), arrays
@@ -278,3 +284,4 @@ def call(code, description, first, words, arrays):
         held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
         matrices.append(Ordinary(code, held, real, kind, m, n, lanes, rs, cs, adjacent))
     emit(code, vector, *matrices, Status(code, status, nm, places), **dict(options))
+    code.free()

@@ -4,6 +4,8 @@ Where numbers of a matrix follow each other in memory, V of them are read at onc
 numbers are transposed. All others are gathered one by one.
 """
 
+import functools
+import operator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +15,7 @@ from numba.core import cgutils
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.index import Condition, value_of
 from compactla.cpu.emit.matrices import Elements, itemsize
-from compactla.cpu.emit.prefetch import BYTE
+from compactla.cpu.emit.prefetch import BYTE, LINE
 from compactla.cpu.emit.vectors import Lanes, Vector
 from compactla.cpu.memory.packing import Tile
 
@@ -78,11 +80,25 @@ class Ordinary:
         self.adjacent = Condition(self.builder, value_of(self.adjacent))
         self.parts = len(self.vector.parts)
         self.item = itemsize(self.real)
-        self.tile = Tile(self.code, "d" if self.vector.real.bitwidth == 64 else "f", V, V)
+        self.tile_char = "d" if self.vector.real.bitwidth == 64 else "f"
+        self.tile = Tile(self.code, self.tile_char, V, V)
 
     def read(self, W: Elements) -> None:
         """W <- the matrices"""
         self._copy("load", W)
+
+    def read_lower(self, W: Elements) -> None:
+        """W <- the lower triangles of square matrices; above them W holds anything."""
+        several = self.vector.lanes // self.parts
+        if not isinstance(self.n, int) or self.n < 2 * several or self.kind not in ("whole", "rows"):
+            self.read(W)
+            return
+        step = self.n * (self.parts * self.item) if self.kind == "whole" else self.rs
+        for first in range(0, self.n, several):
+            last = min(first + several, self.n)
+            with self.code.loop(last - first) as k:
+                i = k + first
+                self._row("load", last, lambda j, i=i: (i, j), W, i * step)
 
     def write(self, W: Elements) -> None:
         """The matrices <- W"""
@@ -115,6 +131,8 @@ class Ordinary:
                     self._each(action, W)
         elif self.kind == "apart":
             self._each(action, W)
+        elif action == "store" and self.kind == "whole" and self._in_lines:
+            self._store_lines(W)
         elif self.kind == "whole" and self._few:
             self._row(action, self.m * self.n, lambda e: divmod(e, self.n), W)
         else:
@@ -126,6 +144,40 @@ class Ordinary:
     def _few(self):
         known = isinstance(self.m, int) and isinstance(self.n, int)
         return known and self.m * self.n * self.parts <= UNROLLED
+
+    @property
+    def _in_lines(self):
+        """Whether the numbers of a matrix are many cache lines, whose elements do not straddle them."""
+        known = isinstance(self.m, int) and isinstance(self.n, int)
+        size = self.vector.lanes * self.item
+        return known and size == LINE and self.m * self.n * self.parts * self.item >= 8 * LINE
+
+    def _store_lines(self, W):
+        """Store cache line by cache line, where matrices begin at the same place in one: stores across them are slow.
+
+        Some elements at either end may be stored twice.
+        """
+        code, V, size = self.code, self.vector.lanes, self.parts * self.item
+        count, several = self.m * self.n, V // self.parts
+        first, *others = self.starts
+        alike = functools.reduce(operator.and_, ((start - first) % LINE == 0 for start in others))
+        skipped = (LINE - first % LINE) % LINE
+        skipped = (alike & (skipped % size == 0)).select(skipped // size, 0)
+        contiguous = (W.rs, W.cs) == (self.n * W.cs, W.cs)
+
+        def place(e):
+            return (0, e) if contiguous else (e // self.n, e % self.n)
+
+        def store(e):
+            self._piece("store", 0, 0, V, lambda k: place(e + k), W, e * size)
+
+        lines = (count - skipped) // several
+        with code.when(skipped + lines * several < count):
+            store(code.unknown(count - several))
+        with code.when(skipped > 0):
+            store(code.unknown(0))
+        with code.loop(lines) as t:
+            store(skipped + t * several)
 
     def _row(self, action, count, place, W, start=0):
         """Elements that follow each other; ``place(e)`` is where element e is in W."""
@@ -148,16 +200,61 @@ class Ordinary:
     def _piece(self, action, first, new, end, place, W, start):
         """Numbers `first` to `end` behind `start`, V or fewer; those before `new` were copied already."""
         V, parts, pointers = self.vector.lanes, self.parts, self._pointers(start, first * self.item)
+        halved = end - first == V > 2 and self.real == self.vector.part.element
         if action == "load":
-            rows = [self._converted(self._some(action, p, end - first), self.vector.part) for p in pointers]
-            lanes = self.tile.exchanged(rows)
+            rows = (
+                self._halves(pointers)
+                if halved
+                else [self._converted(self._some(action, p, end - first), self.vector.part) for p in pointers]
+            )
+            lanes = self._exchanged(rows) if halved else self.tile.exchanged(rows)
             for e in range(new // parts, end // parts):
                 W[place(e)] = Lanes(self.builder, self.vector, *lanes[e * parts - first :][:parts])
         else:
             values = [part for e in range(first // parts, end // parts) for part in W[place(e)].parts]
+            if halved:
+                self._store_halves(self._exchanged(values), pointers)
+                return
             rows = self.tile.exchanged(values + values[:1] * (V - len(values)))
             for p, row in zip(pointers, rows, strict=True):
                 self._some(action, p, end - first, self._converted(row, ir.VectorType(self.real, V)))
+
+    def _halves(self, pointers):
+        """Load rows of V numbers: in lists of halves, each next to that of the matrix V / 2 lanes on.
+
+        That is what the first step of a transposition makes of whole rows, and loads do it on the way.
+        """
+        half = len(pointers) // 2
+        kind = ir.VectorType(self.real, half)
+        rows = []
+        for part in range(2):
+            for p, q in zip(pointers[:half], pointers[half:], strict=True):
+                x, y = (self._load(self._behind(r, part * half * self.item), kind) for r in (p, q))
+                rows.append(self.tile.shuffle(x, y, range(2 * half)))
+        return rows
+
+    def _store_halves(self, rows, pointers):
+        """Store rows, which are in halves as `_halves` loads them."""
+        half = len(pointers) // 2
+        for part in range(2):
+            for k, row in enumerate(rows[part * half :][:half]):
+                for side in range(2):
+                    x = self.tile.shuffle(row, row, range(side * half, side * half + half))
+                    pointer = self._behind(pointers[side * half + k], part * half * self.item)
+                    self.builder.store(x, self.builder.bitcast(pointer, x.type.as_pointer()), 1)
+
+    def _exchanged(self, rows):
+        """The steps of a transposition that are within halves."""
+        half = len(rows) // 2
+        tile = Tile(self.code, self.tile_char, len(rows), half)
+        return tile.exchanged(rows[:half]) + tile.exchanged(rows[half:])
+
+    def _load(self, pointer, kind):
+        return self.builder.load(self.builder.bitcast(pointer, kind.as_pointer()), align=1, typ=kind)
+
+    def _behind(self, pointer, offset):
+        """The pointer that is so many bytes behind another."""
+        return self.builder.gep(pointer, [value_of(offset)], source_etype=BYTE)
 
     def _pointers(self, *offsets):
         """Pointers that are so many bytes behind the beginning of each matrix."""

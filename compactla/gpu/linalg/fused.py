@@ -22,7 +22,7 @@ from compactla.gpu.linalg.triangular import FUNCTIONS as SOLUTIONS
 from compactla.gpu.linalg.triangular import triangular
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
-from compactla.search import registers
+from compactla.search import LOCAL_BYTES, registers
 from compactla.strides import in_stack
 
 # Elements that a work-item has in registers, of the sizes, and 4-byte registers for them.
@@ -39,7 +39,16 @@ GROUP = 32  # work-items of a work-group
 ROOM = 26 * 1024  # bytes of local memory, at most: with more, a compute unit has few work-groups
 LARGEST_ON_CPU = 4  # whose compilers take long for code that is written out
 AT_A_TIME = 2048  # matrices for which there is room in global memory
+BETWEEN = 32  # matrices whose numbers are next to each other between two kernels
 NOBODY, ANY, EACH = range(3)  # who wants to know of failures
+
+
+class Before(NamedTuple):
+    """A kernel that is launched before another, with the same arguments: see `Fused`."""
+
+    kernel: Any
+    group: int
+    matrices: int
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,10 @@ class Fused:
         Work-items of a work-group, and the matrices that they have.
     work : int
         Bytes for each matrix to be worked on, by a work-group of its own; 0 if there is room for it in local memory.
+    before : list of Before
+        Kernels that are launched before it.
+    between : int
+        Bytes of what these leave for BETWEEN matrices.
     """
 
     kernel: Any
@@ -67,7 +80,9 @@ class Fused:
     sizes: list[int]
     group: int
     matrices: int
-    work: int = 0
+    work: int
+    before: list[Before]
+    between: int
 
     def launch(self, arrays, results, told=NOBODY, failed=None):
         """Start the kernel, which tells of failures in an array of integers."""
@@ -77,6 +92,11 @@ class Fused:
             values += a.base_data, a.offset // size, step
         values += [x.data for x in results]
         queue, used = arrays[0].queue, [*arrays, *results, *told_in]
+        if self.before:
+            numbers = empty((-(-nm // BETWEEN) * self.between,), np.uint8, queue, reused(arrays[0]))
+            used, values = [*used, numbers], [*values, numbers.data]
+        for code, group, matrices in self.before:
+            enqueue(queue, NOW, code, (-(-nm // matrices) * group, 1), (group, 1), used, values)
         if self.work:
             room = empty((min(nm, AT_A_TIME) * self.work,), np.uint8, queue, reused(arrays[0]))
             for begin in range(0, nm, AT_A_TIME):
@@ -140,21 +160,36 @@ def fused(function, options, arrays, fit):
     found = shape(function, options, arrays, fit, whole)
     if found is None:
         return None
-    more, work = found.macros, found.work
-    types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs), *[None, 0] * (work > 0)]
+    types = [0, 0, None, *[None, 0, 0] * len(arrays), *[None] * len(function.outputs), *[None] * bool(found.before)]
+    codes = []
+    for part in *found.before, found:
+        of_part = types + [None, 0] * (part.work > 0)
+        code = built(queue, part, computed, of_part, macros)
+        if code is None:
+            return None
+        codes.append(code)
+    before = [Before(code, part.group, part.matrices) for code, part in zip(codes, found.before, strict=False)]
+    between = BETWEEN * found.between * REAL[computed.char].itemsize
+    return Fused(codes[-1], fit, steps, sizes, found.group, found.matrices, found.work, before, between)
+
+
+def built(queue, part, computed, types, macros):
+    """The kernel of a `Shape`; None if it does not build here."""
+    more = part.macros
     while True:
         try:
-            code = kernel(queue, found.file, found.name, computed, 1, types, **macros, **more)
-            break
-        except RuntimeError:  # does not build here: GPUs before compute capability 8.0 lack what CLA_WARP 2 takes
+            return kernel(queue, part.file, part.name, computed, 1, types, **macros | more)
+        except RuntimeError:  # GPUs before compute capability 8.0 lack what CLA_WARP 2 takes
             if not more.get("CLA_WARP"):
                 return None
             more["CLA_WARP"] -= 1
-    return Fused(code, fit, steps, sizes, found.group, found.matrices, work)
 
 
 class Shape(NamedTuple):
-    """A kernel by its file and name, what it is compiled with, and how it is launched: see `Fused`."""
+    """A kernel by its file and name, what it is compiled with, and how it is launched: see `Fused`.
+
+    `between` is how many real numbers of a matrix those `before` it leave.
+    """
 
     file: str
     name: str
@@ -162,6 +197,8 @@ class Shape(NamedTuple):
     group: int
     matrices: int
     work: int = 0
+    before: tuple["Shape", ...] = ()
+    between: int = 0
 
 
 def shape(function, options, arrays, fit, whole) -> Shape | None:
@@ -169,6 +206,14 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
     name, device, number, computed = function.name, arrays[0].queue.device, fit.number, fit.computed
     if macros := alone(function, options, arrays, fit, whole):
         return Shape("fused.cl", f"fused_{name}", macros, GROUP, GROUP)
+    if name in SPECTRA:
+        macros = spectrum(function, options, device, number, computed)
+        if not macros:
+            return None
+        kind, teams = SPECTRA[name].kernel, macros["TEAMS"]
+        work = work_bytes(function, number, computed) if macros["IN_GLOBAL"] else 0
+        found = Shape(f"{kind}.cl", kind, macros, teams * macros["MEMBERS"], teams, work)
+        return chained(function, options, device, fit.number, fit.computed, found)
     if name in GRIDS:
         file, macros = GRIDS[name].file, grid(function, options, device, number, computed)
     else:
@@ -176,11 +221,29 @@ def shape(function, options, arrays, fit, whole) -> Shape | None:
     if macros:
         teams = macros["TEAMS"]
         return Shape(file, f"grid_{name}", macros, teams * macros["P"] * macros["Q"], teams)
-    if name in SPECTRA and (macros := spectrum(function, options, device, number, computed)):
-        kind, teams = SPECTRA[name].kernel, macros["TEAMS"]
-        work = work_bytes(function, number, computed) if macros["IN_GLOBAL"] else 0
-        return Shape(f"{kind}.cl", kind, macros, teams * macros["MEMBERS"], teams, work)
     return None
+
+
+def chained(function, options, device, number, computed, found) -> Shape:
+    """Kernels for singular values without vectors, with what was `found` after them for least squares, or that."""
+    outcome = found.macros.get("OUTCOME")
+    m, n = number.get("m", 0), number["n"]
+    teams = grid(function, options, device, number, computed) if outcome == 1 or (outcome == 3 and m >= n) else {}
+    if not teams:
+        return found
+    thin, sizes = min(m, n), {"OUTCOME": outcome, "M": max(m, n), "N": min(m, n)}
+    between = 2 * thin + 1
+    item = REAL[computed.char].itemsize
+    matrices = next(count for count in (32, 16, 8) if count * between * item <= LOCAL_BYTES)
+    values = sizes | {"MATRICES": matrices, "CLA_WARP": int(teams["CLA_WARP"] > 0)}
+    teams |= sizes | {"WIDE": int(m < n)}
+    first = Shape(
+        "grid_bidiagonal.cl", "grid_bidiagonal", teams, teams["TEAMS"] * teams["P"] * teams["Q"], teams["TEAMS"]
+    )
+    second = Shape("singular_values.cl", "singular_values", values, matrices, matrices)
+    if outcome == 1:
+        return second._replace(before=(first,), between=between)
+    return found._replace(macros=found.macros | {"CHAINED": 1}, before=(first, second), between=between)
 
 
 def alone(function, options, arrays, fit, whole) -> dict[str, int]:

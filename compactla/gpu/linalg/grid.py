@@ -5,16 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from compactla.gpu.tuning import choices
-from compactla.search import LOCAL_BYTES, registers
+from compactla.search import LOCAL_BYTES, registers, tall
 
 WARP = 32  # work-items that go together
 LARGEST = 128  # rows and columns
 GROUP = 64  # work-items of a work-group, at least
+OF_SQUARE = 44  # elements of a member of these, or pairs of 4-byte registers
 OF_A_MEMBER = 144  # 4-byte registers for its part of a matrix, at most, where the team can be larger
 FEW, OF_FEW = 64, 36  # members of teams that are small, and elements that each of those has, at most
 SMALL = 8  # rows of matrices that suit four members
 MOST = 512  # work-items of a team
-TALL = {1: 8, 2: 16, 4: 128, 8: MOST}  # rows of grids, and the most members for so many
 BLOCKS = 24  # of steps that are written out, of LU factorizations with less than four columns of the grid
 ALL_REGISTERS = 65536  # of a work-group
 ELEMENTS, OF_LU, OTHERS = 80, 160, 64  # of a member in these, at most, its 4-byte registers for them, and for all else
@@ -64,16 +64,16 @@ def held(elements, computed):
     return elements <= ELEMENTS and registers(elements, computed) <= OF_LU
 
 
-def tall(m, n, computed):
-    """Rows and columns of a grid of which few members have a part of a column, as few as have registers for theirs."""
-    members = 4
+def square(m, n, computed):
+    """Rows and columns of a grid with about as many of both, of as few members as have registers for their parts."""
+    members = 1
     while True:
-        P = min(p for p, largest in TALL.items() if members <= largest)
-        Q = min(members // P, 1 << (n - 1).bit_length())
-        P = members // Q
+        P = 1 << (members.bit_length() - 1) // 2
+        Q = members // P
         elements = math.ceil(m / P) * math.ceil(n / Q)
-        enough = max(elements, registers(elements, computed) / 2) <= OF_FEW
-        if enough or members >= MOST or (members >= MOST // 2 and registers(elements, computed) <= OF_A_MEMBER):
+        held = registers(elements, computed)
+        enough = max(elements, held / 2) <= OF_SQUARE
+        if enough or members >= MOST or (members >= MOST // 2 and held <= OF_A_MEMBER):
             return P, Q
         members *= 2
 
@@ -87,6 +87,13 @@ def lu_local(m, n, P, Q, warps):
     """Two rows of each warp, two columns, pivots, and products of these."""
     several, members = max(1, P * Q // WARP), min(P * Q, LARGEST)
     return 2 * several * (n + 9 * Q) + 2 * (max(m, n) + 2 * P) + 2 * m + 3 * members
+
+
+def bidiagonal_local(m, n, P, Q, warps):
+    """Two columns and rows, four numbers of each column, and sums over both; a warp has those of some columns."""
+    rows, columns, parts = -(-m // P) * P, -(-n // Q) * Q, Q // min(Q, WARP // P) if warps else Q
+    lines = 2 * (rows + max(rows, columns)) + WARP + 4 * n + P * Q
+    return lines + (parts > 1) * parts * (rows + P) + (0 if warps else P * (columns + Q))
 
 
 def qr_local(m, n, P, Q, warps):
@@ -143,23 +150,33 @@ def columns_of_qr(m, n, mode, **_):
     return max(m, n) if mode == "complete" else n
 
 
-def lu(rows=order, columns=order, shape=lu_shape):
+def lu(rows=order, columns=order):
     """Of matrices, with right-hand sides beside them; there are places for solutions, too."""
 
     def staged(**sizes):
         return (rows(**sizes) + TURNS) * (columns(**sizes) + TURNS + 9) + WARP
 
-    return Grid("grid_lu.cl", rows, columns, shape, lu_local, staged, OTHERS)
+    return Grid("grid_lu.cl", rows, columns, lu_shape, lu_local, staged, OTHERS)
 
 
+def longer(m, n, **_):
+    return max(m, n)
+
+
+def shorter_with_right_hand_sides(m, n, r=0, **_):
+    return min(m, n) + r
+
+
+BIDIAGONAL = Grid("grid_bidiagonal.cl", longer, shorter_with_right_hand_sides, square, bidiagonal_local, down=True)
 GRIDS = {
     "cholesky": Grid("grid_cholesky.cl", order, order, shape, cholesky_local),
     "det": lu(),
     "slogdet": lu(),
     "inv": lu(),
     "lu_factor": lu(rows),
-    "lu_solve": lu(columns=with_right_hand_sides, shape=row_shape),
     "solve": lu(columns=with_right_hand_sides),
+    "svdvals": BIDIAGONAL,
+    "lstsq": BIDIAGONAL,
     "qr": Grid("grid_qr.cl", rows, columns_of_qr, tall, qr_local, down=True),
 }
 

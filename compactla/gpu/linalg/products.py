@@ -19,7 +19,7 @@ from compactla.dtypes import REAL
 from compactla.gpu import run
 from compactla.gpu.arrays import empty, upload
 from compactla.gpu.launch import enqueue
-from compactla.gpu.linalg.blocks import GROUP, LARGEST, VECTOR, WARP, Operands, blocks, common_bytes, width
+from compactla.gpu.linalg.blocks import GROUP, VECTOR, WARP, Operands, blocks, common_bytes, has_size, width
 from compactla.gpu.program import kernel
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES
@@ -136,8 +136,9 @@ def planned(
     if 0 < k and not on_cpu and suits_stacks(m, n, k, dtype, nvidia) and (found := chosen(operands, local)):
         code = compiled(queue, "gemm_stacks", dtype, nm, [], found.macros)
         return Multiply(*common, code, [], -(-nm // found.lanes), found.group)
-    sized = 0 < k and max(m, n, k) <= LARGEST and not on_cpu
-    tile = blocks(operands, local, nvidia, sized)
+    sized = 0 < k and has_size(m, n, k, dtype, nvidia) and not on_cpu
+    room = getattr(device, "room", 0)
+    tile = blocks(operands, local, nvidia, sized, room=room)
     less: dict[str, int] = {}
     while True:
         try:
@@ -149,8 +150,8 @@ def planned(
             if tile.macros.get("TALL") and not less:
                 less = {"TALL": 0}
             else:
-                tile, less = blocks(operands, local, nvidia, sized, matrix_units=False), {"CLA_ASYNC": 0}
-    return Multiply(*common, code, [m, n, k], tile.groups(nm, m, n), tile.group)
+                tile, less = blocks(operands, local, nvidia, sized, matrix_units=False, room=room), {"CLA_ASYNC": 0}
+    return Multiply(*common, code, [m, n, k], tile.groups(nm, m, n, device.max_compute_units), tile.group)
 
 
 def compiled(queue, name, dtype, nm, sizes, macros):

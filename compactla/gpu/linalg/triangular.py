@@ -1,14 +1,15 @@
-"""Teams of work-items that solve triangular systems, a matrix each: see `opencl/grid_triangular.cl`."""
+"""Teams of work-items that solve systems with triangles or factors, a matrix each: see `opencl/grid_triangular.cl`."""
 
 from compactla.gpu.linalg.grid import LARGEST, WARP, numbers
 from compactla.gpu.tuning import choices
 from compactla.search import LOCAL_BYTES, registers
 
 FILE = "grid_triangular.cl"
-FUNCTIONS = ("cho_solve", "solve_triangular")
+FUNCTIONS = ("cho_solve", "lu_solve", "solve_triangular")
 ROWS = {4: 1, 8: 2, 16: 4, 64: 8, LARGEST: 16}  # of a grid, by the largest n
 MANY = 8  # columns of B, from which on half of them do
 OF_A_ROW = 8  # 4-byte registers for elements of B that a member has of a row
+OF_PIVOT = 8  # bytes of local memory for a pivot
 FEW, MOST = 16, 128  # work-items of a team, where it has few columns of B, and at most
 
 
@@ -22,7 +23,8 @@ def triangular(function, options, arrays, fit) -> dict[str, int]:
     wider = [Q]
     while P * wider[-1] < WARP:
         wider.append(2 * wider[-1])
-    panels = {Q: panel for Q in wider if (panel := room(n, chunk, P, Q, computed))}
+    order = OF_PIVOT * n * (function.name == "lu_solve")
+    panels = {Q: panel for Q in wider if (panel := room(n, chunk, P, Q, computed, order))}
     if not panels:
         return {}
     Q = max(panels, key=lambda Q: (panels[Q] == n, -Q))
@@ -37,11 +39,14 @@ def teams(P, Q):
     return max(WARP // (P * Q), 1)
 
 
-def room(n, chunk, P, Q, computed):
-    """Columns or rows of a triangle for which there is local memory at a time; 0 if it has not enough for P of them."""
+def room(n, chunk, P, Q, computed, order):
+    """Columns or rows of a triangle for which there is local memory at a time; 0 if it has not enough for P of them.
+
+    A team has `order` bytes for the order of rows.
+    """
     for panel in (n, *range(-(-n // P) * P - P, 0, -P)):
         tile = n * (n | 1) + 31 if panel == n else max(n * (panel | 1), panel * (n | 1))
-        if teams(P, Q) * ((tile + 2 * chunk * P * Q) * computed.itemsize + 4) <= LOCAL_BYTES:
+        if teams(P, Q) * ((tile + 2 * chunk * P * Q) * computed.itemsize + order + 4) <= LOCAL_BYTES:
             return panel
     return 0
 
