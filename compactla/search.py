@@ -280,7 +280,7 @@ def solvers(name: str, n: int, r: int, dtype: np.dtype, lanes: Sequence[int]) ->
     yield from on_grids
 
 
-def tall(m, n, computed):
+def tall(m: int, n: int, computed: np.dtype) -> tuple[int, int]:
     """Rows and columns of a grid of which few members have a part of a column, as few as have registers for theirs."""
     members = 4
     while True:

@@ -2,9 +2,6 @@
  * row, of two steps, for each team. They stay as the columns that they come from, I - tau / |top|^2 y y^H with top in row k
  * of y; what is left of a column and below 1 / sqrt(CLA_RANGE) counts as zero.
  */
-#ifndef CLA_GRID_REFLECTORS_H
-#define CLA_GRID_REFLECTORS_H
-
 #include "grid_sums.h"
 #include "householder.h"
 
@@ -71,5 +68,3 @@ CLA_INLINE cla_reflection cla_reflection_of(cla_lane alpha, CLA_REAL squares)
     h.inverse = cla_lane_select(none, cla_lane_real(0), h.inverse);
     return h;
 }
-
-#endif

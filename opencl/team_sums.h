@@ -1,7 +1,4 @@
 /* Sums and maxima over teams of MEMBERS work-items, which come to MEET together; see spectral.h, warp.h. */
-#ifndef CLA_TEAM_SUMS_H
-#define CLA_TEAM_SUMS_H
-
 #include "warp.h"
 
 #ifndef MEMBERS
@@ -40,5 +37,3 @@
 CLA_INLINE CLA_REAL cla_plus(CLA_REAL a, CLA_REAL b) { return a + b; }
 CLA_OF_TEAM(cla_sum_of_team, cla_plus)
 CLA_OF_TEAM(cla_largest_of_team, cla_lane_maximum)
-
-#endif

@@ -174,6 +174,14 @@ def mark(index, stream) -> int:
     return event
 
 
+def follow(index, stream, first) -> None:
+    """Let a stream wait for all work of another until now."""
+    with Current(index):
+        event = mark(index, first)
+        checked(cu.cuStreamWaitEvent, stream, event, 0)
+        checked(cu.cuEventDestroy, event)  # when it is over
+
+
 def is_over(index, event) -> bool:
     """Whether an event is over, which is forgotten then."""
     with Current(index):

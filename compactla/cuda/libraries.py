@@ -286,7 +286,7 @@ class JAX(Library):
             if not (a.flags.c_contiguous and a.dtype == kept.array.dtype and a.size == kept.array.size):
                 a = a.copy()
                 kept = a.base_data.owner
-            x = self.module.dlpack.from_dlpack(Exported(kept.array))
+            x = self.module.dlpack.from_dlpack(Exported(kept.array, kept.index, self.stream(kept.index)))
             a.given = x if x.shape == a.shape else x.reshape(a.shape)
         return a.given
 
@@ -319,13 +319,18 @@ class JaxOwner:
 
 
 class Exported:
-    """An array of JAX as one of others, which becomes a new one that is ready when the stream is done."""
+    """An array of JAX as one of others, which becomes a new one that is ready when our stream is done.
 
-    def __init__(self, x):
-        self.x = x
+    JAX has several streams for arrays of others, and waits for the one that it names here, which need not be ours.
+    """
 
-    def __dlpack__(self, **keywords):
-        return self.x.__dlpack__(**keywords)
+    def __init__(self, x, index, stream):
+        self.x, self.index, self.stream = x, index, stream
+
+    def __dlpack__(self, *, stream=None, **keywords):
+        if stream is not None and stream != self.stream:
+            driver.follow(self.index, stream, self.stream)
+        return self.x.__dlpack__(stream=stream, **keywords)
 
     def __dlpack_device__(self):
         return self.x.__dlpack_device__()

@@ -1,6 +1,7 @@
 """matmul: products."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -98,7 +99,7 @@ def multiplied(a, b, threads):
     return product if len(lead) == 1 else product.reshape(*lead, *product.shape[1:])
 
 
-def gains(x1, x2):
+def gains(x1: Any, x2: Any) -> bool:
     """Whether factors are arrays of matrices so many and so small that NumPy's products are slower."""
     if type(x1) is not np.ndarray or type(x2) is not np.ndarray:
         return False
