@@ -417,14 +417,16 @@ __kernel CLA_GROUP_OF(GROUP) void gemm_blocks(
             if (i + 1 < TI) READ_ROW(i + 1)
 #endif
             CLA_UNROLL for (int j = 0; j < OWN_COLUMNS; j += RUN) {
-                CLA_REAL x[RUN * CLA_PARTS];
-                CLA_UNROLL for (int u = 0; u < RUN; u++) {
-                    cla_lane e = K ? cla_lane_scale(CLA_VALUE(alpha), ELEMENT(i, j + u)) : ELEMENT(i, j + u);
-                    ADD_OLD(e, cla_lane_of(old[i % 2][(j + u) * CLA_PARTS], old[i % 2][(j + u + 1) * CLA_PARTS - 1]))
-                    x[u * CLA_PARTS + CLA_PARTS - 1] = cla_lane_im(e);
-                    x[u * CLA_PARTS] = cla_lane_re(e);
+                if (IN_C(i, j)) {
+                    CLA_REAL x[RUN * CLA_PARTS];
+                    CLA_UNROLL for (int u = 0; u < RUN; u++) {
+                        cla_lane e = K ? cla_lane_scale(CLA_VALUE(alpha), ELEMENT(i, j + u)) : ELEMENT(i, j + u);
+                        ADD_OLD(e, cla_lane_of(old[i % 2][(j + u) * CLA_PARTS], old[i % 2][(j + u + 1) * CLA_PARTS - 1]))
+                        x[u * CLA_PARTS + CLA_PARTS - 1] = cla_lane_im(e);
+                        x[u * CLA_PARTS] = cla_lane_re(e);
+                    }
+                    PUT_RUN(PLACE_OF(i, j), x);
                 }
-                if (IN_C(i, j)) PUT_RUN(PLACE_OF(i, j), x);
             }
         }
 #endif

@@ -21,7 +21,7 @@
         CLA_UNROLL for (int u = FIRST_U; u < OWN_ROWS; u++) {
             const int i = u * P + p;
             y[u] = cla_lane_select(i == k + ALONG, tops[team * N + k], cla_lane_real(0));
-            if (i > k + ALONG && (!ALONG || i < N)) y[u] = line[i];
+            if ((i > k + ALONG) & (!ALONG | (i < N))) y[u] = line[i];
         }
         CLA_UNROLL for (int v = FIRST_OF_B; v < OWN_COLUMNS; v++) {
             w[v] = cla_lane_real(0);
