@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from compactla.backends import backend, device_name
+from compactla.calls.recording import repeats
 from compactla.checks import check_written
 from compactla.overlap import meet, share_memory
-from compactla.repeats.recording import repeats
 from compactla.view import View
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from compactla.arithmetic import Arithmetic
 from compactla.backends import backend, device_module
 from compactla.calls.launch import NOW, Launch
+from compactla.calls.recording import repeats
 from compactla.checks import (
     as_array,
     check_device_array,
@@ -27,7 +28,6 @@ from compactla.dtypes import COMPLEX, REAL, packed_dtype
 from compactla.foreign import accepts_foreign, adopt, hand_back
 from compactla.overlap import address
 from compactla.pickling import Made
-from compactla.repeats.recording import repeats
 from compactla.types import Array, Events, Queue
 from compactla.view import View
 

@@ -12,12 +12,12 @@ import re
 import numpy as np
 import pyopencl as cl
 
+from compactla.calls import recording
 from compactla.calls.notes import ALIGNED
 from compactla.cuda import compile as compiler
 from compactla.cuda import driver, libraries, program
 from compactla.gpu import sparse
 from compactla.gpu.devices import new_queue
-from compactla.repeats import recording
 
 SIZE, PAGE = 2**28, 4096
 FIRST = 64 * PAGE  # where arrays begin

@@ -14,13 +14,13 @@ from numpy import ndarray
 from compactla.backends import device_module
 from compactla.calls.launch import NOW, Launch
 from compactla.calls.plans import Plans
+from compactla.calls.recording import repeats
 from compactla.checks import check_device_array, check_dtype, check_kind, check_launch, is_device_array, is_writeable
 from compactla.cpu.linalg import products as cpu
 from compactla.cpu.linalg.products import SEQUENCE, STACK
 from compactla.dtypes import REAL
 from compactla.foreign import adopt, is_foreign
 from compactla.overlap import address, clash, has_repeats, shadows, share_memory
-from compactla.repeats.recording import repeats
 from compactla.routine import is_matrix, named
 from compactla.scalars import scalar
 from compactla.strides import Place

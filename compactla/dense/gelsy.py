@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.recording import repeats
 from compactla.dense.gels import madds, refuse
 from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
 from compactla.search import Choice, Search, squares

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.recording import repeats
 from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, Choice, Search, columns, each_column, items, registers, squares
 from compactla.types import Events

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Iterator
 
+from compactla.calls.recording import repeats
 from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.scalars import scalar
 from compactla.search import (

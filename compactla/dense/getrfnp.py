@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
+from compactla.calls.recording import repeats
 from compactla.layout import Pack
-from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, REGISTERS, Choice, Search, items, registers, squares, team
 from compactla.types import Array, Events

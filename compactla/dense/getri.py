@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from compactla.calls.recording import repeats
 from compactla.dense import getrinp
 from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, LARGEST_GRID, Search, grid, grids, squares, team
 from compactla.types import Array, Events

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.recording import repeats
 from compactla.dense import potrs
 from compactla.layout import Pack
-from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import ITEM, LARGEST_GRID, Choice, Search, grid, squares, team
 from compactla.types import Array, Events

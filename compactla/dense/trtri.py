@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from compactla.calls.recording import repeats
 from compactla.layout import Pack
-from compactla.repeats.recording import repeats
 from compactla.routine import Matrix, Routine, check_packs
 from compactla.search import (
     ITEM,

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from compactla.backends import backend
+from compactla.calls.recording import repeats
 from compactla.checks import check_launch
 from compactla.foreign import accepts_foreign
 from compactla.kron.plans import apply
 from compactla.kron.problem import KronProblem, as_sequence
-from compactla.repeats.recording import repeats
 from compactla.types import Array, Events
 
 

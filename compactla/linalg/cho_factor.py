@@ -1,9 +1,9 @@
 """cho_factor: factors of positive definite matrices, for `cho_solve`."""
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _scipy
 from compactla.linalg.arguments import as_arrays, as_lapack
 from compactla.linalg.stacks import Result, Stacked
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 

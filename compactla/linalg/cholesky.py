@@ -1,10 +1,10 @@
 """cholesky: factors of positive definite matrices."""
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 

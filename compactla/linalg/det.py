@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
 from compactla.linalg.stacks import Limits, Result, Stacked
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, precision
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 

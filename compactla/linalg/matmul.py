@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from compactla.calls.recording import repeats
 from compactla.checks import check_dtype, check_launch, is_device_array
 from compactla.dense.gemm import gemm
 from compactla.foreign import adopt
 from compactla.linalg import _dispatched
 from compactla.linalg.arguments import as_arrays, common_lead
 from compactla.linalg.stacks import Result, Stacked
-from compactla.repeats.recording import repeats
 from compactla.strides import in_stack
 from compactla.types import Array
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import DOUBLE, as_arrays, common_type, told
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, precision
 from compactla.linalg.svd import svd, where_it_ends, wide
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 NOT_GIVEN = np._NoValue

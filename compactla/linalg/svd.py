@@ -4,12 +4,12 @@ import functools
 
 import numpy as np
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, named
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.arrays import Arrays
 from compactla.calls.notes import AGAIN, ALIGNED, Located, Result
 from compactla.cuda import driver
 from compactla.cuda.arrays import Array, Memory
@@ -12,7 +13,6 @@ from compactla.foreign import hand_back
 from compactla.gpu.launch import repeated_calls
 from compactla.integers import Integers
 from compactla.layout import Pack
-from compactla.repeats.arrays import Arrays
 
 APART = 256  # bytes between the beginnings of arrays in work space are a multiple of this
 ROOM = 2**24  # bytes of work space of a call; more takes longer than what is saved

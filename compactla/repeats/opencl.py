@@ -6,11 +6,11 @@ from typing import Any
 import pyopencl as cl
 import pyopencl.array as cla
 
+from compactla.calls.arrays import Arrays
 from compactla.calls.notes import AGAIN, ALIGNED, Located, Result
 from compactla.gpu.arrays import contiguous, lacks_memory, out_of_order, seen_as, unset
 from compactla.gpu.launch import repeated_calls
 from compactla.overlap import origin
-from compactla.repeats.arrays import Arrays
 
 ROOM = 2**18  # bytes that a call may work in, which are kept for later ones
 

@@ -1,4 +1,4 @@
-"""What repeats calls with arrays of some kind."""
+"""What makes calls with arrays of some kind again: see `recording`, and `compactla.repeats` for the kinds there are."""
 
 import abc
 from typing import Any

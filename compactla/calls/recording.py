@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from compactla.calls.arrays import Arrays
 from compactla.calls.notes import AGAIN, SIMPLE, Notes, state
 from compactla.calls.plans import UNKNOWN
 from compactla.foreign import Function, accepts_foreign, in_cuda, inner_calls, is_inner_call, root
-from compactla.repeats.arrays import Arrays
 
 PACKED = {"compactla.layout", "compactla.integers"}  # modules of packs, and of integers beside them
 NUMBERS = {float, complex}  # those of which zeros have signs
@@ -114,7 +114,7 @@ def kind_of_arrays(kind: type) -> Arrays | None:
 
 
 def of_devices(name):
-    """A module of this package, which imports what only they need."""
+    """A module of `repeats`, which imports what only they need."""
     return importlib.import_module(f"compactla.repeats.{name}")
 
 
