@@ -69,7 +69,7 @@ def share_memory(a: Array, b: Array) -> bool:
 def _meet(a, b) -> bool:
     """Whether NumPy arrays have a byte in common, or it is too hard for NumPy to tell."""
     try:
-        return np.shares_memory(a, b, max_work=MOST_WORK)  # type: ignore[arg-type]
+        return np.shares_memory(a, b, max_work=MOST_WORK)  # type: ignore[arg-type] # the stubs know no other than -1 and 0
     except RuntimeError:  # NumPy's TooHardError, which has been in several places
         return True
 

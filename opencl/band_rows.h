@@ -26,6 +26,11 @@ typedef struct {
 #define ORDINARY(a) __global CLA_REAL *a, long a##0, long a##_far, long a##_step, long a##_rs, long a##_cs
 #define AS_ORDINARY(a) { a + a##0, a##_far, a##_step, a##_rs, a##_cs }
 
+/* With FIND(i, a), which notes as number i where systems begin in an array: in those of matrices, and of right-hand sides
+ * and solutions. */
+#define FIND_MATRICES FIND(0, A) FIND(1, B) FIND(2, C)
+#define FIND_VECTORS FIND(3, R) FIND(4, X)
+
 CLA_INLINE long system_place(ordinary a, long q, long inner) { return q / inner * a.far + q % inner * a.step; }
 
 /* Where number s of row k is on its diagonal; -1 if it is outside of the matrix. */

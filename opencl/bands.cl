@@ -303,9 +303,7 @@ __kernel CLA_GROUP_OF(CLA_VLEN) void factor_bands(long nsys, long size, long inn
         const long q = p * CLA_VLEN + l;
         const cla_matrix F = cla_matrix_of_batch(factors, q, n, KL + REACH + 1);
         MEET
-        FIND(0, A)
-        FIND(1, B)
-        FIND(2, C)
+        FIND_MATRICES
         MEET
         info[q] = eliminate(n, 0, l, A, B, C, A, place, tile, cla_from(F, 0, 1), F, F,
                             cla_ints_of_batch(swaps, q, PIVOTING ? n : 0));
@@ -326,11 +324,8 @@ __kernel CLA_GROUP_OF(CLA_VLEN) void both_bands(long nsys, long size, long inner
     EACH_PACK
     {
         MEET
-        FIND(0, A)
-        FIND(1, B)
-        FIND(2, C)
-        FIND(3, R)
-        FIND(4, X)
+        FIND_MATRICES
+        FIND_VECTORS
         MEET
         info[p * CLA_VLEN + l] = eliminate(n, COLUMNS, l, A, B, C, R, place, tile, U, Y, U, 0);
         backward(n, COLUMNS, l, min((long)CLA_VLEN, nsys - p * CLA_VLEN), X, place, tile, U, Y);
@@ -357,8 +352,7 @@ __kernel CLA_GROUP_OF(CLA_VLEN) void solve_bands(long nsys, long size, long inne
         const long q = COMMON ? 0 : p * CLA_VLEN + l;
         const cla_matrix F = cla_matrix_of_batch(factors, q, n, KL + REACH + 1);
         MEET
-        FIND(3, R)
-        FIND(4, X)
+        FIND_VECTORS
         MEET
         forward(n, columns, l, R, place, tile, Y, F, cla_ints_of_batch(swaps, q, PIVOTING ? n : 0));
         backward(n, columns, l, min((long)CLA_VLEN, nsys - p * CLA_VLEN), X, place, tile, cla_from(F, 0, 1), Y);

@@ -251,9 +251,7 @@ __kernel CLA_GROUP_OF(GROUP) void factor_parted(long nsys, long size, long inner
     const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c);
     const cla_matrix F = FACTORS;
     cla_lane low[DEEP], diag[DEEP], up[DEEP];
-    FIND(0, A)
-    FIND(1, B)
-    FIND(2, C)
+    FIND_MATRICES
     MEET
     read_rows(n, 0, l, A, B, C, place, low, diag, up);
     share(ALONG_A, l, low, room);
@@ -280,8 +278,7 @@ __kernel CLA_GROUP_OF(GROUP) void solve_parted(long nsys, long size, long inner,
     const ordinary R = AS_ORDINARY(r), X = AS_ORDINARY(x);
     const cla_matrix F = FACTORS;
     cla_lane low[DEEP], diag[DEEP], up[DEEP], y[DEEP];
-    FIND(3, R)
-    FIND(4, X)
+    FIND_VECTORS
     MEET
     READ_RIGHT(0, 0)
     EACH_ROW
@@ -306,11 +303,8 @@ __kernel CLA_GROUP_OF(GROUP) void both_parted(long nsys, long size, long inner, 
     const int n = size, l = get_local_id(0);
     const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c), R = AS_ORDINARY(r), X = AS_ORDINARY(x);
     cla_lane low[DEEP], diag[DEEP], up[DEEP], y[DEEP];
-    FIND(0, A)
-    FIND(1, B)
-    FIND(2, C)
-    FIND(3, R)
-    FIND(4, X)
+    FIND_MATRICES
+    FIND_VECTORS
     MEET
     read_rows(n, 0, l, A, B, C, place, low, diag, up);
     READ_RIGHT(0, 0)

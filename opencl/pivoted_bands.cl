@@ -262,11 +262,8 @@ __kernel CLA_GROUP_OF(GROUP) void both_pivoted(long nsys, long size, long inner,
     cla_lane low[DEEP], diag[DEEP], up[DEEP], left[DEEP], y[DEEP];
     int singular = 0;
     if (l < LANES) flags[l] = 0;
-    FIND(0, A)
-    FIND(1, B)
-    FIND(2, C)
-    FIND(3, R)
-    FIND(4, X)
+    FIND_MATRICES
+    FIND_VECTORS
     MEET
     for (long j = 0; j < columns; j++) {
         read_rows(n, 0, l, A, B, C, place, low, diag, up);
@@ -310,11 +307,8 @@ expand_pivoted(
     const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c), R = AS_ORDINARY(r), X = AS_ORDINARY(x);
     cla_lane low[DEEP], diag[DEEP], up[DEEP], left[DEEP], y[DEEP];
     if (l < LANES) flags[l] = 0;
-    FIND(0, A)
-    FIND(1, B)
-    FIND(2, C)
-    FIND(3, R)
-    FIND(4, X)
+    FIND_MATRICES
+    FIND_VECTORS
     MEET
     read_rows(n, first, l, A, B, C, place, low, diag, up);
     READ_RIGHT(first, column)
@@ -356,9 +350,7 @@ __kernel CLA_GROUP_OF(GROUP) void join_pivoted(long nsys, long size, long inner,
     const long parts = count + 1;
     const ordinary A = AS_ORDINARY(a), B = AS_ORDINARY(b), C = AS_ORDINARY(c);
     if (l < LANES) flags[l] = 0;
-    FIND(0, A)
-    FIND(1, B)
-    FIND(2, C)
+    FIND_MATRICES
     const int exists = k < count && FIRST + l % LANES < nsys;
     int singular = 0;
     if (exists) singular = !cla_lane_is_zero(END(KEPT - 1, k));

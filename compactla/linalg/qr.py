@@ -1,9 +1,9 @@
 """qr: QR factorizations."""
 
+from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.stacks import Limits, Result, Stacked
-from compactla.repeats.recording import repeats
 from compactla.types import Array
 
 QRResult = type(_numpy.qr([[1.0]]))  # a plain tuple in old versions of NumPy
@@ -72,7 +72,9 @@ def qr(a: Array, mode: str = "reduced", *, compute: str | None = None, threads: 
         results = [wrap(x) if result.sizes != "k" else x for x, result in zip(results, function.outputs, strict=True)]
     if mode == "r":
         return results[0]
-    return tuple(results) if mode == "raw" else getattr(QRResult, "_make", QRResult)(results)  # type: ignore[call-arg]
+    if mode == "raw":
+        return tuple(results)
+    return QRResult(*results) if hasattr(QRResult, "_fields") else QRResult(results)  # type: ignore[call-arg] # tuple's
 
 
 def work(m, n, k, returned):

@@ -63,7 +63,7 @@ def matrix(typing_context: Any, a: Any, V: Any, m: Any = None, n: Any = None) ->
     strides = (None if sizes[1] is None else sizes[1] * column, column) if a.layout == "C" else (None, None)
     dtype = a.dtype if a.ndim == 3 else types.Complex(f"complex{2 * a.dtype.bitwidth}", a.dtype)
     known = [size for size in (*sizes, *strides[:1]) if size is not None]
-    nbytes = sizes[0] * strides[0] * (a.dtype.bitwidth // 8) if len(known) == 3 else 0  # type: ignore[operator]
+    nbytes = known[0] * known[2] * (a.dtype.bitwidth // 8) if len(known) == 3 else 0
     followed = nbytes >= PAGE
     result = Matrix(Vector(dtype, lanes), *sizes, *strides, im=lanes, followed=followed)  # type: ignore[misc] # Numba's
     arguments = [types.Omitted(None) if kind is None else kind for kind in (m, n)]
