@@ -70,8 +70,9 @@ VARIANTS = [  # of what is no routine's
       for outcome, far, m in ((0, 0, 5), (0, 1, 2), (1, 0, 2), (2, 1, 5), (3, 0, 5), (3, 1, 2))),
     *(("team_svd.cl", FUSED | {"MEMBERS": 4, "TEAMS": 2 - far, "IN_GLOBAL": far, "OUTCOME": 3, "M": 5, "CHAINED": 1})
       for far in range(2)),
-    *((file, FUSED | {"M": 5, "P": 1 + wide, "Q": 2, "TEAMS": 2, "OUTCOME": outcome, "WIDE": wide})
-      for file in ("grid_bidiagonal.cl", "singular_values.cl") for outcome, wide in ((1, 1), (3, 0))),
+    *(("grid_bidiagonal.cl", FUSED | {"M": 5, "P": 1 + wide, "Q": 2, "TEAMS": 2, "OUTCOME": outcome, "WIDE": wide})
+      for outcome, wide in ((1, 1), (3, 0))),
+    *(("singular_values.cl", FUSED | {"M": 5, "MATRICES": 2, "OUTCOME": outcome}) for outcome in (1, 3)),
     *(("fused.cl", FUSED | {"FUSED_QR": 1, "M": 4, "MODE": mode, "LINE": 17, "ASTAGED": 1}) for mode in range(4)),
     *(("grid_cholesky.cl", FUSED | {"P": 2, "Q": 2, "TEAMS": 2, "UPLO": 1, "CLEAN": clean}) for clean in range(2)),
     *(("grid_qr.cl", FUSED | {"M": 5, "P": 1 + mode % 2, "Q": 2, "TEAMS": 2, "MODE": mode}) for mode in range(4)),
