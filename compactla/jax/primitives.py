@@ -5,6 +5,7 @@ of length 1 in front.
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 from jax import numpy as jnp
-from jax.core import ShapedArray
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
+from jax.sharding import PartitionSpec
 
 from compactla.jax import handler, plans, targets
 from compactla.jax.plans import Description
@@ -76,10 +77,7 @@ class Function:
         description, lead = self.describe([x.shape for x in inputs], inputs[0].dtype, **parameters)
         _, stacked, number = plans.chosen(description)
         found = stacked.made(lead, number, description.dtype)
-        varying = frozenset().union(*(getattr(x, "vma", frozenset()) for x in inputs))
-        if varying:  # within shard_map
-            return [ShapedArray(shape, dtype, vma=varying) for shape, dtype in found]
-        return [ShapedArray(shape, dtype) for shape, dtype in found]
+        return [result(shape, dtype, len(lead), inputs) for shape, dtype in found]
 
     def _lowered(self, platform, context, *operands, **parameters):
         inputs = context.avals_in
@@ -91,13 +89,11 @@ class Function:
             return mlir.lower_fun(self.reference, multiple_results=True)(context, *operands, **parameters)
         text = plans.text_of(description)
         targets.prepare(platform, text)
-        shared = any(operand[3] for operand in description.operands)
-        attributes = {
-            handler.KEY: np.int64(plans.key_of(text)),
-            handler.TEXT: text,
-            "num_batch_dims": np.int64(0 if shared else len(lead)),
-        }
-        return jax.ffi.ffi_lowering(targets.NAME)(context, *operands, **attributes)
+        attributes = {handler.KEY: np.int64(plans.key_of(text)), handler.TEXT: text}
+        options = {}
+        if nm < math.inf and not any(operand[3] for operand in description.operands):
+            options["extra_attributes"] = divisible(len(lead), inputs, context.avals_out)
+        return jax.ffi.ffi_lowering(targets.NAME, **options)(context, *operands, **attributes)
 
     def _batched(self, arrays, axes, **parameters):
         size = next(a.shape[axis] for a, axis in zip(arrays, axes, strict=True) if axis is not None)
@@ -124,6 +120,44 @@ class Function:
         return [jnp.moveaxis(found.reshape(m, *lead, r), 0, -2)], [0]
 
 
+def result(shape, dtype, axes, inputs):
+    """A result of stacks of so many axes: along these it is divided among devices as the inputs are."""
+    like = next((x for x in inputs if not is_single(x.shape)), inputs[0])
+    changes = {"shape": shape, "dtype": dtype, "weak_type": False}
+    if getattr(like, "sharding", None) is not None:
+        spec = *like.sharding.spec[:axes], *[None] * (len(shape) - axes)
+        changes["sharding"] = like.sharding.update(spec=PartitionSpec(*spec))
+    return like.update(**changes)
+
+
+def varying(x):
+    """The axes of devices along which an array differs, within `shard_map`."""
+    kind = jax.typeof(x)
+    return getattr(kind, "vma", None) or getattr(getattr(kind, "mat", None), "varying", frozenset())
+
+
+def divisible(axes, inputs, results):
+    """What tells XLA that stacks of so many axes can be divided among devices."""
+    count = itertools.count()
+    common, sizes = [next(count) for _ in range(axes)], list(inputs[0].shape[:axes])
+
+    def factors(x):
+        own = [next(count) for _ in x.shape[axes:]]
+        sizes.extend(x.shape[axes:])
+        return f"[{', '.join(map(factor, common + own))}]"
+
+    sides = [", ".join(map(factors, side)) for side in (inputs, results)]
+    lengths = ", ".join(f"{factor(i)}={size}" for i, size in enumerate(sizes))
+    rule = f"#sdy.op_sharding_rule<({sides[0]})->({sides[1]}) {{{lengths}}}, custom>"
+    known = {"mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": str(axes)})}
+    return known | {"sdy.sharding_rule": mlir.ir.Attribute.parse(rule)}
+
+
+def factor(i):
+    """The name that XLA has for a length."""
+    return "ijklmnopqrstuvwxyz"[i] if i < 18 else f"z_{i - 17}"
+
+
 def is_single(shape):
     """Whether there is one matrix."""
     return all(isinstance(n, int) and n == 1 for n in shape[:-2])
@@ -136,6 +170,13 @@ def lead_of(shapes):
 
 def fitted(arrays):
     """Arrays (..., m, n) as primitives take them, broadcast if need be."""
+    axes = [varying(a) for a in arrays]
+    every = frozenset().union(*axes)
+    if any(own != every for own in axes):
+        arrays = [
+            jax.lax.pcast(a, tuple(every - own), to="varying") if own != every else a
+            for a, own in zip(arrays, axes, strict=True)
+        ]
     shapes = [a.shape[:-2] for a in arrays]
     if all(shape == shapes[0] for shape in shapes):
         return arrays
