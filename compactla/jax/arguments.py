@@ -11,7 +11,9 @@ DTYPES = "float32", "float64", "complex64", "complex128"
 def inexact(**arrays: Any) -> list[jax.Array]:
     """Arguments as arrays of their common type, which is one of real or complex numbers."""
     found = [jnp.asarray(a) for a in arrays.values()]
-    dtype = jnp.result_type(*found, float)
+    dtype = jnp.result_type(*found)
+    if dtype.kind in "biu":
+        dtype = jnp.promote_types(f"float{32 if dtype.itemsize < 8 else 64}", jnp.float32)
     if dtype.name not in DTYPES:
         (name, a), *_ = ((name, a) for name, a in zip(arrays, found, strict=True) if a.dtype == dtype)
         raise TypeError(f"{name} is of {a.dtype}, must be of {', '.join(DTYPES[:3])} or {DTYPES[3]}, or of integers")

@@ -19,8 +19,8 @@ from compactla.jax import frame
 from compactla.jax.frame import Attributes, Buffer, Buffers, Extension, Frame, Metadata, Scalar, Text, offset
 
 SYMBOL = "compactla_xla_state"  # the words of a process: the handler finds them by name, for its code is kept on disk
-# These words: the table of plans, the functions that make one and the error that there is no memory, the boxes of helpers and how many there are, what
-# helpers run.
+# These words: the table of plans, the functions that make one and the error that there is no memory, the boxes of
+# helpers and how many there are, and what helpers run.
 STATE = 6
 TABLE, MAKE, REFUSE, BOXES, HELPERS, SERVER = range(STATE)
 KEY, TEXT = "key", "plan"  # attributes of a call
@@ -223,4 +223,4 @@ def handle(frame):
         if error:
             return error
         plan = find(key_of(frame))
-    return ask(word(state() + 8 * REFUSE), frame) if run(plan, frame) else 0
+    return ask(word(state() + 8 * REFUSE), frame) if plan == 0 or run(plan, frame) else 0

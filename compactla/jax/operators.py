@@ -11,7 +11,6 @@ import jax
 from jax import lax
 from jax import numpy as jnp
 from jax.interpreters import ad
-from jax.scipy.linalg import solve_triangular as triangular_by_jax
 
 from compactla.jax.primitives import Function, Zero, constant, derived, full, transposed
 from compactla.jax.stacks import few

@@ -20,7 +20,7 @@ from compactla.linalg.stacks import Fit, own
 from compactla.overlap import address
 
 # What makes an item of a result blank.
-BLANK = {"f": np.array(np.nan, np.float32).view(np.int32), "d": np.array(np.nan).view(np.int64), "i": 0}
+BLANK = {"f": int(np.float32(np.nan).view(np.int32)), "d": int(np.float64(np.nan).view(np.int64)), "i": 0}
 
 
 class Description(NamedTuple):
@@ -158,5 +158,5 @@ def planned(description: Description) -> Plan:
     ]
     for shape, kind in kernel.made:
         real = REAL[kind.char] if kind.kind == "c" else kind
-        words += int(np.prod(shape)) * kind.itemsize, real.itemsize, int(BLANK[real.char])
+        words += int(np.prod(shape)) * kind.itemsize, real.itemsize, BLANK[real.char]
     return Plan(np.array(words, np.int64), kernel)

@@ -56,9 +56,23 @@ def cpu_handler() -> int:
     return c_address(handler.handle)
 
 
+def register() -> None:
+    """Tell XLA how to call kernels, for programs that were exported by another process.
+
+    Functions do so when they are traced; what `jax.export` deserializes is not traced again.
+
+    Examples
+    --------
+    >>> import compactla.jax
+    >>> compactla.jax.register()
+    """
+    with _lock:
+        for platform in PLATFORMS:
+            _registered(platform)
+
+
 @functools.cache
-def register(platform: str) -> None:
-    """Tell XLA the handler for a platform."""
+def _registered(platform):
     jax.ffi.register_ffi_target(NAME, jax.ffi.pycapsule(cpu_handler()), platform=platform)
     jax.ffi.register_ffi_target_as_batch_partitionable(NAME)
 
@@ -66,7 +80,7 @@ def register(platform: str) -> None:
 def prepare(platform: str, text: str) -> None:
     """Make what is called on a platform: the handler and a plan."""
     with _lock:
-        register(platform)
+        _registered(platform)
     plans.make(text)
 
 

@@ -1,4 +1,4 @@
-"""block_tridiagonal_solve: block elimination down the lines, with row interchanges within diagonal blocks or without."""
+"""block_tridiagonal_solve: block elimination down the lines, with or without row interchanges in diagonal blocks."""
 
 from dataclasses import replace
 

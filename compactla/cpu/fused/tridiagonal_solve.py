@@ -8,7 +8,7 @@ from compactla.cpu.kernels.gttrf import Tridiagonal
 
 
 def tridiagonal_solve(code, vector, dl, d, du, B, X, status, columns):
-    """X <- inv(A) B; element i of the diagonals is in row i. There are so many `columns` of B if these are few, else 0."""
+    """X <- inv(A) B; element i of a diagonal is in row i. There are `columns` of B if these are few, else 0."""
     n, r = d.m, columns or B.n
     band = code.room(vector, 3, n)
     for row, diagonal in enumerate((dl, d, du)):
