@@ -24,6 +24,7 @@ from compactla.jax import plans, targets  # noqa: E402
 
 theirs = jnp.linalg
 pytestmark = pytest.mark.filterwarnings("ignore")  # of JAX, about itself
+CUSTOM = export.DisabledSafetyCheck.custom_call(targets.NAME)
 ON_CPU = jax.default_backend() == "cpu"
 
 
@@ -144,7 +145,7 @@ def some(*always):
 
 
 @pytest.mark.parametrize("dtype", ["float32", slow("complex128"), exhaustive("float64"), exhaustive("complex64")])
-@pytest.mark.parametrize("name", some("eigh", "tridiagonal_solve", "block_tridiagonal_solve"))
+@pytest.mark.parametrize("name", some("tridiagonal_solve", "block_tridiagonal_solve"))
 def test_results_and_vmap(name, dtype, random):
     """In stacks, compiled, and under vmap, where the second argument may be one for all."""
     own, other, shapes = PAIRS[name]
@@ -344,9 +345,8 @@ def test_plans_of_other_processes(random, monkeypatch):
 def test_export(random, tmp_path):
     """A program that was exported runs in another process, for any number of matrices."""
     pytest.importorskip("flatbuffers", reason="JAX writes exported programs with flatbuffers")
-    checks = [export.DisabledSafetyCheck.custom_call(targets.NAME)]
     shapes = export.symbolic_shape("n, 3, 3")
-    exported = export.export(jax.jit(ours.inv), disabled_checks=checks)(jax.ShapeDtypeStruct(shapes, jnp.float64))
+    exported = export.export(jax.jit(ours.inv), disabled_checks=[CUSTOM])(jax.ShapeDtypeStruct(shapes, jnp.float64))
     (tmp_path / "inv").write_bytes(exported.serialize())
     program = f"""
 import jax, numpy as np
@@ -427,3 +427,84 @@ def test_examples(name):
         function = inspect.unwrap(getattr(ours, name))
         for test in doctest.DocTestFinder().find(function, name, globs={}):
             assert not doctest.DocTestRunner().run(test).failed
+
+
+@pytest.fixture
+def gpu(elsewhere, monkeypatch):
+    """What XLA would call on a GPU, where one stands in: a function of what to compute, arrays, and results to fill."""
+    pytest.importorskip("cuda", reason="needs NVIDIA's bindings")
+    import cuda_standin
+    from compactla.jax import frame
+    from compactla.jax import gpu as module
+
+    machine = cuda_standin.install(monkeypatch, elsewhere.device)
+    monkeypatch.setattr(module, "XLA", module.Xla())
+    errors = []
+
+    def fail(request):
+        errors.append(request.contents.message.decode())
+        return len(errors)
+
+    def tell(request):
+        request.contents.stream = machine.current
+        return None
+
+    def buffers(tensors):
+        shapes = [(ctypes.c_int64 * x.ndim)(*x.shape) for x in tensors]
+        entries = [frame.Buffer(0, None, 0, x.address, x.ndim, shape) for x, shape in zip(tensors, shapes, strict=True)]
+        pointers = (ctypes.POINTER(frame.Buffer) * len(entries))(*map(ctypes.pointer, entries))
+        return frame.Buffers(0, None, len(entries), None, pointers)
+
+    def call(description, arrays, results):
+        given, made = ([cuda_standin.of(machine, x) for x in some] for some in (arrays, results))
+        words = [plans_text(frame, "plan"), plans_text(frame, plans.text_of(description))]
+        names = (ctypes.POINTER(frame.Text) * 1)(ctypes.pointer(words[0]))
+        entries = (ctypes.c_void_p * 1)(ctypes.addressof(words[1]))
+        interface = frame.Interface(make_error=frame.MAKE_ERROR(fail), get_stream=frame.GET_STREAM(tell))
+        asked = frame.Frame(
+            interface=ctypes.pointer(interface),
+            stage=frame.EXECUTE,
+            arguments=buffers(given),
+            results=buffers(made),
+            attributes=frame.Attributes(0, None, 1, None, names, entries),
+        )
+        before = machine.live
+        if module.ANSWER(ctypes.pointer(asked)):
+            raise RuntimeError(errors[-1])
+        assert {stream for *_, stream in machine.launched} == {machine.current}
+        assert machine.live - before <= 4  # work space is given back but what is kept for later calls
+        return [x.numpy() for x in made]
+
+    return call
+
+
+def plans_text(frame, text):
+    """Characters as XLA has them."""
+    memory = ctypes.create_string_buffer(text.encode(), len(text))
+    span = frame.Text(ctypes.cast(memory, ctypes.POINTER(ctypes.c_char)), len(text))
+    span.kept = memory
+    return span
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["d", "F"])
+def test_calls_on_gpus(gpu, dtype, rng):
+    """Calls as XLA makes them, of frames that are made here: results are in its memory, in its stream."""
+    a = (rng.standard_normal((6, 3, 3)) + 4 * np.eye(3)).astype(dtype)
+    a[2] = 0
+    b, kept = np.ones((6, 3, 2), dtype), np.arange(6) != 2
+    operands = (3, 3, True, False), (3, 2, False, False)
+    (x,) = gpu(plans.Description("solve", (), dtype, operands), [a, b], [np.zeros_like(b)])
+    np.testing.assert_allclose(a[kept].swapaxes(1, 2) @ x[kept], b[kept], atol=1e-5)
+    assert np.isnan(x[2]).all()
+    p = a @ a.swapaxes(1, 2).conj() + np.eye(3, dtype=dtype)
+    cholesky = plans.Description("cholesky", (("symmetrize", False),), dtype, operands[:1])
+    (L,) = gpu(cholesky._replace(operands=((3, 3, False, False),)), [p], [np.zeros_like(p)])
+    np.testing.assert_allclose(L @ L.swapaxes(1, 2).conj(), p, atol=1e-4)
+    eigh = plans.Description("eigh", (("lower", True), ("symmetrize", False)), dtype, ((3, 3, False, False),))
+    w, V = gpu(eigh, [p], [np.zeros((6, 3), dtype.lower()), np.zeros_like(p)])
+    np.testing.assert_allclose(p @ V, V * w[:, None], atol=1e-4)
+    exported = export.export(jax.jit(ours.cholesky), platforms=["cuda"], disabled_checks=[CUSTOM])(p)
+    assert "custom_call @compactla" in exported.mlir_module()
+    with pytest.raises(RuntimeError, match="KeyError"):
+        gpu(eigh._replace(name="none"), [p], [])

@@ -134,6 +134,25 @@ def fill(index, target, word: int, count, stream) -> None:
         checked(cu.cuMemsetD32Async, target, word, count, stream)
 
 
+def device_of(address) -> int:
+    """The index of the device in whose memory an address is."""
+    attribute = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    checked(cu.cuInit, 0)
+    return int(checked(cu.cuPointerGetAttribute, attribute, address))
+
+
+def allocate(index, nbytes, stream) -> int:
+    """Memory that a stream may use from now on."""
+    with Current(index):
+        return int(checked(cu.cuMemAllocAsync, nbytes, stream))
+
+
+def free(index, address, stream) -> None:
+    """Give memory back when a stream has done all that was started."""
+    with Current(index):
+        checked(cu.cuMemFreeAsync, address, stream)
+
+
 def synchronize(index, stream) -> None:
     """Wait for a stream."""
     (error,) = cu.cuStreamSynchronize(stream)

@@ -21,6 +21,8 @@ from compactla.jax import handler, plans, targets
 from compactla.jax.plans import Description
 
 Zero = ad.Zero
+# Functions that run on CUDA GPUs; for others, JAX's are called there.
+ON_CUDA = {"solve", "solve_triangular", "inv", "det", "slogdet", "cholesky", "eigh", "svd", "qr", "matmul"}
 
 
 class Function:
@@ -50,7 +52,7 @@ class Function:
         self.primitive.def_abstract_eval(self._results)
         self.primitive.def_impl(jax.jit(self.primitive.bind, static_argnames=parameters))
         batching.primitive_batchers[self.primitive] = self._batched
-        for platform in targets.PLATFORMS:
+        for platform in targets.HANDLERS:
             mlir.register_lowering(self.primitive, functools.partial(self._lowered, platform), platform=platform)
         mlir.register_lowering(self.primitive, mlir.lower_fun(reference, multiple_results=True))
 
@@ -85,10 +87,16 @@ class Function:
         _, stacked, number = plans.chosen(description)
         limits, extent = stacked.limits, stacked.limits.extent(**number)
         nm = math.prod(lead) if all(isinstance(n, int) for n in lead) else math.inf
-        if not min(number.values()) or extent > limits.largest or 0 < nm < limits.fewest(extent):
+        is_ours = platform == "cpu" or self.name in ON_CUDA
+        fits = min(number.values()) and extent <= limits.largest and not 0 < nm < limits.fewest(extent)
+        if not (is_ours and fits and targets.is_registered(platform)):
             return mlir.lower_fun(self.reference, multiple_results=True)(context, *operands, **parameters)
         text = plans.text_of(description)
-        targets.prepare(platform, text)
+        if platform == "cpu":
+            plans.make(text)
+        elif parameters.get("symmetrize"):
+            plain = functools.partial(self.primitive.bind, **parameters | {"symmetrize": False})
+            return mlir.lower_fun(lambda A: plain((A + A.mT.conj()) / 2), multiple_results=True)(context, *operands)
         attributes = {handler.KEY: np.int64(plans.key_of(text)), handler.TEXT: text}
         options = {}
         if nm < math.inf and not any(operand[3] for operand in description.operands):

@@ -16,7 +16,6 @@ from compactla.jax import frame, handler, plans
 from compactla.overlap import address
 
 NAME = "compactla"  # of the handlers, for XLA
-PLATFORMS = ("cpu",)
 STATE = np.zeros(handler.STATE, np.int64)
 _lock = threading.Lock()
 
@@ -56,6 +55,18 @@ def cpu_handler() -> int:
     return c_address(handler.handle)
 
 
+def cuda_handler() -> int | None:
+    """Address of the handler for CUDA GPUs, None where NVIDIA's bindings are not installed."""
+    try:
+        from compactla.jax import gpu
+    except ImportError:
+        return None
+    return gpu.ADDRESS
+
+
+HANDLERS = {"cpu": cpu_handler, "cuda": cuda_handler}
+
+
 def register() -> None:
     """Tell XLA how to call kernels, for programs that were exported by another process.
 
@@ -66,22 +77,24 @@ def register() -> None:
     >>> import compactla.jax
     >>> compactla.jax.register()
     """
+    for platform in HANDLERS:
+        is_registered(platform)
+
+
+def is_registered(platform: str) -> bool:
+    """Whether there is a handler for a platform, which XLA knows then."""
     with _lock:
-        for platform in PLATFORMS:
-            _registered(platform)
+        return _registered(platform)
 
 
 @functools.cache
 def _registered(platform):
-    jax.ffi.register_ffi_target(NAME, jax.ffi.pycapsule(cpu_handler()), platform=platform)
+    address = HANDLERS[platform]()
+    if address is None:
+        return False
+    jax.ffi.register_ffi_target(NAME, jax.ffi.pycapsule(address), platform={"cpu": "cpu", "cuda": "CUDA"}[platform])
     jax.ffi.register_ffi_target_as_batch_partitionable(NAME)
-
-
-def prepare(platform: str, text: str) -> None:
-    """Make what is called on a platform: the handler and a plan."""
-    with _lock:
-        _registered(platform)
-    plans.make(text)
+    return True
 
 
 if hasattr(os, "register_at_fork"):
