@@ -2,9 +2,9 @@
 
 Functions are called as those of the same names in `jax.numpy.linalg`, `jax.scipy.linalg` and `jax.lax.linalg`, and have
 their results and derivatives. They work inside of `jax.jit`, `grad`, `jvp`, `hessian`, `vmap`, `pmap` and `shard_map`.
-XLA calls our kernels: on a CPU by compiled code that never takes Python's lock, on a CUDA GPU in its own stream. on a GPU in its own stream. Nothing is
-compiled when this is installed; a kernel is when a function is first traced for some size and type of matrices. Where
-there is no kernel, as for large matrices, JAX's function is called.
+XLA calls our kernels: on a CPU by compiled code that never takes Python's lock, on a CUDA GPU in its own stream.
+Nothing is compiled when this is installed; a kernel is when a function is first traced for some size and type of
+matrices. Where there is no kernel, as for large matrices, JAX's function is called.
 
 As in JAX nothing raises an error for the numbers in a matrix: one that has no result, as one that is singular, has
 results of NaN, and changes no other. Numbers are computed in their own type.
