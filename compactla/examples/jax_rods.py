@@ -72,6 +72,8 @@ def plot(path, true, found):
     ):
         axes.loglog(x, y, ".", markersize=2)
         axes.set(title=name, xlabel="true", ylabel="found")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_formatter("")
     figure.savefig(path, dpi=120)
     print(f"plot: {path}")
 

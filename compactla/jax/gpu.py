@@ -8,6 +8,7 @@ import ast
 import ctypes
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ class Xla(Library):
     def give(self, a: Array) -> Array:
         return a
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype, index: int) -> tuple[Any, int, Any]:
+    def empty(self, shape: Sequence[int], dtype: np.dtype, index: int) -> tuple[Any, int, Any]:
         for place, result in enumerate(self.call.results):
             if result[:2] == (shape, dtype):
                 del self.call.results[place]
@@ -80,10 +81,9 @@ def compute(given: frame.Frame) -> None:
         assert not own(letters)
         a = Array(queue, shape, dtype, data=Memory(0, given), offset=place)
         arrays.append(a.transpose(*range(len(shape) - 2), -1, -2) if operand[2] else a)
-    kinds = [np.dtype(x.kind if x.kind not in ("", "real") else dtype) for x in stacked.outputs]
-    kinds = [k.char.lower() if x.kind == "real" else k for k, x in zip(kinds, stacked.outputs, strict=True)]
+    made = stacked.made((), stacked.sizes(arrays) or {}, dtype.char)
     XLA.call.stream = frame.stream(given)
-    XLA.call.results = [(shape, np.dtype(kind), place) for (shape, place), kind in zip(outputs, kinds, strict=True)]
+    XLA.call.results = [(shape, kind, place) for (shape, place), (_, kind) in zip(outputs, made, strict=True)]
     with inner_calls():
         found = stacked(arrays, options, "nan", "same")
         for x, (_, place) in zip(found, outputs, strict=True):
