@@ -157,8 +157,8 @@ def divisible(axes, inputs, results):
     sides = [", ".join(map(factors, side)) for side in (inputs, results)]
     lengths = ", ".join(f"{factor(i)}={size}" for i, size in enumerate(sizes))
     rule = f"#sdy.op_sharding_rule<({sides[0]})->({sides[1]}) {{{lengths}}}, custom>"
-    known = {"mhlo.frontend_attributes": mlir.ir_attribute({"num_batch_dims": str(axes)})}
-    return known | {"sdy.sharding_rule": mlir.ir.Attribute.parse(rule)}
+    words = {"mhlo.frontend_attributes": f'{{num_batch_dims = "{axes}"}}', "sdy.sharding_rule": rule}
+    return {name: mlir.ir.Attribute.parse(text) for name, text in words.items()}
 
 
 def factor(i):
