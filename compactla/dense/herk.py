@@ -5,7 +5,7 @@ from dataclasses import replace
 from compactla.dense.syrk import check_sizes, lower, row
 from compactla.layout import Pack
 from compactla.routine import check_packs
-from compactla.scalars import scalar
+from compactla.scalars import real_scalar
 from compactla.types import Array, Events
 
 
@@ -76,14 +76,6 @@ def herk(
         alpha = type(alpha)(0)
     ROUTINE.run((a, c), (alpha, beta), conj, (), 0, None, threads, wait_for)
     return C
-
-
-def real_scalar(name, value, target):
-    """The scalar as kernels take it; a TypeError if it is not real."""
-    number = scalar(name, value, target)
-    if number.imag != 0:
-        raise TypeError(f"{name} is {value!r}, must be real")
-    return number
 
 
 ROUTINE = replace(row("herk", "T"), real_scalars=True)
