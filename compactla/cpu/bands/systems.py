@@ -209,7 +209,8 @@ def plan(
 
     # The kernel
     kinds, known = tuple(x.kind for x in systems), columns if columns <= FEW else None
-    stream = action == "factor" and not form.wide and factors.is_aligned and factors.nbytes > past_caches()
+    writes = factors if action == "factor" and not form.wide else None
+    stream = writes is not None and writes.is_aligned and writes.nbytes > past_caches()
     text = text_of(BandCall(form, action, dtype.char, V, known, deep, stream, kinds))
     code = compiled(batch, (INT, INT), text, stream, source=f"compactla.cpu.bands.{form.module}")
 
