@@ -22,6 +22,7 @@ from compactla.linalg.matrix_power import matrix_power
 from compactla.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from compactla.linalg.pinv import pinv
 from compactla.linalg.qr import qr
+from compactla.linalg.schur import hessenberg, schur
 from compactla.linalg.solve import solve
 from compactla.linalg.solve_banded import solve_banded
 from compactla.linalg.solve_triangular import solve_triangular
@@ -38,6 +39,7 @@ __all__ = [
     "eigh",
     "eigvalsh",
     "expm",
+    "hessenberg",
     "inv",
     "lstsq",
     "lu_factor",
@@ -49,6 +51,7 @@ __all__ = [
     "norm",
     "pinv",
     "qr",
+    "schur",
     "slogdet",
     "solve",
     "solve_banded",
