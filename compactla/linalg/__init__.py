@@ -12,6 +12,7 @@ from compactla.linalg.cho_factor import cho_factor
 from compactla.linalg.cho_solve import cho_solve
 from compactla.linalg.cholesky import cholesky
 from compactla.linalg.det import det, slogdet
+from compactla.linalg.eig import eig, eigvals
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.expm import expm
 from compactla.linalg.inv import inv
@@ -36,7 +37,9 @@ __all__ = [
     "cholesky",
     "cond",
     "det",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "expm",
     "hessenberg",

@@ -1,4 +1,4 @@
-"""The QR algorithm on Hessenberg matrices: LAPACK's lahqr, with two shifts at a time for real matrices, one for complex.
+"""The QR algorithm on Hessenberg matrices: LAPACK's lahqr, two shifts at a time for real matrices, one for complex.
 
 Lanes iterate side by side. Each has its own block to work on, of rows `top` to `bottom`, its own shifts, and its own
 deflations. All sweep through the rows from the first top to the last bottom; where a lane has nothing to do its

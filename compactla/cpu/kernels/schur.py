@@ -1,9 +1,12 @@
-"""Schur forms A = Z T Z^H: T is upper triangular, but for blocks of two on the diagonal if A is real."""
+"""Schur forms A = Z T Z^H: T is upper triangular, but for blocks of two on the diagonal if A is real; and what they are
+for, eigenvalues and eigenvectors.
+"""
 
 from compactla.cpu.emit.code import Code
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags
 from compactla.cpu.kernels.balance import Balance
+from compactla.cpu.kernels.eigenvectors import eigenvalues, eigenvectors
 from compactla.cpu.kernels.francis import Iteration, standardise
 from compactla.cpu.kernels.hessenberg import hessenberg
 from compactla.cpu.kernels.norms import Scaling, larger, scaling
@@ -32,8 +35,28 @@ def schur(code: Code, A: Elements, Z: Elements | None = None) -> Flags:
     return failed | scale.unknown
 
 
+def eigen(code: Code, A: Elements, w: Elements, V: Elements | None = None) -> Flags:
+    """w <- eigenvalues of A, and V <- eigenvectors of length 1, if it is given; LAPACK's geev. Both are complex.
+
+    A is overwritten. Returns flags of lanes as `schur` does.
+    """
+    A, V = unknown(A), V and unknown(V)
+    scale = scaled(code, A)
+    balance = Balance(code, A)
+    balance.scale()
+    Z = unknown(code.room(A.vector, A.n, A.n)) if V else None
+    failed = triangular(code, A, Z, whole=Z is not None)
+    eigenvalues(code, A, w)
+    if V:
+        balance.restore(Z)
+        eigenvectors(code, A, w, Z, V)
+    with code.loop(A.n) as i:
+        w[i, 0] = scale.restored(w[i, 0]) + code.zero(w.vector)
+    return failed | scale.unknown
+
+
 def triangular(code: Code, A: Elements, Z: Elements | None, whole: bool = True) -> Flags:
-    """A <- T, and Z <- Schur vectors, of scaled matrices; if not `whole`, no more of T is right than its diagonal blocks.
+    """A <- T, and Z <- Schur vectors, of scaled matrices; if not `whole`, of T only its diagonal blocks are right.
 
     Returns flags of lanes that do not converge.
     """
