@@ -4,7 +4,6 @@ import numpy as np
 
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
-from compactla.linalg.failures import Failure
 from compactla.linalg.stacks import Limits, Result, Stacked, named
 from compactla.types import Array
 
@@ -131,7 +130,7 @@ EIG = Stacked(
     outputs=(Result("n", "complex"), Result("nn", "complex")),
     work=lambda n, **_: 15 * n**3 + 150 * n * n,
     numpy=as_complex(_numpy.eig),
-    failure=Failure("Eigenvalues did not converge"),
+    paired=16,
     limits=FEWEST,
 )
 EIGVALS = Stacked(
@@ -140,6 +139,6 @@ EIGVALS = Stacked(
     outputs=(Result("n", "complex"),),
     work=lambda n, **_: 7 * n**3 + 100 * n * n,
     numpy=as_complex(_numpy.eigvals),
-    failure=Failure("Eigenvalues did not converge"),
+    paired=16,
     limits=FEWEST,
 )
