@@ -85,6 +85,14 @@ def invariant(name, found, given):
     if name == "eigh":
         w, v = found
         return w, (v * w[..., None, :]) @ v.conj().swapaxes(-1, -2)
+    if name == "eig":
+        w, v = found
+        return (v * w[..., None, :]) @ np.linalg.inv(v)
+    if name == "eigvals":
+        return [(found**k).sum(-1) for k in range(1, N + 1)]
+    if name == "schur":
+        t, z = found
+        return z @ t @ z.conj().swapaxes(-1, -2)
     if name == "svd":
         u, s, vh = found
         return s, (u * s[..., None, :]) @ vh

@@ -12,6 +12,7 @@ from compactla.linalg.cho_factor import cho_factor
 from compactla.linalg.cho_solve import cho_solve
 from compactla.linalg.cholesky import cholesky
 from compactla.linalg.det import det, slogdet
+from compactla.linalg.eig import eig, eigvals
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.expm import expm
 from compactla.linalg.inv import inv
@@ -22,6 +23,7 @@ from compactla.linalg.matrix_power import matrix_power
 from compactla.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from compactla.linalg.pinv import pinv
 from compactla.linalg.qr import qr
+from compactla.linalg.schur import hessenberg, schur
 from compactla.linalg.solve import solve
 from compactla.linalg.solve_banded import solve_banded
 from compactla.linalg.solve_triangular import solve_triangular
@@ -35,9 +37,12 @@ __all__ = [
     "cholesky",
     "cond",
     "det",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "expm",
+    "hessenberg",
     "inv",
     "lstsq",
     "lu_factor",
@@ -49,6 +54,7 @@ __all__ = [
     "norm",
     "pinv",
     "qr",
+    "schur",
     "slogdet",
     "solve",
     "solve_banded",

@@ -28,7 +28,8 @@ class Result:
     sizes : str
         Two letters, of its rows and columns; one for a vector, none for a number.
     kind : str
-        Type of its numbers, if not that of the matrices: "real" for real ones of their precision, or one of integers.
+        Type of its numbers, if not that of the matrices: "real" or "complex" for those of their precision, or one of
+        integers.
     """
 
     sizes: str
@@ -206,7 +207,7 @@ class Stacked:
 
     def made(self, lead, number, char):
         """Shapes and types of results, of matrices of a type by its letter."""
-        kinds = {"": char, "real": char.lower()}
+        kinds = {"": char, "real": char.lower(), "complex": char.upper()}
         shapes = [lead + tuple(number[letter] for letter in output.sizes) for output in self.outputs]
         return [(shape, np.dtype(kinds.get(x.kind, x.kind))) for shape, x in zip(shapes, self.outputs, strict=True)]
 

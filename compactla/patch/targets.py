@@ -18,6 +18,7 @@ from compactla.linalg.cho_factor import CHO_FACTOR
 from compactla.linalg.cho_solve import CHO_SOLVE
 from compactla.linalg.cholesky import CHOLESKY
 from compactla.linalg.det import DET, SLOGDET
+from compactla.linalg.eig import EIG, EIGVALS
 from compactla.linalg.eigh import EIGH, EIGVALSH
 from compactla.linalg.expm import EXPM
 from compactla.linalg.inv import INV
@@ -25,6 +26,7 @@ from compactla.linalg.lu import LU_FACTOR, LU_SOLVE
 from compactla.linalg.matmul import gains as matmul_gains
 from compactla.linalg.pinv import PINV
 from compactla.linalg.qr import QR
+from compactla.linalg.schur import HESSENBERG, SCHUR
 from compactla.linalg.solve import SOLVE
 from compactla.linalg.solve_banded import SOLVE_BANDED
 from compactla.linalg.solve_triangular import SOLVE_TRIANGULAR
@@ -77,7 +79,9 @@ def power_gains(a: Any) -> bool:
 NUMPY: dict[str, tuple[str, Callable]] = {
     "cholesky": ("a", lambda a: CHOLESKY.gains(a.shape)),
     "det": ("a", lambda a: DET.gains(a.shape)),
+    "eig": ("a", lambda a: EIG.gains(a.shape)),
     "eigh": ("a", lambda a: EIGH.gains(a.shape)),
+    "eigvals": ("a", lambda a: EIGVALS.gains(a.shape)),
     "eigvalsh": ("a", lambda a: EIGVALSH.gains(a.shape)),
     "inv": ("a", lambda a: INV.gains(a.shape)),
     "matmul": ("x1 x2", matmul_gains),
@@ -94,12 +98,14 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
     "cho_factor": ("a", lambda a: CHO_FACTOR.gains(a.shape), (ONE,)),
     "cho_solve": ("c_and_lower[0] b", lambda c, b: CHO_SOLVE.gains(c.shape, columns(b)), ((ONE, False), ONE)),
     "expm": ("A", lambda a: a.shape[-1] > 1 and EXPM.gains(a.shape), (ONE,)),
+    "hessenberg": ("a", lambda a: a.shape[-1] > 2 and HESSENBERG[True, True].gains(a.shape), (ONE,)),
     "lu_factor": ("a", lambda a: LU_FACTOR[True].gains(a.shape), (ONE,)),
     "lu_solve": (
         "lu_and_piv[0] lu_and_piv[1] b",
         lambda lu, piv, b: LU_SOLVE[True].gains(lu.shape, (*piv.shape, 1), columns(b)),
         ((ONE, PIVOTS), ONE),
     ),
+    "schur": ("a", lambda a: SCHUR[True].gains(a.shape), (ONE,)),
     "solve_banded": ("ab b", lambda ab, b: SOLVE_BANDED.kernel.gains(ab.shape, columns(b)), ((0, 0), ONE, ONE)),
     "solve_triangular": ("a b", lambda a, b: SOLVE_TRIANGULAR.gains(a.shape, columns(b)), (ONE, ONE)),
     "solveh_banded": ("ab b", lambda ab, b: SOLVEH_BANDED.kernel.gains(ab.shape, columns(b)), (ONE, ONE)),

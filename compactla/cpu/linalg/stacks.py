@@ -281,7 +281,7 @@ def call(code, description, first, words, arrays):
         adjacent = full & (step == np.dtype(stored).itemsize)
         element = from_dtype(np.dtype(stored.lower()))
         real = FLOATS.get(element) or ir.IntType(element.bitwidth)
-        held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
+        held = {"c": vector.twin, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
         matrices.append(Ordinary(code, held, real, kind, m, n, lanes, rs, cs, adjacent))
     emit(code, vector, *matrices, Status(code, status, nm, places), **dict(options))
     code.free()
