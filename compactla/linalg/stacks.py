@@ -118,7 +118,8 @@ class Stacked:
     fails : bool
         Whether there are matrices that have no result.
     paired : int
-        The largest size of which two vector registers of matrices are worked on side by side: they wait less.
+        The largest size of which two vector registers of matrices are worked on side by side: they wait less. Only of
+        sizes that are compiled in, unless it is above these.
     plans : Plans
         Plans for the arrays of former calls.
     """
