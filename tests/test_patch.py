@@ -75,6 +75,10 @@ def arguments(name, a, b, original):
         "cho_solve": ((definite(a), False), b),
         "lu_solve": (lambda: (tuple(original("lu_factor")(a)), b)),
         "solve_triangular": (a, b),
+        "fractional_matrix_power": (a, 0.3),
+        "solve_sylvester": (a, a, a),
+        "solve_continuous_lyapunov": (a, a),
+        "solve_discrete_lyapunov": (a, a),
         "solve_banded": ((1, 1), a + main, b),
         "solveh_banded": ((a + main)[..., :2, :].real, b),
     }.get(name, (a,))
@@ -103,6 +107,7 @@ def as_list(found):
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
+@pytest.mark.filterwarnings("ignore:logm result may be inaccurate:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 @pytest.mark.parametrize("name", TARGETS)
 def test_results_are_of_the_same_kind(kernels, rng, name, dtype):

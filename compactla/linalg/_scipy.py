@@ -12,6 +12,10 @@ from compactla.linalg.arguments import common_lead
 
 cho_factor, cho_solve = copied(linalg.cho_factor), copied(linalg.cho_solve)
 expm, schur, hessenberg = copied(linalg.expm), copied(linalg.schur), copied(linalg.hessenberg)
+sqrtm, logm = copied(linalg.sqrtm), copied(linalg.logm)
+fractional_matrix_power, solve_sylvester = copied(linalg.fractional_matrix_power), copied(linalg.solve_sylvester)
+solve_continuous_lyapunov = copied(linalg.solve_continuous_lyapunov)
+solve_discrete_lyapunov = copied(linalg.solve_discrete_lyapunov)
 lu_factor, lu_solve = copied(linalg.lu_factor), copied(linalg.lu_solve)
 solve_banded, solveh_banded = copied(linalg.solve_banded), copied(linalg.solveh_banded)
 solve_triangular = copied(linalg.solve_triangular)

@@ -226,7 +226,7 @@ def wilkinson(x, above, below, y):
     return (total == 0).select(y, y - product * total.reciprocal())
 
 
-def square_root(z):
+def square_root(z: Lanes) -> Lanes:
     """The square root of complex numbers that is right of the imaginary axis."""
     re, im = z.real, z.imag
     larger = ((abs(z) + abs(re)) * re.constant(0.5)).sqrt()
