@@ -53,6 +53,7 @@ def special(rng):
     yield similar(rng, np.diag([1e-6, 1, 1e6, 1]))
 
 
+@pytest.mark.filterwarnings("ignore:The logm input matrix", "ignore:logm result may be inaccurate:RuntimeWarning")
 @pytest.mark.parametrize("name", ["sqrtm", slow("logm"), slow("fractional_matrix_power")])
 def test_special_matrices(rng, name):
     for a in special(rng):
