@@ -90,6 +90,17 @@ def solution_residual(before, after, uplo):
     return solve_ratio(a, x, b, np.finfo(after[1].dtype).eps)
 
 
+def updated(a, x, uplo, downdate):
+    L = triangle(a, uplo) if uplo == "L" else op(triangle(a, uplo), "C")
+    sign = -1 if downdate else 1
+
+    def call():
+        factor = np.linalg.cholesky(L @ op(L, "C") + sign * (x @ op(x, "C")))
+        return factor if uplo == "L" else op(factor, "C"), x
+
+    return call
+
+
 def swapped_residual(before, after):
     """The residual of factors, with the swaps that SciPy makes."""
     return getrf.residual(before, [*after, lu_factor(before[0])[1][:, :, None]])

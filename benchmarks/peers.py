@@ -80,6 +80,7 @@ PEERS = {
     "getrs": Peers(libraries={"scipy lu_solve": numpy_scipy.lu_solved_swapped}),
     "getri": Peers(libraries={"numpy inv": numpy_scipy.inverse_swapped}),
     "potrf": Peers("uplo n A info", {"numpy cholesky": lambda a, uplo: lambda: op(cholesky(a), "NC"[uplo == "U"])}),
+    "chud": Peers(libraries={"numpy matmul, cholesky": numpy_scipy.updated}),
     "syev": Peers(libraries={"numpy eigh": (numpy_scipy.eigh, numpy_scipy.eigen_residual)}),
     "getrinp": Peers("n A work info", {"numpy inv": numpy_scipy.inverse}),
     "getrsnp": Peers(libraries={"scipy lu_solve": numpy_scipy.lu_solved}),

@@ -11,6 +11,7 @@ from compactla.bands.bandedspd import BandedSPD as BandedSPD
 from compactla.bands.tridiag import Tridiag as Tridiag
 from compactla.calls.prepared import prepare as prepare
 from compactla.dense.axpy import axpy as axpy
+from compactla.dense.chud import chud as chud
 from compactla.dense.dot import dot as dot
 from compactla.dense.gels import gels as gels
 from compactla.dense.gelsy import gelsy as gelsy

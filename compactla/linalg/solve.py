@@ -1,5 +1,7 @@
 """solve: linear systems."""
 
+from dataclasses import replace
+
 from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy
 from compactla.linalg.arguments import as_arrays
@@ -23,9 +25,11 @@ def solve(
     on_error : {"raise", "nan"}, optional
         Treatment of singular matrices: "raise" raises an error that names them, "nan" fills their solutions with NaN
         and leaves all others as they are.
-    compute : {"double", "same"}, optional
+    compute : {"double", "same", "mixed"}, optional
         Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
-        CUDA memory, as in their libraries, and double for all others, as in NumPy.
+        CUDA memory, as in their libraries, and double for all others, as in NumPy. "mixed" is for double precision:
+        factors in single, with which solutions are refined until residuals are those of a solve in double. Matrices for
+        which that does not succeed are computed in double.
     threads : int, optional
         Maximum number of CPU threads; default: all that NUMBA_NUM_THREADS allows.
 
@@ -48,7 +52,8 @@ def solve(
 
     Notes
     -----
-    LU factorizations with partial pivoting, as LAPACK ``?gesv``.
+    LU factorizations with partial pivoting, as LAPACK ``?gesv``, or ``dsgesv`` and ``zcgesv`` if "mixed": refinement
+    ends where ||b - a x|| <= ||x|| ||a|| eps sqrt(n) for every column, in the largest norm.
 
     Examples
     --------
@@ -66,7 +71,8 @@ def solve(
     column = b.ndim == 1
     if column and b.shape != a.shape[-1:]:
         return _numpy.solve(a, b)
-    (x,) = SOLVE((a, b[:, None] if column else b), (), on_error, compute, threads)
+    function, compute = (SOLVE_MIXED, "double") if compute == "mixed" else (SOLVE, compute)
+    (x,) = function((a, b[:, None] if column else b), (), on_error, compute, threads)
     x = x[..., 0] if column else x
     return wrap(x) if wrap else x
 
@@ -80,3 +86,12 @@ SOLVE = Stacked(
     failure=Failure("Singular matrix", probe=_numpy.inv),
     limits=Limits(128),
 )
+
+
+def in_double(a, b):
+    """Solutions in double precision."""
+    (x,) = SOLVE((a, b), (), "raise", "double")
+    return x
+
+
+SOLVE_MIXED = replace(SOLVE, name="solve_mixed", numpy=in_double, paired=SOLVE.limits.largest)

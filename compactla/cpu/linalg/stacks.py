@@ -137,7 +137,7 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
     nm, number, dtype = fit.nm, fit.number, fit.computed
     known = is_known(number)
     largest = max(number.values())
-    V = native_width(dtype) * (2 if known and largest <= function.paired else 1)
+    V = native_width(dtype) * (2 if (known or function.paired > STATIC) and largest <= function.paired else 1)
     sizes = {letter: size for letter, size in number.items() if letter != "1"}
 
     # Operands, and the words of the kernel
@@ -284,7 +284,7 @@ def call(code, description, first, words, arrays):
         adjacent = full & (step == np.dtype(stored).itemsize)
         element = from_dtype(np.dtype(stored.lower()))
         real = FLOATS.get(element) or ir.IntType(element.bitwidth)
-        held = {"c": vector, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
+        held = {"c": vector.twin, "f": vector.reals, "i": integers(vector)}[np.dtype(stored).kind]
         matrices.append(Ordinary(code, held, real, kind, m, n, lanes, rs, cs, adjacent))
     emit(code, vector, *matrices, Status(code, status, nm, places), **dict(options))
     code.free()

@@ -69,7 +69,7 @@ def ordinary(x: Any, shape: Sequence[int], dtype: np.dtype, allocator: Any) -> A
     return x.reshape(shape)
 
 
-def unpack(P, allocator=None):
+def unpack(P: Pack, allocator: Any = None) -> Array:
     """The matrices of packs as an array."""
     a = empty(P.shape, P.dtype, P.queue, allocator)
     device.unpack(P.view, P.nm, a)
