@@ -130,8 +130,8 @@ class Routine:
         The largest size that is compiled into Numba kernels; default: that of all routines.
     together : bool
         Whether a Numba kernel takes all packs of a thread at once, as `Elements.packs` says; for rows without outputs.
-    paired : int
-        The largest size of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
+    paired : range
+        The sizes of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Routine:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None
     together: bool = False
-    paired: int = 0
+    paired: range = range(0)
 
     @functools.cached_property
     def main(self) -> int:
