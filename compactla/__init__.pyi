@@ -12,6 +12,7 @@ from compactla.bands.tridiag import Tridiag as Tridiag
 from compactla.calls.prepared import prepare as prepare
 from compactla.dense.axpy import axpy as axpy
 from compactla.dense.dot import dot as dot
+from compactla.dense.geev import geev as geev
 from compactla.dense.gels import gels as gels
 from compactla.dense.gelsy import gelsy as gelsy
 from compactla.dense.gemm import gemm as gemm
