@@ -35,6 +35,9 @@ def geev(code, A, w, V, Z, info, compute_v=True, ahead=()):
         return
     A, V, Z = map(unknown, (A, V, Z))
     failed = eigen(code, A, w, *((V, Z) if compute_v else ()))
+    zero = code.zero(A.vector)
+    with code.loop(A.n) as i, code.loop(A.n) as j:  # what is left does not tell of other lanes
+        A[i, j] = A[i, j] + zero if compute_v else zero
     with code.when(failed.any()):
         nothing = code.zero(w.vector) + code.zero(w.vector.reals).constant(math.nan)
         with code.loop(A.n) as i:
