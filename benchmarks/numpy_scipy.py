@@ -45,6 +45,11 @@ def matmul_with_transpose(a, c, uplo, trans, beta, adjoint="T"):
     return matmul(a, a, symmetric(c, uplo, adjoint), "N", adjoint, beta)
 
 
+def rank_one(alpha, x, a, uplo, adjoint="T"):
+    a = symmetric(a, uplo, adjoint)
+    return lambda: a + alpha * (x @ op(x, adjoint))
+
+
 def solve(a, b, **options):
     T, b, result = on_the_left(a, b, **options)
     return lambda: result(np.linalg.solve(T, b))

@@ -99,6 +99,8 @@ PEERS = {
     ),
     "trsv": Peers(libraries={"numpy solve": functools.partial(numpy_scipy.solve, side="L")}),
     "ger": Peers(libraries={"numpy matmul": lambda x, y, a, conj: lambda: a + x @ op(y, "TC"[conj])}),
+    "syr": Peers(libraries={"numpy matmul": numpy_scipy.rank_one}),
+    "her": Peers(libraries={"numpy matmul": functools.partial(numpy_scipy.rank_one, adjoint="C")}),
     "geqrf": Peers("m n A tau work info", {"numpy qr": numpy_scipy.qr}),
     "gels": Peers(libraries={"scipy lstsq": lambda a, b, trans: numpy_scipy.lstsq(op(a, trans), b)}),
     "gelsy": Peers(libraries={"scipy lstsq": numpy_scipy.lstsq}),

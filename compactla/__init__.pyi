@@ -29,6 +29,7 @@ from compactla.dense.getrinp import getrinp as getrinp
 from compactla.dense.getrs import getrs as getrs
 from compactla.dense.getrsnp import getrsnp as getrsnp
 from compactla.dense.hemm import hemm as hemm
+from compactla.dense.her import her as her
 from compactla.dense.herk import herk as herk
 from compactla.dense.nrm2 import nrm2 as nrm2
 from compactla.dense.orgqr import orgqr as orgqr
@@ -39,6 +40,7 @@ from compactla.dense.potrs import potrs as potrs
 from compactla.dense.scal import scal as scal
 from compactla.dense.syev import syev as syev
 from compactla.dense.symm import symm as symm
+from compactla.dense.syr import syr as syr
 from compactla.dense.syrk import syrk as syrk
 from compactla.dense.trmm import trmm as trmm
 from compactla.dense.trsm import trsm as trsm

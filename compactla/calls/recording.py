@@ -134,7 +134,7 @@ def record(kind, function, written, given, args, keywords):
     try:
         seen = iter([_kinds[type(x)].seen(x, number, notes) for number, x in enumerate(given)])
         with inner_calls():
-            found = function(*map(placed, args), **{name: placed(x) for name, x in keywords.items()})
+            found = function(*[placed(x) for x in args], **{name: placed(x) for name, x in keywords.items()})
     finally:
         state.notes = None
     again = None if notes.failed else AGAIN
