@@ -1,0 +1,401 @@
+"""Factors of symmetric and Hermitian matrices that may be indefinite, and solves with them.
+
+Bunch and Kaufman's pivoting: A = L D L^T, or L D L^H, where D has blocks of one and of two rows. Each lane chooses its
+own, so some are in the second row of a block while others begin one. All go through the columns together: a column
+that is the first of a block of two changes nothing but by its interchange, and the second subtracts both. There is one
+algorithm, for a lower triangle: an upper one is that of the matrix with rows and columns in reverse.
+"""
+
+import math
+
+from llvmlite import ir
+from numba import types
+
+from compactla.cpu.emit.code import Code
+from compactla.cpu.emit.failures import report
+from compactla.cpu.emit.matrices import Elements, itemsize
+from compactla.cpu.emit.vectors import Flags, Lanes
+from compactla.cpu.kernels.getrfnp import reciprocal
+from compactla.cpu.kernels.laswp import integers, swap
+
+ALPHA = (1 + math.sqrt(17)) / 8  # of Bunch and Kaufman: it bounds the growth in two steps by that of two rows at once
+IN_REGISTERS = 8  # rows of matrices that are in registers, of which some may be spilled
+PANEL = 4  # columns
+
+
+class Factorization:
+    """The lower triangle of A becomes L and D, as LAPACK's ?sytf2 and ?hetf2 leave them.
+
+    Parameters
+    ----------
+    A : Elements
+        n x n.
+    ipiv : Elements
+        n x 1, of integers.
+    hermitian : bool
+        Whether the matrix is Hermitian, if it is complex.
+    upper : bool
+        Whether it is the upper triangle that there is.
+    """
+
+    def __init__(self, code: Code, A: Elements, ipiv: Elements, info, hermitian: bool, upper: bool):
+        A = A._replace(conj=False)  # conjugates have the factors' conjugates
+        self.code, self.n, self.info, self.upper = code, A.n, info, upper
+        self.hermitian = hermitian and A.vector.is_complex
+        self.given = A.reversed if upper else A
+        self.ipiv = ipiv.rows_reversed if upper else ipiv
+        self.known = isinstance(self.n, int) and self.n <= IN_REGISTERS
+        self.kind = integers(A.vector)
+        self.A = code.registers(A.vector, self.n, self.n) if self.known else self.given
+        # The pivot of a block of two that a lane is in the middle of, below 0, or 0.
+        self.begun = code.registers(self.kind, 1)
+
+    def run(self):
+        code, n = self.code, self.n
+        self.begun[0, 0] = code.zero(self.kind)
+        for i in code.each(n):
+            if self.hermitian or self.known:
+                self.A[i, i] = self.given[i, i].real if self.hermitian else self.given[i, i]
+            for j in range(i) if self.known else ():
+                self.A[i, j] = self.given[i, j]
+        for k in code.each(n):
+            self.step(k)
+        if self.known:
+            for i in range(n):
+                for j in range(i + 1):
+                    self.given[i, j] = self.A[i, j]
+
+    def step(self, k):
+        """Column k of L, or the choice of a block that begins there."""
+        code, A = self.code, self.A
+        begun = self.begun[0, 0]
+        second = begun < 0
+        own, largest, place = diagonal(self.A, k, self.hermitian).abs1(), *self.search(k)
+        zero = ((own != own) | ((own == 0) & (largest == 0))) & ~second
+        wanted = ~(own >= largest * largest.constant(ALPHA)) & ~zero & ~second
+        chosen = code.registers(self.kind, 1)
+        chosen[0, 0] = code.broadcast(k, self.kind)
+        if not (isinstance(k, int) and k == self.n - 1):
+            with code.when(wanted.any()):
+                chosen[0, 0] = self.interchange(k, place, own, largest, wanted)
+        pivot = second.select(begun, chosen[0, 0])
+        first = (pivot < 0) & ~second
+        self.begun[0, 0] = first.select(pivot, code.zero(self.kind))
+        self.ipiv[k, 0] = self.numbered(pivot).astype(self.ipiv.vector.dtype)
+        report(code, [zero], self.info, self.n - k if self.upper else k + 1)
+        ones = ~(first | zero | second)
+        with code.either(ones.all()) as (usual, mixed):
+            with usual:
+                self.subtract(k, reciprocal(diagonal(self.A, k, self.hermitian))[1])
+            with mixed:
+                self.subtract_mixed(k, ~(first | zero), second)
+
+    def search(self, k):
+        """The largest |re| + |im| below the diagonal of column k, and the first row that has it."""
+        code = self.code
+        largest, place = code.registers(self.given.vector.reals, 1), code.registers(self.kind, 1)
+        largest[0, 0], place[0, 0] = code.zero(self.given.vector.reals), code.broadcast(k, self.kind)
+        for t in code.each(self.n - 1 - k):
+            size, i = self.A[k + 1 + t, k].abs1(), k + 1 + t
+            larger = size > largest[0, 0]
+            largest[0, 0] = larger.select(size, largest[0, 0])
+            place[0, 0] = larger.select(code.broadcast(i, self.kind), place[0, 0])
+        return largest[0, 0], place[0, 0]
+
+    def numbered(self, pivot):
+        """The pivot as rows of the matrix are counted that was given."""
+        if not self.upper:
+            return pivot
+        last = self.code.broadcast(self.n - 1, self.kind)
+        return (pivot < 0).select(-last - pivot.constant(2), last) - pivot
+
+    def interchange(self, k, place, own, largest, wanted: Flags) -> Lanes:
+        """Choose pivots in the lanes that want another, and swap rows and columns; returns the pivots.
+
+        `place` is the row of the largest element in column k. The pivot is k or this row, or ~row where it becomes the
+        second of a block of two.
+        """
+        code, kind, n = self.code, self.kind, self.n
+        # That row, from column k on, as a column; its largest element beside the diagonal, and that on the diagonal.
+        column = code.room(self.given.vector, n, 1)
+        beside, there = code.registers(own.vector, 1), code.registers(self.given.vector, 1)
+        beside[0, 0], there[0, 0] = code.zero(own.vector), code.zero(self.given.vector)
+        for i in code.each(n - k):
+            t = k + i
+            x = column[t, 0] = self.element(t, k, place)
+            size, is_diagonal = x.abs1(), place == code.broadcast(t, kind)
+            beside[0, 0] = ((size > beside[0, 0]) & ~is_diagonal).select(size, beside[0, 0])
+            there[0, 0] = is_diagonal.select(x, there[0, 0])
+        alpha, diagonal = own.constant(ALPHA), there[0, 0].real if self.hermitian else there[0, 0]
+        stays = own >= alpha * largest * (largest / beside[0, 0])
+        moves = wanted & ~stays
+        two = moves & ~(diagonal.abs1() >= alpha * beside[0, 0])
+        # Swap it with row k, or k + 1 in a block of two.
+        at = code.broadcast(k, kind)
+        own_row = two.select(at + at.constant(1), at)
+        swaps = moves & ~(place == own_row)
+        with code.when(swaps.any()):
+            self.swap(k, place, two, swaps, column, there[0, 0])
+        return two.select(-place - place.constant(1), moves.select(place, at))
+
+    def element(self, t, k, place: Lanes) -> Lanes:
+        """Element (t, place) of the whole matrix, where place is another in each lane, above k."""
+        code, A, kind = self.code, self.A, self.kind
+        if not self.known:
+            above = code.broadcast(t, kind) < place
+            x = A.gathered(0, 0, self.offsets(t, place, above))
+            return above.select(self.mirrored(x), x)
+        x = None
+        for i in range(k + 1, self.n):
+            y = A[t, i] if t >= i else self.mirrored(A[i, t])
+            x = y if x is None else (place == code.broadcast(i, kind)).select(y, x)
+        return x
+
+    def offsets(self, t, place, above):
+        """Bytes from element (0, 0) to element (t, place), or (place, t) where it is above the diagonal."""
+        code, A, width = self.code, self.A, itemsize(self.A.element)
+        place = place.astype(types.int64)
+        down, across = (place * code.broadcast(step * width, place.vector) for step in (A.rs, A.cs))
+        row, column = (code.broadcast(t * (step * width), place.vector) for step in (A.rs, A.cs))
+        lanes = place._new(ir.Constant(place.vector.part, [width * lane for lane in range(A.vector.lanes)]))
+        return above.select(down + column, row + across) + lanes
+
+    def swap(self, k, place, two: Flags, swaps: Flags, column, there: Lanes):
+        """Swap row and column `place` with k, or where a block of two begins with k + 1, in lanes that are flagged.
+
+        `column` has that column, and `there` its element on the diagonal.
+        """
+        code, A, kind, n = self.code, self.A, self.kind, self.n
+        below, single = k + 1, swaps & ~two
+        double = swaps & two
+
+        mine = two.select(A[below, below], A[k, k])
+        corner = two.select(column[below, 0], column[k, 0])  # where both cross
+        self.put(k, k, place, self.mirrored(A[below, k]), double)
+        A[k, k] = single.select(there, A[k, k])
+        A[below, k] = double.select(self.mirrored(column[k, 0]), A[below, k])
+        for i in code.each(n - below):
+            t = below + i
+            at = code.broadcast(t, kind)
+            crossing = at == place
+            old = two.select(A[t, below], A[t, k])
+            own = two & (at == code.broadcast(below, kind))  # the diagonal
+            new = own.select(there, crossing.select(corner, column[t, 0]))
+            self.put(t, k, place, crossing.select(mine, old), swaps & ~own)
+            A[t, k] = single.select(new, A[t, k])
+            A[t, below] = double.select(new, A[t, below])
+
+    def put(self, t, k, place, x, flags):
+        """Element (t, place) of the whole matrix <- x, in lanes that are flagged."""
+        code, A, kind = self.code, self.A, self.kind
+        if not self.known:
+            above = code.broadcast(t, kind) < place
+            A.scatter(0, 0, self.offsets(t, place, above), above.select(self.mirrored(x), x), flags)
+            return
+        for i in range(k + 1, self.n):
+            chosen = flags & (place == code.broadcast(i, kind))
+            ij, y = ((t, i), x) if t >= i else ((i, t), self.mirrored(x))
+            A[ij] = chosen.select(y, A[ij])
+
+    def subtract(self, k, inverse):
+        """Subtract x x^T / d from what is right of column k, x, and divide that by d, in all lanes."""
+        A = self.A
+        for columns, below, rows in self.panels(k):
+            x = [A[j, k] for j in columns]
+            scaled = [y * inverse for y in x]
+
+            def less(row, t, z, scaled=scaled):
+                return self.less(row[0], scaled[t], z)
+
+            self.update((k,), columns, [(y,) for y in x], below, rows, less)
+            for j, y in zip(columns, scaled, strict=True):
+                A[j, k] = y
+
+    def subtract_mixed(self, k, active, second):
+        """The same in lanes that are active, with a block of D of rows k - 1 and k in lanes where it is the second."""
+        code, A = self.code, self.A
+        before = max(k - 1, 0) if isinstance(k, int) else code.max(k - 1, 0)  # which nothing is made of in row 0
+        inverse = reciprocal(diagonal(self.A, k, self.hermitian))[1]
+        a, b, c, factor = block(A, before, k, self.hermitian)
+        for columns, below, rows in self.panels(k):
+            pairs = [(A[j, before], A[j, k]) for j in columns]
+            left = [(x * c - y * b) * factor for x, y in pairs]
+            others = [(y * a - x * self.mirrored(b)) * factor for x, y in pairs]
+            right = [second.select(other, y * inverse) for other, (_, y) in zip(others, pairs, strict=True)]
+
+            def less(row, t, z, left=left, right=right):
+                x, y = row
+                one = self.less(y, right[t], z)
+                return second.select(self.less(x, left[t], one), active.select(one, z))
+
+            self.update((before, k), columns, pairs, below, rows, less)
+            for t, j in enumerate(columns):
+                A[j, before] = second.select(left[t], pairs[t][0])
+                A[j, k] = active.select(right[t], pairs[t][1])
+
+    def mirrored(self, x):
+        """The element that is x in the other triangle."""
+        return x.conjugate() if self.hermitian else x
+
+    def less(self, x, y, z):
+        """z - x y, or z - x conj(y)"""
+        return (-x).fma(self.mirrored(y), z)
+
+    def update(self, before, columns, given, below, rows, less):
+        """Some columns become ``less(row, t, z)``, z element t of the row, which is there in the columns `before`."""
+        A = self.A
+        for s, i in enumerate(columns):
+            for t, j in enumerate(columns[: s + 1]):
+                z = less(given[s], t, A[i, j])
+                A[i, j] = z.real if self.hermitian and s == t else z
+        for i in rows():
+            row = [A[below + i, k] for k in before]
+            for t, j in enumerate(columns):
+                A[below + i, j] = less(row, t, A[below + i, j])
+
+    def panels(self, k):
+        """What is right of column k: yields columns, where what is below them begins, and a function to loop over it."""
+        code, n, begin = self.code, self.n, k + 1
+        if self.known:
+            yield [*range(begin, n)], n, lambda: ()
+            return
+        for start, width in code.panels(n - begin, PANEL):
+            below = begin + start + width
+            yield [begin + start + t for t in range(width)], below, lambda below=below: code.each(n - below)
+
+
+def block(A, before, k, hermitian):
+    """A block of D, [[a, b'], [b, c]], divided by the size of b, and the factor f of its inverse, f [[c, -b'], [-b, a]]."""
+    b = A[k, before]
+    size = b.abs1()
+    a, c = (diagonal(A, q, hermitian) / size for q in (before, k))
+    b = b / size
+    square = (b * b.conjugate()).real if hermitian else b * b
+    return a, b, c, ((a * c - square) * size).reciprocal()
+
+
+def diagonal(A, k, hermitian):
+    return A[k, k].real if hermitian else A[k, k]
+
+
+class Solution:
+    """B <- inv(A) B with the factors of a `Factorization`; parameters are as of that."""
+
+    def __init__(self, code: Code, A: Elements, ipiv: Elements, B: Elements, hermitian: bool, upper: bool):
+        if upper:
+            A, ipiv, B = A.reversed, ipiv.rows_reversed, B.rows_reversed
+        self.code, self.A, self.ipiv, self.B, self.n, self.upper = code, A, ipiv, B, B.m, upper
+        self.hermitian = hermitian and A.vector.is_complex
+        self.known = isinstance(self.n, int) and self.n <= IN_REGISTERS
+        self.blocks = code.room(ipiv.vector, self.n, 1)  # -1 where a block of two begins, 1 where it ends, else 0
+
+    def run(self):
+        code, n = self.code, self.n
+        self.find_blocks()
+        for j, r in code.tiles(self.B.n, PANEL):
+            B = self.B.block(0, j, n, r)
+            X = code.registers(B.vector, n, r) if self.known else B
+            self.copy(B, X, r)
+            for k in code.each(n):
+                self.exchange(k, X, r)
+                self.forward(k, X, r)
+            for k in code.each(n):
+                self.divide(k, X, r)
+            for k in code.each(n):
+                self.backward(n - 1 - k, X, r)
+                self.exchange(n - 1 - k, X, r)
+            self.copy(X, B, r)
+
+    def copy(self, source, target, r):
+        for i in range(self.n) if self.known else ():
+            for j in range(r):
+                target[i, j] = source[i, j]
+
+    def find_blocks(self):
+        """A lone pivot below 0 begins a block, if there is a row for its end."""
+        code, kind = self.code, self.ipiv.vector
+        begun, zero = code.registers(kind, 1), code.zero(kind)
+        begun[0, 0] = zero
+        for k in code.each(self.n):
+            second = begun[0, 0] < 0
+            first = (self.ipiv[k, 0] < 0) & ~second & (code.broadcast(k, kind) < code.broadcast(self.n - 1, kind))
+            begun[0, 0] = first.select(zero.constant(-1), zero)
+            self.blocks[k, 0] = second.select(zero.constant(1), begun[0, 0])
+
+    def begins(self, k) -> Flags:
+        return self.blocks[k, 0] < 0
+
+    def ends(self, k) -> Flags:
+        return self.blocks[k, 0] > 0
+
+    def exchange(self, k, X, r):
+        """Swap rows of X: row k, or k + 1 where a block of two begins, with that of the pivot."""
+        code, kind = self.code, self.ipiv.vector
+        place = self.ipiv[k, 0]
+        place = (place < 0).select(-place - place.constant(1), place)
+        if self.upper:
+            place = code.broadcast(self.n - 1, kind) - place
+        first, at = self.begins(k), code.broadcast(k, kind)
+        own = first.select(at + at.constant(1), at)
+        place = self.ends(k).select(own, place)
+        swaps = ~(place == own)
+        with code.when(swaps.any()):
+            if not self.known:
+                swap(code, X, k, first.select(at, place))
+                with code.when((first & swaps).any()):
+                    swap(code, X, k + 1, first.select(place, at + at.constant(1)))
+                return
+            flags = [swaps & (place == code.broadcast(i, kind)) for i in range(k + 1, self.n)]
+            for j in range(r):
+                mine = X[k, j] if k + 1 == self.n else first.select(X[k + 1, j], X[k, j])
+                other = mine
+                for i, flag in enumerate(flags, k + 1):
+                    other = flag.select(X[i, j], other)
+                    X[i, j] = flag.select(mine, X[i, j])
+                X[k, j] = first.select(X[k, j], other)
+                if k + 1 < self.n:
+                    X[k + 1, j] = first.select(other, X[k + 1, j])
+
+    def forward(self, k, X, r):
+        """Subtract column k of L times row k of X from the rows below."""
+        code, A = self.code, self.A
+        x, first = [X[k, j] for j in range(r)], self.begins(k)
+        for t in code.each(code.min(self.n - 1 - k, 1)):
+            self.subtract(-A[k + 1 + t, k], x, X, k + 1 + t, first)
+        for t in code.each(self.n - 2 - k):
+            self.subtract(-A[k + 2 + t, k], x, X, k + 2 + t)
+
+    def subtract(self, a, x, X, i, unless=None):
+        """Add a x to row i of X, but in lanes that are flagged."""
+        for j, y in enumerate(x):
+            z = a.fma(y, X[i, j])
+            X[i, j] = z if unless is None else unless.select(X[i, j], z)
+
+    def divide(self, k, X, r):
+        """Multiply row k by the inverse of its block of D, or where a block of two ends both of its rows."""
+        code, A = self.code, self.A
+        two, ends, inverse = ~(self.blocks[k, 0] == 0), self.ends(k), diagonal(A, k, self.hermitian).reciprocal()
+        for j in range(r):
+            X[k, j] = two.select(X[k, j], X[k, j] * inverse)
+        if isinstance(k, int) and k == 0:
+            return
+        with code.when(ends.any()):
+            a, b, c, factor = block(A, k - 1, k, self.hermitian)
+            for j in range(r):
+                x, y = X[k - 1, j], X[k, j]
+                X[k - 1, j] = ends.select((x * c - (b.conjugate() if self.hermitian else b) * y) * factor, x)
+                X[k, j] = ends.select((y * a - b * x) * factor, y)
+
+    def backward(self, k, X, r):
+        """Subtract from row k what is below times column k of L, transposed."""
+        code, A, first = self.code, self.A, self.begins(k)
+        x = code.registers(self.B.vector, 1, r)
+        for j in range(r):
+            x[0, j] = X[k, j]
+        column = A._replace(conj=not A.conj) if self.hermitian else A
+        for t in code.each(code.min(self.n - 1 - k, 1)):
+            self.subtract(-column[k + 1 + t, k], [X[k + 1 + t, j] for j in range(r)], x, 0, first)
+        for t in code.each(self.n - 2 - k):
+            self.subtract(-column[k + 2 + t, k], [X[k + 2 + t, j] for j in range(r)], x, 0)
+        for j in range(r):
+            X[k, j] = x[0, j]
