@@ -7,9 +7,7 @@ from compactla.layout import Pack
 from compactla.types import Events
 
 
-def hetrs(
-    A: Pack, ipiv: Any, B: Pack, uplo: str = "L", *, threads: int | None = None, wait_for: Events = None
-) -> Pack:
+def hetrs(A: Pack, ipiv: Any, B: Pack, uplo: str = "L", *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Solves B <- inv(A) B with the factors and the swaps that `compactla.hetrf` leaves, in place.
 
     Parameters

@@ -9,9 +9,7 @@ from compactla.search import Search, squares
 from compactla.types import Events
 
 
-def sytrs(
-    A: Pack, ipiv: Any, B: Pack, uplo: str = "L", *, threads: int | None = None, wait_for: Events = None
-) -> Pack:
+def sytrs(A: Pack, ipiv: Any, B: Pack, uplo: str = "L", *, threads: int | None = None, wait_for: Events = None) -> Pack:
     """Solves B <- inv(A) B with the factors and the swaps that `compactla.sytrf` leaves, in place.
 
     Parameters

@@ -15,6 +15,7 @@ from compactla.linalg.det import det, slogdet
 from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.expm import expm
 from compactla.linalg.inv import inv
+from compactla.linalg.ldl import ldl
 from compactla.linalg.lstsq import lstsq
 from compactla.linalg.lu import lu_factor, lu_solve
 from compactla.linalg.matmul import matmul
@@ -39,6 +40,7 @@ __all__ = [
     "eigvalsh",
     "expm",
     "inv",
+    "ldl",
     "lstsq",
     "lu_factor",
     "lu_solve",

@@ -11,8 +11,11 @@ from compactla.linalg._numpy import copied
 from compactla.linalg.arguments import common_lead
 
 cho_factor, cho_solve = copied(linalg.cho_factor), copied(linalg.cho_solve)
+eigh = copied(linalg.eigh)
 expm = copied(linalg.expm)
+ldl = copied(linalg.ldl)
 lu_factor, lu_solve = copied(linalg.lu_factor), copied(linalg.lu_solve)
+solve = copied(linalg.solve)
 solve_banded, solveh_banded = copied(linalg.solve_banded), copied(linalg.solveh_banded)
 solve_triangular = copied(linalg.solve_triangular)
 

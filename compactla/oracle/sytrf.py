@@ -9,7 +9,8 @@ def operands(draw, n, trans="T", **options):
     """Symmetric matrices, or Hermitian ones for "C"; every other has zeros on its diagonal, and blocks of two rows."""
     a = draw(n, n)
     a = (a + op(a, trans)) / 2
-    a[1::2, range(n), range(n)] = 0
+    if n > 1:
+        a[1::2, range(n), range(n)] = 0
     return (a,)
 
 

@@ -9,9 +9,7 @@ from compactla.cpu.kernels.hetrs import hetrs
 
 
 @routine
-def hesv(
-    code: Code, A: Elements, B: Elements, ipiv: Any, info: Any, uplo: str = "L", ahead: Any = ()
-) -> None:
+def hesv(code: Code, A: Elements, B: Elements, ipiv: Any, info: Any, uplo: str = "L", ahead: Any = ()) -> None:
     """A <- the factors of `hetrf`, B <- inv(A) B for the V matrices of a pack, in a Numba function.
 
     Parameters

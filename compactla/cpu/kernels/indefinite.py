@@ -278,88 +278,94 @@ def diagonal(A, k, hermitian):
     return A[k, k].real if hermitian else A[k, k]
 
 
-class Solution:
-    """B <- inv(A) B with the factors of a `Factorization`; parameters are as of that."""
+class Blocks:
+    """The blocks of D, and the interchanges, that pivots stand for; parameters are as of `Factorization`."""
 
-    def __init__(self, code: Code, A: Elements, ipiv: Elements, B: Elements, hermitian: bool, upper: bool):
-        if upper:
-            A, ipiv, B = A.reversed, ipiv.rows_reversed, B.rows_reversed
-        self.code, self.A, self.ipiv, self.B, self.n, self.upper = code, A, ipiv, B, B.m, upper
-        self.hermitian = hermitian and A.vector.is_complex
+    def __init__(self, code: Code, ipiv: Elements, upper: bool):
+        """Find where blocks of two begin: at a pivot below 0, if there is a row for the end."""
+        self.code, self.kind, self.n, self.upper = code, ipiv.vector, ipiv.m, upper
+        self.ipiv = ipiv.rows_reversed if upper else ipiv
         self.known = isinstance(self.n, int) and self.n <= IN_REGISTERS
-        self.blocks = code.room(ipiv.vector, self.n, 1)  # -1 where a block of two begins, 1 where it ends, else 0
-
-    def run(self):
-        code, n = self.code, self.n
-        self.find_blocks()
-        for j, r in code.tiles(self.B.n, PANEL):
-            B = self.B.block(0, j, n, r)
-            X = code.registers(B.vector, n, r) if self.known else B
-            self.copy(B, X, r)
-            for k in code.each(n):
-                self.exchange(k, X, r)
-                self.forward(k, X, r)
-            for k in code.each(n):
-                self.divide(k, X, r)
-            for k in code.each(n):
-                self.backward(n - 1 - k, X, r)
-                self.exchange(n - 1 - k, X, r)
-            self.copy(X, B, r)
-
-    def copy(self, source, target, r):
-        for i in range(self.n) if self.known else ():
-            for j in range(r):
-                target[i, j] = source[i, j]
-
-    def find_blocks(self):
-        """A lone pivot below 0 begins a block, if there is a row for its end."""
-        code, kind = self.code, self.ipiv.vector
-        begun, zero = code.registers(kind, 1), code.zero(kind)
+        self.sides = code.room(self.kind, self.n, 1)  # -1 where a block of two begins, 1 where it ends, else 0
+        begun, zero = code.registers(self.kind, 1), code.zero(self.kind)
         begun[0, 0] = zero
         for k in code.each(self.n):
             second = begun[0, 0] < 0
-            first = (self.ipiv[k, 0] < 0) & ~second & (code.broadcast(k, kind) < code.broadcast(self.n - 1, kind))
-            begun[0, 0] = first.select(zero.constant(-1), zero)
-            self.blocks[k, 0] = second.select(zero.constant(1), begun[0, 0])
+            follows = code.broadcast(k, self.kind) < code.broadcast(self.n - 1, self.kind)
+            begun[0, 0] = ((self.ipiv[k, 0] < 0) & ~second & follows).select(zero.constant(-1), zero)
+            self.sides[k, 0] = second.select(zero.constant(1), begun[0, 0])
 
     def begins(self, k) -> Flags:
-        return self.blocks[k, 0] < 0
+        return self.sides[k, 0] < 0
 
     def ends(self, k) -> Flags:
-        return self.blocks[k, 0] > 0
+        return self.sides[k, 0] > 0
 
     def exchange(self, k, X, r):
-        """Swap rows of X: row k, or k + 1 where a block of two begins, with that of the pivot."""
-        code, kind = self.code, self.ipiv.vector
+        """Swap rows of X, of r columns: row k, or k + 1 where a block of two begins, with that of the pivot."""
+        code, kind = self.code, self.kind
         place = self.ipiv[k, 0]
         place = (place < 0).select(-place - place.constant(1), place)
         if self.upper:
             place = code.broadcast(self.n - 1, kind) - place
         first, at = self.begins(k), code.broadcast(k, kind)
         own = first.select(at + at.constant(1), at)
-        place = self.ends(k).select(own, place)
-        swaps = ~(place == own)
+        swaps = ~(place == own) & ~self.ends(k)
         with code.when(swaps.any()):
-            if not self.known:
-                swap(code, X, k, first.select(at, place))
-                with code.when((first & swaps).any()):
-                    swap(code, X, k + 1, first.select(place, at + at.constant(1)))
+            if self.known:
+                self.select(k, X, r, first, [swaps & (place == place.constant(i)) for i in range(k + 1, self.n)])
                 return
-            flags = [swaps & (place == code.broadcast(i, kind)) for i in range(k + 1, self.n)]
+            swap(code, X, k, (swaps & ~first).select(place, at))
+            with code.when((first & swaps).any()):
+                swap(code, X, k + 1, (first & swaps).select(place, at + at.constant(1)))
+
+    def select(self, k, X, r, first, flags):
+        """The same in registers, with the row of which there are flags."""
+        for j in range(r):
+            after = [X[k, j]] if k + 1 == self.n else [X[k, j], X[k + 1, j]]
+            mine = other = first.select(after[-1], after[0])
+            for i, flag in enumerate(flags, k + 1):
+                other = flag.select(X[i, j], other)
+                X[i, j] = flag.select(mine, X[i, j])
+            X[k, j] = first.select(after[0], other)
+            if k + 1 < self.n:
+                X[k + 1, j] = first.select(other, X[k + 1, j])
+
+
+class Solution:
+    """B <- inv(A) B with the factors of a `Factorization`; parameters are as of that."""
+
+    def __init__(self, code: Code, A: Elements, ipiv: Elements, B: Elements, hermitian: bool, upper: bool):
+        self.code, self.n = code, B.m
+        self.A, self.B = (A.reversed, B.rows_reversed) if upper else (A, B)
+        self.hermitian = hermitian and A.vector.is_complex
+        self.blocks = Blocks(code, ipiv, upper)
+
+    def run(self):
+        code, n = self.code, self.n
+        for j, r in code.tiles(self.B.n, PANEL):
+            B = self.B.block(0, j, n, r)
+            X = code.registers(B.vector, n, r) if self.blocks.known else B
+            self.copy(B, X, r)
+            for k in code.each(n):
+                self.blocks.exchange(k, X, r)
+                self.forward(k, X, r)
+            for k in code.each(n):
+                self.divide(k, X, r)
+            for k in code.each(n):
+                self.backward(n - 1 - k, X, r)
+                self.blocks.exchange(n - 1 - k, X, r)
+            self.copy(X, B, r)
+
+    def copy(self, source, target, r):
+        for i in range(self.n) if self.blocks.known else ():
             for j in range(r):
-                mine = X[k, j] if k + 1 == self.n else first.select(X[k + 1, j], X[k, j])
-                other = mine
-                for i, flag in enumerate(flags, k + 1):
-                    other = flag.select(X[i, j], other)
-                    X[i, j] = flag.select(mine, X[i, j])
-                X[k, j] = first.select(X[k, j], other)
-                if k + 1 < self.n:
-                    X[k + 1, j] = first.select(other, X[k + 1, j])
+                target[i, j] = source[i, j]
 
     def forward(self, k, X, r):
         """Subtract column k of L times row k of X from the rows below."""
         code, A = self.code, self.A
-        x, first = [X[k, j] for j in range(r)], self.begins(k)
+        x, first = [X[k, j] for j in range(r)], self.blocks.begins(k)
         for t in code.each(code.min(self.n - 1 - k, 1)):
             self.subtract(-A[k + 1 + t, k], x, X, k + 1 + t, first)
         for t in code.each(self.n - 2 - k):
@@ -374,7 +380,8 @@ class Solution:
     def divide(self, k, X, r):
         """Multiply row k by the inverse of its block of D, or where a block of two ends both of its rows."""
         code, A = self.code, self.A
-        two, ends, inverse = ~(self.blocks[k, 0] == 0), self.ends(k), diagonal(A, k, self.hermitian).reciprocal()
+        ends, inverse = self.blocks.ends(k), diagonal(A, k, self.hermitian).reciprocal()
+        two = self.blocks.begins(k) | ends
         for j in range(r):
             X[k, j] = two.select(X[k, j], X[k, j] * inverse)
         if isinstance(k, int) and k == 0:
@@ -388,7 +395,7 @@ class Solution:
 
     def backward(self, k, X, r):
         """Subtract from row k what is below times column k of L, transposed."""
-        code, A, first = self.code, self.A, self.begins(k)
+        code, A, first = self.code, self.A, self.blocks.begins(k)
         x = code.registers(self.B.vector, 1, r)
         for j in range(r):
             x[0, j] = X[k, j]
@@ -399,3 +406,28 @@ class Solution:
             self.subtract(-column[k + 2 + t, k], [X[k + 2 + t, j] for j in range(r)], x, 0)
         for j in range(r):
             X[k, j] = x[0, j]
+
+
+def separate(code: Code, A: Elements, ipiv: Elements, D: Elements, perm: Elements, hermitian: bool, upper: bool):
+    """A <- L with all interchanges, or U, D <- D, from what a `Factorization` leaves; A[perm] would be triangular."""
+    n, kind = A.m, perm.vector
+    for i in code.each(n):
+        perm[i, 0] = code.broadcast(i, kind)
+        for j in code.each(n):
+            D[i, j] = code.zero(D.vector)
+    blocks = Blocks(code, ipiv, upper)
+    if upper:
+        A, D, perm = A.reversed, D.reversed, perm.rows_reversed
+    hermitian, zero = hermitian and A.vector.is_complex, code.zero(A.vector)
+    for i in code.each(n):
+        D[i, i], A[i, i] = diagonal(A, i, hermitian), zero.constant(1)
+        for t in code.each(code.min(n - 1 - i, 1)):
+            x, first = A[i + 1 + t, i], blocks.begins(i)
+            A[i + 1 + t, i], x = first.select(zero, x), first.select(x, zero)
+            D[i + 1 + t, i], D[i, i + 1 + t] = x, x.conjugate() if hermitian else x
+        for j in code.each(i):
+            A[j, i] = zero
+        blocks.exchange(i, perm, 1)
+    for t in code.each(n):
+        k = n - 1 - t
+        blocks.exchange(k, A.block(0, k, n, n - k), n - k)

@@ -32,9 +32,7 @@ def spoil(code: Code, A: Elements, failed: Flags):
 
 
 @routine
-def sygv(
-    code: Code, A: Any, B: Any, w: Any, info: Any, uplo: str = "L", jobz: str = "V", ahead: Any = ()
-) -> None:
+def sygv(code: Code, A: Any, B: Any, w: Any, info: Any, uplo: str = "L", jobz: str = "V", ahead: Any = ()) -> None:
     """w <- eigenvalues of A v = w B v, A <- eigenvectors, B <- L with L L^H = B, or U, in a Numba function.
 
     Parameters

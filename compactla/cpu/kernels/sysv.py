@@ -9,9 +9,7 @@ from compactla.cpu.kernels.sytrs import sytrs
 
 
 @routine
-def sysv(
-    code: Code, A: Elements, B: Elements, ipiv: Any, info: Any, uplo: str = "L", ahead: Any = ()
-) -> None:
+def sysv(code: Code, A: Elements, B: Elements, ipiv: Any, info: Any, uplo: str = "L", ahead: Any = ()) -> None:
     """A <- the factors of `sytrf`, B <- inv(A) B for the V matrices of a pack, in a Numba function.
 
     Parameters
