@@ -82,7 +82,7 @@ CLA_INLINE int cla_choose_pivot(int n, int hermitian, cla_matrix A, int k, int *
         const CLA_REAL size = i == place ? 0 : cla_lane_abs1(cla_whole(hermitian, A, i, place));
         if (size > beside) beside = size;
     }
-    if (own >= CLA_BUNCH_KAUFMAN * largest * (largest / beside)) return k;
+    if (own / largest * beside >= CLA_BUNCH_KAUFMAN * largest) return k;
     return cla_lane_abs1(cla_diagonal(hermitian, A, place)) >= CLA_BUNCH_KAUFMAN * beside ? place : ~place;
 }
 

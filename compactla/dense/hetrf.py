@@ -16,8 +16,9 @@ def hetrf(
     Parameters
     ----------
     A : Pack
-        nm matrices of n x n. One triangle is read, and the real part of the diagonal; on return it holds D, with blocks of one
-        and of two rows, and the factors that make up L or U, as LAPACK leaves them. The other triangle is not touched.
+        nm matrices of n x n. One triangle is read, and the real part of the diagonal; on return it holds D, with blocks
+        of one and of two rows, and the factors that make up L or U, as LAPACK leaves them. The other triangle is not
+        touched.
     uplo : {"L", "U"}
         Which triangle, and which of the two.
     info : (nm,) ndarray of int64 or pyopencl.array.Array of int32, optional
@@ -52,8 +53,8 @@ def hetrf(
     Notes
     -----
     LAPACK ``?hetrf``, by Bunch and Kaufman's pivoting (1977), with the choices of ``?hetf2`` in each matrix. In
-    LAPACK rows count from 1: ``~p`` is its negative number, and p >= 0 its positive one less 1. Real matrices are as for `compactla.sytrf`. Columns are
-    divided through reciprocals of pivots, which overflow for subnormal ones.
+    LAPACK rows count from 1: ``~p`` is its negative number, and p >= 0 its positive one less 1. Real matrices are as
+    for `compactla.sytrf`. Columns are divided through reciprocals of pivots, which overflow for subnormal ones.
 
     Examples
     --------

@@ -50,7 +50,8 @@ def sysv(
 
     Notes
     -----
-    LAPACK ``?sysv``, in one kernel; which rows were swapped is not returned. Complex matrices are symmetric too, not Hermitian as those of `compactla.hesv`.
+    LAPACK ``?sysv``, in one kernel; which rows were swapped is not returned. Complex matrices are symmetric too, not
+    Hermitian as those of `compactla.hesv`.
 
     Examples
     --------

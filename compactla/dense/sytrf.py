@@ -53,8 +53,9 @@ def sytrf(
     Notes
     -----
     LAPACK ``?sytrf``, by Bunch and Kaufman's pivoting (1977), with the choices of ``?sytf2`` in each matrix. In
-    LAPACK rows count from 1: ``~p`` is its negative number, and p >= 0 its positive one less 1. Complex matrices are symmetric too, not Hermitian as those of `compactla.hetrf`. Columns are
-    divided through reciprocals of pivots, which overflow for subnormal ones.
+    LAPACK rows count from 1: ``~p`` is its negative number, and p >= 0 its positive one less 1. Complex matrices are
+    symmetric too, not Hermitian as those of `compactla.hetrf`. Columns are divided through reciprocals of pivots, which
+    overflow for subnormal ones.
 
     Examples
     --------

@@ -1,7 +1,6 @@
 """eigh and eigvalsh: eigenvalues and eigenvectors of symmetric and Hermitian matrices."""
 
 import numpy as np
-
 from numpy.linalg import LinAlgError
 
 from compactla.calls.recording import repeats
@@ -43,8 +42,8 @@ def eigh(
     eigenvalues : (..., n) ndarray
         Real numbers in ascending order.
     eigenvectors : (..., n, n) ndarray
-        Columns of length 1, orthogonal to each other. Their signs, and phases, are not those of NumPy. With `b` they are
-        v with v^H b v = I.
+        Columns of length 1, orthogonal to each other. Their signs, and phases, are not those of NumPy. With `b` they
+        are v with v^H b v = I.
 
     Raises
     ------
@@ -62,8 +61,8 @@ def eigh(
     Notes
     -----
     Matrices become tridiagonal by reflections, as in LAPACK ``?sytrd``, and diagonal by the implicit QR algorithm with
-    Wilkinson's shift, as in ``?steqr``. With `b` = L L^H it is L^-1 a L^-H that does, as in ``?sygv``: errors grow with the
-    condition of `b`.
+    Wilkinson's shift, as in ``?steqr``. With `b` = L L^H it is L^-1 a L^-H that does, as in ``?sygv``: errors grow with
+    the condition of `b`.
 
     Examples
     --------

@@ -30,8 +30,8 @@ def solve(
     lower : bool, optional
         Whether that is the lower triangle; default: the upper one.
     on_error : {"raise", "nan"}, optional
-        Treatment of singular matrices, and for "pos" of those that are not positive definite: "raise" raises an error that names them, "nan" fills their solutions with NaN
-        and leaves all others as they are.
+        Treatment of singular matrices, and for "pos" of those that are not positive definite: "raise" raises an error
+        that names them, "nan" fills their solutions with NaN and leaves all others as they are.
     compute : {"double", "same"}, optional
         Computation dtype of single precision: "double", or the "same", which is faster. Default: the same for arrays in
         CUDA memory, as in their libraries, and double for all others, as in NumPy.
@@ -57,8 +57,8 @@ def solve(
 
     Notes
     -----
-    LU factorizations with partial pivoting, as LAPACK ``?gesv``; factors of Bunch and Kaufman, as ``?sysv`` and ``?hesv``,
-    for "sym" and "her", and Cholesky factors for "pos".
+    LU factorizations with partial pivoting, as LAPACK ``?gesv``; factors of Bunch and Kaufman, as ``?sysv`` and
+    ``?hesv``, for "sym" and "her", and Cholesky factors for "pos".
 
     Examples
     --------

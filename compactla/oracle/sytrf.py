@@ -25,14 +25,20 @@ def in_reverse(lu, ipiv):
     return lu[:, ::-1, ::-1], np.where(ipiv < 0, -n - 1, n - 1)[:, ::-1] - ipiv[:, ::-1]
 
 
+def beginnings(ipiv):
+    """Flags of the first rows of blocks of two, of a lower triangle."""
+    begins = np.zeros((len(ipiv), ipiv.shape[1] + 1), bool)
+    for k in range(ipiv.shape[1] - 1):
+        begins[:, k] = (ipiv[:, k] < 0) & ~begins[:, k - 1]
+    return begins
+
+
 def factors(lu, ipiv, uplo="L", trans="T"):
     """L or U, with all interchanges, and D, as matrices, of what sytrf leaves, and pivots (nm, n)."""
     if uplo.upper() == "U":
         return [x[:, ::-1, ::-1] for x in factors(*in_reverse(lu, ipiv), "L", trans)]
     n, each = lu.shape[-1], np.arange(len(lu))
-    L, D, begins = identities(lu), np.zeros_like(lu), np.zeros((len(lu), n + 1), bool)
-    for k in range(n - 1):
-        begins[:, k] = (ipiv[:, k] < 0) & ~begins[:, k - 1]
+    L, D, begins = identities(lu), np.zeros_like(lu), beginnings(ipiv)
     for k in reversed(range(n)):
         first = begins[:, k]
         column = lu[:, k + 1 :, k].copy()
@@ -54,7 +60,9 @@ def residual(before, after, uplo="L", trans="T"):
     n, ipiv = a.shape[1], after[1][:, :, 0]
     a = symmetric(a, uplo, trans)
     L, D = factors(lu, ipiv, uplo, trans)
-    wrong = ((ipiv < -n) | (ipiv >= n)).any(1)
+    pivots = in_reverse(lu, ipiv)[1] if uplo.upper() == "U" else ipiv
+    apart = beginnings(pivots)[:, : max(n - 1, 0)] & (pivots[:, :-1] != pivots[:, 1:])
+    wrong = ((ipiv < -n) | (ipiv >= n)).any(1) | apart.any(1)
     return np.where(wrong, np.inf, ratio(norm1(a - L @ D @ op(L, trans)), n * eps * norm1(a)))
 
 

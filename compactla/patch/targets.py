@@ -21,6 +21,7 @@ from compactla.linalg.det import DET, SLOGDET
 from compactla.linalg.eigh import EIGH, EIGVALSH
 from compactla.linalg.expm import EXPM
 from compactla.linalg.inv import INV
+from compactla.linalg.ldl import LDL
 from compactla.linalg.lu import LU_FACTOR, LU_SOLVE
 from compactla.linalg.matmul import gains as matmul_gains
 from compactla.linalg.pinv import PINV
@@ -94,6 +95,7 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
     "cho_factor": ("a", lambda a: CHO_FACTOR.gains(a.shape), (ONE,)),
     "cho_solve": ("c_and_lower[0] b", lambda c, b: CHO_SOLVE.gains(c.shape, columns(b)), ((ONE, False), ONE)),
     "expm": ("A", lambda a: a.shape[-1] > 1 and EXPM.gains(a.shape), (ONE,)),
+    "ldl": ("A", lambda a: LDL[True].gains(a.shape), (ONE,)),
     "lu_factor": ("a", lambda a: LU_FACTOR[True].gains(a.shape), (ONE,)),
     "lu_solve": (
         "lu_and_piv[0] lu_and_piv[1] b",

@@ -16,10 +16,11 @@ from compactla.cpu.emit.failures import report
 from compactla.cpu.emit.matrices import Elements, itemsize
 from compactla.cpu.emit.vectors import Flags, Lanes
 from compactla.cpu.kernels.getrfnp import reciprocal
-from compactla.cpu.kernels.laswp import integers, swap
+from compactla.cpu.kernels.laswp import integers, swap, tree
 
 ALPHA = (1 + math.sqrt(17)) / 8  # of Bunch and Kaufman: it bounds the growth in two steps by that of two rows at once
-IN_REGISTERS = 8  # rows of matrices that are in registers, of which some may be spilled
+# Rows of matrices that are in registers, of which some may be spilled.
+IN_REGISTERS, IN_REGISTERS_COMPLEX = 8, 6
 PANEL = 4  # columns
 
 
@@ -44,30 +45,40 @@ class Factorization:
         self.hermitian = hermitian and A.vector.is_complex
         self.given = A.reversed if upper else A
         self.ipiv = ipiv.rows_reversed if upper else ipiv
-        self.known = isinstance(self.n, int) and self.n <= IN_REGISTERS
         self.kind = integers(A.vector)
-        self.A = code.registers(A.vector, self.n, self.n) if self.known else self.given
+        self.A, self.known = self.given, False  # whether it is in registers, and indices are numbers
         # The pivot of a block of two that a lane is in the middle of, below 0, or 0.
         self.begun = code.registers(self.kind, 1)
+        self.scale = code.registers(A.vector.reals, 1)  # one over the element beside the diagonal of such a block
 
     def run(self):
         code, n = self.code, self.n
         self.begun[0, 0] = code.zero(self.kind)
-        for i in code.each(n):
-            if self.hermitian or self.known:
-                self.A[i, i] = self.given[i, i].real if self.hermitian else self.given[i, i]
-            for j in range(i) if self.known else ():
-                self.A[i, j] = self.given[i, j]
-        for k in code.each(n):
+        for i in code.each(n if self.hermitian else 0):
+            self.A[i, i] = self.A[i, i].real
+        if not isinstance(n, int):
+            for k in code.each(n):
+                self.step(k)
+            return
+        # The last rows in registers, with the column before them, for blocks that begin there.
+        most = IN_REGISTERS if len(self.given.vector.parts) == 1 else IN_REGISTERS_COMPLEX
+        first = max(n - most, 0)
+        for k in code.each(code.unknown(first)) if first else ():
             self.step(k)
-        if self.known:
-            for i in range(n):
-                for j in range(i + 1):
-                    self.given[i, j] = self.A[i, j]
+        start = max(first - 1, 0)
+        self.A, self.known = Corner(code.registers(self.given.vector, n - start, n - start), start), True
+        for i in range(start, n):
+            for j in range(start, i + 1):
+                self.A[i, j] = self.given[i, j]
+        for k in range(first, n):
+            self.step(k)
+        for i in range(start, n):
+            for j in range(start, i + 1):
+                self.given[i, j] = self.A[i, j]
 
     def step(self, k):
         """Column k of L, or the choice of a block that begins there."""
-        code, A = self.code, self.A
+        code = self.code
         begun = self.begun[0, 0]
         second = begun < 0
         own, largest, place = diagonal(self.A, k, self.hermitian).abs1(), *self.search(k)
@@ -93,6 +104,14 @@ class Factorization:
     def search(self, k):
         """The largest |re| + |im| below the diagonal of column k, and the first row that has it."""
         code = self.code
+        if self.known:
+            zero, place = code.zero(self.given.vector.reals), code.broadcast(k, self.kind)
+            sizes = [self.A[i, k].abs1() for i in range(k + 1, self.n)]
+            sizes = [(size > 0).select(size, zero) for size in sizes]  # NaN is none
+            largest = tree(larger_of, [zero, *sizes])
+            for i, size in reversed([*enumerate(sizes, k + 1)]):
+                place = (size == largest).select(code.broadcast(i, self.kind), place)
+            return largest, place
         largest, place = code.registers(self.given.vector.reals, 1), code.registers(self.kind, 1)
         largest[0, 0], place[0, 0] = code.zero(self.given.vector.reals), code.broadcast(k, self.kind)
         for t in code.each(self.n - 1 - k):
@@ -115,28 +134,40 @@ class Factorization:
         `place` is the row of the largest element in column k. The pivot is k or this row, or ~row where it becomes the
         second of a block of two.
         """
-        code, kind, n = self.code, self.kind, self.n
+        code, kind = self.code, self.kind
         # That row, from column k on, as a column; its largest element beside the diagonal, and that on the diagonal.
-        column = code.room(self.given.vector, n, 1)
-        beside, there = code.registers(own.vector, 1), code.registers(self.given.vector, 1)
-        beside[0, 0], there[0, 0] = code.zero(own.vector), code.zero(self.given.vector)
-        for i in code.each(n - k):
-            t = k + i
-            x = column[t, 0] = self.element(t, k, place)
-            size, is_diagonal = x.abs1(), place == code.broadcast(t, kind)
-            beside[0, 0] = ((size > beside[0, 0]) & ~is_diagonal).select(size, beside[0, 0])
-            there[0, 0] = is_diagonal.select(x, there[0, 0])
-        alpha, diagonal = own.constant(ALPHA), there[0, 0].real if self.hermitian else there[0, 0]
-        stays = own >= alpha * largest * (largest / beside[0, 0])
+        inverse = largest.reciprocal()
+        self.scale[0, 0] = wanted.select(inverse, self.scale[0, 0])
+        column, beside, there = self.row(k, place)
+        alpha, diagonal = own.constant(ALPHA), there.real if self.hermitian else there
+        stays = own * inverse * beside >= alpha * largest
         moves = wanted & ~stays
-        two = moves & ~(diagonal.abs1() >= alpha * beside[0, 0])
+        two = moves & ~(diagonal.abs1() >= alpha * beside)
         # Swap it with row k, or k + 1 in a block of two.
         at = code.broadcast(k, kind)
         own_row = two.select(at + at.constant(1), at)
         swaps = moves & ~(place == own_row)
         with code.when(swaps.any()):
-            self.swap(k, place, two, swaps, column, there[0, 0])
+            self.swap(k, place, two, swaps, column, there)
         return two.select(-place - place.constant(1), moves.select(place, at))
+
+    def row(self, k, place: Lanes):
+        """Row `place` from column k on, its largest |re| + |im| beside the diagonal, and the element on that."""
+        code, kind, zero = self.code, self.kind, self.code.zero(self.given.vector)
+        column = code.room(zero.vector, self.n, 1)
+        beside, there = code.registers(zero.vector.reals, 1), code.registers(zero.vector, 1)
+        beside[0, 0], there[0, 0] = zero.real, zero
+        sizes = []
+        for i in range(self.n - k) if self.known else code.each(self.n - k):
+            t = k + i
+            x = column[t, 0] = self.element(t, k, place)
+            is_diagonal, size = place == code.broadcast(t, kind), x.abs1()
+            there[0, 0] = is_diagonal.select(x, there[0, 0])
+            if self.known:
+                sizes.append(((size > 0) & ~is_diagonal).select(size, zero.real))
+            else:
+                beside[0, 0] = ((size > beside[0, 0]) & ~is_diagonal).select(size, beside[0, 0])
+        return column, tree(larger_of, sizes) if sizes else beside[0, 0], there[0, 0]
 
     def element(self, t, k, place: Lanes) -> Lanes:
         """Element (t, place) of the whole matrix, where place is another in each lane, above k."""
@@ -174,7 +205,7 @@ class Factorization:
         self.put(k, k, place, self.mirrored(A[below, k]), double)
         A[k, k] = single.select(there, A[k, k])
         A[below, k] = double.select(self.mirrored(column[k, 0]), A[below, k])
-        for i in code.each(n - below):
+        for i in range(n - below) if self.known else code.each(n - below):
             t = below + i
             at = code.broadcast(t, kind)
             crossing = at == place
@@ -215,12 +246,12 @@ class Factorization:
         """The same in lanes that are active, with a block of D of rows k - 1 and k in lanes where it is the second."""
         code, A = self.code, self.A
         before = max(k - 1, 0) if isinstance(k, int) else code.max(k - 1, 0)  # which nothing is made of in row 0
-        inverse = reciprocal(diagonal(self.A, k, self.hermitian))[1]
-        a, b, c, factor = block(A, before, k, self.hermitian)
+        a, b, c, determinant = block(A, before, k, self.hermitian, self.scale[0, 0])
+        inverse = reciprocal(second.select(determinant, diagonal(A, k, self.hermitian)))[1]  # a division is slow
         for columns, below, rows in self.panels(k):
             pairs = [(A[j, before], A[j, k]) for j in columns]
-            left = [(x * c - y * b) * factor for x, y in pairs]
-            others = [(y * a - x * self.mirrored(b)) * factor for x, y in pairs]
+            left = [(x * c - y * b) * inverse for x, y in pairs]
+            others = [(y * a - x * self.mirrored(b)) * inverse for x, y in pairs]
             right = [second.select(other, y * inverse) for other, (_, y) in zip(others, pairs, strict=True)]
 
             def less(row, t, z, left=left, right=right):
@@ -254,7 +285,7 @@ class Factorization:
                 A[below + i, j] = less(row, t, A[below + i, j])
 
     def panels(self, k):
-        """What is right of column k: yields columns, where what is below them begins, and a function to loop over it."""
+        """What is right of column k: yields columns, where what is below begins, and a function to loop over that."""
         code, n, begin = self.code, self.n, k + 1
         if self.known:
             yield [*range(begin, n)], n, lambda: ()
@@ -264,14 +295,29 @@ class Factorization:
             yield [begin + start + t for t in range(width)], below, lambda below=below: code.each(n - below)
 
 
-def block(A, before, k, hermitian):
-    """A block of D, [[a, b'], [b, c]], divided by the size of b, and the factor f of its inverse, f [[c, -b'], [-b, a]]."""
-    b = A[k, before]
-    size = b.abs1()
-    a, c = (diagonal(A, q, hermitian) / size for q in (before, k))
-    b = b / size
+class Corner:
+    """Registers for what is below and right of an element of a matrix, by the indices of that."""
+
+    def __init__(self, registers, start: int):
+        self.registers, self.start = registers, start
+
+    def __getitem__(self, ij):
+        return self.registers[tuple(i - self.start for i in ij)]
+
+    def __setitem__(self, ij, x):
+        self.registers[tuple(i - self.start for i in ij)] = x
+
+
+def larger_of(x, y):
+    return (x > y).select(x, y)
+
+
+def block(A, before, k, hermitian, scale):
+    """A block of D, [[a, b'], [b, c]], times `scale`, 1 / |b|, and d: its inverse is [[c, -b'], [-b, a]] / d."""
+    size, b = A[k, before].abs1(), A[k, before] * scale
+    a, c = (diagonal(A, q, hermitian) * scale for q in (before, k))
     square = (b * b.conjugate()).real if hermitian else b * b
-    return a, b, c, ((a * c - square) * size).reciprocal()
+    return a, b, c, (a * c - square) * size
 
 
 def diagonal(A, k, hermitian):
@@ -387,7 +433,9 @@ class Solution:
         if isinstance(k, int) and k == 0:
             return
         with code.when(ends.any()):
-            a, b, c, factor = block(A, k - 1, k, self.hermitian)
+            scale = A[k, k - 1].abs1().reciprocal()
+            a, b, c, determinant = block(A, k - 1, k, self.hermitian, scale)
+            factor = determinant.reciprocal()
             for j in range(r):
                 x, y = X[k - 1, j], X[k, j]
                 X[k - 1, j] = ends.select((x * c - (b.conjugate() if self.hermitian else b) * y) * factor, x)

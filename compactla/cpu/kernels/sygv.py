@@ -43,8 +43,8 @@ def sygv(code: Code, A: Any, B: Any, w: Any, info: Any, uplo: str = "L", jobz: s
     w : matrix, or tuple of matrices
         n x 1, real: the eigenvalues, ascending.
     info : array of V int64, or of V for each pack
-        Set to ``n + i + 1`` for matrices B whose pivot i is the first that is not positive, and to n for matrices A with
-        NaN or infinities, and those whose iteration did not end, whose results are NaN; otherwise left alone.
+        Set to ``n + i + 1`` for matrices B whose pivot i is the first that is not positive, and to n for matrices A
+        with NaN or infinities, and those whose iteration did not end, whose results are NaN; otherwise left alone.
     uplo : str
         Which triangle of both: the constant "L" or "U".
     jobz : str
