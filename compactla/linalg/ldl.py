@@ -89,7 +89,7 @@ def ldl(
     a = as_lapack(given[0][0])
     options = "L" if lower else "U", bool(hermitian and a.dtype.kind == "c")
     if options[1] and not is_device_array(a) and np.diagonal(a, axis1=-2, axis2=-1).imag.any():
-        return LDL[bool(check_finite)].numpy(a, *options)  # which warns
+        return LDL[bool(check_finite)].numpy(a, uplo=options[0], hermitian=True)  # which warns
     return tuple(LDL[bool(check_finite)]([a], options, "raise", compute, threads))
 
 

@@ -76,7 +76,8 @@ def solve(
     column = b.ndim == 1
     if column and b.shape != a.shape[-1:]:
         return _numpy.solve(a, b)
-    function, options = SOLVE, ()
+    function: Stacked = SOLVE
+    options: tuple[object, ...] = ()
     if assume_a != "gen":
         word = WORDS.get(assume_a) if isinstance(assume_a, str) else None
         if word is None:

@@ -81,7 +81,8 @@ class Factorization:
         code = self.code
         begun = self.begun[0, 0]
         second = begun < 0
-        own, largest, place = diagonal(self.A, k, self.hermitian).abs1(), *self.search(k)
+        own = diagonal(self.A, k, self.hermitian).abs1()
+        largest, place = self.search(k)
         zero = ((own != own) | ((own == 0) & (largest == 0))) & ~second
         wanted = ~(own >= largest * largest.constant(ALPHA)) & ~zero & ~second
         chosen = code.registers(self.kind, 1)
@@ -176,10 +177,10 @@ class Factorization:
             above = code.broadcast(t, kind) < place
             x = A.gathered(0, 0, self.offsets(t, place, above))
             return above.select(self.mirrored(x), x)
-        x = None
-        for i in range(k + 1, self.n):
+        x = self.mirrored(A[k + 1, t]) if t == k else A[t, k + 1]
+        for i in range(k + 2, self.n):
             y = A[t, i] if t >= i else self.mirrored(A[i, t])
-            x = y if x is None else (place == code.broadcast(i, kind)).select(y, x)
+            x = (place == code.broadcast(i, kind)).select(y, x)
         return x
 
     def offsets(self, t, place, above):
@@ -456,7 +457,9 @@ class Solution:
             X[k, j] = x[0, j]
 
 
-def separate(code: Code, A: Elements, ipiv: Elements, D: Elements, perm: Elements, hermitian: bool, upper: bool):
+def separate(
+    code: Code, A: Elements, ipiv: Elements, D: Elements, perm: Elements, hermitian: bool, upper: bool
+) -> None:
     """A <- L with all interchanges, or U, D <- D, from what a `Factorization` leaves; A[perm] would be triangular."""
     n, kind = A.m, perm.vector
     for i in code.each(n):

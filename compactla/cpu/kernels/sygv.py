@@ -14,7 +14,7 @@ from compactla.cpu.kernels.syev import syev
 from compactla.cpu.kernels.trsm import trsm
 
 
-def reduce(code: Code, A: Elements, L: Elements):
+def reduce(code: Code, A: Elements, L: Elements) -> None:
     """A <- inv(L) A inv(L^H), all of it, for a Hermitian A of which the lower triangle is read."""
     for i in code.each(A.m):
         A[i, i] = A[i, i].real
