@@ -1,4 +1,4 @@
-"""Quadratic programs by the thousand: ``python -m compactla.examples.quadratic_programs``.
+"""Quadratic programs: ``python -m compactla.examples.quadratic_programs --plot quadratic_programs.png``.
 
 Each of many investors holds a portfolio x that weighs risk against return, fully invested and without debts:
 
@@ -82,21 +82,40 @@ def main(argv=None):
     parser.add_argument("--assets", type=int, default=12, help="(default: 12)")
     parser.add_argument("--constraints", type=int, default=4, help="(default: 4)")
     parser.add_argument("--iterations", type=int, default=12, help="(default: 12)")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw times, and risks and returns of portfolios")
     args = parser.parse_args(argv)
     problem = portfolios(args.problems, args.assets, args.constraints, np.random.default_rng(1992))
     size = args.assets + args.constraints
     print(f"{args.problems} quadratic programs, {2 * args.iterations} systems of {size} equations for each")
     solvers = {"compactla.linalg": lambda K, f: linalg.solve(K, f, assume_a="sym"), "scipy.linalg": by_loop}
     interior_point(solvers["compactla.linalg"], *problem, 1)  # compiles, or loads, the kernel
-    found = {}
+    found, seconds = {}, {}
     for name, solve in solvers.items():
         start = time.perf_counter()
         found[name] = interior_point(solve, *problem, args.iterations)
-        print(f"{name:17} {time.perf_counter() - start:.3g} s")
+        seconds[name] = time.perf_counter() - start
+        print(f"{name:17} {seconds[name]:.3g} s")
     (x, residual, gap), (theirs, *_) = found.values()
     print(f"residuals are {residual.max():.1e} at most, gaps {gap.max():.1e}")
     print(f"portfolios differ by {abs(x - theirs).max():.1e} at most")
     print(f"{np.mean((x > 1e-6).sum(axis=1)):.1f} of {args.assets} assets are held in the mean")
+    if args.plot:
+        plot(args.plot, seconds, x, *problem[:2])
+
+
+def plot(path, seconds, x, Q, r):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.bar([*seconds], [*seconds.values()])
+    left.set(title="time", ylabel="s", yscale="log")
+    risk = np.sqrt(np.einsum("qi,qij,qj->q", x, Q, x))
+    points = right.scatter(risk, (r * x).sum(axis=1), s=4, c=(x > 1e-6).sum(axis=1))
+    right.set(title="portfolios", xlabel="standard deviation", ylabel="return")
+    figure.colorbar(points, label="assets that are held")
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """ldl: factors of matrices that may be indefinite, with the interchanges in them."""
 
 from compactla.cpu.kernels.hetrf import hetrf
-from compactla.cpu.kernels.indefinite import separate
+from compactla.cpu.kernels.indefinite_factors import separate
 from compactla.cpu.kernels.laswp import integers
 from compactla.cpu.kernels.sytrf import sytrf
 

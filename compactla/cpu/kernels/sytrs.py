@@ -5,7 +5,7 @@ from typing import Any
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.matrices import Elements
-from compactla.cpu.kernels.indefinite import Solution
+from compactla.cpu.kernels.indefinite_factors import Solution
 
 
 @routine
