@@ -11,7 +11,6 @@ from compactla.linalg._numpy import copied
 from compactla.linalg.arguments import common_lead
 
 cho_factor, cho_solve = copied(linalg.cho_factor), copied(linalg.cho_solve)
-eigh = copied(linalg.eigh)
 expm = copied(linalg.expm)
 ldl = copied(linalg.ldl)
 lu_factor, lu_solve = copied(linalg.lu_factor), copied(linalg.lu_solve)
