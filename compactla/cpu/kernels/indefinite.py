@@ -7,6 +7,7 @@ algorithm, for a lower triangle: an upper one is that of the matrix with rows an
 """
 
 import math
+from contextlib import nullcontext
 
 from llvmlite import ir
 from numba import types
@@ -148,7 +149,7 @@ class Factorization:
         at = code.broadcast(k, kind)
         own_row = two.select(at + at.constant(1), at)
         swaps = moves & ~(place == own_row)
-        with code.when(swaps.any()):
+        with nullcontext() if self.known else code.when(swaps.any()):  # a branch takes as long as a small swap
             self.swap(k, place, two, swaps, column, there)
         return two.select(-place - place.constant(1), moves.select(place, at))
 
