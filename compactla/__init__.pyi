@@ -32,6 +32,9 @@ from compactla.dense.getrsnp import getrsnp as getrsnp
 from compactla.dense.hemm import hemm as hemm
 from compactla.dense.her import her as her
 from compactla.dense.herk import herk as herk
+from compactla.dense.hesv import hesv as hesv
+from compactla.dense.hetrf import hetrf as hetrf
+from compactla.dense.hetrs import hetrs as hetrs
 from compactla.dense.nrm2 import nrm2 as nrm2
 from compactla.dense.orgqr import orgqr as orgqr
 from compactla.dense.ormqr import ormqr as ormqr
@@ -40,9 +43,13 @@ from compactla.dense.potrf import potrf as potrf
 from compactla.dense.potrs import potrs as potrs
 from compactla.dense.scal import scal as scal
 from compactla.dense.syev import syev as syev
+from compactla.dense.sygv import sygv as sygv
 from compactla.dense.symm import symm as symm
 from compactla.dense.syr import syr as syr
 from compactla.dense.syrk import syrk as syrk
+from compactla.dense.sysv import sysv as sysv
+from compactla.dense.sytrf import sytrf as sytrf
+from compactla.dense.sytrs import sytrs as sytrs
 from compactla.dense.trmm import trmm as trmm
 from compactla.dense.trsm import trsm as trsm
 from compactla.dense.trsv import trsv as trsv

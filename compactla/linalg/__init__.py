@@ -18,6 +18,7 @@ from compactla.linalg.eigh import eigh, eigvalsh
 from compactla.linalg.expm import expm
 from compactla.linalg.fractional_matrix_power import fractional_matrix_power
 from compactla.linalg.inv import inv
+from compactla.linalg.ldl import ldl
 from compactla.linalg.logm import logm
 from compactla.linalg.lstsq import lstsq
 from compactla.linalg.lu import lu_factor, lu_solve
@@ -52,6 +53,7 @@ __all__ = [
     "fractional_matrix_power",
     "hessenberg",
     "inv",
+    "ldl",
     "logm",
     "lstsq",
     "lu_factor",

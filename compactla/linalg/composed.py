@@ -22,12 +22,18 @@ from compactla.dense.gesvd import gesvd
 from compactla.dense.getrf import getrf
 from compactla.dense.getri import getri
 from compactla.dense.getrs import getrs
+from compactla.dense.hesv import hesv
+from compactla.dense.hetrf import hetrf
 from compactla.dense.nrm2 import nrm2
 from compactla.dense.orgqr import orgqr
 from compactla.dense.ormqr import ormqr
+from compactla.dense.posv import posv
 from compactla.dense.potrf import potrf
 from compactla.dense.potrs import potrs
 from compactla.dense.syev import syev
+from compactla.dense.sygv import sygv
+from compactla.dense.sysv import sysv
+from compactla.dense.sytrf import sytrf
 from compactla.dense.trsm import trsm
 from compactla.dtypes import REAL
 from compactla.gpu.arrays import constant, download, empty, flag_for, is_set, reused, upload
@@ -36,6 +42,7 @@ from compactla.gpu.linalg.arrays import (
     cut,
     determinants,
     fill,
+    ldl_factors,
     ordinary,
     pack,
     squares,
@@ -91,6 +98,16 @@ def converted(P, dtype):
     return pack(unpack(P), (P.nm,), dtype)
 
 
+def solve_symmetric(A, B, assume_a, uplo, **_):
+    routine = {"pos": posv, "her": hesv, "sym": sysv}[assume_a]
+    return [B], routine(A, B, uplo, info=info_of(A))
+
+
+def ldl(A, uplo, hermitian, **_):
+    ipiv, _ = (hetrf if hermitian else sytrf)(A, uplo, info=info_of(A))
+    return ldl_factors(A, ipiv, uplo, hermitian), None
+
+
 def inv(A, **_):
     ipiv, _ = factors(A)
     return [A], getri(A, ipiv, info=info_of(A))
@@ -140,6 +157,16 @@ def eigh(A, UPLO, **_):
 
 def eigvalsh(A, UPLO, **_):
     w, info = syev(A, UPLO, "N", info=info_of(A))
+    return [w], info
+
+
+def eigh_of_pairs(B, A, UPLO, **_):
+    w, info = sygv(A, B, UPLO, info=info_of(A))
+    return [w, A], info
+
+
+def eigvalsh_of_pairs(B, A, UPLO, **_):
+    w, info = sygv(A, B, UPLO, "N", info=info_of(A))
     return [w], info
 
 

@@ -23,6 +23,7 @@ from compactla.linalg.eigh import EIGH, EIGVALSH
 from compactla.linalg.expm import EXPM
 from compactla.linalg.fractional_matrix_power import POWER
 from compactla.linalg.inv import INV
+from compactla.linalg.ldl import LDL
 from compactla.linalg.logm import LOGM
 from compactla.linalg.lu import LU_FACTOR, LU_SOLVE
 from compactla.linalg.matmul import gains as matmul_gains
@@ -102,6 +103,7 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
     "cho_factor": ("a", lambda a: CHO_FACTOR.gains(a.shape), (ONE,)),
     "cho_solve": ("c_and_lower[0] b", lambda c, b: CHO_SOLVE.gains(c.shape, columns(b)), ((ONE, False), ONE)),
     "expm": ("A", lambda a: a.shape[-1] > 1 and EXPM.gains(a.shape), (ONE,)),
+    "ldl": ("A", lambda a: LDL[True].gains(a.shape), (ONE,)),
     "fractional_matrix_power": ("A", lambda a: a.shape[-1] > 1 and POWER[True].gains(a.shape, (1, 1)), (ONE, 0.5)),
     "logm": ("A", lambda a: a.shape[-1] > 1 and LOGM[True].gains(a.shape), (ONE,)),
     "hessenberg": ("a", lambda a: a.shape[-1] > 2 and HESSENBERG[True, True].gains(a.shape), (ONE,)),

@@ -88,7 +88,7 @@ def getrfnp(
         Of one known size, and contiguous: they are fetched into the cache meanwhile.
     """
     diag = option("diag", diag, "NR")
-    tiny = None if tiny == 0 else code.broadcast(tiny, A.vector).real
+    away = None if tiny == 0 else code.broadcast(tiny, A.vector).real
     first = first.index(code) if isinstance(first, Number) else first
     tile = min(tile_size(A.vector, A.m, A.n))
     is_known = isinstance(A.m, int) and isinstance(A.n, int)
@@ -100,7 +100,7 @@ def getrfnp(
         D, L, U = A.block(i, i, t, t), A.block(i, 0, t, i), A.block(0, i, i, t)
         pivots, ones = code.pivots(A, tile), code.pivots(A, tile, unit=True)
         for known in code.cases(t, tile):
-            factor(code, L, U, D.block(0, 0, known, known), pivots, info, first + i, diag, many, tiny)
+            factor(code, L, U, D.block(0, 0, known, known), pivots, info, first + i, diag, many, away)
         for j, n in rest(A.n):
             code.shared(solve_rows, A.block(i, j, t, n), D, L, A.block(0, j, i, n), *([] if ones is None else [ones]))
         for j, m in rest(A.m):

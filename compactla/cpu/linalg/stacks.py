@@ -203,8 +203,8 @@ class Status:
         """Enter the matrices for which routines have."""
         self.enter(FAILED, self.flags)
 
-    def check(self, *matrices):
-        """Enter matrices of which a result is not finite."""
+    def check(self, *matrices, value=UNSURE):
+        """Enter matrices of which a result is not finite: by default NumPy shall compute them."""
         code, vector = self.code, matrices[0].vector.reals
         zero = code.zero(vector)
         totals, turn = code.registers(vector, CHAINS), itertools.cycle(range(CHAINS))
@@ -217,7 +217,7 @@ class Status:
                         chain = next(turn), 0
                         totals[chain] = part.fma(zero, totals[chain])
         total = functools.reduce(operator.add, [totals[chain, 0] for chain in range(CHAINS)])
-        self.enter(UNSURE, ~(total == 0))
+        self.enter(value, ~(total == 0))
 
     def doubt(self, U):
         """Enter matrices of which a pivot, on the diagonal of U, may be zero but for rounding: NumPy decides.
