@@ -96,5 +96,5 @@ ROUTINE = Routine(
     outputs=("info",),
     search=Search("sygv", "sygv.cl", {}, lambda size, dtype, lanes: iter(()), squares(1)),
     static=16,
-    paired=4,
+    paired=range(5),
 )
