@@ -137,6 +137,17 @@ def svd(a, compute_uv):
     return call
 
 
+def eig(a, compute_v):
+    """All operands of geev after a call."""
+
+    def call():
+        w, V = np.linalg.eig(a) if compute_v else (np.linalg.eigvals(a), None)
+        kind = np.result_type(w, np.complex64)
+        return a, w[:, :, None].astype(kind), V if V is None else V.astype(kind), None
+
+    return call
+
+
 def inverse_residual(before, after):
     """The residual of A X = I."""
     return inverse_ratio(*widen(*before, *after), np.finfo(after[0].dtype).eps)

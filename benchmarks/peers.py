@@ -108,6 +108,7 @@ PEERS = {
     "geqp3": Peers(libraries={"scipy qr, pivoting": (numpy_scipy.pivoted_qr, numpy_scipy.gram_residual)}),
     "posv": Peers(libraries={"numpy solve": (numpy_scipy.positive, numpy_scipy.solution_residual)}),
     "potrs": Peers(libraries={"scipy cho_solve": lambda a, b, uplo: lambda: cho_solve((a, uplo == "L"), b)}),
+    "geev": Peers(libraries={"numpy eig": numpy_scipy.eig}),
     "gesvd": Peers(libraries={"numpy svd": numpy_scipy.svd}),
 }
 

@@ -13,6 +13,7 @@ from compactla.calls.prepared import prepare as prepare
 from compactla.dense.axpy import axpy as axpy
 from compactla.dense.chud import chud as chud
 from compactla.dense.dot import dot as dot
+from compactla.dense.geev import geev as geev
 from compactla.dense.gels import gels as gels
 from compactla.dense.gelsy import gelsy as gelsy
 from compactla.dense.gemm import gemm as gemm

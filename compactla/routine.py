@@ -75,8 +75,8 @@ class Matrix:
     scaled_by : str
         A scalar; where that is zero the matrix is not read.
     kind : str
-        Its contents, if not the numbers of the routine: "real" ones of their precision, or "integer" ones of 8 bytes
-        on the CPU and of 4 on devices.
+        Its contents, if not the numbers of the routine: "real" or "complex" ones of their precision, or "integer" ones
+        of 8 bytes on the CPU and of 4 on devices.
     output : bool
         Whether the public function makes it and returns it: such operands first, in their order, then `outputs`.
     room : bool
@@ -130,8 +130,8 @@ class Routine:
         The largest size that is compiled into Numba kernels; default: that of all routines.
     together : bool
         Whether a Numba kernel takes all packs of a thread at once, as `Elements.packs` says; for rows without outputs.
-    paired : int
-        The largest size of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
+    paired : range
+        The sizes of which a Numba kernel takes two packs at once, each operand as a list of two matrices.
     """
 
     name: str
@@ -149,7 +149,7 @@ class Routine:
     implied: dict[str, Callable[..., int]] = field(default_factory=dict)
     static: int | None = None
     together: bool = False
-    paired: int = 0
+    paired: range = range(0)
 
     @functools.cached_property
     def main(self) -> int:
@@ -204,7 +204,8 @@ class Routine:
     def touched(self, sizes: Sequence[int], dtype: np.dtype) -> list[float]:
         """How many elements of `dtype` are as long as what is read or written of each operand of a matrix."""
         number = self.numbers(sizes)
-        weights = {"": 1, "real": REAL[dtype.char].itemsize / dtype.itemsize, "integer": 4 / dtype.itemsize}
+        real = REAL[dtype.char].itemsize / dtype.itemsize
+        weights = {"": 1, "real": real, "complex": 2 * real, "integer": 4 / dtype.itemsize}
         found = []
         for A in self.operands:
             m, n = (number[letter] for letter in A.sizes)

@@ -38,6 +38,8 @@ def _repeating(written, function):
     @functools.wraps(function)
     def call(*args, **keywords):
         first = args[0] if args else None
+        if type(first) is tuple and first:  # factors, which live where all else does
+            first = first[0]
         of = type(first)
         if of is np.ndarray or (of.__name__ == "Pack" and first.queue is None):
             return function(*args, **keywords)

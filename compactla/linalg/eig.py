@@ -123,7 +123,7 @@ def as_complex(function):
 
 
 EigResult = named(_numpy.eig(np.eye(1)))
-FEWEST = Limits(32, lambda n: 1 if n <= 4 else 2)
+FEWEST = Limits(32, lambda n: 1 if n <= 4 else 2 if n <= 8 else 3)
 EIG = Stacked(
     "eig",
     inputs={"a": "nn"},

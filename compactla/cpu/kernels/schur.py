@@ -35,19 +35,18 @@ def schur(code: Code, A: Elements, Z: Elements | None = None) -> Flags:
     return failed | scale.unknown
 
 
-def eigen(code: Code, A: Elements, w: Elements, V: Elements | None = None) -> Flags:
+def eigen(code: Code, A: Elements, w: Elements, V: Elements | None = None, Z: Elements | None = None) -> Flags:
     """w <- eigenvalues of A, and V <- eigenvectors of length 1, if it is given; LAPACK's geev. Both are complex.
 
-    A is overwritten. Returns flags of lanes as `schur` does.
+    A is overwritten, and so is Z, where Schur vectors have room beside V. Returns flags of lanes as `schur` does.
     """
-    A, V = unknown(A), V and unknown(V)
+    A, V, Z = unknown(A), V and unknown(V), Z and unknown(Z)
     scale = scaled(code, A)
     balance = Balance(code, A)
     balance.scale()
-    Z = unknown(code.room(A.vector, A.n, A.n)) if V else None
     failed = triangular(code, A, Z, whole=Z is not None)
     eigenvalues(code, A, w)
-    if V:
+    if V and Z:
         balance.restore(Z)
         eigenvectors(code, A, w, Z, V)
     with code.loop(A.n) as i:
