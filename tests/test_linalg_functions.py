@@ -54,7 +54,8 @@ def special(rng):
 
 
 @pytest.mark.filterwarnings("ignore:The logm input matrix", "ignore:logm result may be inaccurate:RuntimeWarning")
-@pytest.mark.parametrize("name", ["sqrtm", slow("logm"), slow("fractional_matrix_power")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_special_matrices(rng, name):
     for a in special(rng):
         a = a[None]
@@ -107,6 +108,7 @@ def test_singular_matrices_and_nan_stay_alone(rng, name):
     assert np.isnan(x[6]).all() and same_bits(x[others], good[others])
 
 
+@pytest.mark.slow
 def test_powers(rng):
     a = random(rng, (3, 4, 4), np.float64) + 3 * np.eye(4)
     for t in (-2.3, 0.1, 3.7):
