@@ -175,6 +175,15 @@ def test_packs(known, dtype, rng):
         assert residual((a,), (V, w), "U").max(initial=0) < THRESHOLD
 
 
+@pytest.mark.slow
+def test_large_packs_fetch_what_comes_next(rng):
+    """Matrices of 4 KB or more, of a size that is compiled in."""
+    a = random(rng, (16, 8, 8), np.float64)
+    V, w, info = run(pack_level(8, "L", 8), a, 8)
+    assert not info.any()
+    assert residual((a,), (V, w), "L").max() < THRESHOLD
+
+
 @pytest.mark.parametrize("n", [3, 7, 17])
 def test_too_few_sweeps_are_reported(n, monkeypatch, rng):
     monkeypatch.setattr(jacobi, "SWEEPS", 2)

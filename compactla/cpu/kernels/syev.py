@@ -5,6 +5,8 @@ columns of L are made orthogonal: their lengths are the roots of the eigenvalues
 A is all the memory that this takes, and positive definite matrices keep the digits of their small eigenvalues.
 """
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -12,7 +14,7 @@ from numba.core import cgutils
 from compactla.checks import option
 from compactla.cpu.emit.code import Code, check_fit, routine
 from compactla.cpu.emit.failures import report
-from compactla.cpu.emit.index import Condition, is_known
+from compactla.cpu.emit.index import Condition, IntOrIndex
 from compactla.cpu.emit.matrices import Elements
 from compactla.cpu.emit.vectors import Flags, Lanes, Vector
 from compactla.cpu.kernels.jacobi import Order, orthogonalize
@@ -131,11 +133,15 @@ def syev(code, A, w, info, uplo="L", jobz="V", ahead=()):
     if isinstance(n, int) and n <= LARGEST:
         if ahead:
             code.fetch_ahead(ahead, 1)
-        for _ in code.rounds(min(n, 1)):
+        for _ in code.rounds(min(n, 1)):  # which may be a loop: what it finds is not known behind it
             packs = [TwoSided(code, X, values, X.H if upper else X, vectors) for X, values in given]
             TwoSided.run(code, packs)
-            failed = [pack.finish() for pack in packs]
-    else:
-        failed = [one_sided(code, X, values, X.H if upper else X, vectors) for X, values in given]
-    for t, flags in enumerate(() if is_known(n, 0) else failed):
+            enter(code, info, n, [pack.finish() for pack in packs])
+        return
+    enter(code, info, n, [one_sided(code, X, values, X.H if upper else X, vectors) for X, values in given])
+
+
+def enter(code: Code, info: Any, n: IntOrIndex, failed: list[Flags]) -> None:
+    """Enter n for lanes of each pack that failed."""
+    for t, flags in enumerate(failed):
         report(code, [flags], code.address(info, t * flags.mask.lanes), n)
