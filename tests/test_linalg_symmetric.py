@@ -108,8 +108,19 @@ def test_words_of_solve(rng):
             linalg.solve(a, b, assume_a="no" if word is None else word)
 
 
+def test_solve_names_what_it_takes(queue):
+    b = np.ones((3, 1))
+    for shape in ((3,), (2, 3), (4, 2, 3), (0, 2, 3)):
+        for word in ("sym", "her", "pos"):
+            with pytest.raises(np.linalg.LinAlgError, match=r"a has shape \(.*3,?\), must be \(..., n, n\)"):
+                linalg.solve(*on(queue, np.zeros(shape), b), assume_a=word)
+    with pytest.raises(ValueError, match="compute is 'no', must be 'double' or 'same' or 'mixed'"):
+        linalg.solve(*on(queue, np.eye(3), b), compute="no")
+
+
 def test_solves_that_fail(rng):
     a, b = matrices(rng, 4, np.float64, "T"), random(rng, (NM, 4, 1), np.float64)
+    a = without(a, False)  # what is not read
     good = linalg.solve(a, b, assume_a="sym")
     a[5], a[8, 1, 1] = 0, np.nan
     with pytest.raises(np.linalg.LinAlgError, match="1 of 13 matrices, at 5"):
@@ -150,6 +161,8 @@ def test_pairs_that_fail(rng, n):
     a, b = matrices(rng, n, np.float64, "T"), definite(rng, n, np.float64)
     w, V = linalg.eigh(a, b=b)
     assert np.array_equal(linalg.eigh(a[0], b=b[0])[0], w[0]) or n > 96
+    empty = linalg.eigh(a[:0].astype(np.complex64), b=b[:0].astype(np.complex64))  # as all that NumPy computes
+    assert [x.dtype for x in empty] == [np.float32, np.complex64]
     b[3], a[6, 1, 0] = -1, np.nan
     match = "b is not positive definite, or eigenvalues did not converge: "
     for x, y in ((a[:6], b[:6]), (a[4:], b[4:])):

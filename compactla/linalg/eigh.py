@@ -157,7 +157,8 @@ def reduced(b, a, UPLO):
     inverse = _numpy.inv(_numpy.cholesky(b))
     c = inverse @ a @ inverse.conj().swapaxes(-1, -2)
     unknown = ~np.isfinite(c).all((-1, -2))
-    return np.where(unknown[..., None, None], np.eye(c.shape[-1]), c), unknown, inverse.conj().swapaxes(-1, -2)
+    c = np.where(unknown[..., None, None], np.eye(c.shape[-1], dtype=c.dtype), c)
+    return c, unknown, inverse.conj().swapaxes(-1, -2)
 
 
 def whole(half, strict):

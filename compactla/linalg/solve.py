@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from compactla.calls.recording import repeats
 from compactla.linalg import _dispatched, _numpy, _scipy
 from compactla.linalg.arguments import as_arrays, told
 from compactla.linalg.failures import Failure
-from compactla.linalg.stacks import Limits, Result, Stacked
+from compactla.linalg.stacks import Limits, Result, Stacked, choose
 from compactla.types import Array
 
 
@@ -81,6 +82,8 @@ def solve(
     column = b.ndim == 1
     if column and b.shape != a.shape[-1:]:
         return _numpy.solve(a, b)
+    if compute is not None:
+        choose("compute", compute, ("double", "same", "mixed"))
     function, compute = (SOLVE_MIXED, "double") if compute == "mixed" else (SOLVE, compute)
     options: tuple[object, ...] = ()
     if assume_a != "gen":
@@ -102,6 +105,8 @@ WORDS |= {word: word for word in WORDS.values()}
 
 def whole(a, assume_a, uplo):
     """The matrices of which one triangle is read."""
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise LinAlgError(f"a has shape {a.shape}, must be (..., n, n)")
     half, strict = (np.tril(a), np.tril(a, -1)) if uplo == "L" else (np.triu(a), np.triu(a, 1))
     other = strict.swapaxes(-1, -2)
     if assume_a == "sym":

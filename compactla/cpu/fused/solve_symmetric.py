@@ -1,5 +1,6 @@
 """solve_symmetric: linear systems with matrices of which one triangle says what they are."""
 
+from compactla.cpu.fused.cholesky import clear
 from compactla.cpu.kernels.hesv import hesv
 from compactla.cpu.kernels.laswp import integers
 from compactla.cpu.kernels.posv import posv
@@ -17,6 +18,7 @@ def solve_symmetric(code, vector, A, B, X, status, assume_a, uplo):
         ipiv = code.room(integers(vector), A.m, 1)
         (hesv if assume_a == "her" else sysv).emit(code, W, right, ipiv, status.info, uplo)
         with code.when(status.flags.any(), likely=False):
+            clear(code, W if uplo == "L" else W.T)
             status.check(W)  # a pivot that is NaN is not zero
     status.fail()
     X.write(right)
