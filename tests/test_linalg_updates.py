@@ -163,6 +163,12 @@ def test_mixed_precision(queue, rng, n, dtype):
     assert np.isnan(y[7]).all() and same_bits(y[others], x[others])
 
 
+@pytest.mark.slow
+def test_mixed_precision_of_numbers_that_are_infinite_in_single(queue):
+    x = linalg.solve(*(there(np.full((1, 1, 1), number), queue) for number in (2.0, 1e300)), compute="mixed")
+    assert here(x) == 5e299
+
+
 def test_mixed_precision_of_other_arguments():
     a = np.eye(3) + 0.1
     assert linalg.solve(a.astype("f"), np.ones(3, "f"), compute="mixed").dtype == np.float32

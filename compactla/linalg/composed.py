@@ -66,7 +66,8 @@ def solve_mixed(A, B, **_):
     single = np.dtype("F" if A.is_complex else "f")
     F, R, X = converted(A, single), B, None
     ipiv, info = getrf(F, info=info_of(F))
-    size = np.linalg.norm(download(nrm2(A)), axis=1)
+    with np.errstate(over="ignore"):
+        size = np.linalg.norm(download(nrm2(A)), axis=1)
     unsure, former = download(info) != 0, np.full(B.nm, np.inf)
     working = ~unsure
     for _ in range(REFINEMENTS):
@@ -79,7 +80,8 @@ def solve_mixed(A, B, **_):
         gemm(A, X, R, alpha=-1, beta=1)
         with np.errstate(all="ignore"):
             rest, bound = download(nrm2(R)), download(nrm2(X)) * (size * 2.0**-53)[:, None]
-            worst = np.where(rest <= bound, 0, rest / bound).max(-1, initial=0)
+            excess = np.where(rest <= bound, 0, rest / bound)
+            worst = np.where(np.isfinite(bound), excess, np.inf).max(-1, initial=0)
         far = working & ~(worst <= 1)
         stalled = far & ~(worst < former / 2)
         unsure, working, former = unsure | stalled, far & ~stalled, worst

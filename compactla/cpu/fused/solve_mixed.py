@@ -1,5 +1,7 @@
 """solve_mixed: factors in single precision, and solutions refined in double, as LAPACK's dsgesv and zcgesv."""
 
+import math
+
 from numba import types
 
 from compactla.cpu.emit.code import Code
@@ -53,7 +55,7 @@ class Refinement:
         self.code, self.A, self.b, self.x, self.rest, reals = code, A, b, x, rest, A.vector.reals
         self.former, self.worst, self.working = (code.registers(reals, 1) for _ in range(3))
         self.norms = code.registers(reals, 2)
-        self.former[0, 0] = code.zero(reals).constant(float("inf"))
+        self.former[0, 0] = code.zero(reals).constant(math.inf)
         self.working[0, 0] = code.zero(reals).constant(1)
         self.norms[0, 0] = self.norms[1, 0] = code.zero(reals)
         for i in code.each(A.m):
@@ -106,4 +108,5 @@ class Refinement:
                     self.norms[k, 0] = self.norms[k, 0].maximum(X[i, j].abs1())
             bound = self.norms[0, 0] * self.limit
             excess = (self.norms[1, 0] <= bound).select(bound.constant(0), self.norms[1, 0] / bound)
+            excess = (bound < math.inf).select(excess, bound.constant(math.inf))  # as after overflow in single
             self.worst[0, 0] = self.worst[0, 0].maximum(excess)
