@@ -63,15 +63,15 @@ CLA_INLINE void cla_divide_by_block(int hermitian, int mirrored, cla_block_of_tw
 }
 
 /* The pivot of column k: k, or the row to swap it with, or ~row of a block of two that begins there. `bad` <- whether it
- * is zero. */
-CLA_INLINE int cla_choose_pivot(int n, int hermitian, cla_matrix A, int k, int *bad)
+ * is zero. Of rows with the largest element it is the first, or for `upper`, where rows are reversed, the last. */
+CLA_INLINE int cla_choose_pivot(int n, int hermitian, int upper, cla_matrix A, int k, int *bad)
 {
     const CLA_REAL own = cla_lane_abs1(cla_diagonal(hermitian, A, k));
     CLA_REAL largest = 0, beside = 0;
     int place = k;
     for (int i = k + 1; i < n; i++) {
         const CLA_REAL size = cla_lane_abs1(cla_get(A, i, k));
-        if (size > largest) {
+        if (upper ? size >= largest : size > largest) {
             largest = size;
             place = i;
         }
@@ -133,7 +133,7 @@ CLA_INLINE int cla_indefinite(int n, int hermitian, int upper, cla_matrix A, __g
     for (int k = 0; k < n && hermitian; k++) cla_set(A, k, k, cla_diagonal(1, A, k));
     for (int k = 0; k < n;) {
         int bad;
-        const int pivot = cla_choose_pivot(n, hermitian, A, k, &bad), two = pivot < 0, place = two ? ~pivot : pivot;
+        const int pivot = cla_choose_pivot(n, hermitian, upper, A, k, &bad), two = pivot < 0, place = two ? ~pivot : pivot;
         if (bad && info == 0) info = upper ? n - k : k + 1;
         if (place != k + two) cla_swap_symmetric(n, hermitian, A, k, k + two, place);
         if (!bad) cla_eliminate_symmetric(n, hermitian, two, A, k);

@@ -25,6 +25,7 @@ def matrices(rng, n, dtype, trans):
     scales = np.logspace(0, -4, n, dtype=np.finfo(dtype).dtype)
     a[5] *= scales[:, None] * scales
     a[7] *= scales[::-1, None] * scales[::-1]
+    a[9] = 1 - np.eye(n)  # of equal elements the first is the pivot
     return a
 
 

@@ -104,21 +104,22 @@ class Factorization:
                 self.subtract_mixed(k, ~(first | zero), second)
 
     def search(self, k):
-        """The largest |re| + |im| below the diagonal of column k, and the first row that has it."""
+        """The largest |re| + |im| below the diagonal of column k, and the first row of the given matrix that has it."""
         code = self.code
         if self.known:
             zero, place = code.zero(self.given.vector.reals), code.broadcast(k, self.kind)
             sizes = [self.A[i, k].abs1() for i in range(k + 1, self.n)]
             sizes = [(size > 0).select(size, zero) for size in sizes]  # NaN is none
             largest = tree(larger_of, [zero, *sizes])
-            for i, size in reversed([*enumerate(sizes, k + 1)]):
+            rows = [*enumerate(sizes, k + 1)]
+            for i, size in rows if self.upper else reversed(rows):
                 place = (size == largest).select(code.broadcast(i, self.kind), place)
             return largest, place
         largest, place = code.registers(self.given.vector.reals, 1), code.registers(self.kind, 1)
         largest[0, 0], place[0, 0] = code.zero(self.given.vector.reals), code.broadcast(k, self.kind)
         for t in code.each(self.n - 1 - k):
             size, i = self.A[k + 1 + t, k].abs1(), k + 1 + t
-            larger = size > largest[0, 0]
+            larger = size >= largest[0, 0] if self.upper else size > largest[0, 0]
             largest[0, 0] = larger.select(size, largest[0, 0])
             place[0, 0] = larger.select(code.broadcast(i, self.kind), place[0, 0])
         return largest[0, 0], place[0, 0]
