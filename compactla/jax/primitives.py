@@ -50,7 +50,8 @@ class Function:
         self.primitive = Primitive(f"compactla_{name}")
         self.primitive.multiple_results = True
         self.primitive.def_abstract_eval(self._results)
-        self.primitive.def_impl(jax.jit(self.primitive.bind, static_argnames=parameters))
+        self.compiled = jax.jit(self.primitive.bind, static_argnames=parameters)
+        self.primitive.def_impl(self._computed)
         batching.primitive_batchers[self.primitive] = self._batched
         for platform in targets.HANDLERS:
             mlir.register_lowering(self.primitive, functools.partial(self._lowered, platform), platform=platform)
@@ -60,6 +61,10 @@ class Function:
         """The results: an array, or a list of several."""
         found = self.primitive.bind(*fitted(arrays), **parameters)
         return found[0] if len(found) == 1 else found
+
+    def _computed(self, *arrays, **parameters):
+        with jax.disable_jit(False):  # where programs are not compiled, primitives are
+            return self.compiled(*arrays, **parameters)
 
     def describe(self, shapes, dtype, turned=(), **parameters):
         """What is computed for inputs of some shapes."""
