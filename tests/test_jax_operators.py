@@ -209,6 +209,7 @@ def test_derivatives_of_singular_matrices(random):
     s = jnp.eye(3)
     assert jnp.isfinite(jax.grad(lambda a: ours.svdvals(a).sum())(s)).all()
     assert jnp.isfinite(jax.grad(lambda a: ours.pinv(a).sum())(s)).all()
+    assert jax.grad(lambda rtol: ours.pinv(s, rtol).sum())(0.1) == 0
 
 
 @pytest.mark.parametrize("options", [{}, {"full_matrices": True}, {"compute_uv": False}], ids=str)
@@ -273,6 +274,8 @@ def test_sizes(random):
     assert ours.solve(jnp.zeros((0, 3, 3)), jnp.zeros((0, 3, 1))).shape == (0, 3, 1)
     assert ours.inv(jnp.zeros((4, 0, 0))).shape == (4, 0, 0)
     assert ours.svdvals(jnp.zeros((2, 0, 3))).shape == (2, 0)
+    for shape in ((0, 3), (3, 0), (1, 3)):
+        same(ours.lstsq(jnp.ones(shape), jnp.ones(shape[0])), theirs.lstsq(jnp.ones(shape), jnp.ones(shape[0])))
     a = positive(random(2, 1, 3, 4, 4))
     same(ours.inv(a), theirs.inv(a))
     for count in (1, 17, 5000):
@@ -299,6 +302,16 @@ def test_several_devices(random):
     assert "all-gather" not in function.lower(*divided).compile().as_text()
     one = jax.shard_map(ours.solve, mesh=mesh, in_specs=(PartitionSpec(), spec), out_specs=spec)
     np.testing.assert_array_equal(jax.jit(one)(a[0, 0], divided[1]), ours.solve(a[0, 0], b))
+
+
+def test_programs_that_are_not_compiled(random):
+    a, b = regular(random(3, 3)), random(3, 2)
+    expected = ours.solve(a, b)
+    with jax.disable_jit():
+        same(ours.solve(a, b), expected, 1)
+        same(jax.jvp(ours.solve, (a, b), (0 * a, b))[1], expected)
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match="compactla_solve"):
+        ours.solve(0 * a, b)
 
 
 def test_donated_memory(random):
@@ -352,6 +365,10 @@ def test_export(random, tmp_path):
     """A program that was exported runs in another process, for any number of matrices."""
     pytest.importorskip("flatbuffers", reason="JAX writes exported programs with flatbuffers")
     shapes = export.symbolic_shape("n, 3, 3")
+    columns = jax.ShapeDtypeStruct((shapes[0], 3), jnp.float64)  # which are right-hand sides of one matrix
+    solve = jax.vmap(ours.solve, (None, 0))
+    solved = export.export(jax.jit(lambda b: solve(2 * jnp.eye(3), b)), disabled_checks=[CUSTOM])(columns)
+    same(solved.call(jnp.ones((9, 3))), jnp.full((9, 3), 0.5))
     exported = export.export(jax.jit(ours.inv), disabled_checks=[CUSTOM])(jax.ShapeDtypeStruct(shapes, jnp.float64))
     (tmp_path / "inv").write_bytes(exported.serialize())
     program = f"""

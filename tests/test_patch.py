@@ -74,6 +74,7 @@ def arguments(name, a, b, original):
         "cho_factor": (definite(a),),
         "cho_solve": ((definite(a), False), b),
         "ldl": (a, True, False),
+        "hessenberg": (a, True),
         "lu_solve": (lambda: (tuple(original("lu_factor")(a)), b)),
         "solve_triangular": (a, b),
         "fractional_matrix_power": (a, 0.3),

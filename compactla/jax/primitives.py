@@ -50,7 +50,8 @@ class Function:
         self.primitive = Primitive(f"compactla_{name}")
         self.primitive.multiple_results = True
         self.primitive.def_abstract_eval(self._results)
-        self.primitive.def_impl(jax.jit(self.primitive.bind, static_argnames=parameters))
+        self.compiled = jax.jit(alone(self.primitive), static_argnames=parameters)
+        self.primitive.def_impl(self._computed)
         batching.primitive_batchers[self.primitive] = self._batched
         for platform in targets.HANDLERS:
             mlir.register_lowering(self.primitive, functools.partial(self._lowered, platform), platform=platform)
@@ -58,8 +59,13 @@ class Function:
 
     def __call__(self, *arrays: Any, **parameters: Any) -> Any:
         """The results: an array, or a list of several."""
-        found = self.primitive.bind(*fitted(arrays), **parameters)
+        compute = self.primitive.bind if all(is_known(a.shape[-2:]) for a in arrays) else self.reference
+        found = compute(*fitted(arrays), **parameters)
         return found[0] if len(found) == 1 else found
+
+    def _computed(self, *arrays, **parameters):
+        with jax.disable_jit(False):  # where programs are not compiled, primitives are
+            return self.compiled(*arrays, **parameters)
 
     def describe(self, shapes, dtype, turned=(), **parameters):
         """What is computed for inputs of some shapes."""
@@ -86,7 +92,7 @@ class Function:
         description, lead = self.describe([x.shape for x in inputs], inputs[0].dtype, **parameters)
         _, stacked, number = plans.chosen(description)
         limits, extent = stacked.limits, stacked.limits.extent(**number)
-        nm = math.prod(lead) if all(isinstance(n, int) for n in lead) else math.inf
+        nm = math.prod(lead) if is_known(lead) else math.inf
         is_ours = platform == "cpu" or self.name in ON_CUDA
         fits = min(number.values()) and extent <= limits.largest and not 0 < nm < limits.fewest(extent)
         if not (is_ours and fits and targets.is_registered(platform)):
@@ -106,7 +112,8 @@ class Function:
     def _batched(self, arrays, axes, **parameters):
         size = next(a.shape[axis] for a, axis in zip(arrays, axes, strict=True) if axis is not None)
         *others, last = arrays
-        if self.linear and all(axis is None for axis in axes[:-1]) and all(is_single(a.shape) for a in others):
+        same = all(axis is None for axis in axes[:-1]) and all(is_single(a.shape) for a in others)
+        if self.linear and same and is_known(last.shape):
             return self._side_by_side(others, jnp.moveaxis(last, axes[-1], 0), parameters)
         found = []
         for a, axis in zip(arrays, axes, strict=True):
@@ -126,6 +133,17 @@ class Function:
         (found,) = self.primitive.bind(*others, wide, **parameters)
         m = found.shape[-2]
         return [jnp.moveaxis(found.reshape(m, *lead, r), 0, -2)], [0]
+
+
+def alone(primitive):
+    """The function that is a primitive, for `jax.jit`."""
+
+    def bind(*arrays, **parameters):
+        return primitive.bind(*arrays, **parameters)
+
+    bind.__qualname__ = primitive.name
+    bind._apply_primitive = True  # JAX looks for NaN in no part of it
+    return bind
 
 
 def result(shape, dtype, axes, inputs):
@@ -164,6 +182,11 @@ def divisible(axes, inputs, results):
 def factor(i):
     """The name that XLA has for a length."""
     return "ijklmnopqrstuvwxyz"[i] if i < 18 else f"z_{i - 17}"
+
+
+def is_known(shape):
+    """Whether lengths are numbers, as they are but for programs that `jax.export` makes for any."""
+    return all(isinstance(n, int) for n in shape)
 
 
 def is_single(shape):

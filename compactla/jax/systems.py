@@ -218,7 +218,7 @@ def lstsq(
         The smallest of all x for which the norm of b - a x is smallest.
     residuals : (..., r) or (..., 1) Array
         Squares of that norm.
-    rank : (...) Array of int32
+    rank : (...) Array of integers
         Ranks of a.
     s : (..., min(m, n)) Array
         Singular values of a.
@@ -262,7 +262,7 @@ def smallest(a, b, rcond):
     limit = max(a.shape[-2:]) * eps if rcond is None else jnp.where(jnp.asarray(rcond) < 0, eps, rcond)
     X, _, rank, s = operators.lstsq(a, B, numbers(limit, a))
     rest = B - operators.product(a, X)
-    return X[..., 0] if b.ndim == 1 else X, (rest * rest.conj()).real.sum(-2), rank, s
+    return X[..., 0] if b.ndim == 1 else X, (rest * rest.conj()).real.sum(-2), rank.astype(int), s
 
 
 @partial(jax.jit, static_argnames=("precision", "preferred_element_type"))

@@ -106,7 +106,7 @@ SCIPY: dict[str, tuple[str, Callable, tuple]] = {
     "ldl": ("A", lambda a: LDL[True].gains(a.shape), (ONE,)),
     "fractional_matrix_power": ("A", lambda a: a.shape[-1] > 1 and POWER[True].gains(a.shape, (1, 1)), (ONE, 0.5)),
     "logm": ("A", lambda a: a.shape[-1] > 1 and LOGM[True].gains(a.shape), (ONE,)),
-    "hessenberg": ("a", lambda a: a.shape[-1] > 2 and HESSENBERG[True, True].gains(a.shape), (ONE,)),
+    "hessenberg": ("a", lambda a: a.shape[-1] > 2 and HESSENBERG[True, True].gains(a.shape), (ONE, True)),
     "lu_factor": ("a", lambda a: LU_FACTOR[True].gains(a.shape), (ONE,)),
     "lu_solve": (
         "lu_and_piv[0] lu_and_piv[1] b",
@@ -212,7 +212,10 @@ def like(example: Any, function: Callable) -> Callable:
 
     @functools.wraps(function)
     def call(*args, **options):
-        first, *others = function(*args, **options)
+        found = function(*args, **options)
+        if not isinstance(found, tuple):
+            return found
+        first, *others = found
         if whole:
             others = [x if isinstance(x, ndarray) else np.full(first.shape[:-2], x) for x in others]
         return kind((first, *others))
