@@ -115,3 +115,19 @@ def framed_transposed(a, vlen=None, *, queue=None):
 
 
 LAYOUTS = {"plain": cla.pack, "transposed": transposed, "block": framed, "block of transposed": framed_transposed}
+
+
+ON_PACKS = {  # calls with positive definite matrices and right-hand sides, and their results
+    "getrf": lambda A, B: (*cla.getrf(A), A),
+    "geqrf": lambda A, B: (cla.geqrf(A), A),
+    "getrfnp": lambda A, B: (cla.getrfnp(A), A),
+    "potrf": lambda A, B: (cla.potrf(A, "U"), A),
+    "gesv": lambda A, B: (cla.gesv(A, B), B),
+    "syev": lambda A, B: cla.syev(A, jobz="N"),
+    "gesvd": lambda A, B: cla.gesvd(A, False)[1:2],
+    "gels, part": lambda A, B: (cla.gels(A[:, :2], B), B[:2, :]),
+    "geqp3, transposed": lambda A, B: (*cla.geqp3(A.T), A),
+    "getri": lambda A, B: (cla.getri(A, cla.getrf(A)[0]), A),
+    "dot": lambda A, B: (cla.dot(A, A.T), cla.nrm2(B)),
+    "copy": lambda A, B: (A.T.copy(), A[:, :2].unpack(), cla.pack(B.unpack(), vlen=8)),
+}

@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.sparse
 
 import compactla as cla
-from cases import slow
+from cases import ON_PACKS, slow
 from compactla import foreign, linalg, search
 from compactla.calls import notes
 from compactla.cuda import arrays as cuda_arrays
@@ -193,22 +193,6 @@ def test_calls_that_are_made_again(library, there, rng, monkeypatch, name):
     del kept, given, found, x, y
     constants = 1 if name in ("lstsq", "pinv") and library.name == "stand-in" else 0  # limits of singular values
     assert live(library) == before + constants
-
-
-ON_PACKS = {
-    "getrf": lambda A, B: (*cla.getrf(A), A),
-    "geqrf": lambda A, B: (cla.geqrf(A), A),
-    "getrfnp": lambda A, B: (cla.getrfnp(A), A),
-    "potrf": lambda A, B: (cla.potrf(A, "U"), A),
-    "gesv": lambda A, B: (cla.gesv(A, B), B),
-    "syev": lambda A, B: cla.syev(A, jobz="N"),
-    "gesvd": lambda A, B: cla.gesvd(A, False)[1:2],
-    "gels, part": lambda A, B: (cla.gels(A[:, :2], B), B[:2, :]),
-    "geqp3, transposed": lambda A, B: (*cla.geqp3(A.T), A),
-    "getri": lambda A, B: (cla.getri(A, cla.getrf(A)[0]), A),
-    "dot": lambda A, B: (cla.dot(A, A.T), cla.nrm2(B)),
-    "copy": lambda A, B: (A.T.copy(), A[:, :2].unpack(), cla.pack(B.unpack(), vlen=8)),
-}
 
 
 @pytest.mark.parametrize("name", ON_PACKS)

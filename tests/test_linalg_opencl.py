@@ -1,14 +1,10 @@
 """Functions on stacks of matrices in pyopencl Arrays, on every OpenCL device."""
 
-import gc
-
 import numpy as np
 import pyopencl.array as cla
 import pytest
-from pyopencl.tools import ImmediateAllocator, MemoryPool
 
-from compactla import gemm, kron_apply, linalg
-from compactla.gpu import launch
+from compactla import linalg
 from compactla.gpu.linalg import fused
 from drivers import working_devices
 
@@ -70,51 +66,6 @@ def test_failures(queue, rng):
     np.testing.assert_array_equal(linalg.solve(on(queue, a), on(queue, b), on_error="nan").get(), expected)
     with pytest.raises(linalg.LinAlgError, match=r"^Singular matrix: 2 of 7 matrices, at \(3, 0\), \(5, 0\)$"):
         linalg.solve(on(queue, a), on(queue, b))
-
-
-AGAIN = {
-    "solve": lambda a, b: linalg.solve(a, b),
-    "inv": lambda a, b: linalg.inv(a, on_error="nan"),
-    "eigh": lambda a, b: tuple(linalg.eigh(a)),
-    "lstsq": lambda a, b: linalg.lstsq(a, b),
-    "kron": lambda a, b: kron_apply((a[0], b[0]), a[:, :, :2]),
-    "kron, out": lambda a, b: kron_apply((a[0], a[1]), a, cla.empty_like(a)),
-    "gemm": lambda a, b: gemm(a, b, b.copy(), beta=2.0),
-}
-
-
-@pytest.mark.parametrize("name", AGAIN)
-def test_calls_that_are_made_again(queue, rng, monkeypatch, name):
-    """From the third call on there are only launches, with the same bits, events and errors; no array is kept."""
-    call, pool, kept = AGAIN[name], MemoryPool(ImmediateAllocator(queue)), []
-    launch.plans(queue).known.clear()
-    for number in range(5):
-        x = rng.standard_normal((40, 3, 3))
-        given = x @ x.swapaxes(1, 2) + np.eye(3), rng.standard_normal((40, 3, 2))
-        a, b = (cla.to_device(queue, x, allocator=pool) for x in given)
-        with monkeypatch.context() as patch:
-            if number > 1:
-                patch.setattr(launch, "enqueue_after", None)
-            found = call(a, b)
-        launch.plans(queue).calls.known, known = {}, launch.plans(queue).calls.known
-        expected = call(a, b)
-        launch.plans(queue).calls.known = known
-        for x, y in zip(*(x if isinstance(x, tuple) else (x,) for x in (found, expected)), strict=True):
-            assert (x.shape, x.dtype, x.strides) == (y.shape, y.dtype, y.strides) and x.events
-            np.testing.assert_array_equal(x.get(), y.get())
-            assert x.allocator is pool or not name.startswith(("kron", "gemm"))
-        kept += a, b, found
-    assert any(callable(again) for again in known.values())
-    if name == "solve":
-        a[3] = 0
-        with pytest.raises(linalg.LinAlgError, match="1 of 40 matrices, at 3"):
-            call(a, b)
-    del kept, a, b, found, expected, x, y, known
-    if name not in ("solve", "inv", "gemm"):  # which need no work space
-        launch.plans(queue).known.clear()
-        assert not launch.repeated_calls(queue).known
-    gc.collect()
-    assert not pool.active_bytes
 
 
 def test_refused(queue, elsewhere, rng):

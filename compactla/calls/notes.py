@@ -134,7 +134,7 @@ class Notes:
 
     def origin(self, array: Any) -> Origin | None:
         """The memory of an array."""
-        return self.origins.get(id(array.base_data))
+        return self.origins.get(id(getattr(array, "base_data", None)))
 
     @property
     def given(self) -> list:
@@ -211,9 +211,9 @@ class Result:
             parts, make = [self._built(part) for part in x], getattr(kind, "_make", kind)
             return lambda arrays: make([part(arrays) for part in parts])
         if (inner := self._around(x)) is not None:
-            (x, make), given = inner, self._notes.origin(inner[0]).given
+            x, make = inner
             array = self._built(x)
-            return array if given is not None else lambda arrays: make(array(arrays))
+            return array if self._notes.origin(x).given is not None else lambda arrays: make(array(arrays))
         origin = self._notes.origin(x)
         if origin is None or origin.kept or (origin.given is not None and x is not origin.array):
             raise TypeError

@@ -13,6 +13,7 @@ from compactla.foreign import hand_back
 from compactla.gpu.launch import repeated_calls
 from compactla.integers import Integers
 from compactla.layout import Pack
+from compactla.repeats.packs import around, of_kind
 
 APART = 256  # bytes between the beginnings of arrays in work space are a multiple of this
 ROOM = 2**24  # bytes of work space of a call; more takes longer than what is saved
@@ -45,16 +46,7 @@ class CudaArrays(Arrays):
         return x
 
     def around(self, x: Any) -> Any:
-        """The array that a pack, or integers beside one, is around, and what makes such of another; None of others."""
-        if not isinstance(x, Pack | Integers):
-            return None
-        a, nm, queue, adopt = x.view.buffer, x.nm, x.queue, self._adopted
-        shape, dtype = a.shape, a.dtype
-        if isinstance(x, Integers):
-            return a, lambda theirs: Integers(adopt(theirs, queue, shape, dtype), nm, queue)
-        like = Pack(a, nm)
-        like.view.buffer, like.view.address = None, 0  # which would keep the memory
-        return a, lambda theirs: like.around(adopt(theirs, queue, shape, dtype))
+        return around(x, self._adopted)
 
     def _adopted(self, x, queue, shape, dtype):
         return Array(queue, shape, dtype, data=Memory(0, x), offset=self.library.address(x), given=x)
@@ -143,11 +135,6 @@ class CudaPacks(CudaArrays):
         a = Array(a.queue, a.shape, a.dtype, strides=a.strides, data=memory, offset=a.offset)
         notes.note(a, given=number)
         return of_kind(x, a)
-
-
-def of_kind(x, a):
-    """A pack, or integers, like another, in this array."""
-    return Pack(a, x.nm) if isinstance(x, Pack) else Integers(a, x.nm, x.queue)
 
 
 class Step:

@@ -11,6 +11,7 @@ from compactla.calls.notes import AGAIN, ALIGNED, Located, Result
 from compactla.gpu.arrays import contiguous, lacks_memory, out_of_order, seen_as, unset
 from compactla.gpu.launch import repeated_calls
 from compactla.overlap import origin
+from compactla.repeats.packs import around, of_kind
 
 ROOM = 2**18  # bytes that a call may work in, which are kept for later ones
 
@@ -38,6 +39,12 @@ class OpenCLArrays(Arrays):
         if isinstance(found, tuple | list):
             parts = [self.handed_back(notes, given, x) for x in found]
             return getattr(type(found), "_make", type(found))(parts)
+        if (inner := around(found)) is not None:
+            known = notes.origin(inner[0])
+            if known is not None and known.given is not None:
+                return given[known.given]
+            inner[0].offset = int(inner[0].offset)
+            return of_kind(found, inner[0])
         known = notes.origin(found) if isinstance(found, cla.Array) else None
         if known is None:
             return found
@@ -47,7 +54,7 @@ class OpenCLArrays(Arrays):
         return found
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
-        given, result = notes.given, Result(notes, viewer, found)
+        given, result = notes.given, Result(notes, viewer, found, around)
         queue = given[0].queue
         if result.build is None or sum(result.room) > ROOM or out_of_order(queue):
             return None
@@ -63,7 +70,8 @@ class OpenCLArrays(Arrays):
         steps = [Step(notes, launch, count) for launch in notes.launches]
         build, flag = result.build, notes.flag
 
-        def again(arrays, starts):
+        def again(objects, starts):
+            arrays = [x if type(x) is cla.Array else x.view.buffer for x in objects]
             for target, other, low, high in near:
                 (memory, start), (another, first) = origin(arrays[target]), origin(arrays[other])
                 if memory == another and low < first - start < high:
@@ -74,6 +82,7 @@ class OpenCLArrays(Arrays):
                     allocator = None if k is None else arrays[k].allocator
                     arrays.append(unset(shape, dtype, queue, allocator, strides))
                     starts.append(0)
+                objects += arrays[len(objects) :]
             except cl.Error as error:
                 if lacks_memory(error):  # which an ordinary call tells in its words
                     return AGAIN
@@ -82,7 +91,7 @@ class OpenCLArrays(Arrays):
                 step.start(queue, arrays, starts)
             if flag is not None and flag.is_set():
                 return AGAIN
-            return build(arrays)
+            return build(objects)
 
         return again
 
@@ -141,31 +150,48 @@ class Step:
             arrays[number].events[:] = (event,)
 
 
-class Packs(Arrays):
-    """Packs and integers beside them, of which those in CUDA memory have calls that are made again."""
+class OpenCLPacks(OpenCLArrays):
+    """Packs in OpenCL memory, and integers beside them."""
 
     def read(self, x: Any, starts: list[int]) -> Any:
-        repeated = None if isinstance(x.queue, cl.CommandQueue | None) else in_cuda(x.queue)
-        return repeated and repeated.read(x, starts)
+        view = x.view
+        a = view.buffer
+        if not a.size or not isinstance(a.base_data, cl.MemoryObjectHolder):
+            return None
+        starts.append(a.offset)
+        return x.queue.int_ptr, x.nm, view.layout, *view.place[1:], a.offset % ALIGNED
+
+    def seen(self, x: Any, number: int, notes: Any) -> Any:
+        return of_kind(x, super().seen(x.view.buffer, number, notes))
+
+
+class Packs(Arrays):
+    """Packs, and integers beside them, wherever they are."""
+
+    def read(self, x: Any, starts: list[int]) -> Any:
+        kind = of_queue(x.queue)
+        return kind and kind.read(x, starts)
 
     def known(self, x: Any) -> Any:
         return repeated_calls(x.queue)
 
     def seen(self, x: Any, number: int, notes: Any) -> Any:
-        return in_cuda(x.queue).seen(x, number, notes)
+        return of_queue(x.queue).seen(x, number, notes)
 
     def handed_back(self, notes: Any, given: Any, found: Any) -> Any:
-        return in_cuda(given[0].queue).handed_back(notes, given, found)
+        return of_queue(given[0].queue).handed_back(notes, given, found)
 
     def again(self, notes: Any, targets: Any, found: Any) -> Any:
-        return in_cuda(notes.given[0].queue).again(notes, targets, found)
+        return of_queue(notes.given[0].queue).again(notes, targets, found)
 
 
-def in_cuda(queue):
-    """What repeats calls with packs in CUDA memory, or None."""
+def of_queue(queue):
+    """What repeats calls with packs that live there; None if nothing does."""
+    if queue is None or isinstance(queue, cl.CommandQueue):
+        return queue and OPENCL_PACKS
     if queue.packs is None:
         queue.packs = importlib.import_module("compactla.repeats.cuda").packs(queue)
     return queue.packs
 
 
-KIND, PACKS = OpenCLArrays(), Packs()
+KIND, PACKS, OPENCL_PACKS = OpenCLArrays(), Packs(), OpenCLPacks()
