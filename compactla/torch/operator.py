@@ -62,7 +62,7 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
             return None, *(backward(ctx, *grads) if known else (None,) * count), *others
 
         def forwards(ctx, keyset, *tangents):
-            primals = [torch._VF._unpack_dual(x, level=0)[0] for x in ctx.saved_tensors]
+            primals = [halves(x)[0] for x in ctx.saved_tensors]
             with inner_derivatives():
                 return jvp(SimpleNamespace(saved_tensors=primals, options=ctx.options), *tangents[:count])
 
@@ -127,7 +127,12 @@ def has_derivatives(args):
         return True
     if not _C._is_fwd_grad_enabled():
         return False
-    return any(torch._VF._unpack_dual(x, level=0)[1] is not None for x in args if isinstance(x, Tensor))
+    return any(halves(x)[1] is not None for x in args if isinstance(x, Tensor))
+
+
+def halves(x):
+    """A tensor without its derivative of forward mode, and that derivative, or None."""
+    return (x, None) if _C._functorch.is_batchedtensor(x) else torch._VF._unpack_dual(x, level=0)
 
 
 def in_front(x, axis, size):

@@ -21,8 +21,8 @@ def qr(A, mode="reduced", *, compute="same"):
     A : (..., m, n) Tensor
         Matrices; k = min(m, n).
     mode : {"reduced", "complete", "r"}, optional
-        "reduced": Q of k columns and R of k rows. "complete": Q of m columns and R of m rows. "r": R of k rows alone, and
-        an empty Q.
+        "reduced": Q of k columns and R of k rows. "complete": Q of m columns and R of m rows. "r": R of k rows alone,
+        and an empty Q.
     compute : str, optional
         As in the head of this package.
 
@@ -86,7 +86,7 @@ def derive_tall(ctx, gQ, gR):
 
 
 def follow_tall(ctx, da):
-    """dR = X R and dQ = dA R^-1 - Q X: X is the upper triangle of S + S^H, S = Q^H dA R^-1, with half of its diagonal."""
+    """dR = X R and dQ = dA R^-1 - Q X: X is the upper triangle of S + S^H, S = Q^H dA R^-1, and half of its diagonal."""
     Q, R = square_parts(*ctx.saved_tensors)
     moved = divided(da, R, False, ctx.options[-1])
     S = products(Q.mT, moved, True, False)

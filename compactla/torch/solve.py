@@ -81,7 +81,7 @@ def empty_factors(a, on_error, compute):
 def lu_factor(a: Tensor, on_error: str, compute: str) -> tuple[Tensor, Tensor]:
     """Factors P L U of matrices, in the type that they are computed in: L and U in one, and pivots from 0.
 
-    Where a matrix is singular, there is an error if `on_error` is "raise", NaN if it is "nan", and its factors if "keep".
+    Where a matrix is singular, there is an error if `on_error` is "raise", NaN if it is "nan", its factors if "keep".
     """
     wide = a.to(WIDE.get(a.dtype, a.dtype)) if compute == "double" else a
     if a.is_cpu and a.shape[-1] > LARGEST:
