@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from compactla import linalg
-from compactla.torch.arguments import as_matrices, broadcast, check_like, check_rows, check_square, like
+from compactla.torch.arguments import broadcast, check_like, check_rows, check_square, like
 from compactla.torch.matmul import products
 from compactla.torch.operator import call, like_first, operator
 from compactla.torch.solve_triangular import triangular

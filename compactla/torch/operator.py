@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
-from torch import Tensor, _C
+from torch import _C, Tensor
 from torch._functorch.autograd_function import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
@@ -62,8 +62,8 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
             return None, *(backward(ctx, *grads) if known else (None,) * count), *others
 
         def forwards(ctx, keyset, *tangents):
-            primals = [halves(x)[0] for x in ctx.saved_tensors]
             with inner_derivatives():
+                primals = [halves(x)[0] for x in ctx.saved_tensors]
                 return jvp(SimpleNamespace(saved_tensors=primals, options=ctx.options), *tangents[:count])
 
         steps = {"forward": forward, "backward": backwards, "jvp": forwards}
@@ -118,21 +118,28 @@ def is_plain(args):
         return False
     if _C._functorch.peek_interpreter_stack() is not None:
         return False
-    return all(type(x) in PLAIN for x in args if isinstance(x, Tensor))
+    return all(type(x) in PLAIN and not is_batched(x) for x in args if isinstance(x, Tensor))
+
+
+def is_batched(x):
+    """Whether a tensor is one of the older kind of vmap, that of `torch.autograd.grad` with ``is_grads_batched=True``."""
+    return _C._functorch.is_legacy_batchedtensor(x)
 
 
 def has_derivatives(args):
     """Whether a tensor has a derivative, in forward mode, or is to have one."""
     if torch.is_grad_enabled() and _C._any_requires_grad(*args):
         return True
-    if not _C._is_fwd_grad_enabled():
+    if not _C._is_fwd_grad_enabled() or torch.is_inference_mode_enabled():
+        return False
+    if _C._dispatch_tls_is_dispatch_key_excluded(_C.DispatchKey.AutogradFunctionality):  # within an operator
         return False
     return any(halves(x)[1] is not None for x in args if isinstance(x, Tensor))
 
 
 def halves(x):
     """A tensor without its derivative of forward mode, and that derivative, or None."""
-    return (x, None) if _C._functorch.is_batchedtensor(x) else torch._VF._unpack_dual(x, level=0)
+    return (x, None) if _C._functorch.is_batchedtensor(x) or is_batched(x) else torch._VF._unpack_dual(x, level=0)
 
 
 def in_front(x, axis, size):
