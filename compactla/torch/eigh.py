@@ -135,7 +135,7 @@ def derive_eigen(ctx, gw, gV):
     inner = 0 if gw is None else V * gw.unsqueeze(-2)
     if gV is not None:
         turned = products(V.mT, gV, True, False)
-        turned = turn(turned, turned.detach().diagonal(dim1=-2, dim2=-1)) / gaps(w)
+        turned = turn(turned, turned.diagonal(dim1=-2, dim2=-1)) / gaps(w)
         inner = inner + products(V, turned, False, False)
     return (products(inner, V.mT, False, True),)
 

@@ -98,7 +98,7 @@ def operator(made, *, saved=None, backward=None, jvp=None, chosen=None):
 
 @contextlib.contextmanager
 def inner_derivatives():
-    """Within `torch.func`, let derivatives be computed of what is computed: those of the transformations further out."""
+    """Within `torch.func`, let transformations further out derive what is computed."""
     if _C._functorch.peek_interpreter_stack() is None:
         yield
     else:
@@ -122,7 +122,7 @@ def is_plain(args):
 
 
 def is_batched(x):
-    """Whether a tensor is one of the older kind of vmap, that of `torch.autograd.grad` with ``is_grads_batched=True``."""
+    """Whether a tensor is one of the older vmap, of `torch.autograd.grad` with ``is_grads_batched=True``."""
     return _C._functorch.is_legacy_batchedtensor(x)
 
 

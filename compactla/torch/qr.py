@@ -86,7 +86,7 @@ def derive_tall(ctx, gQ, gR):
 
 
 def follow_tall(ctx, da):
-    """dR = X R and dQ = dA R^-1 - Q X: X is the upper triangle of S + S^H, S = Q^H dA R^-1, and half of its diagonal."""
+    """dR = X R, dQ = dA R^-1 - Q X: X is the upper triangle of S + S^H, S = Q^H dA R^-1, but for half the diagonal."""
     Q, R = square_parts(*ctx.saved_tensors)
     moved = divided(da, R, False, ctx.options[-1])
     S = products(Q.mT, moved, True, False)

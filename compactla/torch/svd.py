@@ -144,7 +144,7 @@ def derive_singular(ctx, gU, gS, gVh):
         left = None if gU is None else products(U.mT, gU, True, False)
         right = None if gVh is None else products(Vh, gVh.mT, False, True)
         both = left if right is None else right if left is None else left + right
-        phases, E = both.detach().diagonal(dim1=-2, dim2=-1), gaps(S)
+        phases, E = both.diagonal(dim1=-2, dim2=-1), gaps(S)
         parts = [inner] if inner is not None else []
         if left is not None:
             parts.append(2 * turn(left, phases) / E * S.unsqueeze(-2))
