@@ -1,6 +1,7 @@
 """Every test that takes `queue` runs on the CPU (`-k numba`) and on every OpenCL device (`-k opencl`)."""
 
 import importlib.util
+import os
 from itertools import product
 
 import hypothesis
@@ -14,6 +15,7 @@ from cuda_libraries import available
 from drivers import working_devices
 
 DEVICES = working_devices()
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")  # of JAX, before it is asked for GPUs
 collect_ignore = [] if importlib.util.find_spec("cuda") else ["test_cuda.py"]  # there are no bindings for macOS
 
 # Sizes are compiled for: the same examples in every run find their kernels in the cache.

@@ -44,6 +44,9 @@ class Machine:
         self.live += 1
         return address
 
+    def release(self):
+        self.live -= 1
+
     def write(self, index, target, array, stream):
         cl.enqueue_copy(self.queue, self.buffer, array, dst_offset=int(target))
 
@@ -220,6 +223,9 @@ def install(monkeypatch, device) -> Machine:
         "describe": lambda index: about | {"name": "stand-in", "version": "0"},
         "load": machine.load,
         "function": lambda index, module, name, room: cl.Kernel(module, name),
+        "device_of": lambda address: 0,
+        "allocate": lambda index, nbytes, stream: machine.allocate(nbytes),
+        "free": lambda index, address, stream: machine.release(),
         "is_capturing": lambda index, stream: machine.is_capturing,
         "synchronize": lambda index, stream: machine.queue.finish(),
     }

@@ -140,6 +140,17 @@ def test_bicgstab_opencl(capsys, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+def test_jax_rods(capsys, tmp_path):
+    pytest.importorskip("jax", reason="needs JAX: .venv/bin/python -m pip install jax")
+    from compactla.examples import jax_rods
+
+    plot = tmp_path / "rods.png"
+    jax_rods.main(["--rods", "50", "--plot", str(plot)])
+    out = capsys.readouterr().out
+    assert max(float(apart) for apart in re.findall(r"(\S+)%", out)) < 6
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
 def test_spectral_elements(capsys, tmp_path):
     plot = tmp_path / "elements.png"
     spectral_elements.main(["--elements", "2", "--degree", "7", "--device", "opencl", "--plot", str(plot)])

@@ -122,7 +122,7 @@ def read(index, source, array: np.ndarray, stream) -> None:
         checked(cu.cuStreamSynchronize, stream)
 
 
-def copy(index, target, source, nbytes, stream) -> None:
+def copy(index: int, target: int, source: int, nbytes: int, stream: int) -> None:
     """Copy bytes on a device."""
     with Current(index):
         checked(cu.cuMemcpyDtoDAsync, target, source, nbytes, stream)
@@ -132,6 +132,25 @@ def fill(index, target, word: int, count, stream) -> None:
     """Set words of 4 bytes."""
     with Current(index):
         checked(cu.cuMemsetD32Async, target, word, count, stream)
+
+
+def device_of(address: int) -> int:
+    """The index of the device in whose memory an address is."""
+    attribute = cu.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    checked(cu.cuInit, 0)
+    return int(checked(cu.cuPointerGetAttribute, attribute, address))
+
+
+def allocate(index: int, nbytes: int, stream: int) -> int:
+    """Memory that a stream may use from now on."""
+    with Current(index):
+        return int(checked(cu.cuMemAllocAsync, nbytes, stream))
+
+
+def free(index: int, address: int, stream: int) -> None:
+    """Give memory back when a stream has done all that was started."""
+    with Current(index):
+        checked(cu.cuMemFreeAsync, address, stream)
 
 
 def synchronize(index, stream) -> None:

@@ -49,18 +49,18 @@ class Library(Source):
     name = ""
     stream: Callable[[int], int]
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.module = importlib.import_module(self.name)
-        self._queues = {}
+        self._queues: dict[int, Queue] = {}
 
-    def queue(self, index) -> Queue:
+    def queue(self, index: int) -> Queue:
         """The queue for a device, of which there is one."""
         if index not in self._queues:
             self._queues.setdefault(index, Queue(self, index))
         return self._queues[index]
 
     @staticmethod
-    def named_queue(name, index) -> Queue:
+    def named_queue(name: str, index: int) -> Queue:
         """The queue of a library for a device."""
         return library(name).queue(index)
 
@@ -69,7 +69,7 @@ class Library(Source):
         """The array of the library."""
 
     @abc.abstractmethod
-    def empty(self, shape, dtype, index) -> tuple[Any, int, Any]:
+    def empty(self, shape: Sequence[int], dtype: np.dtype, index: int) -> tuple[Any, int, Any]:
         """A new array, its address, and what owns its memory."""
 
 

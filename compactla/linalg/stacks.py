@@ -1,9 +1,9 @@
 """Functions on stacks of matrices: their description, and how they are called."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy import ndarray
@@ -53,7 +53,7 @@ class Limits:
     fewest: Callable[[int], int] = lambda n: 1 if n <= 32 else 4 if n <= 64 else 6
     extent: Callable[..., int] = lambda **sizes: max(sizes.values())
 
-    def hold(self, fit):
+    def hold(self, fit: Any) -> bool:
         """Whether there are enough matrices, and these are not too large."""
         extent = self.extent(**fit.number)
         return extent <= self.largest and fit.nm >= self.fewest(extent)
@@ -189,12 +189,12 @@ class Stacked:
         copies = [p.copy for p in places]
         return StackPlan(cpu.kernel(self, options, fit, places), fit.lead, copies if any(copies) else [])
 
-    def gains(self, *shapes):
+    def gains(self, *shapes: tuple[int, ...]) -> bool:
         """Whether there is a kernel for arrays of these shapes, of numbers that NumPy computes with."""
         fit = self.fit([np.broadcast_to(0.0, shape) for shape in shapes], [np.dtype("d")] * len(shapes), "double")
         return fit is not None and self.limits.hold(fit)
 
-    def fit(self, arrays, types, compute):
+    def fit(self, arrays: Sequence, types: Sequence, compute: str) -> Fit | None:
         """Sizes and types of arrays, read as these types; None if they are empty, or do not fit together."""
         lead, number = common_lead(arrays), self.sizes(arrays)
         if lead is None or number is None or not math.prod(lead) or not min(number.values()):
@@ -204,13 +204,13 @@ class Stacked:
         computed = common if compute == "same" else np.dtype(DOUBLE.get(common.char, common))
         return Fit(lead, math.prod(lead), number, common, computed, self.made(lead, number, common.char))
 
-    def made(self, lead, number, char):
+    def made(self, lead: tuple[int, ...], number: dict[str, int], char: str) -> list:
         """Shapes and types of results, of matrices of a type by its letter."""
         kinds = {"": char, "real": char.lower()}
         shapes = [lead + tuple(number[letter] for letter in output.sizes) for output in self.outputs]
         return [(shape, np.dtype(kinds.get(x.kind, x.kind))) for shape, x in zip(shapes, self.outputs, strict=True)]
 
-    def sizes(self, arrays):
+    def sizes(self, arrays: Sequence) -> dict[str, int] | None:
         """Sizes by their letters; None if the matrices do not fit together."""
         number = {"1": 1}
         for letters, a in zip(self.inputs.values(), arrays, strict=True):
@@ -224,7 +224,7 @@ class Stacked:
         return number
 
 
-def own(letters):
+def own(letters: str) -> bool:
     """Whether an input has a type of its own, and no say in that of results."""
     return letters == "11" or bool(letters[2:])
 

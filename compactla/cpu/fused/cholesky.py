@@ -8,11 +8,17 @@ from compactla.cpu.linalg.stacks import FAILED, UNSURE
 FETCHED = 16  # rows up to which results are fetched into the cache before they are written
 
 
-def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True):
-    """X <- the factor of A in one triangle; the other one is zero if it is `clean`, else that of A."""
+def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True, doubts=True, symmetrize=False):
+    """X <- the factor of A in one triangle; the other one is zero if it is `clean`, else that of A.
+
+    Without `doubts` a pivot that is positive is one. To `symmetrize` is to factor (A + A^H) / 2.
+    """
     n = A.m
     W = code.room(vector, n, n)
-    if clean == "yes" and uplo == "L":
+    if symmetrize:
+        A.read(W)
+        hermitian_part(code, W)
+    elif clean == "yes" and uplo == "L":
         A.read_lower(W)
     else:
         A.read(W)
@@ -21,7 +27,7 @@ def cholesky(code, vector, A, X, status, uplo, clean, check_finite=True):
     scale = largest(code, W)
     results = X.following if isinstance(n, int) and n <= FETCHED else ()
     potrf.emit(code, W, status.info, uplo=uplo, ahead=(*A.following, *results))
-    decide(code, W, scale, status)
+    decide(code, W, scale, status, doubts)
     if clean == "yes":
         L, zero = W.T if uplo == "U" else W, code.zero(vector)
         for i in code.each(n):
@@ -40,7 +46,15 @@ def largest(code, W):
     return found[0, 0]
 
 
-def decide(code, W, scale, status):
+def hermitian_part(code, W):
+    """Lower triangle of W <- that of (W + W^H) / 2"""
+    half = code.zero(W.vector).constant(0.5)
+    for i in code.each(W.m):
+        for j in code.each(i):
+            W[i, j] = (W[i, j] + W[j, i].conjugate()) * half
+
+
+def decide(code, W, scale, status, doubts):
     """Enter the matrices of which a pivot is not positive, and those of which it may be so but for rounding."""
     vector = W.vector.reals
     total, least = code.registers(vector, 1), code.registers(vector, 1)
@@ -49,6 +63,9 @@ def decide(code, W, scale, status):
         root = W[i, i].real
         total[0, 0] = total[0, 0] + root
         least[0, 0] = (root < least[0, 0]).select(root, least[0, 0])
+    if not doubts:
+        status.enter(FAILED, ~((total[0, 0] < math.inf) & (least[0, 0] > 0)))
+        return
     pivot, limit = least[0, 0], status.doubtful(code, W.m, vector) * scale  # of a pivot that fails there is no root
     certain = (total[0, 0] < math.inf) & (pivot > 0) & (pivot * pivot > limit)
     with code.when((~certain).any(), likely=False):

@@ -1,5 +1,7 @@
 """getrfnp at the register level (`factor`) and at the pack level (`getrfnp`)."""
 
+from typing import Any
+
 from numba import types
 
 from compactla.checks import option
@@ -57,7 +59,7 @@ def factor(code: Code, L: Elements, U: Elements, A: Elements, pivots, info, firs
 
 
 @routine
-def getrfnp(code, A, info, first=0, diag="N", ahead=()):
+def getrfnp(code: Code, A: Elements, info: Any, first: Any = 0, diag: str = "N", ahead: Any = ()) -> None:
     """A <- L\\U without pivoting for the V matrices of a pack, in a Numba function.
 
     Parameters

@@ -84,6 +84,8 @@ class StackKernel:
         Length of the status: one for each matrix, and another one.
     made : list of (shape, numpy.dtype)
         Shapes and types of results.
+    lanes : int
+        V.
     npack : int
         Number of packs of V matrices.
     cost : float
@@ -97,6 +99,7 @@ class StackKernel:
     code: Callable
     entries: int
     made: list
+    lanes: int
     npack: int
     cost: float
     words: np.ndarray
@@ -159,7 +162,7 @@ def kernel(function: Any, options: tuple, fit: Any, places: tuple) -> StackKerne
     code = compiled(batch, arguments, text, V, source=f"compactla.cpu.fused.{function.name}")
     cost = max(parts(dtype) ** 2 * function.work(**number), moved * V / MOVED)
     npack, memory = -(-nm // V), np.array(words, np.int64)
-    return StackKernel(code, nm + 1, fit.made, npack, npack * cost, memory, address(memory))
+    return StackKernel(code, nm + 1, fit.made, V, npack, npack * cost, memory, address(memory))
 
 
 def is_known(number):

@@ -70,7 +70,7 @@ def take(lock):
 
 
 @intrinsic
-def call(typing_context, function, lo, hi, place):
+def call(typing_context: Any, function: Any, lo: Any, hi: Any, place: Any) -> Any:
     """Call a function of three integers at an address."""
 
     def lower(context, builder, signature, args):
@@ -122,7 +122,9 @@ def bound(t, parts, count, offset):
 
 
 @compiled_once
-def hand_out(boxes, server, parts, function, count, offset, place, step):
+def hand_out(
+    boxes: Any, server: int, parts: int, function: int, count: int, offset: Any, place: int, step: int
+) -> None:  # fmt: skip
     """Call a function for parts of the items 0 to count - 1, the last one here, the others in helpers.
 
     There are fewer parts if other calls have the helpers, or there are no more threads. All is done within compiled
@@ -133,7 +135,7 @@ def hand_out(boxes, server, parts, function, count, offset, place, step):
     for b in range(len(boxes)):
         if helpers == parts - 1:
             break
-        if not exchange(memory + 8 * (b * BOX + TAKEN), 1):
+        if not exchange(memory + 8 * (b * BOX + TAKEN), 1):  # type: ignore[call-arg] # the first one is the compiler's
             if has_helper(boxes[b], memory + 8 * b * BOX, server):
                 taken[helpers] = b
                 helpers += 1
@@ -146,14 +148,14 @@ def hand_out(boxes, server, parts, function, count, offset, place, step):
         box[FUNCTION], box[LO], box[HI], box[PLACE] = function, lo, hi, place + t * step
         release(box[GO])
         lo = hi
-    call(function, lo, count, place + helpers * step)
+    call(function, lo, count, place + helpers * step)  # type: ignore[call-arg] # the first one is the compiler's
     for t in range(helpers):
         take(boxes[taken[t], DONE])
         exchange(memory + 8 * (taken[t] * BOX + TAKEN), 0)
 
 
 @functools.cache
-def server():
+def server() -> int:
     """Address of the function that helpers run."""
     serve.compile(types.void(INT))
     return c_address(serve)
@@ -223,7 +225,7 @@ def parse(codes):
         yield number[::1] if code.startswith("[") else number
 
 
-def c_address(kernel):
+def c_address(kernel: Any) -> int:
     """Address of a kernel as a function of C."""
     result = kernel.overloads[kernel.signatures[0]]
     return result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
