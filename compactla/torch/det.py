@@ -141,7 +141,7 @@ def determinants_with(a: Tensor, lu: Tensor, piv: Tensor) -> Tensor:
 
 
 def adjoint_difference(ctx, x):
-    """d (tr(x W) W - W x W)^H of determinants d and inverses W: the derivative of cofactors along x, and its adjoint."""
+    """d (tr(x W) W - W x W)^H of determinants d, inverses W: the derivative of cofactors along x, and its adjoint."""
     a, lu, piv = ctx.saved_tensors
     n, eps = a.shape[-1], torch.finfo(a.dtype).eps
     lu = raised(lu, eps**0.5)  # of singular matrices next to these: errors are as large as those of rounding

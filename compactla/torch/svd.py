@@ -118,7 +118,7 @@ def empty_svd(a, full, *others):
 def thin(U, S, Vh):
     """The singular vectors that belong to singular values."""
     k = S.shape[-1]
-    return U[..., :k], Vh[..., :k, :]
+    return U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
 
 
 def gaps(S):
@@ -164,7 +164,7 @@ def derive_singular(ctx, gU, gS, gVh):
 
 def cut(gU, gVh, S):
     k = S.shape[-1]
-    return None if gU is None else gU[..., :k], None if gVh is None else gVh[..., :k, :]
+    return None if gU is None else gU.narrow(-1, 0, k), None if gVh is None else gVh.narrow(-2, 0, k)
 
 
 def follow_singular(ctx, da):
