@@ -3,9 +3,9 @@
 Functions are called as those of the same names in `torch.linalg` (`cholesky_solve` and `matmul`: in `torch`), take
 tensors on a CPU or a CUDA GPU, and return such, in PyTorch's named tuples. Nothing is copied: on a CPU kernels work on
 the memory of tensors, in at most `torch.get_num_threads` threads, and on a GPU in the current stream. They work under
-`torch.compile`, without a break of the graph, `torch.vmap` and `torch.func`, and can be derived in both modes, twice and
-more often; derivatives are computed by the same kernels, with the factors that the first pass has. What PyTorch refuses
-is refused, by errors that have its words, and its types.
+`torch.compile`, without a break of the graph, `torch.vmap` and `torch.func`, and can be derived in both modes, twice
+and more often; derivatives are computed by the same kernels, with the factors that the first pass has. What PyTorch
+refuses is refused, by errors that have its words, and its types.
 
 Results and derivatives are those of `torch.linalg`. Two arguments are those of `compactla.linalg`:
 

@@ -54,18 +54,18 @@ def matrix_exp(A, *, compute="same"):
     return exponentials(A, compute)
 
 
-def along(a, x, compute):
+def along(ctx, a, x):
     """The derivative along x: the upper right quarter of the exponential of [[a, x], [0, a]]."""
     n = a.shape[-1]
     upper, lower = torch.cat([a, x], -1), torch.cat([torch.zeros_like(a), a], -1)
-    return exponentials(torch.cat([upper, lower], -2), compute)[..., :n, n:]
+    return exponentials(torch.cat([upper, lower], -2), *ctx.options)[..., :n, n:]
 
 
 @operator(
     like_first,
     saved=lambda inputs, found: inputs[:1],
-    backward=lambda ctx, g: (along(ctx.saved_tensors[0].mH, g, *ctx.options),),
-    jvp=lambda ctx, da: along(*ctx.saved_tensors, da, *ctx.options),
+    backward=lambda ctx, g: (along(ctx, ctx.saved_tensors[0].mH, g),),
+    jvp=lambda ctx, da: along(ctx, ctx.saved_tensors[0], da),
 )
 def exponentials(a: Tensor, compute: str) -> Tensor:
     """Exponentials."""
