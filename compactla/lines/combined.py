@@ -51,7 +51,7 @@ class VectorOperator(LinearOperator):
         return Scaled(self, x) if np.isscalar(x) else super().__rmul__(x)
 
     def __truediv__(self, x: Any) -> Any:
-        return Scaled(self, 1 / x) if np.isscalar(x) else super().__truediv__(x)
+        return Scaled(self, 1 / x) if np.isscalar(x) else super().__truediv__(x)  # type: ignore[operator] # is a number
 
     def __neg__(self) -> Any:
         return Scaled(self, -1)
