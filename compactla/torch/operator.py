@@ -110,7 +110,7 @@ def inner_derivatives():
 
 
 def is_derived_further():
-    """Whether a transformation of `torch.func` that derives is around another: primal parts lose their history there."""
+    """Whether one of `torch.func` that derives is around another: primal parts lose their history there."""
     stack, kinds = _C._functorch.get_interpreter_stack() or [], _C._functorch.TransformType
     return any(one.key() in (kinds.Grad, kinds.Jvp) for one in stack[:-1])
 
